@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Rates of session opens: the generic cell rate algorithm (ITU-T I.371), whose
+ * whole state is one time: the theoretical arrival time.  "60/1m" admits a
+ * burst of 60 after a quiet minute and one a second for ever after; never more
+ * than 2 x 60 in any minute.
+ */
+#ifndef POLICY_RATE_H
+#define POLICY_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* `count` events in `period_ns`; count 0 means no limit. */
+struct rate_limit {
+	int64_t period_ns;
+	uint32_t count;
+	uint32_t reserved;
+};
+
+/* Would an event at now_ns be within the limit?  tat_ns 0: never seen. */
+bool rate_allows(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
+
+/* The state after an admitted event at now_ns. */
+int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
+
+/* Nanoseconds until rate_allows will say yes; 0: now. */
+int64_t rate_wait_ns(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
+
+#endif

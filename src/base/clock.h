@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: ISC */
+/* One clock for all state: CLOCK_BOOTTIME, which no admin can set and which
+ * counts suspend.  Read once an event and passed down. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define NS_PER_SECOND	INT64_C(1000000000)
+#define NS_PER_MS	INT64_C(1000000)
+
+int64_t clock_now_ns(void);
+/* Wall time in seconds since 1970: for display and file headers only. */
+int64_t clock_wall_s(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: ISC */
+/* Bounded text building, and numbers and units out of text. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* printf at the end of a bounded string: returns the new length, never above
+ * size - 1; what does not fit is cut. */
+size_t text_append(char *buffer, size_t size, size_t length,
+    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Copies with a NUL, cut to fit; returns false when cut. */
+bool text_copy(char *out, size_t size, const char *text, size_t length);
+
+/* Decimal digits only, whole text, at most `max`. */
+bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out);
+
+/* "64k" "1M" "300": powers of 1024. */
+bool text_to_size(const char *text, uint64_t *out);
+/* "500ms" "90s" "5m" "1h" "2d". */
+bool text_to_duration_ns(const char *text, int64_t *out);
+/* "60/1m" "5/s". */
+bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
+
+/* ASCII only, independent of the locale. */
+bool text_equal_nocase(const char *a, const char *b, size_t length);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * postern.conf to a generation.  libconfig reads the syntax; settings.def says
+ * which settings exist, of which type, within which bounds; everything wrong is
+ * collected, each with file:line, so that one run shows all mistakes.
+ */
+#ifndef CONFIG_COMPILE_H
+#define CONFIG_COMPILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/generation.h"
+
+enum message_severity { MESSAGE_ERROR, MESSAGE_NOTE };
+
+struct config_message {
+	enum message_severity severity;
+	char file[256];
+	int line;		/* 0: the file as a whole */
+	char text[384];		/* one line, escaped */
+};
+
+/* What a compilation said, in file order.  At most 1,000 are kept; `errors`
+ * and `notes` count all. */
+struct config_messages {
+	struct config_message *list;
+	size_t count;
+	size_t errors;
+	size_t notes;
+};
+
+/* Compiles a file.  Returns the block (free()), with record numbers unset and
+ * number 0, or NULL when there is any error (or no memory).  `messages` is
+ * filled in both cases; config_messages_free it.  Not thread-safe (libconfig). */
+struct generation *config_compile(const char *path,
+    struct config_messages *messages);
+
+/* The same from a string, for tests and fuzzing; `name` stands for the file. */
+struct generation *config_compile_text(const char *text, const char *name,
+    struct config_messages *messages);
+
+void config_messages_free(struct config_messages *messages);
+
+/* Which settings that wait for a restart differ: calls `each` with the
+ * setting's name (such as "state.sessions"). */
+void config_restart_differences(const struct generation *running,
+    const struct generation *wanted,
+    void (*each)(void *context, const char *setting), void *context);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * A configuration generation: the checked configuration as one immutable block
+ * without pointers.  The supervisor compiles it (compile.h), writes it beside
+ * the segment and publishes its number there; every role maps it read-only and
+ * keeps the old mapping for as long as anything uses it.
+ *
+ * Offsets are bytes from the start of the block; offset 0 is "none" (text: "").
+ */
+#ifndef CONFIG_GENERATION_H
+#define CONFIG_GENERATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "policy/class.h"
+#include "policy/limit.h"
+
+#define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
+#define GENERATION_LISTENERS_MAX 32
+#define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
+#define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
+#define GENERATION_NO_RECORD	UINT32_MAX
+
+enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
+	LISTENER_CONTROL, LISTENER_METRICS };
+enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
+enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
+enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
+
+/* A socket to listen on, from listen.*; its place in the table is its number
+ * (the `listener` of a question). */
+struct generation_listener {
+	uint8_t kind;		/* enum listener_kind */
+	uint8_t proof;		/* enum proof_setting */
+	uint16_t mode;		/* of a unix socket: permission bits */
+	uint32_t address;	/* text as configured, "unix:/path" ... */
+	uint32_t owner;		/* user name, or 0 */
+	uint32_t group;		/* group name, or 0 */
+	uint32_t line;
+};
+
+struct generation_class {
+	uint32_t name;
+	uint32_t text;		/* for the client, after "421 4.7.0 " */
+	uint32_t file;		/* where the class is written */
+	uint32_t line;
+	/* Its record in the segment: filled by the supervisor just before the
+	 * generation is published, GENERATION_NO_RECORD until then. */
+	uint32_t record;
+	uint8_t action;		/* enum class_action */
+	uint8_t observe;	/* decides and logs, but admits (innermost setting applied) */
+	uint8_t client_observe;	/* the same for limits of one client */
+	uint8_t outbound_observe;
+	uint8_t client_bits_v4;	/* 0..32: what is one client */
+	uint8_t client_bits_v6;	/* 0..128 */
+	uint8_t has_client_limit; /* client sessions or client rate is set */
+	uint8_t any_port;	/* no `ports`: every service */
+	uint32_t ports;		/* offset of uint16_t[port_count] */
+	uint32_t port_count;
+	uint32_t reserved;
+	struct limits limits;
+};
+
+/* One mask of one class, in file order. */
+struct generation_rule {
+	uint32_t class_index;
+	uint32_t file;
+	uint32_t line;
+	uint32_t text;		/* the mask as written */
+};
+
+struct generation {
+	uint64_t magic;
+	uint64_t layout;	/* generation_layout() of the code that wrote it */
+	uint64_t bytes;		/* of the whole block */
+	uint64_t number;	/* rises by one with each publication */
+	int64_t loaded_wall_s;
+
+	uint32_t file;		/* name of the configuration file */
+	uint32_t class_count;
+	uint32_t classes;	/* struct generation_class[] */
+	uint32_t rule_count;
+	uint32_t rules;		/* struct generation_rule[] */
+	uint32_t listener_count;
+	struct generation_listener listeners[GENERATION_LISTENERS_MAX];
+
+	/* Matching: an index over the classes that serve `port`, for each port
+	 * that some class names; one for every other port; one for outbound
+	 * sessions (all classes).  Equal indexes share one offset. */
+	uint32_t port_count;
+	uint16_t ports[GENERATION_PORTS_MAX];
+	uint32_t port_index[GENERATION_PORTS_MAX];
+	uint32_t other_index;
+	uint32_t outbound_index;
+	uint32_t exempt_index;	/* rule numbers mean nothing but "exempt" */
+
+	/* Settings of the whole daemon (settings.def tells each). */
+	uint8_t observe;
+	uint8_t outbound_observe;
+	uint8_t fail_closed;
+	uint8_t adopt;		/* enum adopt_setting */
+	uint8_t log_facility;	/* index into the table of settings.def */
+	uint8_t reserved[3];
+	int64_t lease_owner_ns;		/* an owner lives: 1 h */
+	int64_t lease_orphan_ns;	/* none does: 10 min */
+	uint32_t policy_processes;
+	uint32_t policy_connections;	/* at most, for each process */
+	uint32_t witness_port_count;	/* service ports to watch besides those seen */
+	uint16_t witness_ports[GENERATION_PORTS_MAX];
+	uint32_t netns_count;
+	uint32_t netns[8];		/* witness.netns: names or paths */
+
+	/* Those that wait for a restart. */
+	uint32_t state_path;
+	uint32_t user;
+	uint32_t group;
+	uint32_t record_count;		/* class records in the segment */
+	uint64_t session_count;
+	uint64_t destination_count;
+};
+
+/* A hash over the declarations above, so that a block of another build is
+ * never read. */
+uint64_t generation_layout(void);
+
+/* 0, or -1 with *diag: wrong magic, layout, size, or an offset outside. */
+int generation_verify(const void *block, size_t bytes, struct diag *diag);
+
+static inline const char *
+generation_text(const struct generation *g, uint32_t offset)
+{
+	return offset == 0 ? "" : (const char *)g + offset;
+}
+
+static inline const struct generation_class *
+generation_class(const struct generation *g, uint32_t index)
+{
+	return (const struct generation_class *)(const void *)
+	    ((const char *)g + g->classes) + index;
+}
+
+static inline const struct generation_rule *
+generation_rule(const struct generation *g, uint32_t index)
+{
+	return (const struct generation_rule *)(const void *)
+	    ((const char *)g + g->rules) + index;
+}
+
+/* The rule for an inbound session on service port `port` (0: not known, then
+ * only classes without `ports` match), or CLASS_NO_RULE.  name may be NULL. */
+uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
+    const struct address *client, const char *name, size_t name_length);
+uint32_t generation_match_outbound(const struct generation *g,
+    const struct address *server, const char *name, size_t name_length);
+bool generation_is_exempt(const struct generation *g,
+    const struct address *client, const char *name, size_t name_length);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The engine: the only caller of policy/'s laws.  A front end turns bytes into
+ * a question, asks once, and turns the answer into bytes.  Every function may
+ * be called from any number of threads of a process and from any number of
+ * processes; none blocks longer than 50 ms, calls the log, or fails: where the
+ * shared state is unusable the answer says so and admits (or refuses, with
+ * fail = "closed").
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "config/generation.h"
+#include "policy/address.h"
+#include "policy/decision.h"
+#include "segment/layout.h"
+
+struct engine;
+struct segment;
+
+/* Who asks; it holds the session until it says that it ended. */
+enum session_owner { OWNER_POLICY, OWNER_MILTER };
+
+/* A session as its owner remembers it.  Plain data: copy it freely. All zero
+ * is "none". */
+struct session_ref {
+	struct address client;
+	uint16_t client_port;
+	uint16_t serial;
+	uint32_t slot;		/* number over all shards, + 1; 0: none */
+};
+
+struct question {
+	struct address client;
+	uint16_t client_port;	/* 0: not known; then the session cannot be tracked */
+	struct address server;	/* all zero: not known */
+	uint16_t server_port;	/* 0: not known */
+	const char *name;	/* verified host name, or NULL */
+	size_t name_length;
+	uint8_t listener;	/* our socket, by its number in the generation */
+	enum session_owner owner;
+	/* XCLIENT: the tuple of the CONNECT before it is what the kernel shows. */
+	bool carried;
+	struct address carrier_client;
+	uint16_t carrier_port;
+	/* This owner will not be told the difference between 421 and a later
+	 * defer: action "defer" means 421 (milter). */
+	bool connect_only;
+};
+
+struct answer {
+	struct decision decision;
+	bool observed;		/* would have been decided so, but admits */
+	bool newly_decided;	/* false: the session was known already: do not log again */
+	uint64_t id;		/* decision id, for log lines that need one; 0: none */
+	uint32_t class_index;	/* of the generation, or CLASS_NO_RULE */
+	uint32_t rule;		/* of the generation, or CLASS_NO_RULE */
+	struct session_ref session;
+};
+
+/* `role_slot`: index of this process's role_record.  The generation that the
+ * segment names is mapped at once.  -1 with *diag. */
+int engine_open(struct engine **engine, struct segment *segment,
+    unsigned role_slot, struct diag *diag);
+void engine_close(struct engine **engine);
+
+/* The generation in force, pinned until engine_unpin.  Takes up a newly
+ * published one. Cheap: an atomic load when nothing changed. */
+const struct generation *engine_pin(struct engine *engine);
+void engine_unpin(struct engine *engine, const struct generation *generation);
+
+/* An inbound session began (policy CONNECT and XCLIENT, milter connect).
+ * VERDICT_DEFER: the session is let in, each recipient is to be asked about. */
+void engine_session_open(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer);
+
+/* A recipient of an inbound session (policy RCPT): decided anew for a deferred
+ * session, VERDICT_ADMIT without anything else for every other.  Also tells the
+ * witness's learning that the session is alive. */
+void engine_session_recipient(struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    int64_t now_ns, struct answer *answer);
+
+/* The owner says that the session ended: final where the witness cannot see
+ * it, else a hint.  A ref that no longer names its session does nothing. */
+void engine_session_ended(struct engine *engine, const struct session_ref *session,
+    enum session_owner owner, int64_t now_ns);
+
+/* An outbound connection that is about to be made by process `process` (a
+ * number that tells processes apart), or was (DESIGN section 5, rows 3 to 5). */
+struct outbound_question {
+	struct address server;	/* all zero: not known */
+	uint16_t local_port;	/* key of the connection, or 0 */
+	struct address local;
+	const char *name;
+	size_t name_length;
+	bool holds_class;	/* this process holds a counted connection of the class */
+	bool holds_host;	/* and one to this very host */
+};
+void engine_outbound_open(struct engine *engine, const struct generation *generation,
+    const struct outbound_question *question, int64_t now_ns, struct answer *answer);
+
+/* What would be answered now, without doing it. */
+void engine_explain(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer,
+    uint32_t *open, uint32_t *client_open);
+
+/* Text of an answer's id, "5f3a91-1c". */
+#define DECISION_ID_MAX 32
+const char *engine_decision_id(const struct engine *engine, uint64_t id,
+    char out[DECISION_ID_MAX]);
+
+/* Adds to a counter of counters.def. */
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount);
+
+/* A sign of life of this role, each second; its first after a start ends the gap. */
+void engine_heartbeat(struct engine *engine, int64_t now_ns);
+
+#endif

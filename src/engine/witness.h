@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the kernel's table of connections proves (DESIGN section 6).  The front
+ * end reads netlink; what follows from it is decided here.  One thread (the
+ * keeper's).
+ */
+#ifndef ENGINE_WITNESS_H
+#define ENGINE_WITNESS_H
+
+#include "engine/engine.h"
+
+/* One TCP connection as the kernel tells it, server half ours; v4-mapped folded. */
+struct connection {
+	struct address client;
+	struct address server;
+	uint16_t client_port;
+	uint16_t server_port;
+	bool alive;		/* inode != 0 and a state that DESIGN section 6 names */
+};
+
+enum lookup_result { LOOKUP_ALIVE, LOOKUP_GONE, LOOKUP_UNKNOWN };
+
+struct witness_calls {
+	void *context;
+	/* One exact lookup in the kernel.  The server half may be unknown (all
+	 * zero, port 0): then any connection of the client half counts, and
+	 * *found (may be NULL) tells which.  UNKNOWN: it could not be asked. */
+	enum lookup_result (*lookup)(void *context, const struct connection *which,
+	    struct connection *found);
+};
+
+struct witness;
+
+/* `capacity`: how many unannounced connections are remembered at most. */
+int witness_open(struct witness **witness, struct engine *engine,
+    const struct witness_calls *calls, size_t capacity, struct diag *diag);
+void witness_close(struct witness **witness);
+
+/* To be called just before a dump is requested from the kernel; the sequence
+ * goes into witness_dump_end: only older sessions may be closed by it. */
+uint32_t witness_dump_begin(struct witness *witness);
+
+/* A complete dump: every connection, alive or not, on the watched service
+ * ports (both families, all namespaces).  Sorts `list` in place. */
+void witness_dump_end(struct witness *witness, const struct generation *generation,
+    uint32_t dump_sequence, struct connection *list, size_t count, int64_t now_ns);
+
+/* The kernel announced the end of a connection; halves may be unknown. */
+void witness_destroyed(struct witness *witness, const struct connection *which,
+    int64_t now_ns);
+
+/* Leases and owners; about once a second. */
+void witness_expire(struct witness *witness, const struct generation *generation,
+    int64_t now_ns);
+
+/* Service ports to watch: those of the generation, and those seen in sessions.
+ * Returns how many were written. */
+size_t witness_ports(struct witness *witness, const struct generation *generation,
+    uint16_t *ports, size_t size);
+
+/* Must there be a dump soon?  Sessions are open, or a gap has just ended or is
+ * still looked at. `at_once`: without waiting for the next turn. */
+bool witness_wants_dump(struct witness *witness, const struct generation *generation,
+    int64_t now_ns, bool *at_once);
+
+/* What changed since the last call, for the log: adopted sessions and repairs. */
+struct witness_news {
+	uint64_t adopted;
+	uint64_t expired;
+	uint64_t repairs;
+};
+void witness_news(struct witness *witness, struct witness_news *news);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Roles: the processes that the supervisor forks.  Each gets its sockets open,
+ * the segment mapped, its privileges gone and its heartbeat place; it runs
+ * until it is killed (crash-only: there is no other end).
+ */
+#ifndef ROLE_ROLE_H
+#define ROLE_ROLE_H
+
+#include "config/generation.h"
+#include "segment/layout.h"
+
+struct segment;
+
+struct role_socket {
+	int fd;			/* listening, non-blocking, close-on-exec */
+	uint8_t listener;	/* number in the generation */
+	uint8_t kind;		/* enum listener_kind */
+};
+
+struct role_context {
+	enum role_kind kind;
+	unsigned number;		/* policy.0 ... */
+	unsigned role_slot;		/* place in the segment's roles */
+	struct segment *segment;
+	struct role_socket sockets[GENERATION_LISTENERS_MAX];
+	unsigned socket_count;		/* those of this role only */
+	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
+	int netlink_fds[1 + 8];		/* keeper: own namespace, then witness.netns */
+	unsigned netlink_count;
+};
+
+/* The mains of the roles: they return only when they cannot go on (exit code). */
+int policy_role_main(const struct role_context *context);
+int milter_role_main(const struct role_context *context);
+int keeper_role_main(const struct role_context *context);
+
+#endif

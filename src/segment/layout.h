@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What lies in the shared memory segment (DESIGN section 4): one file, no
+ * pointers, every place fixed when it is made.
+ *
+ *	header | roles | listeners | class records | session shards | client shards
+ *
+ * Locks, in this order: session shard, class, client shard.  A class's counters,
+ * and the class of any slot that belongs to it, change only under that class's
+ * mutex.  A session slot is made of 64-bit words; its control word is stored
+ * last, in one piece, so that whoever dies in the middle leaves a slot that is
+ * either counted or not.
+ */
+#ifndef SEGMENT_LAYOUT_H
+#define SEGMENT_LAYOUT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/siphash.h"
+#include "policy/address.h"
+
+#define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
+#define SEGMENT_VERSION		1
+#define SEGMENT_ROLES_MAX	40
+#define SEGMENT_LISTENERS	256
+#define SEGMENT_NO_CLASS	UINT16_MAX
+#define SEGMENT_NO_SLOT		UINT32_MAX
+#define SEGMENT_SHARDS_MAX	64
+#define SEGMENT_RECORDS_MAX	65000
+#define SEGMENT_NAME_MAX	80
+
+enum role_kind {
+	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
+};
+
+enum counter {
+#define COUNTER(symbol, name, text) COUNTER_##symbol,
+#include "defs/counters.def"
+#undef COUNTER
+	COUNTER_COUNT
+};
+
+/* What a slot stands for.  Only OPEN is in a class's count. */
+enum session_state {
+	SESSION_FREE = 0,
+	SESSION_OPEN,		/* admitted and counted */
+	SESSION_DEFERRED,	/* let in, each RCPT is decided anew; in no count */
+	SESSION_UNCOUNTED,	/* admitted: exempt, no class */
+	SESSION_REFUSED,	/* answered 421; remembered until its connection ends */
+	SESSION_STATES
+};
+
+enum session_direction { SESSION_INBOUND, SESSION_OUTBOUND };
+
+/* What would prove that the session ended. */
+enum session_proof {
+	SESSION_PROOF_OWNER,	/* the policy or milter connection that opened it */
+	SESSION_PROOF_WITNESS,	/* the kernel's table has shown the connection */
+	SESSION_PROOF_LEASE,	/* time */
+};
+
+#define SESSION_FLAG_ENDED_HINT	0x01	/* somebody said that it ended */
+#define SESSION_FLAG_ADOPTED	0x02	/* found after an outage */
+#define SESSION_FLAG_FAILED_OPEN 0x04	/* reserved */
+#define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
+#define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
+
+/* The control word: stored in one piece, last when a slot is taken and first
+ * when it is given back. */
+struct session_control {
+	uint16_t class_record;	/* or SEGMENT_NO_CLASS */
+	uint8_t state;		/* enum session_state */
+	uint8_t direction;	/* enum session_direction */
+	uint8_t proof;		/* enum session_proof */
+	uint8_t flags;		/* SESSION_FLAG_* */
+	uint8_t listener;	/* number in the generation that opened it */
+	uint8_t client_bits;	/* what was one client (of 128), or 255: not counted */
+};
+
+/* 80 bytes. Times are tenths of seconds since the segment was made. */
+struct session {
+	struct session_control control;
+	struct address client;		/* the client as told (after XCLIENT: that one) */
+	struct address server;		/* or unknown */
+	struct address proof_address;	/* CARRIED only: client of the kernel's tuple */
+	uint16_t client_port;
+	uint16_t server_port;		/* 0: unknown */
+	uint16_t proof_port;
+	uint16_t policy_owner;		/* incarnation of the role, 0: none */
+	uint16_t milter_owner;
+	uint16_t serial;		/* of this slot: rises with each use */
+	uint32_t opened_ds;
+	uint32_t until_ds;		/* lease: ends then, unless witnessed */
+	uint32_t dump_sequence;		/* header's when it was opened */
+};
+_Static_assert(sizeof(struct session_control) == 8, "one word");
+_Static_assert(sizeof(struct session) == 80, "ten words");
+#define SESSION_WORDS 10
+
+struct session_slot {
+	_Atomic uint64_t words[SESSION_WORDS];
+};
+
+/* Sub-limits and rates of one client in one class. 32 bytes. */
+struct client_slot {
+	struct address client;		/* truncated */
+	_Atomic int64_t rate_tat_ns;
+	_Atomic uint32_t open;
+	uint16_t class_record;
+	uint8_t used;
+	uint8_t reserved;
+};
+_Static_assert(sizeof(struct client_slot) == 32, "four words");
+
+/* One cache line of an index: 15 places and how many keys passed on. */
+#define INDEX_PLACES 15
+struct index_line {
+	_Atomic uint32_t place[INDEX_PLACES];	/* 0: empty; else tag and slot + 1 */
+	_Atomic uint32_t passed;
+};
+_Static_assert(sizeof(struct index_line) == 64, "a cache line");
+
+/* A shard of sessions or of clients; its lines and slots follow elsewhere. */
+struct shard {
+	pthread_mutex_t mutex;
+	_Atomic uint32_t seq;		/* odd while a slot changes */
+	uint32_t free_head;		/* slot number or SEGMENT_NO_SLOT */
+	_Atomic uint32_t high_water;	/* slots below it were used once */
+	_Atomic uint32_t used;
+	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
+	char pad[64 - (sizeof(pthread_mutex_t) + 24) % 64];
+};
+
+struct class_record {
+	pthread_mutex_t mutex;
+	_Atomic uint32_t seq;		/* odd while the counters change */
+	_Atomic uint32_t in_use;	/* 0 free, 1 in force, 2 removed but sessions live */
+	_Atomic uint32_t open;
+	_Atomic uint32_t open_inbound;
+	_Atomic uint32_t peak;
+	_Atomic uint32_t sessions;	/* for display; decisions use the generation's */
+	_Atomic uint32_t inbound;
+	_Atomic uint32_t observe;
+	_Atomic uint64_t admitted;
+	_Atomic uint64_t refused;
+	_Atomic uint64_t deferred;
+	_Atomic uint64_t observed;
+	_Atomic uint64_t adopted;
+	_Atomic int64_t rate_tat_ns;
+	_Atomic int64_t stuck_until_ns;
+	char name[SEGMENT_NAME_MAX + 1];
+	char pad[256 - 40 - 8 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1];
+};
+_Static_assert(sizeof(pthread_mutex_t) == 40, "x86-64 and arm64 glibc: 40, 48");
+_Static_assert(sizeof(struct class_record) == 256, "four cache lines");
+
+struct role_record {
+	_Atomic uint32_t kind;		/* enum role_kind */
+	_Atomic uint32_t number;	/* policy.0, policy.1 ... */
+	_Atomic int32_t pid;		/* 0: away */
+	_Atomic uint32_t incarnation;	/* low 16 bits are in slots; never 0 */
+	_Atomic int64_t heartbeat_ns;
+	_Atomic int64_t started_ns;
+	_Atomic uint64_t generation;	/* that it works with */
+	_Atomic int64_t gap_begin_ns;	/* last outage: from the last heartbeat before it */
+	_Atomic int64_t gap_end_ns;	/* to the successor's first; INT64_MAX: lasts */
+	_Atomic uint32_t restarts;
+	uint32_t reserved;
+};
+
+/* What the witness learned of one listener: (number, service port). */
+struct listener_record {
+	_Atomic uint32_t key;		/* 0: free; listener << 16 | port, + 1 << 31 */
+	_Atomic uint32_t seen;		/* sessions that the kernel's table showed */
+	_Atomic uint32_t unseen;	/* alive by their owner, and not shown */
+	_Atomic uint32_t reserved;
+	_Atomic int64_t fault_until_ns;	/* a lock timed out: a gap of 1 s */
+};
+
+struct segment_header {
+	_Atomic uint64_t magic;		/* stored last when the segment is made */
+	uint32_t version;
+	uint32_t header_bytes;
+	uint64_t layout;		/* hash of these declarations, mutex, C library */
+	uint64_t bytes;			/* of the file */
+	char boot_id[40];
+	int64_t created_ns;
+	int64_t created_wall_s;
+	struct siphash_key key;
+
+	uint32_t record_count;		/* class records */
+	uint32_t shard_count;		/* of sessions, and of clients */
+	uint32_t slots_per_shard;
+	uint32_t lines_per_shard;
+	uint32_t clients_per_shard;
+	uint32_t client_lines_per_shard;
+	uint64_t session_count;		/* as configured */
+	uint64_t records_offset;
+	uint64_t shards_offset;		/* session shards, then client shards */
+	uint64_t lines_offset;
+	uint64_t slots_offset;
+	uint64_t client_lines_offset;
+	uint64_t clients_offset;
+
+	_Atomic uint64_t generation;	/* published configuration */
+	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
+	_Atomic int64_t started_ns;	/* the supervisor that serves now */
+	_Atomic int32_t supervisor_pid;
+	_Atomic uint32_t replaced;	/* 1: another file took its place */
+	_Atomic uint32_t next_incarnation;
+	_Atomic uint32_t dump_sequence;
+	_Atomic uint64_t next_decision;
+	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
+	_Atomic uint32_t faults_logged;
+	_Atomic uint64_t counters[COUNTER_COUNT];
+
+	struct role_record roles[SEGMENT_ROLES_MAX];
+	struct listener_record listeners[SEGMENT_LISTENERS];
+};
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Reading the segment from outside: mapped PROT_READ, no lock, no trust.  Every
+ * size in the header is checked against the file before it is used.  A copy
+ * is consistent (seqlock, at most 100 tries) or reported as torn.
+ */
+#ifndef SEGMENT_READER_H
+#define SEGMENT_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "segment/layout.h"
+
+struct reader;
+
+enum reader_health {
+	READER_LIVE,
+	READER_STALE,		/* no heartbeat of the supervisor for 10 s */
+	READER_REPLACED,	/* another file has taken its place: open again */
+};
+
+struct reader_status {
+	enum reader_health health;
+	int64_t now_ns, started_ns, created_ns, heartbeat_ns, created_wall_s;
+	int32_t supervisor_pid;
+	uint64_t generation;
+	uint64_t file_bytes;
+	uint64_t sessions_size, sessions_used;	/* slots */
+	uint64_t clients_size, clients_used;
+	uint32_t records_size, records_used;
+	uint64_t counters[COUNTER_COUNT];
+};
+
+struct reader_role {
+	enum role_kind kind;
+	uint32_t number;
+	int32_t pid;
+	int64_t heartbeat_ns, started_ns;
+	uint64_t generation;
+	uint32_t restarts;
+};
+
+struct reader_class {
+	char name[SEGMENT_NAME_MAX + 1];
+	uint16_t record;
+	bool removed;			/* no longer configured; sessions live on */
+	bool observe;
+	uint32_t open, open_inbound, peak, sessions, inbound;
+	uint64_t admitted, refused, deferred, observed, adopted;
+};
+
+/* 0, or -1 with *diag (missing, not ours, other layout).  reader_close nulls
+ * the caller's pointer. One thread. */
+int reader_open(struct reader **reader, const char *state_path, struct diag *diag);
+void reader_close(struct reader **reader);
+
+void reader_status(const struct reader *reader, struct reader_status *out);
+
+/* Role `index` (0 ...); false: no more roles. */
+bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out);
+
+/* Calls `each` for every class record in use, in order of the records; returns
+ * how many could not be read consistently. */
+unsigned reader_classes(const struct reader *reader,
+    void (*each)(void *context, const struct reader_class *), void *context);
+
+/* The name of a record, or "-". */
+const char *reader_class_name(const struct reader *reader, uint16_t record,
+    char out[SEGMENT_NAME_MAX + 1]);
+
+/* Calls `each` for every slot that is not free; returns how many were torn. */
+unsigned reader_sessions(const struct reader *reader,
+    void (*each)(void *context, const struct session *), void *context);
+
+#endif
