@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The log.
+ *
+ * MODEL: a line is built on the stack, counted against the rate of its event
+ * (a window of one second), and leaves in one system call that cannot block: a
+ * log daemon that hangs, or a pipe that nobody reads, must not hold up mail.
+ * What could not be written is counted as left out.  Hence no syslog(3), which
+ * waits.
+ *
+ * ERRORS: none are reported; there is no better place to report them to.
+ * THREADS: any; one mutex guards the windows and the syslog socket.
+ * BUGS: two processes that write to one nearly full pipe at the same instant
+ * may still wait for its reader.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+#define LINE_MAX_BYTES	2048
+#define HEAD_MAX_BYTES	160
+#define ROLE_MAX	32
+
+static const struct {
+	const char *word;
+	int severity;
+	uint32_t per_second;
+} events[EVENT_COUNT] = {
+#define EVENT(symbol, word, severity, per_second, text) \
+	[EVENT_##symbol] = { word, severity, per_second },
+#include "defs/events.def"
+#undef EVENT
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	enum log_target target;
+	const char *identity;
+	int facility;
+	int syslog_fd;
+	char role[ROLE_MAX];
+	void (*sink)(void *context, const char *line);
+	void *sink_context;
+	struct {
+		int64_t window_ns;	/* when it began */
+		uint32_t passed;
+		uint64_t left_out;
+	} flood[EVENT_COUNT];
+} state = {
+	.mutex = PTHREAD_MUTEX_INITIALIZER,
+	.target = LOG_TO_STDERR,
+	.identity = "posternd",
+	.facility = LOG_MAIL,
+	.syslog_fd = -1,
+};
+
+void log_open(enum log_target target, const char *identity, int facility)
+{
+	pthread_mutex_lock(&state.mutex);
+	state.target = target;
+	state.identity = identity;
+	state.facility = facility;
+	pthread_mutex_unlock(&state.mutex);
+}
+
+void log_set_role(const char *role)
+{
+	pthread_mutex_lock(&state.mutex);
+	text_copy(state.role, sizeof(state.role), role, strlen(role));
+	pthread_mutex_unlock(&state.mutex);
+}
+
+void log_redirect(void (*sink)(void *context, const char *line), void *context)
+{
+	pthread_mutex_lock(&state.mutex);
+	state.sink = sink;
+	state.sink_context = context;
+	pthread_mutex_unlock(&state.mutex);
+}
+
+static bool connect_syslog(void)
+{
+	static const struct sockaddr_un to = {
+		.sun_family = AF_UNIX, .sun_path = "/dev/log",
+	};
+
+	if (state.syslog_fd >= 0)
+		close(state.syslog_fd);
+	state.syslog_fd = socket(AF_UNIX,
+	    SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (state.syslog_fd < 0)
+		return false;
+	if (connect(state.syslog_fd, (const struct sockaddr *)&to,
+	    sizeof(to)) == 0)
+		return true;
+	close(state.syslog_fd);
+	state.syslog_fd = -1;
+	return false;
+}
+
+/* The log daemon may have been restarted: a second try with a new socket. */
+static bool write_syslog(int severity, const char *line, size_t length)
+{
+	static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May",
+	    "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+	char packet[HEAD_MAX_BYTES + LINE_MAX_BYTES];
+	time_t now = (time_t)clock_wall_s();
+	struct tm tm;
+	size_t head;
+
+	if (localtime_r(&now, &tm) == NULL)
+		return false;
+	head = text_append(packet, HEAD_MAX_BYTES, 0,
+	    "<%d>%s %2d %02d:%02d:%02d %.64s[%ld]: ",
+	    state.facility | severity, months[tm.tm_mon % 12], tm.tm_mday,
+	    tm.tm_hour, tm.tm_min, tm.tm_sec, state.identity, (long)getpid());
+	memcpy(packet + head, line, length);
+	length += head;
+	for (int try = 0; try < 2; try++) {
+		if ((state.syslog_fd < 0 || try > 0) && !connect_syslog())
+			return false;
+		if (send(state.syslog_fd, packet, length,
+		    MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+			return true;
+		if (errno == EAGAIN)
+			return false;
+	}
+	return false;
+}
+
+static bool write_stderr(const char *line, size_t length)
+{
+	struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
+	char text[HEAD_MAX_BYTES + LINE_MAX_BYTES + 1];
+	time_t now = (time_t)clock_wall_s();
+	struct tm tm;
+	size_t head;
+
+	if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 ||
+	    gmtime_r(&now, &tm) == NULL)
+		return false;
+	head = text_append(text, HEAD_MAX_BYTES, 0,
+	    "%04d-%02d-%02dT%02d:%02d:%02dZ %.64s[%ld]: ", tm.tm_year + 1900,
+	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+	    state.identity, (long)getpid());
+	memcpy(text + head, line, length);
+	length += head;
+	text[length++] = '\n';
+	return write(STDERR_FILENO, text, length) >= 0;
+}
+
+/* Called with the mutex held; `line` has a NUL at [length]. */
+static bool write_line(enum event event, const char *line, size_t length)
+{
+	if (state.sink != NULL) {
+		state.sink(state.sink_context, line);
+		return true;
+	}
+	if (state.target == LOG_TO_SYSLOG)
+		return write_syslog(events[event].severity, line, length);
+	return write_stderr(line, length);
+}
+
+static size_t begin_line(enum event event, char *line)
+{
+	size_t length = text_append(line, LINE_MAX_BYTES, 0, "event=%s",
+	    events[event].word);
+
+	if (state.role[0] != '\0')
+		length = text_append(line, LINE_MAX_BYTES, length, " role=%s",
+		    state.role);
+	return length;
+}
+
+static bool within_rate(enum event event, int64_t now_ns)
+{
+	if (events[event].per_second == 0)
+		return true;
+	if (now_ns - state.flood[event].window_ns >= NS_PER_SECOND) {
+		state.flood[event].window_ns = now_ns;
+		state.flood[event].passed = 0;
+	}
+	if (state.flood[event].passed >= events[event].per_second)
+		return false;
+	state.flood[event].passed++;
+	return true;
+}
+
+/* Values went through log_quote; this keeps the promise of one line an event
+ * even where somebody forgot. */
+static void tame(char *line, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+}
+
+void log_event(enum event event, const char *format, ...)
+{
+	char line[LINE_MAX_BYTES];
+	int saved_errno = errno;
+	uint64_t *left_out;
+	size_t length;
+	va_list args;
+	int n;
+
+	pthread_mutex_lock(&state.mutex);
+	left_out = &state.flood[event].left_out;
+	if (!within_rate(event, clock_now_ns())) {
+		(*left_out)++;
+		goto out;
+	}
+	length = begin_line(event, line);
+	if (*left_out > 0)
+		length = text_append(line, sizeof(line), length,
+		    " left_out=%llu", (unsigned long long)*left_out);
+	length = text_append(line, sizeof(line), length, " ");
+	va_start(args, format);
+	n = vsnprintf(line + length, sizeof(line) - length, format, args);
+	va_end(args);
+	if (n > 0)
+		length = (size_t)n < sizeof(line) - length ?
+		    length + (size_t)n : sizeof(line) - 1;
+	tame(line, length);
+	if (write_line(event, line, length))
+		*left_out = 0;
+	else
+		(*left_out)++;
+out:
+	pthread_mutex_unlock(&state.mutex);
+	errno = saved_errno;
+}
+
+void log_flush(void)
+{
+	char line[LINE_MAX_BYTES];
+	int saved_errno = errno;
+
+	pthread_mutex_lock(&state.mutex);
+	for (unsigned i = 0; i < EVENT_COUNT; i++) {
+		size_t length;
+
+		if (state.flood[i].left_out == 0)
+			continue;
+		length = begin_line((enum event)i, line);
+		length = text_append(line, sizeof(line), length,
+		    " left_out=%llu",
+		    (unsigned long long)state.flood[i].left_out);
+		if (write_line((enum event)i, line, length))
+			state.flood[i].left_out = 0;
+	}
+	pthread_mutex_unlock(&state.mutex);
+	errno = saved_errno;
+}
+
+const char *log_quote(char *out, size_t size, const char *text, size_t length)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t at = 0, cut = 0;
+
+	if (size == 0)
+		return "";
+	if (length == 0 && size > 1) {
+		out[at++] = '-';
+		out[at] = '\0';
+		return out;
+	}
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool plain = c > 0x20 && c < 0x7f && c != '"' && c != '\\';
+		size_t need = plain ? 1 : 4;
+
+		if (at + need >= size) {
+			/* `cut` is the last place where "..." still fits */
+			at = text_append(out, size, cut, "...");
+			break;
+		}
+		if (plain)
+			out[at++] = (char)c;
+		else {
+			out[at++] = '\\';
+			out[at++] = 'x';
+			out[at++] = hex[c >> 4];
+			out[at++] = hex[c & 15];
+		}
+		if (at + 4 <= size)
+			cut = at;
+	}
+	out[at] = '\0';
+	return out;
+}
