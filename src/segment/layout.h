@@ -117,8 +117,8 @@ _Static_assert(sizeof(struct client_slot) == 32, "four words");
 /* One cache line of an index: 15 places and how many keys passed on. */
 #define INDEX_PLACES 15
 struct index_line {
-	_Atomic uint32_t place[INDEX_PLACES];	/* 0: empty; else tag and slot + 1 */
-	_Atomic uint32_t passed;
+	uint32_t place[INDEX_PLACES];	/* 0: empty; else tag and slot + 1 */
+	uint32_t passed;
 };
 _Static_assert(sizeof(struct index_line) == 64, "a cache line");
 
@@ -130,8 +130,9 @@ struct shard {
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
 	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
-	char pad[64 - (sizeof(pthread_mutex_t) + 24) % 64];
+	char pad[128 - 40 - 4 * 4 - 8];
 };
+_Static_assert(sizeof(struct shard) == 128, "two cache lines");
 
 struct class_record {
 	pthread_mutex_t mutex;
@@ -211,9 +212,9 @@ struct segment_header {
 	_Atomic uint32_t replaced;	/* 1: another file took its place */
 	_Atomic uint32_t next_incarnation;
 	_Atomic uint32_t dump_sequence;
+	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
-	_Atomic uint32_t faults_logged;
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct role_record roles[SEGMENT_ROLES_MAX];

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Class counters and client sub-limits, and their repair.
+ * MODEL    The slots are the truth: a class's counters and its clients' counts
+ *          change in the same critical section as the slot's control word, under
+ *          the class's mutex.  Whoever inherits that mutex recounts both.
+ * THREADS  Any, of any process.
+ */
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/index.h"
+#include "segment/lock.h"
+#include "segment/sessions.h"
+
+static struct index client_index(const struct segment *segment, uint32_t shard) {
+	uint32_t lines = segment->header->client_lines_per_shard;
+
+	return (struct index){
+		.lines = segment->client_lines + (size_t)shard * lines,
+		.line_count = lines,
+	};
+}
+
+static struct client_slot *client_at(const struct segment *segment,
+    uint32_t shard, uint32_t slot) {
+	return &segment->client_slots[(size_t)shard *
+		segment->header->clients_per_shard + slot];
+}
+
+static uint64_t client_hash(const struct segment *segment, uint16_t record,
+    const struct address *client) {
+	unsigned char bytes[24] = { 0 };
+
+	memcpy(bytes, client->bytes, 16);
+	memcpy(bytes + 16, &record, 2);
+	bytes[18] = 0xc1; /* apart from the keys of sessions */
+	return siphash13(&segment->header->key, bytes, sizeof(bytes));
+}
+
+/* The free list of clients is chained through `open`. */
+static void client_free_push(struct segment *segment, uint32_t shard_number,
+    uint32_t slot) {
+	struct shard *shard = &segment->client_shards[shard_number];
+	struct client_slot *client = client_at(segment, shard_number, slot);
+
+	client->used = 0;
+	FAILPOINT();
+	atomic_store_explicit(&client->open, shard->free_head,
+	    memory_order_relaxed);
+	FAILPOINT();
+	shard->free_head = slot;
+	FAILPOINT();
+}
+
+static void client_shard_rebuild(struct segment *segment, uint32_t number) {
+	struct shard *shard = &segment->client_shards[number];
+	struct index index = client_index(segment, number);
+	uint32_t high = atomic_load_explicit(&shard->high_water,
+	    memory_order_relaxed);
+	uint32_t used = 0;
+
+	index_clear(&index);
+	shard->free_head = SEGMENT_NO_SLOT;
+	for (uint32_t i = high; i-- > 0;) {
+		struct client_slot *client = client_at(segment, number, i);
+
+		if (!client->used) {
+			client_free_push(segment, number, i);
+			continue;
+		}
+		MUST(index_insert(&index, client_hash(segment,
+		    client->class_record, &client->client), i));
+		used++;
+	}
+	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+}
+
+static bool client_shard_lock(struct segment *segment, uint32_t number,
+    int64_t now_ns) {
+	struct shard *shard = &segment->client_shards[number];
+
+	switch (lock_take(&shard->mutex, &shard->stuck_until_ns, now_ns)) {
+	case LOCK_HELD:
+		return true;
+	case LOCK_INHERITED:
+		client_shard_rebuild(segment, number);
+		lock_repaired(&shard->mutex);
+		return true;
+	case LOCK_TIMED_OUT:
+		break;
+	}
+	return false;
+}
+
+static uint32_t client_find(const struct client_lock *lock) {
+	struct index index = client_index(lock->segment, lock->shard_number);
+	struct index_walk walk;
+	uint32_t slot;
+
+	index_walk_begin(&index, lock->hash, &walk);
+	while ((slot = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
+		const struct client_slot *client =
+		    client_at(lock->segment, lock->shard_number, slot);
+
+		if (client->used && client->class_record == lock->record &&
+		    address_equal(&client->client, &lock->client))
+			return slot;
+	}
+	return SEGMENT_NO_SLOT;
+}
+
+bool client_lock(struct segment *segment, uint16_t record,
+    const struct address *client, unsigned bits, int64_t now_ns,
+    struct client_lock *lock) {
+	lock->segment = segment;
+	lock->record = record;
+	lock->client = *client;
+	lock->now_ns = now_ns;
+	address_truncate(&lock->client, bits);
+	lock->hash = client_hash(segment, record, &lock->client);
+	lock->shard_number =
+	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
+	lock->shard = &segment->client_shards[lock->shard_number];
+	if (!client_shard_lock(segment, lock->shard_number, now_ns))
+		return false;
+	lock->slot = client_find(lock);
+	return true;
+}
+
+void client_counts(const struct client_lock *lock, uint32_t *open,
+    int64_t *rate_tat_ns) {
+	const struct client_slot *client;
+
+	*open = 0;
+	*rate_tat_ns = 0;
+	if (lock->slot == SEGMENT_NO_SLOT)
+		return;
+	client = client_at(lock->segment, lock->shard_number, lock->slot);
+	*open = atomic_load_explicit(&client->open, memory_order_relaxed);
+	*rate_tat_ns = atomic_load_explicit(&client->rate_tat_ns,
+	    memory_order_relaxed);
+}
+
+static bool client_is_idle(const struct client_slot *client, int64_t now_ns) {
+	return atomic_load_explicit(&client->open, memory_order_relaxed) == 0 &&
+	    atomic_load_explicit(&client->rate_tat_ns, memory_order_relaxed) <=
+	    now_ns;
+}
+
+static void client_release(struct segment *segment, uint32_t shard_number,
+    uint32_t slot) {
+	struct index index = client_index(segment, shard_number);
+	const struct client_slot *client = client_at(segment, shard_number, slot);
+
+	MUST(index_remove(&index, client_hash(segment, client->class_record,
+	    &client->client), slot));
+	client_free_push(segment, shard_number, slot);
+	atomic_fetch_sub_explicit(&segment->client_shards[shard_number].used, 1,
+	    memory_order_relaxed);
+}
+
+/* All places are taken: gives back those of clients that are at rest. */
+static void client_evict(struct client_lock *lock) {
+	uint32_t high = atomic_load_explicit(&lock->shard->high_water,
+	    memory_order_relaxed);
+
+	for (uint32_t i = 0; i < high; i++) {
+		const struct client_slot *client =
+		    client_at(lock->segment, lock->shard_number, i);
+
+		if (client->used && client_is_idle(client, lock->now_ns))
+			client_release(lock->segment, lock->shard_number, i);
+	}
+}
+
+static uint32_t client_take(struct client_lock *lock) {
+	struct shard *shard = lock->shard;
+	uint32_t slot, high;
+
+	high = atomic_load_explicit(&shard->high_water, memory_order_relaxed);
+	if (shard->free_head == SEGMENT_NO_SLOT &&
+	    high >= lock->segment->header->clients_per_shard)
+		client_evict(lock);
+	slot = shard->free_head;
+	if (slot != SEGMENT_NO_SLOT) {
+		shard->free_head = atomic_load_explicit(
+		    &client_at(lock->segment, lock->shard_number, slot)->open,
+		    memory_order_relaxed);
+		FAILPOINT();
+		return slot;
+	}
+	if (high >= lock->segment->header->clients_per_shard)
+		return SEGMENT_NO_SLOT;
+	atomic_store_explicit(&shard->high_water, high + 1, memory_order_relaxed);
+	FAILPOINT();
+	return high;
+}
+
+bool client_reserve(struct client_lock *lock) {
+	struct index index = client_index(lock->segment, lock->shard_number);
+	struct client_slot *client;
+	uint32_t slot;
+
+	if (lock->slot != SEGMENT_NO_SLOT)
+		return true;
+	slot = client_take(lock);
+	if (slot == SEGMENT_NO_SLOT)
+		return false;
+	client = client_at(lock->segment, lock->shard_number, slot);
+	client->client = lock->client;
+	client->class_record = lock->record;
+	atomic_store_explicit(&client->open, 0, memory_order_relaxed);
+	atomic_store_explicit(&client->rate_tat_ns, 0, memory_order_relaxed);
+	FAILPOINT();
+	client->used = 1;
+	FAILPOINT();
+	MUST(index_insert(&index, lock->hash, slot));
+	atomic_fetch_add_explicit(&lock->shard->used, 1, memory_order_relaxed);
+	lock->slot = slot;
+	return true;
+}
+
+void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
+	struct client_slot *client;
+
+	if (lock->slot == SEGMENT_NO_SLOT)
+		return;
+	client = client_at(lock->segment, lock->shard_number, lock->slot);
+	atomic_fetch_add_explicit(&client->open, (uint32_t)change,
+	    memory_order_relaxed);
+	FAILPOINT();
+	if (rate_tat_ns != 0)
+		atomic_store_explicit(&client->rate_tat_ns, rate_tat_ns,
+		    memory_order_relaxed);
+	if (client_is_idle(client, lock->now_ns)) {
+		client_release(lock->segment, lock->shard_number, lock->slot);
+		lock->slot = SEGMENT_NO_SLOT;
+	}
+}
+
+void client_unlock(struct client_lock *lock) {
+	lock_give(&lock->shard->mutex);
+}
+
+void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		uint32_t high;
+
+		if (!client_shard_lock(segment, shard, now_ns))
+			continue;
+		high = atomic_load_explicit(
+		    &segment->client_shards[shard].high_water,
+		    memory_order_relaxed);
+		for (uint32_t i = 0; i < high; i++) {
+			struct client_slot *client = client_at(segment, shard, i);
+
+			if (client->used && client->class_record == record)
+				client_release(segment, shard, i);
+		}
+		lock_give(&segment->client_shards[shard].mutex);
+	}
+}
+
+/* Counts one slot's client again; the class's clients were set to 0 before. */
+static void recount_client(struct segment *segment, uint16_t record,
+    const struct session *session, int64_t now_ns) {
+	struct client_lock lock;
+
+	if (session->control.client_bits == 255)
+		return;
+	if (!client_lock(segment, record, &session->client,
+		session->control.client_bits, now_ns, &lock))
+		return;
+	if (client_reserve(&lock))
+		client_add(&lock, 1, 0);
+	client_unlock(&lock);
+}
+
+static void zero_clients(struct segment *segment, uint16_t record,
+    int64_t now_ns) {
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		uint32_t high;
+
+		if (!client_shard_lock(segment, shard, now_ns))
+			continue;
+		high = atomic_load_explicit(
+		    &segment->client_shards[shard].high_water,
+		    memory_order_relaxed);
+		for (uint32_t i = 0; i < high; i++) {
+			struct client_slot *client = client_at(segment, shard, i);
+
+			if (client->used && client->class_record == record)
+				atomic_store_explicit(&client->open, 0,
+				    memory_order_relaxed);
+		}
+		lock_give(&segment->client_shards[shard].mutex);
+	}
+}
+
+/* The class's counters from the slots.  Slots of this class cannot change
+ * meanwhile: their class field belongs to the mutex that we hold. */
+static void class_recount(struct segment *segment, uint16_t number,
+    int64_t now_ns) {
+	struct class_record *record = &segment->records[number];
+	uint32_t open = 0, inbound = 0, first, count;
+
+	zero_clients(segment, number, now_ns);
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t i = 0; i < count; i++) {
+			struct session_control control =
+			    session_load_control(segment, first + i);
+			struct session session;
+
+			if (control.class_record != number ||
+			    control.state != SESSION_OPEN)
+				continue;
+			open++;
+			inbound += control.direction == SESSION_INBOUND;
+			session_load(segment, first + i, &session);
+			recount_client(segment, number, &session, now_ns);
+		}
+	}
+	atomic_store_explicit(&record->open, open, memory_order_relaxed);
+	atomic_store_explicit(&record->open_inbound, inbound,
+	    memory_order_relaxed);
+	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed))
+		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+	if (atomic_load_explicit(&record->seq, memory_order_relaxed) % 2 != 0)
+		atomic_fetch_add_explicit(&record->seq, 1, memory_order_release);
+}
+
+bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
+	struct class_record *record = &segment->records[number];
+
+	switch (lock_take(&record->mutex, &record->stuck_until_ns, now_ns)) {
+	case LOCK_HELD:
+		return true;
+	case LOCK_INHERITED:
+		class_recount(segment, number, now_ns);
+		segment_count(segment, COUNTER_REPAIRS, 1);
+		lock_repaired(&record->mutex);
+		return true;
+	case LOCK_TIMED_OUT:
+		break;
+	}
+	return false;
+}
+
+void class_unlock(struct segment *segment, uint16_t record) {
+	lock_give(&segment->records[record].mutex);
+}
+
+void class_add(struct segment *segment, uint16_t number,
+    enum session_direction direction, int change) {
+	struct class_record *record = &segment->records[number];
+	uint32_t open;
+
+	atomic_fetch_add_explicit(&record->seq, 1, memory_order_acq_rel);
+	FAILPOINT();
+	open = atomic_load_explicit(&record->open, memory_order_relaxed) +
+	    (uint32_t)change;
+	atomic_store_explicit(&record->open, open, memory_order_relaxed);
+	FAILPOINT();
+	if (direction == SESSION_INBOUND)
+		atomic_store_explicit(&record->open_inbound,
+		    atomic_load_explicit(&record->open_inbound,
+			memory_order_relaxed) + (uint32_t)change,
+		    memory_order_relaxed);
+	FAILPOINT();
+	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed) &&
+	    change > 0)
+		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+	FAILPOINT();
+	atomic_fetch_add_explicit(&record->seq, 1, memory_order_release);
+}
+
+/* Clients of a mapping that nobody else uses: only rates are worth keeping. */
+static void rebuild_client_shard(struct segment *segment, uint32_t number) {
+	struct shard *shard = &segment->client_shards[number];
+	uint32_t high = atomic_load(&shard->high_water);
+
+	lock_init(&shard->mutex);
+	atomic_store(&shard->seq, 0);
+	atomic_store(&shard->stuck_until_ns, 0);
+	if (high > segment->header->clients_per_shard) {
+		high = segment->header->clients_per_shard;
+		atomic_store(&shard->high_water, high);
+	}
+	for (uint32_t i = 0; i < high; i++) {
+		struct client_slot *client = client_at(segment, number, i);
+
+		if (client->used != 1 ||
+		    client->class_record >= segment->header->record_count)
+			client->used = 0;
+	}
+	client_shard_rebuild(segment, number);
+}
+
+uint64_t sessions_rebuild(struct segment *segment) {
+	uint64_t open = 0;
+
+	sessions_scrub(segment);
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
+		rebuild_client_shard(segment, i);
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		struct class_record *record = &segment->records[i];
+
+		lock_init(&record->mutex);
+		atomic_store(&record->stuck_until_ns, 0);
+		if (atomic_load(&record->in_use) == 0)
+			continue;
+		class_recount(segment, (uint16_t)i, 0);
+		open += atomic_load(&record->open);
+	}
+	return open;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  One supervisor a state, and no role of an earlier one beside it.
+ * MODEL    PATH.lock is locked by the supervisor, PATH.roles shared by each role;
+ *          both are open-file locks, so they end with their process, however it
+ *          ends.  The files are never renamed or removed.
+ */
+#include "segment/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WAIT_STEP_MS	20
+#define WAIT_LOCK_MS	2000
+#define WAIT_ROLES_MS	5000
+
+static int open_lock(const char *path, const char *suffix, mode_t mode,
+    struct diag *diag) {
+	char name[PATH_MAX];
+	int fd;
+
+	if (snprintf(name, sizeof(name), "%s%s", path, suffix) >=
+	    (int)sizeof(name))
+		return diag_set(diag, ENAMETOOLONG, "%s", path);
+	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s", name);
+	return fd;
+}
+
+/* flock has no time limit of its own. */
+static int lock_within(int fd, int operation, int limit_ms) {
+	for (int waited_ms = 0; ; waited_ms += WAIT_STEP_MS) {
+		if (flock(fd, operation | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -1;
+		if (waited_ms >= limit_ms) {
+			errno = EWOULDBLOCK;
+			return -1;
+		}
+		poll(NULL, 0, WAIT_STEP_MS);
+	}
+}
+
+static void holder_of(int fd, char *out, size_t size) {
+	ssize_t length = pread(fd, out, size - 1, 0);
+
+	if (length <= 0)
+		length = snprintf(out, size, "unknown");
+	out[length] = '\0';
+	for (char *c = out; *c != '\0'; c++) {
+		if (*c < '0' || *c > '9') {
+			if (c != out && *c == '\n')
+				*c = '\0';
+			break;
+		}
+	}
+}
+
+int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
+	char pid[32];
+	int roles_fd, fd = open_lock(path, ".lock", 0644, diag);
+
+	if (fd < 0)
+		return -1;
+	if (lock_within(fd, LOCK_EX, WAIT_LOCK_MS) != 0) {
+		int error = errno == EWOULDBLOCK ? 0 : errno;
+
+		holder_of(fd, pid, sizeof(pid));
+		close(fd);
+		return diag_set(diag, error,
+		    "another posternd (pid %s) runs with the state %s", pid,
+		    path);
+	}
+	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) != 0 ||
+	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
+		int error = errno;
+
+		close(fd);
+		return diag_set(diag, error, "cannot write to %s.lock", path);
+	}
+	roles_fd = open_lock(path, ".roles", 0644, diag);
+	if (roles_fd < 0) {
+		close(fd);
+		return -1;
+	}
+	if (lock_within(roles_fd, LOCK_EX, WAIT_ROLES_MS) != 0) {
+		close(roles_fd);
+		close(fd);
+		return diag_set(diag, 0,
+		    "processes of an earlier posternd still use the state %s",
+		    path);
+	}
+	close(roles_fd);
+	*lock_fd = fd;
+	return 0;
+}
+
+int segment_lock_role(const char *path, struct diag *diag) {
+	int fd = open_lock(path, ".roles", 0644, diag);
+
+	if (fd < 0)
+		return -1;
+	if (lock_within(fd, LOCK_SH, WAIT_LOCK_MS) != 0)
+		return diag_set(diag, errno, "cannot lock %s.roles", path);
+	return 0; /* held, and open, until this process ends */
+}

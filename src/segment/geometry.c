@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The arithmetic of the segment's layout.
+ * MODEL    As few shards as keep locks short (16384 slots each, 8 to 64), each a
+ *          little larger than its share, as a hash does not deal evenly.  An index
+ *          line of 15 places serves 12 slots.
+ */
+#include "segment/geometry.h"
+
+#include <gnu/libc-version.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SLOTS_PER_SHARD_WANTED	16384
+#define SHARDS_MIN		8
+#define SLOTS_PER_LINE		12
+#define SLOTS_PER_SHARD_MAX	((1u << 20) - 2)
+#define PAGE_BYTES		4096
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+	/* FNV-1a over words: only has to differ, not to resist anybody */
+	return (hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+uint64_t segment_layout_hash(void) {
+	static const size_t declarations[] = {
+		sizeof(pthread_mutex_t), sizeof(struct session),
+		sizeof(struct session_control), offsetof(struct session, client),
+		offsetof(struct session, server),
+		offsetof(struct session, proof_address),
+		offsetof(struct session, client_port),
+		offsetof(struct session, policy_owner),
+		offsetof(struct session, opened_ds),
+		offsetof(struct session, dump_sequence),
+		sizeof(struct client_slot), offsetof(struct client_slot, open),
+		offsetof(struct client_slot, class_record),
+		sizeof(struct index_line), sizeof(struct shard),
+		offsetof(struct shard, free_head), sizeof(struct class_record),
+		offsetof(struct class_record, open),
+		offsetof(struct class_record, admitted),
+		offsetof(struct class_record, name), sizeof(struct role_record),
+		offsetof(struct role_record, heartbeat_ns),
+		offsetof(struct role_record, gap_begin_ns),
+		sizeof(struct listener_record), sizeof(struct segment_header),
+		offsetof(struct segment_header, record_count),
+		offsetof(struct segment_header, generation),
+		offsetof(struct segment_header, counters),
+		offsetof(struct segment_header, roles),
+		offsetof(struct segment_header, listeners),
+		COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
+		SESSION_STATES, SLOTS_PER_LINE,
+	};
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	hash = mix(hash, SEGMENT_VERSION);
+	for (size_t i = 0; i < sizeof(declarations) / sizeof(declarations[0]); i++)
+		hash = mix(hash, declarations[i]);
+	for (const char *c = gnu_get_libc_version(); *c != '\0'; c++)
+		hash = mix(hash, (unsigned char)*c);
+	return hash;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit) {
+	return (bytes + unit - 1) / unit * unit;
+}
+
+static uint32_t square_root(uint64_t value) {
+	uint32_t root = 0;
+
+	while ((uint64_t)(root + 1) * (root + 1) <= value)
+		root++;
+	return root;
+}
+
+bool segment_geometry(struct segment_header *header, uint32_t record_count,
+    uint64_t session_count) {
+	uint32_t shards = SHARDS_MIN;
+	uint64_t share, slots, lines, offset;
+
+	while (shards < SEGMENT_SHARDS_MAX &&
+	    session_count / shards > SLOTS_PER_SHARD_WANTED)
+		shards *= 2;
+	share = (session_count + shards - 1) / shards;
+	slots = share + 3 * (uint64_t)square_root(share) + 1;
+	if (session_count == 0 || record_count == 0 ||
+	    record_count > SEGMENT_RECORDS_MAX || slots > SLOTS_PER_SHARD_MAX)
+		return false;
+	lines = (slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
+
+	header->record_count = record_count;
+	header->shard_count = shards;
+	header->slots_per_shard = (uint32_t)slots;
+	header->lines_per_shard = (uint32_t)lines;
+	header->clients_per_shard = (uint32_t)slots;
+	header->client_lines_per_shard = (uint32_t)lines;
+	header->session_count = session_count;
+
+	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
+	header->records_offset = offset;
+	offset += (uint64_t)record_count * sizeof(struct class_record);
+	header->shards_offset = offset;
+	offset += 2 * (uint64_t)shards * sizeof(struct shard);
+	header->lines_offset = offset;
+	offset += shards * lines * sizeof(struct index_line);
+	header->slots_offset = offset;
+	offset = round_up(offset + shards * slots * sizeof(struct session_slot),
+	    sizeof(struct index_line));
+	header->client_lines_offset = offset;
+	offset += shards * lines * sizeof(struct index_line);
+	header->clients_offset = offset;
+	offset += shards * slots * sizeof(struct client_slot);
+	header->bytes = round_up(offset, PAGE_BYTES);
+	return true;
+}
+
+bool segment_geometry_valid(const struct segment_header *header,
+    uint64_t file_bytes) {
+	struct segment_header right;
+
+	memset(&right, 0, sizeof(right));
+	return segment_geometry(&right, header->record_count,
+		   header->session_count) &&
+	    header->shard_count == right.shard_count &&
+	    header->slots_per_shard == right.slots_per_shard &&
+	    header->lines_per_shard == right.lines_per_shard &&
+	    header->clients_per_shard == right.clients_per_shard &&
+	    header->client_lines_per_shard == right.client_lines_per_shard &&
+	    header->records_offset == right.records_offset &&
+	    header->shards_offset == right.shards_offset &&
+	    header->lines_offset == right.lines_offset &&
+	    header->slots_offset == right.slots_offset &&
+	    header->client_lines_offset == right.client_lines_offset &&
+	    header->clients_offset == right.clients_offset &&
+	    header->bytes == right.bytes && header->bytes == file_bytes;
+}

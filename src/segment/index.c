@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Open addressing by cache lines.
+ * ERRORS   Whoever dies in the middle leaves a torn index; the inheritor of the
+ *          shard's mutex clears it and inserts every slot anew.
+ */
+#include "segment/index.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+
+#define SLOT_BITS	20
+#define SLOT_MASK	((1u << SLOT_BITS) - 1)
+
+static uint32_t tag_of(uint64_t hash) {
+	return (uint32_t)(hash >> 52) << SLOT_BITS;
+}
+
+static uint32_t home_of(const struct index *index, uint64_t hash) {
+	/* 32 middle bits spread over the lines; shards took the lowest ones */
+	return (uint32_t)(((hash >> 16 & UINT32_MAX) * index->line_count) >> 32);
+}
+
+static uint32_t next_line(const struct index *index, uint32_t line) {
+	return line + 1 == index->line_count ? 0 : line + 1;
+}
+
+void index_walk_begin(const struct index *index, uint64_t hash,
+    struct index_walk *walk) {
+	walk->line = home_of(index, hash);
+	walk->place = 0;
+	walk->tag = tag_of(hash);
+	walk->lines_left = index->line_count;
+}
+
+uint32_t index_walk_next(const struct index *index, struct index_walk *walk) {
+	while (walk->lines_left > 0) {
+		const struct index_line *line = &index->lines[walk->line];
+
+		while (walk->place < INDEX_PLACES) {
+			uint32_t place = line->place[walk->place++];
+
+			if (place != 0 && (place & ~SLOT_MASK) == walk->tag)
+				return (place & SLOT_MASK) - 1;
+		}
+		if (line->passed == 0)
+			break;
+		walk->line = next_line(index, walk->line);
+		walk->place = 0;
+		walk->lines_left--;
+	}
+	walk->lines_left = 0;
+	return SEGMENT_NO_SLOT;
+}
+
+bool index_insert(struct index *index, uint64_t hash, uint32_t slot) {
+	uint32_t at = home_of(index, hash);
+
+	for (uint32_t tries = 0; tries < index->line_count; tries++) {
+		struct index_line *line = &index->lines[at];
+
+		for (unsigned i = 0; i < INDEX_PLACES; i++) {
+			if (line->place[i] == 0) {
+				FAILPOINT();
+				line->place[i] = tag_of(hash) | (slot + 1);
+				FAILPOINT();
+				return true;
+			}
+		}
+		line->passed++;
+		FAILPOINT();
+		at = next_line(index, at);
+	}
+	return false;
+}
+
+/* Finds the place; the lines before it are those that the key passed. */
+bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
+	uint32_t wanted = tag_of(hash) | (slot + 1);
+	uint32_t home = home_of(index, hash), at = home;
+
+	for (uint32_t tries = 0; tries < index->line_count; tries++) {
+		struct index_line *line = &index->lines[at];
+
+		for (unsigned i = 0; i < INDEX_PLACES; i++) {
+			if (line->place[i] != wanted)
+				continue;
+			line->place[i] = 0;
+			FAILPOINT();
+			for (; home != at; home = next_line(index, home)) {
+				index->lines[home].passed--;
+				FAILPOINT();
+			}
+			return true;
+		}
+		if (line->passed == 0)
+			return false;
+		at = next_line(index, at);
+	}
+	return false;
+}
+
+void index_clear(struct index *index) {
+	memset(index->lines, 0, index->line_count * sizeof(index->lines[0]));
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: ISC */
+/* The process-local handle of a mapped segment, for the rooms segment/ and
+ * engine/ only. */
+#ifndef SEGMENT_INTERNAL_H
+#define SEGMENT_INTERNAL_H
+
+#include <limits.h>
+
+#include "segment/layout.h"
+#include "segment/segment.h"
+
+struct segment {
+	struct segment_header *header;
+	struct class_record *records;
+	struct shard *session_shards;
+	struct shard *client_shards;
+	struct index_line *session_lines;
+	struct session_slot *session_slots;
+	struct index_line *client_lines;
+	struct client_slot *client_slots;
+	char path[PATH_MAX];
+};
+
+/* Points the handle into a mapping whose header is valid. */
+void segment_bind(struct segment *segment, void *mapping);
+
+/* What the witness learned of a listener on a service port; makes the record.
+ * NULL: 256 are known already. */
+struct listener_record *segment_listener(const struct segment *segment,
+    uint8_t listener, uint16_t port);
+
+/* Makes room for sessions that stand in PATH.sessions; returns how many were
+ * taken over, or -1 with *diag (no such file, torn, another boot: then nothing
+ * was).  Class records are made as named there.  Supervisor only, before anybody
+ * else has the segment. */
+int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
+    struct diag *diag);
+
+/* The record named so, or a free one that it gives the name; SEGMENT_NO_CLASS:
+ * all are taken.  Supervisor only. */
+uint16_t segment_record(struct segment *segment, const char *name, int64_t now_ns);
+
+/* This boot's id; false: unknown. */
+bool segment_boot_id(char out[40]);
+
+/* Tenths of seconds since the segment was made. */
+static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns) {
+	int64_t age_ns = now_ns - segment->header->created_ns;
+
+	return age_ns <= 0 ? 0 : (uint32_t)(age_ns / 100000000);
+}
+
+static inline void segment_count(const struct segment *segment,
+    enum counter counter, uint64_t amount) {
+	atomic_fetch_add_explicit(&segment->header->counters[counter], amount,
+	    memory_order_relaxed);
+}
+
+#endif

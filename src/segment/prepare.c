@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Making, adopting and rebuilding the segment's file.
+ * MODEL    An existing file is adopted when it is ours, of this layout, these
+ *          sizes and this boot; then every slot is checked and everything else is
+ *          derived anew.  Otherwise a new file is made beside it, filled from
+ *          PATH.sessions, and renamed into place; readers of the old one see the
+ *          mark "replaced".
+ * ERRORS   Of the environment: diag.  Nothing in a file is trusted.
+ * THREADS  The supervisor alone, holding PATH.lock.
+ */
+#include "segment/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/geometry.h"
+#include "segment/sessions.h"
+
+#define STATE_MODE 0640
+
+void segment_bind(struct segment *segment, void *mapping) {
+	char *base = mapping;
+	struct segment_header *header = mapping;
+
+	segment->header = header;
+	segment->records = (void *)(base + header->records_offset);
+	segment->session_shards = (void *)(base + header->shards_offset);
+	segment->client_shards = segment->session_shards + header->shard_count;
+	segment->session_lines = (void *)(base + header->lines_offset);
+	segment->session_slots = (void *)(base + header->slots_offset);
+	segment->client_lines = (void *)(base + header->client_lines_offset);
+	segment->client_slots = (void *)(base + header->clients_offset);
+}
+
+struct segment_header *segment_header(const struct segment *segment) {
+	return segment->header;
+}
+
+const char *segment_path(const struct segment *segment) {
+	return segment->path;
+}
+
+bool segment_boot_id(char out[40]) {
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	memset(out, 0, 40);
+	if (fd < 0)
+		return false;
+	length = read(fd, out, 36);
+	close(fd);
+	return length == 36;
+}
+
+/* Why the file is not adopted (static text), or NULL with the mapping. */
+static const char *try_adopt(const char *path, uid_t uid,
+    const struct generation *generation, void **mapping) {
+	struct segment_header wanted, *header;
+	struct stat status;
+	char boot_id[40];
+	const char *why = NULL;
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	*mapping = MAP_FAILED;
+	if (fd < 0)
+		return errno == ENOENT ? "" : "it cannot be opened";
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+		why = "it is no regular file";
+	else if (status.st_uid != uid && status.st_uid != geteuid())
+		why = "it belongs to another user";
+	else if ((uint64_t)status.st_size < sizeof(*header))
+		why = "it is too small";
+	if (why == NULL)
+		*mapping = mmap(NULL, (size_t)status.st_size,
+		    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (why == NULL && *mapping == MAP_FAILED)
+		why = "it cannot be mapped";
+	if (why != NULL)
+		return why;
+
+	header = *mapping;
+	memset(&wanted, 0, sizeof(wanted));
+	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
+		why = "it is no state file, or was never finished";
+	else if (header->version != SEGMENT_VERSION ||
+	    header->layout != segment_layout_hash() ||
+	    header->header_bytes != sizeof(*header))
+		why = "it has another layout";
+	else if (!segment_geometry_valid(header, (uint64_t)status.st_size))
+		why = "its sizes contradict each other";
+	else if (header->record_count != generation->record_count ||
+	    header->session_count != generation->session_count)
+		why = "other sizes are configured";
+	else if (!segment_boot_id(boot_id) ||
+	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
+		why = "it is from another boot";
+	if (why != NULL) {
+		/* readers that still map it are to look for the new one */
+		if (atomic_load(&header->magic) == SEGMENT_MAGIC)
+			atomic_store(&header->replaced, 1);
+		munmap(*mapping, (size_t)status.st_size);
+		*mapping = MAP_FAILED;
+	}
+	return why;
+}
+
+/* Class names are text from a file that others could have written. */
+static void scrub_records(struct segment *segment) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		struct class_record *record = &segment->records[i];
+
+		if (atomic_load(&record->in_use) > 2 ||
+		    memchr(record->name, '\0', sizeof(record->name)) == NULL ||
+		    record->name[0] == '\0')
+			atomic_store(&record->in_use, 0);
+		if (atomic_load(&record->in_use) == 0)
+			memset(record->name, 0, sizeof(record->name));
+		else
+			/* until the configuration names it again */
+			atomic_store(&record->in_use, 2);
+		if (atomic_load(&record->seq) % 2 != 0)
+			atomic_fetch_add(&record->seq, 1);
+	}
+}
+
+static void scrub_roles(struct segment *segment) {
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		struct role_record *role = &segment->header->roles[i];
+
+		if (atomic_load(&role->kind) > ROLE_KEEPER)
+			memset(role, 0, sizeof(*role));
+		if (atomic_load(&role->kind) != ROLE_NONE &&
+		    atomic_load(&role->pid) != 0)
+			segment_role_died(segment, i, 0);
+	}
+}
+
+static uint64_t adopt(struct segment *segment) {
+	scrub_records(segment);
+	scrub_roles(segment);
+	atomic_store(&segment->header->replaced, 0);
+	return sessions_rebuild(segment);
+}
+
+static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
+    void **mapping, struct diag *diag) {
+	int fd, error;
+
+	if (unlink(path) != 0 && errno != ENOENT)
+		return diag_set(diag, errno, "cannot remove %s", path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    STATE_MODE);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot create %s", path);
+	error = posix_fallocate(fd, 0, (off_t)bytes);
+	if (error == 0 && geteuid() == 0 && fchown(fd, uid, gid) != 0)
+		error = errno;
+	if (error == 0 && fchmod(fd, STATE_MODE) != 0)
+		error = errno;
+	if (error == 0) {
+		*mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fd, 0);
+		if (*mapping == MAP_FAILED)
+			error = errno;
+	}
+	close(fd);
+	if (error != 0) {
+		unlink(path);
+		return diag_set(diag, error, "cannot make %s of %llu bytes",
+		    path, (unsigned long long)bytes);
+	}
+	return 0;
+}
+
+static int init_header(struct segment_header *header,
+    const struct generation *generation, int64_t now_ns, struct diag *diag) {
+	if (!segment_geometry(header, generation->record_count,
+		generation->session_count))
+		return diag_set(diag, 0, "state: cannot hold %llu sessions",
+		    (unsigned long long)generation->session_count);
+	header->version = SEGMENT_VERSION;
+	header->header_bytes = sizeof(*header);
+	header->layout = segment_layout_hash();
+	header->created_ns = now_ns;
+	header->created_wall_s = clock_wall_s();
+	if (!segment_boot_id(header->boot_id))
+		return diag_set(diag, errno, "cannot read this boot's id");
+	if (getrandom(&header->key, sizeof(header->key), 0) !=
+	    sizeof(header->key))
+		return diag_set(diag, errno, "cannot draw a hash key");
+	return 0;
+}
+
+static void init_locks(struct segment *segment) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		segment->session_shards[i].free_head = SEGMENT_NO_SLOT;
+		segment->client_shards[i].free_head = SEGMENT_NO_SLOT;
+	}
+	sessions_rebuild(segment);
+}
+
+/* A new file beside the old one, filled, then renamed over it. */
+static int make(struct segment *segment, const struct generation *generation,
+    uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag) {
+	int64_t now_ns = clock_now_ns(), restored;
+	struct segment_header wanted;
+	char path[PATH_MAX + 8];
+	struct diag ignored;
+	void *mapping;
+
+	memset(&wanted, 0, sizeof(wanted));
+	if (init_header(&wanted, generation, now_ns, diag) != 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s.new", segment->path);
+	if (new_file(path, wanted.bytes, uid, gid, &mapping, diag) != 0)
+		return -1;
+	memcpy(mapping, &wanted, sizeof(wanted));
+	segment_bind(segment, mapping);
+	init_locks(segment);
+	restored = segment_restore_sessions(segment, now_ns, &ignored);
+	if (restored > 0)
+		report->sessions = (uint64_t)restored;
+	atomic_store(&segment->header->magic, SEGMENT_MAGIC);
+	if (rename(path, segment->path) != 0) {
+		diag_set(diag, errno, "cannot rename %s to %s", path,
+		    segment->path);
+		unlink(path);
+		munmap(mapping, wanted.bytes);
+		return -1;
+	}
+	return 0;
+}
+
+static bool on_tmpfs(const char *path) {
+	struct statfs status;
+
+	return statfs(path, &status) == 0 &&
+	    (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+}
+
+int segment_prepare(struct segment **result, const struct generation *generation,
+    uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag) {
+	const char *path = generation_text(generation, generation->state_path);
+	struct segment *segment = calloc(1, sizeof(*segment));
+	void *mapping;
+
+	*result = NULL;
+	memset(report, 0, sizeof(*report));
+	if (segment == NULL)
+		return diag_set(diag, errno, "no memory for the state's handle");
+	if (snprintf(segment->path, sizeof(segment->path), "%s", path) >=
+	    (int)sizeof(segment->path) - 16) {
+		free(segment);
+		return diag_set(diag, ENAMETOOLONG, "%s", path);
+	}
+	report->reason = try_adopt(path, uid, generation, &mapping);
+	if (report->reason == NULL) {
+		report->reason = "";
+		report->origin = SEGMENT_ADOPTED;
+		segment_bind(segment, mapping);
+		report->sessions = adopt(segment);
+	} else {
+		report->origin = report->reason[0] == '\0' ? SEGMENT_MADE
+							   : SEGMENT_REBUILT;
+		if (make(segment, generation, uid, gid, report, diag) != 0) {
+			free(segment);
+			return -1;
+		}
+	}
+	report->not_tmpfs = !on_tmpfs(segment->path);
+	atomic_store(&segment->header->unconfirmed, report->sessions > 0);
+	atomic_store(&segment->header->supervisor_pid, getpid());
+	atomic_store(&segment->header->started_ns, clock_now_ns());
+	segment_beat(segment, clock_now_ns());
+	*result = segment;
+	return 0;
+}
+
+void segment_unmap(struct segment **segment) {
+	if (*segment == NULL)
+		return;
+	munmap((*segment)->header, (*segment)->header->bytes);
+	free(*segment);
+	*segment = NULL;
+}

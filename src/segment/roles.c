@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The places of the roles in the header: who lives, since when, and
+ *          when nobody did (the gaps that adoption asks about).
+ * THREADS  Written by the supervisor, but for heartbeats and gap ends, which the
+ *          role itself writes (engine_heartbeat).
+ */
+#include "segment/internal.h"
+
+#include <stdint.h>
+
+#include "base/diag.h"
+
+unsigned segment_role_place(struct segment *segment, enum role_kind kind,
+    unsigned number) {
+	struct role_record *roles = segment->header->roles;
+	unsigned place;
+
+	for (place = 0; place < SEGMENT_ROLES_MAX; place++) {
+		if (atomic_load(&roles[place].kind) == (uint32_t)kind &&
+		    atomic_load(&roles[place].number) == number)
+			return place;
+	}
+	for (place = 0; place < SEGMENT_ROLES_MAX; place++) {
+		if (atomic_load(&roles[place].kind) == ROLE_NONE)
+			break;
+	}
+	MUST(place < SEGMENT_ROLES_MAX);
+	atomic_store(&roles[place].number, number);
+	atomic_store(&roles[place].kind, (uint32_t)kind);
+	return place;
+}
+
+void segment_role_starting(struct segment *segment, unsigned place,
+    int64_t now_ns) {
+	struct role_record *role = &segment->header->roles[place];
+	uint32_t incarnation;
+
+	do {
+		incarnation = 1 + atomic_fetch_add(
+		    &segment->header->next_incarnation, 1);
+	} while ((incarnation & UINT16_MAX) == 0);
+	/* an outage goes on until the successor's first heartbeat */
+	if (atomic_load(&role->heartbeat_ns) != 0 &&
+	    atomic_load(&role->gap_end_ns) != INT64_MAX) {
+		atomic_store(&role->gap_begin_ns,
+		    atomic_load(&role->heartbeat_ns));
+		atomic_store(&role->gap_end_ns, INT64_MAX);
+	}
+	atomic_store(&role->incarnation, incarnation & UINT16_MAX);
+	atomic_store(&role->started_ns, now_ns);
+	atomic_store(&role->heartbeat_ns, now_ns);
+}
+
+void segment_role_started(struct segment *segment, unsigned place, pid_t pid) {
+	atomic_store(&segment->header->roles[place].pid, pid);
+}
+
+void segment_role_died(struct segment *segment, unsigned place, int64_t now_ns) {
+	struct role_record *role = &segment->header->roles[place];
+
+	(void)now_ns;
+	if (atomic_load(&role->gap_end_ns) != INT64_MAX) {
+		atomic_store(&role->gap_begin_ns,
+		    atomic_load(&role->heartbeat_ns));
+		atomic_store(&role->gap_end_ns, INT64_MAX);
+	}
+	atomic_store(&role->incarnation, 0);
+	atomic_store(&role->pid, 0);
+	atomic_fetch_add(&role->restarts, 1);
+}
+
+void segment_beat(struct segment *segment, int64_t now_ns) {
+	atomic_store(&segment->header->heartbeat_ns, now_ns);
+}
+
+struct listener_record *segment_listener(const struct segment *segment,
+    uint8_t listener, uint16_t port) {
+	uint32_t key = UINT32_C(1) << 31 | (uint32_t)listener << 16 | port;
+	uint32_t at = (port * 31u + listener) % SEGMENT_LISTENERS;
+
+	for (unsigned tries = 0; tries < SEGMENT_LISTENERS; tries++) {
+		struct listener_record *record =
+		    &segment->header->listeners[at];
+		uint32_t there = 0;
+
+		if (atomic_load_explicit(&record->key, memory_order_relaxed) ==
+			key ||
+		    atomic_compare_exchange_strong(&record->key, &there, key) ||
+		    there == key)
+			return record;
+		at = (at + 1) % SEGMENT_LISTENERS;
+	}
+	return NULL;
+}

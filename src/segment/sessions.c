@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The session table.
+ * MODEL    A shard's slots are either linked in its index or chained in its free
+ *          list (by word 1 of the slot), or in the hands of whoever holds its
+ *          mutex.  Slots never used lie above high_water.
+ * ERRORS   Whoever inherits a shard's mutex rebuilds index and free list from the
+ *          control words, which are never torn.
+ * THREADS  Any, of any process.
+ */
+#include "segment/sessions.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/index.h"
+#include "segment/lock.h"
+
+static uint64_t key_hash(const struct segment *segment,
+    const struct session_key *key) {
+	unsigned char bytes[24] = { 0 };
+
+	memcpy(bytes, key->client.bytes, 16);
+	memcpy(bytes + 16, &key->client_port, 2);
+	bytes[18] = key->direction;
+	return siphash13(&segment->header->key, bytes, sizeof(bytes));
+}
+
+static struct index shard_index(const struct segment *segment, uint32_t shard) {
+	uint32_t lines = segment->header->lines_per_shard;
+
+	return (struct index){
+		.lines = segment->session_lines + (size_t)shard * lines,
+		.line_count = lines,
+	};
+}
+
+void session_load(const struct segment *segment, uint32_t slot,
+    struct session *session) {
+	uint64_t words[SESSION_WORDS];
+	const struct session_slot *from = &segment->session_slots[slot];
+
+	words[0] = atomic_load_explicit(&from->words[0], memory_order_acquire);
+	for (unsigned i = 1; i < SESSION_WORDS; i++)
+		words[i] = atomic_load_explicit(&from->words[i],
+		    memory_order_relaxed);
+	memcpy(session, words, sizeof(*session));
+}
+
+struct session_control session_load_control(const struct segment *segment,
+    uint32_t slot) {
+	uint64_t word = atomic_load_explicit(
+	    &segment->session_slots[slot].words[0], memory_order_acquire);
+	struct session_control control;
+
+	memcpy(&control, &word, sizeof(control));
+	return control;
+}
+
+void session_store_body(struct segment *segment, uint32_t slot,
+    const struct session *session) {
+	uint64_t words[SESSION_WORDS];
+
+	memcpy(words, session, sizeof(words));
+	for (unsigned i = 1; i < SESSION_WORDS; i++) {
+		atomic_store_explicit(&segment->session_slots[slot].words[i],
+		    words[i], memory_order_relaxed);
+		FAILPOINT();
+	}
+}
+
+void session_store_control(struct segment *segment, uint32_t slot,
+    struct session_control control) {
+	uint64_t word;
+
+	memcpy(&word, &control, sizeof(word));
+	atomic_store_explicit(&segment->session_slots[slot].words[0], word,
+	    memory_order_release);
+}
+
+void session_store(struct segment *segment, uint32_t slot,
+    const struct session *session) {
+	session_store_body(segment, slot, session);
+	session_store_control(segment, slot, session->control);
+}
+
+void sessions_range(const struct segment *segment, uint32_t shard,
+    uint32_t *first, uint32_t *count) {
+	uint32_t high = atomic_load_explicit(
+	    &segment->session_shards[shard].high_water, memory_order_relaxed);
+
+	if (high > segment->header->slots_per_shard)
+		high = segment->header->slots_per_shard;
+	*first = shard * segment->header->slots_per_shard;
+	*count = high;
+}
+
+static void free_push(struct segment *segment, struct shard *shard,
+    uint32_t slot) {
+	atomic_store_explicit(&segment->session_slots[slot].words[1],
+	    shard->free_head, memory_order_relaxed);
+	FAILPOINT();
+	shard->free_head = slot;
+}
+
+/* Index and free list from the control words. */
+static void shard_rebuild(struct segment *segment, uint32_t number) {
+	struct shard *shard = &segment->session_shards[number];
+	struct index index = shard_index(segment, number);
+	uint32_t first, count, used = 0;
+
+	sessions_range(segment, number, &first, &count);
+	index_clear(&index);
+	shard->free_head = SEGMENT_NO_SLOT;
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t slot = first + i;
+		struct session session;
+		struct session_key key;
+
+		session_load(segment, slot, &session);
+		if (session.control.state == SESSION_FREE) {
+			free_push(segment, shard, slot);
+			continue;
+		}
+		key = (struct session_key){ session.client,
+			session.client_port, session.control.direction };
+		MUST(index_insert(&index, key_hash(segment, &key), i));
+		used++;
+	}
+	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+	/* an odd number would keep readers waiting for a dead writer */
+	if (atomic_load_explicit(&shard->seq, memory_order_relaxed) % 2 != 0)
+		atomic_fetch_add_explicit(&shard->seq, 1, memory_order_release);
+}
+
+bool sessions_lock(struct segment *segment, const struct session_key *key,
+    int64_t now_ns, struct session_lock *lock) {
+	lock->segment = segment;
+	lock->key = *key;
+	lock->hash = key_hash(segment, key);
+	lock->now_ns = now_ns;
+	lock->shard_number =
+	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
+	lock->shard = &segment->session_shards[lock->shard_number];
+	switch (lock_take(&lock->shard->mutex, &lock->shard->stuck_until_ns,
+	    now_ns)) {
+	case LOCK_HELD:
+		return true;
+	case LOCK_INHERITED:
+		shard_rebuild(segment, lock->shard_number);
+		segment_count(segment, COUNTER_REPAIRS, 1);
+		lock_repaired(&lock->shard->mutex);
+		return true;
+	case LOCK_TIMED_OUT:
+		break;
+	}
+	return false;
+}
+
+void sessions_unlock(struct session_lock *lock) {
+	lock_give(&lock->shard->mutex);
+}
+
+static bool same_server(const struct session *session,
+    const struct address *server, uint16_t server_port) {
+	if (address_is_unknown(&session->server) || address_is_unknown(server))
+		return true;
+	if (!address_equal(&session->server, server))
+		return false;
+	return session->server_port == 0 || server_port == 0 ||
+	    session->server_port == server_port;
+}
+
+uint32_t sessions_find(struct session_lock *lock, const struct address *server,
+    uint16_t server_port) {
+	struct index index = shard_index(lock->segment, lock->shard_number);
+	uint32_t first =
+	    lock->shard_number * lock->segment->header->slots_per_shard;
+	struct index_walk walk;
+	uint32_t found;
+
+	index_walk_begin(&index, lock->hash, &walk);
+	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
+		struct session session;
+
+		session_load(lock->segment, first + found, &session);
+		if (session.control.state != SESSION_FREE &&
+		    session.control.direction == lock->key.direction &&
+		    session.client_port == lock->key.client_port &&
+		    address_equal(&session.client, &lock->key.client) &&
+		    same_server(&session, server, server_port))
+			return first + found;
+	}
+	return SEGMENT_NO_SLOT;
+}
+
+uint32_t sessions_take(struct session_lock *lock) {
+	struct shard *shard = lock->shard;
+	struct segment *segment = lock->segment;
+	uint32_t slot = shard->free_head, high;
+
+	if (slot != SEGMENT_NO_SLOT) {
+		shard->free_head = (uint32_t)atomic_load_explicit(
+		    &segment->session_slots[slot].words[1],
+		    memory_order_relaxed);
+		FAILPOINT();
+	} else {
+		high = atomic_load_explicit(&shard->high_water,
+		    memory_order_relaxed);
+		if (high >= segment->header->slots_per_shard)
+			return SEGMENT_NO_SLOT;
+		slot = lock->shard_number * segment->header->slots_per_shard +
+		    high;
+		atomic_store_explicit(&shard->high_water, high + 1,
+		    memory_order_relaxed);
+		FAILPOINT();
+	}
+	return slot;
+}
+
+void sessions_put_back(struct session_lock *lock, uint32_t slot) {
+	free_push(lock->segment, lock->shard, slot);
+}
+
+static uint32_t within_shard(const struct session_lock *lock, uint32_t slot) {
+	return slot - lock->shard_number * lock->segment->header->slots_per_shard;
+}
+
+void sessions_link(struct session_lock *lock, uint32_t slot) {
+	struct index index = shard_index(lock->segment, lock->shard_number);
+
+	MUST(index_insert(&index, lock->hash, within_shard(lock, slot)));
+	atomic_fetch_add_explicit(&lock->shard->used, 1, memory_order_relaxed);
+}
+
+void sessions_release(struct session_lock *lock, uint32_t slot) {
+	struct index index = shard_index(lock->segment, lock->shard_number);
+
+	MUST(index_remove(&index, lock->hash, within_shard(lock, slot)));
+	FAILPOINT();
+	free_push(lock->segment, lock->shard, slot);
+	FAILPOINT();
+	atomic_fetch_sub_explicit(&lock->shard->used, 1, memory_order_relaxed);
+}
+
+void sessions_change_begin(struct session_lock *lock) {
+	atomic_fetch_add_explicit(&lock->shard->seq, 1, memory_order_acq_rel);
+	FAILPOINT();
+}
+
+void sessions_change_end(struct session_lock *lock) {
+	FAILPOINT();
+	atomic_fetch_add_explicit(&lock->shard->seq, 1, memory_order_release);
+}
+
+/* Does the slot say something that our code could have written? */
+static bool slot_makes_sense(const struct segment *segment,
+    const struct session *session) {
+	const struct session_control *control = &session->control;
+	bool has_class = control->class_record != SEGMENT_NO_CLASS;
+
+	if (control->state == SESSION_FREE || control->state >= SESSION_STATES ||
+	    control->direction > SESSION_OUTBOUND ||
+	    control->proof > SESSION_PROOF_LEASE ||
+	    (control->client_bits > 128 && control->client_bits != 255))
+		return false;
+	if (has_class && (control->class_record >=
+		segment->header->record_count || atomic_load_explicit(
+		&segment->records[control->class_record].in_use,
+		memory_order_relaxed) == 0))
+		return false;
+	return has_class || control->state != SESSION_OPEN;
+}
+
+static void scrub_shard(struct segment *segment, uint32_t number) {
+	struct shard *shard = &segment->session_shards[number];
+	uint32_t first, count;
+
+	lock_init(&shard->mutex);
+	atomic_store(&shard->seq, 0);
+	atomic_store(&shard->stuck_until_ns, 0);
+	if (atomic_load(&shard->high_water) > segment->header->slots_per_shard)
+		atomic_store(&shard->high_water,
+		    segment->header->slots_per_shard);
+	sessions_range(segment, number, &first, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct session session;
+		struct session_key key;
+
+		session_load(segment, first + i, &session);
+		key = (struct session_key){ session.client,
+			session.client_port, session.control.direction };
+		if (!slot_makes_sense(segment, &session) ||
+		    ((uint32_t)key_hash(segment, &key) &
+			(segment->header->shard_count - 1)) != number) {
+			session.control = (struct session_control){
+				.class_record = SEGMENT_NO_CLASS };
+			session_store_control(segment, first + i,
+			    session.control);
+		}
+	}
+	shard_rebuild(segment, number);
+}
+
+void sessions_scrub(struct segment *segment) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
+		scrub_shard(segment, i);
+}

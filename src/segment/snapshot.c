@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The sessions as text, for the day when the layout is another one.
+ * MODEL    PATH.sessions, renewed through a rename:
+ *
+ *	postern-sessions 1
+ *	boot BOOT-ID
+ *	saved BOOTTIME-NS
+ *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
+ *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
+ *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
+ *	end LINES
+ *
+ *          Class names hold no blank.  A file without its last line, or of
+ *          another boot, is as good as none.
+ * ERRORS   A line that makes no sense ends the reading: what stood before it is
+ *          kept out too (the caller starts empty and adoption does the rest).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/sessions.h"
+
+#define LINE_BYTES 512
+
+static int snapshot_path(const struct segment *segment, const char *suffix,
+    char out[PATH_MAX + 16]) {
+	return snprintf(out, PATH_MAX + 16, "%s.sessions%s", segment->path,
+	    suffix);
+}
+
+static unsigned write_classes(const struct segment *segment, FILE *file) {
+	unsigned lines = 0;
+
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		const struct class_record *record = &segment->records[i];
+
+		if (atomic_load(&record->in_use) == 0)
+			continue;
+		fprintf(file, "class %s %u %llu %llu %llu %llu %llu\n",
+		    record->name, atomic_load(&record->peak),
+		    (unsigned long long)atomic_load(&record->admitted),
+		    (unsigned long long)atomic_load(&record->refused),
+		    (unsigned long long)atomic_load(&record->deferred),
+		    (unsigned long long)atomic_load(&record->observed),
+		    (unsigned long long)atomic_load(&record->adopted));
+		lines++;
+	}
+	return lines;
+}
+
+static void write_session(const struct segment *segment, FILE *file,
+    const struct session *s, uint32_t now_ds) {
+	char client[ADDRESS_TEXT_MAX], server[ADDRESS_TEXT_MAX];
+	char proof[ADDRESS_TEXT_MAX];
+	const char *class = "-";
+
+	if (s->control.class_record < segment->header->record_count)
+		class = segment->records[s->control.class_record].name;
+	address_format(&s->client, client);
+	address_format(&s->server, server);
+	address_format(&s->proof_address, proof);
+	fprintf(file, "session %u %u %s %u %s %u %s %u %s %u %u %u %u %u %u\n",
+	    s->control.direction, s->control.state, client, s->client_port,
+	    server, s->server_port, proof, s->proof_port, class,
+	    s->control.proof, s->control.flags, s->control.listener,
+	    s->control.client_bits,
+	    now_ds >= s->opened_ds ? now_ds - s->opened_ds : 0,
+	    s->until_ds >= now_ds ? s->until_ds - now_ds : 0);
+}
+
+static unsigned write_sessions(const struct segment *segment, FILE *file,
+    int64_t now_ns) {
+	uint32_t first, count, now_ds = segment_ds(segment, now_ns);
+	unsigned lines = 0;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t i = 0; i < count; i++) {
+			struct session session;
+
+			if (session_load_control(segment, first + i).state ==
+			    SESSION_FREE)
+				continue;
+			session_load(segment, first + i, &session);
+			if (session.control.state == SESSION_FREE)
+				continue;
+			write_session(segment, file, &session, now_ds);
+			lines++;
+		}
+	}
+	return lines;
+}
+
+int segment_save_sessions(const struct segment *segment, int64_t now_ns,
+    struct diag *diag) {
+	char temporary[PATH_MAX + 16], path[PATH_MAX + 16];
+	unsigned lines;
+	FILE *file;
+	int fd;
+
+	snapshot_path(segment, ".new", temporary);
+	snapshot_path(segment, "", path);
+	unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    0640);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot create %s", temporary);
+	file = fdopen(fd, "w");
+	if (file == NULL) {
+		close(fd);
+		return diag_set(diag, errno, "cannot write to %s", temporary);
+	}
+	fprintf(file, "postern-sessions 1\nboot %s\nsaved %lld\n",
+	    segment->header->boot_id, (long long)now_ns);
+	lines = write_classes(segment, file);
+	lines += write_sessions(segment, file, now_ns);
+	fprintf(file, "end %u\n", lines);
+	if (ferror(file)) {
+		fclose(file);
+		unlink(temporary);
+		return diag_set(diag, EIO, "cannot write to %s", temporary);
+	}
+	if (fclose(file) != 0 || rename(temporary, path) != 0) {
+		diag_set(diag, errno, "cannot renew %s", path);
+		unlink(temporary);
+		return -1;
+	}
+	return 0;
+}
+
+/* A line's words, in place. */
+static unsigned split(char *line, char *words[], unsigned size) {
+	unsigned count = 0;
+
+	while (*line != '\0' && count < size) {
+		words[count++] = line;
+		while (*line != ' ' && *line != '\n' && *line != '\0')
+			line++;
+		if (*line != '\0')
+			*line++ = '\0';
+	}
+	return count;
+}
+
+static bool number(const char *word, uint64_t max, uint64_t *out) {
+	char *end;
+
+	if (*word < '0' || *word > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(word, &end, 10);
+	return errno == 0 && *end == '\0' && *out <= max;
+}
+
+static bool endpoint(const char *address, const char *port,
+    struct address *address_out, uint16_t *port_out) {
+	uint64_t value;
+
+	if (!number(port, UINT16_MAX, &value))
+		return false;
+	*port_out = (uint16_t)value;
+	if (strcmp(address, "unknown") == 0) {
+		memset(address_out, 0, sizeof(*address_out));
+		return true;
+	}
+	return address_parse(address, strlen(address), address_out);
+}
+
+static bool restore_class(struct segment *segment, char **words, unsigned count,
+    int64_t now_ns) {
+	uint64_t values[6];
+	struct class_record *record;
+	uint16_t at;
+
+	if (count != 8 || strlen(words[1]) > SEGMENT_NAME_MAX)
+		return false;
+	for (unsigned i = 0; i < 6; i++) {
+		if (!number(words[2 + i], i == 0 ? UINT32_MAX : UINT64_MAX,
+			&values[i]))
+			return false;
+	}
+	at = segment_record(segment, words[1], now_ns);
+	if (at == SEGMENT_NO_CLASS)
+		return false;
+	record = &segment->records[at];
+	atomic_store(&record->peak, (uint32_t)values[0]);
+	atomic_store(&record->admitted, values[1]);
+	atomic_store(&record->refused, values[2]);
+	atomic_store(&record->deferred, values[3]);
+	atomic_store(&record->observed, values[4]);
+	atomic_store(&record->adopted, values[5]);
+	return true;
+}
+
+static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
+	uint64_t v[8];
+	static const unsigned at[8] = { 1, 2, 10, 11, 12, 13, 14, 15 };
+	static const uint64_t max[8] = { SESSION_OUTBOUND, SESSION_STATES - 1,
+		SESSION_PROOF_LEASE, 255, 255, 255, UINT32_MAX, UINT32_MAX };
+
+	memset(s, 0, sizeof(*s));
+	for (unsigned i = 0; i < 8; i++) {
+		if (!number(words[at[i]], max[i], &v[i]))
+			return false;
+	}
+	if (!endpoint(words[3], words[4], &s->client, &s->client_port) ||
+	    !endpoint(words[5], words[6], &s->server, &s->server_port) ||
+	    !endpoint(words[7], words[8], &s->proof_address, &s->proof_port))
+		return false;
+	s->control.direction = (uint8_t)v[0];
+	s->control.state = (uint8_t)v[1];
+	s->control.proof = (uint8_t)v[2];
+	s->control.flags = (uint8_t)v[3] | SESSION_FLAG_RESTORED;
+	s->control.listener = (uint8_t)v[4];
+	s->control.client_bits = (uint8_t)v[5];
+	s->opened_ds = now_ds >= v[6] ? now_ds - (uint32_t)v[6] : 0;
+	s->until_ds = now_ds + (uint32_t)v[7];
+	return s->control.state != SESSION_FREE &&
+	    (v[5] <= 128 || v[5] == 255);
+}
+
+/* Puts the slot in; the counters follow from sessions_rebuild. */
+static bool restore_session(struct segment *segment, char **words,
+    unsigned count, int64_t now_ns) {
+	struct session_lock lock;
+	struct session_key key;
+	struct session session;
+	uint32_t slot;
+
+	if (count != 16 ||
+	    !parse_session(words, &session, segment_ds(segment, now_ns)))
+		return false;
+	session.control.class_record = SEGMENT_NO_CLASS;
+	if (strcmp(words[9], "-") != 0 && strlen(words[9]) <= SEGMENT_NAME_MAX)
+		session.control.class_record =
+		    segment_record(segment, words[9], now_ns);
+	key = (struct session_key){ session.client, session.client_port,
+		session.control.direction };
+	if (!sessions_lock(segment, &key, now_ns, &lock))
+		return false;
+	slot = sessions_take(&lock);
+	if (slot != SEGMENT_NO_SLOT) {
+		sessions_link(&lock, slot);
+		session_store(segment, slot, &session);
+	}
+	sessions_unlock(&lock);
+	return true;
+}
+
+/* When the old segment was last heard of: from then on nobody counted. */
+static void restore_gap(struct segment *segment, int64_t saved_ns) {
+	static const enum role_kind kinds[] = { ROLE_POLICY, ROLE_MILTER,
+		ROLE_KEEPER };
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		unsigned place = segment_role_place(segment, kinds[i], 0);
+
+		atomic_store(&segment->header->roles[place].heartbeat_ns,
+		    saved_ns);
+	}
+}
+
+static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
+    struct diag *diag) {
+	char line[LINE_BYTES], *words[17], boot[64];
+	int64_t sessions = 0;
+	long long saved_ns;
+	uint64_t lines = 0, said;
+
+	if (fscanf(file, "postern-sessions 1\nboot %39s\nsaved %lld\n", boot,
+		&saved_ns) != 2 ||
+	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
+		return diag_set(diag, 0, "no saved sessions of this boot");
+	while (fgets(line, sizeof(line), file) != NULL) {
+		unsigned count = split(line, words, 17);
+		bool good = false;
+
+		if (count == 2 && strcmp(words[0], "end") == 0 &&
+		    number(words[1], UINT64_MAX, &said) && said == lines) {
+			restore_gap(segment, saved_ns);
+			return sessions;
+		}
+		lines++;
+		if (count > 0 && strcmp(words[0], "class") == 0)
+			good = restore_class(segment, words, count, now_ns);
+		else if (count > 0 && strcmp(words[0], "session") == 0) {
+			good = restore_session(segment, words, count, now_ns);
+			sessions++;
+		}
+		if (!good)
+			break;
+	}
+	return diag_set(diag, 0, "saved sessions are torn after line %llu",
+	    (unsigned long long)lines + 3);
+}
+
+/* What was read before a torn line must not stay. */
+static void forget_all(struct segment *segment) {
+	struct session_control control = { .class_record = SEGMENT_NO_CLASS };
+	uint32_t first, count;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t i = 0; i < count; i++)
+			session_store_control(segment, first + i, control);
+	}
+}
+
+int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
+    struct diag *diag) {
+	char path[PATH_MAX + 16];
+	int64_t result;
+	FILE *file;
+	int fd;
+
+	snapshot_path(segment, "", path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s", path);
+	file = fdopen(fd, "r");
+	if (file == NULL) {
+		close(fd);
+		return diag_set(diag, errno, "cannot read %s", path);
+	}
+	result = restore(segment, file, now_ns, diag);
+	fclose(file);
+	if (result < 0)
+		forget_all(segment);
+	sessions_rebuild(segment);
+	return result;
+}
