@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: ISC
+"""What the tests with real mail servers share."""

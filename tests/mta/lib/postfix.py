@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: ISC
+"""Private Postfix instances, with the service lines of conf/ word for word."""
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+from lib.testing import SOURCE, Skipped, alive
+
+MAIN = """compatibility_level = 3.6
+queue_directory = {root}/spool
+data_directory = {root}/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+meta_directory = /etc/postfix
+shlib_directory = /usr/lib/postfix
+maillog_file = {log}
+maillog_file_prefixes = /run
+multi_instance_name =
+syslog_name = {name}
+inet_interfaces = all
+inet_protocols = all
+myhostname = mx.example.com
+myorigin = example.com
+mydestination =
+mynetworks = 192.0.2.0/24
+smtp_host_lookup = native
+smtp_dns_support_level = disabled
+alias_maps =
+alias_database =
+local_recipient_maps =
+relay_domains = example.com, example.org, example.net
+transport_maps = static:discard:
+smtpd_tls_security_level = none
+"""
+
+MASTER = """postlog   unix-dgram n - n - 1 postlogd
+pickup    unix n - n 60 1 pickup
+cleanup   unix n - n - 0 cleanup
+qmgr      unix n - n 300 1 qmgr
+tlsmgr    unix - - n 1000? 1 tlsmgr
+rewrite   unix - - n - - trivial-rewrite
+bounce    unix - - n - 0 bounce
+defer     unix - - n - 0 bounce
+trace     unix - - n - 0 bounce
+verify    unix - - n - 1 verify
+flush     unix n - n 1000? 0 flush
+proxymap  unix - - n - - proxymap
+proxywrite unix - - n - 1 proxymap
+smtp      unix - - n - - smtp
+relay     unix - - n - - smtp
+showq     unix n - n - - showq
+error     unix - - n - - error
+retry     unix - - n - - error
+discard   unix - - n - - discard
+local     unix - n n - - local
+virtual   unix - n n - - virtual
+lmtp      unix - - n - - lmtp
+anvil     unix - - n - 1 anvil
+scache    unix - - n - 1 scache
+"""
+
+
+def conf_service(name, port, extra=(), leave_out=()):
+    """The service of conf/NAME on another port.  `extra`: options that come to
+    it; `leave_out`: parameters whose line a comment there says to leave out."""
+    lines = [line for line in (SOURCE / "conf" / name).read_text().splitlines()
+             if line and not line.startswith("#")]
+    words = lines[0].split(None, 1)
+    lines[0] = f"{port} {words[1]}"
+    lines = [line for line in lines
+             if not any(f" {parameter} " in line or f" {parameter}=" in line
+                        for parameter in leave_out)]
+    return "\n".join(lines + [f"  -o {option}" for option in extra]) + "\n"
+
+
+class Postfix:
+    """An instance in PLACE/NAME.  Make it, let Postern put its sockets into
+    spool/private, then start it."""
+
+    def __init__(self, test, services, name="A", main=""):
+        if not Path("/usr/lib/postfix/sbin/master").exists():
+            raise Skipped("postfix is not installed")
+        self.test, self.name = test, name
+        self.root = test.directory / name
+        self.spool = self.root / "spool"
+        self.private = self.spool / "private"
+        self.log = test.logs / f"postfix-{name}"
+        etc = self.root / "etc"
+        for directory in (etc, self.root / "data", self.spool):
+            directory.mkdir(parents=True)
+        shutil.chown(self.root / "data", "postfix")
+        (etc / "main.cf").write_text(
+            MAIN.format(root=self.root, log=self.log, name=f"postfix-{name}") + main)
+        (etc / "master.cf").write_text(MASTER + "".join(services))
+        self.etc = etc
+        test.run(["postfix", "-c", etc, "check"])
+        inside = self.spool / "etc"             # for chrooted smtpd processes
+        inside.mkdir(exist_ok=True)
+        for file in ("hosts", "nsswitch.conf", "resolv.conf", "services"):
+            if os.path.exists(f"/etc/{file}"):
+                shutil.copy(f"/etc/{file}", inside / file)
+
+    def start(self, *ports):
+        self.test.run(["postfix", "-c", self.etc, "start"])
+        self.test.at_end(self.stop)
+        for port in ports:
+            self.test.wait_for(lambda: listening(port), f"Postfix listens on port {port}")
+
+    def master(self):
+        return int((self.spool / "pid/master.pid").read_text())
+
+    def reload(self):
+        self.test.run(["postfix", "-c", self.etc, "reload"])
+
+    def stop(self):
+        pid = self.master()
+        if alive(pid):
+            os.kill(pid, signal.SIGTERM)
+            self.test.poll(lambda: not alive(pid), 10)
+
+    def log_text(self):
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def delivered(self):
+        """How many deliveries the log tells as done."""
+        return self.log_text().count("status=sent")
+
+    def policy_connections(self, socket_name="private/postern"):
+        """How many smtpd processes keep a connection to the policy socket."""
+        path = str(self.spool / socket_name)
+        with open("/proc/net/unix") as table:
+            return sum(1 for line in table
+                       if line.split()[-1] == path and line.split()[5] == "03")
+
+
+def listening(port, host="127.0.0.1"):
+    """Is there a listener?  Asks the kernel, not the service."""
+    for file, family in (("/proc/net/tcp", 4), ("/proc/net/tcp6", 6)):
+        with open(file) as table:
+            for line in list(table)[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                    return True
+    return False
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
