@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * posternctl's commands.  Each is declared in defs/commands.def and is one
+ * function here: it writes to ctl->writer, complains with ctl_complain, and
+ * returns an exit code of sysexits(3).
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "config/compile.h"
+#include "ctl/writer.h"
+
+#define CTL_ARGUMENTS_MAX	4
+
+enum command {
+#define COMMAND(symbol, words, arguments, permission, where, text) COMMAND_##symbol,
+#include "defs/commands.def"
+#undef COMMAND
+	COMMAND_COUNT
+};
+
+struct ctl {
+	const char *config_path;
+	bool config_given;		/* by -c */
+	const char *socket;		/* by -s, or NULL */
+	struct writer writer;
+
+	/* the command's own */
+	const char *arguments[CTL_ARGUMENTS_MAX];
+	size_t argument_count;
+	const char *class;		/* --class, or NULL */
+	const char *port;		/* --port, or NULL */
+	bool all;			/* --all */
+};
+
+/* Where a daemon's files are, by its configuration. */
+struct places {
+	char state[PATH_MAX];
+	char control[PATH_MAX];
+	struct generation *generation;	/* NULL: the configuration is not usable */
+};
+
+/* Finds the files of the daemon that uses ctl's configuration.  A file with
+ * mistakes still tells where they are, as far as it can be read; what it does
+ * not tell is as by default.  0, or an exit code after a complaint: the file
+ * that was asked for is not there.  places_free it. */
+int places_find(const struct ctl *ctl, struct places *places);
+void places_free(struct places *places);
+
+/* "posternctl: TEXT" on stderr, made printable. */
+void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Complains with diag's text and returns the exit code that its error means. */
+int ctl_fail(const struct diag *diag);
+
+/* Complains about usage: EX_USAGE. */
+int ctl_usage(enum command command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define COMMAND(symbol, words, arguments, permission, where, text) \
+	int command_##symbol(struct ctl *ctl);
+#include "defs/commands.def"
+#undef COMMAND
+
+#endif

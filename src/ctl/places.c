@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Where the daemon's state file and control socket are.
+ * MODEL    The configuration is compiled as the daemon does it.  A file with
+ *          mistakes must not hide the daemon that still runs with the version
+ *          before them (`reload` has to reach it to be refused): then its text is
+ *          searched for the two settings alone, and what it does not tell has its
+ *          default.
+ * ERRORS   Only a file that was named with -c and cannot be read.
+ * THREADS  One (libconfig).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "ctl/ctl.h"
+#include "ctl/scan.h"
+
+#define SCAN_BYTES_MAX	(4u << 20)
+
+/* The least that compiles: every place has its default. */
+static const char DEFAULTS[] = "version = 1;\n"
+    "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n";
+
+static void take(struct places *places, const struct generation *generation) {
+	const char *state = generation_text(generation, generation->state_path);
+
+	text_copy(places->state, sizeof(places->state), state, strlen(state));
+	for (uint32_t i = 0; i < generation->listener_count; i++) {
+		const struct generation_listener *listener = &generation->listeners[i];
+		const char *address = generation_text(generation, listener->address);
+
+		if (listener->kind != LISTENER_CONTROL)
+			continue;
+		text_copy(places->control, sizeof(places->control), address,
+		    strlen(address));
+		return;
+	}
+}
+
+static void take_defaults(struct places *places) {
+	struct config_messages messages;
+	struct generation *generation =
+	    config_compile_text(DEFAULTS, "defaults", &messages);
+
+	config_messages_free(&messages);
+	if (generation != NULL)
+		take(places, generation);
+	free(generation);
+}
+
+/* The text of a file, NUL-terminated, or NULL with errno. */
+static char *read_text(const char *path) {
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t length;
+
+	if (file == NULL)
+		return NULL;
+	text = malloc(SCAN_BYTES_MAX + 1);
+	if (text != NULL) {
+		length = fread(text, 1, SCAN_BYTES_MAX, file);
+		text[length] = '\0';
+		if (ferror(file)) {
+			free(text);
+			text = NULL;
+		}
+	}
+	fclose(file);
+	return text;
+}
+
+static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
+	char *text = read_text(ctl->config_path);
+
+	take_defaults(places);
+	if (text == NULL) {
+		ctl_complain("%s: %s: looking for the daemon in its default places",
+		    ctl->config_path, strerror(errno));
+		return ctl->config_given && ctl->socket == NULL ? EX_NOINPUT : EX_OK;
+	}
+	scan_setting(text, "state", "path", places->state, sizeof(places->state));
+	scan_setting(text, "listen", "control", places->control,
+	    sizeof(places->control));
+	free(text);
+	return EX_OK;
+}
+
+int places_find(const struct ctl *ctl, struct places *places) {
+	struct config_messages messages;
+	int result = EX_OK;
+
+	memset(places, 0, sizeof(*places));
+	places->generation = config_compile(ctl->config_path, &messages);
+	config_messages_free(&messages);
+	if (places->generation != NULL)
+		take(places, places->generation);
+	else
+		result = take_what_it_tells(ctl, places);
+	if (ctl->socket != NULL)
+		text_copy(places->control, sizeof(places->control), ctl->socket,
+		    strlen(ctl->socket));
+	return result;
+}
+
+void places_free(struct places *places) {
+	free(places->generation);
+	places->generation = NULL;
+}

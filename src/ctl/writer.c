@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Aligned text and JSON out of the same calls.
+ * MODEL    A stack of "nothing written yet" flags places JSON's commas.  A text
+ *          table runs its rows twice: the first run only widens the columns.  Rows
+ *          that grew in between stand out of line, nothing worse.
+ * ERRORS   Kept by stdio until writer_finish.
+ * THREADS  One.
+ */
+#include "ctl/writer.h"
+
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#define NUMBER_TEXT_MAX	32
+
+void writer_init(struct writer *writer, FILE *out, bool json) {
+	memset(writer, 0, sizeof(*writer));
+	writer->out = out;
+	writer->json = json;
+	writer->empty[0] = true;
+}
+
+static bool is_continuation(unsigned char byte) {
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Length of the well-formed UTF-8 sequence (RFC 3629) at text, or 0. */
+static size_t utf8_length(const unsigned char *text) {
+	unsigned char low = 0x80, high = 0xbf;
+	size_t length;
+
+	if (text[0] < 0x80)
+		return 1;
+	if (text[0] < 0xc2 || text[0] > 0xf4)
+		return 0;
+	length = text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+	if (text[0] == 0xe0)
+		low = 0xa0;	/* shorter forms exist */
+	else if (text[0] == 0xed)
+		high = 0x9f;	/* surrogates */
+	else if (text[0] == 0xf0)
+		low = 0x90;
+	else if (text[0] == 0xf4)
+		high = 0x8f;	/* beyond U+10FFFF */
+	if (text[1] < low || text[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if (!is_continuation(text[i]))
+			return 0;
+	return length;
+}
+
+static void json_character(FILE *out, unsigned char c) {
+	static const char letters[] = "\bb\ff\nn\rr\tt\"\"\\\\";
+
+	for (size_t i = 0; i + 1 < sizeof(letters); i += 2)
+		if (c == (unsigned char)letters[i]) {
+			putc('\\', out);
+			putc(letters[i + 1], out);
+			return;
+		}
+	if (c < 0x20 || c == 0x7f)
+		fprintf(out, "\\u%04x", (unsigned)c);
+	else
+		putc(c, out);
+}
+
+static void json_string(FILE *out, const char *text) {
+	const unsigned char *at = (const unsigned char *)text;
+
+	putc('"', out);
+	while (*at != '\0') {
+		size_t length = utf8_length(at);
+
+		if (length == 1) {
+			json_character(out, *at);
+		} else if (length == 0) {
+			fprintf(out, "\\\\x%02x", (unsigned)*at);
+			length = 1;
+		} else {
+			fwrite(at, 1, length, out);
+		}
+		at += length;
+	}
+	putc('"', out);
+}
+
+size_t writer_print(FILE *out, const char *text) {
+	size_t width = 0;
+
+	for (const char *c = text; *c != '\0'; c++) {
+		bool printable = *c >= ' ' && *c <= '~';
+
+		width += printable ? 1 : 4;
+		if (out == NULL)
+			continue;
+		if (printable)
+			putc(*c, out);
+		else
+			fprintf(out, "\\x%02x", (unsigned)(unsigned char)*c);
+	}
+	return width;
+}
+
+static void seconds_text(char out[NUMBER_TEXT_MAX], uint64_t s) {
+	unsigned long long days = s / 86400, hours = s / 3600 % 24;
+	unsigned long long minutes = s / 60 % 60, seconds = s % 60;
+
+	if (s < 60)
+		snprintf(out, NUMBER_TEXT_MAX, "%llus", seconds);
+	else if (s < 3600)
+		snprintf(out, NUMBER_TEXT_MAX, "%llum%02llus", minutes, seconds);
+	else if (s < 86400)
+		snprintf(out, NUMBER_TEXT_MAX, "%lluh%02llum", hours, minutes);
+	else
+		snprintf(out, NUMBER_TEXT_MAX, "%llud%02lluh", days, hours);
+}
+
+static void bytes_text(char out[NUMBER_TEXT_MAX], uint64_t bytes) {
+	static const char units[] = "kMGTPE";
+	uint64_t tenths = bytes;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, NUMBER_TEXT_MAX, "%llu", (unsigned long long)bytes);
+		return;
+	}
+	while (tenths >= 1024 * 1024) {
+		tenths /= 1024;
+		unit++;
+	}
+	tenths = tenths * 10 / 1024;
+	snprintf(out, NUMBER_TEXT_MAX, "%llu.%llu%c", (unsigned long long)(tenths / 10),
+	    (unsigned long long)(tenths % 10), units[unit]);
+}
+
+/* What people see of a value; numbers are written into `space`. */
+static const char *text_of(enum column_kind kind, const struct value *value,
+    char space[NUMBER_TEXT_MAX]) {
+	if (!value->known)
+		return "-";
+	switch (kind) {
+	case COLUMN_TEXT:
+		return value->text[0] == '\0' ? "-" : value->text;
+	case COLUMN_TRUTH:
+		return value->number != 0 ? "true" : "false";
+	case COLUMN_SECONDS:
+		seconds_text(space, value->number);
+		return space;
+	case COLUMN_BYTES:
+		bytes_text(space, value->number);
+		return space;
+	case COLUMN_NUMBER:
+		break;
+	}
+	snprintf(space, NUMBER_TEXT_MAX, "%llu", (unsigned long long)value->number);
+	return space;
+}
+
+static void json_value(FILE *out, enum column_kind kind, const struct value *value) {
+	if (!value->known)
+		fputs("null", out);
+	else if (kind == COLUMN_TEXT)
+		json_string(out, value->text);
+	else if (kind == COLUMN_TRUTH)
+		fputs(value->number != 0 ? "true" : "false", out);
+	else
+		fprintf(out, "%llu", (unsigned long long)value->number);
+}
+
+static void spaces(FILE *out, size_t count) {
+	while (count-- > 0)
+		putc(' ', out);
+}
+
+/* JSON: a new line for the next thing at this depth, and its name if it has one. */
+static void json_next(struct writer *writer, const char *name) {
+	if (writer->depth > 0)
+		fputs(writer->empty[writer->depth] ? "\n" : ",\n", writer->out);
+	writer->empty[writer->depth] = false;
+	spaces(writer->out, 2 * (size_t)writer->depth);
+	if (name != NULL) {
+		json_string(writer->out, name);
+		fputs(": ", writer->out);
+	}
+}
+
+static void json_open(struct writer *writer, const char *name, char bracket) {
+	json_next(writer, name);
+	putc(bracket, writer->out);
+	MUST(writer->depth + 1 < WRITER_DEPTH_MAX);
+	writer->empty[++writer->depth] = true;
+}
+
+static void json_close(struct writer *writer, char bracket) {
+	bool empty = writer->empty[writer->depth];
+
+	MUST(writer->depth > 0);
+	writer->depth--;
+	if (!empty) {
+		putc('\n', writer->out);
+		spaces(writer->out, 2 * (size_t)writer->depth);
+	}
+	putc(bracket, writer->out);
+	if (writer->depth == 0)
+		putc('\n', writer->out);
+}
+
+static void text_heading(struct writer *writer, const char *name) {
+	if (!writer->empty[0])
+		putc('\n', writer->out);
+	fprintf(writer->out, "%s:\n", name);
+	writer->empty[0] = false;
+}
+
+void writer_object_begin(struct writer *writer, const char *name) {
+	if (writer->json) {
+		json_open(writer, name, '{');
+		return;
+	}
+	if (name != NULL)
+		text_heading(writer, name);
+	writer->depth++;
+}
+
+void writer_object_end(struct writer *writer) {
+	if (writer->json) {
+		json_close(writer, '}');
+		return;
+	}
+	MUST(writer->depth > 0);
+	writer->depth--;
+}
+
+static size_t text_indent(const struct writer *writer) {
+	return writer->depth > 1 ? 2 * (size_t)(writer->depth - 1) : 0;
+}
+
+static void text_name(struct writer *writer, const char *name, size_t width) {
+	size_t length = strlen(name);
+
+	spaces(writer->out, text_indent(writer));
+	fputs(name, writer->out);
+	spaces(writer->out, width > length ? width - length : 0);
+	fputs("  ", writer->out);
+	writer->empty[0] = false;
+}
+
+#define MEMBER_WIDTH	22
+
+void writer_members(struct writer *writer, const struct column *columns,
+    const struct value *values, size_t count) {
+	char space[NUMBER_TEXT_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		if (writer->json) {
+			json_next(writer, columns[i].name);
+			json_value(writer->out, columns[i].kind, &values[i]);
+			continue;
+		}
+		text_name(writer, columns[i].name, MEMBER_WIDTH);
+		writer_print(writer->out, text_of(columns[i].kind, &values[i], space));
+		putc('\n', writer->out);
+	}
+}
+
+void writer_strings(struct writer *writer, const char *name,
+    const char *(*next)(void *context), void *context) {
+	const char *text;
+	bool any = false;
+
+	if (writer->json)
+		json_open(writer, name, '[');
+	else
+		text_name(writer, name, MEMBER_WIDTH);
+	while ((text = next(context)) != NULL) {
+		if (writer->json) {
+			json_next(writer, NULL);
+			json_string(writer->out, text);
+		} else {
+			if (any)
+				putc(' ', writer->out);
+			writer_print(writer->out, text);
+		}
+		any = true;
+	}
+	if (writer->json)
+		json_close(writer, ']');
+	else
+		fputs(any ? "\n" : "-\n", writer->out);
+}
+
+static bool is_right(enum column_kind kind) {
+	return kind == COLUMN_NUMBER || kind == COLUMN_SECONDS || kind == COLUMN_BYTES;
+}
+
+static void text_cell(struct writer *writer, size_t column, const char *text) {
+	size_t width = writer_print(NULL, text);
+	size_t wanted = writer->width[column];
+	size_t padding = wanted > width ? wanted - width : 0;
+	bool right = is_right(writer->columns[column].kind);
+
+	if (column > 0)
+		fputs("  ", writer->out);
+	if (right)
+		spaces(writer->out, padding);
+	writer_print(writer->out, text);
+	if (!right && column + 1 < writer->column_count)
+		spaces(writer->out, padding);
+}
+
+static void json_row(struct writer *writer, const struct value *values) {
+	json_next(writer, NULL);
+	putc('{', writer->out);
+	for (size_t i = 0; i < writer->column_count; i++) {
+		if (i > 0)
+			fputs(", ", writer->out);
+		json_string(writer->out, writer->columns[i].name);
+		fputs(": ", writer->out);
+		json_value(writer->out, writer->columns[i].kind, &values[i]);
+	}
+	putc('}', writer->out);
+}
+
+void writer_row(struct writer *writer, const struct value *values) {
+	char space[NUMBER_TEXT_MAX];
+
+	MUST(writer->columns != NULL);
+	if (writer->json) {
+		json_row(writer, values);
+		return;
+	}
+	if (!writer->measuring)
+		spaces(writer->out, text_indent(writer));
+	for (size_t i = 0; i < writer->column_count; i++) {
+		const char *text = text_of(writer->columns[i].kind, &values[i], space);
+		size_t width;
+
+		if (!writer->measuring) {
+			text_cell(writer, i, text);
+			continue;
+		}
+		width = writer_print(NULL, text);
+		if (width > writer->width[i])
+			writer->width[i] = width;
+	}
+	if (!writer->measuring)
+		putc('\n', writer->out);
+}
+
+static void text_header(struct writer *writer) {
+	spaces(writer->out, text_indent(writer));
+	for (size_t i = 0; i < writer->column_count; i++)
+		text_cell(writer, i, writer->columns[i].name);
+	putc('\n', writer->out);
+	writer->empty[0] = false;
+}
+
+static void table_columns(struct writer *writer, const struct column *columns,
+    size_t count) {
+	MUST(count <= WRITER_COLUMNS_MAX);
+	writer->columns = columns;
+	writer->column_count = count;
+	for (size_t i = 0; i < count; i++)
+		writer->width[i] = strlen(columns[i].name);
+}
+
+void writer_table_begin(struct writer *writer, const char *name,
+    const struct column *columns, size_t count) {
+	if (writer->columns != columns)
+		table_columns(writer, columns, count);
+	if (writer->json) {
+		json_open(writer, name, '[');
+		return;
+	}
+	writer->named = name != NULL;
+	if (writer->named) {
+		text_heading(writer, name);
+		writer->depth++;
+	}
+	text_header(writer);
+}
+
+void writer_table_end(struct writer *writer) {
+	if (writer->json)
+		json_close(writer, ']');
+	else if (writer->named)
+		writer->depth--;
+	writer->columns = NULL;
+}
+
+void writer_table(struct writer *writer, const char *name,
+    const struct column *columns, size_t count,
+    void (*rows)(void *context, struct writer *writer), void *context) {
+	table_columns(writer, columns, count);
+	if (!writer->json) {
+		writer->measuring = true;
+		rows(context, writer);
+		writer->measuring = false;
+	}
+	writer_table_begin(writer, name, columns, count);
+	rows(context, writer);
+	writer_table_end(writer);
+}
+
+bool writer_finish(struct writer *writer) {
+	return fflush(writer->out) == 0 && ferror(writer->out) == 0;
+}

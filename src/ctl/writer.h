@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Output for people and for programs from one description: a column has a name
+ * and a kind, and both outputs use that name.
+ *
+ * Text: tables aligned, numbers to the right, a member of an object a line;
+ * only printable ASCII ever reaches the terminal, every other byte is \xNN, and
+ * what is not known, or empty, is "-".  JSON: numbers, true and false, null for
+ * what is not known; bytes that are no UTF-8 become the characters \xNN.
+ * No allocation.  One thread a writer.
+ */
+#ifndef CTL_WRITER_H
+#define CTL_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define WRITER_COLUMNS_MAX	32
+#define WRITER_DEPTH_MAX	8
+
+enum column_kind {
+	COLUMN_TEXT,
+	COLUMN_NUMBER,
+	COLUMN_SECONDS,		/* JSON: a number; text: "3m07s" */
+	COLUMN_BYTES,		/* JSON: a number; text: "13.0M" */
+	COLUMN_TRUTH,
+};
+
+struct column {
+	const char *name;
+	enum column_kind kind;
+};
+
+struct value {
+	bool known;
+	const char *text;	/* NUL-terminated; COLUMN_TEXT */
+	uint64_t number;	/* every other kind */
+};
+
+static inline struct value value_unknown(void) {
+	return (struct value){ .known = false };
+}
+
+/* NULL is not known. */
+static inline struct value value_text(const char *text) {
+	return (struct value){ .known = text != NULL, .text = text };
+}
+
+static inline struct value value_number(uint64_t number) {
+	return (struct value){ .known = true, .number = number };
+}
+
+static inline struct value value_truth(bool truth) {
+	return (struct value){ .known = true, .number = truth };
+}
+
+struct writer {
+	FILE *out;
+	bool json;
+	bool measuring;			/* rows only widen the columns */
+	bool named;			/* the open table has a heading */
+	unsigned depth;
+	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
+	const struct column *columns;	/* of the open table */
+	size_t column_count;
+	size_t width[WRITER_COLUMNS_MAX];
+};
+
+void writer_init(struct writer *writer, FILE *out, bool json);
+
+/* An object: `name` is NULL at top level.  In text a named one is a heading. */
+void writer_object_begin(struct writer *writer, const char *name);
+void writer_object_end(struct writer *writer);
+
+/* Members of the open object. */
+void writer_members(struct writer *writer, const struct column *columns,
+    const struct value *values, size_t count);
+
+/* A member that is a list of strings; `next` returns them one by one until NULL. */
+void writer_strings(struct writer *writer, const char *name,
+    const char *(*next)(void *context), void *context);
+
+/* A table: at top level (name NULL) or a member of the open object.  `rows`
+ * calls writer_row for each; for aligned text it is called twice. */
+void writer_table(struct writer *writer, const char *name,
+    const struct column *columns, size_t count,
+    void (*rows)(void *context, struct writer *writer), void *context);
+void writer_row(struct writer *writer, const struct value *values);
+
+/* The same in pieces, for rows that can be produced only once (JSON). */
+void writer_table_begin(struct writer *writer, const char *name,
+    const struct column *columns, size_t count);
+void writer_table_end(struct writer *writer);
+
+/* Text for people, made printable; returns how many characters it takes (out
+ * may be NULL). */
+size_t writer_print(FILE *out, const char *text);
+
+/* Flushes; false: something could not be written. */
+bool writer_finish(struct writer *writer);
+
+#endif

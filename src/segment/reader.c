@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The segment as seen from outside, by whoever may read the file.
+ * MODEL    The sizes are read once, checked against each other and the file,
+ *          and kept in a private copy: only that is ever used to find a place.
+ *          What lives (counters, slots, names) is read from the mapping with
+ *          relaxed atomic loads, under the writer's sequence where it has one.
+ * ERRORS   reader_open tells them; later, what cannot be read consistently is
+ *          counted.  A file that is cut while it is mapped raises SIGBUS: the
+ *          daemon never does that.
+ * THREADS  One thread a reader.
+ */
+#include "segment/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "segment/geometry.h"
+
+#define READER_TRIES	100
+#define READER_STALE_NS	(10 * NS_PER_SECOND)
+
+struct reader {
+	struct segment_header sizes;	/* private, checked; its live part is not used */
+	const struct segment_header *live;
+	const char *map;
+	size_t map_bytes;
+	dev_t device;
+	ino_t inode;
+	char path[PATH_MAX];
+};
+
+/* A sequence that stays odd: its writer died, and nobody repaired it yet.  Then
+ * one look is enough for everything else that it covers. */
+struct stuck {
+	uint32_t seq;
+	bool known;
+};
+
+#define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)
+
+static int check_sizes(const struct segment_header *header, uint64_t file_bytes,
+    const char *path, struct diag *diag) {
+	if (header->magic != SEGMENT_MAGIC)
+		return diag_set(diag, 0, "%s: %s", path, header->magic == 0 ?
+		    "not ready: posternd is just making it, or was stopped while it did" :
+		    "not a state file of Postern");
+	if (header->version != SEGMENT_VERSION ||
+	    header->header_bytes != sizeof(*header) ||
+	    header->layout != segment_layout_hash())
+		return diag_set(diag, 0, "%s: written by another build of posternd: "
+		    "use the posternctl that belongs to it", path);
+	if (header->bytes != file_bytes)
+		return diag_set(diag, 0, "%s: truncated: %llu bytes instead of %llu", path,
+		    (unsigned long long)file_bytes, (unsigned long long)header->bytes);
+	if (!segment_geometry_valid(header, file_bytes))
+		return diag_set(diag, 0, "%s: damaged: its sizes do not fit together", path);
+	return 0;
+}
+
+static int read_sizes(int fd, struct reader *reader, struct diag *diag) {
+	struct stat st;
+	char *to = (char *)&reader->sizes;
+	size_t got = 0;
+
+	if (fstat(fd, &st) != 0)
+		return diag_set(diag, errno, "%s", reader->path);
+	if (!S_ISREG(st.st_mode))
+		return diag_set(diag, 0, "%s: not a regular file", reader->path);
+	if ((uint64_t)st.st_size < sizeof(reader->sizes))
+		return diag_set(diag, 0, "%s: truncated, or not a state file of Postern: "
+		    "only %llu bytes", reader->path, (unsigned long long)st.st_size);
+	while (got < sizeof(reader->sizes)) {
+		ssize_t n = pread(fd, to + got, sizeof(reader->sizes) - got, (off_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return diag_set(diag, n < 0 ? errno : 0, "%s: cannot be read",
+			    reader->path);
+		got += (size_t)n;
+	}
+	reader->device = st.st_dev;
+	reader->inode = st.st_ino;
+	reader->map_bytes = (size_t)st.st_size;
+	return check_sizes(&reader->sizes, (uint64_t)st.st_size, reader->path, diag);
+}
+
+static int open_file(const char *path, struct diag *diag) {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return diag_set(diag, errno, "%s: no state file (is posternd running?)", path);
+	if (errno == EACCES || errno == EPERM)
+		return diag_set(diag, errno,
+		    "%s: only root and the daemon's user and group may read it", path);
+	return diag_set(diag, errno, "%s", path);
+}
+
+int reader_open(struct reader **out, const char *state_path, struct diag *diag) {
+	struct reader *reader;
+	void *map;
+	int fd, result;
+
+	*out = NULL;
+	fd = open_file(state_path, diag);
+	if (fd < 0)
+		return -1;
+	reader = calloc(1, sizeof(*reader));
+	if (reader == NULL) {
+		close(fd);
+		return diag_set(diag, errno, "%s", state_path);
+	}
+	if (!text_copy(reader->path, sizeof(reader->path), state_path, strlen(state_path)))
+		result = diag_set(diag, ENAMETOOLONG, "%s", state_path);
+	else
+		result = read_sizes(fd, reader, diag);
+	if (result == 0) {
+		map = mmap(NULL, reader->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			result = diag_set(diag, errno, "%s: cannot be mapped", state_path);
+		} else {
+			reader->map = map;
+			reader->live = map;
+		}
+	}
+	close(fd);
+	if (result != 0) {
+		free(reader);
+		return -1;
+	}
+	*out = reader;
+	return 0;
+}
+
+void reader_close(struct reader **reader) {
+	if (*reader == NULL)
+		return;
+	munmap((void *)(uintptr_t)(*reader)->map, (*reader)->map_bytes);
+	free(*reader);
+	*reader = NULL;
+}
+
+static enum reader_health health(const struct reader *reader, int64_t now_ns,
+    int64_t heartbeat_ns) {
+	struct stat st;
+
+	if (RELAXED(reader->live->replaced) != 0)
+		return READER_REPLACED;
+	if (stat(reader->path, &st) == 0 &&
+	    (st.st_ino != reader->inode || st.st_dev != reader->device))
+		return READER_REPLACED;
+	/* a heartbeat of the future was beaten before the last boot */
+	if (heartbeat_ns <= 0 || heartbeat_ns - now_ns > NS_PER_SECOND ||
+	    now_ns - heartbeat_ns > READER_STALE_NS)
+		return READER_STALE;
+	return READER_LIVE;
+}
+
+static const struct shard *shard_at(const struct reader *reader, uint32_t index) {
+	return (const struct shard *)(const void *)(reader->map +
+	    reader->sizes.shards_offset) + index;
+}
+
+static const struct class_record *record_at(const struct reader *reader,
+    uint32_t index) {
+	return (const struct class_record *)(const void *)(reader->map +
+	    reader->sizes.records_offset) + index;
+}
+
+static const struct session_slot *slot_at(const struct reader *reader,
+    uint32_t shard, uint32_t index) {
+	return (const struct session_slot *)(const void *)(reader->map +
+	    reader->sizes.slots_offset) +
+	    (size_t)shard * reader->sizes.slots_per_shard + index;
+}
+
+static void count_use(const struct reader *reader, struct reader_status *out) {
+	const struct segment_header *sizes = &reader->sizes;
+
+	out->sessions_size = (uint64_t)sizes->shard_count * sizes->slots_per_shard;
+	out->clients_size = (uint64_t)sizes->shard_count * sizes->clients_per_shard;
+	for (uint32_t i = 0; i < sizes->shard_count; i++) {
+		out->sessions_used += RELAXED(shard_at(reader, i)->used);
+		out->clients_used +=
+		    RELAXED(shard_at(reader, sizes->shard_count + i)->used);
+	}
+	out->records_size = sizes->record_count;
+	for (uint32_t i = 0; i < sizes->record_count; i++)
+		if (RELAXED(record_at(reader, i)->in_use) != 0)
+			out->records_used++;
+}
+
+void reader_status(const struct reader *reader, struct reader_status *out) {
+	const struct segment_header *live = reader->live;
+
+	memset(out, 0, sizeof(*out));
+	out->now_ns = clock_now_ns();
+	out->created_ns = reader->sizes.created_ns;
+	out->created_wall_s = reader->sizes.created_wall_s;
+	out->file_bytes = reader->map_bytes;
+	out->started_ns = RELAXED(live->started_ns);
+	out->heartbeat_ns = RELAXED(live->heartbeat_ns);
+	out->supervisor_pid = RELAXED(live->supervisor_pid);
+	out->generation = RELAXED(live->generation);
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		out->counters[i] = RELAXED(live->counters[i]);
+	count_use(reader, out);
+	out->health = health(reader, out->now_ns, out->heartbeat_ns);
+}
+
+bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out) {
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		const struct role_record *role = &reader->live->roles[i];
+		uint32_t kind = RELAXED(role->kind);
+
+		if (kind == ROLE_NONE || kind > ROLE_KEEPER || seen++ != index)
+			continue;
+		out->kind = (enum role_kind)kind;
+		out->number = RELAXED(role->number);
+		out->pid = RELAXED(role->pid);
+		out->heartbeat_ns = RELAXED(role->heartbeat_ns);
+		out->started_ns = RELAXED(role->started_ns);
+		out->generation = RELAXED(role->generation);
+		out->restarts = RELAXED(role->restarts);
+		return true;
+	}
+	return false;
+}
+
+/* Begins a try: false while a writer is inside. */
+static bool read_begin(const _Atomic uint32_t *seq, uint32_t *begin) {
+	*begin = atomic_load_explicit(seq, memory_order_acquire);
+	return (*begin & 1) == 0;
+}
+
+static bool read_end(const _Atomic uint32_t *seq, uint32_t begin) {
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(seq, memory_order_relaxed) == begin;
+}
+
+/* After a failed try: false when it is enough.  A writer that is still inside
+ * at the end as it was in the beginning is remembered. */
+static bool read_again(unsigned tried, uint32_t seq, uint32_t first,
+    struct stuck *stuck) {
+	if ((seq & 1) != 0 && stuck->known && stuck->seq == seq)
+		return false;
+	if (tried + 1 < READER_TRIES) {
+		if (tried > READER_TRIES / 10)
+			sched_yield();
+		return true;
+	}
+	stuck->known = (seq & 1) != 0 && seq == first;
+	stuck->seq = seq;
+	return false;
+}
+
+/* The name is not atomic in the record: a racing byte shows in the sequence. */
+static void copy_name(const struct class_record *record,
+    char out[SEGMENT_NAME_MAX + 1]) {
+	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++)
+		out[i] = __atomic_load_n(&record->name[i], __ATOMIC_RELAXED);
+	out[SEGMENT_NAME_MAX] = '\0';
+}
+
+static uint32_t copy_record(const struct class_record *record,
+    struct reader_class *out) {
+	uint32_t in_use = RELAXED(record->in_use);
+
+	copy_name(record, out->name);
+	out->removed = in_use == 2;
+	out->observe = RELAXED(record->observe) != 0;
+	out->open = RELAXED(record->open);
+	out->open_inbound = RELAXED(record->open_inbound);
+	out->peak = RELAXED(record->peak);
+	out->sessions = RELAXED(record->sessions);
+	out->inbound = RELAXED(record->inbound);
+	out->admitted = RELAXED(record->admitted);
+	out->refused = RELAXED(record->refused);
+	out->deferred = RELAXED(record->deferred);
+	out->observed = RELAXED(record->observed);
+	out->adopted = RELAXED(record->adopted);
+	return in_use;
+}
+
+/* A consistent copy of a record; -1: torn; else its in_use. */
+static int read_record(const struct class_record *record, struct reader_class *out) {
+	struct stuck stuck = { 0, false };
+	uint32_t first = 0, seq, in_use;
+
+	for (unsigned tried = 0;; tried++) {
+		bool even = read_begin(&record->seq, &seq);
+
+		if (tried == 0)
+			first = seq;
+		if (even) {
+			in_use = copy_record(record, out);
+			if (read_end(&record->seq, seq))
+				return in_use > 2 ? -1 : (int)in_use;
+		}
+		if (!read_again(tried, seq, first, &stuck))
+			return -1;
+	}
+}
+
+unsigned reader_classes(const struct reader *reader,
+    void (*each)(void *context, const struct reader_class *), void *context) {
+	unsigned torn = 0;
+
+	for (uint32_t i = 0; i < reader->sizes.record_count; i++) {
+		struct reader_class class;
+		int in_use;
+
+		if (RELAXED(record_at(reader, i)->in_use) == 0)
+			continue;
+		in_use = read_record(record_at(reader, i), &class);
+		if (in_use < 0) {
+			torn++;
+		} else if (in_use > 0) {
+			class.record = (uint16_t)i;
+			each(context, &class);
+		}
+	}
+	return torn;
+}
+
+const char *reader_class_name(const struct reader *reader, uint16_t record,
+    char out[SEGMENT_NAME_MAX + 1]) {
+	struct reader_class class;
+
+	if (record >= reader->sizes.record_count ||
+	    read_record(record_at(reader, record), &class) <= 0)
+		text_copy(out, SEGMENT_NAME_MAX + 1, "-", 1);
+	else
+		memcpy(out, class.name, SEGMENT_NAME_MAX + 1);
+	return out;
+}
+
+/* The control word alone: most slots are free, and one word is never torn. */
+static bool slot_is_free(const struct session_slot *slot) {
+	struct session_control control;
+	uint64_t word = RELAXED(slot->words[0]);
+
+	memcpy(&control, &word, sizeof(control));
+	return control.state == SESSION_FREE;
+}
+
+/* False: torn, or no state that a session can have. */
+static bool read_slot(const struct shard *shard, const struct session_slot *slot,
+    struct session *out, struct stuck *stuck) {
+	uint64_t words[SESSION_WORDS];
+	uint32_t first = 0, seq;
+
+	for (unsigned tried = 0;; tried++) {
+		bool even = read_begin(&shard->seq, &seq);
+
+		if (tried == 0)
+			first = seq;
+		if (even) {
+			for (unsigned i = 0; i < SESSION_WORDS; i++)
+				words[i] = RELAXED(slot->words[i]);
+			if (read_end(&shard->seq, seq))
+				break;
+		}
+		if (!read_again(tried, seq, first, stuck))
+			return false;
+	}
+	memcpy(out, words, sizeof(*out));
+	return out->control.state < SESSION_STATES &&
+	    out->control.direction <= SESSION_OUTBOUND &&
+	    out->control.proof <= SESSION_PROOF_LEASE;
+}
+
+unsigned reader_sessions(const struct reader *reader,
+    void (*each)(void *context, const struct session *), void *context) {
+	unsigned torn = 0;
+
+	for (uint32_t s = 0; s < reader->sizes.shard_count; s++) {
+		const struct shard *shard = shard_at(reader, s);
+		struct stuck stuck = { 0, false };
+		uint32_t end = RELAXED(shard->high_water);
+
+		if (end > reader->sizes.slots_per_shard)
+			end = reader->sizes.slots_per_shard;
+		for (uint32_t i = 0; i < end; i++) {
+			const struct session_slot *slot = slot_at(reader, s, i);
+			struct session session;
+
+			if (slot_is_free(slot))
+				continue;
+			if (!read_slot(shard, slot, &session, &stuck))
+				torn++;
+			else if (session.control.state != SESSION_FREE)
+				each(context, &session);
+		}
+	}
+	return torn;
+}
