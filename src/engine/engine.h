@@ -91,12 +91,17 @@ void engine_session_recipient(struct engine *engine,
 void engine_session_ended(struct engine *engine, const struct session_ref *session,
     enum session_owner owner, int64_t now_ns);
 
+/* Ends a session outright, whatever the witness would say: it was replaced
+ * (XCLIENT), or proven to be over. */
+void engine_session_close(struct engine *engine, const struct session_ref *session,
+    int64_t now_ns);
+
 /* An outbound connection that is about to be made by process `process` (a
  * number that tells processes apart), or was (DESIGN section 5, rows 3 to 5). */
 struct outbound_question {
 	struct address server;	/* all zero: not known */
-	uint16_t local_port;	/* key of the connection, or 0 */
-	struct address local;
+	struct address local;	/* our half names the connection */
+	uint16_t local_port;
 	const char *name;
 	size_t name_length;
 	bool holds_class;	/* this process holds a counted connection of the class */
@@ -117,6 +122,11 @@ const char *engine_decision_id(const struct engine *engine, uint64_t id,
 
 /* Adds to a counter of counters.def. */
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount);
+
+/* Roles that answer questions wait here, before the first, until sessions that
+ * were taken over from an earlier daemon have been looked up in the kernel's
+ * table once; 2 s at most. */
+void engine_wait_confirmed(struct engine *engine);
 
 /* A sign of life of this role, each second; its first after a start ends the gap. */
 void engine_heartbeat(struct engine *engine, int64_t now_ns);

@@ -20,6 +20,18 @@ struct connection {
 
 enum lookup_result { LOOKUP_ALIVE, LOOKUP_GONE, LOOKUP_UNKNOWN };
 
+/* Counts a connection that nobody announced (DESIGN section 6): classed by its
+ * address alone, above the limit if need be, and shown apart.  False: there is a
+ * session of this tuple already, or no place. */
+bool engine_session_adopt(struct engine *engine,
+    const struct generation *generation, const struct connection *connection,
+    uint8_t listener, int64_t now_ns);
+
+/* The kernel's table shows the session: from now on that is its proof.  Fills
+ * the server half where it was not known. */
+void engine_session_seen(struct engine *engine, const struct session_ref *session,
+    const struct connection *connection, int64_t now_ns);
+
 struct witness_calls {
 	void *context;
 	/* One exact lookup in the kernel.  The server half may be unknown (all

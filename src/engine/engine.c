@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The engine's handle: configuration generations, heartbeats, counters.
+ * MODEL    A generation stays mapped while anybody has it pinned, or until a newer
+ *          one is taken up.  The list is guarded by a mutex of this process.
+ * ERRORS   A generation that cannot be mapped leaves the old one in force.
+ */
+#include "engine/internal.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define CONFIRM_WAIT_MS		2000
+#define CONFIRM_STEP_MS		5
+
+/* Unmaps what nobody uses any more.  Under mapping_mutex. */
+static void drop_unused(struct engine *engine) {
+	struct mapped_generation **at = &engine->newest->older;
+
+	while (*at != NULL) {
+		struct mapped_generation *old = *at;
+
+		if (old->pins > 0) {
+			at = &old->older;
+			continue;
+		}
+		*at = old->older;
+		segment_unmap_generation(old->generation);
+		free(old);
+	}
+}
+
+static int take_up(struct engine *engine, uint64_t number, struct diag *diag) {
+	struct mapped_generation *mapped = calloc(1, sizeof(*mapped));
+
+	if (mapped == NULL)
+		return diag_set(diag, 0, "no memory for a configuration");
+	if (segment_map_generation(engine->segment, number,
+		&mapped->generation, diag) != 0) {
+		free(mapped);
+		return -1;
+	}
+	mapped->older = engine->newest;
+	engine->newest = mapped;
+	drop_unused(engine);
+	atomic_store(&engine->role->generation, mapped->generation->number);
+	return 0;
+}
+
+int engine_open(struct engine **result, struct segment *segment,
+    unsigned role_slot, struct diag *diag) {
+	struct engine *engine = calloc(1, sizeof(*engine));
+
+	*result = NULL;
+	if (engine == NULL)
+		return diag_set(diag, 0, "no memory for the engine");
+	engine->segment = segment;
+	engine->role = &segment->header->roles[role_slot];
+	engine->incarnation = (uint16_t)atomic_load(&engine->role->incarnation);
+	pthread_mutex_init(&engine->mapping_mutex, NULL);
+	if (take_up(engine, atomic_load(&segment->header->generation), diag) !=
+	    0) {
+		pthread_mutex_destroy(&engine->mapping_mutex);
+		free(engine);
+		return -1;
+	}
+	*result = engine;
+	return 0;
+}
+
+void engine_close(struct engine **engine) {
+	struct mapped_generation *mapped;
+
+	if (*engine == NULL)
+		return;
+	while ((mapped = (*engine)->newest) != NULL) {
+		(*engine)->newest = mapped->older;
+		segment_unmap_generation(mapped->generation);
+		free(mapped);
+	}
+	pthread_mutex_destroy(&(*engine)->mapping_mutex);
+	free(*engine);
+	*engine = NULL;
+}
+
+const struct generation *engine_pin(struct engine *engine) {
+	uint64_t wanted = atomic_load_explicit(
+	    &engine->segment->header->generation, memory_order_acquire);
+	const struct generation *generation;
+	struct diag ignored;
+
+	pthread_mutex_lock(&engine->mapping_mutex);
+	if (engine->newest->generation->number != wanted &&
+	    engine->refused_number != wanted &&
+	    take_up(engine, wanted, &ignored) != 0)
+		engine->refused_number = wanted;
+	engine->newest->pins++;
+	generation = engine->newest->generation;
+	pthread_mutex_unlock(&engine->mapping_mutex);
+	return generation;
+}
+
+void engine_unpin(struct engine *engine, const struct generation *generation) {
+	pthread_mutex_lock(&engine->mapping_mutex);
+	for (struct mapped_generation *m = engine->newest; m != NULL;
+	     m = m->older) {
+		if (m->generation != generation)
+			continue;
+		MUST(m->pins > 0);
+		m->pins--;
+		break;
+	}
+	pthread_mutex_unlock(&engine->mapping_mutex);
+}
+
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
+	segment_count(engine->segment, counter, amount);
+}
+
+void engine_heartbeat(struct engine *engine, int64_t now_ns) {
+	atomic_store(&engine->role->heartbeat_ns, now_ns);
+	if (!atomic_exchange(&engine->beaten, true) &&
+	    atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
+		atomic_store(&engine->role->gap_end_ns, now_ns);
+	engine->refused_number = 0; /* try again now and then */
+}
+
+void engine_wait_confirmed(struct engine *engine) {
+	_Atomic uint32_t *unconfirmed = &engine->segment->header->unconfirmed;
+
+	for (int waited = 0; waited < CONFIRM_WAIT_MS &&
+	     atomic_load(unconfirmed) != 0; waited += CONFIRM_STEP_MS)
+		poll(NULL, 0, CONFIRM_STEP_MS);
+}
+
+uint64_t next_decision(struct engine *engine) {
+	return 1 + atomic_fetch_add_explicit(
+	    &engine->segment->header->next_decision, 1, memory_order_relaxed);
+}
+
+const char *engine_decision_id(const struct engine *engine, uint64_t id,
+    char out[DECISION_ID_MAX]) {
+	uint64_t made = (uint64_t)engine->segment->header->created_wall_s;
+
+	/* the segment's birth keeps numbers of an earlier one apart */
+	snprintf(out, DECISION_ID_MAX, "%llx-%llx",
+	    (unsigned long long)(made & 0xffffffff), (unsigned long long)id);
+	return out;
+}
+
+bool incarnation_lives(const struct segment *segment, uint16_t incarnation) {
+	if (incarnation == 0)
+		return false;
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		if (atomic_load_explicit(&segment->header->roles[i].incarnation,
+			memory_order_relaxed) == incarnation)
+			return true;
+	}
+	return false;
+}
+
+void answer_unusable(struct engine *engine, const struct generation *generation,
+    uint8_t listener, uint16_t port, int64_t now_ns, struct answer *answer) {
+	struct listener_record *record =
+	    segment_listener(engine->segment, listener, port);
+
+	if (record != NULL)
+		atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
+	segment_count(engine->segment, COUNTER_FAULTS, 1);
+	answer->decision = (struct decision){
+		.verdict = generation->fail_closed ? VERDICT_REFUSE
+						   : VERDICT_ADMIT,
+		.reason = REASON_UNUSABLE,
+	};
+	answer->newly_decided = true;
+	answer->id = next_decision(engine);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: ISC */
+/* What the files of the engine share. */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "segment/sessions.h"
+
+/* A mapped generation of this process. */
+struct mapped_generation {
+	const struct generation *generation;
+	unsigned pins;
+	struct mapped_generation *older;
+};
+
+struct engine {
+	struct segment *segment;
+	struct role_record *role;
+	uint16_t incarnation;
+	pthread_mutex_t mapping_mutex;	/* of this process: guards the list */
+	struct mapped_generation *newest;
+	uint64_t refused_number;	/* a generation that could not be mapped */
+	_Atomic bool beaten;
+};
+
+static inline struct session_ref ref_of(const struct session *session,
+    uint32_t slot) {
+	return (struct session_ref){ .client = session->client,
+		.client_port = session->client_port,
+		.serial = session->serial, .slot = slot + 1 };
+}
+
+/* Is the session still the one that the ref names?  Under the shard's mutex. */
+bool slot_matches(const struct session *session, const struct session_ref *ref);
+
+/* Locks the shard of a ref and loads its session.  False: another session has
+ * the slot by now, or the lock was not to be had; nothing is held. */
+bool session_lock_ref(struct engine *engine, const struct session_ref *ref,
+    uint8_t direction, int64_t now_ns, struct session_lock *lock,
+    struct session *session);
+
+/* Uncounts and frees a slot under the shard's mutex.  False: a further lock
+ * could not be had in time, nothing changed. */
+bool slot_close(struct session_lock *lock, uint32_t slot,
+    const struct session *session);
+
+/* May the end of this session be proven by the kernel's table? */
+bool session_is_visible(const struct segment *segment,
+    const struct generation *generation, const struct session *session);
+
+/* Does a role of this incarnation live? (0: no) */
+bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
+
+/* Marks an answer as one that the shared state could not give. */
+void answer_unusable(struct engine *engine, const struct generation *generation,
+    uint8_t listener, uint16_t port, int64_t now_ns, struct answer *answer);
+
+/* The next decision's number. */
+uint64_t next_decision(struct engine *engine);
+
+/* The pieces of a class that the laws ask for, read under its mutex. */
+void limit_state_read(const struct segment *segment, uint16_t record,
+    struct limit_state *state);
+
+/* Adds to a class's statistics (under its mutex, so that no add is lost). */
+static inline void class_count(_Atomic uint64_t *counter) {
+	atomic_store_explicit(counter, 1 + atomic_load_explicit(counter,
+	    memory_order_relaxed), memory_order_relaxed);
+}
+
+/* All changes that count one session: control word, class, client.  Under the
+ * class's mutex and, where `client` is not NULL, the client's. */
+void slot_commit(struct session_lock *lock, uint32_t slot,
+    const struct session *session, struct client_lock *client,
+    int64_t client_tat_ns);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Counting and uncounting one session: the only places where a slot and
+ *          the counters change together.
+ * THREADS  Any; the caller holds the locks that each function names.
+ */
+#include "engine/internal.h"
+
+#include "base/failpoint.h"
+
+bool slot_matches(const struct session *session, const struct session_ref *ref) {
+	return session->control.state != SESSION_FREE &&
+	    session->serial == ref->serial &&
+	    session->client_port == ref->client_port &&
+	    address_equal(&session->client, &ref->client);
+}
+
+bool session_lock_ref(struct engine *engine, const struct session_ref *ref,
+    uint8_t direction, int64_t now_ns, struct session_lock *lock,
+    struct session *session) {
+	struct session_key key = { ref->client, ref->client_port, direction };
+	const struct segment_header *header = engine->segment->header;
+
+	if (ref->slot == 0 ||
+	    ref->slot > header->shard_count * header->slots_per_shard)
+		return false;
+	if (!sessions_lock(engine->segment, &key, now_ns, lock))
+		return false;
+	session_load(engine->segment, ref->slot - 1, session);
+	if (slot_matches(session, ref) && session->control.direction == direction)
+		return true;
+	sessions_unlock(lock);
+	return false;
+}
+
+void limit_state_read(const struct segment *segment, uint16_t record,
+    struct limit_state *state) {
+	const struct class_record *class = &segment->records[record];
+
+	*state = (struct limit_state){
+		.open = atomic_load_explicit(&class->open, memory_order_relaxed),
+		.rate_tat_ns = atomic_load_explicit(&class->rate_tat_ns,
+		    memory_order_relaxed),
+	};
+}
+
+void slot_commit(struct session_lock *lock, uint32_t slot,
+    const struct session *session, struct client_lock *client,
+    int64_t client_tat_ns) {
+	struct segment *segment = lock->segment;
+	enum session_direction direction = session->control.direction;
+
+	sessions_change_begin(lock);
+	session_store(segment, slot, session);
+	FAILPOINT();
+	class_add(segment, session->control.class_record, direction, 1);
+	FAILPOINT();
+	if (client != NULL)
+		client_add(client, 1, client_tat_ns);
+	sessions_change_end(lock);
+}
+
+static void free_slot(struct session_lock *lock, uint32_t slot) {
+	struct session_control none = { .class_record = SEGMENT_NO_CLASS };
+
+	session_store_control(lock->segment, slot, none);
+	FAILPOINT();
+}
+
+static bool uncount(struct session_lock *lock, uint32_t slot,
+    const struct session *session) {
+	struct segment *segment = lock->segment;
+	uint16_t record = session->control.class_record;
+	bool has_client = session->control.client_bits != 255;
+	struct client_lock client;
+
+	if (!class_lock(segment, record, lock->now_ns))
+		return false;
+	if (has_client && !client_lock(segment, record, &session->client,
+		session->control.client_bits, lock->now_ns, &client)) {
+		class_unlock(segment, record);
+		return false;
+	}
+	sessions_change_begin(lock);
+	free_slot(lock, slot);
+	class_add(segment, record, session->control.direction, -1);
+	FAILPOINT();
+	if (has_client) {
+		client_add(&client, -1, 0);
+		client_unlock(&client);
+	}
+	sessions_change_end(lock);
+	class_unlock(segment, record);
+	return true;
+}
+
+bool slot_close(struct session_lock *lock, uint32_t slot,
+    const struct session *session) {
+	if (session->control.state == SESSION_OPEN) {
+		if (!uncount(lock, slot, session))
+			return false;
+	} else {
+		sessions_change_begin(lock);
+		free_slot(lock, slot);
+		sessions_change_end(lock);
+	}
+	sessions_release(lock, slot);
+	segment_count(lock->segment, COUNTER_ENDED, 1);
+	return true;
+}
+
+bool session_is_visible(const struct segment *segment,
+    const struct generation *generation, const struct session *session) {
+	uint8_t setting = PROOF_AUTO;
+	const struct listener_record *learned;
+
+	if (session->control.listener < generation->listener_count)
+		setting = generation->listeners[session->control.listener].proof;
+	if (setting != PROOF_AUTO)
+		return setting == PROOF_WITNESS;
+	if (session->control.proof == SESSION_PROOF_WITNESS)
+		return true;
+	learned = segment_listener(segment, session->control.listener,
+	    session->server_port);
+	return learned != NULL && atomic_load(&learned->seen) > 0 &&
+	    atomic_load(&learned->unseen) == 0;
+}
