@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+struct caught {
+	unsigned lines;
+	char last[4096];
+};
+
+static void catch_line(void *context, const char *line)
+{
+	struct caught *caught = context;
+
+	caught->lines++;
+	snprintf(caught->last, sizeof(caught->last), "%s", line);
+}
+
+static void one_line_an_event(void **state)
+{
+	struct caught caught = { 0, "" };
+
+	(void)state;
+	log_redirect(catch_line, &caught);
+	log_event(EVENT_STARTED, "pid=%d", 17);
+	assert_string_equal(caught.last, "event=started pid=17");
+	log_set_role("policy.1");
+	errno = EXDEV;
+	log_event(EVENT_STARTED, "text=%s", "a\nb\x7f\x01");
+	assert_int_equal(errno, EXDEV);
+	assert_string_equal(caught.last, "event=started role=policy.1 text=a?b??");
+	log_set_role("a-role-name-that-is-longer-than-it-may-be");
+	log_event(EVENT_STARTED, "x=1");
+	assert_string_equal(caught.last,
+	    "event=started role=a-role-name-that-is-longer-than x=1");
+	log_set_role("");
+	assert_int_equal(caught.lines, 3);
+	log_redirect(NULL, NULL);
+}
+
+static void a_long_line_is_cut(void **state)
+{
+	struct caught caught = { 0, "" };
+	char text[3000];
+
+	(void)state;
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	log_redirect(catch_line, &caught);
+	log_event(EVENT_STARTED, "%s", text);
+	assert_int_equal(strlen(caught.last), 2047);
+	log_redirect(NULL, NULL);
+}
+
+/* refused: 20 a second.  Two windows may be touched while the test runs. */
+static void a_flood_is_cut_and_told(void **state)
+{
+	struct caught caught = { 0, "" };
+	unsigned passed, told;
+	const char *at;
+
+	(void)state;
+	log_redirect(catch_line, &caught);
+	for (int i = 0; i < 1000; i++)
+		log_event(EVENT_REFUSED, "n=%d", i);
+	passed = caught.lines;
+	assert_in_range(passed, 20, 200);
+	log_flush();
+	assert_int_equal(caught.lines, passed + 1);
+	at = strstr(caught.last, "left_out=");
+	assert_non_null(at);
+	assert_ptr_equal(strstr(caught.last, "event=refused "), caught.last);
+	told = (unsigned)strtoul(at + 9, NULL, 10);
+	assert_in_range(told + passed, 980, 1000);
+	log_flush();
+	assert_int_equal(caught.lines, passed + 1);
+	log_redirect(NULL, NULL);
+}
+
+static void the_next_line_tells_what_was_left_out(void **state)
+{
+	struct caught caught = { 0, "" };
+	int64_t begin;
+	unsigned lines;
+
+	(void)state;
+	log_redirect(catch_line, &caught);
+	for (int i = 0; i < 100; i++)
+		log_event(EVENT_DEFERRED, "n=%d", i);
+	lines = caught.lines;
+	begin = clock_now_ns();
+	while (caught.lines == lines && clock_now_ns() - begin < 20 * NS_PER_SECOND) {
+		poll(NULL, 0, 20);
+		log_event(EVENT_DEFERRED, "n=%d", -1);
+	}
+	assert_int_equal(caught.lines, lines + 1);
+	assert_non_null(strstr(caught.last, "event=deferred left_out="));
+	assert_non_null(strstr(caught.last, " n=-1"));
+	log_redirect(NULL, NULL);
+}
+
+static void one_flood_does_not_silence_another_event(void **state)
+{
+	struct caught caught = { 0, "" };
+
+	(void)state;
+	log_redirect(catch_line, &caught);
+	for (int i = 0; i < 100; i++)
+		log_event(EVENT_REFUSED, "n=%d", i);
+	log_event(EVENT_STATE, "n=1");
+	assert_string_equal(caught.last, "event=state n=1");
+	log_redirect(NULL, NULL);
+	log_flush();
+}
+
+static void check_quote(size_t size, const char *text, size_t length, const char *wanted)
+{
+	char *out = malloc(size);
+
+	assert_non_null(out);
+	assert_ptr_equal(log_quote(out, size, text, length), out);
+	assert_string_equal(out, wanted);
+	free(out);
+}
+
+static void quoted_values_are_one_safe_token(void **state)
+{
+	(void)state;
+	check_quote(64, "mx.example.com", 14, "mx.example.com");
+	check_quote(64, "", 0, "-");
+	check_quote(64, "a b\"c\\d\n", 8, "a\\x20b\\x22c\\x5cd\\x0a");
+	check_quote(64, "\0\x80\xff%s=[]", 8, "\\x00\\x80\\xff%s=[]");
+	check_quote(8, "abcdefg", 7, "abcdefg");
+	check_quote(8, "abcdefgh", 8, "abcd...");
+	check_quote(8, "\n\n", 2, "\\x0a...");
+	check_quote(9, "\n\n", 2, "\\x0a\\x0a");
+	check_quote(8, "abcd\n", 5, "abcd...");
+	check_quote(2, "", 0, "-");
+	check_quote(1, "abc", 3, "");
+	check_quote(2, "abc", 3, ".");
+	check_quote(4, "\n", 1, "...");
+}
+
+/* A reader that never reads must not stop us. */
+static void a_full_pipe_does_not_block(void **state)
+{
+	int fds[2], saved;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDERR_FILENO);
+	assert_true(saved >= 0);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	log_open(LOG_TO_STDERR, "t_log", LOG_MAIL);
+	alarm(30);
+	for (int i = 0; i < 5000; i++)
+		log_event(EVENT_STARTED, "some=%d words=here and=there", i);
+	alarm(0);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
+	log_redirect(catch_line, &(struct caught){ 0, "" });
+	log_flush();
+	log_redirect(NULL, NULL);
+}
+
+static void a_line_on_stderr_is_whole(void **state)
+{
+	char text[512];
+	int fds[2], saved;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDERR_FILENO);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	log_open(LOG_TO_STDERR, "t_log", LOG_MAIL);
+	log_event(EVENT_STATE, "x=1");
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	n = read(fds[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "Z t_log["));
+	assert_non_null(strstr(text, "]: event=state x=1\n"));
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_line_an_event),
+		cmocka_unit_test(a_long_line_is_cut),
+		cmocka_unit_test(a_flood_is_cut_and_told),
+		cmocka_unit_test(the_next_line_tells_what_was_left_out),
+		cmocka_unit_test(one_flood_does_not_silence_another_event),
+		cmocka_unit_test(quoted_values_are_one_safe_token),
+		cmocka_unit_test(a_full_pipe_does_not_block),
+		cmocka_unit_test(a_line_on_stderr_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/text.h"
+
+static void append_cuts_and_stays_terminated(void **state)
+{
+	char buffer[8] = "";
+	size_t length = text_append(buffer, sizeof(buffer), 0, "%s", "abc");
+
+	(void)state;
+	assert_int_equal(length, 3);
+	length = text_append(buffer, sizeof(buffer), length, "%d", 12345678);
+	assert_int_equal(length, 7);
+	assert_string_equal(buffer, "abc1234");
+	length = text_append(buffer, sizeof(buffer), length, "x");
+	assert_int_equal(length, 7);
+	assert_string_equal(buffer, "abc1234");
+	assert_int_equal(text_append(buffer, 0, 0, "x"), 0);
+}
+
+static void copy_tells_when_it_cut(void **state)
+{
+	char out[4];
+
+	(void)state;
+	assert_true(text_copy(out, sizeof(out), "abc", 3));
+	assert_string_equal(out, "abc");
+	assert_false(text_copy(out, sizeof(out), "abcd", 4));
+	assert_string_equal(out, "abc");
+	assert_true(text_copy(out, sizeof(out), NULL, 0));
+	assert_string_equal(out, "");
+}
+
+static bool u32(const char *text, uint32_t max, uint32_t *out)
+{
+	return text_to_u32(text, strlen(text), max, out);
+}
+
+static void numbers(void **state)
+{
+	uint32_t value = 7;
+
+	(void)state;
+	assert_true(u32("0", 10, &value));
+	assert_int_equal(value, 0);
+	assert_true(u32("4294967295", UINT32_MAX, &value));
+	assert_true(value == UINT32_MAX);
+	value = 7;
+	assert_false(u32("4294967296", UINT32_MAX, &value));
+	assert_false(u32("99999999999999999999999", UINT32_MAX, &value));
+	assert_false(u32("11", 10, &value));
+	assert_false(u32("11", 5, &value));
+	assert_false(u32("9", 5, &value));
+	assert_false(u32("", 10, &value));
+	assert_false(u32("-1", 10, &value));
+	assert_false(u32("+1", 10, &value));
+	assert_false(u32(" 1", 10, &value));
+	assert_false(u32("1 ", 10, &value));
+	assert_false(u32("0x1", 10, &value));
+	assert_int_equal(value, 7);
+}
+
+static void sizes(void **state)
+{
+	static const char *const bad[] = { "", "k", "1kb", "1t", "-1", "1.5k", " 1", "1 k",
+	    "18446744073709551616", "18014398509481984k" };
+	uint64_t value = 3;
+
+	(void)state;
+	assert_true(text_to_size("300", &value));
+	assert_true(value == 300);
+	assert_true(text_to_size("64k", &value));
+	assert_true(value == 65536);
+	assert_true(text_to_size("1M", &value));
+	assert_true(value == 1 << 20);
+	assert_true(text_to_size("5G", &value));
+	assert_true(value == UINT64_C(5) << 30);
+	assert_true(text_to_size("18446744073709551615", &value));
+	assert_true(value == UINT64_MAX);
+	value = 3;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(text_to_size(bad[i], &value));
+	assert_true(value == 3);
+}
+
+static void durations_and_rates(void **state)
+{
+	static const char *const bad[] = { "", "s", "90", "1.5s", "1w", "-1s", "90 s",
+	    "9223372036854775807s", "99999999999999999999ms" };
+	static const char *const bad_rates[] = { "", "60", "60/", "/1m", "0/1m", "60/0s",
+	    "4294967296/s", "60/1", "60/x", "60//s" };
+	int64_t ns = 5;
+	uint32_t count = 6;
+
+	(void)state;
+	assert_true(text_to_duration_ns("500ms", &ns));
+	assert_true(ns == 500 * NS_PER_MS);
+	assert_true(text_to_duration_ns("90s", &ns));
+	assert_true(ns == 90 * NS_PER_SECOND);
+	assert_true(text_to_duration_ns("5m", &ns));
+	assert_true(ns == 300 * NS_PER_SECOND);
+	assert_true(text_to_duration_ns("1h", &ns));
+	assert_true(ns == 3600 * NS_PER_SECOND);
+	assert_true(text_to_duration_ns("2d", &ns));
+	assert_true(ns == 2 * 86400 * NS_PER_SECOND);
+	assert_true(text_to_duration_ns("0s", &ns));
+	assert_true(ns == 0);
+	ns = 5;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(text_to_duration_ns(bad[i], &ns));
+	for (size_t i = 0; i < sizeof(bad_rates) / sizeof(bad_rates[0]); i++)
+		assert_false(text_to_rate(bad_rates[i], &count, &ns));
+	assert_true(ns == 5 && count == 6);
+	assert_true(text_to_rate("60/1m", &count, &ns));
+	assert_true(count == 60 && ns == 60 * NS_PER_SECOND);
+	assert_true(text_to_rate("5/s", &count, &ns));
+	assert_true(count == 5 && ns == NS_PER_SECOND);
+}
+
+static void case_is_folded_in_ascii_only(void **state)
+{
+	(void)state;
+	assert_true(text_equal_nocase("PostMaster", "postmaster", 10));
+	assert_false(text_equal_nocase("postmaster", "postmastes", 10));
+	assert_false(text_equal_nocase("[", "{", 1));
+	assert_false(text_equal_nocase("\xc4", "\xe4", 1));
+}
+
+static void diag_keeps_the_error_and_says_it(void **state)
+{
+	struct diag diag;
+	char longer[600];
+
+	(void)state;
+	assert_int_equal(diag_set(&diag, 0, "no %s", "luck"), -1);
+	assert_int_equal(diag.error, 0);
+	assert_string_equal(diag.text, "no luck");
+	diag_set(&diag, 2, "/x");
+	assert_int_equal(diag.error, 2);
+	assert_string_equal(diag.text, "/x: No such file or directory");
+	memset(longer, 'a', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	diag_set(&diag, 2, "%s", longer);
+	assert_int_equal(strlen(diag.text), sizeof(diag.text) - 1);
+}
+
+static void the_clock_goes_on(void **state)
+{
+	int64_t before = clock_now_ns();
+
+	(void)state;
+	assert_true(before > 0);
+	assert_true(clock_now_ns() >= before);
+	assert_true(clock_wall_s() > 1600000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(append_cuts_and_stays_terminated),
+		cmocka_unit_test(copy_tells_when_it_cut),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(durations_and_rates),
+		cmocka_unit_test(case_is_folded_in_ascii_only),
+		cmocka_unit_test(diag_keeps_the_error_and_says_it),
+		cmocka_unit_test(the_clock_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
