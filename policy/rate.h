@@ -4,6 +4,10 @@
  * whole state is one time: the theoretical arrival time.  "60/1m" admits a
  * burst of 60 after a quiet minute and one a second for ever after; never more
  * than 2 x 60 in any minute.
+ *
+ * An event each period/count is never refused (exactly so while count^2 <=
+ * period_ns: "30000/1s", "240000/1m"; above, the rate is rounded down by less
+ * than count/period_ns of itself).
  */
 #ifndef POLICY_RATE_H
 #define POLICY_RATE_H
@@ -11,20 +15,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `count` events in `period_ns`; count 0 means no limit. */
+/* `count` events in `period_ns`; count 0 or period_ns <= 0 means no limit. */
 struct rate_limit {
 	int64_t period_ns;
 	uint32_t count;
 	uint32_t reserved;
 };
 
-/* Would an event at now_ns be within the limit?  tat_ns 0: never seen. */
+/* Would an event at now_ns be within the limit?  tat_ns 0: never seen.  A tat
+ * that lies more than two periods and a second ahead cannot come from this limit
+ * (it was changed by a reload): it counts as never seen. */
 bool rate_allows(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
 
-/* The state after an admitted event at now_ns. */
+/* The state after an admitted event at now_ns.  An event that is let in although
+ * rate_allows said no (observe) should leave the state alone, so that what is
+ * observed is what enforcement would do; counted nevertheless, it fills the line
+ * and no more. */
 int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
 
 /* Nanoseconds until rate_allows will say yes; 0: now. */
 int64_t rate_wait_ns(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
+
+/* How many events of the past still weigh, as a number to show beside `count`:
+ * an event is refused while this is >= count. */
+uint32_t rate_count(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
 
 #endif
