@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * posternd: options, the first reading of the configuration, and then the
+ * supervisor.  Exit codes are those of sysexits.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "config/compile.h"
+#include "role/background.h"
+#include "role/supervisor.h"
+
+#ifndef POSTERN_SYSCONFDIR
+#define POSTERN_SYSCONFDIR "/etc/postern"
+#endif
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+struct options {
+	const char *config_file;
+	bool foreground;
+	bool only_test;
+};
+
+static const char usage_text[] =
+    "usage: posternd [-c FILE] [-f] [-t] [-V]\n"
+    "  -c FILE  configuration, instead of " POSTERN_SYSCONFDIR "/postern.conf\n"
+    "  -f       stay in the foreground and log to stderr\n"
+    "  -t       check the configuration and stop\n"
+    "  -V       print the version and stop\n";
+
+/* Returns -1 to go on, or an exit code. */
+static int parse_options(int argc, char **argv, struct options *options) {
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "c:fhtV", long_options, NULL)) !=
+	    -1) {
+		switch (option) {
+		case 'c':
+			options->config_file = optarg;
+			break;
+		case 'f':
+			options->foreground = true;
+			break;
+		case 't':
+			options->only_test = true;
+			break;
+		case 'V':
+			puts("posternd " PACKAGE_VERSION);
+			return EX_OK;
+		case 'h':
+			fputs(usage_text, stdout);
+			return EX_OK;
+		default:
+			fputs(usage_text, stderr);
+			return EX_USAGE;
+		}
+	}
+	if (optind == argc)
+		return -1;
+	fprintf(stderr, "posternd: unexpected argument \"%s\"\n%s", argv[optind],
+	    usage_text);
+	return EX_USAGE;
+}
+
+static void print_messages(FILE *out, const struct config_messages *messages) {
+	size_t i;
+
+	for (i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+
+		fputs(message->file, out);
+		if (message->line > 0)
+			fprintf(out, ":%d", message->line);
+		fprintf(out, ": %s%s\n",
+		    message->severity == MESSAGE_ERROR ? "" : "note: ",
+		    message->text);
+	}
+	if (messages->errors + messages->notes > messages->count)
+		fprintf(out, "... and %zu more\n",
+		    messages->errors + messages->notes - messages->count);
+}
+
+/* A reload reads the file again, from / by then. */
+static char *absolute(const char *path) {
+	char directory[PATH_MAX];
+	char *result;
+
+	if (path[0] == '/')
+		return strdup(path);
+	if (getcwd(directory, sizeof(directory)) == NULL ||
+	    asprintf(&result, "%s/%s", directory, path) < 0)
+		return NULL;
+	return result;
+}
+
+/* Descriptors 0 to 2 must be taken, or a socket of ours becomes stderr; what
+ * else was inherited is nothing that the daemon should keep open. */
+static void clean_descriptors(void) {
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	closefrom(STDERR_FILENO + 1);
+}
+
+static int run(const struct options *options, struct generation *generation,
+    const struct config_messages *messages, const char *config_file) {
+	struct diag diag;
+	int ready_fd = -1;
+
+	if (!options->foreground) {
+		ready_fd = background_begin(&diag);
+		if (ready_fd < 0) {
+			fprintf(stderr, "posternd: %s\n", diag.text);
+			free(generation);
+			return EX_OSERR;
+		}
+	}
+	return supervisor_run(config_file, generation, messages, ready_fd);
+}
+
+int main(int argc, char **argv) {
+	struct options options = {
+		.config_file = POSTERN_SYSCONFDIR "/postern.conf",
+	};
+	struct config_messages messages;
+	struct generation *generation;
+	int code = parse_options(argc, argv, &options);
+	char *config_file;
+
+	if (code >= 0)
+		return code;
+	clean_descriptors();
+	config_file = options.only_test ? strdup(options.config_file) :
+	    absolute(options.config_file);
+	if (config_file == NULL) {
+		fprintf(stderr, "posternd: cannot find the way to %s: %s\n",
+		    options.config_file, strerror(errno));
+		return EX_OSERR;
+	}
+	generation = config_compile(config_file, &messages);
+	if (generation == NULL || options.only_test || !options.foreground)
+		print_messages(generation == NULL ? stderr : stdout, &messages);
+	if (generation == NULL) {
+		code = EX_CONFIG;
+	} else if (options.only_test) {
+		free(generation);
+		code = EX_OK;
+	} else {
+		code = run(&options, generation, &messages, config_file);
+	}
+	config_messages_free(&messages);
+	free(config_file);
+	return code;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Keep every role running.
+ * MODEL    A role that dies is started again at once; one that keeps dying
+ *          within a second of its start waits 100 ms, then twice as long each
+ *          time, 5 s at most, until it has lived for 10 s.  A role whose last
+ *          heartbeat is 3 s old is killed, but time in which the supervisor
+ *          itself was stopped or suspended does not count: the roles may have
+ *          been stopped with it.
+ * ERRORS   A fork that fails is tried again each second.
+ * THREADS  One.
+ */
+#include "role/children.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "role/spawn.h"
+#include "segment/segment.h"
+
+#define SILENCE_NS	(3 * NS_PER_SECOND)
+#define QUICK_NS	NS_PER_SECOND
+#define SETTLED_NS	(10 * NS_PER_SECOND)
+#define DELAY_FIRST_NS	(100 * NS_PER_MS)
+#define DELAY_LAST_NS	(5 * NS_PER_SECOND)
+
+static unsigned count_listeners(const struct generation *generation, uint8_t kind) {
+	unsigned count = 0, i;
+
+	for (i = 0; i < generation->listener_count; i++)
+		count += generation->listeners[i].kind == kind;
+	return count;
+}
+
+static unsigned policy_processes(const struct generation *generation) {
+	return count_listeners(generation, LISTENER_POLICY) == 0 ? 0 :
+	    generation->policy_processes;
+}
+
+unsigned children_wanted(const struct generation *generation) {
+	return policy_processes(generation) +
+	    count_listeners(generation, LISTENER_MILTER) + 1;
+}
+
+static void add_child(struct supervisor *supervisor, enum role_kind kind,
+    const char *word, unsigned number, unsigned listener) {
+	struct child *child = &supervisor->children[supervisor->child_count++];
+
+	*child = (struct child){ .kind = kind, .number = number,
+		.listener = listener };
+	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);
+	child->place = segment_role_place(supervisor->segment, kind, number);
+}
+
+void children_plan(struct supervisor *supervisor) {
+	const struct generation *generation = supervisor->generation;
+	unsigned i, milters = 0;
+
+	supervisor->child_count = 0;
+	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
+	for (i = 0; i < policy_processes(generation); i++)
+		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
+	for (i = 0; i < generation->listener_count; i++)
+		if (generation->listeners[i].kind == LISTENER_MILTER)
+			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
+}
+
+void children_start(struct supervisor *supervisor, int64_t now_ns) {
+	struct diag diag;
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->pid != 0 || child->start_ns > now_ns)
+			continue;
+		child->killed = false;
+		child->started_ns = now_ns;
+		if (spawn_role(supervisor, child, &diag) == 0)
+			continue;
+		log_event(EVENT_SYSTEM, "role=%s text=\"cannot be started: %s\"",
+		    child->name, diag.text);
+		child->start_ns = now_ns + NS_PER_SECOND;
+	}
+}
+
+static int64_t delay_ns(const struct child *child) {
+	int64_t delay = DELAY_FIRST_NS;
+	unsigned i;
+
+	if (child->quick_deaths <= 1)
+		return 0;
+	for (i = 2; i < child->quick_deaths && delay < DELAY_LAST_NS; i++)
+		delay *= 2;
+	return delay < DELAY_LAST_NS ? delay : DELAY_LAST_NS;
+}
+
+static void bury(struct supervisor *supervisor, struct child *child, int status,
+    int64_t now_ns) {
+	int64_t life_ns = now_ns - child->started_ns;
+	struct segment_header *header = segment_header(supervisor->segment);
+	int64_t delay;
+
+	segment_role_died(supervisor->segment, child->place, now_ns);
+	if (life_ns < QUICK_NS)
+		child->quick_deaths++;
+	else if (life_ns >= SETTLED_NS)
+		child->quick_deaths = 0;
+	delay = delay_ns(child);
+	log_event(EVENT_ROLE_DIED,
+	    "name=%s pid=%ld %s=%d life_ms=%lld restart_in_ms=%lld", child->name,
+	    (long)child->pid, WIFSIGNALED(status) ? "signal" : "exit",
+	    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+	    (long long)(life_ns / NS_PER_MS), (long long)(delay / NS_PER_MS));
+	child->pid = 0;
+	child->start_ns = now_ns + delay;
+	atomic_fetch_add(&header->counters[COUNTER_ROLE_RESTARTS], 1);
+	if (child->kind == ROLE_KEEPER)
+		keeper_link_close(&supervisor->link);
+}
+
+void children_reap(struct supervisor *supervisor, int64_t now_ns) {
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		unsigned i;
+
+		for (i = 0; i < supervisor->child_count; i++)
+			if (supervisor->children[i].pid == pid)
+				bury(supervisor, &supervisor->children[i],
+				    status, now_ns);
+	}
+}
+
+/* A role can write anything into its heartbeat: a time to come is none. */
+static int64_t last_sign_ns(const struct supervisor *supervisor,
+    const struct child *child, int64_t now_ns) {
+	struct role_record *role =
+	    &segment_header(supervisor->segment)->roles[child->place];
+	int64_t beat_ns = atomic_load(&role->heartbeat_ns);
+
+	if (beat_ns > now_ns + NS_PER_SECOND || beat_ns < child->started_ns)
+		return child->started_ns;
+	return beat_ns;
+}
+
+void children_check(struct supervisor *supervisor, int64_t now_ns) {
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+		int64_t silent_ns, awake_ns = now_ns - supervisor->present_ns;
+
+		if (child->pid == 0 || child->killed)
+			continue;
+		silent_ns = now_ns - last_sign_ns(supervisor, child, now_ns);
+		if (silent_ns < SILENCE_NS || awake_ns < SILENCE_NS)
+			continue;
+		log_event(EVENT_ROLE_HUNG, "name=%s pid=%ld silent_ms=%lld",
+		    child->name, (long)child->pid,
+		    (long long)(silent_ns / NS_PER_MS));
+		child->killed = kill(child->pid, SIGKILL) == 0;
+	}
+}
+
+bool children_ready(const struct supervisor *supervisor) {
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++) {
+		const struct child *child = &supervisor->children[i];
+		int64_t now_ns = clock_now_ns();
+
+		if (child->pid == 0 || last_sign_ns(supervisor, child, now_ns) <=
+		    child->started_ns)
+			return false;
+	}
+	return true;
+}
+
+int64_t children_next_ns(const struct supervisor *supervisor) {
+	int64_t next_ns = INT64_MAX;
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++) {
+		const struct child *child = &supervisor->children[i];
+
+		if (child->pid == 0 && child->start_ns < next_ns)
+			next_ns = child->start_ns;
+	}
+	return next_ns;
+}
+
+void children_end(struct supervisor *supervisor) {
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid != 0)
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+	for (i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->pid == 0)
+			continue;
+		while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		segment_role_died(supervisor->segment, child->place,
+		    clock_now_ns());
+		child->pid = 0;
+	}
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: ISC */
+/* The supervisor's roles: start, watch, bury. */
+#ifndef ROLE_CHILDREN_H
+#define ROLE_CHILDREN_H
+
+#include "role/supervisor.h"
+
+/* How many roles a configuration asks for. */
+unsigned children_wanted(const struct generation *generation);
+
+/* Writes down which roles there are to be, each due at once. */
+void children_plan(struct supervisor *supervisor);
+
+/* Starts those that are due. */
+void children_start(struct supervisor *supervisor, int64_t now_ns);
+
+/* Buries those that died, and says when each starts again. */
+void children_reap(struct supervisor *supervisor, int64_t now_ns);
+
+/* Kills those that gave no sign of life for 3 s in which we were awake. */
+void children_check(struct supervisor *supervisor, int64_t now_ns);
+
+/* Does every role run, with a first heartbeat? */
+bool children_ready(const struct supervisor *supervisor);
+
+/* When the next one is due to start, or INT64_MAX. */
+int64_t children_next_ns(const struct supervisor *supervisor);
+
+/* Kills all and waits until they are gone. */
+void children_end(struct supervisor *supervisor);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  From root to the configured user, with proof.
+ * ERRORS   Unknown users stop the start; a role that cannot give up root ends.
+ * THREADS  One, before the role starts any.
+ */
+#include "role/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+int identity_user(const char *name, uid_t *uid, struct diag *diag) {
+	const struct passwd *entry;
+	uint32_t number;
+
+	errno = 0;
+	entry = getpwnam(name);
+	if (entry != NULL) {
+		*uid = entry->pw_uid;
+		return 0;
+	}
+	if (text_to_u32(name, strlen(name), UINT32_MAX - 1, &number)) {
+		*uid = number;
+		return 0;
+	}
+	return diag_set(diag, 0, "no such user: \"%s\"", name);
+}
+
+int identity_group(const char *name, gid_t *gid, struct diag *diag) {
+	const struct group *entry;
+	uint32_t number;
+
+	errno = 0;
+	entry = getgrnam(name);
+	if (entry != NULL) {
+		*gid = entry->gr_gid;
+		return 0;
+	}
+	if (text_to_u32(name, strlen(name), UINT32_MAX - 1, &number)) {
+		*gid = number;
+		return 0;
+	}
+	return diag_set(diag, 0, "no such group: \"%s\"", name);
+}
+
+int identity_find(struct identity *identity, const struct generation *generation,
+    struct diag *diag) {
+	const char *user = generation_text(generation, generation->user);
+	const char *group = generation_text(generation, generation->group);
+	const struct passwd *entry;
+
+	*identity = (struct identity){ .uid = geteuid(), .gid = getegid() };
+	if (identity->uid != 0)
+		return 0;
+	if (user[0] == '\0')
+		return diag_set(diag, 0, "started as root, and no \"user\" is set");
+	if (identity_user(user, &identity->uid, diag) != 0)
+		return -1;
+	entry = getpwuid(identity->uid);
+	if (entry != NULL) {
+		identity->gid = entry->pw_gid;
+		if (!text_copy(identity->user, sizeof(identity->user),
+			entry->pw_name, strlen(entry->pw_name)))
+			return diag_set(diag, 0, "user name too long");
+	} else {
+		identity->gid = identity->uid;
+	}
+	if (group[0] != '\0' && identity_group(group, &identity->gid, diag) != 0)
+		return -1;
+	identity->drop = true;
+	return 0;
+}
+
+int privileges_drop(const struct identity *identity, struct diag *diag) {
+	uid_t real_uid, effective_uid, saved_uid;
+	gid_t real_gid, effective_gid, saved_gid;
+	int error;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return diag_set(diag, errno, "cannot set no_new_privs");
+	if (!identity->drop)
+		return 0;
+	error = identity->user[0] != '\0' ?
+	    initgroups(identity->user, identity->gid) :
+	    setgroups(0, NULL);
+	if (error != 0)
+		return diag_set(diag, errno, "cannot set supplementary groups");
+	if (setresgid(identity->gid, identity->gid, identity->gid) != 0)
+		return diag_set(diag, errno, "cannot become group %u",
+		    identity->gid);
+	if (setresuid(identity->uid, identity->uid, identity->uid) != 0)
+		return diag_set(diag, errno, "cannot become user %u",
+		    identity->uid);
+	if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 ||
+	    getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
+		return diag_set(diag, errno, "cannot see who we are");
+	if (real_uid != identity->uid || effective_uid != identity->uid ||
+	    saved_uid != identity->uid || real_gid != identity->gid ||
+	    effective_gid != identity->gid || saved_gid != identity->gid)
+		return diag_set(diag, 0, "privileges are still there");
+	if (identity->uid != 0 && setuid(0) == 0)
+		return diag_set(diag, 0, "root is still within reach");
+	return 0;
+}
+
+unsigned long privileges_raise_files(unsigned long wanted) {
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 0;
+	if (limit.rlim_cur >= wanted)
+		return limit.rlim_cur;
+	if (limit.rlim_max < wanted) {
+		struct rlimit higher = { .rlim_cur = wanted, .rlim_max = wanted };
+
+		if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
+			return wanted;
+	}
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur;
+}

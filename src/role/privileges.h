@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: ISC */
+/* Who the roles run as, and the way down to it. */
+#ifndef ROLE_PRIVILEGES_H
+#define ROLE_PRIVILEGES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+#include "config/generation.h"
+
+struct identity {
+	bool drop;		/* false: not started as root, nothing to give up */
+	uid_t uid;
+	gid_t gid;
+	char user[64];		/* for initgroups */
+};
+
+/* Looks up `user` and `group` of the configuration (the group defaults to the
+ * user's own); without root, who we are already.  -1 with *diag: unknown. */
+int identity_find(struct identity *identity, const struct generation *generation,
+    struct diag *diag);
+
+/* A user's or group's number by name or as a plain number; -1 with *diag. */
+int identity_user(const char *name, uid_t *uid, struct diag *diag);
+int identity_group(const char *name, gid_t *gid, struct diag *diag);
+
+/* In a role: supplementary groups, group and user for good, no new privileges;
+ * proves that there is no way back.  Clears the parent-death signal: set it
+ * again afterwards. */
+int privileges_drop(const struct identity *identity, struct diag *diag);
+
+/* Raises the limit of open files to `wanted`, or as far as it may go; returns
+ * the limit now in force. */
+unsigned long privileges_raise_files(unsigned long wanted);
+
+#endif

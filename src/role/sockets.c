@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Open what the roles listen on, with owners and modes.
+ * MODEL    A unix socket gets its final mode from its descriptor when it is
+ *          bound, and its owner through a descriptor of the new file, so that
+ *          the owner of the directory cannot make root change another file.
+ *          Nobody can connect before both are right, as listen comes last.
+ * ERRORS   Any listener that cannot be opened stops the start.
+ * THREADS  One.
+ */
+#include "role/sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "config/listen_address.h"
+
+#define BACKLOG 4096		/* the kernel cuts it to net.core.somaxconn */
+
+static bool is_served(uint8_t kind) {
+	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
+	    kind == LISTENER_CONTROL;
+}
+
+/* Makes room at a path: 0 when there is nothing, or only a dead socket, which
+ * goes. */
+static int clear_path(const struct listen_address *address, struct diag *diag) {
+	struct stat status;
+	int fd, error;
+
+	if (lstat(address->path, &status) != 0)
+		return errno == ENOENT ? 0 :
+		    diag_set(diag, errno, "cannot look at the path");
+	if (!S_ISSOCK(status.st_mode))
+		return diag_set(diag, 0, "there is something else at this path");
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot make a socket");
+	error = connect(fd, (const struct sockaddr *)&address->socket_address,
+	    address->length) == 0 ? 0 : errno;
+	close(fd);
+	if (error != ECONNREFUSED && error != ENOENT)
+		return diag_set(diag, error == EAGAIN ? 0 : error,
+		    "another process listens there");
+	if (unlink(address->path) != 0 && errno != ENOENT)
+		return diag_set(diag, errno, "cannot remove the dead socket");
+	return 0;
+}
+
+static int find_owner(const struct generation *generation,
+    const struct generation_listener *listener, const struct identity *identity,
+    uid_t *uid, gid_t *gid, struct diag *diag) {
+	const char *owner = generation_text(generation, listener->owner);
+	const char *group = generation_text(generation, listener->group);
+
+	*uid = identity->uid;
+	*gid = identity->gid;
+	if (owner[0] != '\0' && identity_user(owner, uid, diag) != 0)
+		return -1;
+	if (group[0] != '\0' && identity_group(group, gid, diag) != 0)
+		return -1;
+	return 0;
+}
+
+/* Gives the fresh socket file to its owner, and remembers which file it is. */
+static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
+    struct diag *diag) {
+	struct stat status;
+	int fd = open(out->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int result = 0;
+
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot find what was just bound");
+	if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
+		result = diag_set(diag, 0, "what was just bound was replaced");
+	else if ((status.st_uid != uid || status.st_gid != gid) &&
+	    fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0)
+		result = diag_set(diag, errno, "cannot give it to its owner");
+	out->device = status.st_dev;
+	out->inode = status.st_ino;
+	close(fd);
+	return result;
+}
+
+static int bind_unix(struct listen_socket *out, const struct listen_address *address,
+    mode_t mode, uid_t uid, gid_t gid, struct diag *diag) {
+	mode_t old_mask;
+	int error;
+
+	if (clear_path(address, diag) != 0)
+		return -1;
+	if (fchmod(out->fd, mode) != 0)
+		return diag_set(diag, errno, "cannot set its mode");
+	old_mask = umask(0);
+	error = bind(out->fd, (const struct sockaddr *)&address->socket_address,
+	    address->length) == 0 ? 0 : errno;
+	umask(old_mask);
+	if (error != 0)
+		return diag_set(diag, error, "cannot bind");
+	text_copy(out->path, sizeof(out->path), address->path,
+	    strlen(address->path));
+	return own_path(out, uid, gid, diag);
+}
+
+static int bind_inet(struct listen_socket *out, const struct listen_address *address,
+    struct diag *diag) {
+	static const int on = 1;
+
+	if (setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
+		return diag_set(diag, errno, "cannot set SO_REUSEADDR");
+	if (address->socket_address.ss_family == AF_INET6 &&
+	    setsockopt(out->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
+		return diag_set(diag, errno, "cannot set IPV6_V6ONLY");
+	if (bind(out->fd, (const struct sockaddr *)&address->socket_address,
+		address->length) != 0)
+		return diag_set(diag, errno, "cannot bind");
+	return 0;
+}
+
+static int open_one(struct listen_socket *out, const struct generation *generation,
+    const struct generation_listener *listener, const struct identity *identity,
+    struct diag *diag) {
+	struct listen_address address;
+	const char *why;
+	uid_t uid;
+	gid_t gid;
+	int result;
+
+	if (!listen_address_parse(generation_text(generation, listener->address),
+		&address, &why))
+		return diag_set(diag, 0, "%s", why);
+	if (find_owner(generation, listener, identity, &uid, &gid, diag) != 0)
+		return -1;
+	out->fd = socket(address.socket_address.ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (out->fd < 0)
+		return diag_set(diag, errno, "cannot make a socket");
+	if (address.socket_address.ss_family == AF_UNIX)
+		result = bind_unix(out, &address, listener->mode, uid, gid, diag);
+	else
+		result = bind_inet(out, &address, diag);
+	if (result == 0 && listen(out->fd, BACKLOG) != 0)
+		result = diag_set(diag, errno, "cannot listen");
+	return result;
+}
+
+int sockets_open(struct sockets *sockets, const struct generation *generation,
+    const struct identity *identity, struct diag *diag) {
+	struct diag inner;
+	unsigned i;
+
+	*sockets = (struct sockets){ .count = generation->listener_count };
+	for (i = 0; i < sockets->count; i++)
+		sockets->list[i].fd = -1;
+	for (i = 0; i < sockets->count; i++) {
+		const struct generation_listener *listener =
+		    &generation->listeners[i];
+
+		if (!is_served(listener->kind) ||
+		    open_one(&sockets->list[i], generation, listener, identity,
+			&inner) == 0)
+			continue;
+		sockets_remove(sockets);
+		diag_set(diag, 0, "%s:%u: listener %s: %s",
+		    generation_text(generation, generation->file), listener->line,
+		    generation_text(generation, listener->address), inner.text);
+		diag->error = inner.error;
+		return -1;
+	}
+	return 0;
+}
+
+void sockets_remove(struct sockets *sockets) {
+	unsigned i;
+
+	for (i = 0; i < sockets->count; i++) {
+		struct listen_socket *socket = &sockets->list[i];
+		struct stat status;
+
+		if (socket->path[0] != '\0' &&
+		    lstat(socket->path, &status) == 0 &&
+		    status.st_dev == socket->device &&
+		    status.st_ino == socket->inode)
+			unlink(socket->path);
+		if (socket->fd >= 0)
+			close(socket->fd);
+		*socket = (struct listen_socket){ .fd = -1 };
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The sockets that the daemon listens on.  The supervisor opens them once and
+ * keeps them for its whole life: while a role is away its clients wait in the
+ * backlog.
+ */
+#ifndef ROLE_SOCKETS_H
+#define ROLE_SOCKETS_H
+
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "base/diag.h"
+#include "config/generation.h"
+#include "role/privileges.h"
+
+struct listen_socket {
+	int fd;			/* -1: of a kind that no role serves */
+	/* Unix sockets: the path, and which file it was when we made it. */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	dev_t device;
+	ino_t inode;
+};
+
+struct sockets {
+	unsigned count;		/* as many as listeners, with the same numbers */
+	struct listen_socket list[GENERATION_LISTENERS_MAX];
+};
+
+/* Opens every listener of the generation that a role serves: listening,
+ * non-blocking, close-on-exec.  A unix socket whose owner is not configured
+ * belongs to `identity`.  The path of a socket on which somebody still listens,
+ * or of something else, is never taken.  -1 with *diag naming the listener;
+ * then nothing stays open. */
+int sockets_open(struct sockets *sockets, const struct generation *generation,
+    const struct identity *identity, struct diag *diag);
+
+/* Closes all and removes the paths that are still ours. */
+void sockets_remove(struct sockets *sockets);
+
+#endif

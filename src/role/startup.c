@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Bring up everything that the roles will find when they are forked.
+ * MODEL    One step after the other, each with its own exit code.  The lock comes
+ *          before the segment and the sockets, so that a second daemon on the
+ *          same state touches nothing.
+ * ERRORS   Any failure stops the start; what was taken ends with the process.
+ * THREADS  One.
+ */
+#include "role/startup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "role/children.h"
+#include "segment/segment.h"
+
+/* In the order of the words of log.facility in settings.def. */
+static const int facilities[] = { LOG_MAIL, LOG_DAEMON, LOG_AUTH, LOG_USER,
+	LOG_LOCAL0, LOG_LOCAL1, LOG_LOCAL2, LOG_LOCAL3, LOG_LOCAL4, LOG_LOCAL5,
+	LOG_LOCAL6, LOG_LOCAL7 };
+#define FACILITY_COUNT (sizeof(facilities) / sizeof(facilities[0]))
+
+static int failed(const struct supervisor *supervisor, int code,
+    const struct diag *diag) {
+	log_event(EVENT_SYSTEM, "text=\"cannot start: %s\"", diag->text);
+	if (supervisor->ready_fd >= 0)
+		fprintf(stderr, "posternd: %s\n", diag->text);
+	return code;
+}
+
+static void open_log(const struct supervisor *supervisor) {
+	uint8_t facility = supervisor->generation->log_facility;
+
+	log_open(supervisor->ready_fd < 0 ? LOG_TO_STDERR : LOG_TO_SYSLOG,
+	    "posternd",
+	    facilities[facility < FACILITY_COUNT ? facility : 0]);
+}
+
+static int find_identity(struct supervisor *supervisor) {
+	struct diag diag;
+	unsigned roles = children_wanted(supervisor->generation);
+
+	if (identity_find(&supervisor->identity, supervisor->generation, &diag) != 0)
+		return failed(supervisor, EX_NOUSER, &diag);
+	if (!supervisor->identity.drop)
+		log_event(EVENT_CONFIG_NOTE,
+		    "text=\"not started as root: the roles run as uid %u, setting user is not used\"",
+		    supervisor->identity.uid);
+	if (roles > SEGMENT_ROLES_MAX) {
+		diag_set(&diag, 0,
+		    "policy.processes and listen.milter ask for %u processes, %d are possible",
+		    roles, SEGMENT_ROLES_MAX);
+		return failed(supervisor, EX_CONFIG, &diag);
+	}
+	return 0;
+}
+
+/* /run is empty after a boot. */
+static int make_directory(const struct supervisor *supervisor) {
+	char path[PATH_MAX];
+	const char *state = generation_text(supervisor->generation,
+	    supervisor->generation->state_path);
+	struct diag diag;
+	const char *directory;
+	int fd;
+
+	if (!text_copy(path, sizeof(path), state, strlen(state))) {
+		diag_set(&diag, ENAMETOOLONG, "state.path");
+		return failed(supervisor, EX_CONFIG, &diag);
+	}
+	directory = dirname(path);
+	if (mkdir(directory, 0755) != 0) {
+		if (errno == EEXIST)
+			return 0;
+		diag_set(&diag, errno, "cannot make the directory %s", directory);
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	}
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, 0755) != 0 ||
+	    fchown(fd, supervisor->identity.uid, supervisor->identity.gid) != 0) {
+		diag_set(&diag, errno, "cannot give %s to its owner", directory);
+		if (fd >= 0)
+			close(fd);
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	}
+	close(fd);
+	return 0;
+}
+
+static int prepare_segment(struct supervisor *supervisor) {
+	static const char *const origins[] = {
+		[SEGMENT_MADE] = "made", [SEGMENT_ADOPTED] = "adopted",
+		[SEGMENT_REBUILT] = "rebuilt" };
+	const char *path = generation_text(supervisor->generation,
+	    supervisor->generation->state_path);
+	struct segment_report report;
+	struct diag diag;
+	char quoted[PATH_MAX];
+
+	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
+		return failed(supervisor, EX_TEMPFAIL, &diag);
+	if (segment_prepare(&supervisor->segment, supervisor->generation,
+		supervisor->identity.uid, supervisor->identity.gid, &report,
+		&diag) != 0)
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	log_quote(quoted, sizeof(quoted), path, strlen(path));
+	log_event(EVENT_STATE, "path=%s origin=%s sessions=%" PRIu64 "%s%s%s", quoted,
+	    origins[report.origin], report.sessions,
+	    report.reason[0] == '\0' ? "" : " reason=\"", report.reason,
+	    report.reason[0] == '\0' ? "" : "\"");
+	if (report.not_tmpfs)
+		log_event(EVENT_CONFIG_NOTE,
+		    "text=\"state.path is not on a tmpfs: writing it out will cost time\" path=%s",
+		    quoted);
+	return 0;
+}
+
+static int open_signals(struct supervisor *supervisor) {
+	static const int numbers[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+	struct diag diag;
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		/* an ignored SIGCHLD (inherited) would hide the dead */
+		(void)signal(numbers[i], SIG_DFL);
+		sigaddset(&set, numbers[i]);
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) == 0)
+		supervisor->signal_fd = signalfd(-1, &set,
+		    SFD_NONBLOCK | SFD_CLOEXEC);
+	if (supervisor->signal_fd >= 0)
+		return 0;
+	diag_set(&diag, errno, "cannot wait for signals");
+	return failed(supervisor, EX_OSERR, &diag);
+}
+
+int startup(struct supervisor *supervisor,
+    const struct config_messages *messages) {
+	struct diag diag;
+	int code;
+
+	open_log(supervisor);
+	supervisor_log_messages(messages);
+	umask(022);
+	/* signals first: a stop that is asked for now must not be lost */
+	if ((code = open_signals(supervisor)) != 0 ||
+	    (code = find_identity(supervisor)) != 0 ||
+	    (code = make_directory(supervisor)) != 0 ||
+	    (code = prepare_segment(supervisor)) != 0)
+		return code;
+	if (sockets_open(&supervisor->sockets, supervisor->generation,
+		&supervisor->identity, &diag) != 0)
+		return failed(supervisor, EX_UNAVAILABLE, &diag);
+	if (segment_publish(supervisor->segment, supervisor->generation, &diag) !=
+	    0) {
+		sockets_remove(&supervisor->sockets);
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	}
+	children_plan(supervisor);
+	return 0;
+}

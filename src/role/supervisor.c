@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The daemon's parent process: start, loop, stop.
+ * MODEL    One poll for signals, the keeper's stream, and the next thing that is
+ *          due.  Each turn looks at everything (the dead, the silent, those to
+ *          start), so that no lost wake-up matters.  Its death takes all roles
+ *          with it; the next supervisor adopts the segment.  There is no orderly
+ *          stop of a role: it is killed.
+ * ERRORS   After the start nothing stops it but a signal.
+ * THREADS  One.
+ */
+#include "role/supervisor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "role/background.h"
+#include "role/children.h"
+#include "role/reload.h"
+#include "role/startup.h"
+#include "segment/segment.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+#define TURN_NS		(250 * NS_PER_MS)
+#define ABSENCE_NS	NS_PER_SECOND
+#define READY_LIMIT_NS	(5 * NS_PER_SECOND)
+
+/* When the things of the loop were last done. */
+struct rhythm {
+	int64_t turn_ns;
+	int64_t beat_ns;
+	int64_t watchdog_ns;
+	int64_t watchdog_every_ns;	/* 0: nobody watches */
+};
+
+void supervisor_log_messages(const struct config_messages *messages) {
+	size_t i;
+
+	for (i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+		char file[512];
+
+		log_event(message->severity == MESSAGE_ERROR ? EVENT_CONFIG :
+			EVENT_CONFIG_NOTE,
+		    "place=%s:%d text=\"%s\"",
+		    log_quote(file, sizeof(file), message->file,
+			strlen(message->file)),
+		    message->line, message->text);
+	}
+}
+
+static void reload(struct supervisor *supervisor, bool answer) {
+	struct reload_outcome outcome;
+
+	reload_run(supervisor, &outcome);
+	if (answer)
+		keeper_link_answer(&supervisor->link, &outcome);
+	reload_outcome_free(&outcome);
+}
+
+/* Returns false when we are to stop. */
+static bool take_signals(struct supervisor *supervisor) {
+	struct signalfd_siginfo info;
+	bool wants_reload = false;
+
+	while (read(supervisor->signal_fd, &info, sizeof(info)) ==
+	    (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			log_event(EVENT_STOPPING, "signal=%u from_pid=%u",
+			    info.ssi_signo, info.ssi_pid);
+			return false;
+		}
+		wants_reload |= info.ssi_signo == SIGHUP;
+	}
+	if (wants_reload)
+		reload(supervisor, false);
+	return true;
+}
+
+static void serve_keeper(struct supervisor *supervisor, short events) {
+	const char *why = "";
+	unsigned i;
+
+	if ((events & POLLOUT) != 0)
+		keeper_link_write(&supervisor->link);
+	if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 ||
+	    supervisor->link.fd < 0)
+		return;
+	switch (keeper_link_read(&supervisor->link, &why)) {
+	case KEEPER_RELOAD:
+		reload(supervisor, true);
+		break;
+	case KEEPER_BROKEN:
+		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
+		keeper_link_close(&supervisor->link);
+		for (i = 0; i < supervisor->child_count; i++)
+			if (supervisor->children[i].kind == ROLE_KEEPER &&
+			    supervisor->children[i].pid != 0)
+				(void)kill(supervisor->children[i].pid, SIGKILL);
+		break;
+	case KEEPER_NOTHING:
+		break;
+	}
+	keeper_link_write(&supervisor->link);
+}
+
+static void announce(struct supervisor *supervisor, int64_t now_ns) {
+	if (supervisor->ready || (!children_ready(supervisor) &&
+	    now_ns - supervisor->began_ns < READY_LIMIT_NS))
+		return;
+	supervisor->ready = true;
+	log_event(EVENT_STARTED,
+	    "version=%s generation=%" PRIu64 " roles=%u classes=%u",
+	    PACKAGE_VERSION, supervisor->generation->number,
+	    supervisor->child_count, supervisor->generation->class_count);
+	background_tell(supervisor->ready_fd, EX_OK);
+	supervisor->ready_fd = -1;
+	sd_notify_send("READY=1");
+}
+
+static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
+    int64_t now_ns) {
+	/* stopped, or the machine was suspended: nobody was silent then */
+	if (now_ns - rhythm->turn_ns > ABSENCE_NS)
+		supervisor->present_ns = now_ns;
+	rhythm->turn_ns = now_ns;
+	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
+		rhythm->beat_ns = now_ns;
+		segment_beat(supervisor->segment, now_ns);
+		log_flush();
+	}
+	if (rhythm->watchdog_every_ns > 0 &&
+	    now_ns - rhythm->watchdog_ns >= rhythm->watchdog_every_ns) {
+		rhythm->watchdog_ns = now_ns;
+		sd_notify_send("WATCHDOG=1");
+	}
+}
+
+static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
+	int64_t next_ns = children_next_ns(supervisor), wait_ns;
+	/* while somebody waits for our start, look more often */
+	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
+
+	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
+	if (wait_ns < 0)
+		wait_ns = 0;
+	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static void loop(struct supervisor *supervisor) {
+	int64_t now_ns = clock_now_ns();
+	struct rhythm rhythm = { .turn_ns = now_ns,
+		.watchdog_every_ns = sd_notify_watchdog_ns() };
+	bool go_on = true;
+
+	supervisor->began_ns = supervisor->present_ns = now_ns;
+	while (go_on) {
+		struct pollfd polled[] = {
+			{ .fd = supervisor->signal_fd, .events = POLLIN },
+			{ .fd = -1 },
+		};
+
+		children_reap(supervisor, now_ns);
+		children_check(supervisor, now_ns);
+		children_start(supervisor, now_ns);
+		announce(supervisor, now_ns);
+		polled[1].fd = supervisor->link.fd;
+		polled[1].events = keeper_link_events(&supervisor->link);
+		if (poll(polled, 2, wait_ms(supervisor, now_ns)) > 0) {
+			if (polled[1].revents != 0)
+				serve_keeper(supervisor, polled[1].revents);
+			if (polled[0].revents != 0)
+				go_on = take_signals(supervisor);
+		}
+		now_ns = clock_now_ns();
+		keep_rhythm(supervisor, &rhythm, now_ns);
+	}
+}
+
+int supervisor_run(const char *config_file, struct generation *generation,
+    const struct config_messages *messages, int ready_fd) {
+	static struct supervisor supervisor;
+	int code;
+
+	supervisor = (struct supervisor){ .config_file = config_file,
+		.generation = generation, .pid = getpid(), .lock_fd = -1,
+		.signal_fd = -1, .ready_fd = ready_fd };
+	keeper_link_init(&supervisor.link);
+	code = startup(&supervisor, messages);
+	if (code == 0) {
+		loop(&supervisor);
+		sd_notify_send("STOPPING=1");
+		children_end(&supervisor);
+		sockets_remove(&supervisor.sockets);
+		if (!supervisor.ready)
+			code = EX_TEMPFAIL;
+	}
+	background_tell(supervisor.ready_fd, code);
+	keeper_link_close(&supervisor.link);
+	segment_unmap(&supervisor.segment);
+	free(supervisor.generation);
+	return code;
+}
