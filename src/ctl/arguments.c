@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl's command line and its help.
+ * MODEL    What a command takes stands in its row of commands.def and nowhere else:
+ *          "NAME" must be there, "[NAME]" and "[--option V]" may.  Options of all
+ *          commands may stand before or behind the command's words.
+ * ERRORS   Complained about here, with the nearest command where a word is wrong.
+ * THREADS  One (getopt).
+ */
+#include "ctl/arguments.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const struct command_words commands[COMMAND_COUNT] = {
+#define COMMAND(symbol, words, arguments, permission, where, text) \
+	[COMMAND_##symbol] = { words, arguments, text },
+#include "defs/commands.def"
+#undef COMMAND
+};
+
+const struct command_words *command_words(enum command command) {
+	return &commands[command];
+}
+
+enum { OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT };
+
+static const struct option options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "socket", required_argument, NULL, 's' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "class", required_argument, NULL, OPTION_CLASS },
+	{ "all", no_argument, NULL, OPTION_ALL },
+	{ "port", required_argument, NULL, OPTION_PORT },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct parse {
+	struct ctl *ctl;
+	bool *json;
+	bool help, version, wrong;
+	const char *own[4];	/* options that belong to one command */
+	size_t own_count;
+};
+
+static void take_own(struct parse *parse, const char *option) {
+	if (parse->own_count < sizeof(parse->own) / sizeof(parse->own[0]))
+		parse->own[parse->own_count++] = option;
+}
+
+static void take_option(struct parse *parse, int option) {
+	switch (option) {
+	case 'c':
+		parse->ctl->config_path = optarg;
+		parse->ctl->config_given = true;
+		break;
+	case 's':
+		parse->ctl->socket = optarg;
+		break;
+	case OPTION_JSON:
+		*parse->json = true;
+		break;
+	case 'h':
+		parse->help = true;
+		break;
+	case 'V':
+		parse->version = true;
+		break;
+	case OPTION_CLASS:
+		parse->ctl->class = optarg;
+		take_own(parse, "--class");
+		break;
+	case OPTION_ALL:
+		parse->ctl->all = true;
+		take_own(parse, "--all");
+		break;
+	case OPTION_PORT:
+		parse->ctl->port = optarg;
+		take_own(parse, "--port");
+		break;
+	default:
+		parse->wrong = true;
+	}
+}
+
+/* The options from optind on; stops at the first word when `first` says so. */
+static void take_options(struct parse *parse, int argc, char **argv, bool first) {
+	int option;
+
+	while (!parse->wrong && (option = getopt_long(argc, argv,
+				     first ? "+c:s:hV" : "c:s:hV", options, NULL)) != -1)
+		take_option(parse, option);
+}
+
+/* How many of argv's words are the command's words (all of them, or 0); when
+ * argv ends too early, *partial. */
+static int match_words(const char *words, int argc, char **argv, bool *partial) {
+	int matched = 0;
+
+	while (*words != '\0') {
+		size_t length = strcspn(words, " ");
+
+		if (matched == argc) {
+			*partial = matched > 0;
+			return 0;
+		}
+		if (strlen(argv[matched]) != length ||
+		    memcmp(argv[matched], words, length) != 0) {
+			*partial = matched > 0;
+			return 0;
+		}
+		matched++;
+		words += length;
+		words += strspn(words, " ");
+	}
+	return matched;
+}
+
+/* Edits that turn one word into the other: insert, delete, replace, swap. */
+static unsigned distance(const char *a, const char *b) {
+	enum { MOST = 32 };
+	unsigned rows[3][MOST + 1];
+	size_t a_length = strlen(a), b_length = strlen(b);
+
+	if (a_length > MOST || b_length > MOST)
+		return MOST;
+	for (unsigned j = 0; j <= b_length; j++)
+		rows[0][j] = j;
+	for (unsigned i = 1; i <= a_length; i++) {
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3];
+		const unsigned *two_above = rows[(i + 1) % 3];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= b_length; j++) {
+			unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (above[j] + 1 < best)
+				best = above[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < best)
+				best = two_above[j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return rows[a_length % 3][b_length];
+}
+
+static void complain_unknown(int argc, char **argv) {
+	unsigned best = UINT32_MAX;
+	const char *nearest = NULL;
+	char given[64];
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		bool two = strchr(commands[i].words, ' ') != NULL && argc > 1;
+		unsigned d;
+
+		given[0] = '\0';
+		text_append(given, sizeof(given), 0, "%s%s%s", argv[0], two ? " " : "",
+		    two ? argv[1] : "");
+		d = distance(given, commands[i].words);
+		if (d < best && d <= 2 + strlen(commands[i].words) / 4) {
+			best = d;
+			nearest = commands[i].words;
+		}
+	}
+	if (nearest != NULL)
+		ctl_complain("%s: no such command; did you mean \"%s\"?", argv[0], nearest);
+	else
+		ctl_complain("%s: no such command; posternctl --help tells them all",
+		    argv[0]);
+}
+
+/* Finds the command and steps over its words, or COMMAND_COUNT. */
+static enum command find_command(int argc, char **argv, int *used) {
+	const char *begun = NULL;
+
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		bool partial = false;
+
+		*used = match_words(commands[i].words, argc, argv, &partial);
+		if (*used > 0)
+			return (enum command)i;
+		if (partial)
+			begun = commands[i].words;
+	}
+	if (begun != NULL)
+		ctl_complain("%s: what of it? There is \"%s\"", argv[0], begun);
+	else
+		complain_unknown(argc, argv);
+	return COMMAND_COUNT;
+}
+
+/* What a row's argument column asks for. */
+static void count_arguments(const char *syntax, size_t *least, size_t *most) {
+	*least = *most = 0;
+	while (*syntax != '\0') {
+		if (*syntax == '[') {
+			if (syntax[1] != '-')
+				(*most)++;
+			syntax += strcspn(syntax, "]");
+			syntax += *syntax == ']';
+		} else {
+			(*least)++;
+			(*most)++;
+			syntax += strcspn(syntax, " ");
+		}
+		syntax += strspn(syntax, " ");
+	}
+}
+
+static bool fits(const struct parse *parse, enum command command, int argc, char **argv) {
+	const char *syntax = commands[command].arguments;
+	size_t least, most, count = (size_t)argc;
+
+	for (size_t i = 0; i < parse->own_count; i++) {
+		const char *at = strstr(syntax, parse->own[i]);
+
+		if (at == NULL || strchr(" ]", at[strlen(parse->own[i])]) == NULL) {
+			ctl_usage(command, "%s: not for %s", parse->own[i],
+			    commands[command].words);
+			return false;
+		}
+	}
+	count_arguments(syntax, &least, &most);
+	if (count < least || count > most) {
+		if (count > most)
+			ctl_usage(command, "%s: %s takes no more arguments", argv[most],
+			    commands[command].words);
+		else
+			ctl_usage(command, "%s: arguments are missing: %s",
+			    commands[command].words, syntax);
+		return false;
+	}
+	return true;
+}
+
+enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
+    enum command *command) {
+	struct parse parse = { .ctl = ctl, .json = json };
+	int used = 0;
+
+	*command = COMMAND_COUNT;
+	take_options(&parse, argc, argv, true);
+	if (parse.wrong || parse.help || parse.version)
+		return parse.wrong ? REQUEST_WRONG :
+		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
+	if (optind == argc) {
+		arguments_help(stderr, COMMAND_COUNT);
+		return REQUEST_WRONG;
+	}
+	*command = find_command(argc - optind, argv + optind, &used);
+	if (*command == COMMAND_COUNT)
+		return REQUEST_WRONG;
+	/* getopt takes up where the command's words end, as if they were argv[0] */
+	argc -= optind + used - 1;
+	argv += optind + used - 1;
+	optind = 0;
+	take_options(&parse, argc, argv, false);
+	if (parse.wrong || parse.help || parse.version)
+		return parse.wrong ? REQUEST_WRONG :
+		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
+	argc -= optind;
+	argv += optind;
+	if (!fits(&parse, *command, argc, argv))
+		return REQUEST_WRONG;
+	for (int i = 0; i < argc && i < CTL_ARGUMENTS_MAX; i++)
+		ctl->arguments[ctl->argument_count++] = argv[i];
+	return REQUEST_RUN;
+}
+
+void arguments_help(FILE *out, enum command command) {
+	if (command != COMMAND_COUNT) {
+		const struct command_words *one = &commands[command];
+
+		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
+		    one->words, one->arguments[0] == '\0' ? "" : " ", one->arguments,
+		    one->text);
+		return;
+	}
+	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n\n"
+	      "  -c FILE     configuration of the daemon (default "
+	      POSTERN_SYSCONFDIR "/postern.conf)\n"
+	      "  -s SOCKET   its control socket, where it is not the one of that file\n"
+	      "  --json      for programs\n"
+	      "  -h, --help  this text, or behind a command what it takes\n"
+	      "  -V, --version\n\nCommands:\n", out);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %s%s%s\n        %s\n", commands[i].words,
+		    commands[i].arguments[0] == '\0' ? "" : " ", commands[i].arguments,
+		    commands[i].text);
+}

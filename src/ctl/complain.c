@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: ISC */
+/* What goes to stderr: one line each, printable, with the exit code that suits. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "ctl/ctl.h"
+
+static const char *const words_of[] = {
+#define COMMAND(symbol, words, arguments, permission, where, text) words,
+#include "defs/commands.def"
+#undef COMMAND
+};
+
+static void complain(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static void complain(const char *format, va_list arguments) {
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	fputs("posternctl: ", stderr);
+	writer_print(stderr, text);
+	putc('\n', stderr);
+}
+
+void ctl_complain(const char *format, ...) {
+	va_list arguments;
+
+	va_start(arguments, format);
+	complain(format, arguments);
+	va_end(arguments);
+}
+
+int ctl_fail(const struct diag *diag) {
+	ctl_complain("%s", diag->text);
+	switch (diag->error) {
+	case ENOENT:
+	case ENOTDIR:
+	case ECONNREFUSED:
+		return EX_UNAVAILABLE;
+	case EACCES:
+	case EPERM:
+		return EX_NOPERM;
+	case ETIMEDOUT:
+	case ECONNRESET:
+	case EPIPE:
+		return EX_TEMPFAIL;
+	case EPROTO:
+		return EX_PROTOCOL;
+	case EINVAL:
+	case ENAMETOOLONG:
+	case EMSGSIZE:
+		return EX_USAGE;
+	case 0:
+		return EX_DATAERR;
+	default:
+		return EX_OSERR;
+	}
+}
+
+int ctl_usage(enum command command, const char *format, ...) {
+	va_list arguments;
+
+	va_start(arguments, format);
+	complain(format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "Try: posternctl %s --help\n", words_of[command]);
+	return EX_USAGE;
+}

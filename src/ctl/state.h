@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: ISC */
+/* The daemon's state file and the configuration in force beside it, read-only. */
+#ifndef CTL_STATE_H
+#define CTL_STATE_H
+
+#include "ctl/ctl.h"
+#include "segment/reader.h"
+
+struct state {
+	struct places places;
+	struct reader *reader;
+	/* As the daemon published it; NULL where it cannot be read. */
+	const struct generation *generation;
+	struct reader_status status;
+};
+
+/* Opens the state that is in force now.  EX_OK, or an exit code after a
+ * complaint.  A daemon that is away is complained about, too, but its last
+ * state is opened.  state_close it in both cases. */
+int state_open(const struct ctl *ctl, struct state *state);
+void state_close(struct state *state);
+
+/* Complains where rows could not be read consistently. */
+void state_torn(unsigned torn, const char *what);
+
+/* The name of a health: "live" ... */
+const char *state_health(enum reader_health health);
+
+#endif

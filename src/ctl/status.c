@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl status.
+ * MODEL    Everything but the observe settings and the file's name comes from the
+ *          segment; those come from the published configuration.
+ * THREADS  One.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/state.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+
+static struct value seconds_since(int64_t now_ns, int64_t then_ns) {
+	if (then_ns <= 0 || then_ns > now_ns)
+		return value_unknown();
+	return value_number((uint64_t)((now_ns - then_ns) / NS_PER_SECOND));
+}
+
+static struct value age_of(const struct generation *generation) {
+	int64_t now_s = clock_wall_s();
+
+	if (generation == NULL || generation->loaded_wall_s <= 0 ||
+	    generation->loaded_wall_s > now_s)
+		return value_unknown();
+	return value_number((uint64_t)(now_s - generation->loaded_wall_s));
+}
+
+static void write_summary(struct writer *writer, const struct state *state) {
+	static const struct column columns[] = {
+		{ "health", COLUMN_TEXT },
+		{ "pid", COLUMN_NUMBER },
+		{ "uptime", COLUMN_SECONDS },
+		{ "heartbeat_age", COLUMN_SECONDS },
+		{ "generation", COLUMN_NUMBER },
+		{ "configuration", COLUMN_TEXT },
+		{ "configuration_age", COLUMN_SECONDS },
+		{ "state", COLUMN_TEXT },
+		{ "state_age", COLUMN_SECONDS },
+		{ "state_bytes", COLUMN_BYTES },
+		{ "observe", COLUMN_TRUTH },
+		{ "outbound_observe", COLUMN_TRUTH },
+	};
+	const struct reader_status *status = &state->status;
+	const struct generation *g = state->generation;
+	const struct value values[] = {
+		value_text(state_health(status->health)),
+		status->supervisor_pid > 0 ?
+		    value_number((uint64_t)status->supervisor_pid) : value_unknown(),
+		status->health == READER_LIVE ?
+		    seconds_since(status->now_ns, status->started_ns) : value_unknown(),
+		seconds_since(status->now_ns, status->heartbeat_ns),
+		value_number(status->generation),
+		value_text(g == NULL ? NULL : generation_text(g, g->file)),
+		age_of(g),
+		value_text(state->places.state),
+		seconds_since(status->now_ns, status->created_ns),
+		value_number(status->file_bytes),
+		g == NULL ? value_unknown() : value_truth(g->observe != 0),
+		g == NULL ? value_unknown() : value_truth(g->outbound_observe != 0),
+	};
+
+	writer_members(writer, columns, values, COUNT_OF(columns));
+}
+
+enum observed { OBSERVE_CLASS, OBSERVE_CLIENT, OBSERVE_OUTBOUND };
+
+/* Walks the classes whose observe switch is on. */
+struct observing {
+	const struct generation *generation;
+	uint32_t next;
+	unsigned which;		/* enum observed */
+};
+
+static const char *next_observing(void *context) {
+	struct observing *walk = context;
+
+	while (walk->generation != NULL && walk->next < walk->generation->class_count) {
+		const struct generation_class *class =
+		    generation_class(walk->generation, walk->next++);
+		bool on = walk->which == OBSERVE_CLASS ? class->observe :
+		    walk->which == OBSERVE_CLIENT ?
+		    class->client_observe && class->has_client_limit :
+		    class->outbound_observe;
+
+		if (on)
+			return generation_text(walk->generation, class->name);
+	}
+	return NULL;
+}
+
+static void write_observing(struct writer *writer, const struct state *state) {
+	static const char *const names[] = {
+		[OBSERVE_CLASS] = "observe_classes",
+		[OBSERVE_CLIENT] = "observe_clients",
+		[OBSERVE_OUTBOUND] = "observe_outbound",
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(names); i++) {
+		struct observing walk = { .generation = state->generation,
+			.which = i };
+
+		writer_strings(writer, names[i], next_observing, &walk);
+	}
+}
+
+static void table_rows(void *context, struct writer *writer) {
+	const struct reader_status *status = context;
+	const struct value rows[][3] = {
+		{ value_text("sessions"), value_number(status->sessions_size),
+		    value_number(status->sessions_used) },
+		{ value_text("clients"), value_number(status->clients_size),
+		    value_number(status->clients_used) },
+		{ value_text("classes"), value_number(status->records_size),
+		    value_number(status->records_used) },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(rows); i++)
+		writer_row(writer, rows[i]);
+}
+
+static void write_tables(struct writer *writer, struct reader_status *status) {
+	static const struct column columns[] = {
+		{ "table", COLUMN_TEXT },
+		{ "size", COLUMN_NUMBER },
+		{ "used", COLUMN_NUMBER },
+	};
+
+	writer_table(writer, "tables", columns, COUNT_OF(columns), table_rows, status);
+}
+
+static const char *role_name(const struct reader_role *role, char out[32]) {
+	static const char *const kinds[] = {
+		[ROLE_NONE] = "none",
+		[ROLE_SUPERVISOR] = "supervisor",
+		[ROLE_POLICY] = "policy",
+		[ROLE_MILTER] = "milter",
+		[ROLE_KEEPER] = "keeper",
+	};
+
+	if (role->kind == ROLE_POLICY)
+		snprintf(out, 32, "%s.%u", kinds[role->kind], (unsigned)role->number);
+	else
+		snprintf(out, 32, "%s", kinds[role->kind]);
+	return out;
+}
+
+static void role_rows(void *context, struct writer *writer) {
+	const struct state *state = context;
+	int64_t now_ns = state->status.now_ns;
+	struct reader_role role;
+	char name[32];
+
+	for (uint32_t i = 0; reader_role(state->reader, i, &role); i++) {
+		bool away = role.pid <= 0;
+		const struct value values[] = {
+			value_text(role_name(&role, name)),
+			away ? value_unknown() : value_number((uint64_t)role.pid),
+			away ? value_unknown() : seconds_since(now_ns, role.started_ns),
+			seconds_since(now_ns, role.heartbeat_ns),
+			value_number(role.restarts),
+			value_number(role.generation),
+		};
+
+		writer_row(writer, values);
+	}
+}
+
+static void write_roles(struct writer *writer, struct state *state) {
+	static const struct column columns[] = {
+		{ "role", COLUMN_TEXT },
+		{ "pid", COLUMN_NUMBER },
+		{ "uptime", COLUMN_SECONDS },
+		{ "heartbeat_age", COLUMN_SECONDS },
+		{ "restarts", COLUMN_NUMBER },
+		{ "generation", COLUMN_NUMBER },
+	};
+
+	writer_table(writer, "roles", columns, COUNT_OF(columns), role_rows, state);
+}
+
+static void write_counters(struct writer *writer, const struct reader_status *status) {
+	static const struct column columns[COUNTER_COUNT] = {
+#define COUNTER(symbol, name, text) { name, COLUMN_NUMBER },
+#include "defs/counters.def"
+#undef COUNTER
+	};
+	struct value values[COUNTER_COUNT];
+
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		values[i] = value_number(status->counters[i]);
+	writer_object_begin(writer, "counters");
+	writer_members(writer, columns, values, COUNTER_COUNT);
+	writer_object_end(writer);
+}
+
+int command_STATUS(struct ctl *ctl) {
+	struct writer *writer = &ctl->writer;
+	struct state state;
+	int result = state_open(ctl, &state);
+
+	if (result == EX_OK) {
+		writer_object_begin(writer, NULL);
+		write_summary(writer, &state);
+		write_observing(writer, &state);
+		write_tables(writer, &state.status);
+		write_roles(writer, &state);
+		write_counters(writer, &state.status);
+		writer_object_end(writer);
+		if (state.status.health != READER_LIVE)
+			result = EX_UNAVAILABLE;
+	}
+	state_close(&state);
+	return result;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl(1): shows what posternd(8) does, and tells it to do things.
+ * MODEL    One command a run.  Tables come from the state file, which is only
+ *          read; questions and requests go to the control socket.
+ * ERRORS   One line on stderr and an exit code of sysexits(3).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "ctl/arguments.h"
+#include "ctl/ctl.h"
+
+static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
+#define COMMAND(symbol, words, arguments, permission, where, text) \
+	[COMMAND_##symbol] = command_##symbol,
+#include "defs/commands.def"
+#undef COMMAND
+};
+
+/* The state file was cut while it was mapped: no daemon of ours does that. */
+static void on_bus_error(int number) {
+	static const char text[] =
+	    "posternctl: the state file was truncated while it was read\n";
+	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)number;
+	(void)ignored;
+	_exit(EX_DATAERR);
+}
+
+static int run(struct ctl *ctl, enum command command, bool json) {
+	int result;
+
+	writer_init(&ctl->writer, stdout, json);
+	result = runs[command](ctl);
+	if (!writer_finish(&ctl->writer)) {
+		ctl_complain("the output could not be written: %s", strerror(errno));
+		return EX_IOERR;
+	}
+	return result;
+}
+
+int main(int argc, char **argv) {
+	struct ctl ctl = { .config_path = POSTERN_SYSCONFDIR "/postern.conf" };
+	enum command command;
+	bool json = false;
+
+	signal(SIGBUS, on_bus_error);
+	switch (arguments_parse(argc, argv, &ctl, &json, &command)) {
+	case REQUEST_RUN:
+		return run(&ctl, command, json);
+	case REQUEST_HELP:
+		arguments_help(stdout, command);
+		return EX_OK;
+	case REQUEST_VERSION:
+		puts("posternctl " PACKAGE_VERSION);
+		return EX_OK;
+	case REQUEST_WRONG:
+		break;
+	}
+	return EX_USAGE;
+}
