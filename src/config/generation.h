@@ -102,7 +102,7 @@ struct generation {
 	uint8_t outbound_observe;
 	uint8_t fail_closed;
 	uint8_t adopt;		/* enum adopt_setting */
-	uint8_t log_facility;	/* index into the table of settings.def */
+	uint8_t log_facility;	/* place in the words of settings.def */
 	uint8_t reserved[3];
 	int64_t lease_owner_ns;		/* an owner lives: 1 h */
 	int64_t lease_orphan_ns;	/* none does: 10 min */
@@ -157,5 +157,8 @@ uint32_t generation_match_outbound(const struct generation *g,
     const struct address *server, const char *name, size_t name_length);
 bool generation_is_exempt(const struct generation *g,
     const struct address *client, const char *name, size_t name_length);
+
+/* The LOG_* facility of log.facility. */
+int generation_log_facility(const struct generation *g);
 
 #endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: ISC */
+/* A generation's block while it grows: texts (each kept once) and arrays at
+ * offsets that stay valid, though the memory may move. */
+#ifndef CONFIG_BLOCK_H
+#define CONFIG_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block {
+	char *data;
+	size_t used;
+	size_t room;
+	uint32_t *texts;	/* hash table of offsets, 0: free */
+	size_t text_count;
+	size_t text_room;
+	bool failed;		/* no memory, or beyond 2 GiB: the block is not to be used */
+};
+
+/* Begins with `bytes` zeroes. */
+void block_begin(struct block *block, size_t bytes);
+void block_free(struct block *block);
+
+/* Room for an array, zeroed, 8-byte aligned: its offset, or 0 (failed). */
+uint32_t block_reserve(struct block *block, size_t bytes);
+/* Gives back the end of the array that was reserved last. */
+void block_trim(struct block *block, uint32_t offset, size_t bytes);
+void *block_at(const struct block *block, uint32_t offset);
+
+/* The offset of a text; "" is 0. */
+uint32_t block_text(struct block *block, const char *text);
+uint32_t block_text_n(struct block *block, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The first pass over a parsed configuration: is every setting known, of the
+ * right type, within its bounds?  What it finds wrong the later passes skip or
+ * replace by the default, in silence.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "config/compilation.h"
+
+static void check_group(struct compilation *c, const config_setting_t *group,
+    const char *path, bool later);
+
+static void unknown(struct compilation *c, const config_setting_t *value, const char *group)
+{
+	const char *name = config_setting_name(value);
+	const char *near = setting_nearest(group, name);
+	char spoken[SETTING_PATH_MAX], quoted[128];
+
+	log_quote(quoted, sizeof(quoted), name, strlen(name));
+	setting_spoken(group, spoken);
+	if (near != NULL)
+		complain(c, value, "unknown setting %s%s%s: did you mean %s?", spoken,
+		    *spoken ? "." : "", quoted, near);
+	else
+		complain(c, value, "unknown setting %s%s%s", spoken, *spoken ? "." : "", quoted);
+}
+
+static void wrong(struct compilation *c, const config_setting_t *value,
+    const struct setting *row, const char *why)
+{
+	char spoken[SETTING_PATH_MAX];
+
+	complain(c, value, "%s: %s", setting_spoken(row->path, spoken), why);
+}
+
+static void check_scalar(struct compilation *c, const config_setting_t *value,
+    const struct setting *row)
+{
+	struct setting_value parsed;
+	char why[256];
+
+	if (!setting_parse(row, value, &parsed, why, sizeof(why)))
+		wrong(c, value, row, why);
+}
+
+static void check_listen_group(struct compilation *c, const config_setting_t *group)
+{
+	check_group(c, group, "listen.*[]", false);
+	if (config_setting_get_member(group, "address") == NULL)
+		complain(c, group, "listen: a group must have an address");
+}
+
+static void check_elements(struct compilation *c, const config_setting_t *value,
+    const struct setting *row)
+{
+	if (row->type == SETTING_LISTEN && config_setting_is_group(value)) {
+		check_listen_group(c, value);
+		return;
+	}
+	if (config_setting_is_group(value)) {
+		check_scalar(c, value, row);
+		return;
+	}
+	for (unsigned i = 0; i < setting_element_count(value); i++) {
+		const config_setting_t *element = setting_element(value, i);
+
+		if (row->type == SETTING_LISTEN && config_setting_is_group(element))
+			check_listen_group(c, element);
+		else
+			check_scalar(c, element, row);
+	}
+}
+
+static void check_groups(struct compilation *c, const config_setting_t *value,
+    const struct setting *row, bool later)
+{
+	char path[SETTING_PATH_MAX];
+
+	if (!config_setting_is_list(value) &&
+	    !(config_setting_is_array(value) && config_setting_length(value) == 0)) {
+		wrong(c, value, row, "must be a list of groups, ( { ... }, { ... } )");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s[]", row->path);
+	for (unsigned i = 0; i < (unsigned)config_setting_length(value); i++) {
+		const config_setting_t *element = config_setting_get_elem(value, i);
+
+		if (config_setting_is_group(element))
+			check_group(c, element, path, later);
+		else
+			wrong(c, element, row, "each element must be a group { ... }");
+	}
+}
+
+static void check_setting(struct compilation *c, const config_setting_t *value,
+    const struct setting *row, bool later)
+{
+	char spoken[SETTING_PATH_MAX];
+
+	if (row->effect == EFFECT_LATER && !later) {
+		note(c, value, "%s is checked, but this version does nothing with it yet",
+		    setting_spoken(row->path, spoken));
+		later = true;
+	}
+	switch (row->type) {
+	case SETTING_GROUP:
+		if (config_setting_is_group(value))
+			check_group(c, value, row->path, later);
+		else
+			wrong(c, value, row, "must be a group { ... }");
+		break;
+	case SETTING_GROUPS:
+		check_groups(c, value, row, later);
+		break;
+	case SETTING_MASKS: case SETTING_PORTS: case SETTING_NUMBERS: case SETTING_TEXTS:
+	case SETTING_LISTEN:
+		check_elements(c, value, row);
+		break;
+	default:
+		check_scalar(c, value, row);
+		break;
+	}
+}
+
+static void check_group(struct compilation *c, const config_setting_t *group,
+    const char *path, bool later)
+{
+	for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
+		const config_setting_t *value = config_setting_get_elem(group, i);
+		const struct setting *row;
+		char full[SETTING_PATH_MAX];
+		int length = snprintf(full, sizeof(full), "%s%s%s", path, *path ? "." : "",
+		    config_setting_name(value));
+
+		row = length > 0 && (size_t)length < sizeof(full) ? setting_find(full) : NULL;
+		if (row == NULL)
+			unknown(c, value, path);
+		else
+			check_setting(c, value, row, later);
+	}
+}
+
+void check_settings(struct compilation *c)
+{
+	check_group(c, config_root_setting(&c->config), "", false);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: ISC */
+/* Classes while they are compiled: arrays that go into the block at the end. */
+#ifndef CONFIG_CLASSES_H
+#define CONFIG_CLASSES_H
+
+#include "config/compilation.h"
+#include "policy/class.h"
+
+struct class_work {
+	struct compilation *c;
+	struct generation_class *classes;
+	const config_setting_t **groups;	/* of each class */
+	uint32_t class_count;
+	/* One entry a mask: */
+	struct generation_rule *rules;
+	struct class_rule *masks;
+	const config_setting_t **places;
+	uint32_t rule_count;
+	uint32_t rule_room;
+};
+
+/* Builds an index over the masks that are not left out, in the block: its
+ * offset, or 0 when there are none. */
+uint32_t build_index(struct class_work *w);
+
+/* Writes classes, rules and all indexes into the block, and says which masks
+ * and classes can never match. */
+void build_indexes(struct class_work *w);
+
+#endif

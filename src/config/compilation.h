@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of the compiler share while one file is compiled. */
+#ifndef CONFIG_COMPILATION_H
+#define CONFIG_COMPILATION_H
+
+#include <libconfig.h>
+#include <stdbool.h>
+
+#include "config/block.h"
+#include "config/generation.h"
+#include "config/report.h"
+#include "config/setting.h"
+#include "config/source.h"
+
+struct compilation {
+	struct source source;
+	struct report report;
+	config_t config;
+	struct block block;	/* begins with the struct generation */
+	int64_t proof;		/* of the top level */
+};
+
+/* The header of the block: valid until the block grows. */
+static inline struct generation *compilation_header(const struct compilation *c)
+{
+	return (struct generation *)(void *)c->block.data;
+}
+
+/* A message about the place of `where` (NULL: the file as a whole). */
+#define complain(c, where, ...) \
+	compilation_say(c, MESSAGE_ERROR, where, __VA_ARGS__)
+#define note(c, where, ...) \
+	compilation_say(c, MESSAGE_NOTE, where, __VA_ARGS__)
+void compilation_say(struct compilation *c, enum message_severity severity,
+    const config_setting_t *where, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* File (as an offset) and line of a setting. */
+uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
+    uint32_t *line);
+
+/* The member of `group` (NULL: nothing) that the last word of the path names. */
+const config_setting_t *compilation_member(const config_setting_t *group, const char *path);
+
+/* Its value, or the default of the row.  True: it was given and is good.  Where
+ * it is bad check.c has said so. */
+bool compilation_value(const config_setting_t *group, const char *path,
+    struct setting_value *out);
+
+/* check.c: every setting is known, of its type and within its bounds. */
+void check_settings(struct compilation *c);
+
+/* listeners.c: fills the table of listeners. */
+void compile_listeners(struct compilation *c);
+
+/* classes.c: classes, rules, indexes, and the exempt list. */
+void compile_classes(struct compilation *c);
+
+#endif

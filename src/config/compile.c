@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The compiler's passes: source (includes, line map), libconfig (syntax), check
+ * (every setting against its row), then listeners and classes.  A pass goes on
+ * after mistakes, so that one run shows them all; only a broken syntax ends it.
+ */
+#include "config/compile.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "config/compilation.h"
+
+void compilation_say(struct compilation *c, enum message_severity severity,
+    const config_setting_t *where, const char *format, ...)
+{
+	unsigned line = where ? config_setting_source_line(where) : 0, file_line;
+	const char *file = source_place(&c->source, line, &file_line);
+	char text[384];
+	va_list args;
+
+	va_start(args, format);
+	if (vsnprintf(text, sizeof(text), format, args) < 0)
+		text[0] = '\0';
+	va_end(args);
+	report_add(&c->report, severity, file, file_line, line, "%s", text);
+}
+
+uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
+    uint32_t *line)
+{
+	unsigned file_line;
+	const char *file = source_place(&c->source, config_setting_source_line(where),
+	    &file_line);
+
+	*line = file_line;
+	return block_text(&c->block, file);
+}
+
+const config_setting_t *compilation_member(const config_setting_t *group, const char *path)
+{
+	const char *point = strrchr(path, '.');
+
+	if (group == NULL)
+		return NULL;
+	return config_setting_get_member((config_setting_t *)(uintptr_t)group,
+	    point ? point + 1 : path);
+}
+
+bool compilation_value(const config_setting_t *group, const char *path,
+    struct setting_value *out)
+{
+	const struct setting *row = setting_find(path);
+	const config_setting_t *value = compilation_member(group, path);
+	char why[256];
+
+	memset(out, 0, sizeof(*out));
+	if (value != NULL && setting_parse(row, value, out, why, sizeof(why)))
+		return true;
+	memset(out, 0, sizeof(*out));
+	if (*row->fallback != '\0')
+		(void)setting_parse_text(row, row->fallback, out, why, sizeof(why));
+	return false;
+}
+
+/* Stores a number of `bytes` at `offset` of the header. */
+static void store_number(struct compilation *c, const struct setting *row, int64_t number)
+{
+	char *at = (char *)compilation_header(c) + row->offset;
+	uint32_t four = (uint32_t)number;
+	uint8_t one = (uint8_t)number;
+
+	if (row->bytes == sizeof(number))
+		memcpy(at, &number, sizeof(number));
+	else if (row->bytes == sizeof(four))
+		memcpy(at, &four, sizeof(four));
+	else
+		*at = (char)one;
+}
+
+/* Every setting whose row says where it is kept. */
+static void compile_plain_settings(struct compilation *c)
+{
+	size_t count;
+	const struct setting *rows = settings(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		const config_setting_t *value;
+		struct setting_value parsed;
+		char why[256];
+
+		if (rows[i].place != PLACE_TEXT && rows[i].place != PLACE_NUMBER)
+			continue;
+		value = config_lookup(&c->config, rows[i].path);
+		if (value == NULL || !setting_parse(&rows[i], value, &parsed, why, sizeof(why))) {
+			memset(&parsed, 0, sizeof(parsed));
+			if (*rows[i].fallback != '\0' && !setting_parse_text(&rows[i],
+			    rows[i].fallback, &parsed, why, sizeof(why)))
+				complain(c, NULL, "%s: its default %s", rows[i].path, why);
+		}
+		if (rows[i].place == PLACE_NUMBER) {
+			store_number(c, &rows[i], parsed.number);
+		} else {
+			uint32_t text = parsed.text ? block_text(&c->block, parsed.text) : 0;
+
+			store_number(c, &rows[i], text);
+		}
+	}
+}
+
+static void compile_version(struct compilation *c)
+{
+	if (config_lookup(&c->config, "version") == NULL)
+		complain(c, NULL, "version = 1; is missing");
+}
+
+static void compile_observe(struct compilation *c)
+{
+	struct generation *header = compilation_header(c);
+
+	if (config_lookup(&c->config, "outbound.observe") == NULL)
+		header->outbound_observe = header->observe;
+}
+
+static void compile_witness(struct compilation *c)
+{
+	const config_setting_t *ports = config_lookup(&c->config, "witness.ports");
+	const config_setting_t *netns = config_lookup(&c->config, "witness.netns");
+	struct generation *header = compilation_header(c);
+	struct setting_value value;
+	char why[256];
+
+	if (ports == NULL) {
+		header->witness_ports[header->witness_port_count++] = 25;
+	} else {
+		for (unsigned i = 0; i < setting_element_count(ports); i++) {
+			if (!setting_parse(setting_find("witness.ports"), setting_element(ports, i),
+			    &value, why, sizeof(why)))
+				continue;
+			if (header->witness_port_count == GENERATION_PORTS_MAX) {
+				complain(c, ports, "witness.ports: more than %d ports",
+				    GENERATION_PORTS_MAX);
+				break;
+			}
+			header->witness_ports[header->witness_port_count++] =
+			    (uint16_t)value.number;
+		}
+	}
+	if (netns == NULL)
+		return;
+	for (unsigned i = 0; i < setting_element_count(netns); i++) {
+		uint32_t text;
+
+		if (!setting_parse(setting_find("witness.netns"), setting_element(netns, i),
+		    &value, why, sizeof(why)))
+			continue;
+		text = block_text(&c->block, value.text);
+		header = compilation_header(c);
+		if (header->netns_count == sizeof(header->netns) / sizeof(header->netns[0])) {
+			complain(c, netns, "witness.netns: more than 8 namespaces");
+			break;
+		}
+		header->netns[header->netns_count++] = text;
+	}
+}
+
+static void compile_all(struct compilation *c, const char *name)
+{
+	struct generation *header;
+	struct setting_value proof;
+	uint32_t file;
+
+	block_begin(&c->block, sizeof(*header));
+	file = block_text(&c->block, name);
+	if (c->block.failed)
+		return;
+	header = compilation_header(c);
+	header->magic = GENERATION_MAGIC;
+	header->layout = generation_layout();
+	header->loaded_wall_s = clock_wall_s();
+	header->file = file;
+	compilation_value(config_root_setting(&c->config), "proof", &proof);
+	c->proof = proof.number;
+	compile_version(c);
+	compile_plain_settings(c);
+	if (c->block.failed)
+		return;
+	compile_observe(c);
+	compile_witness(c);
+	compile_listeners(c);
+	if (!c->block.failed)
+		compile_classes(c);
+}
+
+/* Hands the block over, or says why there is none. */
+static struct generation *finish(struct compilation *c, const char *name)
+{
+	struct generation *result = NULL;
+
+	/* the block ends with a NUL: no text in it runs over */
+	(void)block_reserve(&c->block, 8);
+	if (c->block.failed) {
+		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory");
+	} else if (c->report.messages->errors == 0) {
+		result = compilation_header(c);
+		result->bytes = c->block.used;
+		c->block.data = NULL;
+	}
+	block_free(&c->block);
+	return result;
+}
+
+static struct generation *compile_source(struct compilation *c, const char *name)
+{
+	struct generation *result = NULL;
+
+	if (!c->source.usable)
+		return NULL;
+	config_init(&c->config);
+	/* No include directive is left in the text; were there one, it would
+	 * find nothing below a device. */
+	config_set_include_dir(&c->config, "/dev/null");
+	if (config_read_string(&c->config, c->source.text) == CONFIG_TRUE) {
+		check_settings(c);
+		compile_all(c, name);
+		result = finish(c, name);
+	} else {
+		unsigned line = (unsigned)config_error_line(&c->config), file_line;
+		const char *file = source_place(&c->source, line, &file_line);
+
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s",
+		    config_error_text(&c->config));
+	}
+	config_destroy(&c->config);
+	return result;
+}
+
+struct generation *config_compile(const char *path, struct config_messages *messages)
+{
+	struct compilation c;
+	struct generation *result;
+
+	memset(&c, 0, sizeof(c));
+	report_begin(&c.report, messages);
+	source_read_file(&c.source, path, &c.report);
+	result = compile_source(&c, path);
+	source_free(&c.source);
+	report_end(&c.report);
+	return result;
+}
+
+struct generation *config_compile_text(const char *text, const char *name,
+    struct config_messages *messages)
+{
+	struct compilation c;
+	struct generation *result;
+
+	memset(&c, 0, sizeof(c));
+	report_begin(&c.report, messages);
+	source_read_text(&c.source, text, name, &c.report);
+	result = compile_source(&c, name);
+	source_free(&c.source);
+	report_end(&c.report);
+	return result;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Reading a generation's block.  Nothing here allocates, locks or changes
+ * anything: any thread, any process that has it mapped.
+ */
+#include "config/generation.h"
+
+#include <string.h>
+#include <syslog.h>
+
+/* Raise it when the meaning of a field, or the form of the class index,
+ * changes while the sizes do not. */
+#define GENERATION_VERSION 1
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	for (int i = 0; i < 8; i++, value >>= 8)
+		hash = (hash ^ (value & 0xff)) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint64_t mix_name(uint64_t hash, const char *name)
+{
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+#define LISTENER_FIELDS(X, s) \
+	X(s, kind) X(s, proof) X(s, mode) X(s, address) X(s, owner) X(s, group) X(s, line)
+#define CLASS_FIELDS(X, s) \
+	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
+	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
+	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, reserved) \
+	X(s, limits)
+#define LIMITS_FIELDS(X, s) \
+	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
+#define RATE_FIELDS(X, s) \
+	X(s, period_ns) X(s, count) X(s, reserved)
+#define RULE_FIELDS(X, s) \
+	X(s, class_index) X(s, file) X(s, line) X(s, text)
+#define GENERATION_FIELDS(X, s) \
+	X(s, magic) X(s, layout) X(s, bytes) X(s, number) X(s, loaded_wall_s) X(s, file) \
+	X(s, class_count) X(s, classes) X(s, rule_count) X(s, rules) X(s, listener_count) \
+	X(s, listeners) X(s, port_count) X(s, ports) X(s, port_index) X(s, other_index) \
+	X(s, outbound_index) X(s, exempt_index) X(s, observe) X(s, outbound_observe) \
+	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, reserved) X(s, lease_owner_ns) \
+	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
+	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
+	X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
+	X(s, destination_count)
+
+#define MIX_FIELD(s, field) \
+	hash = mix_name(hash, #field); \
+	hash = mix(hash, offsetof(struct s, field)); \
+	hash = mix(hash, sizeof(((struct s *)0)->field));
+#define SUM_FIELD(s, field) + sizeof(((struct s *)0)->field)
+
+/* A field that is missing above leaves a hole here. */
+_Static_assert(sizeof(struct generation_listener) ==
+    0 LISTENER_FIELDS(SUM_FIELD, generation_listener), "every field is named");
+_Static_assert(sizeof(struct generation_class) ==
+    0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
+_Static_assert(sizeof(struct generation_rule) ==
+    0 RULE_FIELDS(SUM_FIELD, generation_rule), "every field is named");
+_Static_assert(sizeof(struct generation) - (0 GENERATION_FIELDS(SUM_FIELD, generation)) < 16,
+    "every field is named, but for padding");
+
+uint64_t generation_layout(void)
+{
+	uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), GENERATION_VERSION);
+
+	LISTENER_FIELDS(MIX_FIELD, generation_listener)
+	CLASS_FIELDS(MIX_FIELD, generation_class)
+	LIMITS_FIELDS(MIX_FIELD, limits)
+	RATE_FIELDS(MIX_FIELD, rate_limit)
+	RULE_FIELDS(MIX_FIELD, generation_rule)
+	GENERATION_FIELDS(MIX_FIELD, generation)
+	hash = mix(hash, sizeof(struct address));
+	return mix(hash, UINT64_C(0x0102030405060708));	/* byte order */
+}
+
+static bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
+    size_t size, size_t alignment)
+{
+	if (count == 0)
+		return true;
+	return offset >= sizeof(*g) && offset % alignment == 0 && offset < g->bytes &&
+	    count <= (g->bytes - offset) / size;
+}
+
+/* A text ends inside, as the block ends with a NUL. */
+static bool text_fits(const struct generation *g, uint32_t offset)
+{
+	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
+}
+
+static bool index_fits(const struct generation *g, uint32_t offset)
+{
+	return offset == 0 || array_fits(g, offset, 1, 8, 8);
+}
+
+static bool header_fits(const struct generation *g)
+{
+	bool good = text_fits(g, g->file) && text_fits(g, g->state_path) &&
+	    text_fits(g, g->user) && text_fits(g, g->group) &&
+	    g->listener_count <= GENERATION_LISTENERS_MAX &&
+	    g->port_count <= GENERATION_PORTS_MAX &&
+	    g->witness_port_count <= GENERATION_PORTS_MAX &&
+	    g->netns_count <= sizeof(g->netns) / sizeof(g->netns[0]) &&
+	    index_fits(g, g->other_index) && index_fits(g, g->outbound_index) &&
+	    index_fits(g, g->exempt_index);
+
+	for (uint32_t i = 0; good && i < g->listener_count; i++)
+		good = text_fits(g, g->listeners[i].address) &&
+		    text_fits(g, g->listeners[i].owner) && text_fits(g, g->listeners[i].group);
+	for (uint32_t i = 0; good && i < g->port_count; i++)
+		good = index_fits(g, g->port_index[i]);
+	for (uint32_t i = 0; good && i < g->netns_count; i++)
+		good = text_fits(g, g->netns[i]);
+	return good;
+}
+
+static bool classes_fit(const struct generation *g)
+{
+	if (!array_fits(g, g->classes, g->class_count, sizeof(struct generation_class), 8) ||
+	    !array_fits(g, g->rules, g->rule_count, sizeof(struct generation_rule), 4))
+		return false;
+	for (uint32_t i = 0; i < g->class_count; i++) {
+		const struct generation_class *class = generation_class(g, i);
+
+		if (!text_fits(g, class->name) || !text_fits(g, class->text) ||
+		    !text_fits(g, class->file) ||
+		    !array_fits(g, class->ports, class->port_count, sizeof(uint16_t), 2))
+			return false;
+	}
+	for (uint32_t i = 0; i < g->rule_count; i++) {
+		const struct generation_rule *rule = generation_rule(g, i);
+
+		if (rule->class_index >= g->class_count || !text_fits(g, rule->file) ||
+		    !text_fits(g, rule->text))
+			return false;
+	}
+	return true;
+}
+
+int generation_verify(const void *block, size_t bytes, struct diag *diag)
+{
+	const struct generation *g = block;
+
+	if (bytes < sizeof(*g))
+		return diag_set(diag, 0, "the configuration block is only %zu bytes long", bytes);
+	if (g->magic != GENERATION_MAGIC)
+		return diag_set(diag, 0, "this is no configuration block");
+	if (g->layout != generation_layout())
+		return diag_set(diag, 0, "the configuration block is of another build");
+	if (g->bytes != bytes)
+		return diag_set(diag, 0, "the configuration block is %zu bytes long, not %llu",
+		    bytes, (unsigned long long)g->bytes);
+	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g))
+		return diag_set(diag, 0, "the configuration block points outside itself");
+	return 0;
+}
+
+static uint32_t match(const struct generation *g, uint32_t index,
+    const struct address *address, const char *name, size_t name_length)
+{
+	if (index == 0)
+		return CLASS_NO_RULE;
+	return class_index_match((const char *)g + index, address, name, name_length);
+}
+
+uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
+    const struct address *client, const char *name, size_t name_length)
+{
+	uint32_t index = g->other_index;
+
+	for (uint32_t i = 0; i < g->port_count; i++)
+		if (g->ports[i] == port) {
+			index = g->port_index[i];
+			break;
+		}
+	return match(g, index, client, name, name_length);
+}
+
+uint32_t generation_match_outbound(const struct generation *g,
+    const struct address *server, const char *name, size_t name_length)
+{
+	return match(g, g->outbound_index, server, name, name_length);
+}
+
+bool generation_is_exempt(const struct generation *g,
+    const struct address *client, const char *name, size_t name_length)
+{
+	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
+}
+
+int generation_log_facility(const struct generation *g)
+{
+	/* the words of log.facility, in their order */
+	static const int facilities[] = {
+		LOG_MAIL, LOG_DAEMON, LOG_AUTH, LOG_USER, LOG_LOCAL0, LOG_LOCAL1, LOG_LOCAL2,
+		LOG_LOCAL3, LOG_LOCAL4, LOG_LOCAL5, LOG_LOCAL6, LOG_LOCAL7,
+	};
+
+	if (g->log_facility >= sizeof(facilities) / sizeof(facilities[0]))
+		return LOG_MAIL;
+	return facilities[g->log_facility];
+}

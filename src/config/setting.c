@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The table of settings, and values against it.
+ *
+ * Whatever libconfig made of a bare integer is taken as it is: numbers that do
+ * not fit were refused before libconfig saw them (source.c).  No state; any
+ * thread.
+ */
+#include "config/setting.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/generation.h"
+#include "config/listen_address.h"
+
+#define AT_NONE		PLACE_NONE, 0, 0
+#define AT_FIELD(field)	offsetof(struct generation, field), \
+	sizeof(((struct generation *)0)->field)
+#define AT_TEXT(field)	PLACE_TEXT, AT_FIELD(field)
+#define AT_NUMBER(field) PLACE_NUMBER, AT_FIELD(field)
+#define AT_LISTENERS(kind) PLACE_LISTENERS, (kind), 0
+
+#define SETTING_ROW(path, type, fallback, allowed, effect, place, offset, bytes, help) \
+	{ path, SETTING_##type, fallback, allowed, EFFECT_##effect, place, offset, bytes, help },
+#define SETTING_SPREAD(row) SETTING_ROW row
+#define SETTING(path, type, fallback, allowed, effect, at, help) \
+	SETTING_SPREAD((path, type, fallback, allowed, effect, at, help))
+
+static const struct setting table[] = {
+#include "defs/settings.def"
+};
+
+const struct setting *settings(size_t *count)
+{
+	*count = sizeof(table) / sizeof(table[0]);
+	return table;
+}
+
+const struct setting *setting_find(const char *path)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].path, path) == 0)
+			return &table[i];
+	return NULL;
+}
+
+/* How many letters must be added, dropped, changed or swapped with their
+ * neighbour, up to 32 letters. */
+static unsigned edit_distance(const char *a, const char *b)
+{
+	unsigned rows[3][33];
+	size_t m = strlen(a), n = strlen(b);
+
+	if (m > 32 || n > 32)
+		return UINT32_MAX;
+	for (size_t j = 0; j <= n; j++)
+		rows[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= m; i++) {
+		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3];
+
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (last[j] + 1 < best)
+				best = last[j] + 1;
+			if (now[j - 1] + 1 < best)
+				best = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] &&
+			    rows[(i + 1) % 3][j - 2] + 1 < best)
+				best = rows[(i + 1) % 3][j - 2] + 1;
+			now[j] = best;
+		}
+	}
+	return rows[m % 3][n];
+}
+
+const char *setting_nearest(const char *group, const char *name)
+{
+	size_t group_length = strlen(group), length = strlen(name);
+	unsigned nearest = length < 4 ? 2 : length < 8 ? 3 : 4;
+	const char *found = NULL;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *path = table[i].path;
+		unsigned distance;
+
+		if (group_length > 0) {
+			if (strncmp(path, group, group_length) != 0 ||
+			    path[group_length] != '.')
+				continue;
+			path += group_length + 1;
+		}
+		if (strchr(path, '.') != NULL)
+			continue;
+		distance = edit_distance(name, path);
+		if (distance < nearest) {
+			nearest = distance;
+			found = path;
+		}
+	}
+	return found;
+}
+
+const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
+{
+	size_t length = 0;
+
+	for (; *path != '\0' && length < SETTING_PATH_MAX - 1; path++) {
+		if (*path == '[' || *path == ']')
+			continue;
+		if (path[0] == '*' && path[1] == '[') {
+			path += 3;	/* and the point behind */
+			continue;
+		}
+		out[length++] = *path;
+	}
+	out[length] = '\0';
+	return out;
+}
+
+static void explain(char *why, size_t size, const char *what, const char *text,
+    const char *should)
+{
+	char quoted[128];
+
+	snprintf(why, size, "\"%s\" %s %s",
+	    log_quote(quoted, sizeof(quoted), text, strlen(text)), what, should);
+}
+
+/* The bounds of a row in the type's own units. */
+static bool bounds(const struct setting *setting, int64_t *low, int64_t *high)
+{
+	const char *dots = strstr(setting->allowed, "..");
+	char first[32];
+	uint64_t number;
+
+	if (dots == NULL ||
+	    !text_copy(first, sizeof(first), setting->allowed, (size_t)(dots - setting->allowed)))
+		return false;
+	if (setting->type == SETTING_DURATION)
+		return text_to_duration_ns(first, low) && text_to_duration_ns(dots + 2, high);
+	if (!text_to_size(first, &number))
+		return false;
+	*low = (int64_t)number;
+	if (!text_to_size(dots + 2, &number))
+		return false;
+	*high = (int64_t)number;
+	return true;
+}
+
+static bool within_bounds(const struct setting *setting, int64_t number,
+    const char *written, char *why, size_t why_size)
+{
+	int64_t low, high;
+
+	if (!bounds(setting, &low, &high) || (number >= low && number <= high))
+		return true;
+	explain(why, why_size, "is not within", written, setting->allowed);
+	return false;
+}
+
+static bool parse_word(const struct setting *setting, const char *text,
+    struct setting_value *out, char *why, size_t why_size)
+{
+	const char *word = setting->allowed;
+
+	for (int64_t place = 0; word != NULL; place++) {
+		const char *end = strchr(word, '|');
+		size_t length = end ? (size_t)(end - word) : strlen(word);
+
+		if (strlen(text) == length && memcmp(word, text, length) == 0) {
+			out->number = place;
+			return true;
+		}
+		word = end ? end + 1 : NULL;
+	}
+	explain(why, why_size, "is none of", text, setting->allowed);
+	return false;
+}
+
+static bool parse_mode(const char *text, struct setting_value *out,
+    char *why, size_t why_size)
+{
+	size_t length = strspn(text, "01234567");
+	int64_t mode = 0;
+
+	if (length < 3 || length > 4 || text[length] != '\0' ||
+	    (length == 4 && text[0] != '0')) {
+		explain(why, why_size, "is not a mode such as", text, "\"0660\"");
+		return false;
+	}
+	for (size_t i = 0; i < length; i++)
+		mode = mode * 8 + (text[i] - '0');
+	out->number = mode;
+	return true;
+}
+
+static bool parse_words_of_text(const struct setting *setting, const char *text,
+    struct setting_value *out, char *why, size_t why_size)
+{
+	size_t length = strlen(text);
+	int64_t low, high;
+	char lowest = setting->type == SETTING_TEXT ? ' ' : '!';
+
+	for (size_t i = 0; i < length; i++)
+		if (text[i] < lowest || text[i] > '~') {
+			explain(why, why_size, "must be of printable ASCII characters",
+			    text, lowest == ' ' ? "on one line" : "without spaces");
+			return false;
+		}
+	if (bounds(setting, &low, &high) && ((int64_t)length < low || (int64_t)length > high)) {
+		snprintf(why, why_size, "must be of %s characters, not %zu",
+		    setting->allowed, length);
+		return false;
+	}
+	if (setting->type == SETTING_PATH && text[0] != '/') {
+		explain(why, why_size, "must be an absolute path,", text, "beginning with /");
+		return false;
+	}
+	out->text = text;
+	return true;
+}
+
+static bool parse_address(const char *text, struct setting_value *out,
+    char *why, size_t why_size)
+{
+	struct listen_address address;
+	const char *reason;
+
+	if (!listen_address_parse(text, &address, &reason)) {
+		explain(why, why_size, "is no address to listen on:", text, reason);
+		return false;
+	}
+	out->text = text;
+	return true;
+}
+
+bool setting_parse_text(const struct setting *setting, const char *text,
+    struct setting_value *out, char *why, size_t why_size)
+{
+	uint64_t size;
+	uint32_t count;
+
+	switch (setting->type) {
+	case SETTING_FLAG:
+		out->number = strcmp(text, "true") == 0;
+		return true;
+	case SETTING_NUMBER: case SETTING_NUMBERS: case SETTING_PORTS: case SETTING_SIZE:
+		if (!text_to_size(text, &size) || size > INT64_MAX) {
+			explain(why, why_size, "is not a number such as", text, "\"300\" or \"64k\"");
+			return false;
+		}
+		out->number = (int64_t)size;
+		return within_bounds(setting, out->number, text, why, why_size);
+	case SETTING_DURATION:
+		if (!text_to_duration_ns(text, &out->number)) {
+			explain(why, why_size, "is not a time such as", text, "\"90s\" or \"10m\"");
+			return false;
+		}
+		return within_bounds(setting, out->number, text, why, why_size);
+	case SETTING_RATE:
+		if (!text_to_rate(text, &count, &out->period_ns)) {
+			explain(why, why_size, "is not a rate such as", text, "\"60/1m\"");
+			return false;
+		}
+		out->number = count;
+		return true;
+	case SETTING_WORD:
+		return parse_word(setting, text, out, why, why_size);
+	case SETTING_MODE:
+		return parse_mode(text, out, why, why_size);
+	case SETTING_ADDRESS: case SETTING_LISTEN:
+		return parse_address(text, out, why, why_size);
+	case SETTING_MASKS:
+		out->text = text;	/* classes.c knows masks */
+		return true;
+	case SETTING_TEXT: case SETTING_WORD_TEXT: case SETTING_PATH: case SETTING_TEXTS:
+		return parse_words_of_text(setting, text, out, why, why_size);
+	case SETTING_GROUP: case SETTING_GROUPS:
+		break;
+	}
+	snprintf(why, why_size, "must be a group");
+	return false;
+}
+
+/* What a value of this type looks like. */
+static const char *shape(const struct setting *setting)
+{
+	switch (setting->type) {
+	case SETTING_FLAG:
+		return "true or false";
+	case SETTING_NUMBER: case SETTING_NUMBERS:
+		return "a number";
+	case SETTING_PORTS:
+		return "port numbers, such as [ 25 ]";
+	case SETTING_SIZE:
+		return "a size in quotes, such as \"64k\"";
+	case SETTING_DURATION:
+		return "a time in quotes, such as \"90s\"";
+	case SETTING_RATE:
+		return "a rate in quotes, such as \"60/1m\"";
+	case SETTING_MODE:
+		return "a mode in quotes, such as \"0660\"";
+	case SETTING_MASKS:
+		return "masks in quotes, such as [ \"*.example\", \"192.0.2.0/24\" ]";
+	case SETTING_ADDRESS: case SETTING_LISTEN:
+		return "an address in quotes, such as \"unix:/path\"";
+	default:
+		return "text in quotes";
+	}
+}
+
+static const char *found(const config_setting_t *value)
+{
+	switch (config_setting_type(value)) {
+	case CONFIG_TYPE_GROUP:
+		return "a group { }";
+	case CONFIG_TYPE_LIST:
+		return "a list ( )";
+	case CONFIG_TYPE_ARRAY:
+		return "an array [ ]";
+	case CONFIG_TYPE_INT: case CONFIG_TYPE_INT64:
+		return "a bare number";
+	case CONFIG_TYPE_FLOAT:
+		return "a number with a point";
+	case CONFIG_TYPE_BOOL:
+		return "true or false";
+	default:
+		return "text";
+	}
+}
+
+bool setting_parse(const struct setting *setting, const config_setting_t *value,
+    struct setting_value *out, char *why, size_t why_size)
+{
+	int type = config_setting_type(value);
+	char digits[32];
+
+	memset(out, 0, sizeof(*out));
+	if (type == CONFIG_TYPE_BOOL && setting->type == SETTING_FLAG) {
+		out->number = config_setting_get_bool(value) != 0;
+		return true;
+	}
+	if (type == CONFIG_TYPE_STRING && setting->type != SETTING_FLAG &&
+	    setting->type != SETTING_GROUP && setting->type != SETTING_GROUPS)
+		return setting_parse_text(setting, config_setting_get_string(value), out,
+		    why, why_size);
+	if (type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64) {
+		out->number = config_setting_get_int64(value);
+		snprintf(digits, sizeof(digits), "%lld", (long long)out->number);
+		switch (setting->type) {
+		case SETTING_NUMBER: case SETTING_NUMBERS: case SETTING_PORTS:
+		case SETTING_SIZE:
+			return within_bounds(setting, out->number, digits, why, why_size);
+		case SETTING_MODE:	/* libconfig reads 0660 as 660 */
+			return parse_mode(digits, out, why, why_size);
+		default:
+			break;
+		}
+	}
+	snprintf(why, why_size, "must be %s, not %s", shape(setting), found(value));
+	return false;
+}
+
+unsigned setting_element_count(const config_setting_t *value)
+{
+	switch (config_setting_type(value)) {
+	case CONFIG_TYPE_LIST: case CONFIG_TYPE_ARRAY:
+		return (unsigned)config_setting_length(value);
+	default:
+		return 1;
+	}
+}
+
+const config_setting_t *setting_element(const config_setting_t *value, unsigned index)
+{
+	switch (config_setting_type(value)) {
+	case CONFIG_TYPE_LIST: case CONFIG_TYPE_ARRAY:
+		return config_setting_get_elem(value, index);
+	default:
+		return value;
+	}
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The settings that exist (defs/settings.def), and single values read against
+ * them.  Part of config/ only: it knows libconfig's types.
+ */
+#ifndef CONFIG_SETTING_H
+#define CONFIG_SETTING_H
+
+#include <libconfig.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SETTING_PATH_MAX 96
+
+enum setting_type {
+	SETTING_GROUP,		/* { } */
+	SETTING_GROUPS,		/* ( { }, ... ) */
+	SETTING_FLAG,		/* true, false */
+	SETTING_NUMBER,		/* small integer, or text with k, M */
+	SETTING_SIZE,		/* the same */
+	SETTING_DURATION,	/* text: "90s" */
+	SETTING_RATE,		/* text: "60/1m" */
+	SETTING_WORD,		/* one of `allowed` */
+	SETTING_TEXT,		/* printable ASCII */
+	SETTING_WORD_TEXT,	/* printable ASCII without space */
+	SETTING_PATH,		/* absolute */
+	SETTING_MODE,		/* "0660" */
+	SETTING_ADDRESS,	/* listen_address.h */
+	/* a single one, or an array or list of them: */
+	SETTING_MASKS,
+	SETTING_PORTS,
+	SETTING_NUMBERS,
+	SETTING_TEXTS,
+	SETTING_LISTEN,		/* addresses, or groups with an address */
+};
+
+enum setting_effect { EFFECT_RELOAD, EFFECT_RESTART, EFFECT_LATER };
+
+enum setting_place { PLACE_NONE, PLACE_TEXT, PLACE_NUMBER, PLACE_LISTENERS };
+
+struct setting {
+	const char *path;
+	enum setting_type type;
+	const char *fallback;	/* "": none */
+	const char *allowed;	/* "low..high" or "word|word" */
+	enum setting_effect effect;
+	enum setting_place place;
+	size_t offset;		/* in struct generation; PLACE_LISTENERS: the kind */
+	size_t bytes;
+	const char *help;
+};
+
+struct setting_value {
+	int64_t number;		/* flags, numbers, sizes, ns, places of words, modes, rates */
+	int64_t period_ns;	/* rates */
+	const char *text;	/* texts: the caller's or libconfig's */
+};
+
+/* All rows, `*count` of them. */
+const struct setting *settings(size_t *count);
+
+/* The row of a path such as "classes[].name", or NULL. */
+const struct setting *setting_find(const char *path);
+
+/* The known name that is most like `name` in the group `group` ("" is the top
+ * level), or NULL when none is near. Static text. */
+const char *setting_nearest(const char *group, const char *name);
+
+/* The path as people write it: without "[]" and "*". */
+const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX]);
+
+/* Reads one value of the row's type (for the many-valued types: of one
+ * element) out of text or a libconfig scalar.  False: *why says what it should
+ * be, as "must be ..." or "is not ...". */
+bool setting_parse_text(const struct setting *setting, const char *text,
+    struct setting_value *out, char *why, size_t why_size);
+bool setting_parse(const struct setting *setting, const config_setting_t *value,
+    struct setting_value *out, char *why, size_t why_size);
+
+/* A single value counts as one element; an aggregate has its own. */
+unsigned setting_element_count(const config_setting_t *value);
+const config_setting_t *setting_element(const config_setting_t *value, unsigned index);
+
+#endif
