@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * NETLINK_SOCK_DIAG for TCP, sans I/O: questions to the kernel's table of
+ * connections, and what it answers (sock_diag(7)).  v4-mapped addresses are
+ * folded (policy/address.h keeps IPv4 so).
+ */
+#ifndef WIRE_INET_DIAG_H
+#define WIRE_INET_DIAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/address.h"
+
+#define INET_DIAG_PORTS_AT_MOST	320	/* in one dump */
+/* Large enough for every request, and for the largest datagram that the kernel
+ * sends in answer. */
+#define INET_DIAG_REQUEST_BYTES	8192
+#define INET_DIAG_REPLY_BYTES	65536
+
+/* One end each: `local` is this host's. */
+struct inet_diag_ends {
+	struct address local;
+	struct address remote;
+	uint16_t local_port;
+	uint16_t remote_port;
+	uint32_t interface;	/* that the socket is bound to; 0: none */
+};
+
+/* Requests: written to `out`, aligned for netlink, of INET_DIAG_REQUEST_BYTES;
+ * the length is returned.  Dumps list connections of both families in the
+ * states that a live session can have, whoever holds them. */
+
+/* Those whose local port is one of `ports` (at most INET_DIAG_PORTS_AT_MOST;
+ * none: an empty list). */
+size_t inet_diag_dump_local(void *out, uint32_t sequence,
+    const uint16_t *ports, size_t count);
+
+/* Those whose remote port is this. */
+size_t inet_diag_dump_remote(void *out, uint32_t sequence, uint16_t port);
+
+/* The one with these ends.  For ends that it does not know, the kernel may
+ * answer with the socket that listens there: inet_diag_same tells. */
+size_t inet_diag_lookup(void *out, uint32_t sequence,
+    const struct inet_diag_ends *ends);
+
+enum inet_diag_kind {
+	INET_DIAG_REPLY_SOCKET,		/* part of a dump, or the answer to a lookup */
+	INET_DIAG_REPLY_DONE,		/* end of a dump */
+	INET_DIAG_REPLY_ERROR,		/* `error` is an errno; 0: acknowledged */
+	INET_DIAG_REPLY_OVERRUN,	/* messages were lost */
+	INET_DIAG_REPLY_OTHER,		/* none of ours */
+};
+
+struct inet_diag_reply {
+	enum inet_diag_kind kind;
+	uint32_t sequence;		/* of the request; 0: an announced end */
+	int error;
+	bool interrupted;		/* the dump is not of one piece: ask again */
+	struct inet_diag_ends ends;	/* SOCKET: what the kernel told; unknown
+					 * parts are zero */
+	bool alive;	/* SOCKET: some process holds it, and it is neither
+			 * listening, half open nor closed */
+};
+
+/* The message at *offset of a datagram; moves *offset on.  1: *reply is filled;
+ * 0: there are no more; -1: malformed. */
+int inet_diag_next(const void *data, size_t length, size_t *offset,
+    struct inet_diag_reply *reply);
+
+/* Are these the same two ends?  (the interface does not matter) */
+bool inet_diag_same(const struct inet_diag_ends *a, const struct inet_diag_ends *b);
+
+#endif
