@@ -3,13 +3,12 @@
 import os
 import shutil
 import signal
-import socket
 from pathlib import Path
 
 from lib.testing import SOURCE, Skipped, alive
 
 MAIN = """compatibility_level = 3.6
-queue_directory = {root}/spool
+queue_directory = {spool}
 data_directory = {root}/data
 command_directory = /usr/sbin
 daemon_directory = /usr/lib/postfix/sbin
@@ -79,28 +78,32 @@ class Postfix:
     """An instance in PLACE/NAME.  Make it, let Postern put its sockets into
     spool/private, then start it."""
 
-    def __init__(self, test, services, name="A", main=""):
+    def __init__(self, test, services, name="A", main="", spool=None):
         if not Path("/usr/lib/postfix/sbin/master").exists():
             raise Skipped("postfix is not installed")
         self.test, self.name = test, name
         self.root = test.directory / name
-        self.spool = self.root / "spool"
+        self.spool = spool or self.root / "spool"
         self.private = self.spool / "private"
         self.log = test.logs / f"postfix-{name}"
         etc = self.root / "etc"
         for directory in (etc, self.root / "data", self.spool):
-            directory.mkdir(parents=True)
+            directory.mkdir(parents=True, exist_ok=True)
         shutil.chown(self.root / "data", "postfix")
-        (etc / "main.cf").write_text(
-            MAIN.format(root=self.root, log=self.log, name=f"postfix-{name}") + main)
-        (etc / "master.cf").write_text(MASTER + "".join(services))
+        (etc / "main.cf").write_text(MAIN.format(
+            root=self.root, spool=self.spool, log=self.log, name=f"postfix-{name}") + main)
         self.etc = etc
+        self.serve(services)
         test.run(["postfix", "-c", etc, "check"])
         inside = self.spool / "etc"             # for chrooted smtpd processes
         inside.mkdir(exist_ok=True)
         for file in ("hosts", "nsswitch.conf", "resolv.conf", "services"):
             if os.path.exists(f"/etc/{file}"):
                 shutil.copy(f"/etc/{file}", inside / file)
+
+    def serve(self, services):
+        """Other services, from the next start on."""
+        (self.etc / "master.cf").write_text(MASTER + "".join(services))
 
     def start(self, *ports):
         self.test.run(["postfix", "-c", self.etc, "start"])
@@ -110,9 +113,6 @@ class Postfix:
 
     def master(self):
         return int((self.spool / "pid/master.pid").read_text())
-
-    def reload(self):
-        self.test.run(["postfix", "-c", self.etc, "reload"])
 
     def stop(self):
         pid = self.master()
@@ -135,18 +135,12 @@ class Postfix:
                        if line.split()[-1] == path and line.split()[5] == "03")
 
 
-def listening(port, host="127.0.0.1"):
+def listening(port):
     """Is there a listener?  Asks the kernel, not the service."""
-    for file, family in (("/proc/net/tcp", 4), ("/proc/net/tcp6", 6)):
+    for file in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(file) as table:
             for line in list(table)[1:]:
                 fields = line.split()
                 if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
                     return True
     return False
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]

@@ -185,13 +185,18 @@ def mount(*words):
     subprocess.run(["mount", *map(str, words)], check=True)
 
 
-def loopback_up(addresses6):
+def loopback_up(addresses):
+    """SIOCSIFFLAGS and SIOCSIFADDR; one alias of lo for each IPv4 address."""
+    up, set_flags, set_address = 0x1 | 0x40, 0x8914, 0x8916
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        name = b"lo".ljust(16, b"\0")
-        fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", name, 0x1 | 0x40))
+        fcntl.ioctl(control, set_flags, struct.pack("16sh14x", b"lo", up))
+        for number, address in enumerate(a for a in addresses if ":" not in a):
+            fcntl.ioctl(control, set_address, struct.pack(
+                "16sHH4s8x", f"lo:{number}".encode(), socket.AF_INET, 0,
+                socket.inet_pton(socket.AF_INET, address)))
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as control:
-        for address in addresses6:
-            fcntl.ioctl(control, 0x8916, struct.pack(
+        for address in (a for a in addresses if ":" in a):
+            fcntl.ioctl(control, set_address, struct.pack(
                 "16sIi", socket.inet_pton(socket.AF_INET6, address), 128,
                 socket.if_nametoindex("lo")))
 
@@ -211,11 +216,18 @@ def private_dev():
 
 
 def private_etc(hosts):
-    """Names come from our own hosts file, and from nowhere else."""
+    """Names come from our own hosts file, and from nowhere else; there is the
+    user of the shipped configuration."""
     names = "127.0.0.1 localhost\n::1 localhost\n" + "".join(
         f"{address} {name}\n" for address, name in hosts.items())
+    users = Path("/etc/passwd").read_text()
+    groups = Path("/etc/group").read_text()
+    if "\npostern:" not in users:
+        users += "postern:x:64999:64999::/nonexistent:/usr/sbin/nologin\n"
+        groups += "postern:x:64999:\n"
     for place, text in (("/etc/hosts", names), ("/etc/nsswitch.conf", "hosts: files\n"),
-                        ("/etc/resolv.conf", "options timeout:1 attempts:1\n")):
+                        ("/etc/resolv.conf", "options timeout:1 attempts:1\n"),
+                        ("/etc/passwd", users), ("/etc/group", groups)):
         real = Path(os.path.realpath(place))
         if real.parts[1] == "run":               # ours by now, and empty
             real.parent.mkdir(parents=True, exist_ok=True)
@@ -240,11 +252,11 @@ def syslog_to(path):
     threading.Thread(target=copy, daemon=True).start()
 
 
-def enter(hosts, addresses6):
+def enter(hosts, addresses):
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     private_dev()
     private_etc(hosts)
-    loopback_up(addresses6)
+    loopback_up(addresses)
     socket.sethostname("mta.example.com")
 
 
@@ -277,18 +289,21 @@ def keep_logs(test):
     print(f"---- logs are kept in {keep}", flush=True)
 
 
-def main(body, hosts=None, addresses6=(), seconds=60):
-    """Runs body(test).  `hosts`: address -> name; `addresses6`: more IPv6
-    addresses of the loopback interface; `seconds`: the test's own time limit."""
+def main(body, hosts=None, addresses=(), seconds=60, before=None):
+    """Runs body(test).  `hosts`: address -> name; `addresses`: more IPv4 and IPv6
+    addresses of the loopback interface; `seconds`: the test's own time limit;
+    before() runs while there is a network."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=0,
                         help="rounds of random events (0: the short form)")
     parser.add_argument("--seed", type=int, default=20260101)
     arguments = parser.parse_args()
     if INSIDE not in os.environ:
+        if before is not None:
+            before()
         start_again()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)   # PR_SET_PDEATHSIG: not without process 1
-    enter(hosts or {}, addresses6)
+    enter(hosts or {}, addresses)
     test = Test(Path(sys.argv[0]).stem, arguments)
     syslog_to(test.logs / "syslog")
 

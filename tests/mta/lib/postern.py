@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: ISC
+"""posternd and posternctl under test, on the shipped configuration with the
+substitutions that an admin would make: paths, ports, exempt, observe, more classes."""
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from lib.testing import SOURCE, Failed, alive
+
+ROLES = ("policy", "milter", "keeper")
+
+
+def build_directory():
+    """Where the programs under test are: POSTERN_BUILD, else the build tree that
+    make gives, else the current directory."""
+    for place in (os.environ.get("POSTERN_BUILD"), os.environ.get("top_builddir"),
+                  os.getcwd(), SOURCE):
+        if place and (Path(place) / "posternd").exists():
+            return Path(place).resolve()
+    raise Failed("no posternd: set POSTERN_BUILD to the build directory")
+
+
+def substitute(text, pattern, new):
+    """In the shipped file, exactly once."""
+    text, count = re.subn(pattern, lambda _: new, text, flags=re.MULTILINE | re.DOTALL)
+    if count != 1:
+        raise Failed(f"conf/postern.conf: {pattern!r} found {count} times")
+    return text
+
+
+def shipped():
+    return (SOURCE / "conf/postern.conf").read_text()
+
+
+def one_class(name, limit, ports=(), match='"*"', more=""):
+    where = f" ports = [ {', '.join(map(str, ports))} ];" if ports else ""
+    return (f'  {{ name = "{name}"; match = [ {match} ];{where}\n'
+            f"    sessions = {limit}; inbound = {limit}; {more} }}")
+
+
+class Postern:
+    """An instance in PLACE/NAME.  `classes`: texts of the classes that come to
+    the shipped ones; `spool`: the Postfix that its sockets are for; `edit`: a last
+    change of the file's text."""
+
+    def __init__(self, test, classes=(), spool=None, name="postern", observe=False,
+                 exempt="", edit=None):
+        self.test, self.name = test, name
+        self.build = build_directory()
+        self.root = test.directory / name
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.spool = spool or test.directory / "no-postfix"
+        (self.spool / "private").mkdir(parents=True, exist_ok=True)
+        self.file = self.root / "postern.conf"
+        self.process = None
+        self.settings = {"observe": observe, "exempt": exempt}
+        self.configure(classes, edit)
+
+    def text(self, classes, edit=None):
+        text = shipped()
+        text = text.replace("/run/postern/", f"{self.root}/")
+        text = text.replace("/var/spool/postfix/", f"{self.spool}/")
+        text = substitute(text, r"^observe *= *true;",
+                          f"observe = {'true' if self.settings['observe'] else 'false'};")
+        text = substitute(text, r"^exempt *= *\[.*?\];",
+                          f"exempt = [ {self.settings['exempt']} ];")
+        if classes:
+            text = substitute(text, r"\}[ \n]*\);[ \n]*(?=\Z|[^;]*\Z)",
+                              "},\n" + ",\n".join(classes) + "\n);\n")
+        return edit(text) if edit else text
+
+    def configure(self, classes, edit=None):
+        self.file.write_text(self.text(classes, edit))
+
+    def start(self, wait=True):
+        self.process = self.test.spawn([self.build / "posternd", "-c", self.file, "-f"],
+                                       self.name)
+        if wait:
+            self.test.wait_for(self.ready, f"{self.name} is ready")
+        return self.process
+
+    def ready(self):
+        if self.process.poll() is not None:
+            raise Failed(f"posternd ended with code {self.process.returncode}")
+        done = self.command("status")
+        if done.returncode != 0:
+            return False
+        beating = [role["role"].split(".")[0] for role in json.loads(done.stdout)["roles"]
+                   if role["pid"] and role["heartbeat_age"] is not None]
+        return all(kind in beating for kind in ROLES)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(15)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(15)
+
+    def command(self, *words, json_output=True):
+        flag = ["--json"] if json_output else []
+        return subprocess.run([self.build / "posternctl", "-c", self.file, *flag,
+                               *map(str, words)], text=True, capture_output=True, timeout=20)
+
+    def ask(self, *words):
+        done = self.command(*words)
+        if done.returncode != 0:
+            raise Failed(f"posternctl {' '.join(map(str, words))}: exit code "
+                         f"{done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+        return json.loads(done.stdout)
+
+    def status(self):
+        return self.ask("status")
+
+    def classes(self):
+        return {row["name"]: row for row in self.ask("classes")}
+
+    def open(self, name):
+        return self.classes()[name]["open"]
+
+    def sessions(self):
+        return self.ask("sessions")
+
+    def roles(self):
+        """role -> pid of those that run, the supervisor left out."""
+        return {role["role"]: role["pid"] for role in self.status()["roles"]
+                if role["role"] != "supervisor" and role["pid"] and alive(role["pid"])}
+
+    def log_text(self):
+        return (self.test.logs / self.name).read_text(errors="replace")

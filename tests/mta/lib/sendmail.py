@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: ISC
+"""A private Sendmail, unpacked aside, with the lines of conf/ word for word."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from lib.postfix import listening
+from lib.testing import SKIP, SOURCE, TESTS
+
+# The site's own part; ours goes before the MAILER lines.
+HEAD = """VERSIONID(`private')
+OSTYPE(`linux')dnl
+define(`MAIL_SETTINGS_DIR',`{root}/etc/')dnl
+define(`ALIAS_FILE',`{root}/etc/aliases')dnl
+define(`HELP_FILE',`{root}/etc/helpfile')dnl
+define(`STATUS_FILE',`{root}/etc/statistics')dnl
+define(`QUEUE_DIR',`{root}/queue')dnl
+define(`confPID_FILE',`{root}/sendmail.pid')dnl
+define(`confDOMAIN_NAME',`mta.example.com')dnl
+define(`confTO_IDENT',`0')dnl
+define(`confDONT_PROBE_INTERFACES',`True')dnl
+define(`confDELIVERY_MODE',`queueonly')dnl
+FEATURE(`no_default_msa')dnl
+DAEMON_OPTIONS(`Name=MTA, Family=inet, Port={port}, Listen=256')dnl
+DAEMON_OPTIONS(`Name=MTA6, Family=inet6, Addr=::1, Port={port}, Listen=256')dnl
+FEATURE(`nocanonify')dnl
+FEATURE(`accept_unresolvable_domains')dnl
+FEATURE(`promiscuous_relay')dnl
+"""
+TAIL = """MAILER(`local')dnl
+MAILER(`smtp')dnl
+"""
+
+
+def find_root(required=True):
+    """Before the namespaces, while there is a network: unpacks Sendmail once."""
+    done = subprocess.run([TESTS / "sendmail-root"], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    if done.returncode == 0:
+        os.environ["POSTERN_SENDMAIL_ROOT"] = done.stdout.strip()
+        return
+    print(f"{'skipped' if required else 'left out'}: no Sendmail: {done.stderr.strip()}")
+    if required:
+        sys.exit(SKIP)
+
+
+def have_root():
+    return "POSTERN_SENDMAIL_ROOT" in os.environ
+
+
+class Sendmail:
+    """An instance in PLACE/sendmail; `milter`: the path of Postern's socket."""
+
+    def __init__(self, test, port, milter):
+        test.need("m4")
+        self.test, self.port = test, port
+        self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
+        self.root = test.directory / "sendmail"
+        for directory in ("etc", "queue"):
+            (self.root / directory).mkdir(parents=True)
+        (self.root / "etc/aliases").touch()
+        ours = (SOURCE / "conf/sendmail-postern.mc").read_text()
+        assert "/run/postern/milter" in ours
+        text = (HEAD.format(root=self.root, port=port)
+                + ours.replace("/run/postern/milter", str(milter)) + TAIL)
+        mc = self.root / "etc/sendmail.mc"
+        mc.write_text(text)
+        macros = self.unpacked / "usr/share/sendmail/cf"
+        self.cf = self.root / "etc/sendmail.cf"
+        self.cf.write_text(test.run(
+            ["m4", f"-D_CF_DIR_={macros}/", macros / "m4/cf.m4", mc], cwd=macros / "cf"))
+        self.process = None
+
+    def start(self):
+        library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
+        self.process = self.test.spawn(
+            ["sendmail", "-C", self.cf, "-bD"], "sendmail",
+            executable=self.unpacked / "usr/libexec/sendmail/sendmail",
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(library)})
+        self.test.wait_for(lambda: listening(self.port), "Sendmail listens")
+
+    def queued(self):
+        return len(list((self.root / "queue").glob("qf*")))

@@ -1,0 +1,122 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Roles are killed and stopped at random while real sessions come and go: no
+session or mail is refused or lost, and the counters are right a second later."""
+import os
+import random
+import signal
+import threading
+
+from lib.postern import one_class
+from lib.postfix import conf_service
+from lib.scenario import sources
+from lib.site import site
+from lib.smtp import LEAVE, Session, admitted, open_sessions
+from lib.testing import alive, main
+
+PORTS = {"policy": 2025, "milter": 2026, "both": 2027}
+STOPPED_SECONDS = 10.0
+
+
+class Traffic:
+    """Clients that are never many enough for the limit."""
+
+    def __init__(self, seed, threads):
+        self.over = threading.Event()
+        self.sessions = self.mails = 0
+        self.wrong = []
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run, args=(seed + number,))
+                        for number in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, seed):
+        chance = random.Random(seed)
+        while not self.over.is_set():
+            self.visit(chance)
+
+    def visit(self, chance):
+        to = ("127.0.0.1", chance.choice(list(PORTS.values())))
+        session = Session(to, chance.choice(sources(20)))
+        replies = [(session.code, session.text)]
+        for _ in range(chance.randint(0, 2) if session.code == 220 else 0):
+            replies.append(session.send())
+        mails = sum(1 for code, _ in replies if code == 250)
+        self.over.wait(chance.uniform(0, 0.3))
+        chance.choice(LEAVE[:4])(session) if session.code else session.close()
+        with self.lock:
+            self.sessions += 1
+            self.mails += mails
+            self.wrong += [reply for reply in replies if reply[0] not in (220, 250)]
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Reaper:
+    """Kills and stops; wakes what it stopped, were it still there."""
+
+    def __init__(self, test, postern):
+        self.test, self.postern = test, postern
+        self.done = {}
+        self.worst = 0.0
+
+    def strike(self, role, how):
+        pid = self.postern.roles().get(role)
+        if pid is None:                     # away just now: back-off
+            self.test.wait_for(lambda: role in self.postern.roles(), f"{role} is back")
+            pid = self.postern.roles()[role]
+        os.kill(pid, how)
+        waited = self.test.poll(lambda: self.postern.roles().get(role, pid) != pid,
+                                STOPPED_SECONDS + 5)
+        if waited is None:
+            self.test.check(False, f"{role} was not started again after {how.name}")
+        else:
+            self.worst = max(self.worst, waited)
+        if alive(pid):
+            os.kill(pid, signal.SIGCONT)
+        self.done[how.name] = self.done.get(how.name, 0) + 1
+
+
+def strikes(test, postern):
+    """Short: each role both ways, and some more; long: --rounds at random."""
+    roles = sorted(postern.roles())
+    if test.rounds:
+        return [(test.random.choice(roles),
+                 signal.SIGSTOP if test.random.random() < 0.2 else signal.SIGKILL)
+                for _ in range(test.rounds)]
+    kinds = ["policy.0", "milter", "keeper"]
+    both = [(role, signal.SIGKILL) for role in roles + kinds]
+    both += [(role, signal.SIGSTOP) for role in kinds]
+    test.random.shuffle(both)
+    return both
+
+
+def body(test):
+    services = [conf_service(f"postfix-{way}.master.cf", port) for way, port in PORTS.items()]
+    postfix, postern = site(test, services, [one_class("all", 200, PORTS.values())],
+                            PORTS.values())
+    held = [session for port in PORTS.values()
+            for session in open_sessions(("127.0.0.1", port), sources(4, "127.0.2"))]
+    test.equal(len(admitted(held)), 12, "12 clients hold a session all the time")
+    traffic = Traffic(test.seed, 6)
+    reaper = Reaper(test, postern)
+    for role, how in strikes(test, postern):
+        reaper.strike(role, how)
+    traffic.end()
+    test.say(f"{traffic.sessions} sessions, {traffic.mails} mails, signals {reaper.done}; "
+             f"a role was back after {reaper.worst:.1f} s at the worst")
+    test.equal(traffic.wrong, [], "every session was let in and every mail taken")
+    test.within(1.0, lambda: postern.open("all") == len(held),
+                "the 12 that stay are in the count, and nobody else")
+    test.wait_for(lambda: postfix.delivered() >= traffic.mails, "the mail is delivered")
+    test.equal(postfix.delivered(), traffic.mails, "each mail was delivered once")
+    for number, session in enumerate(held):
+        LEAVE[number % len(LEAVE)](session)
+    test.within(1.0, lambda: postern.open("all") == 0, "0 after they have left")
+
+
+main(body)

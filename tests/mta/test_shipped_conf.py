@@ -1,0 +1,92 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""conf/ as it is shipped, unchanged: /etc/postern, /run/postern, port 25, Debian's
+places.  It hurts nobody, and says what it would have done."""
+import shutil
+from pathlib import Path
+
+from lib.postern import Postern
+from lib.postfix import Postfix
+from lib.scenario import leave_all
+from lib.sendmail import Sendmail, find_root, have_root
+from lib.smtp import Session, admitted, open_sessions
+from lib.testing import SOURCE, Skipped, main, mount
+
+# As many as Postfix's own limit lets one client have, and a few of others.
+CLIENTS = [f"198.51.100.{number}" for number in range(1, 5)]
+CLIENTS6 = ["2001:db8:1::25", "2001:db8:2::25"]
+EACH = 30
+
+
+class AsShipped(Postern):
+    """The file of conf/ in its place."""
+
+    def configure(self, classes, edit=None):
+        self.file = Path("/etc/postern/postern.conf")
+        shutil.copy(SOURCE / "conf/postern.conf", self.file)
+
+
+def own_places(test):
+    """/etc and /var/spool/postfix are ours in this mount namespace."""
+    etc = test.directory / "etc"
+    test.run(["cp", "-a", "/etc", etc])
+    (etc / "postern").mkdir(exist_ok=True)
+    mount("--bind", etc, "/etc")
+    spool = Path("/var/spool/postfix")
+    if not spool.is_dir():
+        raise Skipped("postfix is not installed")
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", spool)
+    return spool
+
+
+def with_postfix(test, postern, postfix, way):
+    postfix.serve([(SOURCE / f"conf/postfix-{way}.master.cf").read_text()])
+    postfix.start(25)
+    sessions = open_sessions(("198.51.100.1", 25), CLIENTS * EACH)
+    sessions += open_sessions(("2001:db8:1::25", 25), CLIENTS6 * 2)
+    codes = sorted({session.code for session in sessions})
+    test.equal(codes, [220], f"{way}: {len(sessions)} clients are all let in")
+    test.equal(total(postern), len(sessions), f"{way}: all are counted")
+    test.equal([session.send()[0] for session in sessions[:3]], [250] * 3,
+               f"{way}: their mail is taken")
+    leave_all(sessions)
+    test.within(1.0, lambda: total(postern) == 0, f"{way}: 0 after they have left")
+    exempt = Session(("127.0.0.1", 25), "127.0.0.1")
+    test.equal((exempt.code, total(postern)), (220, 0), f"{way}: this machine itself is exempt")
+    exempt.quit()
+    postfix.stop()
+
+
+def with_sendmail(test, postern):
+    sendmail = Sendmail(test, 25, "/run/postern/milter")
+    sendmail.start()
+    sessions = open_sessions(("198.51.100.1", 25), CLIENTS * 5)
+    test.equal(len(admitted(sessions)), len(sessions), "Sendmail: all are let in")
+    test.equal(total(postern), len(sessions), "Sendmail: and counted")
+    leave_all(sessions)
+    test.within(1.0, lambda: total(postern) == 0, "Sendmail: 0 after they have left")
+
+
+def total(postern):
+    return sum(row["open"] for row in postern.classes().values())
+
+
+def body(test):
+    spool = own_places(test)
+    postfix = Postfix(test, [], spool=spool)
+    postern = AsShipped(test, spool=spool)
+    done = postern.command("check", json_output=False)
+    test.equal(done.returncode, 0, "posternctl check of the shipped file")
+    test.run([postern.build / "posternd", "-t", "-c", postern.file])
+    test.check(True, "posternd -t of the shipped file")
+    postern.start()
+    status = postern.status()
+    test.equal((status["observe"], status["outbound_observe"]), (True, True),
+               "status says that everything is in observe mode")
+    for way in ("policy", "milter", "both"):
+        with_postfix(test, postern, postfix, way)
+    if have_root():
+        with_sendmail(test, postern)
+
+
+main(body, addresses=CLIENTS + CLIENTS6, before=lambda: find_root(required=False))

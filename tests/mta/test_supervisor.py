@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+"""The supervisor from outside: start, stop, exit codes, sockets and their owners,
+privileges, roles that die or hang, a second daemon, a dead supervisor, reload."""
+import grp
+import json
+import os
+import pwd
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+from lib.postern import Postern, one_class
+from lib.testing import Failed, alive, main, processes
+
+
+def daemon(postern, *options, **more):
+    return subprocess.run([postern.build / "posternd", *map(str, options)], text=True,
+                          capture_output=True, timeout=30, **more)
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def links(pid):
+    """Where its descriptors lead."""
+    found = []
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{entry}"))
+        except OSError:
+            pass
+    return found
+
+
+def answer(path, request="request=smtpd_access_policy\nprotocol_state=RCPT\n\n", seconds=10):
+    """What a policy socket says."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(seconds)
+        one.connect(str(path))
+        one.sendall(request.encode())
+        return one.recv(4096).decode()
+
+
+def broken(text):
+    return text + "\nno_such_setting = 1;\n"
+
+
+def exit_codes(test, postern):
+    done = daemon(postern, "-V")
+    test.check(done.returncode == 0 and done.stdout.startswith("posternd "), "-V names it")
+    test.equal(daemon(postern, "--help").returncode, 0, "--help ends with 0")
+    test.equal(daemon(postern, "-x").returncode, 64, "unknown option: 64")
+    test.equal(daemon(postern, "-t", "word").returncode, 64, "unexpected argument: 64")
+    done = daemon(postern, "-t", "-c", postern.file)
+    test.equal(done.returncode, 0, "-t of a good file: 0")
+    test.equal(daemon(postern, "-t", "-c", "/nonexistent").returncode, 78,
+               "-t without a file: 78")
+    bad = postern.root / "bad.conf"
+    bad.write_text(broken(postern.text([])))
+    line = bad.read_text().splitlines().index("no_such_setting = 1;") + 1
+    for options in (["-t"], [], ["-f"]):
+        done = daemon(postern, *options, "-c", bad)
+        test.check(done.returncode == 78 and f"{bad}:{line}: " in done.stderr,
+                   f"{' '.join(options) or 'start'} with a mistake: 78, with its place")
+
+
+def refused_starts(test, postern):
+    def start(what, code, word, change):
+        postern.configure([], change)
+        done = daemon(postern, "-c", postern.file)
+        test.check(done.returncode == code and word in done.stderr,
+                   f"{what}: {code}, and says {word!r}"
+                   + ("" if done.returncode == code else f" (was {done.returncode})"))
+        test.equal(processes_of(postern), {}, f"{what}: nothing runs")
+
+    start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
+    path = postern.root / "control"
+    path.write_text("a file of somebody else")
+    start("a path in use by something else", 69, "something else", lambda text: text)
+    test.equal(path.read_text(), "a file of somebody else", "... which stays as it is")
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        start("a socket that another process serves", 69, "listens", lambda text: text)
+        test.check(path.exists(), "... which stays")
+    path.unlink()
+    start("no directory for the state", 73, "cannot make the directory",
+          lambda text: text.replace(f'path = "{postern.root}/', 'path = "/run/a/b/')
+          if f'path = "{postern.root}/' in text
+          else text + '\nstate = { path = "/run/a/b/state"; };\n')
+    postern.configure([])
+
+
+def processes_of(postern):
+    return {pid: line for pid, line in processes().items()
+            if str(postern.file) in line and "posternd" in line.split(" ")[0]}
+
+
+def background(test, postern):
+    done = daemon(postern, "-c", postern.file)
+    test.equal(done.returncode, 0, "in the background: 0 when it is ready")
+    status = postern.status()
+    pid = status["pid"]
+    test.check(alive(pid) and len(postern.roles()) >= 4, "... with its roles")
+    test.equal((os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/fd/0"),
+                os.readlink(f"/proc/{pid}/fd/2")), ("/", "/dev/null", "/dev/null"),
+               "... away from directory and terminal")
+    test.check(os.getsid(pid) != os.getsid(0) and os.getsid(pid) != pid,
+               "... in a session that it does not lead")
+    roles = list(postern.roles().values())
+    log = (test.logs / "syslog").read_text()
+    test.check("posternd[" in log and "event=started" in log, "... with syslog as its log")
+    replaced = postern.root / "milter"
+    replaced.unlink()
+    replaced.write_text("of somebody else")
+    os.kill(pid, signal.SIGTERM)
+    test.within(2.0, lambda: not alive(pid), "SIGTERM stops it")
+    test.check(not any(map(alive, roles)), "... and its roles")
+    test.check(not (postern.root / "control").exists(), "... and removes its sockets")
+    test.check(replaced.exists(), "... but not what another put there")
+    test.check((postern.root / "state").exists(), "... and leaves the state")
+    replaced.unlink()
+
+
+def ownership(test, postern):
+    user = pwd.getpwnam("postern")
+    for name, place, mode in (("policy socket", postern.spool / "private/postern", None),
+                              ("milter socket", postern.root / "milter", None),
+                              ("control socket", postern.root / "control", 0o660),
+                              ("socket with owner, group and mode", postern.root / "own", 0o604)):
+        found = place.stat()
+        owner, group = user.pw_uid, user.pw_gid
+        if place.name == "own":
+            owner, group = pwd.getpwnam("daemon").pw_uid, grp.getgrnam("mail").gr_gid
+        test.check(stat.S_ISSOCK(found.st_mode) and (found.st_uid, found.st_gid) == (owner, group)
+                   and mode in (None, stat.S_IMODE(found.st_mode)),
+                   f"{name}: {found.st_uid}:{found.st_gid} {stat.S_IMODE(found.st_mode):04o}")
+    found = (postern.root / "run/state").stat()
+    test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o640),
+               "the state belongs to the roles' user")
+    found = (postern.root / "run").stat()
+    test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o755),
+               "its missing directory was made")
+
+
+def privileges(test, postern):
+    user = pwd.getpwnam("postern")
+    supervisor = postern.status()["pid"]
+    test.equal(status_of(supervisor)["Uid"].split(), ["0"] * 4, "the supervisor stays root")
+    for role, pid in postern.roles().items():
+        status = status_of(pid)
+        test.equal((status["Uid"].split(), status["Gid"].split(), status["NoNewPrivs"],
+                    int(status["CapEff"], 16), int(status["CapPrm"], 16), status["PPid"]),
+                   ([str(user.pw_uid)] * 4, [str(user.pw_gid)] * 4, "1", 0, 0, str(supervisor)),
+                   f"{role} runs as {user.pw_name} without a way back")
+        test.check(set(status["Groups"].split()) <= {str(user.pw_gid)},
+                   f"{role} has no other groups")
+        test.equal(status["Name"], "postern-" + role.replace(".", "").replace("keeper0", "keeper0"),
+                   f"{role} has its own name")
+        open_files = links(pid)
+        test.check(not any(link.endswith(".lock") or "signalfd" in link for link in open_files)
+                   and any(link.endswith(".roles") for link in open_files),
+                   f"{role} holds the roles' lock and not the daemon's")
+        with open(f"/proc/{pid}/limits") as limits:
+            files = next(int(line.split()[3]) for line in limits if "open files" in line)
+        test.check(files >= 65536, f"{role} may open {files} files")
+
+
+def restarts(test, postern):
+    supervisor, policy = postern.status()["pid"], postern.spool / "private/postern"
+    for role in sorted(postern.roles()):
+        before = postern.roles()
+        os.kill(before[role], signal.SIGKILL)
+        test.within(1.0, lambda: postern.roles().get(role) not in (None, before[role]),
+                    f"{role} killed: it is back")
+        after = postern.roles()
+        test.check({name: pid for name, pid in after.items() if name != role}
+                   == {name: pid for name, pid in before.items() if name != role}
+                   and postern.status()["pid"] == supervisor, f"{role} killed: the others go on")
+    for role, pid in postern.roles().items():
+        if role.startswith("policy"):
+            os.kill(pid, signal.SIGKILL)
+    test.equal(answer(policy), "action=DUNNO\n\n",
+               "all policy processes killed: who asks now waits and is answered")
+    test.check(postern.status()["counters"]["role_restarts"] >= len(postern.roles())
+               if "counters" in postern.status() else True, "restarts are counted")
+
+
+def back_off(test, postern):
+    seen = postern.log_text().count("name=milter.0")
+    for _ in range(5):
+        test.wait_for(lambda: "milter.0" in postern.roles(), "milter.0 runs", 10)
+        os.kill(postern.roles()["milter.0"], signal.SIGKILL)
+        test.wait_for(lambda: postern.log_text().count("name=milter.0") > seen, "its death")
+        seen = postern.log_text().count("name=milter.0")
+    waits = [int(line.split("restart_in_ms=")[1]) for line in postern.log_text().splitlines()
+             if "event=role-died" in line and "name=milter.0" in line]
+    test.check(0 in waits and waits[-1] >= 400 and waits == sorted(waits),
+               f"a role that keeps dying waits longer each time: {waits} ms")
+    test.wait_for(lambda: "milter.0" in postern.roles(), "milter.0 runs", 10)
+
+
+def hangs(test, postern):
+    before = postern.roles()
+    stopped = {role: before[role] for role in ("policy.0", "keeper.0")}
+    for pid in stopped.values():
+        os.kill(pid, signal.SIGSTOP)
+    start = time.monotonic()
+    for role, pid in stopped.items():
+        test.within(4.5, lambda: postern.roles().get(role) not in (None, pid),
+                    f"{role} stopped: killed and started again")
+    test.check(time.monotonic() - start > 2.0, "... not before it was silent for long")
+    test.check(all(f"event=role-hung name={role} pid={pid} " in postern.log_text()
+                   for role, pid in stopped.items()), "... and logged")
+    test.check(all(postern.roles()[role] == pid for role, pid in before.items()
+                   if role not in stopped), "... the others go on")
+
+
+def own_absence(test, postern):
+    supervisor, before = postern.status()["pid"], postern.roles()
+    hung = postern.log_text().count("event=role-hung")
+    everybody = [supervisor, *before.values()]
+    for pid in everybody:
+        os.kill(pid, signal.SIGSTOP)
+    # not waiting for anything: an absence longer than what counts as hung
+    end = time.monotonic() + 3.5
+    test.poll(lambda: time.monotonic() >= end, 5)
+    for pid in everybody:
+        os.kill(pid, signal.SIGCONT)
+    test.throughout(0.7, lambda: postern.log_text().count("event=role-hung") == hung,
+                    "everybody stopped for 3.5 s, as in a suspended machine: nobody is blamed")
+    test.equal(postern.roles(), before, "... and nobody killed")
+
+
+def second_daemon(test, postern):
+    supervisor, before = postern.status()["pid"], postern.roles()
+    start = time.monotonic()
+    done = daemon(postern, "-c", postern.file)
+    test.check(done.returncode == 75 and f"pid {supervisor}" in done.stderr
+               and time.monotonic() - start < 5,
+               f"a second daemon is refused with 75: {done.stderr.strip()}")
+    test.equal((postern.roles(), postern.status()["pid"]), (before, supervisor),
+               "... and the first goes on")
+
+
+def dead_supervisor(test, postern):
+    roles = postern.roles()
+    generation = postern.status()["generation"]
+    postern.kill()
+    test.within(1.0, lambda: not any(map(alive, roles.values())),
+                "supervisor killed: no role is left behind")
+    test.check((postern.root / "control").exists(), "... its sockets lie there dead")
+    postern.start()
+    test.check(postern.status()["generation"] > generation
+               and "origin=adopted" in postern.log_text(), "... the next one adopts the state")
+    test.equal(answer(postern.spool / "private/postern"), "action=DUNNO\n\n",
+               "... and serves the same sockets")
+
+
+def reload(test, postern):
+    def log_has(word):
+        return lambda: word in postern.log_text()
+
+    pid, generation = postern.status()["pid"], postern.status()["generation"]
+    good = postern.file.read_text()
+    postern.file.write_text(broken(good))
+    os.kill(pid, signal.SIGHUP)
+    test.within(2.0, log_has("not reloaded"), "SIGHUP with a mistake: refused")
+    line = broken(good).splitlines().index("no_such_setting = 1;") + 1
+    test.check(f"event=config place={postern.file}:{line} " in postern.log_text(),
+               "... with its place in the log")
+    test.equal(postern.status()["generation"], generation, "... the old generation stays")
+    changed = good.replace("policy = { processes = 2; };", "policy = { processes = 3; };")
+    postern.file.write_text(changed)
+    os.kill(pid, signal.SIGHUP)
+    test.within(2.0, lambda: postern.status()["generation"] == generation + 1,
+                "SIGHUP with a good file: a new generation")
+    test.within(1.0, log_has("event=needs-restart setting=policy.processes"),
+                "... and what waits for a restart is named")
+    test.within(2.0, lambda: all(role["generation"] == generation + 1
+                                 for role in postern.status()["roles"] if role["pid"] > 0),
+                "... every role takes it up")
+    done = postern.command("reload", json_output=False)
+    test.check(done.returncode == 0 and "policy.processes" in done.stdout + done.stderr,
+               "posternctl reload names it too")
+    postern.file.write_text(broken(good))
+    done = postern.command("reload", json_output=False)
+    test.check(done.returncode == 78 and f"{postern.file}:{line}" in done.stdout + done.stderr,
+               "posternctl reload with a mistake: 78, with its place")
+    postern.file.write_text(good)
+
+
+def without_root(test, postern):
+    uid = pwd.getpwnam("nobody").pw_uid
+    place = test.directory / "unprivileged"
+    place.mkdir()
+    os.chown(place, uid, -1)
+    file = place / "postern.conf"
+    file.write_text(f'version = 1;\nstate = {{ path = "{place}/run/state"; }};\n'
+                    f'listen = {{ policy = "unix:{place}/p"; milter = [ ];\n'
+                    f'  control = "unix:{place}/c"; }};\n'
+                    'classes = ( { name = "all"; match = [ "*" ]; inbound = 5; } );\n')
+    process = test.spawn([postern.build / "posternd", "-f", "-c", file], "unprivileged",
+                         user=uid)
+    log = test.logs / "unprivileged"
+    test.wait_for(lambda: "event=started" in log.read_text() or process.poll() is not None,
+                  "it starts as another user")
+    test.equal(answer(place / "p"), "action=DUNNO\n\n", "without root: it serves")
+    test.equal({status_of(pid)["Uid"].split()[0] for pid in processes(process.pid)}, {str(uid)},
+               "... as who it is")
+    test.equal(log.read_text().count("not started as root"), 1, "... and says so once")
+    process.terminate()
+    test.equal(process.wait(10), 0, "... and stops with 0")
+
+
+def notification(test, postern):
+    path = test.directory / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(10)
+        other = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+        test.at_end(other.kill)
+        test.wait_for(lambda: os.readlink(f"/proc/{other.pid}/ns/net")
+                      != os.readlink("/proc/self/ns/net"), "another network namespace")
+        postern.configure([], lambda text: text
+                          + f'\nwitness = {{ netns = [ "/proc/{other.pid}/ns/net" ]; }};\n')
+        process = test.spawn([postern.build / "posternd", "-f", "-c", postern.file], "notify",
+                             env={**os.environ, "NOTIFY_SOCKET": str(path),
+                                  "WATCHDOG_USEC": "500000"})
+        test.equal(manager.recv(4096), b"READY=1", "the service manager hears of the start")
+        test.equal(manager.recv(4096), b"WATCHDOG=1", "... gets signs of life")
+        test.check("event=witness" not in (test.logs / "notify").read_text(),
+                   "netlink sockets of two namespaces are open")
+        with open(f"/proc/{other.pid}/net/netlink") as table:
+            test.equal(sum(line.split()[1] == "4" for line in list(table)[1:]), 1,
+                       "... one of them in the other")
+        test.equal({os.readlink(f"/proc/{pid}/ns/net")
+                    for pid in [process.pid, *processes(process.pid)]},
+                   {os.readlink("/proc/self/ns/net")}, "... and nobody stayed there")
+        process.terminate()
+        process.wait(10)
+        got = b""
+        while not got.startswith(b"STOPPING=1"):
+            got = manager.recv(4096)
+        test.check(True, "... and of the stop")
+
+
+def body(test):
+    exit_codes(test, Postern(test, name="codes"))
+    refused_starts(test, Postern(test, name="refused"))
+    background(test, Postern(test, name="background"))
+    notification(test, Postern(test, name="notified"))
+
+    def edit(text):
+        """A state directory that is missing, and a socket with everything set."""
+        own = (f'{{ address = "unix:{test.directory}/postern/own"; owner = "daemon"; '
+               'group = "mail"; mode = "0604"; }')
+        text = text.replace(f"{test.directory}/postern/state", f"{test.directory}/postern/run/state")
+        start = text.index("policy", text.index("listen"))
+        first, last = text.index("[", start), text.index("]", start)
+        return (text[:first] + "(" + text[first + 1:last] + ", " + own + ")" + text[last + 1:]
+                + "\npolicy = { processes = 2; };\n")
+
+    postern = Postern(test, [one_class("all", 5)], edit=edit)
+    postern.start()
+    ownership(test, postern)
+    privileges(test, postern)
+    restarts(test, postern)
+    back_off(test, postern)
+    hangs(test, postern)
+    own_absence(test, postern)
+    second_daemon(test, postern)
+    dead_supervisor(test, postern)
+    reload(test, postern)
+    without_root(test, postern)
+
+
+if __name__ == "__main__":
+    main(body)
