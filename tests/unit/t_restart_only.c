@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: ISC */
+/* What waits for a restart is carried over by a reload, all of it and nothing
+ * else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/compile.h"
+#include "role/restart_only.h"
+
+static const char first_text[] =
+    "version = 1;\n"
+    "user = \"daemon\"; group = \"mail\";\n"
+    "state = { path = \"/run/a/state\"; sessions = \"1k\"; classes = 10; };\n"
+    "listen = { policy = ( \"unix:/run/a/p\", { address = \"inet:127.0.0.1:10040\";\n"
+    "    proof = \"owner\"; } );\n"
+    "  milter = \"unix:/run/a/m\"; control = \"unix:/run/a/c\"; };\n"
+    "policy = { processes = 3; };\n"
+    "log = { facility = \"local3\"; };\n"
+    "witness = { netns = [ \"blue\", \"green\" ]; };\n"
+    "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 5; } );\n";
+
+static const char second_text[] =
+    "version = 1;\n"
+    "user = \"bin\";\n"
+    "state = { path = \"/run/another/state\"; sessions = \"2k\"; classes = 20; };\n"
+    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; proof = \"lease\"; } );\n"
+    "  milter = ( { address = \"unix:/run/a/m2\"; owner = \"daemon\"; } );\n"
+    "  control = \"unix:/run/a/c\"; };\n"
+    "policy = { processes = 1; };\n"
+    "classes = ( { name = \"some\"; match = [ \"*.example\" ]; inbound = 7; },\n"
+    "  { name = \"all\"; match = [ \"*\" ]; inbound = 6; } );\n";
+
+static struct generation *compile(const char *text) {
+	struct config_messages messages;
+	struct generation *block = config_compile_text(text, "test", &messages);
+
+	if (block == NULL && messages.count > 0)
+		print_message("%d: %s\n", messages.list[0].line,
+		    messages.list[0].text);
+	config_messages_free(&messages);
+	assert_non_null(block);
+	return block;
+}
+
+static void count_one(void *context, const char *setting) {
+	size_t *count = context;
+
+	(void)setting;
+	++*count;
+}
+
+static void print_one(void *context, const char *setting) {
+	count_one(context, setting);
+	print_message("still another: %s\n", setting);
+}
+
+static void nothing_that_waits_is_taken(void **state) {
+	struct generation *running = compile(first_text);
+	struct generation *wanted = compile(second_text), *kept;
+	size_t count = 0;
+	struct diag diag;
+
+	(void)state;
+	config_restart_differences(running, wanted, count_one, &count);
+	assert_true(count >= 9);
+	kept = restart_only_keep(wanted, running);
+	assert_non_null(kept);
+	count = 0;
+	config_restart_differences(running, kept, print_one, &count);
+	assert_int_equal(count, 0);
+	assert_int_equal(generation_verify(kept, kept->bytes, &diag), 0);
+	free(running);
+	free(kept);
+}
+
+static void the_rest_is_new(void **state) {
+	struct generation *running = compile(first_text);
+	struct generation *kept = restart_only_keep(compile(second_text), running);
+
+	(void)state;
+	assert_non_null(kept);
+	assert_int_equal(kept->class_count, 2);
+	assert_string_equal(generation_text(kept, generation_class(kept, 0)->name),
+	    "some");
+	assert_int_equal(kept->listener_count, 4);
+	assert_string_equal(generation_text(kept, kept->listeners[1].address),
+	    "inet:127.0.0.1:10040");
+	/* the same address: its proof is not a matter of sockets */
+	assert_int_equal(kept->listeners[1].proof, PROOF_LEASE);
+	assert_int_equal(kept->listeners[1].line, 4);
+	free(running);
+	free(kept);
+}
+
+/* Many reloads: the block does not grow from one to the next. */
+static void repeated(void **state) {
+	struct generation *running = compile(first_text);
+	uint64_t bytes = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		struct generation *kept =
+		    restart_only_keep(compile(second_text), running);
+
+		assert_non_null(kept);
+		if (i > 0)
+			assert_int_equal(kept->bytes, bytes);
+		bytes = kept->bytes;
+		free(running);
+		running = kept;
+	}
+	assert_string_equal(generation_text(running, running->netns[1]), "green");
+	assert_string_equal(generation_text(running, running->state_path),
+	    "/run/a/state");
+	free(running);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_that_waits_is_taken),
+		cmocka_unit_test(the_rest_is_new),
+		cmocka_unit_test(repeated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
