@@ -63,6 +63,9 @@ int identity_find(struct identity *identity, const struct generation *generation
 		return diag_set(diag, 0, "started as root, and no \"user\" is set");
 	if (identity_user(user, &identity->uid, diag) != 0)
 		return -1;
+	if (identity->uid == 0)
+		return diag_set(diag, 0, "the roles must not run as user \"%s\"",
+		    user);
 	entry = getpwuid(identity->uid);
 	if (entry != NULL) {
 		identity->gid = entry->pw_gid;
@@ -105,7 +108,7 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 	    saved_uid != identity->uid || real_gid != identity->gid ||
 	    effective_gid != identity->gid || saved_gid != identity->gid)
 		return diag_set(diag, 0, "privileges are still there");
-	if (identity->uid != 0 && setuid(0) == 0)
+	if (setuid(0) == 0)
 		return diag_set(diag, 0, "root is still within reach");
 	return 0;
 }

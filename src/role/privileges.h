@@ -17,7 +17,8 @@ struct identity {
 };
 
 /* Looks up `user` and `group` of the configuration (the group defaults to the
- * user's own); without root, who we are already.  -1 with *diag: unknown. */
+ * user's own); without root, who we are already.  -1 with *diag: unknown, or
+ * root. */
 int identity_find(struct identity *identity, const struct generation *generation,
     struct diag *diag);
 

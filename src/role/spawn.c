@@ -128,6 +128,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	struct diag diag;
 
 	die_with_parent(supervisor->pid);
+	/* Ctrl-C in the terminal of -f is for the supervisor */
+	(void)setpgid(0, 0);
 	log_set_role(child->name);
 	if (segment_lock_role(segment_path(supervisor->segment), &diag) != 0)
 		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
