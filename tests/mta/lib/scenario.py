@@ -4,7 +4,7 @@ and forgets each session within a second of its end."""
 import random
 import socket
 
-from lib.smtp import LEAVE, Herd, Session, admitted, open_sessions
+from lib.smtp import LEAVE, Herd, admitted, open_sessions
 
 
 def sources(count, net="127.0.1"):
