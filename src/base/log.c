@@ -164,7 +164,7 @@ static bool write_stderr(const char *line, size_t length)
 }
 
 /* Called with the mutex held; `line` has a NUL at [length]. */
-static bool write_line(enum event event, const char *line, size_t length)
+static bool write_line(enum event_kind event, const char *line, size_t length)
 {
 	if (state.sink != NULL) {
 		state.sink(state.sink_context, line);
@@ -175,7 +175,7 @@ static bool write_line(enum event event, const char *line, size_t length)
 	return write_stderr(line, length);
 }
 
-static size_t begin_line(enum event event, char *line)
+static size_t begin_line(enum event_kind event, char *line)
 {
 	size_t length = text_append(line, LINE_MAX_BYTES, 0, "event=%s",
 	    events[event].word);
@@ -186,7 +186,7 @@ static size_t begin_line(enum event event, char *line)
 	return length;
 }
 
-static bool within_rate(enum event event, int64_t now_ns)
+static bool within_rate(enum event_kind event, int64_t now_ns)
 {
 	if (events[event].per_second == 0)
 		return true;
@@ -209,7 +209,7 @@ static void tame(char *line, size_t length)
 			line[i] = '?';
 }
 
-void log_event(enum event event, const char *format, ...)
+void log_event(enum event_kind event, const char *format, ...)
 {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
@@ -256,11 +256,11 @@ void log_flush(void)
 
 		if (state.flood[i].left_out == 0)
 			continue;
-		length = begin_line((enum event)i, line);
+		length = begin_line((enum event_kind)i, line);
 		length = text_append(line, sizeof(line), length,
 		    " left_out=%llu",
 		    (unsigned long long)state.flood[i].left_out);
-		if (write_line((enum event)i, line, length))
+		if (write_line((enum event_kind)i, line, length))
 			state.flood[i].left_out = 0;
 	}
 	pthread_mutex_unlock(&state.mutex);

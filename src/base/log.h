@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum event {
+enum event_kind {
 #define EVENT(symbol, word, severity, per_second, text) EVENT_##symbol,
 #include "defs/events.def"
 #undef EVENT
@@ -30,7 +30,7 @@ void log_open(enum log_target target, const char *identity, int facility);
 void log_set_role(const char *role);
 
 /* Values that come from outside must have gone through log_quote. */
-void log_event(enum event event, const char *format, ...)
+void log_event(enum event_kind event, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Writes what was left out of each flood, if anything; call about once a second. */
