@@ -136,14 +136,11 @@ void keeper_link_answer(struct keeper_link *link,
 }
 
 static enum keeper_request take_request(struct keeper_link *link, const char **why) {
-	char copy[KEEPER_LINK_REQUEST_MAX];
 	struct control_frame frame;
 	const char *command;
-	long used;
+	bool is_reload;
+	long used = control_frame_parse(link->in, link->in_length, &frame, why);
 
-	/* parsing changes the data, an incomplete frame's too */
-	memcpy(copy, link->in, link->in_length);
-	used = control_frame_parse(copy, link->in_length, &frame, why);
 	if (used < 0)
 		return KEEPER_BROKEN;
 	if (used == 0) {
@@ -151,10 +148,11 @@ static enum keeper_request take_request(struct keeper_link *link, const char **w
 		return link->in_length == sizeof(link->in) ? KEEPER_BROKEN :
 		    KEEPER_NOTHING;
 	}
+	command = control_frame_get(&frame, "command");
+	is_reload = command != NULL && strcmp(command, "reload") == 0;
 	link->in_length -= (size_t)used;
 	memmove(link->in, link->in + used, link->in_length);
-	command = control_frame_get(&frame, "command");
-	if (command != NULL && strcmp(command, "reload") == 0)
+	if (is_reload)
 		return KEEPER_RELOAD;
 	if (!add_end(link, EX_USAGE, 0, "unknown command"))
 		keeper_link_close(link);

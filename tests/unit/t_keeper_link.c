@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: ISC */
+/* The supervisor's end of the stream to the keeper: requests in any pieces,
+ * answers of any length, and garbage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "role/keeper_link.h"
+#include "role/reload.h"
+#include "wire/control_frame.h"
+
+#define ANSWER_MAX (4 * 1024 * 1024)
+
+static struct keeper_link link_here;
+static int keeper_fd;
+static const char *why;
+
+static int connected(void **state) {
+	struct diag diag;
+
+	(void)state;
+	keeper_link_init(&link_here);
+	keeper_fd = keeper_link_open(&link_here, &diag);
+	return keeper_fd >= 0 ? 0 : -1;
+}
+
+static int closed(void **state) {
+	(void)state;
+	close(keeper_fd);
+	keeper_link_close(&link_here);
+	return 0;
+}
+
+static size_t request(char *out, size_t size, const char *command) {
+	struct control_writer writer;
+
+	control_writer_begin(&writer, out, size);
+	control_writer_add(&writer, "protocol", "1");
+	control_writer_add(&writer, "command", "%s", command);
+	return control_writer_finish(&writer);
+}
+
+static void from_keeper(const char *data, size_t length) {
+	assert_int_equal(write(keeper_fd, data, length), length);
+}
+
+/* Reads what the supervisor has to say until its end frame; returns the rows. */
+static size_t answer(int *code, char *error, size_t size) {
+	char *data = malloc(ANSWER_MAX);
+	size_t length = 0, at = 0, rows = 0;
+
+	assert_non_null(data);
+	for (;;) {
+		struct control_frame frame;
+		ssize_t got;
+		long used;
+
+		keeper_link_write(&link_here);
+		got = read(keeper_fd, data + length, ANSWER_MAX - length);
+		if (got > 0)
+			length += (size_t)got;
+		while ((used = control_frame_parse(data + at, length - at, &frame,
+			    &why)) > 0) {
+			if (at == 0)
+				assert_string_equal(
+				    control_frame_get(&frame, "protocol"), "1");
+			at += (size_t)used;
+			if (control_frame_get(&frame, "end") == NULL) {
+				rows++;
+				continue;
+			}
+			*code = (int)strtol(
+			    control_frame_get(&frame, "exit"), NULL, 10);
+			snprintf(error, size, "%s",
+			    *code == 0 ? "" : control_frame_get(&frame, "error"));
+			free(data);
+			return rows;
+		}
+		assert_int_equal(used, 0);
+		assert_true(got > 0);
+	}
+}
+
+static void a_request_in_pieces(void **state) {
+	char frame[256];
+	size_t length = request(frame, sizeof(frame), "reload"), i;
+
+	(void)state;
+	for (i = 0; i < length; i++) {
+		from_keeper(frame + i, 1);
+		assert_int_equal(keeper_link_read(&link_here, &why),
+		    i + 1 < length ? KEEPER_NOTHING : KEEPER_RELOAD);
+	}
+}
+
+static void an_unknown_command(void **state) {
+	char frame[256], error[256];
+	int code;
+
+	(void)state;
+	from_keeper(frame, request(frame, sizeof(frame), "dance"));
+	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_NOTHING);
+	assert_int_equal(answer(&code, error, sizeof(error)), 0);
+	assert_int_equal(code, 64);
+	from_keeper(frame, request(frame, sizeof(frame), "reload"));
+	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_RELOAD);
+}
+
+static void garbage(void **state) {
+	(void)state;
+	from_keeper("GET / HTTP/1.0\r\n", 16);
+	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_BROKEN);
+}
+
+static void a_request_without_an_end(void **state) {
+	char body[KEEPER_LINK_REQUEST_MAX];
+	enum keeper_request got = KEEPER_NOTHING;
+	size_t written = 0;
+
+	(void)state;
+	memset(body, 'a', sizeof(body));
+	from_keeper("60000\n", 6);
+	while (written < 60000 && got == KEEPER_NOTHING) {
+		from_keeper(body, sizeof(body));
+		written += sizeof(body);
+		got = keeper_link_read(&link_here, &why);
+	}
+	assert_int_equal(got, KEEPER_BROKEN);
+}
+
+static void a_keeper_that_is_gone(void **state) {
+	struct reload_outcome outcome = { .exit_code = 0 };
+
+	(void)state;
+	close(keeper_fd);
+	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_NOTHING);
+	assert_int_equal(link_here.fd, -1);
+	keeper_link_answer(&link_here, &outcome);
+	keeper_link_write(&link_here);
+	keeper_fd = dup(STDIN_FILENO);
+}
+
+/* As many messages as a compilation keeps, each as long as it can be. */
+static void a_long_answer(void **state) {
+	static struct reload_outcome outcome;
+	char error[sizeof(outcome.error)];
+	const size_t count = 1000;
+	int code;
+	size_t i;
+
+	(void)state;
+	outcome = (struct reload_outcome){ .exit_code = 78, .needs_count = 2 };
+	outcome.messages.list = calloc(count, sizeof(*outcome.messages.list));
+	outcome.messages.count = count;
+	assert_non_null(outcome.messages.list);
+	for (i = 0; i < count; i++) {
+		struct config_message *message = &outcome.messages.list[i];
+
+		memset(message->file, '\\', sizeof(message->file) - 1);
+		memset(message->text, '\1', sizeof(message->text) - 1);
+	}
+	snprintf(outcome.error, sizeof(outcome.error), "1000 mistakes");
+	keeper_link_answer(&link_here, &outcome);
+	assert_int_equal(answer(&code, error, sizeof(error)), count + 2);
+	assert_int_equal(code, 78);
+	assert_string_equal(error, "1000 mistakes");
+	assert_null(link_here.out);
+	free(outcome.messages.list);
+}
+
+int main(void) {
+#define LINK_TEST(f) cmocka_unit_test_setup_teardown(f, connected, closed)
+	const struct CMUnitTest tests[] = {
+		LINK_TEST(a_request_in_pieces),
+		LINK_TEST(an_unknown_command),
+		LINK_TEST(garbage),
+		LINK_TEST(a_request_without_an_end),
+		LINK_TEST(a_keeper_that_is_gone),
+		LINK_TEST(a_long_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
