@@ -56,6 +56,12 @@ def by_xclient(test, postern, way):
     for session in sessions:
         session.drop()
     test.within(1.0, lambda: postern.open("ten") == 0, f"XCLIENT, {way}: 0 afterwards")
+    session = Session(to, "127.0.0.1")
+    xclient(session, "10.0.0.1", name="mail.example.org")
+    test.equal((session.send()[0], postern.open("ten")), (250, 1),
+               f"XCLIENT, {way}: without a port it is counted, too")
+    session.drop()
+    test.within(1.0, lambda: postern.open("ten") == 0, f"XCLIENT, {way}: until it ends")
 
 
 def by_proxy(test, postern, header, version, way, limit):
