@@ -156,13 +156,20 @@ static enum keeper_request take_request(struct keeper_link *link, const char **w
 		return KEEPER_RELOAD;
 	if (!add_end(link, EX_USAGE, 0, "unknown command"))
 		keeper_link_close(link);
-	return KEEPER_NOTHING;
+	return KEEPER_REFUSED;
 }
 
-enum keeper_request keeper_link_read(struct keeper_link *link, const char **why) {
-	ssize_t length = read(link->fd, link->in + link->in_length,
-	    sizeof(link->in) - link->in_length);
+enum keeper_request keeper_link_next(struct keeper_link *link, const char **why) {
+	enum keeper_request there;
+	ssize_t length;
 
+	if (link->fd < 0 || link->out != NULL)
+		return KEEPER_NOTHING;
+	there = take_request(link, why);
+	if (there != KEEPER_NOTHING)
+		return there;
+	length = read(link->fd, link->in + link->in_length,
+	    sizeof(link->in) - link->in_length);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return KEEPER_NOTHING;
 	if (length <= 0) {

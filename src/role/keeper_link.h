@@ -29,6 +29,7 @@ struct keeper_link {
 enum keeper_request {
 	KEEPER_NOTHING,
 	KEEPER_RELOAD,		/* answer with keeper_link_answer */
+	KEEPER_REFUSED,		/* answered already */
 	KEEPER_BROKEN,		/* what came is no request: restart the keeper */
 };
 
@@ -41,9 +42,9 @@ void keeper_link_close(struct keeper_link *link);
 /* What to poll for: nothing new is read while an answer waits. */
 short keeper_link_events(const struct keeper_link *link);
 
-/* When it is readable: reads what is there; at most one request is returned.
- * *why is static text for KEEPER_BROKEN. */
-enum keeper_request keeper_link_read(struct keeper_link *link, const char **why);
+/* The next request, if it is there or can be read without waiting; none while
+ * an answer waits.  *why is static text for KEEPER_BROKEN. */
+enum keeper_request keeper_link_next(struct keeper_link *link, const char **why);
 
 /* Puts the answer together: a row for each message and each setting that waits
  * for a restart, and the end. */

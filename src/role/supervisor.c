@@ -90,31 +90,36 @@ static bool take_signals(struct supervisor *supervisor) {
 	return true;
 }
 
-static void serve_keeper(struct supervisor *supervisor, short events) {
-	const char *why = "";
+static void kill_keeper(struct supervisor *supervisor) {
 	unsigned i;
 
-	if ((events & POLLOUT) != 0)
+	keeper_link_close(&supervisor->link);
+	for (i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].kind == ROLE_KEEPER &&
+		    supervisor->children[i].pid != 0)
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+}
+
+static void serve_keeper(struct supervisor *supervisor) {
+	const char *why = "";
+
+	for (;;) {
 		keeper_link_write(&supervisor->link);
-	if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 ||
-	    supervisor->link.fd < 0)
-		return;
-	switch (keeper_link_read(&supervisor->link, &why)) {
-	case KEEPER_RELOAD:
-		reload(supervisor, true);
-		break;
-	case KEEPER_BROKEN:
-		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
-		keeper_link_close(&supervisor->link);
-		for (i = 0; i < supervisor->child_count; i++)
-			if (supervisor->children[i].kind == ROLE_KEEPER &&
-			    supervisor->children[i].pid != 0)
-				(void)kill(supervisor->children[i].pid, SIGKILL);
-		break;
-	case KEEPER_NOTHING:
-		break;
+		switch (keeper_link_next(&supervisor->link, &why)) {
+		case KEEPER_RELOAD:
+			reload(supervisor, true);
+			break;
+		case KEEPER_REFUSED:
+			break;
+		case KEEPER_BROKEN:
+			log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"",
+			    why);
+			kill_keeper(supervisor);
+			return;
+		case KEEPER_NOTHING:
+			return;
+		}
 	}
-	keeper_link_write(&supervisor->link);
 }
 
 static void announce(struct supervisor *supervisor, int64_t now_ns) {
@@ -181,7 +186,7 @@ static void loop(struct supervisor *supervisor) {
 		polled[1].events = keeper_link_events(&supervisor->link);
 		if (poll(polled, 2, wait_ms(supervisor, now_ns)) > 0) {
 			if (polled[1].revents != 0)
-				serve_keeper(supervisor, polled[1].revents);
+				serve_keeper(supervisor);
 			if (polled[0].revents != 0)
 				go_on = take_signals(supervisor);
 		}

@@ -96,7 +96,7 @@ static void a_request_in_pieces(void **state) {
 	(void)state;
 	for (i = 0; i < length; i++) {
 		from_keeper(frame + i, 1);
-		assert_int_equal(keeper_link_read(&link_here, &why),
+		assert_int_equal(keeper_link_next(&link_here, &why),
 		    i + 1 < length ? KEEPER_NOTHING : KEEPER_RELOAD);
 	}
 }
@@ -107,17 +107,34 @@ static void an_unknown_command(void **state) {
 
 	(void)state;
 	from_keeper(frame, request(frame, sizeof(frame), "dance"));
-	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_NOTHING);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_REFUSED);
 	assert_int_equal(answer(&code, error, sizeof(error)), 0);
 	assert_int_equal(code, 64);
 	from_keeper(frame, request(frame, sizeof(frame), "reload"));
-	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_RELOAD);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
+}
+
+/* Two clients of the keeper at once. */
+static void two_requests_in_one_piece(void **state) {
+	struct reload_outcome outcome = { .exit_code = 0 };
+	char frames[512], error[256];
+	size_t length = request(frames, sizeof(frames), "reload");
+	int code;
+
+	(void)state;
+	memcpy(frames + length, frames, length);
+	from_keeper(frames, 2 * length);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
+	keeper_link_answer(&link_here, &outcome);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_NOTHING);
+	assert_int_equal(answer(&code, error, sizeof(error)), 0);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
 }
 
 static void garbage(void **state) {
 	(void)state;
 	from_keeper("GET / HTTP/1.0\r\n", 16);
-	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_BROKEN);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_BROKEN);
 }
 
 static void a_request_without_an_end(void **state) {
@@ -131,7 +148,7 @@ static void a_request_without_an_end(void **state) {
 	while (written < 60000 && got == KEEPER_NOTHING) {
 		from_keeper(body, sizeof(body));
 		written += sizeof(body);
-		got = keeper_link_read(&link_here, &why);
+		got = keeper_link_next(&link_here, &why);
 	}
 	assert_int_equal(got, KEEPER_BROKEN);
 }
@@ -141,7 +158,7 @@ static void a_keeper_that_is_gone(void **state) {
 
 	(void)state;
 	close(keeper_fd);
-	assert_int_equal(keeper_link_read(&link_here, &why), KEEPER_NOTHING);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_NOTHING);
 	assert_int_equal(link_here.fd, -1);
 	keeper_link_answer(&link_here, &outcome);
 	keeper_link_write(&link_here);
@@ -181,6 +198,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		LINK_TEST(a_request_in_pieces),
 		LINK_TEST(an_unknown_command),
+		LINK_TEST(two_requests_in_one_piece),
 		LINK_TEST(garbage),
 		LINK_TEST(a_request_without_an_end),
 		LINK_TEST(a_keeper_that_is_gone),
