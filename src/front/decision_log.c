@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Decisions in words.  Everything that came from outside is quoted; the log cuts
+ * floods.  Any thread.
+ */
+#include "front/decision_log.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+#define NAME_SHOWN	(4 * 64 + 4)	/* bytes of a quoted name: a flood has many */
+
+static const char *const reason_words[REASON_COUNT] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = word,
+#include "defs/reasons.def"
+#undef REASON
+};
+
+static enum event_kind event_of(const struct answer *answer)
+{
+	if (answer->decision.reason == REASON_UNUSABLE)
+		return EVENT_FAULT;
+	if (answer->decision.reason == REASON_UNTRACKED)
+		return EVENT_UNTRACKED;
+	if (answer->observed)
+		return EVENT_OBSERVED;
+	return answer->decision.verdict == VERDICT_REFUSE ? EVENT_REFUSED :
+	    EVENT_DEFERRED;
+}
+
+/* What was done, or would have been but for observe mode. */
+static const char *action_of(const struct generation *generation,
+    const struct question *question, const struct answer *answer)
+{
+	bool observed_defer = answer->observed && !question->connect_only &&
+	    answer->class_index != CLASS_NO_RULE &&
+	    generation_class(generation, answer->class_index)->action ==
+	    CLASS_ACTION_DEFER;
+
+	if (answer->decision.verdict == VERDICT_DEFER || observed_defer)
+		return "defer";
+	if (answer->decision.verdict == VERDICT_REFUSE || answer->observed)
+		return "421";
+	return "admit";
+}
+
+static void write_event(const struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    const struct answer *answer)
+{
+	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], name[NAME_SHOWN];
+	char class[4 * GENERATION_CLASS_NAME_MAX + 4], mask[NAME_SHOWN];
+	char place[512] = "-";
+	const char *text = "";
+
+	if (answer->class_index != CLASS_NO_RULE)
+		text = generation_text(generation,
+		    generation_class(generation, answer->class_index)->name);
+	log_quote(class, sizeof(class), text, strlen(text));
+	text = "";
+	if (answer->rule != CLASS_NO_RULE) {
+		const struct generation_rule *rule =
+		    generation_rule(generation, answer->rule);
+		const char *file = generation_text(generation, rule->file);
+
+		log_quote(place, sizeof(place) - 16, file, strlen(file));
+		text_append(place, sizeof(place), strlen(place), ":%u",
+		    rule->line);
+		text = generation_text(generation, rule->text);
+	}
+	log_quote(mask, sizeof(mask), text, strlen(text));
+	log_quote(name, sizeof(name), question->name,
+	    question->name == NULL ? 0 : question->name_length);
+	address_format(&question->client, client);
+	log_event(event_of(answer),
+	    "id=%s class=%s client=%s[%u] name=%s count=%u limit=%u reason=%s "
+	    "rule=%s mask=%s action=%s",
+	    engine_decision_id(engine, answer->id, id), class, client,
+	    question->client_port, name, answer->decision.count,
+	    answer->decision.limit, reason_words[answer->decision.reason],
+	    place, mask, action_of(generation, question, answer));
+}
+
+void decision_log(const struct engine *engine, const struct generation *generation,
+    const struct question *question, const struct answer *answer,
+    enum decision_stage stage)
+{
+	enum reason reason = answer->decision.reason;
+
+	if (!answer->newly_decided)
+		return;
+	if (answer->decision.verdict == VERDICT_ADMIT && !answer->observed &&
+	    reason != REASON_UNUSABLE && reason != REASON_UNTRACKED)
+		return;
+	/* its recipients will be turned away, or not; each has its line */
+	if (answer->decision.verdict == VERDICT_DEFER &&
+	    stage == DECISION_AT_CONNECT)
+		return;
+	write_event(engine, generation, question, answer);
+}
+
+const char *decision_client_text(const struct generation *generation,
+    const struct answer *answer)
+{
+	const char *text = "";
+
+	if (answer->decision.reason == REASON_UNUSABLE)
+		return "Service is not available now, try again later";
+	if (answer->class_index != CLASS_NO_RULE)
+		text = generation_text(generation,
+		    generation_class(generation, answer->class_index)->text);
+	if (text[strspn(text, " \t")] == '\0')
+		return "Too many sessions, try again later";
+	return text;
+}

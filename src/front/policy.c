@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The policy front end.
+ *
+ * MODEL: a request costs one read, one send and no allocation: bytes are read
+ * into one buffer of the process, and only what is left of them, an unfinished
+ * request, moves into a buffer of the connection's own.  A reply that the kernel
+ * does not take waits in another; until it is gone nothing is read, so that a
+ * client that does not read cannot make us keep more.  Connections that wait for
+ * either stand in a list by the time of their deadline.
+ * ERRORS: whatever a connection does wrong ends that connection, is counted, and
+ * logged with place and reason.
+ * THREADS: one.
+ */
+#include "front/policy.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/generation.h"
+#include "front/policy_session.h"
+
+#define READ_BYTES	POLICY_REQUEST_MAX
+#define REPLIES_BYTES	8192		/* sent in one piece, for pipelined requests */
+#define OWN_BYTES_LEAST	4096
+#define ACCEPT_PAUSE_MS	100
+
+struct connection {
+	struct event event;
+	struct policy_front *front;
+	TAILQ_ENTRY(connection) all;
+	TAILQ_ENTRY(connection) waits;
+	int64_t waits_since_ns;		/* 0: not in the list */
+	int fd;
+	uint8_t listener;
+	bool writing;
+	char *in;			/* unfinished request, NULL: none */
+	size_t in_size, in_length;
+	char *out;			/* replies that wait, NULL: none */
+	size_t out_length, out_sent;
+	struct policy_parser parser;
+	struct policy_session session;
+};
+
+TAILQ_HEAD(connection_list, connection);
+
+struct listening {
+	struct event event;
+	struct policy_front *front;
+	uint8_t listener;
+	bool is_tcp;
+	bool used;
+};
+
+struct policy_front {
+	struct engine *engine;
+	struct event_base *base;
+	struct event second;
+	struct event resume;
+	struct listening listening[GENERATION_LISTENERS_MAX];
+	struct connection_list connections;
+	struct connection_list waiting;	/* oldest first */
+	uint32_t connection_count;
+	char bytes[READ_BYTES];
+};
+
+/* What processing found. */
+enum outcome { GOES_ON, MUST_CLOSE };
+
+static void wait_begin(struct connection *c, int64_t now_ns)
+{
+	if (c->waits_since_ns != 0)
+		return;
+	c->waits_since_ns = now_ns;
+	TAILQ_INSERT_TAIL(&c->front->waiting, c, waits);
+}
+
+static void wait_end(struct connection *c)
+{
+	if (c->waits_since_ns == 0)
+		return;
+	c->waits_since_ns = 0;
+	TAILQ_REMOVE(&c->front->waiting, c, waits);
+}
+
+static void connection_free(struct connection *c, int64_t now_ns)
+{
+	struct policy_front *front = c->front;
+
+	policy_session_over(&c->session, front->engine, now_ns);
+	wait_end(c);
+	TAILQ_REMOVE(&front->connections, c, all);
+	front->connection_count--;
+	event_del(&c->event);
+	close(c->fd);
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+static void report_malformed(struct connection *c,
+    const struct policy_error *error, const char *data, size_t length)
+{
+	char start[100];
+	size_t shown = length - error->offset;
+
+	engine_count(c->front->engine, COUNTER_BAD_POLICY_REQUESTS, 1);
+	log_quote(start, sizeof(start), data + error->offset,
+	    shown < sizeof(start) ? shown : sizeof(start));
+	log_event(EVENT_BAD_REQUEST, "from=policy listener=%u offset=%zu "
+	    "text=\"%s\" bytes=%s action=close", c->listener, error->offset,
+	    error->reason, start);
+}
+
+static void report_stalled(struct connection *c)
+{
+	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
+	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" "
+	    "action=close", c->listener, c->out != NULL ?
+	    "the client does not read its reply" :
+	    "the client does not finish its request");
+}
+
+static void on_event(evutil_socket_t fd, short what, void *argument);
+
+/* Waits for the other direction from now on. */
+static enum outcome turn_to(struct connection *c, bool writing)
+{
+	if (c->writing == writing)
+		return GOES_ON;
+	c->writing = writing;
+	event_del(&c->event);
+	if (event_assign(&c->event, c->front->base, c->fd,
+	    (short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event,
+	    c) != 0 || event_add(&c->event, NULL) != 0)
+		return MUST_CLOSE;
+	return GOES_ON;
+}
+
+/* Sends replies; what the kernel does not take is kept. */
+static enum outcome send_replies(struct connection *c, const char *replies,
+    size_t length, int64_t now_ns)
+{
+	ssize_t n = send(c->fd, replies, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n == (ssize_t)length)
+		return GOES_ON;
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
+			return MUST_CLOSE;
+		n = 0;
+	}
+	c->out_length = length - (size_t)n;
+	c->out_sent = 0;
+	c->out = malloc(c->out_length);
+	if (c->out == NULL)
+		return MUST_CLOSE;
+	memcpy(c->out, replies + n, c->out_length);
+	wait_end(c);
+	wait_begin(c, now_ns);
+	return turn_to(c, true);
+}
+
+/* Keeps the unfinished request at data, which may lie in c->in already. */
+static enum outcome keep_rest(struct connection *c, const char *data,
+    size_t length)
+{
+	if (length == 0) {
+		free(c->in);
+		c->in = NULL;
+		c->in_size = c->in_length = 0;
+		return GOES_ON;
+	}
+	if (c->in == NULL) {
+		c->in_size = length < OWN_BYTES_LEAST ? OWN_BYTES_LEAST : length;
+		c->in = malloc(c->in_size);
+		if (c->in == NULL)
+			return MUST_CLOSE;
+	}
+	if (data != c->in)
+		memmove(c->in, data, length);
+	c->in_length = length;
+	return GOES_ON;
+}
+
+/* Answers the whole requests at data.  Stops at a reply that cannot be sent. */
+static enum outcome answer_all(struct connection *c,
+    const struct generation *generation, const char *data, size_t length,
+    int64_t now_ns)
+{
+	char replies[REPLIES_BYTES];
+	size_t at = 0, reply_length = 0;
+	struct policy_error error;
+	long used = 1;
+
+	while (at < length && used > 0) {
+		used = policy_parser_feed(&c->parser, data + at, length - at,
+		    &error);
+		if (used > 0) {
+			reply_length += policy_session_answer(&c->session,
+			    c->front->engine, generation, c->listener,
+			    data + at, &c->parser.request, now_ns,
+			    replies + reply_length);
+			at += (size_t)used;
+			policy_parser_reset(&c->parser);
+			wait_end(c);
+		}
+		if (reply_length == 0 || (used > 0 && at < length &&
+		    reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
+			continue;
+		if (send_replies(c, replies, reply_length, now_ns) != GOES_ON)
+			return MUST_CLOSE;
+		reply_length = 0;
+		if (c->out != NULL)
+			break;
+	}
+	if (used < 0) {
+		report_malformed(c, &error, data + at, length - at);
+		return MUST_CLOSE;
+	}
+	if (at < length)
+		wait_begin(c, now_ns);
+	return keep_rest(c, data + at, length - at);
+}
+
+/* Reads once.  The event loop is level-triggered: more comes with the next turn. */
+static enum outcome read_requests(struct connection *c,
+    const struct generation *generation, int64_t now_ns)
+{
+	char *to = c->front->bytes;
+	size_t room = READ_BYTES;
+	ssize_t n;
+
+	if (c->in != NULL) {
+		if (c->in_length == c->in_size) {
+			/* the parser ends what grows beyond POLICY_REQUEST_MAX */
+			char *more = realloc(c->in, c->in_size * 2);
+
+			if (more == NULL)
+				return MUST_CLOSE;
+			c->in = more;
+			c->in_size *= 2;
+		}
+		to = c->in + c->in_length;
+		room = c->in_size - c->in_length;
+	}
+	n = read(c->fd, to, room);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? GOES_ON : MUST_CLOSE;
+	if (n == 0) {
+		const struct policy_error cut = {
+			"the connection ended in the middle of a request", 0 };
+
+		if (c->in_length > 0)
+			report_malformed(c, &cut, c->in, c->in_length);
+		return MUST_CLOSE;
+	}
+	if (c->in != NULL)
+		return answer_all(c, generation, c->in, c->in_length + (size_t)n,
+		    now_ns);
+	return answer_all(c, generation, to, (size_t)n, now_ns);
+}
+
+/* Goes on with the replies, then with requests that were read behind them. */
+static enum outcome write_replies(struct connection *c,
+    const struct generation *generation, int64_t now_ns)
+{
+	ssize_t n = send(c->fd, c->out + c->out_sent,
+	    c->out_length - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ?
+		    GOES_ON : MUST_CLOSE;
+	c->out_sent += (size_t)n;
+	if (c->out_sent < c->out_length)
+		return GOES_ON;
+	free(c->out);
+	c->out = NULL;
+	wait_end(c);
+	if (turn_to(c, false) != GOES_ON)
+		return MUST_CLOSE;
+	if (c->in == NULL)
+		return GOES_ON;
+	policy_parser_reset(&c->parser);
+	return answer_all(c, generation, c->in, c->in_length, now_ns);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *argument)
+{
+	struct connection *c = argument;
+	struct engine *engine = c->front->engine;
+	const struct generation *generation = engine_pin(engine);
+	int64_t now_ns = clock_now_ns();
+	enum outcome outcome = c->writing ?
+	    write_replies(c, generation, now_ns) :
+	    read_requests(c, generation, now_ns);
+
+	(void)fd, (void)what;
+	engine_unpin(engine, generation);
+	if (outcome == MUST_CLOSE)
+		connection_free(c, now_ns);
+}
+
+static void connection_new(struct listening *l, int fd)
+{
+	struct policy_front *front = l->front;
+	struct connection *c = calloc(1, sizeof(*c));
+	int one = 1;
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	if (l->is_tcp)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	c->front = front;
+	c->fd = fd;
+	c->listener = l->listener;
+	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST,
+	    on_event, c) != 0 || event_add(&c->event, NULL) != 0) {
+		close(fd);
+		free(c);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	front->connection_count++;
+}
+
+static uint32_t connection_limit(struct policy_front *front)
+{
+	const struct generation *generation = engine_pin(front->engine);
+	uint32_t limit = generation->policy_connections;
+
+	engine_unpin(front->engine, generation);
+	return limit;
+}
+
+/* No descriptors or memory: level-triggered events would come at once again. */
+static void pause_accepting(struct policy_front *front, int error)
+{
+	const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_MS * 1000 };
+
+	log_event(EVENT_SYSTEM, "from=policy text=\"cannot accept: %s\"",
+	    strerror(error));
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
+		if (front->listening[i].used)
+			event_del(&front->listening[i].event);
+	event_add(&front->resume, &pause);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *argument)
+{
+	struct policy_front *front = argument;
+
+	(void)fd, (void)what;
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
+		if (front->listening[i].used)
+			event_add(&front->listening[i].event, NULL);
+}
+
+/* One a turn, so that processes on one socket share the connections. */
+static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
+{
+	struct listening *l = argument;
+	struct policy_front *front = l->front;
+	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	uint32_t limit;
+
+	(void)what;
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		    errno == ENOMEM)
+			pause_accepting(front, errno);
+		return;
+	}
+	limit = connection_limit(front);
+	if (front->connection_count < limit) {
+		connection_new(l, fd);
+		return;
+	}
+	close(fd);
+	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u connections=%u "
+	    "limit=%u action=close", l->listener, front->connection_count, limit);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *argument)
+{
+	struct policy_front *front = argument;
+	int64_t now_ns = clock_now_ns();
+	struct connection *c;
+
+	(void)fd, (void)what;
+	engine_heartbeat(front->engine, now_ns);
+	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
+	    now_ns - c->waits_since_ns >= POLICY_PATIENCE_NS) {
+		report_stalled(c);
+		connection_free(c, now_ns);
+	}
+	log_flush();
+}
+
+int policy_front_open(struct policy_front **result, struct engine *engine,
+    struct diag *diag)
+{
+	const struct timeval second = { .tv_sec = 1 };
+	struct policy_front *front = calloc(1, sizeof(*front));
+
+	*result = NULL;
+	if (front == NULL)
+		return diag_set(diag, 0, "no memory for the policy front end");
+	front->engine = engine;
+	TAILQ_INIT(&front->connections);
+	TAILQ_INIT(&front->waiting);
+	front->base = event_base_new();
+	if (front->base == NULL) {
+		free(front);
+		return diag_set(diag, 0, "cannot make an event loop");
+	}
+	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second,
+	    front) != 0 || event_add(&front->second, &second) != 0 ||
+	    event_assign(&front->resume, front->base, -1, 0, on_resume,
+	    front) != 0) {
+		event_base_free(front->base);
+		free(front);
+		return diag_set(diag, 0, "cannot make a timer");
+	}
+	*result = front;
+	return 0;
+}
+
+int policy_front_listen(struct policy_front *front, int fd, uint8_t listener,
+    struct diag *diag)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	struct listening *l = NULL;
+
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX && l == NULL; i++)
+		if (!front->listening[i].used)
+			l = &front->listening[i];
+	if (l == NULL)
+		return diag_set(diag, 0, "too many listening sockets");
+	if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+		return diag_set(diag, errno, "listening socket %d", fd);
+	l->front = front;
+	l->listener = listener;
+	l->is_tcp = address.ss_family != AF_UNIX;
+	if (event_assign(&l->event, front->base, fd, EV_READ | EV_PERSIST,
+	    on_connection, l) != 0 || event_add(&l->event, NULL) != 0)
+		return diag_set(diag, 0, "cannot wait for connections");
+	l->used = true;
+	return 0;
+}
+
+struct event_base *policy_front_base(struct policy_front *front)
+{
+	return front->base;
+}
+
+void policy_front_run(struct policy_front *front)
+{
+	engine_heartbeat(front->engine, clock_now_ns());
+	(void)event_base_dispatch(front->base);
+}
+
+void policy_front_close(struct policy_front **result)
+{
+	struct policy_front *front = *result;
+	struct connection *c;
+
+	if (front == NULL)
+		return;
+	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
+		connection_free(c, clock_now_ns());
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++) {
+		if (!front->listening[i].used)
+			continue;
+		event_del(&front->listening[i].event);
+		close(event_get_fd(&front->listening[i].event));
+	}
+	event_del(&front->second);
+	event_del(&front->resume);
+	event_base_free(front->base);
+	free(front);
+	*result = NULL;
+}

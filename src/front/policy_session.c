@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The meaning of policy requests.
+ *
+ * MODEL: CONNECT opens a session and is the sign that the one before it on this
+ * connection is over; nothing else says so, but the end of the connection.
+ * XCLIENT puts another client in its place: the kernel still shows the tuple of
+ * the CONNECT, which is remembered for that.  RCPT matters to sessions that were
+ * let in though their class was full.  All else is none of our business: DUNNO.
+ * ERRORS: an address or port that is none is counted and logged, and DUNNO.
+ * THREADS: one for each policy_session.
+ */
+#include "front/policy_session.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "front/decision_log.h"
+
+static size_t dunno(char *out)
+{
+	return policy_reply_write(out, POLICY_REPLY_MAX, "DUNNO", NULL);
+}
+
+static bool same_tuple(const struct address *client, uint16_t port,
+    const struct address *other, uint16_t other_port)
+{
+	return port == other_port && address_equal(client, other);
+}
+
+static void report_bad_value(struct engine *engine,
+    const struct policy_request *request)
+{
+	engine_count(engine, COUNTER_BAD_POLICY_REQUESTS, 1);
+	log_event(EVENT_BAD_REQUEST, "from=policy attribute=%s "
+	    "text=\"the value is no address or port\" action=dunno",
+	    request->bad_value);
+}
+
+static void ask_about(struct question *question, const char *data,
+    const struct policy_request *request, uint8_t listener)
+{
+	*question = (struct question){
+		.client = request->client,
+		.client_port = request->client_port,
+		.server = request->server,
+		.server_port = request->server_port,
+		.listener = listener,
+		.owner = OWNER_POLICY,
+	};
+	if (request->client_name.length > 0) {
+		question->name = policy_text(data, request->client_name);
+		question->name_length = request->client_name.length;
+	}
+}
+
+void policy_session_over(struct policy_session *session, struct engine *engine,
+    int64_t now_ns)
+{
+	if (session->ref.slot != 0)
+		engine_session_ended(engine, &session->ref, OWNER_POLICY, now_ns);
+	memset(&session->ref, 0, sizeof(session->ref));
+	session->deferred = false;
+}
+
+static size_t open_session(struct policy_session *session,
+    struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, char *out)
+{
+	struct answer answer;
+
+	session->client = question->client;
+	session->client_port = question->client_port;
+	engine_session_open(engine, generation, question, now_ns, &answer);
+	session->ref = answer.session;
+	session->deferred = answer.decision.verdict == VERDICT_DEFER;
+	decision_log(engine, generation, question, &answer, DECISION_AT_CONNECT);
+	if (answer.decision.verdict != VERDICT_REFUSE)
+		return dunno(out);
+	/* without a text Postfix would take 421 for OK */
+	return policy_reply_write(out, POLICY_REPLY_MAX, "421 4.7.0",
+	    decision_client_text(generation, &answer));
+}
+
+static size_t on_connect(struct policy_session *session, struct engine *engine,
+    const struct generation *generation, struct question *question,
+    int64_t now_ns, char *out)
+{
+	if (!same_tuple(&question->client, question->client_port,
+	    &session->client, session->client_port))
+		policy_session_over(session, engine, now_ns);
+	session->connected = question->client;
+	session->connected_port = question->client_port;
+	return open_session(session, engine, generation, question, now_ns, out);
+}
+
+static size_t on_xclient(struct policy_session *session, struct engine *engine,
+    const struct generation *generation, struct question *question,
+    int64_t now_ns, char *out)
+{
+	/* told without a port: the carrier's keeps two such sessions apart */
+	if (question->client_port == 0)
+		question->client_port = session->connected_port;
+	if (!same_tuple(&question->client, question->client_port,
+	    &session->client, session->client_port)) {
+		/* not ended but replaced, though its connection lives on */
+		if (session->ref.slot != 0)
+			engine_session_close(engine, &session->ref, now_ns);
+		memset(&session->ref, 0, sizeof(session->ref));
+	}
+	question->carried = !same_tuple(&question->client,
+	    question->client_port, &session->connected, session->connected_port);
+	question->carrier_client = session->connected;
+	question->carrier_port = session->connected_port;
+	return open_session(session, engine, generation, question, now_ns, out);
+}
+
+/* Is any class of this generation to be asked about at RCPT?  One generation
+ * is in force for a long time: its answer is kept. */
+static bool any_class_defers(const struct generation *generation)
+{
+	static _Thread_local uint64_t known_number;
+	static _Thread_local bool known;
+
+	if (generation->number != known_number || known_number == 0) {
+		known = false;
+		for (uint32_t i = 0; i < generation->class_count; i++)
+			known |= generation_class(generation, i)->action ==
+			    CLASS_ACTION_DEFER;
+		known_number = generation->number;
+	}
+	return known;
+}
+
+static bool has_local_part(const char *address, size_t length,
+    const char *local, size_t local_length)
+{
+	return length > local_length && address[local_length] == '@' &&
+	    text_equal_nocase(address, local, local_length);
+}
+
+/* Mail that must come through whatever the limits: people reach the postmaster,
+ * and bounces and authenticated senders are not turned away in the middle. */
+static bool is_spared(const char *data, const struct policy_request *request)
+{
+	const char *to = policy_text(data, request->recipient);
+	size_t length = request->recipient.length;
+
+	return request->sender.length == 0 ||
+	    request->sasl_username.length > 0 ||
+	    (length == 10 && text_equal_nocase(to, "postmaster", 10)) ||
+	    has_local_part(to, length, "postmaster", 10) ||
+	    has_local_part(to, length, "abuse", 5);
+}
+
+static size_t on_recipient(struct policy_session *session,
+    struct engine *engine, const struct generation *generation,
+    struct question *question, int64_t now_ns, char *out)
+{
+	bool ours;
+	struct answer answer;
+
+	if (question->client_port == 0 &&
+	    address_equal(&question->client, &session->client))
+		question->client_port = session->client_port;
+	ours = same_tuple(&question->client, question->client_port,
+	    &session->client, session->client_port);
+	engine_session_recipient(engine, generation, question, now_ns, &answer);
+	decision_log(engine, generation, question, &answer,
+	    DECISION_AT_RECIPIENT);
+	/* only the connection that opened the session is to end it */
+	if (ours && session->ref.slot != 0 && answer.session.slot != 0)
+		session->ref = answer.session;
+	if (ours && answer.decision.reason != REASON_UNUSABLE)
+		session->deferred = answer.decision.verdict == VERDICT_DEFER;
+	if (answer.decision.verdict != VERDICT_DEFER)
+		return dunno(out);
+	return policy_reply_write(out, POLICY_REPLY_MAX,
+	    "DEFER_IF_PERMIT 4.7.0", decision_client_text(generation, &answer));
+}
+
+size_t policy_session_answer(struct policy_session *session,
+    struct engine *engine, const struct generation *generation,
+    uint8_t listener, const char *data, const struct policy_request *request,
+    int64_t now_ns, char *out)
+{
+	bool opens = request->state == POLICY_STATE_CONNECT ||
+	    request->state == POLICY_STATE_XCLIENT;
+	struct question question;
+
+	if (request->bad_value != NULL)
+		report_bad_value(engine, request);
+	if (!opens && (request->state != POLICY_STATE_RCPT ||
+	    (!session->deferred && !any_class_defers(generation)) ||
+	    is_spared(data, request)))
+		return dunno(out);
+	ask_about(&question, data, request, listener);
+	if (address_is_unknown(&question.client)) {
+		/* somebody without an address; whoever was here before is gone */
+		if (opens) {
+			policy_session_over(session, engine, now_ns);
+			memset(session, 0, sizeof(*session));
+			engine_count(engine, COUNTER_UNTRACKED, 1);
+		}
+		return dunno(out);
+	}
+	switch (request->state) {
+	case POLICY_STATE_CONNECT:
+		return on_connect(session, engine, generation, &question,
+		    now_ns, out);
+	case POLICY_STATE_XCLIENT:
+		return on_xclient(session, engine, generation, &question,
+		    now_ns, out);
+	default:
+		return on_recipient(session, engine, generation, &question,
+		    now_ns, out);
+	}
+}
