@@ -246,6 +246,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	int used = 0;
 
 	*command = COMMAND_COUNT;
+	optind = 0;	/* glibc: begin anew */
 	take_options(&parse, argc, argv, true);
 	if (parse.wrong || parse.help || parse.version)
 		return parse.wrong ? REQUEST_WRONG :

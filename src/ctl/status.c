@@ -142,10 +142,10 @@ static const char *role_name(const struct reader_role *role, char out[32]) {
 		[ROLE_KEEPER] = "keeper",
 	};
 
-	if (role->kind == ROLE_POLICY)
-		snprintf(out, 32, "%s.%u", kinds[role->kind], (unsigned)role->number);
-	else
+	if (role->kind == ROLE_SUPERVISOR)
 		snprintf(out, 32, "%s", kinds[role->kind]);
+	else
+		snprintf(out, 32, "%s.%u", kinds[role->kind], (unsigned)role->number);
 	return out;
 }
 

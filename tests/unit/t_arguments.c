@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl's command line.  What is complained about goes to stderr, which is
+ * caught in a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctl/arguments.h"
+
+#define WORDS_MAX	16
+
+struct line {
+	struct ctl ctl;
+	bool json;
+	enum command command;
+	char complaint[1024];
+};
+
+/* Parses "posternctl ..." as a shell would split it at spaces. */
+static enum request parse(struct line *line, const char *text) {
+	static char copy[256];
+	char *argv[WORDS_MAX + 1] = { NULL }, *rest = copy;
+	FILE *caught = tmpfile();
+	int argc = 0, saved = dup(STDERR_FILENO);
+	enum request request;
+	size_t length;
+
+	memset(line, 0, sizeof(*line));
+	snprintf(copy, sizeof(copy), "%s", text);
+	while (argc < WORDS_MAX && (argv[argc] = strsep(&rest, " ")) != NULL)
+		argc++;
+	assert_non_null(caught);
+	fflush(stderr);
+	dup2(fileno(caught), STDERR_FILENO);
+	request = arguments_parse(argc, argv, &line->ctl, &line->json, &line->command);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(caught);
+	length = fread(line->complaint, 1, sizeof(line->complaint) - 1, caught);
+	line->complaint[length] = '\0';
+	fclose(caught);
+	return request;
+}
+
+static void wrong(const char *text, const char *complaint) {
+	struct line line;
+
+	assert_int_equal(parse(&line, text), REQUEST_WRONG);
+	if (strstr(line.complaint, complaint) == NULL)
+		assert_string_equal(line.complaint, complaint);
+}
+
+static void options_stand_before_and_behind(void **state) {
+	struct line line;
+
+	(void)state;
+	assert_int_equal(parse(&line, "posternctl -c /f -s /s --json classes"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_CLASSES);
+	assert_true(line.json);
+	assert_string_equal(line.ctl.config_path, "/f");
+	assert_true(line.ctl.config_given);
+	assert_string_equal(line.ctl.socket, "/s");
+	assert_int_equal(parse(&line, "posternctl classes --json -c/f"), REQUEST_RUN);
+	assert_true(line.json);
+	assert_string_equal(line.ctl.config_path, "/f");
+	assert_int_equal(parse(&line, "posternctl status"), REQUEST_RUN);
+	assert_false(line.json);
+	assert_null(line.ctl.socket);
+	assert_string_equal(line.complaint, "");
+}
+
+static void commands_take_their_own(void **state) {
+	struct line line;
+
+	(void)state;
+	assert_int_equal(parse(&line, "posternctl sessions --class a"), REQUEST_RUN);
+	assert_string_equal(line.ctl.class, "a");
+	assert_false(line.ctl.all);
+	assert_int_equal(parse(&line, "posternctl sessions --all"), REQUEST_RUN);
+	assert_true(line.ctl.all);
+	assert_int_equal(parse(&line,
+		"posternctl explain session 192.0.2.1 --port 587 a.example"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
+	assert_string_equal(line.ctl.port, "587");
+	assert_int_equal(line.ctl.argument_count, 2);
+	assert_string_equal(line.ctl.arguments[0], "192.0.2.1");
+	assert_string_equal(line.ctl.arguments[1], "a.example");
+	assert_int_equal(parse(&line, "posternctl import-xla -"), REQUEST_RUN);
+	assert_string_equal(line.ctl.arguments[0], "-");
+	assert_int_equal(parse(&line, "posternctl check"), REQUEST_RUN);
+	assert_int_equal(line.ctl.argument_count, 0);
+	assert_int_equal(parse(&line, "posternctl check -- -f"), REQUEST_RUN);
+	assert_string_equal(line.ctl.arguments[0], "-f");
+}
+
+static void what_does_not_belong_is_told(void **state) {
+	(void)state;
+	wrong("posternctl classes --class a", "--class: not for classes");
+	wrong("posternctl --port 1 status", "--port: not for status");
+	wrong("posternctl status --al", "--all: not for status");
+	wrong("posternctl status now", "now: status takes no more arguments");
+	wrong("posternctl explain session", "arguments are missing: ADDRESS");
+	wrong("posternctl explain session a b c", "c: explain session takes no more");
+	wrong("posternctl import-xla", "arguments are missing: FILE");
+	wrong("posternctl check a b", "b: check takes no more");
+	wrong("posternctl --frobnicate status", "frobnicate");
+	wrong("posternctl sessions --class", "requires an argument");
+	wrong("posternctl", "Usage: posternctl");
+}
+
+static void the_nearest_command_is_named(void **state) {
+	(void)state;
+	wrong("posternctl stauts", "did you mean \"status\"?");
+	wrong("posternctl class", "did you mean \"classes\"?");
+	wrong("posternctl session", "did you mean \"sessions\"?");
+	wrong("posternctl explain sesion 192.0.2.1", "There is \"explain session\"");
+	wrong("posternctl explian session 192.0.2.1", "did you mean \"explain session\"?");
+	wrong("posternctl explain", "There is \"explain session\"");
+	wrong("posternctl import", "posternctl: import");
+	wrong("posternctl relaod", "did you mean \"reload\"?");
+	wrong("posternctl chekc", "did you mean \"check\"?");
+	wrong("posternctl frobnicate", "posternctl --help tells them all");
+	wrong("posternctl \x1b[2J", "\\x1b[2J: no such command");
+	wrong("posternctl aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	    "no such command");
+}
+
+static void help_and_version(void **state) {
+	struct line line;
+
+	(void)state;
+	assert_int_equal(parse(&line, "posternctl --help"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_COUNT);
+	assert_int_equal(parse(&line, "posternctl sessions --help"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_SESSIONS);
+	assert_int_equal(parse(&line, "posternctl explain session -h"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
+	assert_int_equal(parse(&line, "posternctl -V"), REQUEST_VERSION);
+	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
+}
+
+static void help_names_every_command(void **state) {
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	arguments_help(out, COMMAND_COUNT);
+	fclose(out);
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		const struct command_words *command = command_words((enum command)i);
+
+		assert_non_null(strstr(text, command->words));
+		assert_non_null(strstr(text, command->text));
+	}
+	free(text);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_stand_before_and_behind),
+		cmocka_unit_test(commands_take_their_own),
+		cmocka_unit_test(what_does_not_belong_is_told),
+		cmocka_unit_test(the_nearest_command_is_named),
+		cmocka_unit_test(help_and_version),
+		cmocka_unit_test(help_names_every_command),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl's end of the control protocol against a server that answers what
+ * the test wants, in pieces of any size. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctl/control_client.h"
+
+struct server {
+	char directory[64];
+	char path[80];
+	int listener;
+	pthread_t thread;
+	const char *reply;
+	size_t length;
+	size_t piece;		/* bytes sent at a time */
+	bool hold;		/* never hang up (until the client does) */
+	char request[4096];
+};
+
+static void *serve(void *argument) {
+	struct server *server = argument;
+	int fd = accept(server->listener, NULL, NULL);
+	ssize_t got = recv(fd, server->request, sizeof(server->request) - 1, 0);
+	char byte;
+
+	server->request[got > 0 ? got : 0] = '\0';
+	for (size_t sent = 0; sent < server->length; sent += server->piece) {
+		size_t left = server->length - sent;
+
+		if (send(fd, server->reply + sent, left < server->piece ? left :
+			server->piece, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	if (server->hold)
+		(void)!recv(fd, &byte, 1, 0);
+	close(fd);
+	return NULL;
+}
+
+static void server_listen(struct server *server) {
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(server->directory, sizeof(server->directory), "/tmp/postern-test-XXXXXX");
+	assert_non_null(mkdtemp(server->directory));
+	snprintf(server->path, sizeof(server->path), "%s/c", server->directory);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", server->path);
+	server->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(server->listener, (struct sockaddr *)&address,
+		sizeof(address)), 0);
+	assert_int_equal(listen(server->listener, 1), 0);
+}
+
+static void server_close(struct server *server) {
+	close(server->listener);
+	unlink(server->path);
+	rmdir(server->directory);
+}
+
+struct rows {
+	unsigned count;
+	char texts[256];
+};
+
+static void take_row(void *context, const struct control_frame *frame) {
+	struct rows *rows = context;
+	const char *text = control_frame_get(frame, "text");
+	size_t length = strlen(rows->texts);
+
+	rows->count++;
+	snprintf(rows->texts + length, sizeof(rows->texts) - length, "%s,",
+	    text == NULL ? "?" : text);
+}
+
+static char whole[200000];
+static size_t whole_length;
+
+static void add_frame(const char *body) {
+	whole_length += (size_t)snprintf(whole + whole_length,
+	    sizeof(whole) - whole_length, "%zu\n%s", strlen(body), body);
+}
+
+static int ask(size_t piece, bool hold, int timeout_ms, struct rows *rows,
+    struct control_reply *reply, struct diag *diag) {
+	static const struct control_field fields[] = {
+		{ "command", "explain session" }, { "name", "a\nb=\\" },
+	};
+	struct server server = { .reply = whole, .length = whole_length,
+		.piece = piece, .hold = hold };
+	int result;
+
+	memset(rows, 0, sizeof(*rows));
+	memset(diag, 0, sizeof(*diag));
+	server_listen(&server);
+	assert_int_equal(pthread_create(&server.thread, NULL, serve, &server), 0);
+	result = control_ask(server.path, fields, 2, timeout_ms, take_row, rows, reply,
+	    diag);
+	pthread_join(server.thread, NULL);
+	assert_non_null(strstr(server.request, "\nprotocol=1\nbuild="));
+	assert_non_null(strstr(server.request, "\ncommand=explain session\n"));
+	assert_non_null(strstr(server.request, "\nname=a\\nb=\\\\\n"));
+	server_close(&server);
+	return result;
+}
+
+static void rows_and_end_in_pieces_of_any_size(void **state) {
+	static const size_t pieces[] = { 1, 2, 3, 7, 64, 100000 };
+	struct control_reply reply;
+	struct rows rows;
+	struct diag diag;
+
+	(void)state;
+	whole_length = 0;
+	add_frame("protocol=1\nbuild=x\nfuture=thing\n");
+	add_frame("row=1\ntext=one\n");
+	add_frame("row=1\nother=1\n");
+	add_frame("unknown=1\n");
+	add_frame("row=1\ntext=three\n");
+	add_frame("end=1\nexit=78\nerror=no\\ngood\ngeneration=12\n");
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		assert_int_equal(ask(pieces[i], false, 10000, &rows, &reply, &diag), 0);
+		assert_int_equal(rows.count, 3);
+		assert_string_equal(rows.texts, "one,?,three,");
+		assert_int_equal(reply.exit, 78);
+		assert_string_equal(reply.error, "no\ngood");
+		assert_string_equal(reply.generation, "12");
+	}
+}
+
+static void many_large_rows(void **state) {
+	static char body[60000];
+	struct control_reply reply;
+	struct rows rows;
+	struct diag diag;
+
+	(void)state;
+	whole_length = 0;
+	snprintf(body, sizeof(body), "protocol=1\nbuild=x\nrow=1\ntext=a\nlong=");
+	memset(body + strlen(body), 'x', 59000 - strlen(body));
+	body[59000] = '\n';
+	body[59001] = '\0';
+	for (unsigned i = 0; i < 3; i++)
+		add_frame(body);
+	add_frame("end=1\nexit=0\n");
+	assert_int_equal(ask(5000, false, 10000, &rows, &reply, &diag), 0);
+	assert_int_equal(rows.count, 3);
+	assert_int_equal(reply.exit, 0);
+}
+
+static void fails(const char *reply_text, int error, const char *text) {
+	struct control_reply reply;
+	struct rows rows;
+	struct diag diag;
+
+	whole_length = (size_t)snprintf(whole, sizeof(whole), "%s", reply_text);
+	assert_int_equal(ask(1000, error == ETIMEDOUT, error == ETIMEDOUT ? 200 : 10000,
+		&rows, &reply, &diag), -1);
+	assert_int_equal(diag.error, error);
+	if (strstr(diag.text, text) == NULL)
+		assert_string_equal(diag.text, text);
+}
+
+static void what_is_no_answer_is_told(void **state) {
+	(void)state;
+	fails("", ECONNRESET, "hung up");
+	fails("", ETIMEDOUT, "no answer");
+	fails("11\nprotocol=1", ETIMEDOUT, "no answer");
+	fails("HTTP/1.0 400 Bad Request\r\n", EPROTO, "bad frame");
+	fails("20\nprotocol=2\nbuild=b7\n", EPROTO, "another build (b7)");
+	fails("13\nend=1\nexit=0", ECONNRESET, "hung up");
+	fails("13\nend=1\nexit=0\n", EPROTO, "another build (unknown)");
+	fails("24\nprotocol=1\nend=1\nexit=x\n", EPROTO, "no exit code");
+	fails("17\nprotocol=1\nend=1\n", EPROTO, "no exit code");
+}
+
+static void nobody_there(void **state) {
+	static const struct control_field field = { "command", "reload" };
+	struct control_reply reply;
+	struct server server = { .piece = 1 };
+	struct rows rows;
+	struct diag diag;
+
+	(void)state;
+	server_listen(&server);
+	close(server.listener);
+	assert_int_equal(control_ask(server.path, &field, 1, 1000, take_row, &rows, &reply,
+		&diag), -1);
+	assert_int_equal(diag.error, ECONNREFUSED);
+	assert_non_null(strstr(diag.text, "is posternd running?"));
+	server_close(&server);
+	assert_int_equal(control_ask(server.path, &field, 1, 1000, take_row, &rows, &reply,
+		&diag), -1);
+	assert_int_equal(diag.error, ENOENT);
+	assert_int_equal(control_ask("nonsense", &field, 1, 1000, take_row, &rows, &reply,
+		&diag), -1);
+	assert_int_equal(diag.error, EINVAL);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_and_end_in_pieces_of_any_size),
+		cmocka_unit_test(many_large_rows),
+		cmocka_unit_test(what_is_no_answer_is_told),
+		cmocka_unit_test(nobody_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: ISC */
+/* Text and JSON out of one description, whatever the strings hold. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl/writer.h"
+
+static const struct column COLUMNS[] = {
+	{ "name", COLUMN_TEXT },
+	{ "open", COLUMN_NUMBER },
+	{ "age", COLUMN_SECONDS },
+	{ "observe", COLUMN_TRUTH },
+	{ "mta", COLUMN_TEXT },
+};
+
+struct paper {
+	struct writer writer;
+	FILE *file;
+	char *text;
+	size_t length;
+};
+
+static void begin(struct paper *paper, bool json) {
+	paper->file = open_memstream(&paper->text, &paper->length);
+	assert_non_null(paper->file);
+	writer_init(&paper->writer, paper->file, json);
+}
+
+static void expect(struct paper *paper, const char *text) {
+	assert_true(writer_finish(&paper->writer));
+	assert_string_equal(paper->text, text);
+	fclose(paper->file);
+	free(paper->text);
+}
+
+static void two_rows(void *context, struct writer *writer) {
+	const struct value one[] = { value_text("customer"), value_number(7),
+		value_number(61), value_truth(false), value_text("192.0.2.1:25") };
+	const struct value other[] = { value_text("all"), value_number(12345),
+		value_unknown(), value_truth(true), value_unknown() };
+
+	(void)context;
+	writer_row(writer, one);
+	writer_row(writer, other);
+}
+
+static void no_rows(void *context, struct writer *writer) {
+	(void)context;
+	(void)writer;
+}
+
+static void a_table_is_aligned_text(void **state) {
+	struct paper paper;
+
+	(void)state;
+	begin(&paper, false);
+	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	expect(&paper,
+	    "name       open    age  observe  mta\n"
+	    "customer      7  1m01s  false    192.0.2.1:25\n"
+	    "all       12345      -  true     -\n");
+}
+
+static void a_table_is_a_json_list(void **state) {
+	struct paper paper;
+
+	(void)state;
+	begin(&paper, true);
+	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	expect(&paper, "[\n"
+	    "  {\"name\": \"customer\", \"open\": 7, \"age\": 61, \"observe\": false, "
+	    "\"mta\": \"192.0.2.1:25\"},\n"
+	    "  {\"name\": \"all\", \"open\": 12345, \"age\": null, \"observe\": true, "
+	    "\"mta\": null}\n"
+	    "]\n");
+}
+
+static void an_empty_table(void **state) {
+	struct paper paper;
+
+	(void)state;
+	begin(&paper, true);
+	writer_table(&paper.writer, NULL, COLUMNS, 5, no_rows, NULL);
+	expect(&paper, "[]\n");
+	begin(&paper, false);
+	writer_table(&paper.writer, NULL, COLUMNS, 5, no_rows, NULL);
+	expect(&paper, "name  open  age  observe  mta\n");
+}
+
+static const char *next_name(void *context) {
+	static const char *const names[] = { "a", "b c" };
+	size_t *next = context;
+
+	return *next < 2 ? names[(*next)++] : NULL;
+}
+
+static void write_object(struct writer *writer) {
+	static const struct column members[] = {
+		{ "state", COLUMN_TEXT },
+		{ "bytes", COLUMN_BYTES },
+	};
+	const struct value values[] = { value_text("/run/x"), value_number(13631488) };
+	size_t next = 0, none = 2;
+
+	writer_object_begin(writer, NULL);
+	writer_members(writer, members, values, 2);
+	writer_strings(writer, "some", next_name, &next);
+	writer_strings(writer, "none", next_name, &none);
+	writer_table(writer, "rows", COLUMNS, 2, two_rows, NULL);
+	writer_object_begin(writer, "inner");
+	writer_members(writer, members + 1, values + 1, 1);
+	writer_object_end(writer);
+	writer_object_end(writer);
+}
+
+static void an_object_with_lists_and_tables(void **state) {
+	struct paper paper;
+
+	(void)state;
+	begin(&paper, true);
+	write_object(&paper.writer);
+	expect(&paper, "{\n"
+	    "  \"state\": \"/run/x\",\n"
+	    "  \"bytes\": 13631488,\n"
+	    "  \"some\": [\n    \"a\",\n    \"b c\"\n  ],\n"
+	    "  \"none\": [],\n"
+	    "  \"rows\": [\n"
+	    "    {\"name\": \"customer\", \"open\": 7},\n"
+	    "    {\"name\": \"all\", \"open\": 12345}\n"
+	    "  ],\n"
+	    "  \"inner\": {\n    \"bytes\": 13631488\n  }\n"
+	    "}\n");
+	begin(&paper, false);
+	write_object(&paper.writer);
+	expect(&paper,
+	    "state                   /run/x\n"
+	    "bytes                   13.0M\n"
+	    "some                    a b c\n"
+	    "none                    -\n"
+	    "\nrows:\n"
+	    "  name       open\n"
+	    "  customer      7\n"
+	    "  all       12345\n"
+	    "\ninner:\n"
+	    "  bytes                   13.0M\n");
+}
+
+static void one_text(bool json, const char *text, const char *expected) {
+	static const struct column column = { "t", COLUMN_TEXT };
+	const struct value value = value_text(text);
+	char whole[256];
+	struct paper paper;
+
+	begin(&paper, json);
+	writer_object_begin(&paper.writer, NULL);
+	writer_members(&paper.writer, &column, &value, 1);
+	writer_object_end(&paper.writer);
+	snprintf(whole, sizeof(whole), json ? "{\n  \"t\": %s\n}\n" :
+	    "t                       %s\n", expected);
+	expect(&paper, whole);
+}
+
+static void json_escapes_what_it_must(void **state) {
+	(void)state;
+	one_text(true, "", "\"\"");
+	one_text(true, "a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
+	one_text(true, "\n\r\t\b\f\x01\x1b[2J\x7f",
+	    "\"\\n\\r\\t\\b\\f\\u0001\\u001b[2J\\u007f\"");
+	one_text(true, "soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xac",
+	    "\"soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xac\"");
+}
+
+static void json_makes_bad_utf8_visible(void **state) {
+	(void)state;
+	one_text(true, "\xff" "a", "\"\\\\xffa\"");
+	one_text(true, "\xc3", "\"\\\\xc3\"");			/* cut */
+	one_text(true, "\xe2\x82", "\"\\\\xe2\\\\x82\"");	/* cut */
+	one_text(true, "\xf0\x9f\x93", "\"\\\\xf0\\\\x9f\\\\x93\"");
+	one_text(true, "\xc0\xaf", "\"\\\\xc0\\\\xaf\"");	/* too long a form */
+	one_text(true, "\xe0\x80\xaf", "\"\\\\xe0\\\\x80\\\\xaf\"");
+	one_text(true, "\xed\xa0\x80", "\"\\\\xed\\\\xa0\\\\x80\""); /* surrogate */
+	one_text(true, "\xf4\x90\x80\x80", "\"\\\\xf4\\\\x90\\\\x80\\\\x80\"");
+	one_text(true, "\x80", "\"\\\\x80\"");
+}
+
+static void text_never_holds_control_bytes(void **state) {
+	char all[256], expected[4 * 256] = "", one[8];
+	struct paper paper;
+
+	(void)state;
+	one_text(false, "", "-");
+	one_text(false, "\x1b[2Jx\n", "\\x1b[2Jx\\x0a");
+	for (unsigned i = 1; i < 256; i++) {
+		all[i - 1] = (char)i;
+		snprintf(one, sizeof(one), i >= ' ' && i <= '~' ? "%c" : "\\x%02x", i);
+		strncat(expected, one, sizeof(expected) - strlen(expected) - 1);
+	}
+	all[255] = '\0';
+	begin(&paper, false);
+	assert_int_equal(writer_print(paper.file, all), strlen(expected));
+	assert_int_equal(writer_print(NULL, all), strlen(expected));
+	expect(&paper, expected);
+}
+
+static void a_time(uint64_t seconds, const char *expected) {
+	static const struct column column = { "t", COLUMN_SECONDS };
+	const struct value value = value_number(seconds);
+	char whole[64];
+	struct paper paper;
+
+	begin(&paper, false);
+	writer_members(&paper.writer, &column, &value, 1);
+	snprintf(whole, sizeof(whole), "t                       %s\n", expected);
+	expect(&paper, whole);
+}
+
+static void times_read_well(void **state) {
+	(void)state;
+	a_time(0, "0s");
+	a_time(59, "59s");
+	a_time(60, "1m00s");
+	a_time(3599, "59m59s");
+	a_time(3600, "1h00m");
+	a_time(86399, "23h59m");
+	a_time(86400, "1d00h");
+	a_time(UINT64_MAX, "213503982334601d07h");
+}
+
+static void a_full_disk_is_told(void **state) {
+	FILE *full = fopen("/dev/full", "w");
+	struct writer writer;
+
+	(void)state;
+	if (full == NULL)
+		skip();
+	writer_init(&writer, full, true);
+	writer_table(&writer, NULL, COLUMNS, 5, two_rows, NULL);
+	assert_false(writer_finish(&writer));
+	fclose(full);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_is_aligned_text),
+		cmocka_unit_test(a_table_is_a_json_list),
+		cmocka_unit_test(an_empty_table),
+		cmocka_unit_test(an_object_with_lists_and_tables),
+		cmocka_unit_test(json_escapes_what_it_must),
+		cmocka_unit_test(json_makes_bad_utf8_visible),
+		cmocka_unit_test(text_never_holds_control_bytes),
+		cmocka_unit_test(times_read_well),
+		cmocka_unit_test(a_full_disk_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
