@@ -57,9 +57,13 @@ uint32_t witness_dump_begin(struct witness *witness);
 void witness_dump_end(struct witness *witness, const struct generation *generation,
     uint32_t dump_sequence, struct connection *list, size_t count, int64_t now_ns);
 
+/* The kernel's table could not be read.  After 10 s of this, owners and leases
+ * decide alone until a dump succeeds. */
+void witness_dump_failed(struct witness *witness, int64_t now_ns);
+
 /* The kernel announced the end of a connection; halves may be unknown. */
-void witness_destroyed(struct witness *witness, const struct connection *which,
-    int64_t now_ns);
+void witness_destroyed(struct witness *witness, const struct generation *generation,
+    const struct connection *which, int64_t now_ns);
 
 /* Leases and owners; about once a second. */
 void witness_expire(struct witness *witness, const struct generation *generation,

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Which sessions the kernel's table proves alive or over.
+ * MODEL    What is shown alive is believed.  What is missing is over only where
+ *          the witness can see (a session shown before, a listener whose sessions
+ *          all were, the setting) or somebody said so, and only after one exact
+ *          lookup just before closing: a dump is not of one moment.
+ * ERRORS   A lookup or lock that fails leaves the session to the next dump.
+ * THREADS  The keeper's one.
+ */
+#include "engine/witness_internal.h"
+
+#include "base/clock.h"
+
+/* A session that its milter holds but the kernel does not show teaches that the
+ * listener's sessions are not all visible; not before the milter had the time
+ * to say that it ended. */
+#define UNSEEN_AGE_DS		20
+#define FRESH_NS		(3 * NS_PER_SECOND / 2)
+/* Sessions of unknown port are searched for when they are this young. */
+#define SEARCH_AGE_DS		12
+
+uint8_t proof_setting(const struct generation *generation,
+    const struct session *session) {
+	if (session->control.listener >= generation->listener_count)
+		return PROOF_AUTO;
+	return generation->listeners[session->control.listener].proof;
+}
+
+static bool is_adopted(const struct session *session) {
+	return (session->control.flags & SESSION_FLAG_ADOPTED) != 0;
+}
+
+bool proof_applies(const struct generation *generation,
+    const struct session *session) {
+	uint8_t setting = proof_setting(generation, session);
+
+	return is_adopted(session) || setting == PROOF_AUTO ||
+	    setting == PROOF_WITNESS;
+}
+
+void proof_tuple(const struct session *session, struct connection *tuple) {
+	bool carried = (session->control.flags & SESSION_FLAG_CARRIED) != 0;
+
+	*tuple = (struct connection){
+		.client = carried ? session->proof_address : session->client,
+		.client_port = carried ? session->proof_port
+				       : session->client_port,
+	};
+	if (session->server_port != 0 && !address_is_unknown(&session->server)) {
+		tuple->server = session->server;
+		tuple->server_port = session->server_port;
+	}
+}
+
+static enum lookup_result ask_kernel(struct witness *witness,
+    const struct session *session, struct connection *found) {
+	const struct witness_calls *calls = &witness->calls;
+	struct connection tuple;
+	enum lookup_result result;
+
+	proof_tuple(session, &tuple);
+	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
+	result = calls->lookup(calls->context, &tuple, found);
+	if (result != LOOKUP_GONE || tuple.server_port == 0 ||
+	    (session->control.flags & SESSION_FLAG_CARRIED) == 0)
+		return result;
+	/* XCLIENT may have renamed the server half, too */
+	tuple.server = (struct address){ { 0 } };
+	tuple.server_port = 0;
+	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
+	return calls->lookup(calls->context, &tuple, found);
+}
+
+static void teach_seen(struct witness *witness, const struct session *session,
+    uint16_t port) {
+	struct listener_record *record = segment_listener(witness->segment,
+	    session->control.listener, port);
+
+	if (record != NULL)
+		atomic_fetch_add(&record->seen, 1);
+}
+
+void proof_shown(struct witness *witness, const struct generation *generation,
+    uint32_t slot, const struct session *session,
+    const struct connection *connection, int64_t now_ns) {
+	struct session_ref ref = ref_of(session, slot);
+	uint16_t port = session->server_port;
+
+	if (!proof_applies(generation, session))
+		return;
+	if (session->control.proof == SESSION_PROOF_WITNESS &&
+	    (port != 0 || (session->control.flags & SESSION_FLAG_CARRIED) != 0))
+		return;
+	engine_session_seen(witness->engine, &ref, connection, now_ns);
+	if (session->control.proof == SESSION_PROOF_WITNESS || is_adopted(session))
+		return;
+	if ((session->control.flags & SESSION_FLAG_CARRIED) == 0)
+		port = connection->server_port;
+	teach_seen(witness, session, port);
+}
+
+/* A role that is not only alive but at work. */
+static bool incarnation_is_fresh(const struct segment *segment,
+    uint16_t incarnation, int64_t now_ns) {
+	const struct role_record *roles = segment->header->roles;
+
+	for (unsigned i = 0; incarnation != 0 && i < SEGMENT_ROLES_MAX; i++) {
+		if (atomic_load_explicit(&roles[i].incarnation,
+			memory_order_relaxed) == incarnation)
+			return now_ns - atomic_load_explicit(
+			    &roles[i].heartbeat_ns, memory_order_relaxed) <
+			    FRESH_NS;
+	}
+	return false;
+}
+
+static uint32_t age_ds(const struct witness *witness,
+    const struct session *session, int64_t now_ns) {
+	uint32_t now_ds = segment_ds(witness->segment, now_ns);
+
+	return now_ds > session->opened_ds ? now_ds - session->opened_ds : 0;
+}
+
+static void teach_unseen(struct witness *witness,
+    const struct generation *generation, const struct session *session,
+    int64_t now_ns) {
+	struct listener_record *record;
+
+	if (session->control.state == SESSION_REFUSED ||
+	    proof_setting(generation, session) != PROOF_AUTO ||
+	    age_ds(witness, session, now_ns) < UNSEEN_AGE_DS ||
+	    !incarnation_is_fresh(witness->segment, session->milter_owner,
+		now_ns) ||
+	    (session->server_port != 0 &&
+		!port_is_in(witness->asked, session->server_port)))
+		return;
+	record = segment_listener(witness->segment, session->control.listener,
+	    session->server_port);
+	if (record == NULL || atomic_load(&record->unseen) != 0)
+		return;
+	if (ask_kernel(witness, session, NULL) == LOOKUP_GONE)
+		atomic_fetch_add(&record->unseen, 1);
+}
+
+/* Nothing says on which port it is: the dump may not have asked for it. */
+static bool may_search(struct witness *witness, const struct session *session,
+    int64_t now_ns) {
+	if (session->server_port != 0 || witness->searches_left == 0 ||
+	    age_ds(witness, session, now_ns) > SEARCH_AGE_DS)
+		return false;
+	witness->searches_left--;
+	return true;
+}
+
+void proof_missing(struct witness *witness, const struct generation *generation,
+    uint32_t slot, const struct session *session, int64_t now_ns) {
+	struct session_ref ref = ref_of(session, slot);
+	struct connection found;
+	bool provable;
+
+	if (!proof_applies(generation, session))
+		return;
+	provable = is_adopted(session) ||
+	    (session->control.flags & SESSION_FLAG_ENDED_HINT) != 0 ||
+	    session_is_visible(witness->segment, generation, session);
+	if (!provable && !may_search(witness, session, now_ns)) {
+		teach_unseen(witness, generation, session, now_ns);
+		return;
+	}
+	switch (ask_kernel(witness, session, &found)) {
+	case LOOKUP_ALIVE:
+		proof_shown(witness, generation, slot, session, &found, now_ns);
+		break;
+	case LOOKUP_GONE:
+		if (provable)
+			engine_session_close(witness->engine, &ref, now_ns);
+		break;
+	case LOOKUP_UNKNOWN:
+		break;
+	}
+}
+
+void proof_destroyed(struct witness *witness, const struct generation *generation,
+    const struct session_ref *ref, const struct session *session,
+    const struct connection *connection, int64_t now_ns) {
+	const struct witness_calls *calls = &witness->calls;
+
+	if (!proof_applies(generation, session))
+		return;
+	/* it was in the kernel's table, so the listener's are visible there */
+	if (session->control.proof != SESSION_PROOF_WITNESS)
+		teach_seen(witness, session, session->server_port);
+	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
+	if (calls->lookup(calls->context, connection, NULL) == LOOKUP_GONE)
+		engine_session_close(witness->engine, ref, now_ns);
+	else
+		witness->early = true;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The witness: joins the kernel's table of connections with the session
+ *          table.
+ * MODEL    A dump is sorted by client half; every session searches it; what is
+ *          left alive without a session is unannounced.  Destroy events are looked
+ *          at one by one.  What follows for one session is in proof.c, for an
+ *          unannounced connection in adoption.c, by time alone in leases.c.
+ * ERRORS   None here: whatever cannot be done now is left to the next dump.
+ * THREADS  The keeper's one.
+ */
+#include "engine/witness_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define READ_TRIES		100
+#define LOOK_AFTER_GAP_NS	(5 * NS_PER_SECOND / 2)
+#define IDLE_LOOK_NS		(5 * NS_PER_SECOND)
+#define BLIND_AFTER_NS		(10 * NS_PER_SECOND)
+#define SEARCHES_PER_DUMP	16
+
+static const enum counter told_counters[3] = { COUNTER_ADOPTED,
+	COUNTER_EXPIRED, COUNTER_REPAIRS };
+
+static uint64_t counter_now(const struct witness *witness, enum counter counter) {
+	return atomic_load_explicit(&witness->segment->header->counters[counter],
+	    memory_order_relaxed);
+}
+
+int witness_open(struct witness **result, struct engine *engine,
+    const struct witness_calls *calls, size_t capacity, struct diag *diag) {
+	struct witness *witness = calloc(1, sizeof(*witness));
+
+	*result = NULL;
+	if (witness == NULL)
+		return diag_set(diag, 0, "no memory for the witness");
+	witness->engine = engine;
+	witness->segment = engine->segment;
+	witness->calls = *calls;
+	witness->last_dump_ns = clock_now_ns();
+	witness->carried = calloc(WITNESS_CARRIED_MAX,
+	    sizeof(*witness->carried));
+	witness->unannounced = unannounced_open(capacity,
+	    &witness->segment->header->key);
+	if (witness->carried == NULL || witness->unannounced == NULL) {
+		witness_close(&witness);
+		return diag_set(diag, 0, "no memory for the witness");
+	}
+	for (unsigned i = 0; i < 3; i++)
+		witness->told[i] = counter_now(witness, told_counters[i]);
+	*result = witness;
+	return 0;
+}
+
+void witness_close(struct witness **witness) {
+	if (*witness == NULL)
+		return;
+	unannounced_close(&(*witness)->unannounced);
+	free((*witness)->carried);
+	free((*witness)->announced);
+	free(*witness);
+	*witness = NULL;
+}
+
+/* --- reading the table ------------------------------------------------- */
+
+static bool read_session(const struct segment *segment, uint32_t shard_number,
+    uint32_t slot, struct session *session) {
+	const struct shard *shard = &segment->session_shards[shard_number];
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t before = atomic_load_explicit(&shard->seq,
+		    memory_order_acquire);
+
+		session_load(segment, slot, session);
+		atomic_thread_fence(memory_order_acquire);
+		if (before % 2 == 0 && before == atomic_load_explicit(
+			&shard->seq, memory_order_relaxed))
+			return session->control.state != SESSION_FREE &&
+			    session->control.direction == SESSION_INBOUND;
+	}
+	return false;
+}
+
+void witness_each_session(struct witness *witness,
+    void (*each)(void *context, uint32_t slot, const struct session *session),
+    void *context) {
+	const struct segment *segment = witness->segment;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		uint32_t first, count;
+		struct session session;
+
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++) {
+			if (session_load_control(segment, slot).state !=
+				SESSION_FREE &&
+			    read_session(segment, shard, slot, &session))
+				each(context, slot, &session);
+		}
+	}
+}
+
+static bool table_is_used(const struct segment *segment) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		if (atomic_load_explicit(&segment->session_shards[i].used,
+			memory_order_relaxed) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* --- ports ------------------------------------------------------------- */
+
+static void put_port(struct witness *witness, uint16_t port, uint16_t *ports,
+    size_t size, size_t *count) {
+	if (port == 0 || port_is_in(witness->asked, port))
+		return;
+	if (*count >= size) {
+		witness->ports_full = true;
+		return;
+	}
+	port_put(witness->asked, port);
+	ports[(*count)++] = port;
+}
+
+size_t witness_ports(struct witness *witness, const struct generation *generation,
+    uint16_t *ports, size_t size) {
+	size_t count = 0;
+
+	witness->ports_full = false;
+	memset(witness->asked, 0, sizeof(witness->asked));
+	for (uint32_t i = 0; i < generation->witness_port_count; i++)
+		put_port(witness, generation->witness_ports[i], ports, size,
+		    &count);
+	for (uint32_t i = 0; i < generation->port_count; i++)
+		put_port(witness, generation->ports[i], ports, size, &count);
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		uint32_t key = atomic_load_explicit(
+		    &witness->segment->header->listeners[i].key,
+		    memory_order_relaxed);
+
+		put_port(witness, (uint16_t)key, ports, size, &count);
+	}
+	for (uint32_t port = 1; port <= UINT16_MAX; port++) {
+		if (witness->found[port / 8] == 0) {
+			port |= 7;
+			continue;
+		}
+		if (port_is_in(witness->found, (uint16_t)port))
+			put_port(witness, (uint16_t)port, ports, size, &count);
+	}
+	return count;
+}
+
+/* --- dumps ------------------------------------------------------------- */
+
+static void notice_gaps(struct witness *witness, int64_t now_ns) {
+	const struct role_record *roles = witness->segment->header->roles;
+
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		uint32_t kind = atomic_load_explicit(&roles[i].kind,
+		    memory_order_relaxed);
+		int64_t end_ns;
+
+		if (kind != ROLE_POLICY && kind != ROLE_MILTER)
+			continue;
+		end_ns = atomic_load(&roles[i].gap_end_ns);
+		if (end_ns == witness->gap_ends_ns[i])
+			continue;
+		witness->gap_ends_ns[i] = end_ns;
+		if (end_ns == 0 || now_ns - end_ns > LOOK_AFTER_GAP_NS)
+			continue;
+		/* it began just now, or ended just now */
+		witness->early = true;
+		witness->look_until_ns = now_ns + LOOK_AFTER_GAP_NS;
+	}
+}
+
+static bool gap_lasts(const struct witness *witness) {
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		if (witness->gap_ends_ns[i] == INT64_MAX)
+			return true;
+	}
+	return false;
+}
+
+bool witness_wants_dump(struct witness *witness,
+    const struct generation *generation, int64_t now_ns, bool *at_once) {
+	bool wants;
+
+	notice_gaps(witness, now_ns);
+	if (atomic_load(&witness->segment->header->unconfirmed) != 0)
+		witness->early = true;
+	wants = witness->early || table_is_used(witness->segment);
+	if (!wants && generation->adopt != ADOPT_NEVER) {
+		/* Also at rest a look now and then, so that connections that
+		 * began before an outage are not taken for new ones. */
+		wants = generation->adopt == ADOPT_ALWAYS ||
+		    gap_lasts(witness) || now_ns < witness->look_until_ns ||
+		    unannounced_count(witness->unannounced) != 0 ||
+		    now_ns - witness->last_dump_ns >= IDLE_LOOK_NS;
+	}
+	*at_once = witness->early;
+	return wants;
+}
+
+uint32_t witness_dump_begin(struct witness *witness) {
+	witness->early = false;
+	engine_count(witness->engine, COUNTER_WITNESS_DUMPS, 1);
+	/* what was opened before this has the smaller number */
+	return 1 + atomic_fetch_add(&witness->segment->header->dump_sequence, 1);
+}
+
+static int compare_half(const struct address *a, uint16_t a_port,
+    const struct address *b, uint16_t b_port) {
+	int order = memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+
+	return order != 0 ? order : (a_port > b_port) - (a_port < b_port);
+}
+
+static int compare_connections(const void *a, const void *b) {
+	const struct connection *x = a, *y = b;
+	int order = compare_half(&x->client, x->client_port, &y->client,
+	    y->client_port);
+
+	return order != 0 ? order : compare_half(&x->server, x->server_port,
+	    &y->server, y->server_port);
+}
+
+struct dump {
+	struct witness *witness;
+	const struct generation *generation;
+	const struct connection *list;
+	size_t count;
+	uint32_t sequence;
+	int64_t now_ns;
+	bool unasked;		/* a session on a port that was not asked for */
+};
+
+/* The first connection whose client half is not below the tuple's. */
+static size_t lower_bound(const struct dump *dump, const struct connection *tuple) {
+	size_t low = 0, high = dump->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_half(&dump->list[middle].client,
+			dump->list[middle].client_port, &tuple->client,
+			tuple->client_port) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The session's live connection in the dump, or NULL; marks what is its. */
+static const struct connection *search(struct dump *dump,
+    const struct session *session) {
+	const struct connection *alive = NULL;
+	struct connection tuple;
+	bool any_server;
+
+	proof_tuple(session, &tuple);
+	any_server = tuple.server_port == 0 ||
+	    (session->control.flags & SESSION_FLAG_CARRIED) != 0;
+	for (size_t i = lower_bound(dump, &tuple); i < dump->count; i++) {
+		const struct connection *there = &dump->list[i];
+
+		if (compare_half(&there->client, there->client_port,
+			&tuple.client, tuple.client_port) != 0)
+			break;
+		if (!any_server && compare_half(&there->server,
+			there->server_port, &tuple.server,
+			tuple.server_port) != 0)
+			continue;
+		dump->witness->announced[i] = 1;
+		if (there->alive)
+			alive = there;
+	}
+	return alive;
+}
+
+static void look_at_session(void *context, uint32_t slot,
+    const struct session *session) {
+	struct dump *dump = context;
+	struct witness *witness = dump->witness;
+	const struct connection *alive = search(dump, session);
+
+	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
+	    witness->carried_count < WITNESS_CARRIED_MAX)
+		witness->carried[witness->carried_count++] = (struct carried){
+			session->proof_address, session->proof_port,
+			ref_of(session, slot) };
+	if (session->server_port != 0) {
+		port_put(witness->found, session->server_port);
+		if (!port_is_in(witness->asked, session->server_port))
+			dump->unasked = true;
+	}
+	if (alive != NULL)
+		proof_shown(witness, dump->generation, slot, session, alive,
+		    dump->now_ns);
+	else if ((int32_t)(session->dump_sequence - dump->sequence) < 0)
+		proof_missing(witness, dump->generation, slot, session,
+		    dump->now_ns);
+}
+
+static bool make_announced(struct witness *witness, size_t count) {
+	if (count > witness->announced_size) {
+		uint8_t *larger = realloc(witness->announced, 2 * count);
+
+		if (larger == NULL)
+			return false;
+		witness->announced = larger;
+		witness->announced_size = 2 * count;
+	}
+	if (count > 0)
+		memset(witness->announced, 0, count);
+	return true;
+}
+
+static void look_at_unannounced(const struct dump *dump) {
+	struct witness *witness = dump->witness;
+
+	unannounced_begin(witness->unannounced);
+	for (size_t i = 0; i < dump->count; i++) {
+		if (!dump->list[i].alive || witness->announced[i])
+			continue;
+		adoption_consider(witness, dump->generation, &dump->list[i],
+		    unannounced_note(witness->unannounced, &dump->list[i],
+			dump->now_ns), dump->now_ns);
+	}
+}
+
+void witness_dump_end(struct witness *witness,
+    const struct generation *generation, uint32_t dump_sequence,
+    struct connection *list, size_t count, int64_t now_ns) {
+	struct dump dump = { .witness = witness, .generation = generation,
+		.list = list, .count = count, .sequence = dump_sequence,
+		.now_ns = now_ns };
+
+	if (!make_announced(witness, count)) {
+		witness_dump_failed(witness, now_ns);
+		return;
+	}
+	if (count > 0)
+		qsort(list, count, sizeof(*list), compare_connections);
+	witness->searches_left = SEARCHES_PER_DUMP;
+	witness->carried_count = 0;
+	memset(witness->found, 0, sizeof(witness->found));
+	witness_each_session(witness, look_at_session, &dump);
+	look_at_unannounced(&dump);
+	if (dump.unasked && !witness->ports_full)
+		witness->early = true;
+	witness->last_dump_ns = now_ns;
+	witness->failing_since_ns = 0;
+	atomic_store(&witness->segment->header->unconfirmed, 0);
+}
+
+void witness_dump_failed(struct witness *witness, int64_t now_ns) {
+	engine_count(witness->engine, COUNTER_WITNESS_ERRORS, 1);
+	if (witness->failing_since_ns == 0)
+		witness->failing_since_ns = now_ns;
+	/* sessions that were taken over stand on owners and leases then */
+	atomic_store(&witness->segment->header->unconfirmed, 0);
+}
+
+bool witness_is_blind(const struct witness *witness, int64_t now_ns) {
+	return witness->failing_since_ns != 0 &&
+	    now_ns - witness->failing_since_ns > BLIND_AFTER_NS;
+}
+
+/* --- destroy events ---------------------------------------------------- */
+
+static bool find_by_key(struct witness *witness, const struct connection *which,
+    int64_t now_ns, struct session_ref *ref, struct session *session) {
+	struct session_key key = { which->client, which->client_port,
+		SESSION_INBOUND };
+	struct connection tuple;
+	struct session_lock lock;
+	uint32_t slot;
+
+	sessions_aim(witness->segment, &key, now_ns, &lock);
+	if (!sessions_lock(&lock))
+		return false;
+	slot = sessions_find(&lock, &which->server, which->server_port);
+	if (slot != SEGMENT_NO_SLOT)
+		session_load(witness->segment, slot, session);
+	sessions_unlock(&lock);
+	if (slot == SEGMENT_NO_SLOT)
+		return false;
+	*ref = ref_of(session, slot);
+	proof_tuple(session, &tuple);
+	return compare_half(&tuple.client, tuple.client_port, &which->client,
+	    which->client_port) == 0;
+}
+
+static bool find_carried(struct witness *witness, const struct connection *which,
+    int64_t now_ns, struct session_ref *ref, struct session *session) {
+	struct session_lock lock;
+
+	for (size_t i = 0; i < witness->carried_count; i++) {
+		const struct carried *carried = &witness->carried[i];
+
+		if (compare_half(&carried->client, carried->client_port,
+			&which->client, which->client_port) != 0)
+			continue;
+		*ref = carried->ref;
+		if (!session_lock_ref(witness->engine, ref, SESSION_INBOUND,
+			now_ns, &lock, session))
+			continue;
+		sessions_unlock(&lock);
+		return true;
+	}
+	return false;
+}
+
+void witness_destroyed(struct witness *witness,
+    const struct generation *generation, const struct connection *which,
+    int64_t now_ns) {
+	struct session_ref ref;
+	struct session session;
+
+	engine_count(witness->engine, COUNTER_WITNESS_EVENTS, 1);
+	if (address_is_unknown(&which->client) || which->client_port == 0 ||
+	    address_is_unknown(&which->server) || which->server_port == 0) {
+		if (which->server_port == 0 ||
+		    port_is_in(witness->asked, which->server_port))
+			witness->early = true;
+		return;
+	}
+	if (find_by_key(witness, which, now_ns, &ref, &session) ||
+	    find_carried(witness, which, now_ns, &ref, &session))
+		proof_destroyed(witness, generation, &ref, &session, which,
+		    now_ns);
+}
+
+void witness_news(struct witness *witness, struct witness_news *news) {
+	uint64_t *fields[3] = { &news->adopted, &news->expired, &news->repairs };
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t now = counter_now(witness, told_counters[i]);
+
+		*fields[i] = now - witness->told[i];
+		witness->told[i] = now;
+	}
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: ISC */
+/* What the files of the witness share. */
+#ifndef ENGINE_WITNESS_INTERNAL_H
+#define ENGINE_WITNESS_INTERNAL_H
+
+#include "engine/internal.h"
+#include "engine/unannounced.h"
+#include "engine/witness.h"
+
+#define WITNESS_CARRIED_MAX	4096
+#define WITNESS_PORT_BYTES	(65536 / 8)
+
+/* A session that lives by a tuple which is not its key (XCLIENT). */
+struct carried {
+	struct address client;
+	uint16_t client_port;
+	struct session_ref ref;
+};
+
+struct witness {
+	struct engine *engine;
+	struct segment *segment;
+	struct witness_calls calls;
+	struct unannounced *unannounced;
+	struct carried *carried;
+	size_t carried_count;
+	uint8_t *announced;		/* of each connection of a dump: has it a session? */
+	size_t announced_size;
+	unsigned searches_left;		/* in this dump, by client half alone */
+	uint8_t asked[WITNESS_PORT_BYTES];	/* ports of the last dump */
+	uint8_t found[WITNESS_PORT_BYTES];	/* ports of sessions */
+	int64_t gap_ends_ns[SEGMENT_ROLES_MAX];	/* that were noticed */
+	int64_t look_until_ns;		/* a gap ended: look until then */
+	int64_t last_dump_ns;		/* the last good one, or the start */
+	int64_t failing_since_ns;	/* no dump succeeds any more; 0: they do */
+	bool ports_full;		/* not every port could be asked for */
+	bool early;			/* something calls for a dump at once */
+	uint64_t told[3];		/* counters as of the last witness_news */
+};
+
+static inline bool port_is_in(const uint8_t *set, uint16_t port) {
+	return (set[port / 8] >> (port % 8) & 1) != 0;
+}
+
+static inline void port_put(uint8_t *set, uint16_t port) {
+	set[port / 8] |= (uint8_t)(1u << (port % 8));
+}
+
+/* No good dump for so long that the kernel's table proves nothing any more. */
+bool witness_is_blind(const struct witness *witness, int64_t now_ns);
+
+/* Calls `each` for every inbound session, read without locks but whole. */
+void witness_each_session(struct witness *witness,
+    void (*each)(void *context, uint32_t slot, const struct session *session),
+    void *context);
+
+/* `proof` of the session's listener. */
+uint8_t proof_setting(const struct generation *generation,
+    const struct session *session);
+
+/* Is the kernel's table asked about this session at all? */
+bool proof_applies(const struct generation *generation,
+    const struct session *session);
+
+/* The tuple by which the kernel knows the session; the server half as far as it
+ * is known. */
+void proof_tuple(const struct session *session, struct connection *tuple);
+
+/* A dump shows the session's connection alive. */
+void proof_shown(struct witness *witness, const struct generation *generation,
+    uint32_t slot, const struct session *session,
+    const struct connection *connection, int64_t now_ns);
+
+/* A dump that began after the session was opened does not show it alive. */
+void proof_missing(struct witness *witness, const struct generation *generation,
+    uint32_t slot, const struct session *session, int64_t now_ns);
+
+/* The kernel announced the end of the session's connection. */
+void proof_destroyed(struct witness *witness, const struct generation *generation,
+    const struct session_ref *ref, const struct session *session,
+    const struct connection *connection, int64_t now_ns);
+
+/* An unannounced connection that is known since first_seen_ns: adopts it where
+ * that is due. */
+void adoption_consider(struct witness *witness,
+    const struct generation *generation, const struct connection *connection,
+    int64_t first_seen_ns, int64_t now_ns);
+
+#endif
