@@ -93,11 +93,12 @@ static void wait_end(struct connection *c)
 	TAILQ_REMOVE(&c->front->waiting, c, waits);
 }
 
-static void connection_free(struct connection *c, int64_t now_ns)
+static void connection_free(struct connection *c,
+    const struct generation *generation, int64_t now_ns)
 {
 	struct policy_front *front = c->front;
 
-	policy_session_over(&c->session, front->engine, now_ns);
+	policy_session_over(&c->session, front->engine, generation, now_ns);
 	wait_end(c);
 	TAILQ_REMOVE(&front->connections, c, all);
 	front->connection_count--;
@@ -306,9 +307,9 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	    read_requests(c, generation, now_ns);
 
 	(void)fd, (void)what;
-	engine_unpin(engine, generation);
 	if (outcome == MUST_CLOSE)
-		connection_free(c, now_ns);
+		connection_free(c, generation, now_ns);
+	engine_unpin(engine, generation);
 }
 
 static void connection_new(struct listening *l, int fd)
@@ -393,19 +394,28 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 	    "limit=%u action=close", l->listener, front->connection_count, limit);
 }
 
+/* Oldest first, so that the first that still has time ends the walk. */
+static void close_stalled(struct policy_front *front, int64_t now_ns)
+{
+	const struct generation *generation = engine_pin(front->engine);
+	struct connection *c;
+
+	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
+	    now_ns - c->waits_since_ns >= POLICY_PATIENCE_NS) {
+		report_stalled(c);
+		connection_free(c, generation, now_ns);
+	}
+	engine_unpin(front->engine, generation);
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument)
 {
 	struct policy_front *front = argument;
 	int64_t now_ns = clock_now_ns();
-	struct connection *c;
 
 	(void)fd, (void)what;
 	engine_heartbeat(front->engine, now_ns);
-	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
-	    now_ns - c->waits_since_ns >= POLICY_PATIENCE_NS) {
-		report_stalled(c);
-		connection_free(c, now_ns);
-	}
+	close_stalled(front, now_ns);
 	log_flush();
 }
 
@@ -476,12 +486,15 @@ void policy_front_run(struct policy_front *front)
 void policy_front_close(struct policy_front **result)
 {
 	struct policy_front *front = *result;
+	const struct generation *generation;
 	struct connection *c;
 
 	if (front == NULL)
 		return;
+	generation = engine_pin(front->engine);
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
-		connection_free(c, clock_now_ns());
+		connection_free(c, generation, clock_now_ns());
+	engine_unpin(front->engine, generation);
 	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++) {
 		if (!front->listening[i].used)
 			continue;

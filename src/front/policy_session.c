@@ -56,10 +56,11 @@ static void ask_about(struct question *question, const char *data,
 }
 
 void policy_session_over(struct policy_session *session, struct engine *engine,
-    int64_t now_ns)
+    const struct generation *generation, int64_t now_ns)
 {
 	if (session->ref.slot != 0)
-		engine_session_ended(engine, &session->ref, OWNER_POLICY, now_ns);
+		engine_session_ended(engine, generation, &session->ref,
+		    OWNER_POLICY, now_ns);
 	memset(&session->ref, 0, sizeof(session->ref));
 	session->deferred = false;
 }
@@ -89,7 +90,7 @@ static size_t on_connect(struct policy_session *session, struct engine *engine,
 {
 	if (!same_tuple(&question->client, question->client_port,
 	    &session->client, session->client_port))
-		policy_session_over(session, engine, now_ns);
+		policy_session_over(session, engine, generation, now_ns);
 	session->connected = question->client;
 	session->connected_port = question->client_port;
 	return open_session(session, engine, generation, question, now_ns, out);
@@ -199,7 +200,7 @@ size_t policy_session_answer(struct policy_session *session,
 	if (address_is_unknown(&question.client)) {
 		/* somebody without an address; whoever was here before is gone */
 		if (opens) {
-			policy_session_over(session, engine, now_ns);
+			policy_session_over(session, engine, generation, now_ns);
 			memset(session, 0, sizeof(*session));
 			engine_count(engine, COUNTER_UNTRACKED, 1);
 		}

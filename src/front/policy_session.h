@@ -32,6 +32,6 @@ size_t policy_session_answer(struct policy_session *session,
 
 /* The policy connection ended, and with it whatever session it held. */
 void policy_session_over(struct policy_session *session, struct engine *engine,
-    int64_t now_ns);
+    const struct generation *generation, int64_t now_ns);
 
 #endif
