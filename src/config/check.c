@@ -17,15 +17,21 @@ static void unknown(struct compilation *c, const config_setting_t *value, const 
 {
 	const char *name = config_setting_name(value);
 	const char *near = setting_nearest(group, name);
-	char spoken[SETTING_PATH_MAX], quoted[128];
+	const struct setting *elsewhere = near ? NULL : setting_elsewhere(name);
+	char spoken[SETTING_PATH_MAX], other[SETTING_PATH_MAX], quoted[128];
+	const char *point;
 
 	log_quote(quoted, sizeof(quoted), name, strlen(name));
 	setting_spoken(group, spoken);
+	point = *spoken ? "." : "";
 	if (near != NULL)
-		complain(c, value, "unknown setting %s%s%s: did you mean %s?", spoken,
-		    *spoken ? "." : "", quoted, near);
+		complain(c, value, "unknown setting %s%s%s: did you mean %s%s%s?", spoken, point,
+		    quoted, spoken, point, near);
+	else if (elsewhere != NULL)
+		complain(c, value, "unknown setting %s%s%s: did you mean %s?", spoken, point,
+		    quoted, setting_spoken(elsewhere->path, other));
 	else
-		complain(c, value, "unknown setting %s%s%s", spoken, *spoken ? "." : "", quoted);
+		complain(c, value, "unknown setting %s%s%s", spoken, point, quoted);
 }
 
 static void wrong(struct compilation *c, const config_setting_t *value,

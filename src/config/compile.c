@@ -213,6 +213,15 @@ static struct generation *finish(struct compilation *c, const char *name)
 	return result;
 }
 
+/* libconfig says where it stopped, not why. */
+static const char *syntax_hint(const char *error)
+{
+	if (strcmp(error, "syntax error") != 0)
+		return "";
+	return " here or just before: a bracket, quote or comma missing, or a comma too many "
+	    "before a closing bracket?";
+}
+
 static struct generation *compile_source(struct compilation *c, const char *name)
 {
 	struct generation *result = NULL;
@@ -231,8 +240,8 @@ static struct generation *compile_source(struct compilation *c, const char *name
 		unsigned line = (unsigned)config_error_line(&c->config), file_line;
 		const char *file = source_place(&c->source, line, &file_line);
 
-		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s",
-		    config_error_text(&c->config));
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s",
+		    config_error_text(&c->config), syntax_hint(config_error_text(&c->config)));
 	}
 	config_destroy(&c->config);
 	return result;

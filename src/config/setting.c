@@ -3,8 +3,8 @@
  * The table of settings, and values against it.
  *
  * Whatever libconfig made of a bare integer is taken as it is: numbers that do
- * not fit were refused before libconfig saw them (source.c).  No state; any
- * thread.
+ * not fit were refused before libconfig saw them, and replaced by one value that
+ * is passed over here in silence (source.c).  No state; any thread.
  */
 #include "config/setting.h"
 
@@ -121,6 +121,23 @@ const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
 	}
 	out[length] = '\0';
 	return out;
+}
+
+const struct setting *setting_elsewhere(const char *name)
+{
+	const struct setting *found = NULL;
+	unsigned nearest = strlen(name) < 4 ? 1 : 2;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *point = strrchr(table[i].path, '.');
+		unsigned distance = edit_distance(name, point ? point + 1 : table[i].path);
+
+		if (distance < nearest) {
+			nearest = distance;
+			found = &table[i];
+		}
+	}
+	return found;
 }
 
 static void explain(char *why, size_t size, const char *what, const char *text,
@@ -352,6 +369,10 @@ bool setting_parse(const struct setting *setting, const config_setting_t *value,
 		    why, why_size);
 	if (type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64) {
 		out->number = config_setting_get_int64(value);
+		if (type == CONFIG_TYPE_INT && out->number == SETTING_UNREADABLE) {
+			out->number = 1;
+			return true;
+		}
 		snprintf(digits, sizeof(digits), "%lld", (long long)out->number);
 		switch (setting->type) {
 		case SETTING_NUMBER: case SETTING_NUMBERS: case SETTING_PORTS:

@@ -13,6 +13,11 @@
 
 #define SETTING_PATH_MAX 96
 
+/* What the source puts for a bare number that was refused already (written out,
+ * this number would be refused itself). */
+#define SETTING_UNREADABLE INT32_MIN
+#define SETTING_UNREADABLE_TEXT "-2147483648"
+
 enum setting_type {
 	SETTING_GROUP,		/* { } */
 	SETTING_GROUPS,		/* ( { }, ... ) */
@@ -66,6 +71,9 @@ const struct setting *setting_find(const char *path);
 /* The known name that is most like `name` in the group `group` ("" is the top
  * level), or NULL when none is near. Static text. */
 const char *setting_nearest(const char *group, const char *name);
+
+/* The row whose last word is `name`, or nearly so, wherever it stands, or NULL. */
+const struct setting *setting_elsewhere(const char *name);
 
 /* The path as people write it: without "[]" and "*". */
 const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX]);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "config/setting.h"
 
 #define DEPTH_MAX	10
 #define FILES_MAX	1000
@@ -345,7 +346,8 @@ static void scan_number(struct scan *scan, struct input *input)
 	    scan->source->line, "the number %.*s%s does not fit: bare numbers end at 2147483647, "
 	    "sizes are written in quotes, such as \"64k\"", length > 40 ? 40 : (int)length, token,
 	    length > 40 ? "..." : "");
-	put(scan, input, '1');
+	for (const char *p = SETTING_UNREADABLE_TEXT; *p != '\0'; p++)
+		put(scan, input, *p);
 	input->at += length;
 }
 
