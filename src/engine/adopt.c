@@ -85,7 +85,8 @@ bool engine_session_adopt(struct engine *engine,
 	bool done = false;
 	uint32_t slot;
 
-	if (!sessions_lock(segment, &key, now_ns, &lock))
+	sessions_aim(segment, &key, now_ns, &lock);
+	if (!sessions_lock(&lock))
 		return false;
 	if (sessions_find(&lock, &connection->server, connection->server_port) ==
 		SEGMENT_NO_SLOT &&

@@ -88,8 +88,8 @@ void engine_session_recipient(struct engine *engine,
 
 /* The owner says that the session ended: final where the witness cannot see
  * it, else a hint.  A ref that no longer names its session does nothing. */
-void engine_session_ended(struct engine *engine, const struct session_ref *session,
-    enum session_owner owner, int64_t now_ns);
+void engine_session_ended(struct engine *engine, const struct generation *generation,
+    const struct session_ref *session, enum session_owner owner, int64_t now_ns);
 
 /* Ends a session outright, whatever the witness would say: it was replaced
  * (XCLIENT), or proven to be over. */

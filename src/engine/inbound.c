@@ -26,9 +26,14 @@ struct inquiry {
 
 static void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
     const struct generation *generation, const struct question *question,
-    struct answer *answer) {
+    int64_t now_ns, struct answer *answer) {
+	struct session_key key = { question->client, question->client_port,
+		SESSION_INBOUND };
+
 	*inquiry = (struct inquiry){ .engine = engine, .generation = generation,
 		.question = question, .answer = answer };
+	/* the table's memory is fetched while the class is looked for */
+	sessions_aim(engine->segment, &key, now_ns, &inquiry->lock);
 	/* read before anything is stored: the connection existed by then */
 	inquiry->dump_sequence = atomic_load_explicit(
 	    &engine->segment->header->dump_sequence, memory_order_acquire);
@@ -327,7 +332,8 @@ static void close_carrier(struct engine *engine, const struct question *question
 	struct session session;
 	uint32_t slot;
 
-	if (!sessions_lock(engine->segment, &key, now_ns, &lock))
+	sessions_aim(engine->segment, &key, now_ns, &lock);
+	if (!sessions_lock(&lock))
 		return;
 	slot = sessions_find(&lock, &question->server, question->server_port);
 	if (slot != SEGMENT_NO_SLOT) {
@@ -340,13 +346,11 @@ static void close_carrier(struct engine *engine, const struct question *question
 void engine_session_open(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer) {
-	struct session_key key = { question->client, question->client_port,
-		SESSION_INBOUND };
 	struct inquiry inquiry;
 	enum earlier earlier;
 	bool exempt;
 
-	inquiry_begin(&inquiry, engine, generation, question, answer);
+	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
 	segment_count(engine->segment, COUNTER_QUESTIONS, 1);
 	exempt = generation_is_exempt(generation, &question->client,
 	    question->name, question->name_length);
@@ -360,7 +364,7 @@ void engine_session_open(struct engine *engine,
 	    (question->carrier_port != question->client_port ||
 		!address_equal(&question->carrier_client, &question->client)))
 		close_carrier(engine, question, now_ns);
-	if (!sessions_lock(engine->segment, &key, now_ns, &inquiry.lock)) {
+	if (!sessions_lock(&inquiry.lock)) {
 		answer_unusable(engine, generation, question->listener,
 		    question->server_port, now_ns, answer);
 		return;
@@ -403,18 +407,16 @@ static void ask_again(struct inquiry *inquiry, uint32_t slot,
 void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer) {
-	struct session_key key = { question->client, question->client_port,
-		SESSION_INBOUND };
 	struct inquiry inquiry;
 	struct session session;
 	uint32_t slot;
 
-	inquiry_begin(&inquiry, engine, generation, question, answer);
+	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
 	decide(&inquiry, VERDICT_ADMIT, REASON_KNOWN_SESSION);
 	answer->newly_decided = false;
 	if (question->client_port == 0)
 		return;
-	if (!sessions_lock(engine->segment, &key, now_ns, &inquiry.lock)) {
+	if (!sessions_lock(&inquiry.lock)) {
 		answer_unusable(engine, generation, question->listener,
 		    question->server_port, now_ns, answer);
 		/* it was let in; a fault is no reason to turn its mail away */
@@ -435,16 +437,15 @@ void engine_session_recipient(struct engine *engine,
 	sessions_unlock(&inquiry.lock);
 }
 
-void engine_session_ended(struct engine *engine, const struct session_ref *ref,
+void engine_session_ended(struct engine *engine,
+    const struct generation *generation, const struct session_ref *ref,
     enum session_owner owner, int64_t now_ns) {
-	const struct generation *generation;
 	struct session_lock lock;
 	struct session session;
 	bool keep;
 
 	if (!session_lock_ref(engine, ref, SESSION_INBOUND, now_ns, &lock, &session))
 		return;
-	generation = engine_pin(engine);
 	if (owner == OWNER_MILTER)
 		session.milter_owner = 0;
 	else
@@ -466,7 +467,6 @@ void engine_session_ended(struct engine *engine, const struct session_ref *ref,
 		session_store(engine->segment, ref->slot - 1, &session);
 		sessions_change_end(&lock);
 	}
-	engine_unpin(engine, generation);
 	sessions_unlock(&lock);
 }
 
@@ -495,7 +495,7 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 	struct client_lock client;
 	uint16_t record;
 
-	inquiry_begin(&inquiry, engine, generation, question, answer);
+	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
 	*open = *client_open = 0;
 	if (generation_is_exempt(generation, &question->client, question->name,
 		question->name_length)) {

@@ -90,7 +90,8 @@ void engine_outbound_open(struct engine *engine,
 	answer->class_index =
 	    generation_rule(generation, answer->rule)->class_index;
 	class = generation_class(generation, answer->class_index);
-	if (!sessions_lock(engine->segment, &key, now_ns, &lock)) {
+	sessions_aim(engine->segment, &key, now_ns, &lock);
+	if (!sessions_lock(&lock)) {
 		answer_unusable(engine, generation, UINT8_MAX, 0, now_ns, answer);
 		return;
 	}

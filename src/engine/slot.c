@@ -24,7 +24,11 @@ bool session_lock_ref(struct engine *engine, const struct session_ref *ref,
 	if (ref->slot == 0 ||
 	    ref->slot > header->shard_count * header->slots_per_shard)
 		return false;
-	if (!sessions_lock(engine->segment, &key, now_ns, lock))
+	sessions_aim(engine->segment, &key, now_ns, lock);
+	__builtin_prefetch(&engine->segment->session_slots[ref->slot - 1]);
+	__builtin_prefetch(
+	    &engine->segment->session_slots[ref->slot - 1].words[SESSION_WORDS - 1]);
+	if (!sessions_lock(lock))
 		return false;
 	session_load(engine->segment, ref->slot - 1, session);
 	if (slot_matches(session, ref) && session->control.direction == direction)

@@ -156,8 +156,7 @@ static void client_release(struct segment *segment, uint32_t shard_number,
 	MUST(index_remove(&index, client_hash(segment, client->class_record,
 	    &client->client), slot));
 	client_free_push(segment, shard_number, slot);
-	atomic_fetch_sub_explicit(&segment->client_shards[shard_number].used, 1,
-	    memory_order_relaxed);
+	guarded_add(&segment->client_shards[shard_number].used, UINT32_MAX);
 }
 
 /* All places are taken: gives back those of clients that are at rest. */
@@ -216,7 +215,7 @@ bool client_reserve(struct client_lock *lock) {
 	client->used = 1;
 	FAILPOINT();
 	MUST(index_insert(&index, lock->hash, slot));
-	atomic_fetch_add_explicit(&lock->shard->used, 1, memory_order_relaxed);
+	guarded_add(&lock->shard->used, 1);
 	lock->slot = slot;
 	return true;
 }
@@ -227,8 +226,7 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 	if (lock->slot == SEGMENT_NO_SLOT)
 		return;
 	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	atomic_fetch_add_explicit(&client->open, (uint32_t)change,
-	    memory_order_relaxed);
+	guarded_add(&client->open, (uint32_t)change);
 	FAILPOINT();
 	if (rate_tat_ns != 0)
 		atomic_store_explicit(&client->rate_tat_ns, rate_tat_ns,
@@ -357,7 +355,7 @@ void class_add(struct segment *segment, uint16_t number,
 	struct class_record *record = &segment->records[number];
 	uint32_t open;
 
-	atomic_fetch_add_explicit(&record->seq, 1, memory_order_acq_rel);
+	seq_begin(&record->seq);
 	FAILPOINT();
 	open = atomic_load_explicit(&record->open, memory_order_relaxed) +
 	    (uint32_t)change;
@@ -373,7 +371,7 @@ void class_add(struct segment *segment, uint16_t number,
 	    change > 0)
 		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
 	FAILPOINT();
-	atomic_fetch_add_explicit(&record->seq, 1, memory_order_release);
+	seq_end(&record->seq);
 }
 
 /* Clients of a mapping that nobody else uses: only rates are worth keeping. */

@@ -2,8 +2,8 @@
 /*
  * PURPOSE  The arithmetic of the segment's layout.
  * MODEL    As few shards as keep locks short (16384 slots each, 8 to 64), each a
- *          little larger than its share, as a hash does not deal evenly.  An index
- *          line of 15 places serves 12 slots.
+ *          little larger than its share, as a hash does not deal evenly (five
+ *          standard deviations).  An index line of 15 places serves 13 slots.
  */
 #include "segment/geometry.h"
 
@@ -13,7 +13,7 @@
 
 #define SLOTS_PER_SHARD_WANTED	16384
 #define SHARDS_MIN		8
-#define SLOTS_PER_LINE		12
+#define SLOTS_PER_LINE		13
 #define SLOTS_PER_SHARD_MAX	((1u << 20) - 2)
 #define PAGE_BYTES		4096
 
@@ -75,24 +75,26 @@ static uint32_t square_root(uint64_t value) {
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
     uint64_t session_count) {
 	uint32_t shards = SHARDS_MIN;
-	uint64_t share, slots, lines, offset;
+	uint64_t share, slots, lines, clients, client_lines, offset;
 
 	while (shards < SEGMENT_SHARDS_MAX &&
 	    session_count / shards > SLOTS_PER_SHARD_WANTED)
 		shards *= 2;
 	share = (session_count + shards - 1) / shards;
-	slots = share + 3 * (uint64_t)square_root(share) + 1;
+	slots = share + 5 * (uint64_t)square_root(share) + 1;
+	clients = share + 2 * (uint64_t)square_root(share) + 1;
 	if (session_count == 0 || record_count == 0 ||
 	    record_count > SEGMENT_RECORDS_MAX || slots > SLOTS_PER_SHARD_MAX)
 		return false;
 	lines = (slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
+	client_lines = (clients + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
 
 	header->record_count = record_count;
 	header->shard_count = shards;
 	header->slots_per_shard = (uint32_t)slots;
 	header->lines_per_shard = (uint32_t)lines;
-	header->clients_per_shard = (uint32_t)slots;
-	header->client_lines_per_shard = (uint32_t)lines;
+	header->clients_per_shard = (uint32_t)clients;
+	header->client_lines_per_shard = (uint32_t)client_lines;
 	header->session_count = session_count;
 
 	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
@@ -106,9 +108,9 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	offset = round_up(offset + shards * slots * sizeof(struct session_slot),
 	    sizeof(struct index_line));
 	header->client_lines_offset = offset;
-	offset += shards * lines * sizeof(struct index_line);
+	offset += shards * client_lines * sizeof(struct index_line);
 	header->clients_offset = offset;
-	offset += shards * slots * sizeof(struct client_slot);
+	offset += shards * clients * sizeof(struct client_slot);
 	header->bytes = round_up(offset, PAGE_BYTES);
 	return true;
 }

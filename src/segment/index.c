@@ -26,6 +26,10 @@ static uint32_t next_line(const struct index *index, uint32_t line) {
 	return line + 1 == index->line_count ? 0 : line + 1;
 }
 
+void index_prefetch(const struct index *index, uint64_t hash) {
+	__builtin_prefetch(&index->lines[home_of(index, hash)], 1);
+}
+
 void index_walk_begin(const struct index *index, uint64_t hash,
     struct index_walk *walk) {
 	walk->line = home_of(index, hash);

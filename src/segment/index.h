@@ -31,6 +31,9 @@ void index_walk_begin(const struct index *index, uint64_t hash,
 /* The next candidate slot, or SEGMENT_NO_SLOT: no more. */
 uint32_t index_walk_next(const struct index *index, struct index_walk *walk);
 
+/* Has the key's home line fetched. */
+void index_prefetch(const struct index *index, uint64_t hash);
+
 /* False: no place left anywhere (cannot be while there are free slots). */
 bool index_insert(struct index *index, uint64_t hash, uint32_t slot);
 /* False: it was not there. */

@@ -50,6 +50,24 @@ static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns)
 	return age_ns <= 0 ? 0 : (uint32_t)(age_ns / 100000000);
 }
 
+/* Adds to what only the holder of a mutex changes, and readers look at: no need
+ * for an atomic addition. */
+static inline void guarded_add(_Atomic uint32_t *value, uint32_t change) {
+	atomic_store_explicit(value, change + atomic_load_explicit(value,
+	    memory_order_relaxed), memory_order_relaxed);
+}
+
+/* Seqlock, writer's side, under the mutex: odd from begin to end. */
+static inline void seq_begin(_Atomic uint32_t *seq) {
+	guarded_add(seq, 1);
+	atomic_thread_fence(memory_order_release);
+}
+
+static inline void seq_end(_Atomic uint32_t *seq) {
+	atomic_store_explicit(seq, 1 + atomic_load_explicit(seq,
+	    memory_order_relaxed), memory_order_release);
+}
+
 static inline void segment_count(const struct segment *segment,
     enum counter counter, uint64_t amount) {
 	atomic_fetch_add_explicit(&segment->header->counters[counter], amount,

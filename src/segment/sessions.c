@@ -133,8 +133,10 @@ static void shard_rebuild(struct segment *segment, uint32_t number) {
 		atomic_fetch_add_explicit(&shard->seq, 1, memory_order_release);
 }
 
-bool sessions_lock(struct segment *segment, const struct session_key *key,
+void sessions_aim(struct segment *segment, const struct session_key *key,
     int64_t now_ns, struct session_lock *lock) {
+	struct index index;
+
 	lock->segment = segment;
 	lock->key = *key;
 	lock->hash = key_hash(segment, key);
@@ -142,13 +144,18 @@ bool sessions_lock(struct segment *segment, const struct session_key *key,
 	lock->shard_number =
 	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
 	lock->shard = &segment->session_shards[lock->shard_number];
+	index = shard_index(segment, lock->shard_number);
+	index_prefetch(&index, lock->hash);
+}
+
+bool sessions_lock(struct session_lock *lock) {
 	switch (lock_take(&lock->shard->mutex, &lock->shard->stuck_until_ns,
-	    now_ns)) {
+	    lock->now_ns)) {
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		shard_rebuild(segment, lock->shard_number);
-		segment_count(segment, COUNTER_REPAIRS, 1);
+		shard_rebuild(lock->segment, lock->shard_number);
+		segment_count(lock->segment, COUNTER_REPAIRS, 1);
 		lock_repaired(&lock->shard->mutex);
 		return true;
 	case LOCK_TIMED_OUT:
@@ -230,7 +237,7 @@ void sessions_link(struct session_lock *lock, uint32_t slot) {
 	struct index index = shard_index(lock->segment, lock->shard_number);
 
 	MUST(index_insert(&index, lock->hash, within_shard(lock, slot)));
-	atomic_fetch_add_explicit(&lock->shard->used, 1, memory_order_relaxed);
+	guarded_add(&lock->shard->used, 1);
 }
 
 void sessions_release(struct session_lock *lock, uint32_t slot) {
@@ -240,17 +247,17 @@ void sessions_release(struct session_lock *lock, uint32_t slot) {
 	FAILPOINT();
 	free_push(lock->segment, lock->shard, slot);
 	FAILPOINT();
-	atomic_fetch_sub_explicit(&lock->shard->used, 1, memory_order_relaxed);
+	guarded_add(&lock->shard->used, UINT32_MAX);
 }
 
 void sessions_change_begin(struct session_lock *lock) {
-	atomic_fetch_add_explicit(&lock->shard->seq, 1, memory_order_acq_rel);
+	seq_begin(&lock->shard->seq);
 	FAILPOINT();
 }
 
 void sessions_change_end(struct session_lock *lock) {
 	FAILPOINT();
-	atomic_fetch_add_explicit(&lock->shard->seq, 1, memory_order_release);
+	seq_end(&lock->shard->seq);
 }
 
 /* Does the slot say something that our code could have written? */

@@ -33,9 +33,12 @@ struct session_lock {
 	int64_t now_ns;
 };
 
-/* False: not to be had within 50 ms; nothing is held. */
-bool sessions_lock(struct segment *segment, const struct session_key *key,
+/* Works out where the key lies and has the memory fetched meanwhile; nothing is
+ * held yet. */
+void sessions_aim(struct segment *segment, const struct session_key *key,
     int64_t now_ns, struct session_lock *lock);
+/* False: not to be had within 50 ms; nothing is held. */
+bool sessions_lock(struct session_lock *lock);
 void sessions_unlock(struct session_lock *lock);
 
 /* The slot (number over all shards) of the key, or SEGMENT_NO_SLOT.  server may

@@ -243,7 +243,8 @@ static bool restore_session(struct segment *segment, char **words,
 		    segment_record(segment, words[9], now_ns);
 	key = (struct session_key){ session.client, session.client_port,
 		session.control.direction };
-	if (!sessions_lock(segment, &key, now_ns, &lock))
+	sessions_aim(segment, &key, now_ns, &lock);
+	if (!sessions_lock(&lock))
 		return false;
 	slot = sessions_take(&lock);
 	if (slot != SEGMENT_NO_SLOT) {

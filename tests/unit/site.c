@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: ISC */
+#include "site.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+
+static void fail(const char *what, const char *text) {
+	fprintf(stderr, "site: %s: %s\n", what, text);
+	abort();
+}
+
+static struct generation *compile(const struct site *site, uint64_t sessions,
+    const char *classes) {
+	size_t size = strlen(classes) + 1024;
+	char *text = malloc(size);
+	struct config_messages messages = { 0 };
+	struct generation *generation;
+
+	snprintf(text, size, "version = 1;\n"
+	    "state = { path = \"%s/state\"; sessions = \"%llu\"; classes = \"64\"; };\n"
+	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
+	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"
+	    "  milter = [ \"unix:%s/m\" ]; control = \"unix:%s/c\"; };\n%s",
+	    site->directory, (unsigned long long)sessions, site->directory,
+	    site->directory, site->directory, site->directory, classes);
+	generation = config_compile_text(text, "test", &messages);
+	if (generation == NULL)
+		fail("configuration", messages.count > 0 ?
+		    messages.list[0].text : "no memory");
+	config_messages_free(&messages);
+	free(text);
+	return generation;
+}
+
+static void find_listeners(struct site *site) {
+	for (uint8_t i = 0; i < site->generation->listener_count; i++) {
+		const struct generation_listener *listener =
+		    &site->generation->listeners[i];
+
+		if (listener->kind == LISTENER_MILTER)
+			site->milter_listener = i;
+		else if (listener->kind == LISTENER_POLICY &&
+		    listener->proof == PROOF_LEASE)
+			site->lease_listener = i;
+		else if (listener->kind == LISTENER_POLICY)
+			site->auto_listener = i;
+	}
+}
+
+static void begin(struct site *site, uint64_t sessions, const char *classes) {
+	struct generation *generation = compile(site, sessions, classes);
+	struct diag diag;
+
+	site->sessions = sessions;
+	if (segment_prepare(&site->segment, generation, getuid(), getgid(),
+		&site->report, &diag) != 0)
+		fail("segment_prepare", diag.text);
+	if (segment_publish(site->segment, generation, &diag) != 0)
+		fail("segment_publish", diag.text);
+	free(generation);
+	site->place = segment_role_place(site->segment, ROLE_POLICY, 0);
+	segment_role_starting(site->segment, site->place, clock_now_ns());
+	segment_role_started(site->segment, site->place, getpid());
+	if (engine_open(&site->engine, site->segment, site->place, &diag) != 0)
+		fail("engine_open", diag.text);
+	site->generation = engine_pin(site->engine);
+	find_listeners(site);
+}
+
+void site_open(struct site *site, uint64_t sessions, const char *classes) {
+	memset(site, 0, sizeof(*site));
+	snprintf(site->directory, sizeof(site->directory),
+	    "/dev/shm/postern-test-XXXXXX");
+	if (mkdtemp(site->directory) == NULL)
+		fail("mkdtemp", site->directory);
+	begin(site, sessions, classes);
+}
+
+void site_reload(struct site *site, const char *classes) {
+	struct generation *generation = compile(site, site->sessions, classes);
+	struct diag diag;
+
+	if (segment_publish(site->segment, generation, &diag) != 0)
+		fail("segment_publish", diag.text);
+	free(generation);
+	engine_unpin(site->engine, site->generation);
+	site->generation = engine_pin(site->engine);
+}
+
+static void forget(struct site *site) {
+	engine_unpin(site->engine, site->generation);
+	engine_close(&site->engine);
+	segment_unmap(&site->segment);
+}
+
+void site_restart(struct site *site, uint64_t sessions, const char *classes) {
+	forget(site);
+	begin(site, sessions, classes);
+}
+
+void site_close(struct site *site) {
+	DIR *directory = opendir(site->directory);
+	const struct dirent *entry;
+	char path[400];
+
+	forget(site);
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", site->directory,
+		    entry->d_name);
+		unlink(path);
+	}
+	if (directory != NULL)
+		closedir(directory);
+	rmdir(site->directory);
+}
+
+struct question site_question(const char *client, uint16_t port,
+    const char *name) {
+	struct question question = { .client_port = port, .server_port = 25,
+		.name = name, .name_length = name == NULL ? 0 : strlen(name),
+		.owner = OWNER_POLICY };
+
+	if (!address_parse(client, strlen(client), &question.client))
+		fail("address", client);
+	(void)address_parse("192.0.2.25", 10, &question.server);
+	return question;
+}
+
+enum verdict site_inbound(struct site *site, const char *client, uint16_t port,
+    const char *name, struct session_ref *ref) {
+	struct question question = site_question(client, port, name);
+	struct answer answer;
+
+	engine_session_open(site->engine, site->generation, &question,
+	    clock_now_ns(), &answer);
+	if (ref != NULL)
+		*ref = answer.session;
+	return answer.decision.verdict;
+}
+
+struct class_record *site_class(const struct site *site, const char *name) {
+	for (uint32_t i = 0; i < site->segment->header->record_count; i++) {
+		if (strcmp(site->segment->records[i].name, name) == 0)
+			return &site->segment->records[i];
+	}
+	fail("no such class", name);
+	return NULL;
+}
+
+static bool clients_are_consistent(const struct segment *segment) {
+	uint64_t counted = 0, in_slots = 0;
+	uint32_t first, count;
+
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		uint32_t high = atomic_load(&segment->client_shards[i].high_water);
+
+		for (uint32_t c = 0; c < high; c++) {
+			const struct client_slot *client =
+			    &segment->client_slots[(size_t)i *
+				segment->header->clients_per_shard + c];
+
+			if (client->used)
+				counted += atomic_load(&client->open);
+		}
+		sessions_range(segment, i, &first, &count);
+		for (uint32_t s = 0; s < count; s++) {
+			struct session_control control =
+			    session_load_control(segment, first + s);
+
+			in_slots += control.state == SESSION_OPEN &&
+			    control.client_bits != 255;
+		}
+	}
+	if (counted != in_slots)
+		fprintf(stderr, "clients count %llu sessions, slots %llu\n",
+		    (unsigned long long)counted, (unsigned long long)in_slots);
+	return counted == in_slots;
+}
+
+bool site_is_consistent(const struct site *site) {
+	const struct segment *segment = site->segment;
+	uint32_t first, count;
+
+	for (uint32_t r = 0; r < segment->header->record_count; r++) {
+		uint32_t open = 0, inbound = 0;
+
+		if (atomic_load(&segment->records[r].in_use) == 0)
+			continue;
+		for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+			sessions_range(segment, i, &first, &count);
+			for (uint32_t s = 0; s < count; s++) {
+				struct session_control control =
+				    session_load_control(segment, first + s);
+
+				if (control.state != SESSION_OPEN ||
+				    control.class_record != r)
+					continue;
+				open++;
+				inbound += control.direction == SESSION_INBOUND;
+			}
+		}
+		if (open != atomic_load(&segment->records[r].open) ||
+		    inbound != atomic_load(&segment->records[r].open_inbound)) {
+			fprintf(stderr, "class %s counts %u (%u inbound), "
+			    "slots %u (%u)\n", segment->records[r].name,
+			    atomic_load(&segment->records[r].open),
+			    atomic_load(&segment->records[r].open_inbound),
+			    open, inbound);
+			return false;
+		}
+	}
+	return clients_are_consistent(segment);
+}

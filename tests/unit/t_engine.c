@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: ISC */
+/* The law of classes through the engine: each row of DESIGN section 5, joining,
+ * deferring, ending. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/witness.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+/* The two examples of the XLA readme, as import-xla writes them. */
+#define CUSTOMER "classes = ( " \
+	"{ name = \"customer\"; match = [ \"*.customer.fr\" ]; sessions = 8; inbound = 8; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 3; inbound = 3; } );"
+#define LYON "classes = ( " \
+	"{ name = \"insa\"; match = [ \"*.insa-lyon.fr\" ]; sessions = 8; inbound = 3; }, " \
+	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; sessions = 6; inbound = 4; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 15; inbound = 16; } );"
+
+static struct answer outbound(struct site *site, const char *name, uint16_t port,
+    bool holds_class, bool holds_host) {
+	struct outbound_question question = { .local_port = port, .name = name,
+		.name_length = strlen(name), .holds_class = holds_class,
+		.holds_host = holds_host };
+	struct answer answer;
+
+	(void)address_parse("192.0.2.25", 10, &question.local);
+	engine_outbound_open(site->engine, site->generation, &question,
+	    clock_now_ns(), &answer);
+	return answer;
+}
+
+static uint32_t open_of(struct site *site, const char *class) {
+	return atomic_load(&site_class(site, class)->open);
+}
+
+static void inbound_is_admitted_below_and_refused_at_its_number(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	for (uint16_t i = 0; i < 8; i++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1",
+		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 2000,
+	    "mail.customer.fr", NULL), VERDICT_REFUSE);
+	/* the domain itself, upper case, trailing dot: the same class */
+	assert_int_equal(site_inbound(&site, "192.0.2.2", 2001,
+	    "CUSTOMER.FR.", NULL), VERDICT_REFUSE);
+	assert_int_equal(open_of(&site, "customer"), 8);
+	for (uint16_t i = 0; i < 3; i++)
+		assert_int_equal(site_inbound(&site, "198.51.100.1",
+		    (uint16_t)(1000 + i), NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "198.51.100.1", 2000, NULL, NULL),
+	    VERDICT_REFUSE);
+	assert_int_equal(open_of(&site, "rest"), 3);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void outbound_may_go_on_where_inbound_is_refused(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, LYON);
+	for (uint16_t i = 0; i < 3; i++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1",
+		    (uint16_t)(1000 + i), "grasp.insa-lyon.fr", NULL),
+		    VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1100,
+	    "grasp.insa-lyon.fr", NULL), VERDICT_REFUSE);
+	/* 8 for both directions together: 5 more outbound, then deferred */
+	for (uint16_t i = 0; i < 5; i++)
+		assert_int_equal(outbound(&site, "mx.insa-lyon.fr",
+		    (uint16_t)(2000 + i), false, false).decision.verdict,
+		    VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "insa"), 8);
+	assert_int_equal(outbound(&site, "mx.insa-lyon.fr", 2100, false,
+	    false).decision.verdict, VERDICT_DEFER);
+	assert_int_equal(open_of(&site, "insa"), 8);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void queue_below_reject_blocks_outbound_first(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, LYON); /* rest: queue 15, reject 16 */
+	for (uint16_t i = 0; i < 15; i++)
+		assert_int_equal(site_inbound(&site, "203.0.113.1",
+		    (uint16_t)(1000 + i), "a.example", NULL), VERDICT_ADMIT);
+	assert_int_equal(outbound(&site, "b.example", 2000, false,
+	    false).decision.verdict, VERDICT_DEFER);
+	assert_int_equal(site_inbound(&site, "203.0.113.1", 1015, "a.example",
+	    NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "203.0.113.1", 1016, "a.example",
+	    NULL), VERDICT_REFUSE);
+	site_close(&site);
+}
+
+static void a_process_is_counted_once_in_a_class(void **state) {
+	struct site site;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER); /* rest: 3 and 3 */
+	assert_int_equal(outbound(&site, "a.example", 1, false,
+	    false).decision.reason, REASON_BELOW_LIMIT);
+	answer = outbound(&site, "b.example", 2, true, false);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(answer.decision.reason, REASON_SAME_PROCESS);
+	assert_int_equal(open_of(&site, "rest"), 1);
+	(void)outbound(&site, "c.example", 3, false, false);
+	(void)outbound(&site, "d.example", 4, false, false);
+	assert_int_equal(open_of(&site, "rest"), 3);
+	/* its own counted: n = sessions defers its further connections too */
+	assert_int_equal(outbound(&site, "e.example", 5, true,
+	    false).decision.verdict, VERDICT_DEFER);
+	/* but no question stands between a process and its own connection */
+	answer = outbound(&site, "a.example", 6, true, true);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(answer.decision.reason, REASON_SAME_HOST);
+	site_close(&site);
+}
+
+static void the_gate_is_shut_when_every_class_is_full(void **state) {
+	struct site site;
+	struct question question;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"a\"; match = [ \"*.a\" ]; "
+	    "sessions = 1; inbound = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
+	    "sessions = 1; inbound = 1; } );");
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, "x.a", NULL),
+	    VERDICT_ADMIT);
+	/* no class, and room in b: admitted, uncounted */
+	question = site_question("192.0.2.9", 2, "nobody.example");
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(answer.decision.reason, REASON_NO_CLASS);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 3, "x.b", NULL),
+	    VERDICT_ADMIT);
+	question.client_port = 4;
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	assert_int_equal(answer.decision.reason, REASON_GATE_SHUT);
+	site_close(&site);
+}
+
+static void exempt_addresses_are_never_counted(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER "exempt = [ \"127.0.0.0/8\" ];");
+	for (uint16_t i = 1; i < 50; i++)
+		assert_int_equal(site_inbound(&site, "127.0.0.9", i, NULL, NULL),
+		    VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "rest"), 0);
+	site_close(&site);
+}
+
+static void one_client_has_its_own_limit(void **state) {
+	struct site site;
+	struct session_ref ref;
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 10; inbound = 10; client = { sessions = 2; ipv4 = 24; }; } );");
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, &ref),
+	    VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.2", 1, NULL, NULL),
+	    VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.3", 1, NULL, NULL),
+	    VERDICT_REFUSE);
+	assert_int_equal(site_inbound(&site, "192.0.3.1", 1, NULL, NULL),
+	    VERDICT_ADMIT);
+	engine_session_close(site.engine, &ref, clock_now_ns());
+	assert_int_equal(site_inbound(&site, "192.0.2.3", 2, NULL, NULL),
+	    VERDICT_ADMIT);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void observe_admits_counts_and_says_so(void **state) {
+	struct site site;
+	struct question question = site_question("192.0.2.1", 2, NULL);
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 1; inbound = 1; } ); observe = true;");
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_true(answer.observed);
+	assert_int_equal(answer.decision.reason, REASON_CLASS_INBOUND);
+	assert_int_not_equal(answer.id, 0);
+	assert_int_equal(open_of(&site, "all"), 2);
+	assert_int_equal(atomic_load(&site_class(&site, "all")->observed), 1);
+	site_close(&site);
+}
+
+static void policy_and_milter_count_a_session_once(void **state) {
+	struct site site;
+	struct question question;
+	struct answer answer;
+	struct session_ref ref;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, &ref);
+	question = site_question("192.0.2.1", 1000, NULL);
+	question.owner = OWNER_MILTER;
+	question.listener = site.milter_listener;
+	memset(&question.server, 0, sizeof(question.server));
+	question.server_port = 0;
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.reason, REASON_KNOWN_SESSION);
+	assert_int_equal(open_of(&site, "rest"), 1);
+	/* a policy connection's word does not end what the milter still holds */
+	engine_session_ended(site.engine, site.generation, &ref, OWNER_POLICY, clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 1);
+	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 0);
+	/* and no late word ends another session in the same slot */
+	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
+	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 1);
+	site_close(&site);
+}
+
+static void xclient_replaces_the_session_of_its_connect(void **state) {
+	struct site site;
+	struct question question;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
+	question = site_question("198.51.100.7", 4711, "mx.customer.fr");
+	question.carried = true;
+	question.carrier_port = 1000;
+	(void)address_parse("192.0.2.1", 9, &question.carrier_client);
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "rest"), 0);
+	assert_int_equal(open_of(&site, "customer"), 1);
+	site_close(&site);
+}
+
+static void deferred_sessions_are_decided_at_each_recipient(void **state) {
+	struct site site;
+	struct question question;
+	struct answer answer;
+	struct session_ref first;
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 1; inbound = 1; action = \"defer\"; } );");
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &first);
+	question = site_question("192.0.2.2", 2, NULL);
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
+	assert_int_equal(open_of(&site, "all"), 1);
+	engine_session_recipient(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
+	engine_session_close(site.engine, &first, clock_now_ns());
+	engine_session_recipient(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "all"), 1);
+	/* from now on it is a session like any other */
+	engine_session_recipient(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_false(answer.newly_decided);
+	/* a hook that only sees the connect refuses */
+	question = site_question("192.0.2.3", 3, NULL);
+	question.connect_only = true;
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	site_close(&site);
+}
+
+static void a_full_table_admits_untracked(void **state) {
+	struct site site;
+	unsigned untracked = 0, admitted = 0;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 100000; inbound = 100000; } );");
+	for (unsigned i = 1; i <= 2000; i++) {
+		struct question question = site_question("192.0.2.1",
+		    (uint16_t)i, NULL);
+		struct answer answer;
+
+		engine_session_open(site.engine, site.generation, &question,
+		    clock_now_ns(), &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+		untracked += answer.decision.reason == REASON_UNTRACKED;
+		admitted += answer.decision.reason == REASON_BELOW_LIMIT;
+	}
+	assert_true(admitted >= 64);
+	assert_int_equal(admitted + untracked, 2000);
+	assert_int_equal(open_of(&site, "all"), admitted);
+	assert_int_equal(atomic_load(&site.segment->header->counters[
+	    COUNTER_UNTRACKED]), untracked);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void rates_are_counted_by_class_and_client(void **state) {
+	struct site site;
+	struct question question = site_question("192.0.2.1", 1, NULL);
+	struct answer answer;
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 100; inbound = 100; rate = \"5/1m\"; "
+	    "client = { rate = \"2/1m\"; }; } );");
+	for (unsigned i = 0; i < 2; i++, question.client_port++) {
+		engine_session_open(site.engine, site.generation, &question,
+		    now_ns, &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	}
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(answer.decision.reason, REASON_CLIENT_RATE);
+	for (unsigned i = 2; i < 5; i++) {
+		char client[32];
+
+		snprintf(client, sizeof(client), "198.51.100.%u", i);
+		question = site_question(client, 9, NULL);
+		engine_session_open(site.engine, site.generation, &question,
+		    now_ns, &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	}
+	question = site_question("198.51.100.77", 9, NULL);
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(answer.decision.reason, REASON_CLASS_RATE);
+	/* 60 s / 5: twelve seconds later there is one more */
+	engine_session_open(site.engine, site.generation, &question,
+	    now_ns + 12 * NS_PER_SECOND, &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	site_close(&site);
+}
+
+static void adopted_sessions_are_decided_without_their_own_count(void **state) {
+	struct site site;
+	struct connection connection = { .client_port = 7, .server_port = 25,
+		.alive = true };
+	struct question question;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 1; inbound = 1; } );");
+	(void)address_parse("192.0.2.1", 9, &connection.client);
+	(void)address_parse("192.0.2.25", 10, &connection.server);
+	assert_true(engine_session_adopt(site.engine, site.generation,
+	    &connection, site.auto_listener, clock_now_ns()));
+	assert_false(engine_session_adopt(site.engine, site.generation,
+	    &connection, site.auto_listener, clock_now_ns()));
+	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 1);
+	assert_int_equal(site_inbound(&site, "192.0.2.9", 8, NULL, NULL),
+	    VERDICT_REFUSE);
+	question = site_question("192.0.2.1", 7, NULL);
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "all"), 1);
+	site_close(&site);
+}
+
+static void explain_changes_nothing(void **state) {
+	struct site site;
+	struct question question = site_question("192.0.2.1", 1, NULL);
+	struct answer answer;
+	uint32_t open, client_open;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	(void)site_inbound(&site, "192.0.2.1", 9, NULL, NULL);
+	for (unsigned i = 0; i < 10; i++) {
+		engine_explain(site.engine, site.generation, &question,
+		    clock_now_ns(), &answer, &open, &client_open);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+		assert_int_equal(open, 1);
+	}
+	assert_int_equal(open_of(&site, "rest"), 1);
+	site_close(&site);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(inbound_is_admitted_below_and_refused_at_its_number),
+		cmocka_unit_test(outbound_may_go_on_where_inbound_is_refused),
+		cmocka_unit_test(queue_below_reject_blocks_outbound_first),
+		cmocka_unit_test(a_process_is_counted_once_in_a_class),
+		cmocka_unit_test(the_gate_is_shut_when_every_class_is_full),
+		cmocka_unit_test(exempt_addresses_are_never_counted),
+		cmocka_unit_test(one_client_has_its_own_limit),
+		cmocka_unit_test(observe_admits_counts_and_says_so),
+		cmocka_unit_test(policy_and_milter_count_a_session_once),
+		cmocka_unit_test(xclient_replaces_the_session_of_its_connect),
+		cmocka_unit_test(deferred_sessions_are_decided_at_each_recipient),
+		cmocka_unit_test(a_full_table_admits_untracked),
+		cmocka_unit_test(rates_are_counted_by_class_and_client),
+		cmocka_unit_test(adopted_sessions_are_decided_without_their_own_count),
+		cmocka_unit_test(explain_changes_nothing),
+	};
+
+	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

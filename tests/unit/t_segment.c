@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: ISC */
+/* The segment's life: made, adopted, rebuilt, refused; reload of classes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+#include "segment/geometry.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
+	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+#define TWO "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
+	"sessions = 5; inbound = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
+	"sessions = 7; inbound = 7; } );"
+
+static uint32_t open_of(struct site *site, const char *class) {
+	return atomic_load(&site_class(site, class)->open);
+}
+
+static void a_session_costs_at_most_128_bytes(void **state) {
+	struct segment_header header = { 0 };
+
+	(void)state;
+	assert_true(segment_geometry(&header, 1024, 1000000));
+	assert_true(header.bytes <= 128 * UINT64_C(1000000));
+	assert_true(segment_geometry(&header, 1024, 65536));
+	assert_true(header.bytes - header.shards_offset <= 128 * 65536);
+	assert_true(segment_geometry(&header, 1024, 1000000));
+	assert_true((uint64_t)header.shard_count * header.slots_per_shard >=
+	    1000000);
+	assert_true(segment_geometry_valid(&header, header.bytes));
+	assert_false(segment_geometry_valid(&header, header.bytes - 4096));
+	header.slots_offset += 64;
+	assert_false(segment_geometry_valid(&header, header.bytes));
+	assert_false(segment_geometry(&header, 0, 100));
+	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40));
+}
+
+static void the_same_layout_is_adopted_with_its_sessions(void **state) {
+	struct site site;
+	struct class_record *class;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	for (uint16_t i = 1; i <= 20; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+	/* counters spoiled by a crash are counted again */
+	atomic_store(&site_class(&site, "all")->open, 4711);
+	site_restart(&site, 1000, ALL);
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	assert_int_equal(site.report.sessions, 20);
+	class = site_class(&site, "all");
+	assert_int_equal(atomic_load(&class->open), 20);
+	assert_int_equal(atomic_load(&class->admitted), 20);
+	assert_true(site_is_consistent(&site));
+	/* the same tuple is still the same session */
+	(void)site_inbound(&site, "192.0.2.1", 7, NULL, NULL);
+	assert_int_equal(atomic_load(&class->open), 20);
+	site_close(&site);
+}
+
+static void another_size_is_rebuilt_from_the_text_file(void **state) {
+	struct site site;
+	struct session_ref ref;
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	for (uint16_t i = 1; i <= 20; i++)
+		(void)site_inbound(&site, i % 2 ? "192.0.2.1" : "2001:db8::7", i,
+		    NULL, &ref);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
+	    &diag), 0);
+	site_restart(&site, 3000, ALL);
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_int_equal(site.report.sessions, 20);
+	assert_int_equal(open_of(&site, "all"), 20);
+	assert_true(site_is_consistent(&site));
+	assert_int_equal(atomic_load(&site_class(&site, "all")->admitted), 20);
+	(void)site_inbound(&site, "2001:db8::7", 20, NULL, &ref);
+	assert_int_equal(open_of(&site, "all"), 20);
+	site_close(&site);
+}
+
+static void a_torn_text_file_gives_nothing(void **state) {
+	struct site site;
+	struct diag diag;
+	char path[200];
+	struct stat status;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	for (uint16_t i = 1; i <= 20; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
+	    &diag), 0);
+	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(truncate(path, status.st_size * 2 / 3), 0);
+	site_restart(&site, 3000, ALL);
+	assert_int_equal(site.report.sessions, 0);
+	assert_int_equal(open_of(&site, "all"), 0);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+/* Spoils the state file and expects a fresh, usable segment. */
+static void expect_rebuilt(void (*spoil)(const char *path)) {
+	struct site site;
+	char path[200];
+
+	site_open(&site, 1000, ALL);
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	/* the mapping is of the old file: spoil a copy in its place */
+	{
+		char copy[220], command_data[4096];
+		int from = open(path, O_RDONLY), to;
+		ssize_t n;
+
+		snprintf(copy, sizeof(copy), "%s.copy", path);
+		to = open(copy, O_WRONLY | O_CREAT | O_TRUNC, 0640);
+		assert_true(from >= 0 && to >= 0);
+		while ((n = read(from, command_data, sizeof(command_data))) > 0)
+			assert_int_equal(write(to, command_data, (size_t)n), n);
+		close(from);
+		close(to);
+		spoil(copy);
+		assert_int_equal(rename(copy, path), 0);
+	}
+	site_restart(&site, 1000, ALL);
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_true(site.report.reason[0] != '\0');
+	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+	assert_int_equal(open_of(&site, "all"), 1);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void spoil_truncate(const char *path) {
+	assert_int_equal(truncate(path, 8192), 0);
+}
+
+static void spoil_empty(const char *path) {
+	assert_int_equal(truncate(path, 0), 0);
+}
+
+static void overwrite(const char *path, off_t offset, const void *data,
+    size_t length) {
+	int fd = open(path, O_WRONLY);
+
+	assert_int_equal(pwrite(fd, data, length, offset), (ssize_t)length);
+	close(fd);
+}
+
+static void spoil_version(const char *path) {
+	uint32_t version = 99;
+
+	overwrite(path, offsetof(struct segment_header, version), &version, 4);
+}
+
+static void spoil_sizes(const char *path) {
+	uint32_t many = UINT32_MAX;
+
+	overwrite(path, offsetof(struct segment_header, slots_per_shard), &many,
+	    4);
+}
+
+static void spoil_boot(const char *path) {
+	overwrite(path, offsetof(struct segment_header, boot_id), "another", 7);
+}
+
+static void spoil_random(const char *path) {
+	unsigned char bytes[4096];
+	uint32_t state = 12345;
+
+	for (unsigned i = 0; i < sizeof(bytes); i++) {
+		state = state * 1664525 + 1013904223;
+		bytes[i] = (unsigned char)(state >> 24);
+	}
+	overwrite(path, 0, bytes, sizeof(bytes));
+}
+
+static void files_that_make_no_sense_are_replaced(void **state) {
+	(void)state;
+	expect_rebuilt(spoil_truncate);
+	expect_rebuilt(spoil_empty);
+	expect_rebuilt(spoil_version);
+	expect_rebuilt(spoil_sizes);
+	expect_rebuilt(spoil_boot);
+	expect_rebuilt(spoil_random);
+}
+
+/* A valid header over random tables: adopted, and every number right. */
+static void random_slots_are_scrubbed_at_adoption(void **state) {
+	struct site site;
+	uint32_t random = 99;
+	unsigned char *from, *to;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	from = (unsigned char *)site.segment->session_shards;
+	to = (unsigned char *)site.segment->header + site.segment->header->bytes;
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned char *c = from; c < to; c++) {
+			random = random * 1664525 + 1013904223;
+			if (round % 2 == 0 || random % 16 == 0)
+				*c = (unsigned char)(random >> 24);
+		}
+		site_restart(&site, 1000, ALL);
+		assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+		from = (unsigned char *)site.segment->session_shards;
+		to = (unsigned char *)site.segment->header +
+		    site.segment->header->bytes;
+		assert_true(site_is_consistent(&site));
+		(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+		assert_true(site_is_consistent(&site));
+	}
+	site_close(&site);
+}
+
+static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
+	struct site site;
+	struct diag diag;
+	char path[100], pid[32];
+	int fd, other;
+
+	(void)state;
+	site_open(&site, 100, ALL);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	assert_int_equal(segment_lock(path, &other, &diag), -1);
+	assert_non_null(strstr(diag.text, pid));
+	close(fd);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	close(fd);
+	site_close(&site);
+}
+
+static void classes_keep_their_records_through_reloads(void **state) {
+	struct site site;
+	struct session_ref refs[3];
+
+	(void)state;
+	site_open(&site, 1000, TWO);
+	for (uint16_t i = 0; i < 3; i++)
+		(void)site_inbound(&site, "192.0.2.1", (uint16_t)(i + 1),
+		    "a.example", &refs[i]);
+	/* removed while sessions are open: the record stays until they end */
+	site_reload(&site, ALL);
+	assert_int_equal(open_of(&site, "mail"), 3);
+	assert_int_equal(atomic_load(&site_class(&site, "mail")->in_use), 2);
+	engine_session_close(site.engine, &refs[0], clock_now_ns());
+	assert_int_equal(open_of(&site, "mail"), 2);
+	/* back again: it goes on counting where it was */
+	site_reload(&site, TWO);
+	assert_int_equal(open_of(&site, "mail"), 2);
+	for (uint16_t i = 10; i < 13; i++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1", i, "a.example",
+		    NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 20, "a.example", NULL),
+	    VERDICT_REFUSE);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void lowered_limits_bind_at_once_and_raised_ones_too(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, TWO);
+	for (uint16_t i = 1; i <= 5; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 2; inbound = 2; } );");
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 50, NULL, NULL),
+	    VERDICT_REFUSE);
+	assert_int_equal(open_of(&site, "all"), 5);
+	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 6; inbound = 6; } );");
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 51, NULL, NULL),
+	    VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 52, NULL, NULL),
+	    VERDICT_REFUSE);
+	site_close(&site);
+}
+
+static void a_pinned_generation_outlives_reloads(void **state) {
+	struct site site;
+	const struct generation *old;
+
+	(void)state;
+	site_open(&site, 1000, TWO);
+	old = engine_pin(site.engine);
+	for (unsigned i = 0; i < 40; i++)
+		site_reload(&site, i % 2 ? TWO : ALL);
+	assert_string_equal(generation_text(old, generation_class(old, 0)->name),
+	    "mail");
+	engine_unpin(site.engine, old);
+	assert_ptr_not_equal(old, site.generation);
+	site_close(&site);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_session_costs_at_most_128_bytes),
+		cmocka_unit_test(the_same_layout_is_adopted_with_its_sessions),
+		cmocka_unit_test(another_size_is_rebuilt_from_the_text_file),
+		cmocka_unit_test(a_torn_text_file_gives_nothing),
+		cmocka_unit_test(files_that_make_no_sense_are_replaced),
+		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
+		cmocka_unit_test(a_second_supervisor_is_told_who_holds_the_lock),
+		cmocka_unit_test(classes_keep_their_records_through_reloads),
+		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
+		cmocka_unit_test(a_pinned_generation_outlives_reloads),
+	};
+
+	return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
+}
