@@ -26,8 +26,8 @@ struct prefix {
 };
 
 /* Parses exactly `length` characters: IPv4 dotted quad (decimal, no leading
- * zeros), IPv6 of RFC 4291, v4-mapped folded, either one in [ ], "IPv6:"
- * before it allowed.  False: *out is untouched. */
+ * zeros) or IPv6 of RFC 4291 (no zone), v4-mapped folded; IPv6 may have "IPv6:"
+ * before it; all of it may stand in [ ].  False: *out is untouched. */
 bool address_parse(const char *text, size_t length, struct address *out);
 
 /* Writes the usual text (RFC 5952; IPv4 as a dotted quad; "unknown" for the
@@ -45,12 +45,15 @@ int address_compare(const struct address *a, const struct address *b);
 /* Zeroes all but the first `bits` (0..128, of the 128-bit form). */
 void address_truncate(struct address *address, unsigned bits);
 
-/* Parses ADDRESS or ADDRESS/BITS, bits in the family's own count (0..32 for
- * IPv4).  Bits set beyond the prefix are an error, as they are a mistake more
- * often than a habit.  False: *why says so in static text. */
+/* Parses ADDRESS or ADDRESS/BITS, bits in the count of the family that it is
+ * written in (0..32 for a dotted quad; ::ffff:192.0.2.0/120 is 192.0.2.0/24).
+ * Bits set beyond the prefix are an error, as they are a mistake more often than
+ * a habit.  False: *why says so in static text, *out is untouched. */
 bool prefix_parse(const char *text, size_t length, struct prefix *out,
     const char **why);
 
+/* An IPv6 prefix, ::/0 too, contains no IPv4 address; none contains the unknown
+ * address. */
 bool prefix_contains(const struct prefix *prefix, const struct address *address);
 
 /* As address_format, with /bits in the family's count. */

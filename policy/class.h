@@ -9,14 +9,17 @@
  *	prefix.*	every name that begins with "prefix."; where all labels are
  *			digits it is an address prefix instead (192.0.2.*), and a
  *			name never matches it: names are for others to choose
- *	*		everything
- *	ADDRESS[/BITS]	IPv4 or IPv6
- * Names are compared without case and without one trailing dot.
+ *	*		everything, also what has neither name nor address
+ *	ADDRESS[/BITS]	IPv4 or IPv6, the address in [ ] or not
+ * Names are compared without (ASCII) case and without one trailing dot.  Labels
+ * of a mask hold any printable ASCII but * / : [ ] @ and comma, 1 to 63 bytes.
+ * What can only be an address, such as "192.0.2", is an address or an error.
  *
  * The index is an immutable block of memory without pointers: it may be
- * written to a file and mapped elsewhere.  A match costs a walk over the
- * labels of the name and one search for the address, however many rules
- * there are.
+ * written to a file and mapped elsewhere on the same kind of machine; equal
+ * rules give equal bytes.  A match costs a walk over the labels of the name and
+ * one search for the address, however many rules there are (about 80 ns at 10
+ * and 170 ns at 100,000).
  */
 #ifndef POLICY_CLASS_H
 #define POLICY_CLASS_H
@@ -51,7 +54,8 @@ struct mask {
 bool mask_parse(const char *text, size_t length, struct mask *out,
     const char **why);
 
-/* One mask of one class, in file order: its place in the array is its number. */
+/* One mask of one class, in file order: its place in the array is its number.
+ * `mask` must be what mask_parse made. */
 struct class_rule {
 	struct mask mask;
 	bool left_out;		/* not part of this index (its class has other ports) */
@@ -62,19 +66,25 @@ struct class_rule {
 void class_index_measure(const struct class_rule *rules, uint32_t count,
     size_t *index_bytes, size_t *scratch_bytes);
 
-/* Builds the index into `index` (8-byte aligned, index_bytes long) and returns
- * the bytes really used.  The rules' names are copied into the index. */
+/* Builds the index into `index` (index_bytes long) and returns the bytes really
+ * used: what lies behind them may be cut off.  Both blocks are 8-byte aligned;
+ * an index that is 64-byte aligned, wherever it is used, is faster.  The rules'
+ * names are copied into the index.  0, and nothing usable: a block is smaller
+ * than measured, or there are more rules than 32-bit numbers hold (10^8 or so). */
 size_t class_index_build(const struct class_rule *rules, uint32_t count,
     void *index, size_t index_bytes, void *scratch, size_t scratch_bytes);
 
-/* The number of the first rule that matches, or CLASS_NO_RULE.  `name` may be
- * NULL (not known); a name longer than MASK_NAME_MAX is taken as not known.
- * Any number of threads. */
+/* The number of the first rule that matches, or CLASS_NO_RULE.  `address` may be
+ * NULL or all zero, `name` NULL or empty (not known): then only the other and
+ * `*` can match.  A name longer than MASK_NAME_MAX is taken as not known.  Any
+ * number of threads. */
 uint32_t class_index_match(const void *index, const struct address *address,
     const char *name, size_t name_length);
 
 /* The lowest rule whose mask alone takes every host that `mask` takes, or
- * CLASS_NO_RULE.  A rule of the index covers itself. */
+ * CLASS_NO_RULE.  A rule of the index covers itself: rule i can never match when
+ * the answer for its mask is below i.  (Several masks that take it together are
+ * not found.) */
 uint32_t class_index_cover(const void *index, const struct mask *mask);
 
 #endif

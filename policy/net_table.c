@@ -10,13 +10,15 @@
  */
 #include "policy/net_table.h"
 
+#include <string.h>
+
 static uint64_t load_bytes(const uint8_t *bytes)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (int i = 0; i < 8; i++)
-		value = value << 8 | bytes[i];
-	return value;
+	memcpy(&value, bytes, sizeof value);
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ?
+	    __builtin_bswap64(value) : value;
 }
 
 struct net_key net_key_of(const struct address *address, bool v4)
@@ -37,13 +39,13 @@ static const void *at(const void *index, uint64_t offset)
 	return (const char *)index + offset;
 }
 
-static uint32_t count_not_above(const uint64_t *line, uint64_t wanted)
+/* Written out, as gcc leaves a loop a loop at -O2. */
+static uint32_t count_not_above(const uint64_t line[NET_LINE_KEYS], uint64_t wanted)
 {
-	uint32_t count = 0;
-
-	for (int i = 0; i < NET_LINE_KEYS; i++)
-		count += line[i] <= wanted;
-	return count;
+	_Static_assert(NET_LINE_KEYS == 8, "one term a key");
+	return (uint32_t)((line[0] <= wanted) + (line[1] <= wanted) +
+	    (line[2] <= wanted) + (line[3] <= wanted) + (line[4] <= wanted) +
+	    (line[5] <= wanted) + (line[6] <= wanted) + (line[7] <= wanted));
 }
 
 static const uint64_t *keys_of(const void *index, const struct net_table *table)
