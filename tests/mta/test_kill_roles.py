@@ -92,7 +92,7 @@ def strikes(test, postern):
         return [(test.random.choice(roles),
                  signal.SIGSTOP if test.random.random() < 0.2 else signal.SIGKILL)
                 for _ in range(test.rounds)]
-    kinds = ["policy.0", "milter", "keeper"]
+    kinds = ["policy.0", "milter.0", "keeper.0"]
     both = [(role, signal.SIGKILL) for role in roles + kinds]
     both += [(role, signal.SIGSTOP) for role in kinds]
     test.random.shuffle(both)
