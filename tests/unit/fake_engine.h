@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: ISC */
+/* An engine that answers what the test tells it and remembers what it was asked;
+ * included by one test program, in place of the real one.  Its generation has two
+ * classes: "plain" (421) and "soft" (defer). */
+#ifndef TESTS_UNIT_FAKE_ENGINE_H
+#define TESTS_UNIT_FAKE_ENGINE_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "config/generation.h"
+#include "engine/engine.h"
+
+#define FAKE_TEXT_MAX 1024
+
+static struct fake_generation {
+	struct generation generation;
+	struct generation_class classes[2];
+	struct generation_rule rules[2];
+	char text[FAKE_TEXT_MAX];
+} fake_block;
+
+struct engine {
+	struct answer next;		/* of the next question */
+	struct question asked;		/* the last one */
+	char name[256];			/* its name, "" for none */
+	unsigned opens, recipients, ended, closed, heartbeats;
+	struct session_ref last_ended, last_closed;
+	uint64_t counted[COUNTER_COUNT];
+	int pins;
+	uint16_t serial;
+};
+
+static struct engine fake;
+
+static uint32_t fake_text(size_t *used, const char *text)
+{
+	size_t at = *used;
+
+	memcpy(fake_block.text + at, text, strlen(text) + 1);
+	*used += strlen(text) + 1;
+	return (uint32_t)(offsetof(struct fake_generation, text) + at);
+}
+
+static void fake_reset(void)
+{
+	static uint64_t number;
+	struct generation *g = &fake_block.generation;
+	size_t used = 1;
+
+	memset(&fake, 0, sizeof(fake));
+	memset(&fake_block, 0, sizeof(fake_block));
+	g->number = ++number;
+	g->class_count = g->rule_count = 2;
+	g->classes = offsetof(struct fake_generation, classes);
+	g->rules = offsetof(struct fake_generation, rules);
+	g->policy_connections = 8;
+	fake_block.classes[0].name = fake_text(&used, "plain");
+	fake_block.classes[0].text = fake_text(&used, "Too many of you");
+	fake_block.classes[1].name = fake_text(&used, "soft");
+	fake_block.classes[1].action = CLASS_ACTION_DEFER;
+	for (uint32_t i = 0; i < 2; i++) {
+		fake_block.rules[i].class_index = i;
+		fake_block.rules[i].file = fake_text(&used, "/etc/postern/postern.conf");
+		fake_block.rules[i].line = 14 + i;
+		fake_block.rules[i].text = fake_text(&used, "*");
+	}
+	fake.next.newly_decided = true;
+	fake.next.class_index = fake.next.rule = CLASS_NO_RULE;
+}
+
+/* What the next questions are answered, out of class `class_index`. */
+static void fake_answer(enum verdict verdict, enum reason reason, uint32_t class_index)
+{
+	fake.next.decision = (struct decision){ .verdict = verdict, .reason = reason,
+	    .count = 80, .limit = 80 };
+	fake.next.class_index = fake.next.rule = class_index;
+	fake.next.id = verdict == VERDICT_ADMIT ? 0 : 28;
+}
+
+static void fake_question(struct engine *engine, const struct question *question,
+    struct answer *answer)
+{
+	engine->asked = *question;
+	snprintf(engine->name, sizeof(engine->name), "%.*s", (int)question->name_length,
+	    question->name == NULL ? "" : question->name);
+	*answer = engine->next;
+	answer->session = (struct session_ref){ .client = question->client,
+	    .client_port = question->client_port, .serial = ++engine->serial, .slot = 7 };
+}
+
+const struct generation *engine_pin(struct engine *engine)
+{
+	engine->pins++;
+	return &fake_block.generation;
+}
+
+void engine_unpin(struct engine *engine, const struct generation *generation)
+{
+	(void)generation;
+	engine->pins--;
+}
+
+void engine_session_open(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer)
+{
+	(void)generation, (void)now_ns;
+	engine->opens++;
+	fake_question(engine, question, answer);
+}
+
+void engine_session_recipient(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer)
+{
+	(void)generation, (void)now_ns;
+	engine->recipients++;
+	fake_question(engine, question, answer);
+}
+
+void engine_session_ended(struct engine *engine, const struct generation *generation,
+    const struct session_ref *session, enum session_owner owner, int64_t now_ns)
+{
+	(void)generation, (void)owner, (void)now_ns;
+	engine->ended++;
+	engine->last_ended = *session;
+}
+
+void engine_session_close(struct engine *engine, const struct session_ref *session,
+    int64_t now_ns)
+{
+	(void)now_ns;
+	engine->closed++;
+	engine->last_closed = *session;
+}
+
+const char *engine_decision_id(const struct engine *engine, uint64_t id,
+    char out[DECISION_ID_MAX])
+{
+	(void)engine;
+	snprintf(out, DECISION_ID_MAX, "5f3a-%llx", (unsigned long long)id);
+	return out;
+}
+
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount)
+{
+	engine->counted[counter] += amount;
+}
+
+void engine_heartbeat(struct engine *engine, int64_t now_ns)
+{
+	(void)now_ns;
+	engine->heartbeats++;
+}
+
+#endif

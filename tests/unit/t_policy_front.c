@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: ISC */
+/* The policy front end over real sockets, with an engine and a clock of the
+ * test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "front/policy.h"
+#include "tests/unit/fake_engine.h"
+#include "wire/policy_request.h"
+
+#define HEAD "request=smtpd_access_policy\n"
+#define CONNECT(port) HEAD "protocol_state=CONNECT\nclient_address=192.0.2.7\n" \
+	"client_port=" port "\n\n"
+#define OTHER HEAD "protocol_state=DATA\n\n"
+#define DUNNO "action=DUNNO\n\n"
+#define REFUSAL "action=421 4.7.0 Too many of you\n\n"
+
+static int64_t test_now_ns;
+
+int64_t clock_now_ns(void)
+{
+	return test_now_ns;
+}
+
+int64_t clock_wall_s(void)
+{
+	return 1;
+}
+
+static struct policy_front *front;
+static struct sockaddr_un place;
+static unsigned lines;
+static char line[4096];
+
+static void catch_line(void *context, const char *text)
+{
+	(void)context;
+	lines++;
+	snprintf(line, sizeof(line), "%s", text);
+}
+
+static int set_up(void **state)
+{
+	socklen_t length = sizeof(place);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct diag diag;
+
+	(void)state;
+	fake_reset();
+	test_now_ns += 1000 * NS_PER_SECOND;
+	lines = 0;
+	line[0] = '\0';
+	log_redirect(catch_line, NULL);
+	/* autobind: an abstract name that the kernel picks */
+	place = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(fd, 100), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &length), 0);
+	assert_int_equal(policy_front_open(&front, &fake, &diag), 0);
+	assert_int_equal(policy_front_listen(front, fd, 3, &diag), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	policy_front_close(&front);
+	assert_null(front);
+	assert_int_equal(fake.pins, 0);
+	return 0;
+}
+
+/* Everything that is ready now. */
+static void turn(void)
+{
+	for (int i = 0; i < 20; i++)
+		event_base_loop(policy_front_base(front), EVLOOP_NONBLOCK);
+}
+
+/* Until the timer of the front end has fired once more. */
+static void turn_for_a_second(void)
+{
+	unsigned before = fake.heartbeats;
+	time_t limit = time(NULL) + 20;
+
+	while (fake.heartbeats == before && time(NULL) < limit)
+		event_base_loop(policy_front_base(front), EVLOOP_ONCE);
+	assert_true(fake.heartbeats > before);
+}
+
+static int client(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&place,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
+	turn();
+	return fd;
+}
+
+static void say(int fd, const char *text, size_t length)
+{
+	assert_int_equal(send(fd, text, length, MSG_NOSIGNAL), length);
+	turn();
+}
+
+#define SAY(fd, text) say(fd, text, sizeof(text) - 1)
+
+static void hear(int fd, const char *wanted)
+{
+	char text[4096];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	assert_string_equal(text, wanted);
+}
+
+static void hear_nothing(int fd)
+{
+	char c;
+
+	assert_int_equal(read(fd, &c, 1), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void hear_end(int fd)
+{
+	char c;
+
+	turn();
+	assert_int_equal(read(fd, &c, 1), 0);
+	close(fd);
+}
+
+static void requests_are_answered_one_by_one(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	SAY(fd, CONNECT("1"));
+	hear(fd, DUNNO);
+	assert_int_equal(fake.asked.listener, 3);
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	SAY(fd, CONNECT("2"));
+	hear(fd, REFUSAL);
+	SAY(fd, OTHER);
+	hear(fd, DUNNO);
+	assert_int_equal(fake.opens, 2);
+	close(fd);
+	turn();
+	assert_int_equal(fake.ended, 2);
+}
+
+static void requests_in_pieces(void **state)
+{
+	static const char text[] = CONNECT("7") OTHER;
+	int fd = client();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text) - 1; i++)
+		say(fd, text + i, 1);
+	hear(fd, DUNNO DUNNO);
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut += 7) {
+		say(fd, text, cut);
+		say(fd, text + cut, sizeof(text) - 1 - cut);
+		hear(fd, DUNNO DUNNO);
+	}
+	close(fd);
+	turn();
+	assert_int_equal(lines, 0);
+}
+
+static void pipelined_requests(void **state)
+{
+	int fd = client();
+	char text[60000];
+	size_t length = 0, got = 0;
+	unsigned asked = 0;
+
+	(void)state;
+	while (length + sizeof(OTHER) < sizeof(text)) {
+		memcpy(text + length, OTHER, sizeof(OTHER) - 1);
+		length += sizeof(OTHER) - 1;
+		asked++;
+	}
+	say(fd, text, length);
+	for (ssize_t n; (n = read(fd, text, sizeof(text))) > 0;)
+		got += (size_t)n;
+	assert_int_equal(got, asked * (sizeof(DUNNO) - 1));
+	close(fd);
+}
+
+static void a_half_closed_client_gets_what_it_asked_for(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	assert_int_equal(send(fd, CONNECT("1"), sizeof(CONNECT("1")) - 1, 0),
+	    sizeof(CONNECT("1")) - 1);
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	turn();
+	hear(fd, DUNNO);
+	hear_end(fd);
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 0);
+	assert_int_equal(fake.ended, 1);
+}
+
+static void an_end_in_the_middle_is_malformed(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	SAY(fd, CONNECT("1") HEAD "proto");
+	hear(fd, DUNNO);
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	hear_end(fd);
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
+	assert_non_null(strstr(line, "event=bad-request from=policy listener=3 offset=0 "
+	    "text=\"the connection ended in the middle of a request\" "
+	    "bytes=request=smtpd_access_policy\\x0aproto action=close"));
+}
+
+static void malformed_requests_end_their_connection_only(void **state)
+{
+	int good = client(), bad = client();
+
+	(void)state;
+	SAY(bad, CONNECT("5") "request=smtpd_access_policy\nGET / HTTP/1.0\r\n\r\n");
+	hear(bad, DUNNO);
+	hear_end(bad);
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
+	assert_int_equal(fake.ended, 1);
+	assert_non_null(strstr(line, "offset=28 text=\"line without name=value\" "
+	    "bytes=GET\\x20/\\x20HTTP/1.0"));
+	SAY(good, OTHER);
+	hear(good, DUNNO);
+	close(good);
+}
+
+static void endless_requests_end(void **state)
+{
+	static char text[200000];
+	int fd = client();
+	size_t sent = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = "a=bcdefghijklmn\n"[i % 16];
+	while (sent < sizeof(text)) {
+		ssize_t n = send(fd, text + sent, 8000, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EPIPE)
+			break;
+		if (n > 0)
+			sent += (size_t)n;
+		turn();
+	}
+	assert_true(sent < sizeof(text));
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
+	assert_non_null(strstr(line, "text=\"request too long\""));
+	close(fd);
+}
+
+static void an_unfinished_request_has_ten_seconds(void **state)
+{
+	int slow = client(), idle = client();
+
+	(void)state;
+	SAY(idle, OTHER);
+	hear(idle, DUNNO);
+	SAY(slow, HEAD);
+	test_now_ns += 9 * NS_PER_SECOND;
+	SAY(slow, "a=b\n");
+	turn_for_a_second();
+	hear_nothing(slow);
+	test_now_ns += 1 * NS_PER_SECOND;
+	turn_for_a_second();
+	hear_end(slow);
+	assert_int_equal(fake.counted[COUNTER_STALLED_POLICY_CLIENTS], 1);
+	assert_non_null(strstr(line, "event=client-limit from=policy listener=3 "
+	    "text=\"the client does not finish its request\""));
+	test_now_ns += 1000 * NS_PER_SECOND;
+	turn_for_a_second();
+	SAY(idle, OTHER);
+	hear(idle, DUNNO);
+	close(idle);
+}
+
+/* Asks and never reads, until the front end stops to read, too. */
+static unsigned stuff(int fd)
+{
+	unsigned asked = 0, turns = 0;
+
+	for (;;) {
+		ssize_t n = send(fd, OTHER, sizeof(OTHER) - 1, MSG_NOSIGNAL);
+
+		if (n == (ssize_t)sizeof(OTHER) - 1) {
+			asked++;
+			turns = 0;
+		} else if (n < 0 && errno == EAGAIN) {
+			if (++turns > 20)
+				return asked;
+			turn();
+		} else {
+			fail_msg("a piece of a request was sent");
+		}
+	}
+}
+
+static void a_client_that_reads_late_gets_all(void **state)
+{
+	int fd = client();
+	unsigned asked = stuff(fd);
+	size_t wanted = asked * (sizeof(DUNNO) - 1), got = 0;
+	char text[4096];
+
+	(void)state;
+	assert_true(asked > 100);
+	for (int i = 0; i < 100000 && got < wanted; i++) {
+		ssize_t n = read(fd, text, sizeof(text));
+
+		if (n > 0)
+			got += (size_t)n;
+		else
+			turn();
+	}
+	assert_int_equal(got, wanted);
+	SAY(fd, CONNECT("1"));
+	hear(fd, DUNNO);
+	assert_int_equal(lines, 0);
+	close(fd);
+}
+
+static void a_client_that_never_reads_has_ten_seconds(void **state)
+{
+	int fd = client(), other = client();
+
+	(void)state;
+	stuff(fd);
+	SAY(other, CONNECT("1"));
+	hear(other, DUNNO);
+	test_now_ns += 10 * NS_PER_SECOND;
+	turn_for_a_second();
+	assert_int_equal(fake.counted[COUNTER_STALLED_POLICY_CLIENTS], 1);
+	assert_non_null(strstr(line, "the client does not read its reply"));
+	assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), -1);
+	SAY(other, OTHER);
+	hear(other, DUNNO);
+	close(other);
+	close(fd);
+}
+
+static void a_client_that_went_away_before_its_reply(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	stuff(fd);
+	close(fd);
+	turn();
+	fd = client();
+	assert_int_equal(send(fd, CONNECT("1"), sizeof(CONNECT("1")) - 1, 0),
+	    sizeof(CONNECT("1")) - 1);
+	close(fd);
+	turn();
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(fake.ended, 1);
+}
+
+static void connections_have_a_cap(void **state)
+{
+	int fds[8], more;
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		fds[i] = client();
+	more = client();
+	hear_end(more);
+	assert_non_null(strstr(line, "event=client-limit from=policy listener=3 connections=8 "
+	    "limit=8 action=close"));
+	for (int i = 0; i < 8; i++) {
+		SAY(fds[i], OTHER);
+		hear(fds[i], DUNNO);
+	}
+	close(fds[0]);
+	turn();
+	fds[0] = client();
+	SAY(fds[0], OTHER);
+	hear(fds[0], DUNNO);
+	for (int i = 0; i < 8; i++)
+		close(fds[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(requests_are_answered_one_by_one),
+		TEST(requests_in_pieces),
+		TEST(pipelined_requests),
+		TEST(a_half_closed_client_gets_what_it_asked_for),
+		TEST(an_end_in_the_middle_is_malformed),
+		TEST(malformed_requests_end_their_connection_only),
+		TEST(endless_requests_end),
+		TEST(an_unfinished_request_has_ten_seconds),
+		TEST(a_client_that_reads_late_gets_all),
+		TEST(a_client_that_never_reads_has_ten_seconds),
+		TEST(a_client_that_went_away_before_its_reply),
+		TEST(connections_have_a_cap),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: ISC */
+/* What policy requests mean, and the log lines that come of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "front/policy_session.h"
+#include "tests/unit/fake_engine.h"
+
+static struct policy_session session;
+static unsigned lines;
+static char line[4096];
+static char reply[POLICY_REPLY_MAX + 1];
+
+static void catch_line(void *context, const char *text)
+{
+	(void)context;
+	lines++;
+	snprintf(line, sizeof(line), "%s", text);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&session, 0, sizeof(session));
+	lines = 0;
+	line[0] = '\0';
+	log_redirect(catch_line, NULL);
+	return 0;
+}
+
+/* Asks with the lines of a request, and checks the reply. */
+static void ask(const char *attributes, const char *wanted)
+{
+	struct policy_parser parser;
+	struct policy_error error;
+	char text[2048];
+	size_t length;
+	int n = snprintf(text, sizeof(text), "request=smtpd_access_policy\n%s\n", attributes);
+
+	policy_parser_reset(&parser);
+	assert_int_equal(policy_parser_feed(&parser, text, (size_t)n, &error), n);
+	length = policy_session_answer(&session, &fake, &fake_block.generation, 3, text,
+	    &parser.request, 1000, reply);
+	assert_true(length < sizeof(reply));
+	reply[length] = '\0';
+	assert_string_equal(reply, wanted);
+}
+
+#define DUNNO "action=DUNNO\n\n"
+#define CLIENT(port) "client_address=192.0.2.7\nclient_port=" port "\n" \
+	"client_name=mx.customer.example\nserver_address=198.51.100.1\nserver_port=25\n"
+#define CONNECT "protocol_state=CONNECT\n"
+#define XCLIENT "protocol_state=XCLIENT\n"
+#define RCPT "protocol_state=RCPT\nsender=a@b.example\nrecipient=c@d.example\n"
+
+static void a_connect_asks_with_all_that_is_known(void **state)
+{
+	char text[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	ask(CONNECT CLIENT("46407"), DUNNO);
+	assert_int_equal(fake.opens, 1);
+	address_format(&fake.asked.client, text);
+	assert_string_equal(text, "192.0.2.7");
+	address_format(&fake.asked.server, text);
+	assert_string_equal(text, "198.51.100.1");
+	assert_int_equal(fake.asked.client_port, 46407);
+	assert_int_equal(fake.asked.server_port, 25);
+	assert_string_equal(fake.name, "mx.customer.example");
+	assert_int_equal(fake.asked.listener, 3);
+	assert_int_equal(fake.asked.owner, OWNER_POLICY);
+	assert_false(fake.asked.carried);
+	assert_false(fake.asked.connect_only);
+	assert_int_equal(lines, 0);
+}
+
+static void a_refusal_has_its_text_and_its_line(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you\n\n");
+	assert_int_equal(lines, 1);
+	assert_string_equal(line, "event=refused id=5f3a-1c class=plain "
+	    "client=192.0.2.7[46407] name=mx.customer.example count=80 limit=80 "
+	    "reason=class-inbound rule=/etc/postern/postern.conf:14 mask=* action=421");
+	fake.next.newly_decided = false;
+	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you\n\n");
+	assert_int_equal(lines, 1);
+}
+
+static void a_refusal_without_a_class_has_a_text_too(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_REFUSE, REASON_GATE_SHUT, CLASS_NO_RULE);
+	ask(CONNECT CLIENT("1"), "action=421 4.7.0 Too many sessions, try again later\n\n");
+	assert_non_null(strstr(line, "class=- client=192.0.2.7[1] "));
+	assert_non_null(strstr(line, " rule=- mask=- action=421"));
+	fake_answer(VERDICT_REFUSE, REASON_UNUSABLE, 0);
+	ask(CONNECT CLIENT("2"),
+	    "action=421 4.7.0 Service is not available now, try again later\n\n");
+	assert_non_null(strstr(line, "event=fault "));
+}
+
+static void what_observe_mode_admits_is_logged(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 0);
+	fake.next.observed = true;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	assert_non_null(strstr(line, "event=observed "));
+	assert_non_null(strstr(line, " action=421"));
+	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 1);
+	ask(CONNECT CLIENT("2"), DUNNO);
+	assert_non_null(strstr(line, " action=defer"));
+}
+
+static void names_cannot_forge_log_lines(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\n"
+	    "client_name=x reason=none\x01 %s\n", "action=421 4.7.0 Too many of you\n\n");
+	assert_non_null(strstr(line, " name=x\\x20reason=none\\x01\\x20%s count="));
+}
+
+static void the_next_connect_ends_the_session_before(void **state)
+{
+	(void)state;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	assert_int_equal(fake.ended, 0);
+	ask(CONNECT CLIENT("2"), DUNNO);
+	assert_int_equal(fake.ended, 1);
+	assert_int_equal(fake.last_ended.client_port, 1);
+	/* another policy connection of the same process told it first, or again */
+	ask(CONNECT CLIENT("2"), DUNNO);
+	assert_int_equal(fake.ended, 1);
+	policy_session_over(&session, &fake, &fake_block.generation, 0);
+	assert_int_equal(fake.ended, 2);
+	assert_int_equal(fake.last_ended.client_port, 2);
+	policy_session_over(&session, &fake, &fake_block.generation, 0);
+	assert_int_equal(fake.ended, 2);
+}
+
+static void xclient_replaces_and_remembers_the_kernels_tuple(void **state)
+{
+	char text[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	for (int i = 0; i < 2; i++) {
+		ask(i == 0 ? XCLIENT "client_address=203.0.113.5\nclient_port=9\n" :
+		    XCLIENT "client_address=203.0.113.6\nclient_port=9\n", DUNNO);
+		assert_int_equal(fake.closed, i + 1);
+		assert_int_equal(fake.last_closed.client_port, i == 0 ? 1 : 9);
+		assert_true(fake.asked.carried);
+		assert_int_equal(fake.asked.client_port, 9);
+		address_format(&fake.asked.carrier_client, text);
+		assert_string_equal(text, "192.0.2.7");
+		assert_int_equal(fake.asked.carrier_port, 1);
+	}
+	assert_int_equal(fake.ended, 0);
+	ask(CONNECT CLIENT("2"), DUNNO);
+	assert_int_equal(fake.ended, 1);
+	assert_int_equal(fake.last_ended.client_port, 9);
+}
+
+static void xclient_without_a_port_takes_the_carriers(void **state)
+{
+	(void)state;
+	ask(CONNECT CLIENT("46407"), DUNNO);
+	ask(XCLIENT "client_address=203.0.113.5\nclient_port=unknown\n", DUNNO);
+	assert_int_equal(fake.asked.client_port, 46407);
+	assert_true(fake.asked.carried);
+	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
+	ask(RCPT "client_address=203.0.113.5\nclient_port=unknown\n",
+	    "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	assert_int_equal(fake.asked.client_port, 46407);
+}
+
+static void xclient_with_the_same_tuple_changes_nothing(void **state)
+{
+	(void)state;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	ask(XCLIENT CLIENT("1"), DUNNO);
+	assert_int_equal(fake.closed, 0);
+	assert_false(fake.asked.carried);
+}
+
+static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
+	ask(CONNECT CLIENT("1"), DUNNO);
+	assert_int_equal(lines, 0);
+	ask(RCPT CLIENT("1"),
+	    "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	assert_int_equal(fake.recipients, 1);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "event=deferred id=5f3a-1c class=soft "));
+	assert_non_null(strstr(line, " action=defer"));
+	fake_answer(VERDICT_ADMIT, REASON_BELOW_LIMIT, 1);
+	ask(RCPT CLIENT("1"), DUNNO);
+	assert_int_equal(fake.recipients, 2);
+	/* the session was counted anew: that one is ended */
+	policy_session_over(&session, &fake, &fake_block.generation, 0);
+	assert_int_equal(fake.last_ended.serial, fake.serial);
+}
+
+static void recipients_that_are_never_deferred(void **state)
+{
+	static const char *const spared[] = {
+		"sender=a@b\nrecipient=postmaster\n", "sender=a@b\nrecipient=PostMaster\n",
+		"sender=a@b\nrecipient=postmaster@x.example\n",
+		"sender=a@b\nrecipient=ABUSE@x.example\n", "sender=\nrecipient=c@d\n",
+		"recipient=c@d\n", "sender=a@b\nrecipient=c@d\nsasl_username=u\n",
+	};
+	static const char *const asked[] = {
+		"sender=a@b\nrecipient=postmasters@x\n", "sender=a@b\nrecipient=abuse\n",
+		"sender=a@b\nrecipient=abuse.x@y\n", "sender=a@b\nrecipient=xpostmaster@y\n",
+		"sender=a@b\n",
+	};
+	char text[512];
+
+	(void)state;
+	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
+	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++) {
+		snprintf(text, sizeof(text), "protocol_state=RCPT\n%s" CLIENT("1"), spared[i]);
+		ask(text, DUNNO);
+		assert_int_equal(fake.recipients, 0);
+	}
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		snprintf(text, sizeof(text), "protocol_state=RCPT\n%s" CLIENT("1"), asked[i]);
+		ask(text, "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+		assert_int_equal(fake.recipients, i + 1);
+	}
+}
+
+static void recipients_cost_nothing_where_no_class_defers(void **state)
+{
+	(void)state;
+	fake_block.classes[1].action = CLASS_ACTION_421;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	ask(RCPT CLIENT("1"), DUNNO);
+	assert_int_equal(fake.recipients, 0);
+	/* but a session that was let in before a reload is still asked about */
+	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
+	ask(CONNECT CLIENT("2"), DUNNO);
+	ask(RCPT CLIENT("2"), "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	assert_int_equal(fake.recipients, 1);
+}
+
+/* A connection that only sees recipients must not end what another holds. */
+static void a_recipient_does_not_take_the_session_over(void **state)
+{
+	(void)state;
+	ask(RCPT CLIENT("1"), DUNNO);
+	assert_int_equal(fake.recipients, 1);
+	policy_session_over(&session, &fake, &fake_block.generation, 0);
+	assert_int_equal(fake.ended, 0);
+}
+
+static void all_other_states_are_none_of_ours(void **state)
+{
+	static const char *const states[] = { "EHLO", "HELO", "MAIL", "DATA", "END-OF-MESSAGE",
+	    "VRFY", "ETRN", "", "NEW-ONE" };
+	char text[512];
+
+	(void)state;
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		snprintf(text, sizeof(text), "protocol_state=%s\n" CLIENT("1"), states[i]);
+		ask(text, DUNNO);
+	}
+	assert_int_equal(fake.opens + fake.recipients, 0);
+}
+
+static void bad_addresses_are_counted_and_pass(void **state)
+{
+	(void)state;
+	ask(CONNECT CLIENT("1"), DUNNO);
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	ask(CONNECT "client_address=nonsense\nclient_port=1\n", DUNNO);
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
+	assert_non_null(strstr(line, "event=bad-request from=policy attribute=client_address "));
+	assert_int_equal(fake.opens, 1);
+	/* whoever was here before is gone */
+	assert_int_equal(fake.ended, 1);
+	ask(CONNECT "client_address=unknown\nclient_port=unknown\n", DUNNO);
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
+	/* a server that is not known hinders nothing */
+	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\nserver_address=x\n",
+	    "action=421 4.7.0 Too many of you\n\n");
+	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+		TEST(a_connect_asks_with_all_that_is_known),
+		TEST(a_refusal_has_its_text_and_its_line),
+		TEST(a_refusal_without_a_class_has_a_text_too),
+		TEST(what_observe_mode_admits_is_logged),
+		TEST(names_cannot_forge_log_lines),
+		TEST(the_next_connect_ends_the_session_before),
+		TEST(xclient_replaces_and_remembers_the_kernels_tuple),
+		TEST(xclient_without_a_port_takes_the_carriers),
+		TEST(xclient_with_the_same_tuple_changes_nothing),
+		TEST(a_deferred_session_is_asked_about_at_each_recipient),
+		TEST(recipients_that_are_never_deferred),
+		TEST(recipients_cost_nothing_where_no_class_defers),
+		TEST(a_recipient_does_not_take_the_session_over),
+		TEST(all_other_states_are_none_of_ours),
+		TEST(bad_addresses_are_counted_and_pass),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
