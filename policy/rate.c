@@ -70,7 +70,7 @@ int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_n
 		return tat_ns;
 	taken = taken_ns(&line, tat_ns, now_ns);
 	if (taken > line.burst)
-		taken = line.burst;
+		return tat_ns;
 	if (__builtin_add_overflow(now_ns, taken + line.interval, &after))
 		return INT64_MAX;
 	return after;

@@ -27,10 +27,9 @@ struct rate_limit {
  * (it was changed by a reload): it counts as never seen. */
 bool rate_allows(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
 
-/* The state after an admitted event at now_ns.  An event that is let in although
- * rate_allows said no (observe) should leave the state alone, so that what is
- * observed is what enforcement would do; counted nevertheless, it fills the line
- * and no more. */
+/* The state after an event at now_ns that was let in.  One that rate_allows would
+ * not allow (let in by observe) changes nothing: so what is observed is what
+ * enforcement would do. */
 int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns);
 
 /* Nanoseconds until rate_allows will say yes; 0: now. */

@@ -7,7 +7,6 @@
  *
  * The index lies in a file mapping with pages of 4 kB, as in the daemon.
  */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,17 +129,20 @@ static void a_state_out_of_reach(void **state)
 	assert_int_equal(rate_after(&limit, 0, INT64_MAX - 5), INT64_MAX);
 }
 
-/* Counted in spite of the limit, it fills the line and no more. */
-static void forced_events_fill_the_line(void **state)
+/* Let in by observe: refusals are as many as they would be if enforced. */
+static void observed_events_change_nothing(void **state)
 {
 	struct rate_limit limit = rate(4, MINUTE);
-	int64_t now = 10 * MINUTE, tat = 0;
+	int64_t now = 10 * MINUTE, enforced = 0, observed = 0;
 
 	(void)state;
-	for (int i = 0; i < 1000; i++)
-		tat = rate_after(&limit, tat, now);
-	assert_int_equal(tat, now + MINUTE);
-	assert_int_equal(rate_wait_ns(&limit, tat, now), 15 * SECOND);
+	for (int i = 0; i < 1000; i++) {
+		bool allowed = rate_allows(&limit, observed, now + i * SECOND);
+
+		observed = rate_after(&limit, observed, now + i * SECOND);
+		assert_int_equal(take(&limit, &enforced, now + i * SECOND), allowed);
+		assert_int_equal(observed, enforced);
+	}
 }
 
 static void extreme_limits(void **state)
@@ -246,7 +249,7 @@ int main(void)
 		cmocka_unit_test(no_limit),
 		cmocka_unit_test(at_time_zero),
 		cmocka_unit_test(a_state_out_of_reach),
-		cmocka_unit_test(forced_events_fill_the_line),
+		cmocka_unit_test(observed_events_change_nothing),
 		cmocka_unit_test(extreme_limits),
 		cmocka_unit_test(never_more_than_twice_in_a_period),
 		cmocka_unit_test(the_steady_rate_is_never_refused),
