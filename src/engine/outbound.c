@@ -69,6 +69,14 @@ static bool ask(struct engine *engine, const struct outbound_question *question,
 	return true;
 }
 
+/* Closed means deferred here: mail that is ours to send stays queued. */
+static void unusable(struct engine *engine, const struct generation *generation,
+    int64_t now_ns, struct answer *answer) {
+	answer_unusable(engine, generation, UINT8_MAX, 0, now_ns, answer);
+	if (answer->decision.verdict == VERDICT_REFUSE)
+		answer->decision.verdict = VERDICT_DEFER;
+}
+
 void engine_outbound_open(struct engine *engine,
     const struct generation *generation,
     const struct outbound_question *question, int64_t now_ns,
@@ -92,11 +100,11 @@ void engine_outbound_open(struct engine *engine,
 	class = generation_class(generation, answer->class_index);
 	sessions_aim(engine->segment, &key, now_ns, &lock);
 	if (!sessions_lock(&lock)) {
-		answer_unusable(engine, generation, UINT8_MAX, 0, now_ns, answer);
+		unusable(engine, generation, now_ns, answer);
 		return;
 	}
 	if (!ask(engine, question, class, &lock, answer))
-		answer_unusable(engine, generation, UINT8_MAX, 0, now_ns, answer);
+		unusable(engine, generation, now_ns, answer);
 	sessions_unlock(&lock);
 	if (answer->decision.verdict != VERDICT_ADMIT) {
 		engine_count(engine, COUNTER_DEFERRED, 1);

@@ -296,6 +296,11 @@ static void zero_clients(struct segment *segment, uint16_t record,
 	}
 }
 
+static void open_peak(struct class_record *record, uint32_t open) {
+	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed))
+		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+}
+
 /* The class's counters from the slots.  Slots of this class cannot change
  * meanwhile: their class field belongs to the mutex that we hold. */
 static void class_recount(struct segment *segment, uint16_t number,
@@ -323,8 +328,7 @@ static void class_recount(struct segment *segment, uint16_t number,
 	atomic_store_explicit(&record->open, open, memory_order_relaxed);
 	atomic_store_explicit(&record->open_inbound, inbound,
 	    memory_order_relaxed);
-	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed))
-		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+	open_peak(record, open);
 	if (atomic_load_explicit(&record->seq, memory_order_relaxed) % 2 != 0)
 		atomic_fetch_add_explicit(&record->seq, 1, memory_order_release);
 }
@@ -367,9 +371,8 @@ void class_add(struct segment *segment, uint16_t number,
 			memory_order_relaxed) + (uint32_t)change,
 		    memory_order_relaxed);
 	FAILPOINT();
-	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed) &&
-	    change > 0)
-		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+	if (change > 0)
+		open_peak(record, open);
 	FAILPOINT();
 	seq_end(&record->seq);
 }
@@ -392,12 +395,40 @@ static void rebuild_client_shard(struct segment *segment, uint32_t number) {
 		if (client->used != 1 ||
 		    client->class_record >= segment->header->record_count)
 			client->used = 0;
+		else
+			atomic_store(&client->open, 0);
 	}
 	client_shard_rebuild(segment, number);
 }
 
+/* All counters from all slots in one pass. */
+static uint64_t recount_all(struct segment *segment) {
+	uint64_t total = 0;
+	uint32_t first, count;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t i = 0; i < count; i++) {
+			struct class_record *record;
+			struct session session;
+
+			session_load(segment, first + i, &session);
+			if (session.control.state != SESSION_OPEN)
+				continue;
+			record = &segment->records[session.control.class_record];
+			guarded_add(&record->open, 1);
+			if (session.control.direction == SESSION_INBOUND)
+				guarded_add(&record->open_inbound, 1);
+			recount_client(segment, session.control.class_record,
+			    &session, 0);
+			total++;
+		}
+	}
+	return total;
+}
+
 uint64_t sessions_rebuild(struct segment *segment) {
-	uint64_t open = 0;
+	uint64_t open;
 
 	sessions_scrub(segment);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++)
@@ -407,10 +438,14 @@ uint64_t sessions_rebuild(struct segment *segment) {
 
 		lock_init(&record->mutex);
 		atomic_store(&record->stuck_until_ns, 0);
-		if (atomic_load(&record->in_use) == 0)
-			continue;
-		class_recount(segment, (uint16_t)i, 0);
-		open += atomic_load(&record->open);
+		atomic_store(&record->open, 0);
+		atomic_store(&record->open_inbound, 0);
+	}
+	open = recount_all(segment);
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		struct class_record *record = &segment->records[i];
+
+		open_peak(record, atomic_load(&record->open));
 	}
 	return open;
 }
