@@ -76,13 +76,17 @@ static char *read_text(const char *path) {
 
 static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	char *text = read_text(ctl->config_path);
+	bool other_daemon = ctl->config_given && ctl->socket == NULL;
 
-	take_defaults(places);
 	if (text == NULL) {
-		ctl_complain("%s: %s: looking for the daemon in its default places",
-		    ctl->config_path, strerror(errno));
-		return ctl->config_given && ctl->socket == NULL ? EX_NOINPUT : EX_OK;
+		ctl_complain("%s: %s%s", ctl->config_path, strerror(errno), other_daemon ?
+		    "" : ": looking for the daemon in its default places");
+		if (other_daemon)
+			return EX_NOINPUT;
 	}
+	take_defaults(places);
+	if (text == NULL)
+		return EX_OK;
 	scan_setting(text, "state", "path", places->state, sizeof(places->state));
 	scan_setting(text, "listen", "control", places->control,
 	    sizeof(places->control));

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+"""posternctl from outside: every command as text and as JSON, the same names in
+both, exit codes, a daemon that is away, stale or not ours, and hostile names."""
+import json
+import os
+import re
+import socket
+import subprocess
+
+from lib.postern import Postern, one_class
+from lib.testing import main
+
+LIMIT = 2
+CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "sessions", "inbound", "peak",
+               "admitted", "refused", "observed"]
+SESSION_NAMES = ["class", "direction", "client", "port", "mta", "age", "proof"]
+XLA = "L/etc/sendmail.la\nL*.insa-lyon.fr\t8\t3\nL*\t15\t16\n"
+HOSTILE = b"a\x1b[2J\xff\xc3\xa9\"\\\n\x7f"
+
+
+def controls(data):
+    """Bytes that a terminal would obey, newline apart."""
+    return [byte for byte in data if byte != 0x0a and not 0x20 <= byte <= 0x7e]
+
+
+class Ctl:
+    def __init__(self, test, postern):
+        self.test, self.postern = test, postern
+
+    def run(self, *words, **more):
+        argv = [os.fsencode(str(self.postern.build / "posternctl")), b"-c",
+                os.fsencode(str(self.postern.file))]
+        argv += [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        return subprocess.run(argv, stdout=more.pop("stdout", subprocess.PIPE),
+                              stderr=subprocess.PIPE, timeout=30, **more)
+
+    def code(self, wanted, *words, **more):
+        done = self.run(*words, **more)
+        shown = " ".join(str(word) for word in words)
+        self.test.equal(done.returncode, wanted, f"exit code {wanted} of {shown}")
+        if done.returncode != wanted:
+            self.test.say(done.stderr.decode(errors="replace").strip())
+        self.test.equal(controls(done.stderr), [], f"no control bytes in stderr of {shown}")
+        return done
+
+    def text(self, *words, code=0):
+        done = self.code(code, *words)
+        self.test.equal(controls(done.stdout), [], f"no control bytes in the text of {words}")
+        return done.stdout.decode()
+
+    def json(self, *words, code=0):
+        return json.loads(self.code(code, "--json", *words).stdout)
+
+
+def member_names(text):
+    """Names of a text object: the first word of each line; headings without colon."""
+    return [line.split()[0].rstrip(":") for line in text.splitlines() if line.strip()]
+
+
+def ask(postern, client, port, name="unknown"):
+    """A CONNECT on a policy connection of its own, which is kept open."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(10)
+    connection.connect(str(postern.spool / "private/postern"))
+    connection.sendall((f"request=smtpd_access_policy\nprotocol_state=CONNECT\n"
+                        f"client_address={client}\nclient_name={name}\nclient_port={port}\n"
+                        f"server_address=192.0.2.25\nserver_port=25\n\n").encode())
+    answer = b""
+    while not answer.endswith(b"\n\n"):
+        answer += connection.recv(4096)
+    return connection, answer.decode()
+
+
+def owner_proof(text):
+    return re.sub(r'policy = \[ ("[^"]*") \];',
+                  r'policy = ( { address = \1; proof = "owner"; } );', text, count=1)
+
+
+def without_daemon(test, ctl):
+    for command in ("status", "classes", "sessions", "reload"):
+        done = ctl.code(69, command)
+        test.check(b"is posternd running?" in done.stderr, f"{command} says who is away")
+    answer = ctl.json("explain", "session", "203.0.113.1")
+    test.equal((answer["source"], answer["class"], answer["rule"], answer["port"],
+                answer["count"], answer["verdict"]),
+               ("configuration", "everyone", "*", 25, None, None),
+               "explain falls back on the configuration")
+    test.check(answer["file"].endswith("postern.conf") and answer["line"] > 1,
+               "and names the rule's place")
+    answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4")
+    test.equal((answer["class"], answer["reason"], answer["verdict"]),
+               (None, "no-class", "admit"), "no class serves that port")
+
+
+def words(test, ctl):
+    done = ctl.code(0, "--help")
+    for command in ("status", "classes", "sessions [--class C]", "explain session ADDRESS",
+                    "check [FILE]", "reload", "import-xla FILE"):
+        test.check(command.encode() in done.stdout, f"--help names {command}")
+    test.check(ctl.code(0, "-V").stdout.startswith(b"posternctl "), "-V names it")
+    test.check(b"--class C" in ctl.code(0, "sessions", "--help").stdout, "help of one command")
+    test.check(b'did you mean "status"' in ctl.code(64, "stauts").stderr, "the nearest command")
+    for wrong in ((), ("status", "x"), ("classes", "--class", "x"), ("explain", "session"),
+                  ("explain",), ("explain", "session", "host.example"), ("import-xla",),
+                  ("explain", "session", "192.0.2.1", "--port", "70000"), ("--frob", "status"),
+                  (HOSTILE,), ("explain", "session", HOSTILE)):
+        ctl.code(64, *wrong)
+
+
+def status(test, ctl):
+    found = ctl.json("status")
+    text = ctl.text("status")
+    test.equal(found["health"], "live", "the daemon lives")
+    test.equal(found["configuration"], str(ctl.postern.file), "status names the configuration")
+    test.equal(found["pid"], ctl.postern.process.pid, "status names the supervisor")
+    test.equal((found["observe"], found["outbound_observe"]), (False, True), "observe settings")
+    test.check("everyone" in found["observe_outbound"] and found["observe_classes"] == [],
+               "classes in observe mode are listed")
+    test.equal(found["state_bytes"], (ctl.postern.root / "state").stat().st_size,
+               "bytes of the state file")
+    names = member_names(text)
+    wanted = [name for name in found if name not in ("tables", "roles", "counters")]
+    test.equal(names[:len(wanted)], wanted, "the same names in text and JSON")
+    test.equal(names[-len(found["counters"]):], list(found["counters"]), "the same counters")
+    for table in ("tables", "roles"):
+        header = text.split(f"\n{table}:\n")[1].splitlines()[0].split()
+        test.equal(header, list(found[table][0]), f"the same columns in {table}")
+    test.check(all(isinstance(value, int) for value in found["counters"].values()),
+               "counters are numbers")
+    test.equal({role["role"].split(".")[0] for role in found["roles"]} - {"supervisor"},
+               {"policy", "milter", "keeper"}, "the roles are there")
+    test.check(all(role["pid"] and role["uptime"] is not None and role["restarts"] == 0
+                   for role in found["roles"]), "each with pid, uptime and no restart")
+
+
+def tables(test, ctl):
+    held = [ask(ctl.postern, "192.0.2.7", 1000 + number) for number in range(LIMIT + 1)]
+    test.check("421" in held[LIMIT][1] and "421" not in held[0][1], "one was refused")
+    rows = {row["name"]: row for row in ctl.json("classes")}
+    row = rows["little"]
+    test.equal(list(row)[:len(CLASS_NAMES)], CLASS_NAMES, "columns of classes")
+    test.equal([row[name] for name in CLASS_NAMES],
+               ["little", LIMIT, LIMIT, 0, LIMIT, LIMIT, LIMIT, LIMIT, 1, 0], "and what is in them")
+    test.equal(list(rows), ["little", "providers", "everyone"], "classes stand in file order")
+    lines = ctl.text("classes").splitlines()
+    test.equal(lines[0].split(), list(row), "the same columns in text")
+    test.equal(lines[1].split()[:3], ["little", str(LIMIT), str(LIMIT)], "the same row in text")
+    sessions = ctl.json("sessions", "--class", "little")
+    test.equal(len(sessions), LIMIT, "open sessions are listed")
+    test.equal(list(sessions[0])[:len(SESSION_NAMES)], SESSION_NAMES, "columns of sessions")
+    test.equal({(one["client"], one["port"], one["mta"], one["proof"], one["direction"])
+                for one in sessions},
+               {("192.0.2.7", 1000 + number, "192.0.2.25:25", "owner", "inbound")
+                for number in range(LIMIT)}, "and what is in them")
+    test.equal(ctl.text("sessions").splitlines()[0].split(), list(sessions[0]),
+               "the same columns in text")
+    test.equal(len(ctl.json("sessions", "--class", "everyone")), 0, "none of another class")
+    test.check(all(one["state"] != "refused" for one in ctl.json("sessions")),
+               "refused ones are no sessions")
+    ctl.code(65, "sessions", "--class", "nobody")
+    ctl.code(65, "sessions", "--class", HOSTILE)
+    return held
+
+
+def explain(test, ctl):
+    answer = ctl.json("explain", "session", "192.0.2.7", "a.example")
+    test.equal((answer["source"], answer["address"], answer["name"], answer["class"],
+                answer["rule"], answer["verdict"], answer["reason"], answer["open"],
+                answer["count"], answer["limit"], answer["sessions"], answer["inbound"],
+                answer["observed"]),
+               ("daemon", "192.0.2.7", "a.example", "little", "192.0.2.0/24", "refuse",
+                "class-inbound", LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, False), "a full class")
+    test.check(answer["answer"].startswith("421 "), "explain shows the 421")
+    text = ctl.postern.file.read_text().splitlines()
+    test.check(answer["file"] == str(ctl.postern.file) and
+               "little" in text[answer["line"] - 1], "explain names the rule's place")
+    test.equal(member_names(ctl.text("explain", "session", "192.0.2.7")), list(answer),
+               "the same names in text and JSON")
+    answer = ctl.json("explain", "session", "2001:DB8::1")
+    test.equal((answer["address"], answer["class"], answer["verdict"]),
+               ("2001:db8::1", "everyone", "admit"), "IPv6")
+    answer = ctl.json("explain", "session", "192.0.2.9", "--port", "4")
+    test.equal((answer["class"], answer["port"]), ("little", 4), "--port is heeded")
+    before = ctl.json("classes")
+    ctl.json("explain", "session", "203.0.113.1")
+    test.equal(ctl.json("classes"), before, "explain counts nothing")
+    answer = ctl.json("explain", "session", "203.0.113.1", HOSTILE)
+    test.check(HOSTILE.split(b"\x1b")[0].decode() in answer["name"], "a hostile name in JSON")
+    ctl.text("explain", "session", "203.0.113.1", HOSTILE)
+
+
+def check(test, ctl):
+    place = os.fsencode(str(ctl.postern.root)) + b"/" + HOSTILE
+    test.equal(ctl.json("check"), [], "a good file has no messages")
+    test.check("no errors" in ctl.text("check"), "and says so")
+    with open(place, "wb") as file:
+        file.write(b'version = 1;\nno_such = 1;\nclasses = ( { name = "\x1b[2J\xff";\n'
+                   b'match = [ "*" ]; sessions = 1; } );\n')
+    found = ctl.json("check", place, code=78)
+    test.equal([(one["line"], one["severity"]) for one in found][0], (2, "error"),
+               "a bad file: line and severity")
+    test.check("no_such" in found[0]["text"], "and what is wrong")
+    test.check(":2: error: " in ctl.text("check", place, code=78), "file:line: error: text")
+    ctl.code(78, "check", "/nonexistent/postern.conf")
+    ctl.code(78, "check", "/dev/urandom" if os.path.exists("/dev/nothing") else ctl.postern.root)
+
+
+def reload(test, ctl):
+    postern, good = ctl.postern, ctl.postern.file.read_text()
+    generation = ctl.json("status")["generation"]
+    found = ctl.json("reload")
+    test.equal((found["reloaded"], found["generation"], found["messages"], found["restart"],
+                found["error"]), (True, generation + 1, [], [], None), "reload")
+    for name, bad in (("unknown setting", good + "\nno_such = 1;\n"),
+                      ("broken syntax", good.replace("version = 1;", "version = = 1;"))):
+        postern.file.write_text(bad)
+        found = ctl.json("reload", code=78)
+        test.equal((found["reloaded"], found["messages"][0]["severity"]), (False, "error"),
+                   f"{name}: refused")
+        test.check(found["messages"][0]["line"] and
+                   found["messages"][0]["file"] == str(postern.file), f"{name}: with its place")
+        test.check(re.search(r":\d+: error: ", ctl.text("reload", code=78)),
+                   f"{name}: the same in text")
+        ctl.code(0, "status")
+    postern.file.write_text(good.replace("version = 1;",
+                                         'version = 1; policy = { processes = 3; };'))
+    found = ctl.json("reload")
+    test.equal((found["reloaded"], found["restart"]), (True, ["policy.processes"]),
+               "what waits for a restart is named")
+    test.check("policy.processes: changed" in ctl.text("reload"), "in text, too")
+    postern.file.write_text(good)
+    test.check(re.fullmatch(r"reloaded: generation \d+\n", ctl.text("reload")), "and back")
+    ctl.code(0, "-s", postern.root / "control", "reload")
+    ctl.code(64, "-s", "nonsense", "reload")
+    ctl.code(69, "-s", "unix:/nonexistent", "reload")
+
+
+def strangers(test, ctl):
+    os.chmod(ctl.test.directory, 0o755)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    for command in ("status", "classes", "sessions", "reload"):
+        ctl.code(77, command, **nobody)
+    ctl.code(0, "check", **nobody)
+    control = ctl.postern.root / "control"
+    os.chmod(control, 0o777)
+    ctl.code(77, "reload", **nobody)
+    done = ctl.code(0, "--json", "explain", "session", "203.0.113.1", **nobody)
+    test.equal(json.loads(done.stdout)["class"], "everyone", "anyone may ask, who can connect")
+    os.chmod(control, 0o660)
+
+
+def import_xla(test, ctl):
+    done = ctl.code(0, "import-xla", "-", input=XLA.encode())
+    file = ctl.postern.root / "xla.conf"
+    file.write_text("version = 1;\n" + done.stdout.decode())
+    ctl.code(0, "check", file)
+    source = ctl.postern.root / "sendmail.cf"
+    source.write_text(XLA)
+    rows = ctl.json("import-xla", source)
+    test.equal([(row["match"], row["sessions"], row["inbound"]) for row in rows],
+               [(["*.insa-lyon.fr"], 8, 3), (["*"], 15, 16)], "import-xla as JSON")
+    source.write_text("L*.x\tmany\t3\n")
+    test.check(b":1: error: " in ctl.code(65, "import-xla", source).stderr, "a wrong line")
+    ctl.code(66, "import-xla", "/nonexistent")
+
+
+def no_room(ctl):
+    with open("/dev/full", "wb") as full:
+        ctl.code(74, "status", stdout=full)
+        ctl.code(74, "--json", "classes", stdout=full)
+
+
+def away(test, ctl):
+    state = ctl.postern.root / "state"
+    ctl.postern.kill()
+    test.within(15.0, lambda: ctl.run("status").returncode == 69, "a dead daemon becomes stale")
+    found = ctl.json("status", code=69)
+    test.equal((found["health"], found["uptime"]), ("stale", None), "and status says so")
+    test.check(b"no sign of life" in ctl.code(0, "classes").stderr, "its counts can be read")
+    whole = state.read_bytes()
+    for name, data in (("truncated", whole[:len(whole) // 2]), ("empty", b""),
+                       ("random", os.urandom(1 << 16)),
+                       ("of another layout", whole[:16] + b"\0" * 8 + whole[24:])):
+        state.write_bytes(data)
+        done = ctl.code(65, "status")
+        test.check(str(state).encode() in done.stderr, f"a state file that is {name} is named")
+
+
+def body(test):
+    little = one_class("little", LIMIT, match='"192.0.2.0/24"')
+    postern = Postern(test, [], observe=False, edit=lambda text: owner_proof(
+        text.replace("classes = (", "classes = (\n" + little + ",", 1)))
+    ctl = Ctl(test, postern)
+    without_daemon(test, ctl)
+    words(test, ctl)
+    postern.start()
+    status(test, ctl)
+    held = tables(test, ctl)
+    explain(test, ctl)
+    check(test, ctl)
+    reload(test, ctl)
+    strangers(test, ctl)
+    import_xla(test, ctl)
+    no_room(ctl)
+    for connection, _ in held:
+        connection.close()
+    test.within(5.0, lambda: postern.open("little") == 0, "0 after they have left")
+    away(test, ctl)
+
+
+main(body)
