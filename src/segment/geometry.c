@@ -77,14 +77,18 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	uint32_t shards = SHARDS_MIN;
 	uint64_t share, slots, lines, clients, client_lines, offset;
 
+	/* the numbers may come from a file that anybody wrote */
+	if (session_count == 0 || record_count == 0 ||
+	    record_count > SEGMENT_RECORDS_MAX ||
+	    session_count > (uint64_t)SEGMENT_SHARDS_MAX * SLOTS_PER_SHARD_MAX)
+		return false;
 	while (shards < SEGMENT_SHARDS_MAX &&
 	    session_count / shards > SLOTS_PER_SHARD_WANTED)
 		shards *= 2;
 	share = (session_count + shards - 1) / shards;
 	slots = share + 5 * (uint64_t)square_root(share) + 1;
 	clients = share + 2 * (uint64_t)square_root(share) + 1;
-	if (session_count == 0 || record_count == 0 ||
-	    record_count > SEGMENT_RECORDS_MAX || slots > SLOTS_PER_SHARD_MAX)
+	if (slots > SLOTS_PER_SHARD_MAX)
 		return false;
 	lines = (slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
 	client_lines = (clients + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
