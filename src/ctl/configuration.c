@@ -110,7 +110,7 @@ struct reload {
 
 static void reload_row(void *context, const struct control_frame *frame) {
 	struct reload *reload = context;
-	const char *setting = control_frame_get(frame, "setting");
+	const char *setting = control_frame_get(frame, "needs_restart");
 	const char *text = control_frame_get(frame, "text");
 	const char *file = control_frame_get(frame, "file");
 	const char *line = control_frame_get(frame, "line");
@@ -161,7 +161,7 @@ static void write_reloaded(struct reload *reload, const struct control_reply *re
 	const char *setting;
 
 	if (reload->writer->json) {
-		writer_strings(reload->writer, "restart", next_setting, reload);
+		writer_strings(reload->writer, "needs_restart", next_setting, reload);
 		writer_members(reload->writer, columns, values, COUNT_OF(columns));
 		return;
 	}

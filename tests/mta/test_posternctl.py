@@ -210,7 +210,7 @@ def reload(test, ctl):
     postern, good = ctl.postern, ctl.postern.file.read_text()
     generation = ctl.json("status")["generation"]
     found = ctl.json("reload")
-    test.equal((found["reloaded"], found["generation"], found["messages"], found["restart"],
+    test.equal((found["reloaded"], found["generation"], found["messages"], found["needs_restart"],
                 found["error"]), (True, generation + 1, [], [], None), "reload")
     for name, bad in (("unknown setting", good + "\nno_such = 1;\n"),
                       ("broken syntax", good.replace("version = 1;", "version = = 1;"))):
@@ -226,7 +226,7 @@ def reload(test, ctl):
     postern.file.write_text(good.replace("version = 1;",
                                          'version = 1; policy = { processes = 3; };'))
     found = ctl.json("reload")
-    test.equal((found["reloaded"], found["restart"]), (True, ["policy.processes"]),
+    test.equal((found["reloaded"], found["needs_restart"]), (True, ["policy.processes"]),
                "what waits for a restart is named")
     test.check("policy.processes: changed" in ctl.text("reload"), "in text, too")
     postern.file.write_text(good)
