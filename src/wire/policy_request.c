@@ -205,17 +205,27 @@ long policy_parser_feed(struct policy_parser *parser, const char *data,
 	return 0;
 }
 
+/* Adds what fits of `text`, tamed, to out[at], leaving two bytes of `size`. */
+static size_t add(char *out, size_t size, size_t at, const char *text)
+{
+	for (; *text != '\0' && at < size - 2; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		out[at++] = c < 0x20 || c == 0x7f ? ' ' : *text;
+	}
+	return at;
+}
+
 size_t policy_reply_write(char *out, size_t size, const char *action,
     const char *text)
 {
-	size_t length = text_append(out, size - 2, 0, "action=%s", action);
-	size_t text_at = length;
+	size_t length = add(out, size, 0, "action=");
 
-	if (text != NULL && text[0] != '\0')
-		length = text_append(out, size - 2, length, " %s", text);
-	for (size_t i = text_at; i < length; i++)
-		if ((unsigned char)out[i] < 0x20 || out[i] == 0x7f)
-			out[i] = ' ';
+	length = add(out, size, length, action);
+	if (text != NULL && text[0] != '\0') {
+		length = add(out, size, length, " ");
+		length = add(out, size, length, text);
+	}
 	out[length++] = '\n';
 	out[length++] = '\n';
 	return length;
