@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The control server (wire/control_frame.h): posternctl's questions to the
+ * daemon.  Those that only the supervisor can answer are passed on to it.  Lives
+ * in the keeper's event loop.
+ */
+#ifndef FRONT_CONTROL_H
+#define FRONT_CONTROL_H
+
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "engine/engine.h"
+
+struct control;
+struct event_base;
+
+/* `supervisor_fd`: a non-blocking stream to the supervisor, or -1; the server
+ * closes it.  0, or -1 with *diag. */
+int control_open(struct control **control, struct event_base *base,
+    struct engine *engine, int supervisor_fd, struct diag *diag);
+void control_close(struct control **control);
+
+/* Serves a listening, non-blocking socket; the server closes it. */
+int control_listen(struct control *control, int fd, struct diag *diag);
+
+/* Once a second: connections that are idle, and answers that do not come. */
+void control_second(struct control *control, int64_t now_ns);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Requests of the control protocol: who may ask, and the answers that
+ *          are made here (explain session, ping).
+ * MODEL    Permissions come from defs/commands.def; a command that is answered
+ *          from the state file or not at all by the daemon is unknown here.
+ * ERRORS   All are answers.
+ * THREADS  The keeper's one.
+ */
+#include "front/control_answer.h"
+
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "front/decision_log.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+#define SERVICE_PORT	25
+
+enum permission { ANYONE, OPERATOR };
+enum place { LOCAL, STATE, CONTROL };
+
+static const struct command {
+	const char *words;
+	enum permission permission;
+	enum place place;
+} commands[] = {
+#define COMMAND(symbol, words, arguments, permission, place, text) \
+	{ words, permission, place },
+#include "defs/commands.def"
+#undef COMMAND
+	{ "ping", ANYONE, CONTROL },
+};
+
+static const char *const reason_words[REASON_COUNT] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = word,
+#include "defs/reasons.def"
+#undef REASON
+};
+
+static const char *const verdict_words[] = {
+	[VERDICT_ADMIT] = "admit", [VERDICT_REFUSE] = "refuse",
+	[VERDICT_DEFER] = "defer",
+};
+
+size_t control_answer_hello(char *out, size_t size) {
+	struct control_writer writer;
+
+	control_writer_begin(&writer, out, size);
+	control_writer_add(&writer, "protocol", "%d", CONTROL_PROTOCOL);
+	control_writer_add(&writer, "build", "%s", PACKAGE_VERSION);
+	return control_writer_finish(&writer);
+}
+
+size_t control_answer_end(char *out, size_t size, int exit_code,
+    const char *error) {
+	struct control_writer writer;
+
+	control_writer_begin(&writer, out, size);
+	control_writer_add(&writer, "end", "1");
+	control_writer_add(&writer, "exit", "%d", exit_code);
+	if (exit_code != EX_OK)
+		control_writer_add(&writer, "error", "%s", error);
+	return control_writer_finish(&writer);
+}
+
+static const struct command *find_command(const char *words) {
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (commands[i].place == CONTROL &&
+		    strcmp(commands[i].words, words) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* NULL, or what is wrong with the request. */
+static const char *read_question(const struct control_frame *request,
+    struct question *question) {
+	const char *address = control_frame_get(request, "address");
+	const char *name = control_frame_get(request, "name");
+	const char *port = control_frame_get(request, "port");
+	uint32_t number = SERVICE_PORT;
+
+	*question = (struct question){ .name = NULL };
+	if (address == NULL ||
+	    !address_parse(address, strlen(address), &question->client))
+		return "address: not an IPv4 or IPv6 address";
+	if (port != NULL && !text_to_u32(port, strlen(port), UINT16_MAX, &number))
+		return "port: not a port";
+	question->server_port = (uint16_t)number;
+	if (name != NULL && name[0] != '\0') {
+		question->name = name;
+		question->name_length = strlen(name);
+		if (question->name_length > MASK_NAME_MAX)
+			return "name: too long";
+	}
+	return NULL;
+}
+
+static void add_limit(struct control_writer *writer, const char *key,
+    uint32_t limit) {
+	if (limit != LIMIT_NONE)
+		control_writer_add(writer, key, "%u", limit);
+}
+
+static void add_class(struct control_writer *writer,
+    const struct generation *generation, const struct answer *answer,
+    uint32_t open, uint32_t client_open) {
+	const struct generation_rule *rule =
+	    generation_rule(generation, answer->rule);
+	const struct generation_class *class =
+	    generation_class(generation, answer->class_index);
+
+	control_writer_add(writer, "class", "%s",
+	    generation_text(generation, class->name));
+	control_writer_add(writer, "rule", "%s",
+	    generation_text(generation, rule->text));
+	control_writer_add(writer, "file", "%s",
+	    generation_text(generation, rule->file));
+	control_writer_add(writer, "line", "%u", rule->line);
+	if (answer->decision.reason == REASON_EXEMPT)
+		return;
+	control_writer_add(writer, "count", "%u", answer->decision.count);
+	add_limit(writer, "limit", answer->decision.limit);
+	control_writer_add(writer, "open", "%u", open);
+	add_limit(writer, "sessions", class->limits.sessions);
+	add_limit(writer, "inbound", class->limits.inbound);
+	if (class->has_client_limit)
+		control_writer_add(writer, "client_open", "%u", client_open);
+	add_limit(writer, "client_sessions", class->limits.client_sessions);
+}
+
+static size_t explain(struct engine *engine, const struct generation *generation,
+    const struct question *question, char *out, size_t size) {
+	char address[ADDRESS_TEXT_MAX];
+	struct control_writer writer;
+	struct answer answer;
+	uint32_t open, client_open;
+
+	engine_explain(engine, generation, question, clock_now_ns(), &answer,
+	    &open, &client_open);
+	address_format(&question->client, address);
+	control_writer_begin(&writer, out, size);
+	control_writer_add(&writer, "row", "1");
+	control_writer_add(&writer, "address", "%s", address);
+	if (question->name != NULL)
+		control_writer_add(&writer, "name", "%s", question->name);
+	control_writer_add(&writer, "port", "%u", question->server_port);
+	if (answer.rule != CLASS_NO_RULE)
+		add_class(&writer, generation, &answer, open, client_open);
+	control_writer_add(&writer, "verdict", "%s",
+	    verdict_words[answer.decision.verdict]);
+	control_writer_add(&writer, "reason", "%s",
+	    reason_words[answer.decision.reason]);
+	control_writer_add(&writer, "observed", "%d", answer.observed);
+	if (answer.decision.verdict != VERDICT_ADMIT)
+		control_writer_add(&writer, "answer", "%s %s",
+		    answer.decision.verdict == VERDICT_REFUSE ?
+		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0",
+		    decision_client_text(generation, &answer));
+	return control_writer_finish(&writer);
+}
+
+static size_t answer_explain(struct engine *engine,
+    const struct control_frame *request, char *out) {
+	const struct generation *generation;
+	struct question question;
+	const char *wrong = read_question(request, &question);
+	size_t length;
+
+	if (wrong != NULL)
+		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
+		    wrong);
+	generation = engine_pin(engine);
+	length = explain(engine, generation, &question, out,
+	    CONTROL_ANSWER_BYTES);
+	engine_unpin(engine, generation);
+	return length + control_answer_end(out + length,
+	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+}
+
+enum control_request control_answer(struct engine *engine,
+    const struct control_frame *request, bool operator, char *out,
+    size_t *length) {
+	const char *words = control_frame_get(request, "command");
+	const struct command *command = words == NULL ? NULL : find_command(words);
+
+	if (command == NULL)
+		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
+		    "unknown command");
+	else if (command->permission == OPERATOR && !operator)
+		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_NOPERM,
+		    "only root and the daemon's own user may ask for this");
+	else if (strcmp(words, "explain session") == 0)
+		*length = answer_explain(engine, request, out);
+	else if (strcmp(words, "reload") == 0)
+		return CONTROL_REQUEST_RELOAD;
+	else
+		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_OK, "");
+	return CONTROL_REQUEST_ANSWERED;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  When the kernel's table is read.
+ * MODEL    A timer asks the engine ten times a second whether a dump is wanted;
+ *          ordinary ones come at least half a second after the one before, urgent
+ *          ones 20 ms.  Announced ends are passed on as they come.
+ * ERRORS   Counted and logged; the next dump makes up for them.
+ * THREADS  The keeper's one.
+ */
+#include "front/witness.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/witness.h"
+#include "front/kernel_table.h"
+#include "wire/inet_diag.h"
+
+#define SOURCES_MAX	16
+#define UNANNOUNCED_MAX	65536
+#define TURN_NS		(NS_PER_SECOND / 2)
+#define URGENT_NS	(20 * NS_PER_MS)
+#define POLL_NS		(100 * NS_PER_MS)
+
+struct front_witness {
+	struct engine *engine;
+	struct witness *witness;
+	struct kernel_table *table;
+	struct event *timer;
+	struct event *readers[SOURCES_MAX];
+	unsigned count;
+	int64_t dumped_ns;	/* when the last dump was made; 0: none yet */
+	bool urgent;		/* announcements were lost */
+};
+
+static void arm(struct front_witness *front, int64_t after_ns) {
+	struct timeval after = {
+		.tv_sec = after_ns / NS_PER_SECOND,
+		.tv_usec = after_ns % NS_PER_SECOND / 1000 };
+
+	(void)evtimer_add(front->timer, &after);
+}
+
+static void pass_on_ends(struct front_witness *front,
+    const struct generation *generation) {
+	struct connection ended;
+
+	while (kernel_table_next_end(front->table, &ended))
+		witness_destroyed(front->witness, generation, &ended,
+		    clock_now_ns());
+	if (kernel_table_lost(front->table)) {
+		engine_count(front->engine, COUNTER_WITNESS_ERRORS, 1);
+		log_event(EVENT_WITNESS,
+		    "text=\"announcements of ended connections were lost\"");
+		front->urgent = true;
+	}
+}
+
+static void dump(struct front_witness *front,
+    const struct generation *generation) {
+	uint16_t ports[INET_DIAG_PORTS_AT_MOST];
+	size_t port_count = witness_ports(front->witness, generation, ports,
+	    INET_DIAG_PORTS_AT_MOST);
+	uint32_t sequence = witness_dump_begin(front->witness);
+	struct connection *list;
+	struct diag diag;
+	size_t count;
+
+	front->urgent = false;
+	if (kernel_table_dump(front->table, ports, port_count, &list, &count,
+		&diag) == 0) {
+		witness_dump_end(front->witness, generation, sequence, list,
+		    count, clock_now_ns());
+	} else {
+		witness_dump_failed(front->witness, clock_now_ns());
+		if (front->count > 0)
+			log_event(EVENT_WITNESS, "text=\"%s\"", diag.text);
+	}
+	front->dumped_ns = clock_now_ns();
+	pass_on_ends(front, generation);
+}
+
+/* Makes a dump where one is due, and arms the timer for the next thought. */
+static void turn(struct front_witness *front,
+    const struct generation *generation) {
+	int64_t since_ns = clock_now_ns() - front->dumped_ns;
+	bool urgent = false;
+	bool wants = witness_wants_dump(front->witness, generation,
+	    clock_now_ns(), &urgent);
+	int64_t after_ns = POLL_NS;
+
+	urgent = urgent || front->urgent;
+	if ((wants && since_ns >= TURN_NS) || (urgent && since_ns >= URGENT_NS)) {
+		dump(front, generation);
+	} else if (urgent) {
+		after_ns = URGENT_NS - since_ns;
+	} else if (wants && TURN_NS - since_ns < POLL_NS) {
+		after_ns = TURN_NS - since_ns;
+	}
+	arm(front, after_ns);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context) {
+	struct front_witness *front = context;
+	const struct generation *generation = engine_pin(front->engine);
+
+	(void)fd;
+	(void)what;
+	turn(front, generation);
+	engine_unpin(front->engine, generation);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *context) {
+	struct front_witness *front = context;
+	const struct generation *generation = engine_pin(front->engine);
+
+	(void)what;
+	kernel_table_read(front->table, fd);
+	pass_on_ends(front, generation);
+	turn(front, generation);
+	engine_unpin(front->engine, generation);
+}
+
+static int open_events(struct front_witness *front, struct event_base *base,
+    const int *fds, struct diag *diag) {
+	front->timer = evtimer_new(base, on_timer, front);
+	if (front->timer == NULL)
+		return diag_set(diag, 0, "no memory for a timer");
+	for (unsigned i = 0; i < front->count; i++) {
+		front->readers[i] = event_new(base, fds[i], EV_READ | EV_PERSIST,
+		    on_readable, front);
+		if (front->readers[i] == NULL ||
+		    event_add(front->readers[i], NULL) != 0)
+			return diag_set(diag, 0, "no memory for an event");
+	}
+	return 0;
+}
+
+int front_witness_open(struct front_witness **result, struct event_base *base,
+    struct engine *engine, const int *fds, unsigned count, struct diag *diag) {
+	struct front_witness *front = calloc(1, sizeof(*front));
+	struct witness_calls calls = { .lookup = kernel_table_lookup };
+
+	*result = NULL;
+	if (front == NULL)
+		return diag_set(diag, 0, "no memory for the witness");
+	MUST(count <= SOURCES_MAX);
+	front->engine = engine;
+	front->count = count;
+	if (kernel_table_open(&front->table, fds, count, diag) != 0 ||
+	    open_events(front, base, fds, diag) != 0) {
+		front_witness_close(&front);
+		return -1;
+	}
+	calls.context = front->table;
+	if (witness_open(&front->witness, engine, &calls, UNANNOUNCED_MAX,
+		diag) != 0) {
+		front_witness_close(&front);
+		return -1;
+	}
+	if (count == 0)
+		log_event(EVENT_WITNESS,
+		    "text=\"no netlink socket: sessions live by owners and leases\"");
+	on_timer(-1, 0, front);
+	*result = front;
+	return 0;
+}
+
+void front_witness_close(struct front_witness **front) {
+	if (*front == NULL)
+		return;
+	for (unsigned i = 0; i < (*front)->count; i++) {
+		if ((*front)->readers[i] != NULL)
+			event_free((*front)->readers[i]);
+	}
+	if ((*front)->timer != NULL)
+		event_free((*front)->timer);
+	witness_close(&(*front)->witness);
+	kernel_table_close(&(*front)->table);
+	free(*front);
+	*front = NULL;
+}
+
+void front_witness_second(struct front_witness *front, int64_t now_ns) {
+	const struct generation *generation = engine_pin(front->engine);
+	struct witness_news news;
+
+	witness_expire(front->witness, generation, now_ns);
+	engine_unpin(front->engine, generation);
+	witness_news(front->witness, &news);
+	if (news.adopted > 0)
+		log_event(EVENT_ADOPTED, "sessions=%" PRIu64, news.adopted);
+	if (news.repairs > 0)
+		log_event(EVENT_REPAIRED, "repairs=%" PRIu64, news.repairs);
+}

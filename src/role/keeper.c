@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The keeper role: the witness, leases, the saved sessions, the control
+ *          socket.
+ * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
+ *          sessions is put off where it took long, so that it never takes more
+ *          than a twentieth of the time.
+ * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
+ * THREADS  One.
+ */
+#include <event2/event.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "front/control.h"
+#include "front/witness.h"
+#include "role/role.h"
+#include "segment/segment.h"
+
+#define SAVING_SHARE	20
+
+struct keeper {
+	const struct role_context *context;
+	struct event_base *base;
+	struct engine *engine;
+	struct front_witness *witness;
+	struct control *control;
+	struct event *second;
+	int64_t save_ns;	/* not before this */
+	bool save_failed;	/* and told so */
+};
+
+static int give_up(const struct diag *diag) {
+	log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag->text);
+	return EX_OSERR;
+}
+
+static void save_sessions(struct keeper *keeper) {
+	int64_t began_ns = clock_now_ns(), took_ns;
+	struct diag diag;
+	bool failed;
+
+	if (began_ns < keeper->save_ns)
+		return;
+	failed = segment_save_sessions(keeper->context->segment, began_ns,
+		     &diag) != 0;
+	if (failed && !keeper->save_failed)
+		log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
+	keeper->save_failed = failed;
+	took_ns = clock_now_ns() - began_ns;
+	keeper->save_ns = began_ns + SAVING_SHARE * took_ns;
+}
+
+static void on_second(evutil_socket_t fd, short what, void *argument) {
+	struct keeper *keeper = argument;
+
+	(void)fd;
+	(void)what;
+	engine_heartbeat(keeper->engine, clock_now_ns());
+	front_witness_second(keeper->witness, clock_now_ns());
+	control_second(keeper->control, clock_now_ns());
+	save_sessions(keeper);
+	log_flush();
+}
+
+static int open_all(struct keeper *keeper, struct diag *diag) {
+	static const struct timeval one_second = { .tv_sec = 1 };
+	const struct role_context *context = keeper->context;
+
+	if (engine_open(&keeper->engine, context->segment, context->role_slot,
+		diag) != 0)
+		return -1;
+	engine_heartbeat(keeper->engine, clock_now_ns());
+	keeper->base = event_base_new();
+	if (keeper->base == NULL)
+		return diag_set(diag, 0, "cannot make an event loop");
+	if (front_witness_open(&keeper->witness, keeper->base, keeper->engine,
+		context->netlink_fds, context->netlink_count, diag) != 0 ||
+	    control_open(&keeper->control, keeper->base, keeper->engine,
+		context->supervisor_fd, diag) != 0)
+		return -1;
+	for (unsigned i = 0; i < context->socket_count; i++) {
+		if (control_listen(keeper->control, context->sockets[i].fd,
+			diag) != 0)
+			return -1;
+	}
+	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
+	    keeper);
+	if (keeper->second == NULL ||
+	    event_add(keeper->second, &one_second) != 0)
+		return diag_set(diag, 0, "no memory for a timer");
+	return 0;
+}
+
+int keeper_role_main(const struct role_context *context) {
+	struct keeper keeper = { .context = context };
+	struct diag diag;
+
+	if (open_all(&keeper, &diag) != 0)
+		return give_up(&diag);
+	(void)event_base_dispatch(keeper.base);
+	diag_set(&diag, 0, "the event loop ended");
+	return give_up(&diag);
+}
