@@ -223,6 +223,8 @@ static void note_missing_catch_all(struct class_work *w)
 	for (uint32_t i = 0; i < w->rule_count; i++)
 		if (w->masks[i].mask.kind == MASK_ALL)
 			return;
+	if (w->rule_count == 0)
+		return;
 	note(w->c, config_lookup(&w->c->config, "classes"),
 	    "no class takes every host (match = \"*\"): hosts that no class matches are "
 	    "admitted uncounted");

@@ -26,10 +26,10 @@ static bool make_room(struct report *report)
 	struct config_message *list;
 	unsigned *orders;
 
-	if (report->messages->count < report->room)
-		return true;
 	if (report->messages->count >= REPORT_KEPT)
 		return false;
+	if (report->messages->count < report->room)
+		return true;
 	list = realloc(report->messages->list, room * sizeof(*list));
 	if (list == NULL)
 		return false;

@@ -113,11 +113,10 @@ const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
 	for (; *path != '\0' && length < SETTING_PATH_MAX - 1; path++) {
 		if (*path == '[' || *path == ']')
 			continue;
-		if (path[0] == '*' && path[1] == '[') {
-			path += 3;	/* and the point behind */
-			continue;
-		}
-		out[length++] = *path;
+		if (*path == '*')
+			length -= length > 0;	/* the point before it */
+		else
+			out[length++] = *path;
 	}
 	out[length] = '\0';
 	return out;

@@ -21,7 +21,7 @@
 #include "policy/class.h"
 
 #define XLA_RULES	20	/* the original's MAXLARULES */
-#define RULES_MAX	60000
+#define RULES_MAX	10000
 #define NUMBER_MAX	(16u << 20)	/* as classes[].sessions */
 #define NAME_MAX_BYTES	80
 #define FIELDS		3

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: ISC */
+/* The compiler: what is accepted and what it becomes; every kind of mistake with
+ * its file and line (t_config_mistakes.c has the table). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <libconfig.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+
+static const char design[] =
+    "version = 1;\n"
+    "state   = { path = \"/run/postern/state\"; sessions = \"64k\"; destinations = \"64k\"; };\n"
+    "listen  = { policy = [ \"unix:/var/spool/postfix/private/postern\" ];\n"
+    "            milter = [ \"unix:/run/postern/milter\" ];\n"
+    "            socketmap = [ \"unix:/run/postern/map\" ];\n"
+    "            control = \"unix:/run/postern/control\";\n"
+    "            metrics = \"inet:127.0.0.1:9471\"; };\n"
+    "mta     = ( { name = \"out\"; kind = \"postfix\"; config_directory = \"/etc/postfix\";\n"
+    "              log = \"/var/log/mail.log\"; syslog_name = \"postfix\"; ports = [ 25 ];\n"
+    "              clone = \"smtp\"; lanes = [ 1, 2, 3, 5, 10, 20 ]; } );\n"
+    "classes = (\n"
+    "  { name = \"customer\"; match = [ \"*.customer.example\", \"198.51.100.0/24\" ];\n"
+    "    sessions = 8; inbound = 8; },\n"
+    "  { name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ]; sessions = 100; inbound = 80;\n"
+    "    client = { sessions = 50; }; action = \"421\"; } );\n"
+    "exempt  = [ \"127.0.0.0/8\", \"::1/128\" ];\n"
+    "observe = true;\n"
+    "outbound = { observe = true; };\n";
+
+/* Compiles what must be good, and prints what was said if it is not. */
+static struct generation *good(const char *text)
+{
+	struct config_messages messages;
+	struct generation *g = config_compile_text(text, "t", &messages);
+	struct diag diag;
+
+	for (size_t i = 0; i < messages.count && g == NULL; i++)
+		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+		    messages.list[i].text);
+	config_messages_free(&messages);
+	assert_non_null(g);
+	if (generation_verify(g, g->bytes, &diag) != 0)
+		fail_msg("%s", diag.text);
+	return g;
+}
+
+/* One class by its settings. */
+static struct generation *with_class(const char *settings)
+{
+	char text[2048];
+
+	snprintf(text, sizeof(text), "version = 1; classes = ( { name = \"c\"; "
+	    "match = \"*\"; %s } );", settings);
+	return good(text);
+}
+
+static void the_design_is_accepted(void **state)
+{
+	struct generation *g = good(design);
+	const struct generation_class *class;
+
+	(void)state;
+	assert_int_equal(g->class_count, 2);
+	assert_int_equal(g->rule_count, 3);
+	assert_int_equal(g->session_count, 65536);
+	assert_int_equal(g->observe, 1);
+	assert_int_equal(g->outbound_observe, 1);
+	assert_int_equal(g->listener_count, 3);	/* those that this version serves */
+	assert_string_equal(generation_text(g, g->listeners[0].address),
+	    "unix:/var/spool/postfix/private/postern");
+	class = generation_class(g, 0);
+	assert_string_equal(generation_text(g, class->name), "customer");
+	assert_string_equal(generation_text(g, class->file), "t");
+	assert_int_equal(class->line, 12);
+	assert_int_equal(class->limits.sessions, 8);
+	assert_int_equal(class->limits.inbound, 8);
+	assert_int_equal(class->limits.client_sessions, LIMIT_NONE);
+	assert_int_equal(class->record, GENERATION_NO_RECORD);
+	assert_true(class->any_port);
+	class = generation_class(g, 1);
+	assert_int_equal(class->limits.inbound, 80);
+	assert_int_equal(class->limits.client_sessions, 50);
+	assert_true(class->has_client_limit);
+	assert_int_equal(class->client_bits_v4, 32);
+	assert_int_equal(class->client_bits_v6, 64);
+	assert_int_equal(class->port_count, 1);
+	assert_false(class->any_port);
+	assert_int_equal(class->observe, 1);
+	assert_int_equal(generation_rule(g, 1)->line, 12);
+	assert_int_equal(generation_rule(g, 2)->class_index, 1);
+	free(g);
+}
+
+static void everything_else_has_a_default(void **state)
+{
+	struct generation *g = with_class("sessions = 1;");
+
+	(void)state;
+	assert_string_equal(generation_text(g, g->user), "postern");
+	assert_string_equal(generation_text(g, g->group), "");
+	assert_string_equal(generation_text(g, g->state_path), POSTERN_RUNSTATEDIR "/state");
+	assert_string_equal(generation_text(g, g->file), "t");
+	assert_int_equal(g->session_count, 65536);
+	assert_int_equal(g->destination_count, 65536);
+	assert_int_equal(g->record_count, 1024);
+	assert_int_equal(g->policy_processes, 2);
+	assert_int_equal(g->policy_connections, 1000);
+	assert_int_equal(g->lease_owner_ns, 3600 * NS_PER_SECOND);
+	assert_int_equal(g->lease_orphan_ns, 600 * NS_PER_SECOND);
+	assert_int_equal(g->adopt, ADOPT_OUTAGE);
+	assert_int_equal(g->fail_closed, 0);
+	assert_int_equal(g->observe, 0);
+	assert_int_equal(g->outbound_observe, 0);
+	assert_int_equal(g->witness_port_count, 1);
+	assert_int_equal(g->witness_ports[0], 25);
+	assert_int_equal(g->exempt_index, 0);
+	assert_int_equal(g->listener_count, 3);
+	assert_int_equal(g->listeners[0].kind, LISTENER_POLICY);
+	assert_int_equal(g->listeners[0].mode, 0666);
+	assert_int_equal(g->listeners[1].kind, LISTENER_MILTER);
+	assert_int_equal(g->listeners[2].kind, LISTENER_CONTROL);
+	assert_int_equal(g->listeners[2].mode, 0660);
+	assert_int_equal(g->listeners[2].proof, PROOF_AUTO);
+	assert_string_equal(generation_text(g, generation_class(g, 0)->text),
+	    "Too many sessions, try again later");
+	free(g);
+}
+
+static void settings_are_kept(void **state)
+{
+	struct generation *g = good(
+	    "version = 1; user = \"u\"; group = \"g\"; adopt = \"never\"; fail = \"closed\";\n"
+	    "state = { path = \"/x/y\"; sessions = \"1M\"; classes = 7; };\n"
+	    "policy = { processes = 3; connections = \"2k\"; }; log = { facility = \"local7\"; };\n"
+	    "witness = { ports = [ 25, 587 ]; netns = [ \"a\", \"/run/netns/b\" ]; };\n"
+	    "lease = { owner = \"90s\"; orphan = \"2d\"; }; proof = \"owner\"; exempt = \"::1\";\n"
+	    "listen = { policy = ( \"unix:/a\",\n"
+	    "  { address = \"inet:127.0.0.1:1\"; proof = \"lease\"; mode = 0640; owner = \"o\";\n"
+	    "    group = \"h\"; } ); milter = []; control = { address = \"unix:/c\"; mode = \"0600\"; }; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; text = \"go away\";\n"
+	    "  action = \"defer\"; rate = \"5/s\"; ports = [ 587, 25, 25 ];\n"
+	    "  client = { rate = \"60/1m\"; ipv4 = 24; ipv6 = 48; }; } );");
+	const struct generation_class *class = generation_class(g, 0);
+	const uint16_t *ports = (const uint16_t *)(const void *)
+	    generation_text(g, class->ports);
+
+	(void)state;
+	assert_string_equal(generation_text(g, g->user), "u");
+	assert_string_equal(generation_text(g, g->group), "g");
+	assert_string_equal(generation_text(g, g->state_path), "/x/y");
+	assert_int_equal(g->adopt, ADOPT_NEVER);
+	assert_int_equal(g->fail_closed, 1);
+	assert_int_equal(g->session_count, 1048576);
+	assert_int_equal(g->record_count, 7);
+	assert_int_equal(g->policy_processes, 3);
+	assert_int_equal(g->policy_connections, 2048);
+	assert_int_equal(generation_log_facility(g), 23 << 3);
+	assert_int_equal(g->lease_owner_ns, 90 * NS_PER_SECOND);
+	assert_int_equal(g->lease_orphan_ns, 2 * 86400 * NS_PER_SECOND);
+	assert_int_equal(g->witness_port_count, 2);
+	assert_int_equal(g->witness_ports[1], 587);
+	assert_int_equal(g->netns_count, 2);
+	assert_string_equal(generation_text(g, g->netns[1]), "/run/netns/b");
+	assert_int_equal(g->listener_count, 3);
+	assert_int_equal(g->listeners[0].proof, PROOF_OWNER);
+	assert_int_equal(g->listeners[0].mode, 0666);
+	assert_int_equal(g->listeners[1].proof, PROOF_LEASE);
+	assert_int_equal(g->listeners[1].mode, 0640);
+	assert_string_equal(generation_text(g, g->listeners[1].owner), "o");
+	assert_string_equal(generation_text(g, g->listeners[1].group), "h");
+	assert_int_equal(g->listeners[1].line, 7);
+	assert_int_equal(g->listeners[2].kind, LISTENER_CONTROL);
+	assert_int_equal(g->listeners[2].mode, 0600);
+	assert_string_equal(generation_text(g, class->text), "go away");
+	assert_int_equal(class->action, CLASS_ACTION_DEFER);
+	assert_int_equal(class->limits.rate.count, 5);
+	assert_int_equal(class->limits.rate.period_ns, NS_PER_SECOND);
+	assert_int_equal(class->limits.client_rate.count, 60);
+	assert_int_equal(class->client_bits_v4, 24);
+	assert_int_equal(class->client_bits_v6, 48);
+	assert_int_equal(class->port_count, 2);
+	assert_int_equal(ports[0], 25);
+	assert_int_equal(ports[1], 587);
+	free(g);
+}
+
+static void one_limit_stands_for_both(void **state)
+{
+	struct generation *g = with_class("sessions = 9;");
+
+	(void)state;
+	assert_int_equal(generation_class(g, 0)->limits.inbound, 9);
+	free(g);
+	g = with_class("inbound = 7;");
+	assert_int_equal(generation_class(g, 0)->limits.sessions, 7);
+	free(g);
+	g = with_class("client = { sessions = 3; };");
+	assert_int_equal(generation_class(g, 0)->limits.sessions, LIMIT_NONE);
+	assert_int_equal(generation_class(g, 0)->limits.inbound, LIMIT_NONE);
+	free(g);
+	g = with_class("sessions = 0;");
+	assert_int_equal(generation_class(g, 0)->limits.inbound, 0);
+	free(g);
+}
+
+static void innermost_observe_wins(void **state)
+{
+	/* top, class, client, outbound: -1 is left out */
+	static const int rows[][7] = {
+		{ -1, -1, -1, -1, 0, 0, 0 },
+		{ 1, -1, -1, -1, 1, 1, 1 },
+		{ 1, 0, -1, -1, 0, 0, 0 },
+		{ 0, 1, -1, -1, 1, 1, 1 },
+		{ 0, 1, 0, -1, 1, 0, 1 },
+		{ 1, 0, 1, -1, 0, 1, 0 },
+		{ 1, 0, -1, 1, 0, 0, 1 },
+		{ 1, 1, 1, 0, 1, 1, 0 },
+		{ -1, -1, -1, 1, 0, 0, 1 },
+	};
+	static const char *const words[] = { "", "observe = false;", "observe = true;" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct generation_class *class;
+		struct generation *g;
+		char text[512];
+
+		snprintf(text, sizeof(text), "version = 1; %s outbound = { %s }; classes = "
+		    "( { name = \"c\"; match = \"*\"; sessions = 3; %s client = { sessions = 1; %s }; } );",
+		    words[rows[i][0] + 1], words[rows[i][3] + 1], words[rows[i][1] + 1],
+		    words[rows[i][2] + 1]);
+		g = good(text);
+		class = generation_class(g, 0);
+		assert_int_equal(class->observe, rows[i][4]);
+		assert_int_equal(class->client_observe, rows[i][5]);
+		assert_int_equal(class->outbound_observe, rows[i][6]);
+		free(g);
+	}
+}
+
+static void a_name_in_quotes_of_any_list_keeps_its_line(void **state)
+{
+	struct generation *g = good("version = 1;\n/* a\n comment */\nclasses = (\n {\n name = \"c\";"
+	    " sessions = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
+	    "\"*.c.example\"\n\n ]\n }\n ,\n { name = \"d\"\n match = ( \"d.example\"\n );\n"
+	    " inbound = 1 } );");
+
+	(void)state;
+	assert_int_equal(generation_class(g, 0)->line, 5);
+	assert_int_equal(generation_rule(g, 0)->line, 8);
+	assert_int_equal(generation_rule(g, 1)->line, 9);
+	assert_int_equal(generation_rule(g, 2)->line, 11);
+	assert_int_equal(generation_class(g, 1)->line, 16);
+	assert_int_equal(generation_rule(g, 3)->line, 17);
+	free(g);
+}
+
+/* Why the source looks at bare numbers before libconfig does. */
+static void libconfig_wraps_numbers_in_silence(void **state)
+{
+	config_t config;
+	int value = -1;
+
+	(void)state;
+	config_init(&config);
+	assert_int_equal(config_read_string(&config,
+	    "a = 4294967297; b = 2147483648; c = 0x1ffffffff;"), CONFIG_TRUE);
+	assert_int_equal(config_lookup_int(&config, "a", &value), CONFIG_TRUE);
+	assert_int_equal(value, 1);
+	assert_int_equal(config_lookup_int(&config, "b", &value), CONFIG_TRUE);
+	assert_int_equal(value, INT32_MIN);
+	config_destroy(&config);
+}
+
+struct differences {
+	char text[256];
+};
+
+static void gather(void *context, const char *setting)
+{
+	struct differences *d = context;
+	size_t length = strlen(d->text);
+
+	snprintf(d->text + length, sizeof(d->text) - length, "%s ", setting);
+}
+
+static void differences_that_wait_for_a_restart(void **state)
+{
+	static const struct {
+		const char *settings, *expected;
+	} rows[] = {
+		{ "", "" },
+		{ "observe = true; adopt = \"never\"; lease = { owner = \"5m\"; };", "" },
+		{ "witness = { ports = [ 26 ]; };", "" },
+		{ "proof = \"lease\";", "" },
+		{ "user = \"x\"; group = \"y\";", "user group " },
+		{ "state = { path = \"/x\"; sessions = \"1k\"; classes = 9; };",
+		    "state.path state.sessions state.classes " },
+		{ "state = { destinations = \"1k\"; };", "" },
+		{ "policy = { processes = 4; connections = 5; };", "policy.processes " },
+		{ "log = { facility = \"daemon\"; };", "log.facility " },
+		{ "witness = { netns = \"a\"; };", "witness.netns " },
+		{ "listen = { policy = []; control = { address = \"unix:" POSTERN_RUNSTATEDIR "/control\"; "
+		    "mode = \"0666\"; }; };", "listen.policy listen.control " },
+		{ "listen = { milter = [ \"unix:" POSTERN_RUNSTATEDIR "/milter\", \"unix:/x\" ]; };",
+		    "listen.milter " },
+	};
+	struct generation *base = with_class("sessions = 1;");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct differences d = { "" };
+		struct generation *g;
+		char text[1024];
+
+		snprintf(text, sizeof(text), "version = 1; %s classes = ( { name = \"c\"; "
+		    "match = \"*\"; sessions = 2; } );", rows[i].settings);
+		g = good(text);
+		config_restart_differences(base, g, gather, &d);
+		assert_string_equal(d.text, rows[i].expected);
+		free(g);
+	}
+	free(base);
+}
+
+/* 100,000 masks; all of them are found. */
+static void many_masks(void **state)
+{
+	size_t room = 4 << 20, length = 0;
+	char *text = malloc(room);
+	struct generation *g;
+
+	(void)state;
+	assert_non_null(text);
+	length += (size_t)snprintf(text, room, "version = 1; classes = ( { name = \"c\"; "
+	    "sessions = 1; match = [");
+	for (unsigned i = 0; i < 100000; i++)
+		length += (size_t)snprintf(text + length, room - length,
+		    i % 2 ? "%s\"10.%u.%u.0/24\"" : "%s\"*.d%u-%u.example\"", i ? ",\n" : "",
+		    i >> 9, i >> 1 & 255);
+	snprintf(text + length, room - length, "]; } );");
+	g = good(text);
+	assert_int_equal(g->rule_count, 100000);
+	for (unsigned i = 0; i < 100000; i += 997) {
+		struct address address = { { 0 } };
+		char name[64];
+		int n = snprintf(name, sizeof(name), i % 2 ? "10.%u.%u.7" : "a.d%u-%u.example",
+		    i >> 9, i >> 1 & 255);
+
+		if (i % 2)
+			assert_true(address_parse(name, (size_t)n, &address));
+		assert_int_equal(generation_match_inbound(g, 25, &address, name,
+		    i % 2 ? 0 : (size_t)n), i);
+	}
+	free(g);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_design_is_accepted),
+		cmocka_unit_test(everything_else_has_a_default),
+		cmocka_unit_test(settings_are_kept),
+		cmocka_unit_test(one_limit_stands_for_both),
+		cmocka_unit_test(innermost_observe_wins),
+		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),
+		cmocka_unit_test(libconfig_wraps_numbers_in_silence),
+		cmocka_unit_test(differences_that_wait_for_a_restart),
+		cmocka_unit_test(many_masks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

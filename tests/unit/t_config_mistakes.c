@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: ISC */
+/* Every kind of mistake: severity, file, line and words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "config/compile.h"
+
+const char *__lsan_default_suppressions(void);
+
+/* libconfig 1.5 loses the text that it was reading when it meets a syntax error. */
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
+}
+
+#define V "version = 1;\n"
+#define C "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+#define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
+	settings " },\n { name = \"z\"; match = \"*\"; sessions = 1; } );\n"
+
+/* The text, then the only message that is expected: "LINE: words" for an
+ * error, "LINE: note: words" for a note, "" for none. */
+static const struct {
+	const char *text, *expected;
+} mistakes[] = {
+	/* the file as a whole */
+	{ C, "0: version = 1; is missing" },
+	{ V, "0: classes is missing: without them nothing is counted" },
+	{ V "classes = ();", "2: note: classes is empty: nothing is counted" },
+	{ "version = 2;\n" C, "1: version: \"2\" is not within 1..1" },
+	/* syntax */
+	{ V C "classes = ();", "3: duplicate setting name" },
+	{ V "a = [ 1, \"x\" ];\n", "2: mismatched element type in array" },
+	{ V "state = {\n", "3: syntax error here or just before" },
+	{ V "observe = true\n}\n", "3: syntax error" },
+	{ V "classes = ( 1,\n);\n", "3: syntax error" },
+	{ V "user = \"x\n\n\n", "2: the text that begins here has no closing \"" },
+	{ V "\n/* x * /\n\n", "3: the comment that begins here does not end" },
+	{ V "@include \"x.conf\"\n" C, "2: this text cannot include a file" },
+	/* unknown settings */
+	{ V "obsrve = true;\n" C, "2: unknown setting obsrve: did you mean observe?" },
+	{ V "state = { session = \"1k\"; };\n" C,
+	    "2: unknown setting state.session: did you mean state.sessions?" },
+	{ V "processes = 2;\n" C,
+	    "2: unknown setting processes: did you mean policy.processes?" },
+	{ V "somethingelse = 2;\n" C, "2: unknown setting somethingelse" },
+	{ CLASS("client = { ipv5 = 3; };"),
+	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
+	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
+	    "2: unknown setting listen.mod: did you mean listen.mode?" },
+	/* types */
+	{ V "observe = 1;\n" C, "2: observe: must be true or false, not a bare number" },
+	{ V "observe = \"true\";\n" C, "2: observe: must be true or false, not text" },
+	{ V "user = 65534;\n" C, "2: user: must be text in quotes, not a bare number" },
+	{ V "state = \"x\";\n" C, "2: state: must be a group { ... }" },
+	{ V "state = { path = [ \"/x\" ]; };\n" C,
+	    "2: state.path: must be text in quotes, not an array [ ]" },
+	{ V "lease = { owner = 60; };\n" C,
+	    "2: lease.owner: must be a time in quotes, such as \"90s\", not a bare number" },
+	{ V "classes = { name = \"c\"; };\n",
+	    "2: classes: must be a list of groups, ( { ... }, { ... } )" },
+	{ V "classes = ( 1 );\n", "2: classes: each element must be a group { ... }" },
+	{ CLASS("rate = 5;"),
+	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
+	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },
+	{ CLASS("inbound = 1.5;"),
+	    "3: classes.inbound: must be a number, not a number with a point" },
+	{ CLASS("ports = { };"), "3: classes.ports: must be port numbers" },
+	{ V "exempt = [ 1 ];\n" C, "2: exempt: must be masks in quotes" },
+	{ V "listen = { control = 5; };\n" C,
+	    "2: listen.control: must be an address in quotes, such as \"unix:/path\"" },
+	/* bounds and forms */
+	{ V "state = { sessions = \"1\"; };\n" C, "2: state.sessions: \"1\" is not within 64..16M" },
+	{ V "state = { sessions = \"64q\"; };\n" C,
+	    "2: state.sessions: \"64q\" is not a number such as \"300\" or \"64k\"" },
+	{ V "state = { sessions = -5; };\n" C, "2: state.sessions: \"-5\" is not within 64..16M" },
+	{ V "state = { path = \"run/state\"; };\n" C,
+	    "2: state.path: \"run/state\" must be an absolute path" },
+	{ V "policy = { processes = 33; };\n" C, "2: policy.processes: \"33\" is not within 1..32" },
+	{ V "lease = { orphan = \"10\"; };\n" C, "2: lease.orphan: \"10\" is not a time such as" },
+	{ V "lease = { orphan = \"31d\"; };\n" C, "2: lease.orphan: \"31d\" is not within 1s..30d" },
+	{ V "adopt = \"sometimes\";\n" C,
+	    "2: adopt: \"sometimes\" is none of outage|always|never" },
+	{ V "user = \"\";\n" C, "2: user: must be of 1..32 characters, not 0" },
+	{ V "user = \"a b\";\n" C, "2: user: \"a\\x20b\" must be of printable ASCII" },
+	{ CLASS("ports = [ 0 ];"), "3: classes.ports: \"0\" is not within 1..65535" },
+	{ CLASS("ports = [ 25, 65536 ];"), "3: classes.ports: \"65536\" is not within" },
+	{ CLASS("ports = [ ];"), "3: class a: ports is empty" },
+	{ CLASS("rate = \"60\";"), "3: classes.rate: \"60\" is not a rate such as \"60/1m\"" },
+	{ CLASS("text = \"a\\nb\";"), "3: classes.text: \"a\\x0ab\" must be of printable ASCII" },
+	{ CLASS("text = \"\";"), "3: classes.text: must be of 1..200 characters, not 0" },
+	{ CLASS("client = { ipv4 = 33; };"), "3: classes.client.ipv4: \"33\" is not within 0..32" },
+	{ CLASS("client = { sessions = 0; };"), "3: classes.client.sessions: \"0\" is not within" },
+	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is none of 421|defer" },
+	/* numbers that libconfig would wrap */
+	{ CLASS("inbound = 4294967297;"), "3: the number 4294967297 does not fit" },
+	{ CLASS("inbound = 2147483648;"), "3: the number 2147483648 does not fit" },
+	{ CLASS("inbound = -2147483648;"), "3: the number -2147483648 does not fit" },
+	{ CLASS("inbound = 0x1ffffffff;"), "3: the number 0x1ffffffff does not fit" },
+	{ CLASS("inbound = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
+	{ CLASS("inbound = 4294967297L;"), "3: classes.inbound: \"4294967297\" is not within" },
+	{ CLASS("ports = [ 25, 4294967321 ];"), "3: the number 4294967321 does not fit" },
+	{ V "state = { sessions = 4294967297; };\n" C, "2: the number 4294967297 does not fit" },
+	{ CLASS("inbound = \"4294967297\";"), "3: classes.inbound: \"4294967297\" is not within" },
+	/* addresses to listen on */
+	{ V "listen = { policy = \"/run/x\"; };\n" C,
+	    "2: listen.policy: \"/run/x\" is no address to listen on: it must begin with unix:" },
+	{ V "listen = { control = ( \"unix:/a\",\n \"unix:b\"\n ); };\n" C,
+	    "3: listen.control: \"unix:b\" is no address to listen on" },
+	{ V "listen = { policy = { mode = \"0660\"; }; };\n" C,
+	    "2: listen: a group must have an address" },
+	{ V "listen = { policy = { address = \"unix:/x\"; mode = \"888\"; }; };\n" C,
+	    "2: listen.mode: \"888\" is not a mode such as \"0660\"" },
+	{ V "listen = { policy = { address = \"unix:/x\"; proof = \"no\"; }; };\n" C,
+	    "2: listen.proof: \"no\" is none of auto|witness|owner|lease" },
+	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
+	    "3: listen.policy: the address stands in listen already, in line 2" },
+	/* classes */
+	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: class without a name" },
+	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
+	    "2: classes.name: \"a\\x20b\" must be of printable ASCII characters" },
+	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
+	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
+	    "4: class name a is taken already by the class of t:3" },
+	{ V "classes = ( { name = \"a\";\nmatch = [];\nsessions = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	    "3: class a has no masks: give match" },
+	{ V "classes = (\n{ name = \"a\"; sessions = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	    "3: class a has no masks: give match" },
+	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; sessions = 1; } );\n",
+	    "3: classes.match: bad mask \"192.0.2.1/24\": " },
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; sessions = 1; } );\n",
+	    "2: classes.match: bad mask \"2001:db8::/129\": " },
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; sessions = 1; } );\n",
+	    "2: classes.match: bad mask \"a.*.b\": " },
+	{ V "exempt = [ \"127.0.0.1/8\" ];\n" C, "2: exempt: bad mask \"127.0.0.1/8\": " },
+	{ V "exempt = \"*\";\n" C, "2: note: exempt: \"*\" exempts every client" },
+	{ V "state = { classes = 1; };\n"
+	    "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	    "3: 2 classes, but state.classes is 1" },
+	/* what can never match */
+	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; sessions = 1; } );\n",
+	    "3: class b can never match: classes before it take all its masks "
+	    "(\"*\" of class a in t:2 takes \"b.example\")" },
+	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; sessions = 1; } );\n",
+	    "3: note: mask \"b.example\" can never match: \"*.example\" of class a in t:2 takes it" },
+	{ V "classes = ( { name = \"a\"; match = [ \"10.0.0.0/8\",\n\"10.1.0.0/16\", \"*\" ];\n"
+	    "sessions = 1; } );\n",
+	    "3: note: mask \"10.1.0.0/16\" can never match: \"10.0.0.0/8\" of the same class in t:2" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; sessions = 1; } );\n",
+	    "3: class b can never match" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 587 ]; sessions = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25, 587 ]; sessions = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; sessions = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"a.example\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
+	    "{ name = \"c\"; match = \"*.c\"; sessions = 1; },\n"
+	    "{ name = \"d\"; match = \"*\"; sessions = 1; } );\n", "" },
+	/* legal but unusual */
+	{ CLASS("inbound = 3;"), "3: note: class a: inbound (3) is above sessions (2): legal but unusual" },
+	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; sessions = 1; } );\n",
+	    "2: note: no class takes every host (match = \"*\")" },
+	{ V "classes = (\n{ name = \"a\"; match = \"*\"; } );\n",
+	    "3: note: class a limits nothing: its sessions are only counted" },
+	{ CLASS("action = \"defer\";"), "3: note: class a: action \"defer\" means 421 where" },
+	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; sessions = 1; "
+	    "action = \"defer\"; } );\n", "" },
+	/* accepted, without effect in this version */
+	{ V "listen = { metrics = \"inet:127.0.0.1:9471\"; };\n" C,
+	    "2: note: listen.metrics is checked, but this version does nothing with it yet" },
+	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C,
+	    "2: note: mta is checked, but this version does nothing with it yet" },
+};
+
+static void render(const struct config_message *message, char *out, size_t size)
+{
+	snprintf(out, size, "%d: %s%s", message->line,
+	    message->severity == MESSAGE_NOTE ? "note: " : "", message->text);
+	assert_string_equal(message->file, "t");
+}
+
+static void each_mistake_is_named(void **state)
+{
+	unsigned failed = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		const char *expected = mistakes[i].expected;
+		struct config_messages messages;
+		struct generation *g = config_compile_text(mistakes[i].text, "t", &messages);
+		char said[512] = "";
+
+		assert_int_equal(g == NULL, messages.errors > 0);
+		if (messages.count > 0)
+			render(&messages.list[0], said, sizeof(said));
+		if (strncmp(said, expected, strlen(expected)) != 0 ||
+		    messages.count != (*expected != '\0') ||
+		    messages.count != messages.errors + messages.notes) {
+			failed++;
+			print_message("%s\n  expected %s\n", mistakes[i].text, expected);
+			for (size_t k = 0; k < messages.count; k++) {
+				render(&messages.list[k], said, sizeof(said));
+				print_message("  said     %s\n", said);
+			}
+		}
+		config_messages_free(&messages);
+		free(g);
+	}
+	assert_int_equal(failed, 0);
+}
+
+static void all_mistakes_in_one_run_and_in_order(void **state)
+{
+	static const char text[] = "version = 3;\nuser = \"\";\nstat = 1;\n"
+	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; sessions = 99999999999; },\n"
+	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
+	static const int lines[] = { 1, 2, 3, 5, 5, 6, 6, 6, 6, 7 };
+	struct config_messages messages;
+	struct generation *g = config_compile_text(text, "t", &messages);
+
+	(void)state;
+	assert_null(g);
+	for (size_t i = 0; i < messages.count; i++) {
+		char said[512];
+
+		render(&messages.list[i], said, sizeof(said));
+		if (i >= sizeof(lines) / sizeof(lines[0]) || messages.list[i].line != lines[i])
+			print_message("unexpected: %s\n", said);
+	}
+	assert_int_equal(messages.count, sizeof(lines) / sizeof(lines[0]));
+	for (size_t i = 0; i < messages.count; i++)
+		assert_int_equal(messages.list[i].line, lines[i]);
+	config_messages_free(&messages);
+}
+
+static void a_thousand_messages_are_kept_and_all_are_counted(void **state)
+{
+	size_t room = 1 << 16, length = 0;
+	char *text = malloc(room);
+	struct config_messages messages;
+
+	(void)state;
+	assert_non_null(text);
+	for (int i = 0; i < 3000; i++)
+		length += (size_t)snprintf(text + length, room - length, "x%d = 1;\n", i);
+	assert_null(config_compile_text(text, "t", &messages));
+	assert_int_equal(messages.errors, 3002);
+	assert_int_equal(messages.count, 1000);
+	config_messages_free(&messages);
+	free(text);
+}
+
+/* --- files --- */
+
+static char directory[64];
+
+static const char *file_of(const char *name)
+{
+	static char path[2][160];
+	static int turn;
+
+	turn = !turn;
+	snprintf(path[turn], sizeof(path[turn]), "%s/%s", directory, name);
+	return path[turn];
+}
+
+static void write_file(const char *name, const char *text, size_t length)
+{
+	FILE *file = fopen(file_of(name), "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, length, file), length);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Compiles the file; the first message must be of FILE:LINE with the words. */
+static void expect(const char *name, const char *file, int line, const char *words)
+{
+	struct config_messages messages;
+	struct generation *g = config_compile(file_of(name), &messages);
+
+	assert_int_equal(g == NULL, messages.errors > 0);
+	if (words == NULL) {
+		for (size_t i = 0; i < messages.count; i++)
+			print_message("%s\n", messages.list[i].text);
+		assert_non_null(g);
+	} else {
+		assert_true(messages.count > 0);
+		if (strstr(messages.list[0].text, words) == NULL)
+			fail_msg("%s", messages.list[0].text);
+		assert_string_equal(messages.list[0].file, file_of(file));
+		assert_int_equal(messages.list[0].line, line);
+	}
+	config_messages_free(&messages);
+	free(g);
+}
+
+#define WRITE(name, text) write_file(name, text, strlen(text))
+
+static int make_directory(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/t_config.XXXXXX");
+	return mkdtemp(directory) == NULL;
+}
+
+static int remove_directory(void **state)
+{
+	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
+	    "string", "fifo", "ends" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlink(file_of(names[i]));
+	return rmdir(directory);
+}
+
+static void included_files_are_named(void **state)
+{
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
+	    " sessions = 1; } );\nobserve = 1;");
+	WRITE("main", V "  @include \"classes\" \n  oops = 1;\n");
+	g = config_compile(file_of("main"), &messages);
+	assert_null(g);
+	assert_int_equal(messages.count, 2);
+	assert_string_equal(messages.list[0].file, file_of("classes"));
+	assert_int_equal(messages.list[0].line, 6);
+	assert_string_equal(messages.list[1].file, file_of("main"));
+	assert_int_equal(messages.list[1].line, 3);
+	config_messages_free(&messages);
+
+	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
+	    " sessions = 1; } );");
+	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
+	    "/*\n@include \"none\"\n*/ user = \"x\";\n");
+	g = config_compile(file_of("main"), &messages);
+	assert_non_null(g);
+	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), file_of("classes"));
+	assert_int_equal(generation_rule(g, 1)->line, 4);
+	assert_string_equal(generation_text(g, g->file), file_of("main"));
+	config_messages_free(&messages);
+	free(g);
+}
+
+static void bad_includes(void **state)
+{
+	(void)state;
+	WRITE("main", V "\n@include \"none\"\n" C);
+	expect("main", "main", 3, "cannot include");
+	WRITE("main", V "@include \".\"\n" C);		/* libconfig would exit here */
+	expect("main", "main", 2, "not a regular file");
+	WRITE("main", V "@include \"self\"\n" C);
+	WRITE("self", "# x\n@include \"self\"\n");
+	expect("main", "self", 2, "too deeply");
+	WRITE("main", V "@include \"bad\"\n" C);
+	WRITE("bad", "\n\nuser = ;\n");
+	expect("main", "bad", 3, "syntax error");
+	WRITE("bad", "\n\nuser = \"x");
+	expect("main", "bad", 3, "no closing");
+	WRITE("main", V C "@include \"ends\"");
+	WRITE("ends", "observe = true; # no newline");
+	expect("main", "main", 0, NULL);
+	WRITE("main", V "user = \"\n@include \\\"none\\\"\n\";\n" C);
+	expect("main", "main", 2, "printable");
+}
+
+static void files_that_are_none(void **state)
+{
+	(void)state;
+	expect("missing", "missing", 0, "cannot be read: No such file or directory");
+	WRITE("main", "");
+	expect("main", "main", 0, "version = 1; is missing");
+	write_file("nul", V "user = \"a\0b\";\n", sizeof(V "user = \"a\0b\";\n") - 1);
+	expect("nul", "nul", 2, "a NUL byte: this is no text file");
+	assert_int_equal(mkfifo(file_of("fifo"), 0600), 0);
+	expect("fifo", "fifo", 0, "not a regular file");
+	expect(".", ".", 0, "not a regular file");
+}
+
+static void random_bytes_give_a_clean_error(void **state)
+{
+	uint64_t seed = 42;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		struct config_messages messages;
+		char bytes[512];
+
+		for (size_t i = 0; i < sizeof(bytes); i++) {
+			seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			bytes[i] = (char)(seed >> 56);
+		}
+		write_file("bad", bytes, sizeof(bytes));
+		assert_null(config_compile(file_of("bad"), &messages));
+		assert_true(messages.errors > 0);
+		config_messages_free(&messages);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_mistake_is_named),
+		cmocka_unit_test(all_mistakes_in_one_run_and_in_order),
+		cmocka_unit_test(a_thousand_messages_are_kept_and_all_are_counted),
+		cmocka_unit_test(included_files_are_named),
+		cmocka_unit_test(bad_includes),
+		cmocka_unit_test(files_that_are_none),
+		cmocka_unit_test(random_bytes_give_a_clean_error),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

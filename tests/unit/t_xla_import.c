@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: ISC */
+/* The read-me's examples, every kind of wrong line, and that what comes out
+ * compiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "config/xla_import.h"
+
+static char output[1 << 20];
+
+/* Imports a text: the classes are in `output` then. */
+static int import(const char *text, size_t length, struct config_messages *messages)
+{
+	FILE *in = fmemopen((void *)(uintptr_t)text, length, "r");
+	FILE *out = fmemopen(output, sizeof(output), "w");
+	int result;
+
+	assert_non_null(in);
+	assert_non_null(out);
+	memset(output, 0, sizeof(output));
+	result = xla_import(in, "sendmail.cf", out, messages);
+	fclose(in);
+	fclose(out);
+	return result;
+}
+
+static bool said(const struct config_messages *messages, enum message_severity severity,
+    int line, const char *part)
+{
+	for (size_t i = 0; i < messages->count; i++)
+		if (messages->list[i].severity == severity && messages->list[i].line == line &&
+		    strstr(messages->list[i].text, part) != NULL &&
+		    strcmp(messages->list[i].file, "sendmail.cf") == 0)
+			return true;
+	for (size_t i = 0; i < messages->count; i++)
+		print_message("%s:%d: %s\n", messages->list[i].file, messages->list[i].line,
+		    messages->list[i].text);
+	return false;
+}
+
+static struct generation *compile_output(void)
+{
+	static char text[sizeof(output) + 32];
+	struct config_messages messages;
+	struct generation *g;
+
+	snprintf(text, sizeof(text), "%sversion = 1;\n", output);
+	g = config_compile_text(text, "imported", &messages);
+	for (size_t i = 0; i < messages.count && g == NULL; i++)
+		print_message("%d: %s\n", messages.list[i].line, messages.list[i].text);
+	config_messages_free(&messages);
+	assert_non_null(g);
+	return g;
+}
+
+static void check_class(const struct generation *g, uint32_t index, const char *name,
+    const char *mask, uint32_t sessions, uint32_t inbound)
+{
+	const struct generation_class *class = generation_class(g, index);
+
+	assert_string_equal(generation_text(g, class->name), name);
+	assert_string_equal(generation_text(g, generation_rule(g, index)->text), mask);
+	assert_int_equal(class->limits.sessions, sessions);
+	assert_int_equal(class->limits.inbound, inbound);
+	assert_true(class->any_port);
+}
+
+static void readme_lyon(void **state)
+{
+	static const char text[] =
+	    "# File name used to store the counters\n"
+	    "L/etc/sendmail.la\n"
+	    "# Classes definition\n"
+	    "# Lname            #queue #reject\n"
+	    "L*.insa-lyon.fr         8       3\n"
+	    "L*.univ-lyon1.fr        6       4\n"
+	    "L*                     15      16\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	assert_int_equal(messages.notes, 1);
+	assert_true(said(&messages, MESSAGE_NOTE, 7, "queue (15) is below reject (16)"));
+	config_messages_free(&messages);
+	assert_non_null(strstr(output, "# L*.insa-lyon.fr 8 3\n"));
+	g = compile_output();
+	assert_int_equal(g->class_count, 3);
+	check_class(g, 0, "insa-lyon.fr", "*.insa-lyon.fr", 8, 3);
+	check_class(g, 1, "univ-lyon1.fr", "*.univ-lyon1.fr", 6, 4);
+	check_class(g, 2, "everyone", "*", 15, 16);
+	free(g);
+}
+
+static void readme_customer(void **state)
+{
+	static const char text[] =
+	    "L/etc/sendmail.la\nL*.customer.fr          8       8\nL*                      3       3\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	assert_int_equal(messages.notes, 0);
+	config_messages_free(&messages);
+	g = compile_output();
+	assert_int_equal(g->class_count, 2);
+	check_class(g, 0, "customer.fr", "*.customer.fr", 8, 8);
+	check_class(g, 1, "everyone", "*", 3, 3);
+	free(g);
+}
+
+static void names_are_unique(void **state)
+{
+	static const char text[] = "L/x\nLa.fr 1 1\nL*.a.fr 2 2\nLeveryone 3 3\nL* 4 4\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	config_messages_free(&messages);
+	g = compile_output();
+	check_class(g, 0, "a.fr", "a.fr", 1, 1);
+	check_class(g, 1, "a.fr-2", "*.a.fr", 2, 2);
+	check_class(g, 2, "everyone", "everyone", 3, 3);
+	check_class(g, 3, "everyone-2", "*", 4, 4);
+	free(g);
+}
+
+static void other_lines_and_continuations(void **state)
+{
+	static const char text[] = "V8/Debian\nR$*\t$@ L\n\tL*.not.this 1 1\nLmail.a.fr\n\t5\n  4\r\n"
+	    "O L=3\nL/x\nL*\t\t 9 9 # rest\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	assert_int_equal(messages.notes, 0);
+	config_messages_free(&messages);
+	g = compile_output();
+	assert_int_equal(g->class_count, 2);
+	check_class(g, 0, "mail.a.fr", "mail.a.fr", 5, 4);
+	free(g);
+}
+
+static void unreachable_rules_become_comments(void **state)
+{
+	static const char text[] = "L/x\nL*.a.fr 1 1\nLb.a.fr 2 2\nL* 4 4\nLlate.fr 5 5\nL*.a.fr 6 6\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	assert_int_equal(messages.notes, 3);
+	assert_true(said(&messages, MESSAGE_NOTE, 3, "*.a.fr in line 2 takes all it would"));
+	assert_true(said(&messages, MESSAGE_NOTE, 5, "late.fr can never match"));
+	assert_true(said(&messages, MESSAGE_NOTE, 6, "*.a.fr can never match"));
+	config_messages_free(&messages);
+	assert_non_null(strstr(output, "# never matches: Llate.fr 5 5\n"));
+	g = compile_output();
+	assert_int_equal(g->class_count, 2);
+	free(g);
+}
+
+static void notes(void **state)
+{
+	struct config_messages messages;
+	char text[4096] = "";
+	size_t length = 0;
+
+	(void)state;
+	for (int i = 1; i <= 25; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "Lh%d.fr 1 1\n", i);
+	assert_int_equal(import(text, length, &messages), 0);
+	assert_int_equal(messages.notes, 3);
+	assert_true(said(&messages, MESSAGE_NOTE, 21, "20 rules"));
+	assert_true(said(&messages, MESSAGE_NOTE, 0, "no last line L*"));
+	assert_true(said(&messages, MESSAGE_NOTE, 0, "file of counters"));
+	config_messages_free(&messages);
+	free(compile_output());
+}
+
+static void every_wrong_line_is_named(void **state)
+{
+	static const char text[] = "L/x\nL\nL*.a.fr\nL*.a.fr 1\nL*.a.fr 1 2 3\nL*.a.fr x 2\n"
+	    "L*.a.fr 1 -2\nL*.a.fr 99999999999 2\nL*.*.fr 1 1\nL192.0.2.1 1 1\nLmail.* 1 1\n"
+	    "L*x 1 1\nLa\x01 1 1\n";
+	struct config_messages messages;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), -1);
+	assert_int_equal(messages.errors, 12);
+	for (int line = 2; line <= 5; line++)
+		assert_true(said(&messages, MESSAGE_ERROR, line, "three fields"));
+	assert_true(said(&messages, MESSAGE_ERROR, 6, "queue number \"x\""));
+	assert_true(said(&messages, MESSAGE_ERROR, 7, "reject number \"-2\""));
+	assert_true(said(&messages, MESSAGE_ERROR, 8, "99999999999"));
+	for (int line = 9; line <= 13; line++)
+		assert_true(said(&messages, MESSAGE_ERROR, line, "bad mask"));
+	config_messages_free(&messages);
+	assert_string_equal(output, "");
+}
+
+static void nothing_to_import(void **state)
+{
+	struct config_messages messages;
+
+	(void)state;
+	assert_int_equal(import("V8\n", 3, &messages), -1);
+	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L lines"));
+	config_messages_free(&messages);
+	assert_int_equal(import("La\0b 1 1\n", 9, &messages), -1);
+	assert_true(said(&messages, MESSAGE_ERROR, 1, "NUL"));
+	config_messages_free(&messages);
+}
+
+static void long_masks_get_short_unique_names(void **state)
+{
+	char text[1024], label[64];
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	memset(label, 'a', sizeof(label));
+	label[60] = '\0';
+	snprintf(text, sizeof(text), "L/x\nL%s.%s.one 1 1\nL%s.%s.two 1 1\nL* 2 2\n", label, label,
+	    label, label);
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	config_messages_free(&messages);
+	g = compile_output();
+	assert_int_equal(g->class_count, 3);
+	free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(readme_lyon),
+		cmocka_unit_test(readme_customer),
+		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(other_lines_and_continuations),
+		cmocka_unit_test(unreachable_rules_become_comments),
+		cmocka_unit_test(notes),
+		cmocka_unit_test(every_wrong_line_is_named),
+		cmocka_unit_test(nothing_to_import),
+		cmocka_unit_test(long_masks_get_short_unique_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
