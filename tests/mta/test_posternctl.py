@@ -115,7 +115,7 @@ def status(test, ctl):
     test.equal(found["configuration"], str(ctl.postern.file), "status names the configuration")
     test.equal(found["pid"], ctl.postern.process.pid, "status names the supervisor")
     test.equal((found["observe"], found["outbound_observe"]), (False, True), "observe settings")
-    test.check("everyone" in found["observe_outbound"] and found["observe_classes"] == [],
+    test.check("everyone" in found["observe_outbound"] and found["observe_classes"] == ["watched"],
                "classes in observe mode are listed")
     test.equal(found["state_bytes"], (ctl.postern.root / "state").stat().st_size,
                "bytes of the state file")
@@ -142,7 +142,8 @@ def tables(test, ctl):
     test.equal(list(row)[:len(CLASS_NAMES)], CLASS_NAMES, "columns of classes")
     test.equal([row[name] for name in CLASS_NAMES],
                ["little", LIMIT, LIMIT, 0, LIMIT, LIMIT, LIMIT, LIMIT, 1, 0], "and what is in them")
-    test.equal(list(rows), ["little", "providers", "everyone"], "classes stand in file order")
+    test.equal(list(rows), ["little", "watched", "providers", "everyone"],
+               "classes stand in file order")
     lines = ctl.text("classes").splitlines()
     test.equal(lines[0].split(), list(row), "the same columns in text")
     test.equal(lines[1].split()[:3], ["little", str(LIMIT), str(LIMIT)], "the same row in text")
@@ -177,6 +178,10 @@ def explain(test, ctl):
                "little" in text[answer["line"] - 1], "explain names the rule's place")
     test.equal(member_names(ctl.text("explain", "session", "192.0.2.7")), list(answer),
                "the same names in text and JSON")
+    answer = ctl.json("explain", "session", "198.51.100.1")
+    test.equal((answer["class"], answer["verdict"], answer["reason"], answer["observed"],
+                answer["answer"]), ("watched", "admit", "class-inbound", True, None),
+               "observe mode admits, and explain tells why")
     answer = ctl.json("explain", "session", "2001:DB8::1")
     test.equal((answer["address"], answer["class"], answer["verdict"]),
                ("2001:db8::1", "everyone", "admit"), "IPv6")
@@ -203,7 +208,11 @@ def check(test, ctl):
     test.check("no_such" in found[0]["text"], "and what is wrong")
     test.check(":2: error: " in ctl.text("check", place, code=78), "file:line: error: text")
     ctl.code(78, "check", "/nonexistent/postern.conf")
-    ctl.code(78, "check", "/dev/urandom" if os.path.exists("/dev/nothing") else ctl.postern.root)
+    ctl.code(78, "check", ctl.postern.root)
+    noise = ctl.postern.root / "noise"
+    noise.write_bytes(test.random.randbytes(5000))
+    test.check(ctl.json("check", noise, code=78), "random bytes are no configuration")
+    ctl.text("check", noise, code=78)
 
 
 def reload(test, ctl):
@@ -288,9 +297,11 @@ def away(test, ctl):
 
 
 def body(test):
-    little = one_class("little", LIMIT, match='"192.0.2.0/24"')
+    more = ",\n".join((one_class("little", LIMIT, match='"192.0.2.0/24"'),
+                       one_class("watched", 0, match='"198.51.100.0/24"',
+                                 more="observe = true;")))
     postern = Postern(test, [], observe=False, edit=lambda text: owner_proof(
-        text.replace("classes = (", "classes = (\n" + little + ",", 1)))
+        text.replace("classes = (", "classes = (\n" + more + ",", 1)))
     ctl = Ctl(test, postern)
     without_daemon(test, ctl)
     words(test, ctl)
