@@ -126,7 +126,11 @@ void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 	if (!atomic_exchange(&engine->beaten, true) &&
 	    atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
 		atomic_store(&engine->role->gap_end_ns, now_ns);
+	pthread_mutex_lock(&engine->mapping_mutex);
 	engine->refused_number = 0; /* try again now and then */
+	pthread_mutex_unlock(&engine->mapping_mutex);
+	/* an idle role takes up a new generation, too */
+	engine_unpin(engine, engine_pin(engine));
 }
 
 void engine_wait_confirmed(struct engine *engine) {
