@@ -18,7 +18,7 @@
 static void wait_and_exit(int fd, pid_t child) __attribute__((noreturn));
 
 static void wait_and_exit(int fd, pid_t child) {
-	unsigned char code = EX_SOFTWARE;
+	unsigned char code = EX_SOFTWARE, more;
 	ssize_t length;
 
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
@@ -28,6 +28,9 @@ static void wait_and_exit(int fd, pid_t child) {
 	} while (length < 0 && errno == EINTR);
 	if (length != 1)
 		fputs("posternd: the daemon died while it started\n", stderr);
+	/* whoever tries again after a failure must not meet the one that failed */
+	while (code != EX_OK && read(fd, &more, 1) < 0 && errno == EINTR)
+		;
 	_exit(code);
 }
 
@@ -90,5 +93,13 @@ void background_tell(int fd, int code) {
 	to_null(STDERR_FILENO);
 	while (write(fd, &byte, 1) < 0 && errno == EINTR)
 		;
+	if (code == EX_OK)
+		close(fd);
+}
+
+void background_leave(int fd) {
+	if (fd < 0)
+		return;
+	to_null(STDERR_FILENO);
 	close(fd);
 }

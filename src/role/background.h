@@ -12,8 +12,12 @@
  * background_tell, or -1 with *diag (in the process that was called). */
 int background_begin(struct diag *diag);
 
-/* Lets the waiting process exit with `code`, and closes `fd`; from then on
- * nothing goes to its terminal.  With fd -1 it does nothing. */
+/* Lets the waiting process exit with `code`: at once when it is 0, else when
+ * this process has ended.  From then on nothing goes to its terminal.  With fd
+ * -1 it does nothing. */
 void background_tell(int fd, int code);
+
+/* In a fork of the daemon: keeps neither the waiting process nor its terminal. */
+void background_leave(int fd);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "role/background.h"
 #include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
@@ -135,8 +136,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
 	close(supervisor->lock_fd);
 	close(supervisor->signal_fd);
-	if (supervisor->ready_fd >= 0)
-		close(supervisor->ready_fd);
+	background_leave(supervisor->ready_fd);
 	keeper_link_close(&supervisor->link);
 	set_title(child);
 	take_sockets(supervisor, child, &context);

@@ -167,7 +167,7 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 
 static void loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
-	struct rhythm rhythm = { .turn_ns = now_ns,
+	struct rhythm rhythm = { .turn_ns = now_ns, .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
 	bool go_on = true;
 
