@@ -176,9 +176,13 @@ static void complain_unknown(int argc, char **argv) {
 		    argv[0]);
 }
 
+static bool asks_for_help(const char *word) {
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* Finds the command and steps over its words, or COMMAND_COUNT. */
 static enum command find_command(int argc, char **argv, int *used) {
-	const char *begun = NULL;
+	enum command begun = COMMAND_COUNT;
 
 	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
 		bool partial = false;
@@ -187,12 +191,17 @@ static enum command find_command(int argc, char **argv, int *used) {
 		if (*used > 0)
 			return (enum command)i;
 		if (partial)
-			begun = commands[i].words;
+			begun = (enum command)i;
 	}
-	if (begun != NULL)
-		ctl_complain("%s: what of it? There is \"%s\"", argv[0], begun);
-	else
+	if (begun == COMMAND_COUNT) {
 		complain_unknown(argc, argv);
+	} else if (argc > 1 && asks_for_help(argv[1])) {
+		*used = 1;
+		return begun;
+	} else {
+		ctl_complain("%s: what of it? There is \"%s\"", argv[0],
+		    commands[begun].words);
+	}
 	return COMMAND_COUNT;
 }
 

@@ -143,6 +143,8 @@ static void help_and_version(void **state) {
 	assert_int_equal(line.command, COMMAND_SESSIONS);
 	assert_int_equal(parse(&line, "posternctl explain session -h"), REQUEST_HELP);
 	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
+	assert_int_equal(parse(&line, "posternctl explain --help"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
 	assert_int_equal(parse(&line, "posternctl -V"), REQUEST_VERSION);
 	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
 }
