@@ -12,14 +12,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "config/read_file.h"
 #include "config/setting.h"
 
 #define DEPTH_MAX	10
@@ -133,49 +131,6 @@ static bool add_file(struct source *source, const char *name)
 	return true;
 }
 
-/* Reads all of a regular file; NULL with errno, or 0 in it: no regular file. */
-static char *read_all(const char *path, size_t *length)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat status;
-	char *text = NULL;
-	size_t size;
-	ssize_t n = 0;
-	int error = 0;
-
-	*length = 0;
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &status) != 0) {
-		error = errno;
-	} else if (S_ISREG(status.st_mode)) {
-		size = status.st_size > (off_t)BYTES_MAX ? BYTES_MAX + 1 : (size_t)status.st_size;
-		text = malloc(size + 1);
-		error = text == NULL ? ENOMEM : 0;
-		while (text != NULL && *length < size) {
-			n = read(fd, text + *length, size - *length);
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n <= 0)
-				break;
-			*length += (size_t)n;
-		}
-		if (n < 0) {
-			error = errno;
-			free(text);
-			text = NULL;
-		}
-	}
-	close(fd);
-	errno = error;
-	return text;
-}
-
-static const char *read_error(void)
-{
-	return errno == 0 ? "not a regular file" : strerror(errno);
-}
-
 /* @include "name": the name's text is length bytes at name. */
 static void include(struct scan *scan, struct input *input, const char *name, size_t length)
 {
@@ -201,9 +156,9 @@ static void include(struct scan *scan, struct input *input, const char *name, si
 		memcpy(path + before, name, length);
 		path[before + length] = '\0';
 		errno = ENAMETOOLONG;
-		text = read_all(path, &inner.length);
+		text = read_file(path, BYTES_MAX, &inner.length);
 		if (text == NULL) {
-			const char *reason = read_error();
+			const char *reason = read_file_error();
 			char quoted[200];
 
 			source->usable = false;
@@ -464,9 +419,9 @@ void source_read_file(struct source *source, const char *path, struct report *re
 
 	memset(source, 0, sizeof(*source));
 	source->line = 1;
-	text = read_all(path, &input.length);
+	text = read_file(path, BYTES_MAX, &input.length);
 	if (text == NULL) {
-		report_add(report, MESSAGE_ERROR, path, 0, 0, "cannot be read: %s", read_error());
+		report_add(report, MESSAGE_ERROR, path, 0, 0, "cannot be read: %s", read_file_error());
 		return;
 	}
 	input.text = text;
