@@ -16,8 +16,9 @@ static void check_group(struct compilation *c, const config_setting_t *group,
 static void unknown(struct compilation *c, const config_setting_t *value, const char *group)
 {
 	const char *name = config_setting_name(value);
-	const char *near = setting_nearest(group, name);
-	const struct setting *elsewhere = near ? NULL : setting_elsewhere(name);
+	bool kept = c->report.messages->count < REPORT_KEPT;	/* else only counted */
+	const char *near = kept ? setting_nearest(group, name) : NULL;
+	const struct setting *elsewhere = kept && !near ? setting_elsewhere(name) : NULL;
 	char spoken[SETTING_PATH_MAX], other[SETTING_PATH_MAX], quoted[128];
 	const char *point;
 
