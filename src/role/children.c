@@ -55,7 +55,34 @@ static void add_child(struct supervisor *supervisor, enum role_kind kind,
 	*child = (struct child){ .kind = kind, .number = number,
 		.listener = listener };
 	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);
-	child->place = segment_role_place(supervisor->segment, kind, number);
+}
+
+static bool is_planned(const struct supervisor *supervisor, uint32_t kind,
+    uint32_t number) {
+	unsigned i;
+
+	for (i = 0; i < supervisor->child_count; i++)
+		if ((uint32_t)supervisor->children[i].kind == kind &&
+		    supervisor->children[i].number == number)
+			return true;
+	return false;
+}
+
+/* A configuration before this one may have had more roles. */
+static void take_places(struct supervisor *supervisor) {
+	struct role_record *roles = segment_header(supervisor->segment)->roles;
+	unsigned i;
+
+	for (i = 0; i < SEGMENT_ROLES_MAX; i++)
+		if (!is_planned(supervisor, atomic_load(&roles[i].kind),
+			atomic_load(&roles[i].number)))
+			segment_role_forget(supervisor->segment, i);
+	for (i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		child->place = segment_role_place(supervisor->segment,
+		    child->kind, child->number);
+	}
 }
 
 void children_plan(struct supervisor *supervisor) {
@@ -67,8 +94,10 @@ void children_plan(struct supervisor *supervisor) {
 	for (i = 0; i < policy_processes(generation); i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
 	for (i = 0; i < generation->listener_count; i++)
-		if (generation->listeners[i].kind == LISTENER_MILTER)
+		if (generation->listeners[i].kind == LISTENER_MILTER &&
+		    supervisor->sockets.list[i].fd >= 0)
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
+	take_places(supervisor);
 }
 
 void children_start(struct supervisor *supervisor, int64_t now_ns) {

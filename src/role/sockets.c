@@ -5,7 +5,9 @@
  *          bound, and its owner through a descriptor of the new file, so that
  *          the owner of the directory cannot make root change another file.
  *          Nobody can connect before both are right, as listen comes last.
- * ERRORS   Any listener that cannot be opened stops the start.
+ * ERRORS   Any listener that cannot be opened stops the start; but a socket for
+ *          a mail server whose directory is not there is left out and said so:
+ *          that mail server is not installed here.
  * THREADS  One.
  */
 #include "role/sockets.h"
@@ -18,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "config/listen_address.h"
 
@@ -150,6 +153,37 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	return result;
 }
 
+/* Is it a question socket of a mail server that this machine does not have? */
+static bool has_no_place(const struct generation *generation,
+    const struct generation_listener *listener) {
+	char directory[sizeof(((struct listen_address *)0)->path)];
+	struct listen_address address;
+	struct stat status;
+	const char *why;
+	char *slash;
+
+	if (listener->kind == LISTENER_CONTROL ||
+	    !listen_address_parse(generation_text(generation, listener->address),
+		&address, &why) ||
+	    address.socket_address.ss_family != AF_UNIX)
+		return false;
+	text_copy(directory, sizeof(directory), address.path,
+	    strlen(address.path));
+	slash = strrchr(directory, '/');
+	if (slash == NULL || slash == directory)
+		return false;
+	*slash = '\0';
+	return stat(directory, &status) != 0 && errno == ENOENT;
+}
+
+static void say_left_out(const struct generation *generation,
+    const struct generation_listener *listener) {
+	log_event(EVENT_SYSTEM, "text=\"%s:%u: listener %s is left out until a "
+	    "restart: its directory does not exist\"",
+	    generation_text(generation, generation->file), listener->line,
+	    generation_text(generation, listener->address));
+}
+
 int sockets_open(struct sockets *sockets, const struct generation *generation,
     const struct identity *identity, struct diag *diag) {
 	struct diag inner;
@@ -162,8 +196,13 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 		const struct generation_listener *listener =
 		    &generation->listeners[i];
 
-		if (!is_served(listener->kind) ||
-		    open_one(&sockets->list[i], generation, listener, identity,
+		if (!is_served(listener->kind))
+			continue;
+		if (has_no_place(generation, listener)) {
+			say_left_out(generation, listener);
+			continue;
+		}
+		if (open_one(&sockets->list[i], generation, listener, identity,
 			&inner) == 0)
 			continue;
 		sockets_remove(sockets);

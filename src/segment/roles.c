@@ -31,6 +31,21 @@ unsigned segment_role_place(struct segment *segment, enum role_kind kind,
 	return place;
 }
 
+void segment_role_forget(struct segment *segment, unsigned place) {
+	struct role_record *role = &segment->header->roles[place];
+
+	atomic_store(&role->kind, ROLE_NONE);
+	atomic_store(&role->number, 0);
+	atomic_store(&role->pid, 0);
+	atomic_store(&role->incarnation, 0);
+	atomic_store(&role->heartbeat_ns, 0);
+	atomic_store(&role->started_ns, 0);
+	atomic_store(&role->generation, 0);
+	atomic_store(&role->gap_begin_ns, 0);
+	atomic_store(&role->gap_end_ns, 0);
+	atomic_store(&role->restarts, 0);
+}
+
 void segment_role_starting(struct segment *segment, unsigned place,
     int64_t now_ns) {
 	struct role_record *role = &segment->header->roles[place];

@@ -62,6 +62,9 @@ void segment_unmap_generation(const struct generation *generation);
  * again at each restart. */
 unsigned segment_role_place(struct segment *segment, enum role_kind kind,
     unsigned number);
+/* A place of an earlier supervisor that no role has any more: its outage would
+ * never end. */
+void segment_role_forget(struct segment *segment, unsigned place);
 /* Before fork: gives the place its next incarnation. */
 void segment_role_starting(struct segment *segment, unsigned place, int64_t now_ns);
 void segment_role_started(struct segment *segment, unsigned place, pid_t pid);

@@ -43,12 +43,19 @@ def open_files_limit(pid):
     return int(words[3]), int(words[4])
 
 
-def answer(path, request="request=smtpd_access_policy\nprotocol_state=RCPT\n\n", seconds=10):
+def addresses(postern):
+    """Of its policy sockets."""
+    return [str(postern.spool / "private/postern"), ("127.0.0.1", 10040), ("::1", 10040)]
+
+
+def answer(address):
     """What a policy socket says."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.settimeout(seconds)
-        one.connect(str(path))
-        one.sendall(request.encode())
+    family = (socket.AF_UNIX if isinstance(address, str) else
+              socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+    with socket.socket(family) as one:
+        one.settimeout(10)
+        one.connect(address)
+        one.sendall(b"request=smtpd_access_policy\nprotocol_state=RCPT\n\n")
         return one.recv(4096).decode()
 
 
@@ -66,7 +73,7 @@ def exit_codes(test, postern):
     test.equal(done.returncode, 0, "-t of a good file: 0")
     test.equal(daemon(postern, "-t", "-c", "/nonexistent").returncode, 78,
                "-t without a file: 78")
-    bad = postern.root / "bad.conf"
+    bad = test.directory / "bad.conf"
     bad.write_text(broken(postern.text([])))
     line = bad.read_text().splitlines().index("no_such_setting = 1;") + 1
     for options in (["-t"], [], ["-f"]):
@@ -84,6 +91,7 @@ def refused_starts(test, postern):
                    + ("" if done.returncode == code else f" (was {done.returncode})"))
         test.equal(processes_of(postern), {}, f"{what}: nothing runs")
 
+    postern.root.mkdir()
     start("the user root", 67, "must not run", lambda text: 'user = "root";\n' + text)
     start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
@@ -145,10 +153,10 @@ def ownership(test, postern):
         test.check(stat.S_ISSOCK(found.st_mode) and (found.st_uid, found.st_gid) == (owner, group)
                    and mode in (None, stat.S_IMODE(found.st_mode)),
                    f"{name}: {found.st_uid}:{found.st_gid} {stat.S_IMODE(found.st_mode):04o}")
-    found = (postern.root / "run/state").stat()
+    found = (postern.root / "state").stat()
     test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o640),
                "the state belongs to the roles' user")
-    found = (postern.root / "run").stat()
+    found = postern.root.stat()
     test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o755),
                "its missing directory was made")
 
@@ -178,7 +186,7 @@ def privileges(test, postern):
 
 
 def restarts(test, postern):
-    supervisor, policy = postern.status()["pid"], postern.spool / "private/postern"
+    supervisor, policy = postern.status()["pid"], addresses(postern)[0]
     for role in sorted(postern.roles()):
         before = postern.roles()
         os.kill(before[role], signal.SIGKILL)
@@ -264,8 +272,18 @@ def dead_supervisor(test, postern):
     postern.start()
     test.check(postern.status()["generation"] > generation
                and "origin=adopted" in postern.log_text(), "... the next one adopts the state")
-    test.equal(answer(postern.spool / "private/postern"), "action=DUNNO\n\n",
-               "... and serves the same sockets")
+    test.equal([answer(address) for address in addresses(postern)],
+               ["action=DUNNO\n\n"] * 3, "... and serves the same sockets")
+
+
+def fewer_roles(test, postern):
+    postern.stop()
+    text = postern.file.read_text()
+    postern.file.write_text(text.replace("processes = 2", "processes = 1"))
+    postern.start()
+    test.equal(sorted(role["role"] for role in postern.status()["roles"]),
+               ["keeper.0", "milter.0", "milter.1", "policy.0"],
+               "started again with fewer roles: the others are forgotten")
 
 
 def reload(test, postern):
@@ -315,7 +333,7 @@ def without_root(test, postern):
     log = test.logs / "unprivileged"
     test.wait_for(lambda: "event=started" in log.read_text() or process.poll() is not None,
                   "it starts as another user")
-    test.equal(answer(place / "p"), "action=DUNNO\n\n", "without root: it serves")
+    test.equal(answer(str(place / "p")), "action=DUNNO\n\n", "without root: it serves")
     test.equal({status_of(pid)["Uid"].split()[0] for pid in processes(process.pid)}, {str(uid)},
                "... as who it is")
     test.equal(log.read_text().count("not started as root"), 1, "... and says so once")
@@ -357,13 +375,14 @@ def notification(test, postern):
 
 
 def everything_set(text, root):
-    """A state directory that is missing, and a socket with owner, group and mode."""
+    """Sockets of every kind, one with owner, group and mode."""
     own = (f'{{ address = "unix:{root}/own"; owner = "daemon"; group = "mail"; '
            'mode = "0604"; }')
     start = text.index("policy =")
     first, last = text.index("[", start), text.index("]", start)
-    text = f"{text[:first]}({text[first + 1:last]}, {own}){text[last + 1:]}"
-    return text.replace(f"{root}/state", f"{root}/run/state") + "policy = { processes = 2; };\n"
+    inet = '"inet:127.0.0.1:10040", "inet6:[::1]:10040"'
+    text = f"{text[:first]}({text[first + 1:last]}, {own}, {inet}){text[last + 1:]}"
+    return text + "policy = { processes = 2; };\n"
 
 
 def body(test):
@@ -383,6 +402,7 @@ def body(test):
     second_daemon(test, postern)
     dead_supervisor(test, postern)
     reload(test, postern)
+    fewer_roles(test, postern)
     without_root(test, postern)
 
 
