@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The table of sockets, out of listen.*: those of this version's kinds only. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -63,6 +64,15 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	}
 }
 
+/* Who names sockets for questions means those alone: the defaults of policy and
+ * milter count only together. */
+static bool default_applies(const struct compilation *c, const struct setting *row)
+{
+	return row->offset == LISTENER_CONTROL ||
+	    (config_lookup(&c->config, "listen.policy") == NULL &&
+	    config_lookup(&c->config, "listen.milter") == NULL);
+}
+
 void compile_listeners(struct compilation *c)
 {
 	size_t count;
@@ -75,7 +85,7 @@ void compile_listeners(struct compilation *c)
 			continue;
 		value = config_lookup(&c->config, rows[i].path);
 		if (value == NULL) {
-			if (*rows[i].fallback != '\0')
+			if (*rows[i].fallback != '\0' && default_applies(c, &rows[i]))
 				add_listener(c, &rows[i], NULL, NULL);
 			continue;
 		}

@@ -308,9 +308,9 @@ static void differences_that_wait_for_a_restart(void **state)
 		{ "log = { facility = \"daemon\"; };", "log.facility " },
 		{ "witness = { netns = \"a\"; };", "witness.netns " },
 		{ "listen = { policy = []; control = { address = \"unix:" POSTERN_RUNSTATEDIR "/control\"; "
-		    "mode = \"0666\"; }; };", "listen.policy listen.control " },
+		    "mode = \"0666\"; }; };", "listen.policy listen.milter listen.control " },
 		{ "listen = { milter = [ \"unix:" POSTERN_RUNSTATEDIR "/milter\", \"unix:/x\" ]; };",
-		    "listen.milter " },
+		    "listen.policy listen.milter " },
 	};
 	struct generation *base = with_class("sessions = 1;");
 
