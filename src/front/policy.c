@@ -93,8 +93,8 @@ static void wait_end(struct connection *c)
 	TAILQ_REMOVE(&c->front->waiting, c, waits);
 }
 
-static void connection_free(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
+static void connection_free(struct connection *c, const struct generation *generation,
+    int64_t now_ns)
 {
 	struct policy_front *front = c->front;
 
@@ -109,8 +109,8 @@ static void connection_free(struct connection *c,
 	free(c);
 }
 
-static void report_malformed(struct connection *c,
-    const struct policy_error *error, const char *data, size_t length)
+static void report_malformed(struct connection *c, const struct policy_error *error,
+    const char *data, size_t length)
 {
 	char start[100];
 	size_t shown = length - error->offset;
@@ -118,17 +118,15 @@ static void report_malformed(struct connection *c,
 	engine_count(c->front->engine, COUNTER_BAD_POLICY_REQUESTS, 1);
 	log_quote(start, sizeof(start), data + error->offset,
 	    shown < sizeof(start) ? shown : sizeof(start));
-	log_event(EVENT_BAD_REQUEST, "from=policy listener=%u offset=%zu "
-	    "text=\"%s\" bytes=%s action=close", c->listener, error->offset,
-	    error->reason, start);
+	log_event(EVENT_BAD_REQUEST, "from=policy listener=%u offset=%zu text=\"%s\" "
+	    "bytes=%s action=close", c->listener, error->offset, error->reason, start);
 }
 
 static void report_stalled(struct connection *c)
 {
 	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
-	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" "
-	    "action=close", c->listener, c->out != NULL ?
-	    "the client does not read its reply" :
+	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" action=close",
+	    c->listener, c->out != NULL ? "the client does not read its reply" :
 	    "the client does not finish its request");
 }
 
@@ -142,8 +140,8 @@ static enum outcome turn_to(struct connection *c, bool writing)
 	c->writing = writing;
 	event_del(&c->event);
 	if (event_assign(&c->event, c->front->base, c->fd,
-	    (short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event,
-	    c) != 0 || event_add(&c->event, NULL) != 0)
+		(short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event, c) != 0 ||
+	    event_add(&c->event, NULL) != 0)
 		return MUST_CLOSE;
 	return GOES_ON;
 }
@@ -173,8 +171,7 @@ static enum outcome send_replies(struct connection *c, const char *replies,
 }
 
 /* Keeps the unfinished request at data, which may lie in c->in already. */
-static enum outcome keep_rest(struct connection *c, const char *data,
-    size_t length)
+static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
 {
 	if (length == 0) {
 		free(c->in);
@@ -205,19 +202,17 @@ static enum outcome answer_all(struct connection *c,
 	long used = 1;
 
 	while (at < length && used > 0) {
-		used = policy_parser_feed(&c->parser, data + at, length - at,
-		    &error);
+		used = policy_parser_feed(&c->parser, data + at, length - at, &error);
 		if (used > 0) {
-			reply_length += policy_session_answer(&c->session,
-			    c->front->engine, generation, c->listener,
-			    data + at, &c->parser.request, now_ns,
-			    replies + reply_length);
+			reply_length += policy_session_answer(&c->session, c->front->engine,
+			    generation, c->listener, data + at, &c->parser.request,
+			    now_ns, replies + reply_length);
 			at += (size_t)used;
 			policy_parser_reset(&c->parser);
 			wait_end(c);
 		}
 		if (reply_length == 0 || (used > 0 && at < length &&
-		    reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
+			reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
 			continue;
 		if (send_replies(c, replies, reply_length, now_ns) != GOES_ON)
 			return MUST_CLOSE;
@@ -266,18 +261,17 @@ static enum outcome read_requests(struct connection *c,
 			report_malformed(c, &cut, c->in, c->in_length);
 		return MUST_CLOSE;
 	}
-	if (c->in != NULL)
-		return answer_all(c, generation, c->in, c->in_length + (size_t)n,
-		    now_ns);
-	return answer_all(c, generation, to, (size_t)n, now_ns);
+	if (c->in == NULL)
+		return answer_all(c, generation, to, (size_t)n, now_ns);
+	return answer_all(c, generation, c->in, c->in_length + (size_t)n, now_ns);
 }
 
 /* Goes on with the replies, then with requests that were read behind them. */
 static enum outcome write_replies(struct connection *c,
     const struct generation *generation, int64_t now_ns)
 {
-	ssize_t n = send(c->fd, c->out + c->out_sent,
-	    c->out_length - c->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = send(c->fd, c->out + c->out_sent, c->out_length - c->out_sent,
+	    MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ?
@@ -302,8 +296,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	struct engine *engine = c->front->engine;
 	const struct generation *generation = engine_pin(engine);
 	int64_t now_ns = clock_now_ns();
-	enum outcome outcome = c->writing ?
-	    write_replies(c, generation, now_ns) :
+	enum outcome outcome = c->writing ? write_replies(c, generation, now_ns) :
 	    read_requests(c, generation, now_ns);
 
 	(void)fd, (void)what;
@@ -327,8 +320,8 @@ static void connection_new(struct listening *l, int fd)
 	c->front = front;
 	c->fd = fd;
 	c->listener = l->listener;
-	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST,
-	    on_event, c) != 0 || event_add(&c->event, NULL) != 0) {
+	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
+	    event_add(&c->event, NULL) != 0) {
 		close(fd);
 		free(c);
 		return;
@@ -379,8 +372,7 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 
 	(void)what;
 	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-		    errno == ENOMEM)
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			pause_accepting(front, errno);
 		return;
 	}
@@ -436,10 +428,9 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 		free(front);
 		return diag_set(diag, 0, "cannot make an event loop");
 	}
-	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second,
-	    front) != 0 || event_add(&front->second, &second) != 0 ||
-	    event_assign(&front->resume, front->base, -1, 0, on_resume,
-	    front) != 0) {
+	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
+	    event_add(&front->second, &second) != 0 ||
+	    event_assign(&front->resume, front->base, -1, 0, on_resume, front) != 0) {
 		event_base_free(front->base);
 		free(front);
 		return diag_set(diag, 0, "cannot make a timer");

@@ -80,72 +80,93 @@ static enum policy_state state_of(const char *value, size_t length)
 	 (value = line + sizeof(name "=") - 1,				\
 	  rest = length - (sizeof(name "=") - 1), true))
 
+/* Takes a value that is not kept as text.  False: the line is none such. */
+static bool take_parsed(struct policy_request *r, const char *line, size_t length)
+{
+	const char *value;
+	size_t rest;
+
+	switch (line[0]) {
+	case 'c':
+		if (IS("client_address"))
+			take_address(r, value, rest, &r->client, "client_address");
+		else if (IS("client_port"))
+			take_port(r, value, rest, &r->client_port, "client_port");
+		else
+			return false;
+		return true;
+	case 's':
+		if (IS("server_address"))
+			take_address(r, value, rest, &r->server, "server_address");
+		else if (IS("server_port"))
+			take_port(r, value, rest, &r->server_port, "server_port");
+		else
+			return false;
+		return true;
+	case 'r':
+		if (!IS("request"))
+			return false;
+		r->is_access_request = rest == 19 &&
+		    memcmp(value, "smtpd_access_policy", 19) == 0;
+		return true;
+	case 'p':
+		if (!IS("protocol_state"))
+			return false;
+		r->state = state_of(value, rest);
+		return true;
+	}
+	return false;
+}
+
+/* Where the value of the line belongs that is kept as text, or NULL. */
+static struct policy_span *span_of(struct policy_request *r, const char *line,
+    size_t length, const char **text, size_t *text_length)
+{
+	struct policy_span *span = NULL;
+	const char *value = NULL;
+	size_t rest = 0;
+
+	switch (line[0]) {
+	case 'c':
+		if (IS("client_name"))
+			span = &r->client_name;
+		break;
+	case 's':
+		if (IS("sender"))
+			span = &r->sender;
+		else if (IS("sasl_username"))
+			span = &r->sasl_username;
+		break;
+	case 'r':
+		if (IS("recipient"))
+			span = &r->recipient;
+		else if (IS("reverse_client_name"))
+			span = &r->reverse_name;
+		break;
+	}
+	*text = value;
+	*text_length = rest;
+	return span;
+}
+
 /* One line of `length` bytes, not empty.  False: no name and '='. */
 static bool take_line(struct policy_request *request, const char *start,
     const char *line, size_t length)
 {
-	const char *value;
-	size_t rest;
-	struct policy_span *span = NULL;
+	struct policy_span *span;
+	const char *text;
+	size_t text_length;
 
-	switch (line[0]) {
-	case 'c':
-		if (IS("client_address")) {
-			take_address(request, value, rest, &request->client,
-			    "client_address");
-			return true;
-		}
-		if (IS("client_port")) {
-			take_port(request, value, rest, &request->client_port,
-			    "client_port");
-			return true;
-		}
-		if (IS("client_name"))
-			span = &request->client_name;
-		break;
-	case 's':
-		if (IS("server_address")) {
-			take_address(request, value, rest, &request->server,
-			    "server_address");
-			return true;
-		}
-		if (IS("server_port")) {
-			take_port(request, value, rest, &request->server_port,
-			    "server_port");
-			return true;
-		}
-		if (IS("sender"))
-			span = &request->sender;
-		else if (IS("sasl_username"))
-			span = &request->sasl_username;
-		break;
-	case 'r':
-		if (IS("request")) {
-			request->is_access_request = rest == 19 &&
-			    memcmp(value, "smtpd_access_policy", 19) == 0;
-			return true;
-		}
-		if (IS("recipient"))
-			span = &request->recipient;
-		else if (IS("reverse_client_name"))
-			span = &request->reverse_name;
-		break;
-	case 'p':
-		if (IS("protocol_state")) {
-			request->state = state_of(value, rest);
-			return true;
-		}
-		break;
-	case '=':
-		return false;
-	}
+	if (take_parsed(request, line, length))
+		return true;
+	span = span_of(request, line, length, &text, &text_length);
 	if (span == NULL)
-		return memchr(line, '=', length) != NULL;
+		return line[0] != '=' && memchr(line, '=', length) != NULL;
 	if ((span == &request->client_name || span == &request->reverse_name) &&
-	    is_unknown(value, rest))
-		rest = 0;
-	span->offset = (uint32_t)(value - start);
-	span->length = (uint32_t)rest;
+	    is_unknown(text, text_length))
+		text_length = 0;
+	span->offset = (uint32_t)(text - start);
+	span->length = (uint32_t)text_length;
 	return true;
 }
 

@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -405,6 +406,33 @@ static void connections_have_a_cap(void **state)
 		close(fds[i]);
 }
 
+/* No descriptors: accepting pauses, those that are served stay so. */
+static void accepting_pauses_without_descriptors(void **state)
+{
+	int fd = client(), late = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct rlimit before, none;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)late + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(connect(late, (struct sockaddr *)&place,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
+	turn();
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "event=system from=policy text=\"cannot accept: "));
+	SAY(fd, OTHER);
+	hear(fd, DUNNO);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(send(late, OTHER, sizeof(OTHER) - 1, MSG_NOSIGNAL), sizeof(OTHER) - 1);
+	turn_for_a_second();
+	turn();
+	hear(late, DUNNO);
+	close(late);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +449,7 @@ int main(void)
 		TEST(a_client_that_never_reads_has_ten_seconds),
 		TEST(a_client_that_went_away_before_its_reply),
 		TEST(connections_have_a_cap),
+		TEST(accepting_pauses_without_descriptors),
 #undef TEST
 	};
 
