@@ -273,7 +273,10 @@ static enum earlier settle_earlier(struct inquiry *inquiry) {
 	if (slot == SEGMENT_NO_SLOT)
 		return EARLIER_NONE;
 	session_load(inquiry->engine->segment, slot, &session);
-	if (session.control.state == SESSION_OPEN &&
+	/* a milter hears of a deferred session what its policy check decided */
+	if ((session.control.state == SESSION_OPEN ||
+		(session.control.state == SESSION_DEFERRED &&
+		    inquiry->question->connect_only)) &&
 	    (session.control.flags &
 		(SESSION_FLAG_ADOPTED | SESSION_FLAG_ENDED_HINT)) == 0) {
 		join(inquiry, slot, &session);
@@ -378,6 +381,24 @@ void engine_session_open(struct engine *engine,
 	sessions_unlock(&inquiry.lock);
 }
 
+/* The milter that holds the session knows it by its slot and serial. */
+static void keep_milter(struct inquiry *inquiry, uint32_t old_slot,
+    const struct session *old) {
+	struct segment *segment = inquiry->engine->segment;
+	struct session session;
+
+	if (old->milter_owner == 0 ||
+	    inquiry->answer->session.slot != old_slot + 1)
+		return;
+	session_load(segment, old_slot, &session);
+	session.serial = old->serial;
+	session.milter_owner = old->milter_owner;
+	sessions_change_begin(&inquiry->lock);
+	session_store(segment, old_slot, &session);
+	sessions_change_end(&inquiry->lock);
+	inquiry->answer->session = ref_of(&session, old_slot);
+}
+
 /* Decides a deferred session anew: counted now, or deferred once more. */
 static void ask_again(struct inquiry *inquiry, uint32_t slot,
     const struct session *session) {
@@ -396,10 +417,13 @@ static void ask_again(struct inquiry *inquiry, uint32_t slot,
 		    inquiry->lock.now_ns, answer);
 		return;
 	}
-	if (answer->decision.verdict == VERDICT_ADMIT)
+	if (answer->decision.verdict == VERDICT_ADMIT) {
+		keep_milter(inquiry, slot, session);
 		return;
+	}
 	answer->decision.verdict = VERDICT_DEFER;
 	remember(inquiry, SESSION_DEFERRED);
+	keep_milter(inquiry, slot, session);
 	engine_count(engine, COUNTER_DEFERRED, 1);
 	answer->id = next_decision(engine);
 }

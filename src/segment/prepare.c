@@ -274,6 +274,7 @@ int segment_prepare(struct segment **result, const struct generation *generation
 	} else {
 		report->origin = report->reason[0] == '\0' ? SEGMENT_MADE
 							   : SEGMENT_REBUILT;
+		segment->rebuilt = report->origin == SEGMENT_REBUILT;
 		if (make(segment, generation, uid, gid, report, diag) != 0) {
 			free(segment);
 			return -1;

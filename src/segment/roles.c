@@ -26,6 +26,12 @@ unsigned segment_role_place(struct segment *segment, enum role_kind kind,
 			break;
 	}
 	MUST(place < SEGMENT_ROLES_MAX);
+	/* who came while nobody served the state before this one is adopted */
+	if (segment->rebuilt) {
+		atomic_store(&roles[place].gap_begin_ns,
+		    segment->header->created_ns);
+		atomic_store(&roles[place].gap_end_ns, INT64_MAX);
+	}
 	atomic_store(&roles[place].number, number);
 	atomic_store(&roles[place].kind, (uint32_t)kind);
 	return place;
