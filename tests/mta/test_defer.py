@@ -22,7 +22,7 @@ def recipient(session, address="b@example.com"):
 
 
 def deferred(test, postern, way):
-    name = f"defer {way}"
+    name = f"defer-{way}"
     to = ("127.0.0.1", PORTS[way])
     first = open_sessions(to, sources(LIMIT))
     late = [Session(to, "127.0.1.50"), Session(to, "127.0.1.51")]
@@ -66,7 +66,7 @@ def milter_alone(test, postern):
 
 def body(test):
     services = [conf_service(f"postfix-{way}.master.cf", port) for way, port in PORTS.items()]
-    classes = [one_class(f"defer {way}", LIMIT, [port], more='action = "defer";')
+    classes = [one_class(f"defer-{way}", LIMIT, [port], more='action = "defer";')
                for way, port in PORTS.items()]
     _, postern = site(test, services, classes, PORTS.values())
     deferred(test, postern, "policy")

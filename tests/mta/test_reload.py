@@ -102,10 +102,10 @@ class Reloads:
     def restart_needed(self):
         def edit(text):
             text = substitute(text, r'\bsessions *= *"64k"', 'sessions = "32k"')
-            return text.replace("/control\"", "/control.new\"")
+            return text.replace("/private/postern\"", "/private/postern.new\"")
 
         said = self.good([one_class("second", 6, PORTS)], edit)
-        for setting in ("state.sessions", "listen.control"):
+        for setting in ("state.sessions", "listen.policy"):
             self.test.check(setting in said, f"reload names {setting}, which needs a restart")
         self.test.equal(self.postern.classes()["second"]["inbound"], 6,
                         "and takes what does not")

@@ -19,6 +19,12 @@ def smaller(text):
     return substitute(text, r'\bsessions *= *"64k"', 'sessions = "32k"')
 
 
+def saved(postern):
+    """How many sessions stand in the text file for another layout."""
+    text = (postern.root / "state.sessions")
+    return text.read_text().count("limited") if text.exists() else 0
+
+
 def goes_on(test, postern, what):
     """The count is there before the first answer, and still holds."""
     test.equal(postern.open("limited"), LIMIT, f"{what}: {LIMIT} sessions are in the count")
@@ -61,13 +67,15 @@ def supervisor_dies(test, postern, what):
 
 def outage(test, postern, what):
     """Who comes while nobody answers is let in, and counted later."""
+    before = postern.classes()["limited"]["adopted"]
     postern.stop()
     more = [Session(("127.0.0.1", port), "127.0.3.3") for port in PORTS.values()]
     test.equal(len(admitted(more)), len(PORTS), f"{what}: without a daemon all are let in")
     postern.start()
     test.within(2.0, lambda: postern.open("limited") == LIMIT + len(more),
                 f"{what}: who came meanwhile is counted")
-    test.equal(postern.classes()["limited"]["adopted"], len(more), f"{what}: and shown as adopted")
+    test.equal(postern.classes()["limited"]["adopted"] - before, len(more),
+               f"{what}: and shown as adopted")
     for session in more:
         session.drop()
     test.within(1.0, lambda: postern.open("limited") == LIMIT, f"{what}: until they leave")
@@ -86,6 +94,7 @@ def body(test):
     supervisor_dies(test, postern, "kill -9")
     postern.start()
     goes_on(test, postern, "kill -9")
+    test.wait_for(lambda: saved(postern) >= LIMIT, "the sessions are saved as text")
     postern.stop()
     postern.configure(classes, edit=smaller)
     postern.start()
@@ -93,6 +102,13 @@ def body(test):
     test.check(tables["sessions"] < 65536, f"another layout: {tables['sessions']} slots")
     goes_on(test, postern, "another layout")
     one_leaves_one_comes(test, postern, held, "another layout")
+    # Without the text file (sessions of the last second) they are adopted.
+    postern.stop()
+    (postern.root / "state.sessions").unlink()
+    postern.configure(classes)
+    postern.start()
+    test.within(2.0, lambda: postern.open("limited") == LIMIT,
+                f"a layout without saved sessions: {LIMIT} are adopted")
     second_daemon(test, postern)
     outage(test, postern, "outage")
     leave_all(held)

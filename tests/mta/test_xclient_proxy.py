@@ -3,7 +3,7 @@
 """Clients that the kernel does not show: XCLIENT, HAProxy's protocol in both
 versions (by us and by the real HAProxy); and IPv6 clients, which it does."""
 from lib.postern import one_class
-from lib.postfix import conf_service
+from lib.postfix import conf_service, listening
 from lib.scenario import fills, refused_and_disconnected
 from lib.site import site
 from lib.smtp import Session, admitted, open_sessions, proxy_v1, proxy_v2, xclient
@@ -65,11 +65,12 @@ def by_xclient(test, postern, way):
 
 
 def by_proxy(test, postern, header, version, way, limit):
-    to = ("127.0.0.1", PORTS[f"proxy {way}"])
+    port = PORTS[f"proxy {way}"]
+    to = ("127.0.0.1", port)
     for class_name, net, server in (("ten", "10.0.0.", "127.0.0.1"),
                                     ("documentation6", "2001:db8::", "::1")):
         text = f"PROXY {version}, {way}, {net}"
-        sessions = [Session(to, preamble=header(f"{net}{number}", 41000 + number, server, 25))
+        sessions = [Session(to, preamble=header(f"{net}{number}", 41000 + number, server, port))
                     for number in range(1, LIMIT + 3)]
         test.equal([session.code for session in sessions], [220] * LIMIT + [421] * 2,
                    f"{text}: the first {LIMIT} are let in, the others read 421")
@@ -86,7 +87,7 @@ def by_haproxy(test, postern):
     test.spawn([program, "-db", "-f", test.directory / "haproxy.cfg"], "haproxy")
     for port, version in ((3001, "v1"), (3002, "v2")):
         sources = [f"10.0.0.{number}" for number in range(1, LIMIT + 3)]
-        test.wait_for(lambda: not Session(("127.0.0.1", port)).close(), "HAProxy")
+        test.wait_for(lambda: listening(port), f"HAProxy listens on port {port}")
         sessions = open_sessions(("127.0.0.1", port), sources)
         test.equal(len(admitted(sessions)), LIMIT, f"HAProxy {version}: {LIMIT} are let in")
         test.equal(postern.open("ten"), LIMIT, f"HAProxy {version}: {LIMIT} counted")

@@ -50,11 +50,10 @@ class Postern:
                  exempt="", edit=None):
         self.test, self.name = test, name
         self.build = build_directory()
-        self.root = test.directory / name
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root = test.directory / name       # posternd makes it, for its user
         self.spool = spool or test.directory / "no-postfix"
         (self.spool / "private").mkdir(parents=True, exist_ok=True)
-        self.file = self.root / "postern.conf"
+        self.file = test.directory / f"{name}.conf"
         self.process = None
         self.settings = {"observe": observe, "exempt": exempt}
         self.configure(classes, edit)
@@ -63,12 +62,14 @@ class Postern:
         text = shipped()
         text = text.replace("/run/postern/", f"{self.root}/")
         text = text.replace("/var/spool/postfix/", f"{self.spool}/")
+        text = substitute(text, r"^version = 1;", "version = 1;\n"
+                          f'state = {{ path = "{self.root}/state"; sessions = "64k"; }};')
         text = substitute(text, r"^observe *= *true;",
                           f"observe = {'true' if self.settings['observe'] else 'false'};")
         text = substitute(text, r"^exempt *= *\[.*?\];",
                           f"exempt = [ {self.settings['exempt']} ];")
         if classes:
-            text = substitute(text, r"\}[ \n]*\);[ \n]*(?=\Z|[^;]*\Z)",
+            text = substitute(text, r"\}\s*\);\s*\Z",
                               "},\n" + ",\n".join(classes) + "\n);\n")
         return edit(text) if edit else text
 
