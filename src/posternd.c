@@ -88,7 +88,7 @@ static void print_messages(FILE *out, const struct config_messages *messages) {
 		if (message->line > 0)
 			fprintf(out, ":%d", message->line);
 		fprintf(out, ": %s%s\n",
-		    message->severity == MESSAGE_ERROR ? "" : "note: ",
+		    message->severity == MESSAGE_ERROR ? "error: " : "note: ",
 		    message->text);
 	}
 	if (messages->errors + messages->notes > messages->count)

@@ -78,7 +78,7 @@ def exit_codes(test, postern):
     line = bad.read_text().splitlines().index("no_such_setting = 1;") + 1
     for options in (["-t"], [], ["-f"]):
         done = daemon(postern, *options, "-c", bad)
-        test.check(done.returncode == 78 and f"{bad}:{line}: " in done.stderr,
+        test.check(done.returncode == 78 and f"{bad}:{line}: error: " in done.stderr,
                    f"{' '.join(options) or 'start'} with a mistake: 78, with its place")
 
 
