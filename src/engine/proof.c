@@ -35,6 +35,10 @@ bool proof_applies(const struct generation *generation,
     const struct session *session) {
 	uint8_t setting = proof_setting(generation, session);
 
+	/* renamed by XCLIENT, and we never heard who it was before */
+	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
+	    session->proof_port == 0)
+		return false;
 	return is_adopted(session) || setting == PROOF_AUTO ||
 	    setting == PROOF_WITNESS;
 }
@@ -153,6 +157,22 @@ static bool may_search(struct witness *witness, const struct session *session,
 	return true;
 }
 
+/* Would its absence prove that it is over?  What was only learned of its
+ * listener does not outweigh a milter that still holds it: clients behind a proxy
+ * may share a listener with others. */
+static bool is_provable(const struct witness *witness,
+    const struct generation *generation, const struct session *session,
+    int64_t now_ns) {
+	if (is_adopted(session) ||
+	    (session->control.flags & SESSION_FLAG_ENDED_HINT) != 0 ||
+	    session->control.proof == SESSION_PROOF_WITNESS ||
+	    proof_setting(generation, session) == PROOF_WITNESS)
+		return true;
+	return session_is_visible(witness->segment, generation, session) &&
+	    !incarnation_is_fresh(witness->segment, session->milter_owner,
+		now_ns);
+}
+
 void proof_missing(struct witness *witness, const struct generation *generation,
     uint32_t slot, const struct session *session, int64_t now_ns) {
 	struct session_ref ref = ref_of(session, slot);
@@ -161,9 +181,7 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 
 	if (!proof_applies(generation, session))
 		return;
-	provable = is_adopted(session) ||
-	    (session->control.flags & SESSION_FLAG_ENDED_HINT) != 0 ||
-	    session_is_visible(witness->segment, generation, session);
+	provable = is_provable(witness, generation, session, now_ns);
 	if (!provable && !may_search(witness, session, now_ns)) {
 		teach_unseen(witness, generation, session, now_ns);
 		return;

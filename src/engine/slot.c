@@ -118,6 +118,9 @@ bool session_is_visible(const struct segment *segment,
 	uint8_t setting = PROOF_AUTO;
 	const struct listener_record *learned;
 
+	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
+	    session->proof_port == 0)
+		return false;
 	if (session->control.listener < generation->listener_count)
 		setting = generation->listeners[session->control.listener].proof;
 	if (setting != PROOF_AUTO)
