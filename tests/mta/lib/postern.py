@@ -89,7 +89,10 @@ class Postern:
         done = self.command("status")
         if done.returncode != 0:
             return False
-        beating = [role["role"].split(".")[0] for role in json.loads(done.stdout)["roles"]
+        status = json.loads(done.stdout)
+        if status["pid"] != self.process.pid:    # the state as the last one left it
+            return False
+        beating = [role["role"].split(".")[0] for role in status["roles"]
                    if role["pid"] and role["heartbeat_age"] is not None]
         return all(kind in beating for kind in ROLES)
 
