@@ -50,20 +50,22 @@ def have_root():
 
 
 class Sendmail:
-    """An instance in PLACE/sendmail; `milter`: the path of Postern's socket."""
+    """An instance in PLACE/NAME; `milter`: the path of Postern's socket; `change`:
+    (old, new) in the lines of conf/."""
 
-    def __init__(self, test, port, milter):
+    def __init__(self, test, port, milter, name="sendmail", change=("", "")):
         test.need("m4")
         self.test, self.port = test, port
         self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
-        self.root = test.directory / "sendmail"
+        self.name = name
+        self.root = test.directory / name
         for directory in ("etc", "queue"):
             (self.root / directory).mkdir(parents=True)
         (self.root / "etc/aliases").touch()
         ours = (SOURCE / "conf/sendmail-postern.mc").read_text()
         assert "/run/postern/milter" in ours
         text = (HEAD.format(root=self.root, port=port)
-                + ours.replace("/run/postern/milter", str(milter)) + TAIL)
+                + ours.replace(*change).replace("/run/postern/milter", str(milter)) + TAIL)
         mc = self.root / "etc/sendmail.mc"
         mc.write_text(text)
         macros = self.unpacked / "usr/share/sendmail/cf"
@@ -75,7 +77,7 @@ class Sendmail:
     def start(self):
         library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
         self.process = self.test.spawn(
-            ["sendmail", "-C", self.cf, "-bD"], "sendmail",
+            ["sendmail", "-C", self.cf, "-bD"], self.name,
             executable=self.unpacked / "usr/libexec/sendmail/sendmail",
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(library)})
         self.test.wait_for(lambda: listening(self.port), "Sendmail listens")
