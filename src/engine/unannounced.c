@@ -116,7 +116,3 @@ int64_t unannounced_note(struct unannounced *unannounced,
 	table->count++;
 	return wanted.first_seen_ns;
 }
-
-size_t unannounced_count(const struct unannounced *unannounced) {
-	return unannounced->tables[unannounced->current].count;
-}

@@ -27,7 +27,4 @@ void unannounced_begin(struct unannounced *unannounced);
 int64_t unannounced_note(struct unannounced *unannounced,
     const struct connection *connection, int64_t now_ns);
 
-/* How many the last dump showed. */
-size_t unannounced_count(const struct unannounced *unannounced);
-
 #endif

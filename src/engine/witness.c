@@ -17,8 +17,7 @@
 #include "base/clock.h"
 
 #define READ_TRIES		100
-#define LOOK_AFTER_GAP_NS	(5 * NS_PER_SECOND / 2)
-#define IDLE_LOOK_NS		(5 * NS_PER_SECOND)
+#define GAP_IS_NEWS_NS		NS_PER_SECOND
 #define BLIND_AFTER_NS		(10 * NS_PER_SECOND)
 #define SEARCHES_PER_DUMP	16
 
@@ -40,7 +39,6 @@ int witness_open(struct witness **result, struct engine *engine,
 	witness->engine = engine;
 	witness->segment = engine->segment;
 	witness->calls = *calls;
-	witness->last_dump_ns = clock_now_ns();
 	witness->carried = calloc(WITNESS_CARRIED_MAX,
 	    sizeof(*witness->carried));
 	witness->unannounced = unannounced_open(capacity,
@@ -172,40 +170,23 @@ static void notice_gaps(struct witness *witness, int64_t now_ns) {
 		if (end_ns == witness->gap_ends_ns[i])
 			continue;
 		witness->gap_ends_ns[i] = end_ns;
-		if (end_ns == 0 || now_ns - end_ns > LOOK_AFTER_GAP_NS)
+		if (end_ns == 0 || now_ns - end_ns > GAP_IS_NEWS_NS)
 			continue;
 		/* it began just now, or ended just now */
 		witness->early = true;
-		witness->look_until_ns = now_ns + LOOK_AFTER_GAP_NS;
 	}
-}
-
-static bool gap_lasts(const struct witness *witness) {
-	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
-		if (witness->gap_ends_ns[i] == INT64_MAX)
-			return true;
-	}
-	return false;
 }
 
 bool witness_wants_dump(struct witness *witness,
     const struct generation *generation, int64_t now_ns, bool *at_once) {
-	bool wants;
-
 	notice_gaps(witness, now_ns);
 	if (atomic_load(&witness->segment->header->unconfirmed) != 0)
 		witness->early = true;
-	wants = witness->early || table_is_used(witness->segment);
-	if (!wants && generation->adopt != ADOPT_NEVER) {
-		/* Also at rest a look now and then, so that connections that
-		 * began before an outage are not taken for new ones. */
-		wants = generation->adopt == ADOPT_ALWAYS ||
-		    gap_lasts(witness) || now_ns < witness->look_until_ns ||
-		    unannounced_count(witness->unannounced) != 0 ||
-		    now_ns - witness->last_dump_ns >= IDLE_LOOK_NS;
-	}
 	*at_once = witness->early;
-	return wants;
+	/* Also at rest, so that connections that were there before an outage
+	 * are not taken for such as began in it. */
+	return witness->early || generation->adopt != ADOPT_NEVER ||
+	    table_is_used(witness->segment);
 }
 
 uint32_t witness_dump_begin(struct witness *witness) {
@@ -356,7 +337,6 @@ void witness_dump_end(struct witness *witness,
 	look_at_unannounced(&dump);
 	if (dump.unasked && !witness->ports_full)
 		witness->early = true;
-	witness->last_dump_ns = now_ns;
 	witness->failing_since_ns = 0;
 	atomic_store(&witness->segment->header->unconfirmed, 0);
 }

@@ -74,8 +74,9 @@ void witness_expire(struct witness *witness, const struct generation *generation
 size_t witness_ports(struct witness *witness, const struct generation *generation,
     uint16_t *ports, size_t size);
 
-/* Must there be a dump soon?  Sessions are open, or a gap has just ended or is
- * still looked at. `at_once`: without waiting for the next turn. */
+/* Must there be a dump at the next turn?  Sessions are open, or might have to be
+ * adopted. `at_once`: without waiting for the turn, as a gap has just ended, an
+ * announcement was not clear, or sessions wait to be confirmed. */
 bool witness_wants_dump(struct witness *witness, const struct generation *generation,
     int64_t now_ns, bool *at_once);
 

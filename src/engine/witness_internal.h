@@ -30,8 +30,6 @@ struct witness {
 	uint8_t asked[WITNESS_PORT_BYTES];	/* ports of the last dump */
 	uint8_t found[WITNESS_PORT_BYTES];	/* ports of sessions */
 	int64_t gap_ends_ns[SEGMENT_ROLES_MAX];	/* that were noticed */
-	int64_t look_until_ns;		/* a gap ended: look until then */
-	int64_t last_dump_ns;		/* the last good one, or the start */
 	int64_t failing_since_ns;	/* no dump succeeds any more; 0: they do */
 	bool ports_full;		/* not every port could be asked for */
 	bool early;			/* something calls for a dump at once */

@@ -28,7 +28,6 @@
 #define DUMP_LIMIT_NS	NS_PER_SECOND
 #define ENDS_MAX	8192		/* announcements that wait */
 #define INTERFACES_MAX	8
-#define PORT_BYTES	(65536 / 8)
 
 struct kernel_table {
 	int fds[SOURCES_MAX];
@@ -39,7 +38,6 @@ struct kernel_table {
 	bool many_interfaces;		/* more than can be remembered */
 	uint32_t interfaces[INTERFACES_MAX];
 	unsigned interface_count;
-	uint8_t ports[PORT_BYTES];	/* of the last dump */
 	struct connection *list;
 	size_t list_count;
 	size_t list_size;
@@ -87,10 +85,6 @@ static void to_connection(const struct inet_diag_reply *reply,
 
 static void put_end(struct kernel_table *table,
     const struct inet_diag_reply *reply) {
-	uint16_t port = reply->ends.local_port;
-
-	if (port != 0 && (table->ports[port / 8] >> (port % 8) & 1) == 0)
-		return;
 	if (table->end_count == ENDS_MAX) {
 		table->lost = true;
 		return;
@@ -267,9 +261,6 @@ int kernel_table_dump(struct kernel_table *table, const uint16_t *ports,
 	struct inet_diag_reply answer;
 
 	table->list_count = 0;
-	memset(table->ports, 0, sizeof(table->ports));
-	for (size_t i = 0; i < port_count; i++)
-		table->ports[ports[i] / 8] |= (uint8_t)(1u << (ports[i] % 8));
 	if (table->count == 0)
 		return diag_set(diag, 0, "no netlink socket");
 	for (unsigned i = 0; i < table->count; i++) {

@@ -35,8 +35,8 @@ enum lookup_result kernel_table_lookup(void *context,
 /* Takes in what a socket has to tell; to be called when it is readable. */
 void kernel_table_read(struct kernel_table *table, int fd);
 
-/* The next announced end on a port of the last dump, or on an unknown one.  The
- * other functions take announcements in, too: ask after each. */
+/* The next announced end, of any connection of the host.  The other functions
+ * take announcements in, too: ask after each. */
 bool kernel_table_next_end(struct kernel_table *table, struct connection *which);
 
 /* Were announcements lost since the last call? */

@@ -150,6 +150,7 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
 	MUST(count <= SOURCES_MAX);
 	front->engine = engine;
 	front->count = count;
+	front->urgent = true;	/* the first look */
 	if (kernel_table_open(&front->table, fds, count, diag) != 0 ||
 	    open_events(front, base, fds, diag) != 0) {
 		front_witness_close(&front);
