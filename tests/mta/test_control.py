@@ -1,0 +1,223 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""The control socket: its protocol, permissions, and clients that break it."""
+import os
+import pwd
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from lib.postern import Postern, one_class
+from lib.testing import main
+
+
+def frame(*lines):
+    body = b"".join(line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines)
+    return f"{len(body)}\n".encode() + body
+
+
+class Client:
+    def __init__(self, postern):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(10)
+        self.socket.connect(str(postern.root / "control"))
+        self.data = b""
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def next(self):
+        """A frame as a dictionary, or None when the daemon has hung up."""
+        while True:
+            length, newline, rest = self.data.partition(b"\n")
+            if newline and len(rest) >= int(length):
+                self.data = rest[int(length):]
+                lines = rest[:int(length)].decode().splitlines()
+                return dict(line.split("=", 1) for line in lines)
+            try:
+                piece = self.socket.recv(65536)
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                return None
+            self.data += piece
+
+    def answer(self):
+        """Rows, and the end."""
+        rows = []
+        while (one := self.next()) is not None:
+            if "end" in one:
+                return rows, one
+            if "row" in one:
+                rows.append(one)
+        return rows, None
+
+    def ask(self, *lines):
+        self.send(frame(*lines))
+        return self.answer()
+
+
+def talk(test, postern):
+    client = Client(postern)
+    hello = client.next()
+    test.equal((hello["protocol"], "build" in hello), ("1", True), "the daemon greets first")
+    _, end = client.ask("protocol=1", "build=test", "command=ping")
+    test.equal(end["exit"], "0", "ping")
+    rows, end = client.ask("command=explain session", "address=192.0.2.7", "name=a.example",
+                           "port=2525", "unknown=key")
+    test.equal(end["exit"], "0", "a second request on the same connection; unknown keys")
+    row = rows[0]
+    test.equal((row["class"], row["verdict"], row["reason"], row["open"], row["inbound"]),
+               ("limited", "admit", "below-limit", "0", "2"), "explain session answers")
+    test.equal((row["rule"], row["file"], row["line"].isdigit()),
+               ("*", str(postern.file), True), "with the rule and where it stands")
+    for lines, wanted in (
+            (["command=explain session"], "64"),
+            (["command=explain session", "address=1.2.3"], "64"),
+            (["command=explain session", "address=192.0.2.1", "port=70000"], "64"),
+            (["command=explain session", "address=192.0.2.1", f"name={'x' * 300}"], "64"),
+            (["command=status"], "64"), (["command=no such"], "64")):
+        _, end = client.ask(*lines)
+        test.equal(end["exit"], wanted, f"{lines[0]} {lines[1:]}: refused with a reason "
+                   f"({end.get('error')})"[:110])
+    client.send(frame("command=ping") * 20)
+    test.equal([client.answer()[1]["exit"] for _ in range(20)], ["0"] * 20, "20 in one piece")
+    for byte in frame("command=ping"):
+        client.send(bytes([byte]))
+    test.equal(client.answer()[1]["exit"], "0", "one byte at a time")
+
+
+def reloads(test, postern):
+    clients = [Client(postern) for _ in range(10)]
+    before = postern.status()["counters"]["reloads"]
+    for client in clients:
+        client.send(frame("command=reload") + frame("command=ping"))
+    gone = clients.pop(4)                         # it does not wait for its answer
+    gone.socket.close()
+    answers = [client.answer()[1] for client in clients]
+    test.equal([one["exit"] for one in answers], ["0"] * 9, "ten reloads at once")
+    numbers = [int(one["generation"]) for one in answers]
+    test.check(len(set(numbers)) == 9, "each has the answer to its own")
+    test.equal([client.answer()[1]["exit"] for client in clients], ["0"] * 9,
+               "what came behind is answered after")
+    test.wait_for(lambda: postern.status()["counters"]["reloads"] == before + 10, "ten are done")
+    text = postern.file.read_text()
+    postern.file.write_text(text + "nonsense = 1;\n")
+    rows, end = Client(postern).ask("protocol=1", "command=reload")
+    test.equal(end["exit"], "78", "a bad file is refused")
+    test.check(any("nonsense" in row["text"] for row in rows), "and the mistake is named")
+    postern.file.write_text(text)
+
+
+AS_NOBODY = """
+import os, socket, sys
+os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(sys.stdin.buffer.read()); s.shutdown(socket.SHUT_WR)
+data = b""
+while piece := s.recv(65536): data += piece
+sys.stdout.buffer.write(data)
+"""
+
+
+def as_user(postern, name, data):
+    user = pwd.getpwnam(name)
+    return subprocess.run([sys.executable, "-c", AS_NOBODY, str(postern.root / "control"),
+                           str(user.pw_gid), str(user.pw_uid)], input=data,
+                          capture_output=True, timeout=20).stdout.decode()
+
+
+def permissions(test, postern):
+    os.chmod(postern.root / "control", 0o666)
+    os.chmod(postern.root, 0o755)
+    said = as_user(postern, "nobody", frame("protocol=1", "command=reload"))
+    test.check("exit=77" in said, "nobody may not reload")
+    said = as_user(postern, "nobody", frame("protocol=1", "command=explain session",
+                                            "address=192.0.2.1"))
+    test.check("exit=0" in said, "but ask")
+
+
+def bad_frames(test, postern):
+    def bad():
+        return postern.status()["counters"]["bad_control_frames"]
+    cases = {"no number": b"GET / HTTP/1.0\r\n\r\n", "a length of 0": b"0\n",
+             "a length too long": b"65537\n", "a leading zero": b"012\ncommand=ping",
+             "a line without =": frame(b"command\n"), "a bad key": frame(b"Com mand=x\n"),
+             "a bad escape": frame(b"command=\\q\n"), "a control character": frame(b"a=\x07\n"),
+             "an unfinished line": frame(b"command=ping"), "zero bytes": b"\0" * 64,
+             "more than a request may have": b"60000\n" + b"a=" + b"x" * 9000}
+    for name, data in cases.items():
+        before, client = bad(), Client(postern)
+        client.next()
+        client.send(data)
+        _, end = client.answer()
+        test.check(end is not None and end["exit"] == "76" and end["error"] != "" and
+                   client.next() is None and bad() == before + 1,
+                   f"{name}: an error, counted, hung up")
+    client = Client(postern)
+    _, end = client.ask("protocol=2", "command=ping")
+    test.equal((end["exit"], client.next()), ("76", None), "another protocol is told so")
+
+
+def many(test, postern):
+    before = len(os.listdir(f"/proc/{postern.roles()['keeper.0']}/fd"))
+    clients = [Client(postern) for _ in range(64)]
+    test.equal([client.next()["protocol"] for client in clients], ["1"] * 64, "64 connections")
+    test.check(Client(postern).next() is None, "one more is closed")
+    clients.pop().socket.close()
+    test.wait_for(lambda: Client(postern).next() is not None, "there is room again")
+    for client in clients:
+        client.socket.close()
+    test.wait_for(lambda: len(os.listdir(f"/proc/{postern.roles()['keeper.0']}/fd")) <= before,
+                  "all descriptors are given back")
+
+
+def never_reads(test, postern):
+    """A client that asks and does not read costs nobody else, and no memory."""
+    client = Client(postern)
+    client.socket.setblocking(False)
+    request = frame("command=explain session", "address=192.0.2.1")
+    sent = 0
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        try:
+            sent += client.socket.send(request * 100)
+        except BlockingIOError:
+            break
+    keeper = postern.roles()["keeper.0"]
+    with open(f"/proc/{keeper}/status") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    test.check(resident < 100000, f"{sent} bytes asked, none read: the keeper has {resident} kB")
+    test.equal(Client(postern).ask("protocol=1", "command=ping")[1]["exit"], "0",
+               "others are answered")
+    # half closed: answered, then closed
+    client = Client(postern)
+    client.send(frame("command=ping"))
+    client.socket.shutdown(socket.SHUT_WR)
+    test.equal(client.answer()[1]["exit"], "0", "a half-closed connection is answered")
+    test.check(client.next() is None, "and closed")
+    # reset in the middle of a request
+    client = Client(postern)
+    client.send(b"30\ncomm")
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.socket.close()
+    test.equal(Client(postern).ask("protocol=1", "command=ping")[1]["exit"], "0",
+               "and the next is served")
+
+
+def body(test):
+    postern = Postern(test, [one_class("limited", 2, [2525])])
+    postern.start()
+    keeper = postern.roles()["keeper.0"]
+    talk(test, postern)
+    reloads(test, postern)
+    permissions(test, postern)
+    bad_frames(test, postern)
+    many(test, postern)
+    never_reads(test, postern)
+    test.equal(postern.roles()["keeper.0"], keeper, "the keeper lived through all of it")
+
+
+main(body)
