@@ -100,6 +100,7 @@ def strikes(test, postern):
 
 
 def body(test):
+    test.deaths_expected = True
     services = [conf_service(f"postfix-{way}.master.cf", port) for way, port in PORTS.items()]
     ports = [*PORTS.values(), *([SENDMAIL] if have_root() else [])]
     postfix, postern = site(test, services, [one_class("all", 200, ports)], PORTS.values())

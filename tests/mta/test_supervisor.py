@@ -386,6 +386,7 @@ def everything_set(text, root):
 
 
 def body(test):
+    test.deaths_expected = True
     exit_codes(test, Postern(test, name="codes"))
     refused_starts(test, Postern(test, name="refused"))
     background(test, Postern(test, name="background"))

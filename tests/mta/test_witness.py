@@ -247,6 +247,7 @@ def namespace(test, postern):
 
 
 def body(test):
+    test.deaths_expected = True
     test.run([test.need("ip"), "netns", "add", "mail"])
     test.run(["ip", "-n", "mail", "link", "set", "lo", "up"])
     postern = Postern(test, [one_class("limited", LIMIT, [PORT, PORT + 10, OTHER_PORT])],

@@ -53,6 +53,7 @@ class Test:
         self.failures = 0
         self.checks = 0
         self.endings = []
+        self.deaths_expected = False    # set where roles are killed
 
     def say(self, text):
         print(f"     {text}", flush=True)
@@ -132,6 +133,16 @@ class Test:
         if path is None:
             raise Skipped(f"{program} is not installed")
         return path
+
+    def no_crash(self):
+        """What no check of the test itself may notice: a role that died and came back."""
+        bad = ["event=bug", "Sanitizer", "runtime error:"]
+        bad += [] if self.deaths_expected else ["event=role-died", "event=role-hung"]
+        for log in self.logs.iterdir():
+            for line in log.read_text(errors="replace").splitlines():
+                if any(word in line for word in bad):
+                    return self.check(False, f"{log.name}: {line}")
+        return True
 
     def end(self):
         for call in reversed(self.endings):
@@ -316,6 +327,7 @@ def main(body, hosts=None, addresses=(), seconds=60, before=None):
     code = 1
     try:
         body(test)
+        test.no_crash()
         code = 0 if test.failures == 0 and test.checks > 0 else 1
     except Skipped as reason:
         print(f"skipped: {reason}", flush=True)
