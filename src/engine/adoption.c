@@ -41,9 +41,11 @@ static void service_add(struct service *service,
 	}
 }
 
+/* Its sessions come by a proxy: connections on its port are the proxy's. */
 static bool record_is_blind(const struct listener_record *record) {
 	return atomic_load(&record->seen) == 0 &&
-	    atomic_load(&record->unseen) != 0;
+	    (atomic_load(&record->unseen) != 0 ||
+		atomic_load(&record->absent) != 0);
 }
 
 static bool service_of_port(const struct witness *witness,

@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 
-/* A session that its milter holds but the kernel does not show teaches that the
- * listener's sessions are not all visible; not before the milter had the time
- * to say that it ended. */
+/* A session that its owner holds but the kernel does not show teaches that the
+ * listener's sessions are not all visible; not before the owner had the time to
+ * say that it ended. */
 #define UNSEEN_AGE_DS		20
 #define FRESH_NS		(3 * NS_PER_SECOND / 2)
 /* Sessions of unknown port are searched for when they are this young. */
@@ -130,21 +130,27 @@ static void teach_unseen(struct witness *witness,
     const struct generation *generation, const struct session *session,
     int64_t now_ns) {
 	struct listener_record *record;
+	bool by_milter = incarnation_is_fresh(witness->segment,
+	    session->milter_owner, now_ns);
+	_Atomic uint32_t *lesson;
 
 	if (session->control.state == SESSION_REFUSED ||
 	    proof_setting(generation, session) != PROOF_AUTO ||
 	    age_ds(witness, session, now_ns) < UNSEEN_AGE_DS ||
-	    !incarnation_is_fresh(witness->segment, session->milter_owner,
-		now_ns) ||
+	    !(by_milter || incarnation_is_fresh(witness->segment,
+		session->policy_owner, now_ns)) ||
 	    (session->server_port != 0 &&
 		!port_is_in(witness->asked, session->server_port)))
 		return;
 	record = segment_listener(witness->segment, session->control.listener,
 	    session->server_port);
-	if (record == NULL || atomic_load(&record->unseen) != 0)
+	if (record == NULL)
 		return;
-	if (ask_kernel(witness, session, NULL) == LOOKUP_GONE)
-		atomic_fetch_add(&record->unseen, 1);
+	/* a policy connection outlives its session: it proves no life */
+	lesson = by_milter ? &record->unseen : &record->absent;
+	if (atomic_load(lesson) == 0 &&
+	    ask_kernel(witness, session, NULL) == LOOKUP_GONE)
+		atomic_fetch_add(lesson, 1);
 }
 
 /* Nothing says on which port it is: the dump may not have asked for it. */

@@ -229,11 +229,10 @@ static uint32_t next_sequence(struct kernel_table *table) {
 /* Sends the request and reads until it is answered.  False: errno tells. */
 static bool ask(struct kernel_table *table, int fd, size_t request_length,
     bool dump, int64_t deadline_ns, struct inet_diag_reply *answer) {
-	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	uint32_t sequence = table->sequence;
 
-	while (sendto(fd, table->request, request_length, 0,
-	    (const struct sockaddr *)&kernel, sizeof(kernel)) < 0) {
+	/* a netlink socket that is not connected sends to the kernel */
+	while (send(fd, table->request, request_length, 0) < 0) {
 		if (errno != EINTR)
 			return false;
 	}

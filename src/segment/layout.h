@@ -176,7 +176,7 @@ struct listener_record {
 	_Atomic uint32_t key;		/* 0: free; listener << 16 | port, + 1 << 31 */
 	_Atomic uint32_t seen;		/* sessions that the kernel's table showed */
 	_Atomic uint32_t unseen;	/* alive by their owner, and not shown */
-	_Atomic uint32_t reserved;
+	_Atomic uint32_t absent;	/* held by policy connections, and never shown */
 	_Atomic int64_t fault_until_ns;	/* a lock timed out: a gap of 1 s */
 };
 

@@ -671,6 +671,25 @@ static void a_gap_of_a_role_that_serves_another_port_adopts_nothing(void **state
 	assert_lives(&one);
 }
 
+static void connections_of_a_proxy_are_not_adopted(void **state) {
+	const struct listener_record *record = segment_listener(site.segment,
+	    site.auto_listener, 25);
+	struct session_ref one = open_one("192.0.2.1", 1001);
+
+	(void)state;
+	pass(2500);
+	dump();
+	assert_int_equal(atomic_load(&record->absent), 1);
+	assert_lives(&one);
+	gap(-100, 5000);
+	kernel_has("203.0.113.1", 1002);	/* the proxy's */
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 1);
+}
+
 static void a_lock_that_timed_out_is_a_gap_of_its_listener(void **state) {
 	struct listener_record *record = segment_listener(site.segment,
 	    site.auto_listener, 25);
@@ -836,6 +855,7 @@ int main(void) {
 		TEST(what_carries_an_xclient_session_is_not_adopted),
 		TEST(a_backlog_is_not_adopted),
 		TEST(a_gap_of_a_role_that_serves_another_port_adopts_nothing),
+		TEST(connections_of_a_proxy_are_not_adopted),
 		TEST(a_lock_that_timed_out_is_a_gap_of_its_listener),
 		TEST(adopt_always_and_never),
 		TEST(too_many_unannounced_connections_are_left_alone),
