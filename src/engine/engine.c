@@ -16,6 +16,7 @@
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
+#define KEEPER_SILENCE_NS	(3 * NS_PER_SECOND / 2)
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
 static void drop_unused(struct engine *engine) {
@@ -163,6 +164,20 @@ bool incarnation_lives(const struct segment *segment, uint16_t incarnation) {
 		if (atomic_load_explicit(&segment->header->roles[i].incarnation,
 			memory_order_relaxed) == incarnation)
 			return true;
+	}
+	return false;
+}
+
+bool keeper_is_away(const struct segment *segment, int64_t now_ns) {
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		const struct role_record *role = &segment->header->roles[i];
+
+		if (atomic_load_explicit(&role->kind, memory_order_relaxed) ==
+		    ROLE_KEEPER)
+			return atomic_load_explicit(&role->incarnation,
+				memory_order_relaxed) == 0 ||
+			    now_ns - atomic_load_explicit(&role->heartbeat_ns,
+				memory_order_relaxed) > KEEPER_SILENCE_NS;
 	}
 	return false;
 }

@@ -478,7 +478,8 @@ void engine_session_ended(struct engine *engine,
 	 * connection, and the kernel better than both */
 	keep = session.milter_owner != 0 &&
 	    incarnation_lives(engine->segment, session.milter_owner);
-	if (!keep && session_is_visible(engine->segment, generation, &session)) {
+	if (!keep && session_is_visible(engine->segment, generation, &session) &&
+	    !keeper_is_away(engine->segment, now_ns)) {
 		session.control.flags |= SESSION_FLAG_ENDED_HINT;
 		keep = true;
 	}

@@ -54,6 +54,9 @@ bool session_is_visible(const struct segment *segment,
 /* Does a role of this incarnation live? (0: no) */
 bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 
+/* Is there nobody who could ask the kernel? */
+bool keeper_is_away(const struct segment *segment, int64_t now_ns);
+
 /* Marks an answer as one that the shared state could not give. */
 void answer_unusable(struct engine *engine, const struct generation *generation,
     uint8_t listener, uint16_t port, int64_t now_ns, struct answer *answer);

@@ -28,7 +28,8 @@
 #define QUICK_NS	NS_PER_SECOND
 #define SETTLED_NS	(10 * NS_PER_SECOND)
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
-#define DELAY_LAST_NS	(5 * NS_PER_SECOND)
+/* Sessions end unseen while the keeper is away: never for long. */
+#define DELAY_LAST_NS	NS_PER_SECOND
 
 static unsigned count_listeners(const struct generation *generation, uint8_t kind) {
 	unsigned count = 0, i;
@@ -141,7 +142,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 		child->quick_deaths++;
 	else if (life_ns >= SETTLED_NS)
 		child->quick_deaths = 0;
-	delay = delay_ns(child);
+	delay = life_ns < QUICK_NS ? delay_ns(child) : 0;
 	log_event(EVENT_ROLE_DIED,
 	    "name=%s pid=%ld %s=%d life_ms=%lld restart_in_ms=%lld", child->name,
 	    (long)child->pid, WIFSIGNALED(status) ? "signal" : "exit",
