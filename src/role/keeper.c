@@ -27,6 +27,7 @@ struct keeper {
 	struct engine *engine;
 	struct front_witness *witness;
 	struct control *control;
+	struct event *beat;
 	struct event *second;
 	int64_t save_ns;	/* not before this */
 	bool save_failed;	/* and told so */
@@ -53,12 +54,20 @@ static void save_sessions(struct keeper *keeper) {
 	keeper->save_ns = began_ns + SAVING_SHARE * took_ns;
 }
 
+/* Others take note when nobody can ask the kernel: more often than each second. */
+static void on_beat(evutil_socket_t fd, short what, void *argument) {
+	const struct keeper *keeper = argument;
+
+	(void)fd;
+	(void)what;
+	engine_heartbeat(keeper->engine, clock_now_ns());
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument) {
 	struct keeper *keeper = argument;
 
 	(void)fd;
 	(void)what;
-	engine_heartbeat(keeper->engine, clock_now_ns());
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
 	save_sessions(keeper);
@@ -67,6 +76,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 
 static int open_all(struct keeper *keeper, struct diag *diag) {
 	static const struct timeval one_second = { .tv_sec = 1 };
+	static const struct timeval fifth = { .tv_usec = 200000 };
 	const struct role_context *context = keeper->context;
 
 	if (engine_open(&keeper->engine, context->segment, context->role_slot,
@@ -88,8 +98,10 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	}
 	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
 	    keeper);
-	if (keeper->second == NULL ||
-	    event_add(keeper->second, &one_second) != 0)
+	keeper->beat = event_new(keeper->base, -1, EV_PERSIST, on_beat, keeper);
+	if (keeper->second == NULL || keeper->beat == NULL ||
+	    event_add(keeper->second, &one_second) != 0 ||
+	    event_add(keeper->beat, &fifth) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
 	return 0;
 }
