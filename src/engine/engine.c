@@ -16,7 +16,7 @@
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
-#define KEEPER_SILENCE_NS	(3 * NS_PER_SECOND / 2)
+#define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 250 ms */
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
 static void drop_unused(struct engine *engine) {
@@ -78,6 +78,7 @@ void engine_close(struct engine **engine) {
 
 	if (*engine == NULL)
 		return;
+	relief_close(&(*engine)->relief);
 	while ((mapped = (*engine)->newest) != NULL) {
 		(*engine)->newest = mapped->older;
 		segment_unmap_generation(mapped->generation);

@@ -367,6 +367,7 @@ void engine_session_open(struct engine *engine,
 	    (question->carrier_port != question->client_port ||
 		!address_equal(&question->carrier_client, &question->client)))
 		close_carrier(engine, question, now_ns);
+	relief_seek(engine, generation, exempt ? NULL : inquiry.class, now_ns);
 	if (!sessions_lock(&inquiry.lock)) {
 		answer_unusable(engine, generation, question->listener,
 		    question->server_port, now_ns, answer);

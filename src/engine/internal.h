@@ -16,8 +16,11 @@ struct mapped_generation {
 	struct mapped_generation *older;
 };
 
+struct relief;
+
 struct engine {
 	struct segment *segment;
+	struct relief *relief;		/* NULL: no look of its own */
 	struct role_record *role;
 	uint16_t incarnation;
 	pthread_mutex_t mapping_mutex;	/* of this process: guards the list */
@@ -56,6 +59,12 @@ bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 
 /* Is there nobody who could ask the kernel? */
 bool keeper_is_away(const struct segment *segment, int64_t now_ns);
+
+/* Before a question to a class that may be full: while the keeper is away, ended
+ * sessions are taken out of its count.  No lock may be held. */
+void relief_seek(struct engine *engine, const struct generation *generation,
+    const struct generation_class *class, int64_t now_ns);
+void relief_close(struct relief **relief);
 
 /* Marks an answer as one that the shared state could not give. */
 void answer_unusable(struct engine *engine, const struct generation *generation,

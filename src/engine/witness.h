@@ -88,4 +88,10 @@ struct witness_news {
 };
 void witness_news(struct witness *witness, struct witness_news *news);
 
+/* Gives a role's engine a look of its own at single connections, for questions
+ * that it would refuse while the keeper is away.  Before any question; `calls`
+ * outlive the engine.  0, or -1 with *diag. */
+int engine_lend_witness(struct engine *engine, const struct witness_calls *calls,
+    struct diag *diag);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "front/milter.h"
+#include "role/own_look.h"
 #include "role/role.h"
 
 int milter_role_main(const struct role_context *context)
@@ -17,6 +18,7 @@ int milter_role_main(const struct role_context *context)
 		    context->socket_count);
 	} else if (engine_open(&engine, context->segment, context->role_slot,
 	    &diag) == 0) {
+		own_look_open(context, engine);
 		engine_wait_confirmed(engine);
 		milter_front_run(engine, context->sockets[0].fd,
 		    context->sockets[0].listener, &diag);

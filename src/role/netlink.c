@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Open netlink sockets, also inside other network namespaces.
- * MODEL    Made anew for each keeper, so that no answer to a dead one's
+ * MODEL    Made anew for each role, so that no answer to a dead one's
  *          question waits in a buffer.  The socket is bound first and joined to
  *          the groups then: bound with the groups, it is not told of every end.
  * ERRORS   Without a socket the keeper works on: sessions then live by their
@@ -24,7 +24,7 @@
 
 #define RECEIVE_BYTES (8 * 1024 * 1024)
 
-static int open_here(struct diag *diag) {
+static int open_here(bool announcements, struct diag *diag) {
 	static const int groups[] = { SKNLGRP_INET_TCP_DESTROY,
 		SKNLGRP_INET6_TCP_DESTROY };
 	static const int bytes = RECEIVE_BYTES;
@@ -43,7 +43,7 @@ static int open_here(struct diag *diag) {
 		return -1;
 	}
 	/* Without the announcements the dumps still tell all, later. */
-	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+	for (i = 0; announcements && i < sizeof(groups) / sizeof(groups[0]); i++)
 		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP,
 			&groups[i], sizeof(groups[i])) != 0)
 			log_event(EVENT_WITNESS,
@@ -81,12 +81,13 @@ static int open_namespace(const char *name, struct diag *diag) {
 
 bool netlink_open(const struct generation *generation,
     struct role_context *context) {
+	bool announcements = context->kind == ROLE_KEEPER;
 	struct diag diag;
 	uint32_t i;
 	int home, fd;
 
 	context->netlink_count = 0;
-	fd = open_here(&diag);
+	fd = open_here(announcements, &diag);
 	if (fd >= 0)
 		context->netlink_fds[context->netlink_count++] = fd;
 	else
@@ -106,7 +107,7 @@ bool netlink_open(const struct generation *generation,
 			complain(name, &diag);
 			continue;
 		}
-		fd = open_here(&diag);
+		fd = open_here(announcements, &diag);
 		if (fd >= 0)
 			context->netlink_fds[context->netlink_count++] = fd;
 		else

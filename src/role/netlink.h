@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* The keeper's windows on the kernel's table of connections. */
+/* The roles' windows on the kernel's table of connections. */
 #ifndef ROLE_NETLINK_H
 #define ROLE_NETLINK_H
 
@@ -7,8 +7,8 @@
 #include "role/role.h"
 
 /* Opens a NETLINK_SOCK_DIAG socket in our own network namespace and in each of
- * witness.netns, each joined to the TCP destroy groups of both families.  Those
- * that cannot be opened are logged and left out.  To be called in the keeper
+ * witness.netns; the keeper's are joined to the TCP destroy groups of both
+ * families.  Those that cannot be opened are logged and left out.  To be called
  * after fork, while it is still root: it changes namespaces back and forth.
  * Returns false when it could not come back: the process must end. */
 bool netlink_open(const struct generation *generation,

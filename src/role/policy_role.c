@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "front/policy.h"
+#include "role/own_look.h"
 #include "role/role.h"
 
 static int give_up(const struct diag *diag)
@@ -22,6 +23,7 @@ int policy_role_main(const struct role_context *context)
 
 	if (engine_open(&engine, context->segment, context->role_slot, &diag) != 0)
 		return give_up(&diag);
+	own_look_open(context, engine);
 	if (policy_front_open(&front, engine, &diag) != 0)
 		return give_up(&diag);
 	for (unsigned i = 0; i < context->socket_count; i++)

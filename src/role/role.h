@@ -26,7 +26,7 @@ struct role_context {
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
-	int netlink_fds[1 + 8];		/* keeper: own namespace, then witness.netns */
+	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
 };
 

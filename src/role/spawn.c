@@ -143,8 +143,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	(void)privileges_raise_files(FILES_BESIDES +
 	    (supervisor->generation->policy_connections > FILES_AT_LEAST ?
 		supervisor->generation->policy_connections : FILES_AT_LEAST));
-	if (child->kind == ROLE_KEEPER &&
-	    !netlink_open(supervisor->generation, &context))
+	if (!netlink_open(supervisor->generation, &context))
 		_exit(EX_OSERR);
 	if (privileges_drop(&supervisor->identity, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Room in a class that looks full while the keeper is away.
+ * MODEL    Ends go unseen then, and sessions that are over would turn living
+ *          ones away.  So the role that is about to refuse looks itself: one
+ *          exact lookup for each session of the class, now and then.
+ * ERRORS   What cannot be looked up stays in the count.
+ * THREADS  Any: one looks, the others wait for it.
+ */
+#include "engine/witness_internal.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define PAUSE_NS	(50 * NS_PER_MS)
+#define LOOKUPS_AT_MOST	2000
+
+struct relief {
+	struct witness *witness;
+	pthread_mutex_t mutex;
+	uint32_t record;		/* the class of the last look */
+	int64_t looked_ns;		/* when it was over */
+};
+
+struct look {
+	struct witness *witness;
+	const struct generation *generation;
+	uint32_t record;
+	unsigned lookups_left;
+	int64_t now_ns;
+};
+
+int engine_lend_witness(struct engine *engine, const struct witness_calls *calls,
+    struct diag *diag) {
+	struct relief *relief = calloc(1, sizeof(*relief));
+
+	if (relief == NULL)
+		return diag_set(diag, 0, "no memory for the witness");
+	if (witness_open(&relief->witness, engine, calls, 0, diag) != 0) {
+		free(relief);
+		return -1;
+	}
+	pthread_mutex_init(&relief->mutex, NULL);
+	engine->relief = relief;
+	return 0;
+}
+
+void relief_close(struct relief **relief) {
+	if (*relief == NULL)
+		return;
+	witness_close(&(*relief)->witness);
+	pthread_mutex_destroy(&(*relief)->mutex);
+	free(*relief);
+	*relief = NULL;
+}
+
+static void look_at(void *context, uint32_t slot, const struct session *session) {
+	struct look *look = context;
+
+	if (session->control.state != SESSION_OPEN ||
+	    session->control.class_record != look->record ||
+	    look->lookups_left == 0)
+		return;
+	look->lookups_left--;
+	proof_missing(look->witness, look->generation, slot, session,
+	    look->now_ns);
+}
+
+static bool is_short(const struct engine *engine,
+    const struct generation_class *class) {
+	return class->has_client_limit || !limit_has_room(&class->limits,
+	    atomic_load_explicit(&engine->segment->records[class->record].open,
+		memory_order_relaxed));
+}
+
+void relief_seek(struct engine *engine, const struct generation *generation,
+    const struct generation_class *class, int64_t now_ns) {
+	struct relief *relief = engine->relief;
+
+	if (relief == NULL || class == NULL || !is_short(engine, class) ||
+	    !keeper_is_away(engine->segment, now_ns))
+		return;
+	pthread_mutex_lock(&relief->mutex);
+	if (relief->record != class->record ||
+	    clock_now_ns() - relief->looked_ns >= PAUSE_NS) {
+		struct look look = { .witness = relief->witness,
+			.generation = generation, .record = class->record,
+			.lookups_left = LOOKUPS_AT_MOST, .now_ns = now_ns };
+
+		witness_each_session(relief->witness, look_at, &look);
+		relief->record = class->record;
+		relief->looked_ns = clock_now_ns();
+	}
+	pthread_mutex_unlock(&relief->mutex);
+}
