@@ -16,7 +16,7 @@
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
-#define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 250 ms */
+#define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 200 ms */
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
 static void drop_unused(struct engine *engine) {

@@ -24,7 +24,6 @@
 #define TURN_NS		(NS_PER_SECOND / 2)
 #define URGENT_NS	(20 * NS_PER_MS)
 #define POLL_NS		(100 * NS_PER_MS)
-#define BEAT_NS		(250 * NS_PER_MS)	/* the other roles rely on us */
 
 struct front_witness {
 	struct engine *engine;
@@ -33,7 +32,6 @@ struct front_witness {
 	struct event *timer;
 	struct event *readers[SOURCES_MAX];
 	unsigned count;
-	int64_t beat_ns;	/* when it last gave a sign of life */
 	int64_t dumped_ns;	/* when the last dump was made; 0: none yet */
 	bool urgent;		/* announcements were lost */
 };
@@ -94,10 +92,6 @@ static void turn(struct front_witness *front,
 	    clock_now_ns(), &urgent);
 	int64_t after_ns = POLL_NS;
 
-	if (clock_now_ns() - front->beat_ns >= BEAT_NS) {
-		front->beat_ns = clock_now_ns();
-		engine_heartbeat(front->engine, front->beat_ns);
-	}
 	urgent = urgent || front->urgent;
 	if ((wants && since_ns >= TURN_NS) || (urgent && since_ns >= URGENT_NS)) {
 		dump(front, generation);

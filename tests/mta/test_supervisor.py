@@ -361,8 +361,8 @@ def notification(test, postern):
                    "netlink sockets of two namespaces are open")
         with open(f"/proc/{other.pid}/net/netlink") as table:
             rows = [line.split() for line in list(table)[1:]]
-            test.equal(sum(row[1] == "4" and row[2] != "0" for row in rows), 1,
-                       "... one of them in the other")
+            test.equal(sum(row[1] == "4" and row[2] != "0" for row in rows),
+                       len(processes(parent=process.pid)), "... one of each role in the other")
         test.equal({os.readlink(f"/proc/{pid}/ns/net")
                     for pid in [process.pid, *processes(process.pid)]},
                    {os.readlink("/proc/self/ns/net")}, "... and nobody stayed there")
