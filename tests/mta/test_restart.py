@@ -19,10 +19,15 @@ def smaller(text):
     return substitute(text, r'\bsessions *= *"64k"', 'sessions = "32k"')
 
 
-def saved(postern):
-    """How many sessions stand in the text file for another layout."""
-    text = (postern.root / "state.sessions")
-    return text.read_text().count("limited") if text.exists() else 0
+def wait_until_saved(test, postern, held):
+    """In the text file for another layout, which is written each second."""
+    file = postern.root / "state.sessions"
+
+    def all_there():
+        text = file.read_text() if file.exists() else ""
+        return all(f" {address} {port} " in text
+                   for address, port in (session.name for session in held))
+    test.wait_for(all_there, "the sessions are saved as text")
 
 
 def goes_on(test, postern, what):
@@ -39,6 +44,24 @@ def one_leaves_one_comes(test, postern, held, what):
     held.insert(0, Session(("127.0.0.1", session.port), "127.0.3.2"))
     held[0].port = session.port
     test.equal(held[0].code, 220, f"{what}: another is let in")
+
+
+def some_leave_meanwhile(test, postern, held, classes, edit, what):
+    """Who left while nobody looked is not in the count when the first is answered."""
+    wait_until_saved(test, postern, held)
+    postern.stop()
+    gone = [held.pop(0), held.pop(), held.pop()]
+    for session in gone:
+        session.drop()
+    postern.configure(classes, edit=edit)
+    postern.start()
+    back = [Session(("127.0.0.1", session.port), "127.0.3.4") for session in gone]
+    test.equal([session.code for session in back], [220] * len(gone),
+               f"{what}: as many as left meanwhile are let in")
+    for session, old in zip(back, gone):
+        session.port = old.port
+    held += back
+    goes_on(test, postern, what)
 
 
 def arrive(way):
@@ -94,7 +117,7 @@ def body(test):
     supervisor_dies(test, postern, "kill -9")
     postern.start()
     goes_on(test, postern, "kill -9")
-    test.wait_for(lambda: saved(postern) >= LIMIT, "the sessions are saved as text")
+    wait_until_saved(test, postern, held)
     postern.stop()
     postern.configure(classes, edit=smaller)
     postern.start()
@@ -109,6 +132,8 @@ def body(test):
     postern.start()
     test.within(2.0, lambda: postern.open("limited") == LIMIT,
                 f"a layout without saved sessions: {LIMIT} are adopted")
+    some_leave_meanwhile(test, postern, held, classes, None, "ends while away")
+    some_leave_meanwhile(test, postern, held, classes, smaller, "ends while away, another layout")
     second_daemon(test, postern)
     outage(test, postern, "outage")
     leave_all(held)
