@@ -462,6 +462,19 @@ void engine_session_recipient(struct engine *engine,
 	sessions_unlock(&inquiry.lock);
 }
 
+/* Shall the kernel be asked before the owner's word counts?  A policy connection
+ * may end before its session does, so where nothing was learned yet, too; a
+ * milter's close is exact. */
+static bool kernel_decides(const struct engine *engine,
+    const struct generation *generation, const struct session *session,
+    enum session_owner owner, int64_t now_ns) {
+	if (keeper_is_away(engine->segment, now_ns))
+		return false;
+	return session_is_visible(engine->segment, generation, session) ||
+	    (owner == OWNER_POLICY &&
+		session_may_be_visible(engine->segment, generation, session));
+}
+
 void engine_session_ended(struct engine *engine,
     const struct generation *generation, const struct session_ref *ref,
     enum session_owner owner, int64_t now_ns) {
@@ -479,8 +492,7 @@ void engine_session_ended(struct engine *engine,
 	 * connection, and the kernel better than both */
 	keep = session.milter_owner != 0 &&
 	    incarnation_lives(engine->segment, session.milter_owner);
-	if (!keep && session_is_visible(engine->segment, generation, &session) &&
-	    !keeper_is_away(engine->segment, now_ns)) {
+	if (!keep && kernel_decides(engine, generation, &session, owner, now_ns)) {
 		session.control.flags |= SESSION_FLAG_ENDED_HINT;
 		keep = true;
 	}

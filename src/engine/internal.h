@@ -54,6 +54,10 @@ bool slot_close(struct session_lock *lock, uint32_t slot,
 bool session_is_visible(const struct segment *segment,
     const struct generation *generation, const struct session *session);
 
+/* Or is nothing known yet of its listener? */
+bool session_may_be_visible(const struct segment *segment,
+    const struct generation *generation, const struct session *session);
+
 /* Does a role of this incarnation live? (0: no) */
 bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 

@@ -113,16 +113,22 @@ bool slot_close(struct session_lock *lock, uint32_t slot,
 	return true;
 }
 
-bool session_is_visible(const struct segment *segment,
-    const struct generation *generation, const struct session *session) {
-	uint8_t setting = PROOF_AUTO;
-	const struct listener_record *learned;
-
+static uint8_t proof_of(const struct generation *generation,
+    const struct session *session) {
+	/* renamed by XCLIENT, and we never heard who it was before */
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    session->proof_port == 0)
-		return false;
-	if (session->control.listener < generation->listener_count)
-		setting = generation->listeners[session->control.listener].proof;
+		return PROOF_OWNER;
+	if (session->control.listener >= generation->listener_count)
+		return PROOF_AUTO;
+	return generation->listeners[session->control.listener].proof;
+}
+
+bool session_is_visible(const struct segment *segment,
+    const struct generation *generation, const struct session *session) {
+	uint8_t setting = proof_of(generation, session);
+	const struct listener_record *learned;
+
 	if (setting != PROOF_AUTO)
 		return setting == PROOF_WITNESS;
 	if (session->control.proof == SESSION_PROOF_WITNESS)
@@ -131,4 +137,16 @@ bool session_is_visible(const struct segment *segment,
 	    session->server_port);
 	return learned != NULL && atomic_load(&learned->seen) > 0 &&
 	    atomic_load(&learned->unseen) == 0;
+}
+
+bool session_may_be_visible(const struct segment *segment,
+    const struct generation *generation, const struct session *session) {
+	const struct listener_record *learned;
+
+	if (proof_of(generation, session) != PROOF_AUTO)
+		return false;
+	learned = segment_listener(segment, session->control.listener,
+	    session->server_port);
+	return learned != NULL && atomic_load(&learned->unseen) == 0 &&
+	    atomic_load(&learned->absent) == 0;
 }

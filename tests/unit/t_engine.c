@@ -242,6 +242,38 @@ static void policy_and_milter_count_a_session_once(void **state) {
 	site_close(&site);
 }
 
+/* smtpd may hang up after each question (request_limit): that ends no session
+ * that the kernel may still show. */
+static void a_policy_connection_that_ends_early_ends_no_session(void **state) {
+	struct site site;
+	struct question question;
+	struct session_ref ref;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	question = site_question("192.0.2.1", 1000, NULL);
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	ref = answer.session;
+	engine_session_ended(site.engine, site.generation, &ref, OWNER_POLICY,
+	    clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 1);
+	/* the next session from this port is another one all the same */
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	assert_int_equal(open_of(&site, "rest"), 1);
+	question.listener = site.lease_listener;
+	question.client_port = 1001;
+	engine_session_open(site.engine, site.generation, &question,
+	    clock_now_ns(), &answer);
+	engine_session_ended(site.engine, site.generation, &answer.session,
+	    OWNER_POLICY, clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 1);
+	site_close(&site);
+}
+
 static void xclient_replaces_the_session_of_its_connect(void **state) {
 	struct site site;
 	struct question question;
@@ -422,6 +454,7 @@ int main(void) {
 		cmocka_unit_test(one_client_has_its_own_limit),
 		cmocka_unit_test(observe_admits_counts_and_says_so),
 		cmocka_unit_test(policy_and_milter_count_a_session_once),
+		cmocka_unit_test(a_policy_connection_that_ends_early_ends_no_session),
 		cmocka_unit_test(xclient_replaces_the_session_of_its_connect),
 		cmocka_unit_test(deferred_sessions_are_decided_at_each_recipient),
 		cmocka_unit_test(a_full_table_admits_untracked),
