@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: ISC */
+/* A full class while the keeper is away: who has gone makes room, who lives does
+ * not, and while the keeper is at work nobody but it asks the kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/witness.h"
+#include "segment/internal.h"
+#include "segment/segment.h"
+#include "site.h"
+
+#define LIMIT	3
+#define THREE "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
+	"sessions = 3; inbound = 3; } );"
+#define CLIENT	"198.51.100.1"
+
+static struct site site;
+static struct witness *keeper;
+static uint16_t gone;		/* the client port that the kernel does not show */
+static bool kernel_is_silent;
+static unsigned lookups;
+static int64_t now_ns;
+static struct role_record *keeper_role;
+
+static enum lookup_result look_up(void *context, const struct connection *which,
+    struct connection *found) {
+	(void)context;
+	lookups++;
+	if (kernel_is_silent)
+		return LOOKUP_UNKNOWN;
+	if (found != NULL) {
+		*found = *which;
+		found->alive = true;
+	}
+	return which->client_port == gone ? LOOKUP_GONE : LOOKUP_ALIVE;
+}
+
+static enum verdict open_one(uint16_t port) {
+	struct question question = site_question(CLIENT, port, NULL);
+	struct answer answer;
+
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	return answer.decision.verdict;
+}
+
+/* The keeper's dump shows all of them. */
+static void dump(void) {
+	struct connection list[LIMIT];
+	uint32_t sequence = witness_dump_begin(keeper);
+
+	for (uint16_t i = 0; i < LIMIT; i++) {
+		struct question question = site_question(CLIENT,
+		    (uint16_t)(1001 + i), NULL);
+
+		list[i] = (struct connection){ .client = question.client,
+			.client_port = question.client_port,
+			.server = question.server, .server_port = 25,
+			.alive = true };
+	}
+	witness_dump_end(keeper, site.generation, sequence, list, LIMIT, now_ns);
+}
+
+static int set_up(void **state) {
+	const struct witness_calls calls = { .lookup = look_up };
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, THREE);
+	now_ns = clock_now_ns();
+	gone = 0;
+	kernel_is_silent = false;
+	assert_int_equal(witness_open(&keeper, site.engine, &calls, 16, &diag), 0);
+	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
+	keeper_role = &segment_header(site.segment)->roles[
+	    segment_role_place(site.segment, ROLE_KEEPER, 0)];
+	atomic_store(&keeper_role->incarnation, 77);
+	atomic_store(&keeper_role->heartbeat_ns, now_ns);
+	for (uint16_t i = 0; i < LIMIT; i++)
+		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
+	dump();
+	lookups = 0;
+	return 0;
+}
+
+static int tear_down(void **state) {
+	bool consistent = site_is_consistent(&site);
+
+	(void)state;
+	witness_close(&keeper);
+	site_close(&site);
+	return consistent ? 0 : -1;
+}
+
+static void test_keeper_at_work(void **state) {
+	(void)state;
+	gone = 1002;
+	assert_int_equal(open_one(2001), VERDICT_REFUSE);
+	assert_int_equal(lookups, 0);
+}
+
+static void test_keeper_silent(void **state) {
+	(void)state;
+	gone = 1002;
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(open_one(2001), VERDICT_ADMIT);
+	assert_int_equal(lookups, LIMIT);
+}
+
+static void test_keeper_dead(void **state) {
+	(void)state;
+	gone = 1003;
+	atomic_store(&keeper_role->incarnation, 0);
+	assert_int_equal(open_one(2001), VERDICT_ADMIT);
+}
+
+static void test_all_alive(void **state) {
+	(void)state;
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(open_one(2001), VERDICT_REFUSE);
+	assert_int_equal(lookups, LIMIT);
+	/* not again at once */
+	assert_int_equal(open_one(2002), VERDICT_REFUSE);
+	assert_int_equal(lookups, LIMIT);
+}
+
+static void test_room_costs_nothing(void **state) {
+	struct question question = site_question(CLIENT, 1001, NULL);
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	engine_session_close(site.engine, &answer.session, now_ns);
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(open_one(2001), VERDICT_ADMIT);
+	assert_int_equal(lookups, 0);
+}
+
+static void test_silent_kernel(void **state) {
+	(void)state;
+	gone = 1002;
+	kernel_is_silent = true;
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(open_one(2001), VERDICT_REFUSE);
+}
+
+/* Nobody proves anything then: what the owner says is final. */
+static void test_end_is_final(void **state) {
+	struct question question = site_question(CLIENT, 1001, NULL);
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	engine_session_ended(site.engine, site.generation, &answer.session,
+	    OWNER_POLICY, now_ns);
+	assert_int_equal(open_one(2001), VERDICT_REFUSE);
+	atomic_store(&keeper_role->incarnation, 0);
+	kernel_is_silent = true;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	engine_session_ended(site.engine, site.generation, &answer.session,
+	    OWNER_POLICY, now_ns);
+	assert_int_equal(open_one(2002), VERDICT_ADMIT);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_keeper_at_work, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keeper_silent, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keeper_dead, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_all_alive, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_room_costs_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_silent_kernel, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end_is_final, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
