@@ -10,7 +10,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 1
+#define GENERATION_VERSION 2
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -31,7 +31,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define CLASS_FIELDS(X, s) \
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
-	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, reserved) \
+	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
 	X(s, limits)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)

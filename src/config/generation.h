@@ -23,6 +23,8 @@
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX
+/* A listener's mode: none is configured, its directory decides when it is bound. */
+#define GENERATION_MODE_BY_DIRECTORY UINT16_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 	LISTENER_CONTROL, LISTENER_METRICS };
@@ -35,7 +37,7 @@ enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 struct generation_listener {
 	uint8_t kind;		/* enum listener_kind */
 	uint8_t proof;		/* enum proof_setting */
-	uint16_t mode;		/* of a unix socket: permission bits */
+	uint16_t mode;		/* of a unix socket: permission bits, or the above */
 	uint32_t address;	/* text as configured, "unix:/path" ... */
 	uint32_t owner;		/* user name, or 0 */
 	uint32_t group;		/* group name, or 0 */
@@ -60,7 +62,7 @@ struct generation_class {
 	uint8_t any_port;	/* no `ports`: every service */
 	uint32_t ports;		/* offset of uint16_t[port_count] */
 	uint32_t port_count;
-	uint32_t reserved;
+	uint32_t record_use;	/* filled with `record`: which of its uses this is */
 	struct limits limits;
 };
 

@@ -3,7 +3,7 @@
  * PURPOSE  Keep every role running.
  * MODEL    A role that dies is started again at once; one that keeps dying
  *          within a second of its start waits 100 ms, then twice as long each
- *          time, 5 s at most, until it has lived for 10 s.  A role whose last
+ *          time, a second at most, until it has lived for 10 s.  A role whose last
  *          heartbeat is 3 s old is killed, but time in which the supervisor
  *          itself was stopped or suspended does not count: the roles may have
  *          been stopped with it.
@@ -39,14 +39,11 @@ static unsigned count_listeners(const struct generation *generation, uint8_t kin
 	return count;
 }
 
-static unsigned policy_processes(const struct generation *generation) {
-	return count_listeners(generation, LISTENER_POLICY) == 0 ? 0 :
-	    generation->policy_processes;
-}
-
 unsigned children_wanted(const struct generation *generation) {
-	return policy_processes(generation) +
-	    count_listeners(generation, LISTENER_MILTER) + 1;
+	unsigned policies = count_listeners(generation, LISTENER_POLICY) == 0 ? 0 :
+	    generation->policy_processes;
+
+	return policies + count_listeners(generation, LISTENER_MILTER) + 1;
 }
 
 static void add_child(struct supervisor *supervisor, enum role_kind kind,
@@ -88,16 +85,22 @@ static void take_places(struct supervisor *supervisor) {
 
 void children_plan(struct supervisor *supervisor) {
 	const struct generation *generation = supervisor->generation;
-	unsigned i, milters = 0;
+	unsigned i, milters = 0, policies = 0;
 
 	supervisor->child_count = 0;
 	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
-	for (i = 0; i < policy_processes(generation); i++)
-		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
-	for (i = 0; i < generation->listener_count; i++)
-		if (generation->listeners[i].kind == LISTENER_MILTER &&
-		    supervisor->sockets.list[i].fd >= 0)
+	for (i = 0; i < generation->listener_count; i++) {
+		uint8_t kind = generation->listeners[i].kind;
+
+		if (supervisor->sockets.list[i].fd < 0)
+			continue;	/* left out */
+		if (kind == LISTENER_MILTER)
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
+		else if (kind == LISTENER_POLICY)
+			policies = generation->policy_processes;
+	}
+	for (i = 0; i < policies; i++)
+		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
 	take_places(supervisor);
 }
 

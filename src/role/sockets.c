@@ -91,6 +91,28 @@ static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
 	return result;
 }
 
+/* Looks at the directory of a unix socket.  False with errno. */
+static bool look_at_directory(const struct listen_address *address,
+    struct stat *status) {
+	char directory[sizeof(address->path)];
+
+	text_copy(directory, sizeof(directory), address->path,
+	    (size_t)(strrchr(address->path, '/') - address->path));
+	return stat(directory[0] == '\0' ? "/" : directory, status) == 0;
+}
+
+/* Without a configured mode: whom a directory lets in may ask, but where it
+ * lets in everybody, not everybody is meant. */
+static mode_t mode_of(const struct generation_listener *listener,
+    const struct listen_address *address) {
+	struct stat status;
+
+	if (listener->mode != GENERATION_MODE_BY_DIRECTORY)
+		return listener->mode;
+	return look_at_directory(address, &status) &&
+	    (status.st_mode & S_IXOTH) == 0 ? 0666 : 0660;
+}
+
 static int bind_unix(struct listen_socket *out, const struct listen_address *address,
     mode_t mode, uid_t uid, gid_t gid, struct diag *diag) {
 	mode_t old_mask;
@@ -145,7 +167,8 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	if (out->fd < 0)
 		return diag_set(diag, errno, "cannot make a socket");
 	if (address.socket_address.ss_family == AF_UNIX)
-		result = bind_unix(out, &address, listener->mode, uid, gid, diag);
+		result = bind_unix(out, &address, mode_of(listener, &address), uid,
+		    gid, diag);
 	else
 		result = bind_inet(out, &address, diag);
 	if (result == 0 && listen(out->fd, BACKLOG) != 0)
@@ -156,24 +179,15 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 /* Is it a question socket of a mail server that this machine does not have? */
 static bool has_no_place(const struct generation *generation,
     const struct generation_listener *listener) {
-	char directory[sizeof(((struct listen_address *)0)->path)];
 	struct listen_address address;
 	struct stat status;
 	const char *why;
-	char *slash;
 
-	if (listener->kind == LISTENER_CONTROL ||
-	    !listen_address_parse(generation_text(generation, listener->address),
-		&address, &why) ||
-	    address.socket_address.ss_family != AF_UNIX)
-		return false;
-	text_copy(directory, sizeof(directory), address.path,
-	    strlen(address.path));
-	slash = strrchr(directory, '/');
-	if (slash == NULL || slash == directory)
-		return false;
-	*slash = '\0';
-	return stat(directory, &status) != 0 && errno == ENOENT;
+	return listener->kind != LISTENER_CONTROL &&
+	    listen_address_parse(generation_text(generation, listener->address),
+		&address, &why) &&
+	    address.socket_address.ss_family == AF_UNIX &&
+	    !look_at_directory(&address, &status) && errno == ENOENT;
 }
 
 static void say_left_out(const struct generation *generation,

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from lib.testing import SOURCE, Failed, alive
 
-ROLES = ("policy", "milter", "keeper")
-
 
 def build_directory():
     """Where the programs under test are: POSTERN_BUILD, else the build tree that
@@ -55,6 +53,7 @@ class Postern:
         (self.spool / "private").mkdir(parents=True, exist_ok=True)
         self.file = test.directory / f"{name}.conf"
         self.process = None
+        self.kinds = {"policy", "milter", "keeper"}     # that run when it is ready
         self.settings = {"observe": observe, "exempt": exempt}
         self.configure(classes, edit)
 
@@ -92,9 +91,9 @@ class Postern:
         status = json.loads(done.stdout)
         if status["pid"] != self.process.pid:    # the state as the last one left it
             return False
-        beating = [role["role"].split(".")[0] for role in status["roles"]
-                   if role["pid"] and role["heartbeat_age"] is not None]
-        return all(kind in beating for kind in ROLES)
+        running = {role["role"].split(".")[0] for role in status["roles"] if role["pid"]}
+        return running >= self.kinds and all(role["pid"] and role["heartbeat_age"] is not None
+                                             for role in status["roles"])
 
     def stop(self):
         self.process.terminate()
