@@ -14,6 +14,25 @@
 #include "base/clock.h"
 #include "config/compilation.h"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_ARE_SOUGHT
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define LEAKS_ARE_SOUGHT
+#endif
+
+#ifdef LEAKS_ARE_SOUGHT
+const char *__lsan_default_suppressions(void);
+
+/* libconfig 1.5 loses the text that it was reading when it meets a syntax error:
+ * some bytes for each such file, nothing that we could free. */
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
+}
+#endif
+
 void compilation_say(struct compilation *c, enum message_severity severity,
     const config_setting_t *where, const char *format, ...)
 {

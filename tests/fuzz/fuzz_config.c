@@ -11,13 +11,6 @@
 #include "config/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-const char *__lsan_default_suppressions(void);
-
-/* libconfig 1.5 loses the text that it was reading when it meets a syntax error. */
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
-}
 
 static void ask(const struct generation *g)
 {

@@ -133,6 +133,14 @@ class Reloads:
         leave_all(held)
         self.test.within(1.0, lambda: self.postern.open("second") == 0, "0 at the end")
 
+    def broken(self):
+        """What the syntax's own parser gives up at, and an orderly stop behind it."""
+        done = self.reload([one_class("second", 60, PORTS)],
+                           lambda text: text.replace("version = 1;", "version = = 1;"))
+        self.test.equal(done.returncode, EX_CONFIG, "a broken syntax is refused")
+        self.postern.stop()
+        self.test.equal(self.postern.process.returncode, 0, "a stop after it ends with 0")
+
 
 def body(test):
     services = [conf_service("postfix-policy.master.cf", POLICY),
@@ -145,6 +153,7 @@ def body(test):
     reloads.renamed(more)
     reloads.restart_needed()
     reloads.bad()
+    reloads.broken()
 
 
 main(body)

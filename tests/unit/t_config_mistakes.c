@@ -13,14 +13,6 @@
 
 #include "config/compile.h"
 
-const char *__lsan_default_suppressions(void);
-
-/* libconfig 1.5 loses the text that it was reading when it meets a syntax error. */
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
-}
-
 #define V "version = 1;\n"
 #define C "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
 #define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
