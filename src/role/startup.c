@@ -20,19 +20,12 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sysexits.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "role/children.h"
 #include "segment/segment.h"
-
-/* In the order of the words of log.facility in settings.def. */
-static const int facilities[] = { LOG_MAIL, LOG_DAEMON, LOG_AUTH, LOG_USER,
-	LOG_LOCAL0, LOG_LOCAL1, LOG_LOCAL2, LOG_LOCAL3, LOG_LOCAL4, LOG_LOCAL5,
-	LOG_LOCAL6, LOG_LOCAL7 };
-#define FACILITY_COUNT (sizeof(facilities) / sizeof(facilities[0]))
 
 static int failed(const struct supervisor *supervisor, int code,
     const struct diag *diag) {
@@ -43,11 +36,8 @@ static int failed(const struct supervisor *supervisor, int code,
 }
 
 static void open_log(const struct supervisor *supervisor) {
-	uint8_t facility = supervisor->generation->log_facility;
-
 	log_open(supervisor->ready_fd < 0 ? LOG_TO_STDERR : LOG_TO_SYSLOG,
-	    "posternd",
-	    facilities[facility < FACILITY_COUNT ? facility : 0]);
+	    "posternd", generation_log_facility(supervisor->generation));
 }
 
 static int find_identity(struct supervisor *supervisor) {
