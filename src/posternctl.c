@@ -33,16 +33,12 @@ static void on_bus_error(int number) {
 	_exit(EX_DATAERR);
 }
 
-static int run(struct ctl *ctl, enum command command, bool json) {
-	int result;
-
-	writer_init(&ctl->writer, stdout, json);
-	result = runs[command](ctl);
-	if (!writer_finish(&ctl->writer)) {
-		ctl_complain("the output could not be written: %s", strerror(errno));
-		return EX_IOERR;
-	}
-	return result;
+/* `code`, if everything could be written. */
+static int finish(const struct ctl *ctl, int code) {
+	if (writer_finish(&ctl->writer))
+		return code;
+	ctl_complain("the output could not be written: %s", strerror(errno));
+	return EX_IOERR;
 }
 
 int main(int argc, char **argv) {
@@ -50,16 +46,20 @@ int main(int argc, char **argv) {
 	enum command command;
 	bool json = false;
 
+	enum request request;
+
 	signal(SIGBUS, on_bus_error);
-	switch (arguments_parse(argc, argv, &ctl, &json, &command)) {
+	request = arguments_parse(argc, argv, &ctl, &json, &command);
+	writer_init(&ctl.writer, stdout, json);
+	switch (request) {
 	case REQUEST_RUN:
-		return run(&ctl, command, json);
+		return finish(&ctl, runs[command](&ctl));
 	case REQUEST_HELP:
 		arguments_help(stdout, command);
-		return EX_OK;
+		return finish(&ctl, EX_OK);
 	case REQUEST_VERSION:
 		puts("posternctl " PACKAGE_VERSION);
-		return EX_OK;
+		return finish(&ctl, EX_OK);
 	case REQUEST_WRONG:
 		break;
 	}

@@ -94,6 +94,8 @@ static void print_messages(FILE *out, const struct config_messages *messages) {
 	if (messages->errors + messages->notes > messages->count)
 		fprintf(out, "... and %zu more\n",
 		    messages->errors + messages->notes - messages->count);
+	/* what a fork or _exit finds in the buffer is lost */
+	(void)fflush(out);
 }
 
 /* A reload reads the file again, from / by then. */

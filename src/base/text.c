@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 
+#define DISTANCE_LETTERS 32
+
 size_t text_append(char *buffer, size_t size, size_t length,
     const char *format, ...)
 {
@@ -173,4 +175,34 @@ bool text_equal_nocase(const char *a, const char *b, size_t length)
 		if (lower(a[i]) != lower(b[i]))
 			return false;
 	return true;
+}
+
+unsigned text_distance(const char *a, const char *b)
+{
+	unsigned rows[3][DISTANCE_LETTERS + 1];
+	size_t m = strlen(a), n = strlen(b);
+
+	if (m > DISTANCE_LETTERS || n > DISTANCE_LETTERS)
+		return UINT32_MAX;
+	for (size_t j = 0; j <= n; j++)
+		rows[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= m; i++) {
+		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3];
+
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (last[j] + 1 < best)
+				best = last[j] + 1;
+			if (now[j - 1] + 1 < best)
+				best = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] &&
+			    rows[(i + 1) % 3][j - 2] + 1 < best)
+				best = rows[(i + 1) % 3][j - 2] + 1;
+			now[j] = best;
+		}
+	}
+	return rows[m % 3][n];
 }

@@ -25,6 +25,11 @@ bool text_to_duration_ns(const char *text, int64_t *out);
 /* "60/1m" "5/s". */
 bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
 
+/* How many letters must be added, dropped, changed or swapped with their
+ * neighbour to make one text of the other: for "did you mean".  UINT32_MAX where
+ * one is longer than 32. */
+unsigned text_distance(const char *a, const char *b);
+
 /* ASCII only, independent of the locale. */
 bool text_equal_nocase(const char *a, const char *b, size_t length);
 

@@ -41,6 +41,8 @@ char *read_file(const char *path, size_t most, size_t *length)
 			free(text);
 			text = NULL;
 		}
+		if (text != NULL)
+			text[*length] = '\0';
 	}
 	close(fd);
 	errno = error;

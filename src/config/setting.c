@@ -47,38 +47,6 @@ const struct setting *setting_find(const char *path)
 	return NULL;
 }
 
-/* How many letters must be added, dropped, changed or swapped with their
- * neighbour, up to 32 letters. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	unsigned rows[3][33];
-	size_t m = strlen(a), n = strlen(b);
-
-	if (m > 32 || n > 32)
-		return UINT32_MAX;
-	for (size_t j = 0; j <= n; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= m; i++) {
-		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= n; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (last[j] + 1 < best)
-				best = last[j] + 1;
-			if (now[j - 1] + 1 < best)
-				best = now[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] &&
-			    rows[(i + 1) % 3][j - 2] + 1 < best)
-				best = rows[(i + 1) % 3][j - 2] + 1;
-			now[j] = best;
-		}
-	}
-	return rows[m % 3][n];
-}
-
 const char *setting_nearest(const char *group, const char *name)
 {
 	size_t group_length = strlen(group), length = strlen(name);
@@ -97,7 +65,7 @@ const char *setting_nearest(const char *group, const char *name)
 		}
 		if (strchr(path, '.') != NULL)
 			continue;
-		distance = edit_distance(name, path);
+		distance = text_distance(name, path);
 		if (distance < nearest) {
 			nearest = distance;
 			found = path;
@@ -129,7 +97,7 @@ const struct setting *setting_elsewhere(const char *name)
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const char *point = strrchr(table[i].path, '.');
-		unsigned distance = edit_distance(name, point ? point + 1 : table[i].path);
+		unsigned distance = text_distance(name, point ? point + 1 : table[i].path);
 
 		if (distance < nearest) {
 			nearest = distance;

@@ -120,37 +120,6 @@ static int match_words(const char *words, int argc, char **argv, bool *partial) 
 	return matched;
 }
 
-/* Edits that turn one word into the other: insert, delete, replace, swap. */
-static unsigned distance(const char *a, const char *b) {
-	enum { MOST = 32 };
-	unsigned rows[3][MOST + 1];
-	size_t a_length = strlen(a), b_length = strlen(b);
-
-	if (a_length > MOST || b_length > MOST)
-		return MOST;
-	for (unsigned j = 0; j <= b_length; j++)
-		rows[0][j] = j;
-	for (unsigned i = 1; i <= a_length; i++) {
-		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3];
-		const unsigned *two_above = rows[(i + 1) % 3];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= b_length; j++) {
-			unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (above[j] + 1 < best)
-				best = above[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < best)
-				best = two_above[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return rows[a_length % 3][b_length];
-}
-
 static void complain_unknown(int argc, char **argv) {
 	unsigned best = UINT32_MAX;
 	const char *nearest = NULL;
@@ -163,7 +132,7 @@ static void complain_unknown(int argc, char **argv) {
 		given[0] = '\0';
 		text_append(given, sizeof(given), 0, "%s%s%s", argv[0], two ? " " : "",
 		    two ? argv[1] : "");
-		d = distance(given, commands[i].words);
+		d = text_distance(given, commands[i].words);
 		if (d < best && d <= 2 + strlen(commands[i].words) / 4) {
 			best = d;
 			nearest = commands[i].words;

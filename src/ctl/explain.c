@@ -125,10 +125,9 @@ static void set_rule(struct value *values, const struct generation *g, uint32_t 
 	values[EXPLAINED_RULE] = value_text(generation_text(g, rule->text));
 	values[EXPLAINED_FILE] = value_text(generation_text(g, rule->file));
 	values[EXPLAINED_LINE] = value_number(rule->line);
-	values[EXPLAINED_SESSIONS] = value_number(limits->sessions);
-	values[EXPLAINED_INBOUND] = value_number(limits->inbound);
-	if (limits->client_sessions != LIMIT_NONE)
-		values[EXPLAINED_CLIENT_SESSIONS] = value_number(limits->client_sessions);
+	values[EXPLAINED_SESSIONS] = value_limit(limits->sessions);
+	values[EXPLAINED_INBOUND] = value_limit(limits->inbound);
+	values[EXPLAINED_CLIENT_SESSIONS] = value_limit(limits->client_sessions);
 }
 
 static void explain_locally(const struct explanation *explanation,

@@ -9,14 +9,12 @@
  * ERRORS   Only a file that was named with -c and cannot be read.
  * THREADS  One (libconfig).
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/text.h"
+#include "config/read_file.h"
 #include "ctl/ctl.h"
 #include "ctl/scan.h"
 
@@ -53,33 +51,13 @@ static void take_defaults(struct places *places) {
 	free(generation);
 }
 
-/* The text of a file, NUL-terminated, or NULL with errno. */
-static char *read_text(const char *path) {
-	FILE *file = fopen(path, "re");
-	char *text = NULL;
-	size_t length;
-
-	if (file == NULL)
-		return NULL;
-	text = malloc(SCAN_BYTES_MAX + 1);
-	if (text != NULL) {
-		length = fread(text, 1, SCAN_BYTES_MAX, file);
-		text[length] = '\0';
-		if (ferror(file)) {
-			free(text);
-			text = NULL;
-		}
-	}
-	fclose(file);
-	return text;
-}
-
 static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
-	char *text = read_text(ctl->config_path);
+	size_t length;
+	char *text = read_file(ctl->config_path, SCAN_BYTES_MAX, &length);
 	bool other_daemon = ctl->config_given && ctl->socket == NULL;
 
 	if (text == NULL) {
-		ctl_complain("%s: %s%s", ctl->config_path, strerror(errno), other_daemon ?
+		ctl_complain("%s: %s%s", ctl->config_path, read_file_error(), other_daemon ?
 		    "" : ": looking for the daemon in its default places");
 		if (other_daemon)
 			return EX_NOINPUT;

@@ -71,10 +71,6 @@ static void place_classes(struct class_list *classes,
 	qsort(classes->list, classes->count, sizeof(*classes->list), compare_places);
 }
 
-static struct value limit_value(uint32_t limit) {
-	return limit == UINT32_MAX ? value_unknown() : value_number(limit);
-}
-
 static void class_rows(void *context, struct writer *writer) {
 	const struct class_list *classes = context;
 
@@ -84,7 +80,7 @@ static void class_rows(void *context, struct writer *writer) {
 		const struct value values[] = {
 			value_text(c->name), value_number(c->open),
 			value_number(inbound), value_number(c->open - inbound),
-			limit_value(c->sessions), limit_value(c->inbound),
+			value_limit(c->sessions), value_limit(c->inbound),
 			value_number(c->peak), value_number(c->admitted),
 			value_number(c->refused), value_number(c->observed),
 			value_number(c->deferred), value_number(c->adopted),

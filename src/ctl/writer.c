@@ -80,6 +80,9 @@ static void json_string(FILE *out, const char *text) {
 		} else if (length == 0) {
 			fprintf(out, "\\\\x%02x", (unsigned)*at);
 			length = 1;
+		} else if (at[0] == 0xc2 && at[1] < 0xa0) {
+			/* control characters of the upper half: terminals obey */
+			fprintf(out, "\\u%04x", (unsigned)at[1]);
 		} else {
 			fwrite(at, 1, length, out);
 		}
@@ -406,6 +409,6 @@ void writer_table(struct writer *writer, const char *name,
 	writer_table_end(writer);
 }
 
-bool writer_finish(struct writer *writer) {
+bool writer_finish(const struct writer *writer) {
 	return fflush(writer->out) == 0 && ferror(writer->out) == 0;
 }

@@ -99,6 +99,6 @@ void writer_table_end(struct writer *writer);
 size_t writer_print(FILE *out, const char *text);
 
 /* Flushes; false: something could not be written. */
-bool writer_finish(struct writer *writer);
+bool writer_finish(const struct writer *writer);
 
 #endif

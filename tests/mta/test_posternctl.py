@@ -91,6 +91,13 @@ def without_daemon(test, ctl):
     answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4")
     test.equal((answer["class"], answer["reason"], answer["verdict"]),
                (None, "no-class", "admit"), "no class serves that port")
+    answer = ctl.json("explain", "session", "192.0.2.129")
+    test.equal((answer["class"], answer["sessions"], answer["inbound"],
+                answer["client_sessions"]), ("free", None, None, 3), "no limit is no number")
+    pipe = test.directory / "pipe"
+    os.mkfifo(pipe)
+    ctl.code(66, "-c", pipe, "status")
+    ctl.code(66, "-c", test.directory, "status")
 
 
 def words(test, ctl):
@@ -142,11 +149,11 @@ def tables(test, ctl):
     test.equal(list(row)[:len(CLASS_NAMES)], CLASS_NAMES, "columns of classes")
     test.equal([row[name] for name in CLASS_NAMES],
                ["little", LIMIT, LIMIT, 0, LIMIT, LIMIT, LIMIT, LIMIT, 1, 0], "and what is in them")
-    test.equal(list(rows), ["little", "watched", "providers", "everyone"],
+    test.equal(list(rows), ["free", "little", "watched", "providers", "everyone"],
                "classes stand in file order")
     lines = ctl.text("classes").splitlines()
     test.equal(lines[0].split(), list(row), "the same columns in text")
-    test.equal(lines[1].split()[:3], ["little", str(LIMIT), str(LIMIT)], "the same row in text")
+    test.equal(lines[2].split()[:3], ["little", str(LIMIT), str(LIMIT)], "the same row in text")
     sessions = ctl.json("sessions", "--class", "little")
     test.equal(len(sessions), LIMIT, "open sessions are listed")
     test.equal(list(sessions[0])[:len(SESSION_NAMES)], SESSION_NAMES, "columns of sessions")
@@ -278,6 +285,8 @@ def no_room(ctl):
     with open("/dev/full", "wb") as full:
         ctl.code(74, "status", stdout=full)
         ctl.code(74, "--json", "classes", stdout=full)
+        ctl.code(74, "--help", stdout=full)
+        ctl.code(74, "-V", stdout=full)
 
 
 def away(test, ctl):
@@ -297,7 +306,8 @@ def away(test, ctl):
 
 
 def body(test):
-    more = ",\n".join((one_class("little", LIMIT, match='"192.0.2.0/24"'),
+    more = ",\n".join(('{ name = "free"; match = "192.0.2.129"; client = { sessions = 3; }; }',
+                       one_class("little", LIMIT, match='"192.0.2.0/24"'),
                        one_class("watched", 0, match='"198.51.100.0/24"',
                                  more="observe = true;")))
     postern = Postern(test, [], observe=False, edit=lambda text: owner_proof(

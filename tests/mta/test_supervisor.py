@@ -117,6 +117,8 @@ def processes_of(postern):
 def background(test, postern):
     done = daemon(postern, "-c", postern.file)
     test.equal(done.returncode, 0, "in the background: 0 when it is ready")
+    test.check(": note: class unbound limits nothing" in done.stdout,
+               "... and its notes are told, to a pipe, too")
     status = postern.status()
     pid = status["pid"]
     test.check(alive(pid) and len(postern.roles()) >= 4, "... with its roles")
@@ -142,8 +144,10 @@ def background(test, postern):
 
 def ownership(test, postern):
     user = pwd.getpwnam("postern")
-    for name, place, mode in (("policy socket", postern.spool / "private/postern", None),
-                              ("milter socket", postern.root / "milter", None),
+    for name, place, mode in (("policy socket", postern.spool / "private/postern", 0o660),
+                              ("milter socket", postern.root / "milter", 0o660),
+                              ("policy socket that others cannot reach",
+                               test.directory / "closed/policy", 0o666),
                               ("control socket", postern.root / "control", 0o660),
                               ("socket with owner, group and mode", postern.root / "own", 0o604)):
         found = place.stat()
@@ -151,7 +155,7 @@ def ownership(test, postern):
         if place.name == "own":
             owner, group = pwd.getpwnam("daemon").pw_uid, grp.getgrnam("mail").gr_gid
         test.check(stat.S_ISSOCK(found.st_mode) and (found.st_uid, found.st_gid) == (owner, group)
-                   and mode in (None, stat.S_IMODE(found.st_mode)),
+                   and stat.S_IMODE(found.st_mode) == mode,
                    f"{name}: {found.st_uid}:{found.st_gid} {stat.S_IMODE(found.st_mode):04o}")
     found = (postern.root / "state").stat()
     test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o640),
@@ -374,13 +378,36 @@ def notification(test, postern):
         test.check(True, "... and of the stop")
 
 
-def everything_set(text, root):
+def without_a_mail_server(test, postern):
+    """As shipped, where Postfix's queue directory does not exist."""
+    (postern.spool / "private").rmdir()
+    postern.spool.rmdir()
+    postern.kinds = {"milter", "keeper"}
+    postern.start()
+    text = postern.file.read_text().splitlines()
+    for name in ("postern", "postern-milter"):
+        path = f"unix:{postern.spool}/private/{name}"
+        line = next(n for n, one in enumerate(text, 1) if f'"{path}"' in one)
+        test.check(f"{postern.file}:{line}: listener {path} is left out" in postern.log_text(),
+                   f"without Postfix: {name} is left out, and its line is named")
+    test.equal(sorted(postern.roles()), ["keeper.0", "milter.0"],
+               "... only what there is a socket for runs")
+    with socket.socket(socket.AF_UNIX) as sendmail:
+        sendmail.connect(str(postern.root / "milter"))
+    test.equal(postern.command("reload").returncode, 0, "... and a reload changes nothing of it")
+    test.check(not postern.spool.exists(), "... nor is the directory made")
+    postern.stop()
+
+
+def everything_set(test, text, root):
     """Sockets of every kind, one with owner, group and mode."""
+    closed = test.directory / "closed"
+    closed.mkdir(mode=0o710)
     own = (f'{{ address = "unix:{root}/own"; owner = "daemon"; group = "mail"; '
            'mode = "0604"; }')
     start = text.index("policy =")
     first, last = text.index("[", start), text.index("]", start)
-    inet = '"inet:127.0.0.1:10040", "inet6:[::1]:10040"'
+    inet = f'"inet:127.0.0.1:10040", "inet6:[::1]:10040", "unix:{closed}/policy"'
     text = f"{text[:first]}({text[first + 1:last]}, {own}, {inet}){text[last + 1:]}"
     return text + "policy = { processes = 2; };\n"
 
@@ -389,10 +416,13 @@ def body(test):
     test.deaths_expected = True
     exit_codes(test, Postern(test, name="codes"))
     refused_starts(test, Postern(test, name="refused"))
-    background(test, Postern(test, name="background"))
+    background(test, Postern(test, ['{ name = "unbound"; match = "a.example"; }'],
+                             name="background"))
     notification(test, Postern(test, name="notified"))
+    without_a_mail_server(test, Postern(test, name="alone"))
     root = test.directory / "postern"
-    postern = Postern(test, [one_class("all", 5)], edit=lambda text: everything_set(text, root))
+    postern = Postern(test, [one_class("all", 5)],
+                      edit=lambda text: everything_set(test, text, root))
     postern.start()
     ownership(test, postern)
     privileges(test, postern)

@@ -176,6 +176,12 @@ static void json_escapes_what_it_must(void **state) {
 	    "\"soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xac\"");
 }
 
+static void json_never_holds_control_characters_of_terminals(void **state) {
+	(void)state;
+	one_text(true, "\xc2\x9b" "2J\xc2\x80\xc2\x9f", "\"\\u009b2J\\u0080\\u009f\"");
+	one_text(true, "\xc2\xa0", "\"\xc2\xa0\"");
+}
+
 static void json_makes_bad_utf8_visible(void **state) {
 	(void)state;
 	one_text(true, "\xff" "a", "\"\\\\xffa\"");
@@ -252,6 +258,7 @@ int main(void) {
 		cmocka_unit_test(an_empty_table),
 		cmocka_unit_test(an_object_with_lists_and_tables),
 		cmocka_unit_test(json_escapes_what_it_must),
+		cmocka_unit_test(json_never_holds_control_characters_of_terminals),
 		cmocka_unit_test(json_makes_bad_utf8_visible),
 		cmocka_unit_test(text_never_holds_control_bytes),
 		cmocka_unit_test(times_read_well),
