@@ -57,9 +57,9 @@ int64_t sd_notify_watchdog_ns(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC");
 	const char *pid = getenv("WATCHDOG_PID");
-	uint32_t value;
+	uint64_t value;
 
-	if (usec == NULL || !text_to_u32(usec, strlen(usec), UINT32_MAX, &value))
+	if (usec == NULL || !text_to_size(usec, &value) || value > INT64_MAX / 500)
 		return 0;
 	if (pid != NULL) {
 		char own[32];
