@@ -4,8 +4,9 @@
  * MODEL    An existing file is adopted when it is ours, of this layout, these
  *          sizes and this boot; then every slot is checked and everything else is
  *          derived anew.  Otherwise a new file is made beside it, filled from
- *          PATH.sessions, and renamed into place; readers of the old one see the
- *          mark "replaced".
+ *          PATH.sessions (renewed first from the old file, where only its sizes
+ *          differ), and renamed into place; readers of the old one see the mark
+ *          "replaced".
  * ERRORS   Of the environment: diag.  Nothing in a file is trusted.
  * THREADS  The supervisor alone, holding PATH.lock.
  */
@@ -63,6 +64,62 @@ bool segment_boot_id(char out[40]) {
 	return length == 36;
 }
 
+/* Class names are text from a file that others could have written. */
+static void scrub_records(struct segment *segment) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		struct class_record *record = &segment->records[i];
+
+		if (atomic_load(&record->in_use) > 2 ||
+		    memchr(record->name, '\0', sizeof(record->name)) == NULL ||
+		    record->name[0] == '\0')
+			atomic_store(&record->in_use, 0);
+		if (atomic_load(&record->in_use) == 0)
+			memset(record->name, 0, sizeof(record->name));
+		else
+			/* until the configuration names it again */
+			atomic_store(&record->in_use, 2);
+		if (atomic_load(&record->seq) % 2 != 0)
+			atomic_fetch_add(&record->seq, 1);
+	}
+}
+
+static void scrub_roles(struct segment *segment) {
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		struct role_record *role = &segment->header->roles[i];
+
+		if (atomic_load(&role->kind) > ROLE_KEEPER)
+			memset(role, 0, sizeof(*role));
+		if (atomic_load(&role->kind) != ROLE_NONE &&
+		    atomic_load(&role->pid) != 0)
+			segment_role_died(segment, i, 0);
+	}
+}
+
+static uint64_t adopt(struct segment *segment) {
+	scrub_records(segment);
+	scrub_roles(segment);
+	atomic_store(&segment->header->replaced, 0);
+	return sessions_rebuild(segment);
+}
+
+/* Only the sizes differ: the file itself tells the sessions better than the text,
+ * which may be a second old.  Where that fails, the text is there. */
+static void save_for_rebuilding(const char *path, void *mapping) {
+	struct segment *old = calloc(1, sizeof(*old));
+	int64_t now_ns = clock_now_ns(), heard_ns;
+	struct diag ignored;
+
+	if (old == NULL)
+		return;
+	snprintf(old->path, sizeof(old->path), "%s", path);
+	segment_bind(old, mapping);
+	heard_ns = atomic_load(&old->header->heartbeat_ns);
+	adopt(old);
+	(void)segment_save_sessions(old,
+	    heard_ns > 0 && heard_ns < now_ns ? heard_ns : now_ns, &ignored);
+	free(old);
+}
+
 /* Why the file is not adopted (static text), or NULL with the mapping. */
 static const char *try_adopt(const char *path, uid_t uid,
     const struct generation *generation, void **mapping) {
@@ -100,12 +157,14 @@ static const char *try_adopt(const char *path, uid_t uid,
 		why = "it has another layout";
 	else if (!segment_geometry_valid(header, (uint64_t)status.st_size))
 		why = "its sizes contradict each other";
-	else if (header->record_count != generation->record_count ||
-	    header->session_count != generation->session_count)
-		why = "other sizes are configured";
 	else if (!segment_boot_id(boot_id) ||
 	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
 		why = "it is from another boot";
+	else if (header->record_count != generation->record_count ||
+	    header->session_count != generation->session_count) {
+		why = "other sizes are configured";
+		save_for_rebuilding(path, header);
+	}
 	if (why != NULL) {
 		/* readers that still map it are to look for the new one */
 		if (atomic_load(&header->magic) == SEGMENT_MAGIC)
@@ -114,44 +173,6 @@ static const char *try_adopt(const char *path, uid_t uid,
 		*mapping = MAP_FAILED;
 	}
 	return why;
-}
-
-/* Class names are text from a file that others could have written. */
-static void scrub_records(struct segment *segment) {
-	for (uint32_t i = 0; i < segment->header->record_count; i++) {
-		struct class_record *record = &segment->records[i];
-
-		if (atomic_load(&record->in_use) > 2 ||
-		    memchr(record->name, '\0', sizeof(record->name)) == NULL ||
-		    record->name[0] == '\0')
-			atomic_store(&record->in_use, 0);
-		if (atomic_load(&record->in_use) == 0)
-			memset(record->name, 0, sizeof(record->name));
-		else
-			/* until the configuration names it again */
-			atomic_store(&record->in_use, 2);
-		if (atomic_load(&record->seq) % 2 != 0)
-			atomic_fetch_add(&record->seq, 1);
-	}
-}
-
-static void scrub_roles(struct segment *segment) {
-	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
-		struct role_record *role = &segment->header->roles[i];
-
-		if (atomic_load(&role->kind) > ROLE_KEEPER)
-			memset(role, 0, sizeof(*role));
-		if (atomic_load(&role->kind) != ROLE_NONE &&
-		    atomic_load(&role->pid) != 0)
-			segment_role_died(segment, i, 0);
-	}
-}
-
-static uint64_t adopt(struct segment *segment) {
-	scrub_records(segment);
-	scrub_roles(segment);
-	atomic_store(&segment->header->replaced, 0);
-	return sessions_rebuild(segment);
 }
 
 static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,

@@ -94,6 +94,26 @@ static void another_size_is_rebuilt_from_the_text_file(void **state) {
 	site_close(&site);
 }
 
+/* The text is renewed each second: nothing of the last second may be lost. */
+static void another_size_keeps_what_the_text_file_does_not_know_yet(void **state) {
+	struct site site;
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
+	    &diag), 0);
+	for (uint16_t i = 1; i <= 20; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+	site_restart(&site, 200, ALL);
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_int_equal(site.report.sessions, 21);
+	assert_int_equal(open_of(&site, "all"), 21);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
 static void a_torn_text_file_gives_nothing(void **state) {
 	struct site site;
 	struct diag diag;
@@ -109,6 +129,9 @@ static void a_torn_text_file_gives_nothing(void **state) {
 	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(truncate(path, status.st_size * 2 / 3), 0);
+	/* the state file would tell it all */
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 3000, ALL);
 	assert_int_equal(site.report.sessions, 0);
 	assert_int_equal(open_of(&site, "all"), 0);
@@ -319,6 +342,7 @@ int main(void) {
 		cmocka_unit_test(a_session_costs_at_most_128_bytes),
 		cmocka_unit_test(the_same_layout_is_adopted_with_its_sessions),
 		cmocka_unit_test(another_size_is_rebuilt_from_the_text_file),
+		cmocka_unit_test(another_size_keeps_what_the_text_file_does_not_know_yet),
 		cmocka_unit_test(a_torn_text_file_gives_nothing),
 		cmocka_unit_test(files_that_make_no_sense_are_replaced),
 		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
