@@ -7,14 +7,18 @@
 #include "role/privileges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
+
+#define DEFAULT_USER "postern"	/* as in defs/settings.def */
 
 int identity_user(const char *name, uid_t *uid, struct diag *diag) {
 	const struct passwd *entry;
@@ -61,8 +65,12 @@ int identity_find(struct identity *identity, const struct generation *generation
 		return 0;
 	if (user[0] == '\0')
 		return diag_set(diag, 0, "started as root, and no \"user\" is set");
-	if (identity_user(user, &identity->uid, diag) != 0)
-		return -1;
+	if (identity_user(user, &identity->uid, diag) != 0) {
+		if (strcmp(user, DEFAULT_USER) != 0 ||
+		    identity_user("nobody", &identity->uid, diag) != 0)
+			return -1;
+		identity->stand_in = true;
+	}
 	if (identity->uid == 0)
 		return diag_set(diag, 0, "the roles must not run as user \"%s\"",
 		    user);
@@ -110,6 +118,34 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 		return diag_set(diag, 0, "privileges are still there");
 	if (setuid(0) == 0)
 		return diag_set(diag, 0, "root is still within reach");
+	return 0;
+}
+
+int privileges_can_reach(const struct identity *identity, const char *path,
+    struct diag *diag) {
+	struct diag ignored;
+	int status;
+	pid_t child;
+
+	if (!identity->drop)
+		return 0;
+	child = fork();
+	if (child == 0) {
+		if (privileges_drop(identity, &ignored) != 0)
+			_exit(EPERM);
+		_exit(open(path, O_RDWR | O_CLOEXEC) >= 0 ? 0 : errno);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			child = -1;
+	}
+	if (child < 0)
+		return diag_set(diag, errno, "cannot look with other eyes at %s", path);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return diag_set(diag, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+		    "the roles, which run as user %s, cannot reach %s",
+		    identity->user[0] != '\0' ? identity->user : "of the configuration",
+		    path);
 	return 0;
 }
 

@@ -13,12 +13,13 @@ struct identity {
 	bool drop;		/* false: not started as root, nothing to give up */
 	uid_t uid;
 	gid_t gid;
+	bool stand_in;		/* nobody, as the default user does not exist */
 	char user[64];		/* for initgroups */
 };
 
 /* Looks up `user` and `group` of the configuration (the group defaults to the
- * user's own); without root, who we are already.  -1 with *diag: unknown, or
- * root. */
+ * user's own, and nobody stands in where nobody made the default user); without
+ * root, who we are already.  -1 with *diag: unknown, or root. */
 int identity_find(struct identity *identity, const struct generation *generation,
     struct diag *diag);
 
@@ -30,6 +31,11 @@ int identity_group(const char *name, gid_t *gid, struct diag *diag);
  * proves that there is no way back.  Clears the parent-death signal: set it
  * again afterwards. */
 int privileges_drop(const struct identity *identity, struct diag *diag);
+
+/* Can who the roles run as open this file for reading and writing, through all
+ * its directories?  -1 with *diag.  Forks. */
+int privileges_can_reach(const struct identity *identity, const char *path,
+    struct diag *diag);
 
 /* Raises the limit of open files to `wanted`, or as far as it may go; returns
  * the limit now in force. */

@@ -50,6 +50,12 @@ static int find_identity(struct supervisor *supervisor) {
 		log_event(EVENT_CONFIG_NOTE,
 		    "text=\"not started as root: the roles run as uid %u, setting user is not used\"",
 		    supervisor->identity.uid);
+	if (supervisor->identity.stand_in)
+		log_event(EVENT_CONFIG_NOTE,
+		    "text=\"there is no user %s: the roles run as %s (make the user, or set user)\"",
+		    generation_text(supervisor->generation,
+			supervisor->generation->user),
+		    supervisor->identity.user);
 	if (roles > SEGMENT_ROLES_MAX) {
 		diag_set(&diag, 0,
 		    "policy.processes and listen.milter ask for %u processes, %d are possible",
@@ -106,6 +112,8 @@ static int prepare_segment(struct supervisor *supervisor) {
 	if (segment_prepare(&supervisor->segment, supervisor->generation,
 		supervisor->identity.uid, supervisor->identity.gid, &report,
 		&diag) != 0)
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	if (privileges_can_reach(&supervisor->identity, path, &diag) != 0)
 		return failed(supervisor, EX_CANTCREAT, &diag);
 	log_quote(quoted, sizeof(quoted), path, strlen(path));
 	log_event(EVENT_STATE, "path=%s origin=%s sessions=%" PRIu64 "%s%s%s", quoted,

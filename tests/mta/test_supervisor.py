@@ -5,11 +5,13 @@ privileges, roles that die or hang, a second daemon, a dead supervisor, reload."
 import grp
 import os
 import pwd
+import re
 import signal
 import socket
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 from lib.postern import Postern, one_class
 from lib.testing import alive, main, processes
@@ -107,6 +109,26 @@ def refused_starts(test, postern):
     path.unlink()
     start("no directory for the state", 73, "cannot make the directory",
           lambda text: text.replace(f"{postern.root}/state", "/run/a/b/state"))
+    postern.root.chmod(0o700)
+    start("a directory that only root may enter", 73, "cannot reach", lambda text: text)
+    postern.root.chmod(0o755)
+    (postern.root / "state").unlink()
+
+
+def without_the_default_user(test, postern):
+    users = Path("/etc/passwd")  # that of our own namespace
+    kept = users.read_text()
+    users.write_text(re.sub(r"(?m)^postern:.*\n", "", kept))
+    try:
+        postern.configure([])
+        postern.start()
+        test.equal({status_of(pid)["Uid"].split()[0] for pid in postern.roles().values()},
+                   {str(pwd.getpwnam("nobody").pw_uid)},
+                   "nobody stands in where nobody made the default user")
+        postern.stop()
+    finally:
+        users.write_text(kept)
+    (postern.root / "state").unlink()
 
 
 def processes_of(postern):
@@ -416,6 +438,7 @@ def body(test):
     test.deaths_expected = True
     exit_codes(test, Postern(test, name="codes"))
     refused_starts(test, Postern(test, name="refused"))
+    without_the_default_user(test, Postern(test, name="nobody"))
     background(test, Postern(test, ['{ name = "unbound"; match = "a.example"; }'],
                              name="background"))
     notification(test, Postern(test, name="notified"))
