@@ -2,21 +2,16 @@
 /*
  * PURPOSE  Sockets of the control server.
  * MODEL    A connection has one request at a time: nothing is read from it while
- *          its answer is being made or sent.  Reloads go to the supervisor in the
- *          order of their coming and are answered in that order; whoever gives up
- *          waiting keeps its place in the queue, so that no answer reaches
- *          another.
- * ERRORS   A malformed frame costs the connection, and is counted.  A supervisor
- *          that breaks the protocol is not asked any more.
+ *          its answer is being made or sent.
+ * ERRORS   A malformed frame costs the connection, and is counted.
  * THREADS  The keeper's one.
  */
-#include "front/control.h"
+#include "front/control_internal.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -24,78 +19,31 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "front/control_answer.h"
 
 #define CONNECTIONS_MAX	64
-#define LISTENERS_MAX	8
-#define REQUEST_BYTES	8192		/* a request, its length line included */
-#define PENDING_MAX	256		/* reloads that the supervisor was asked for */
 #define OUT_BYTES_MAX	(8 * 1024 * 1024)
 #define IDLE_NS		(60 * NS_PER_SECOND)
 #define RELOAD_NS	(60 * NS_PER_SECOND)
-#define FRAME_BYTES	(CONTROL_BODY_MAX + 16)
-
-struct client {
-	TAILQ_ENTRY(client) all;
-	struct control *control;
-	struct event *readable;
-	struct event *writable;
-	int fd;
-	bool operator;
-	bool waits;			/* for the supervisor */
-	bool last;			/* close when all is sent */
-	int64_t since_ns;		/* last progress, or when it began to wait */
-	size_t in_length;
-	char in[REQUEST_BYTES];
-	char *out;
-	size_t out_length, out_sent, out_size;
-};
-TAILQ_HEAD(client_list, client);
-
-struct control {
-	struct engine *engine;
-	struct event_base *base;
-	struct client_list clients;
-	unsigned count;
-	struct event *listeners[LISTENERS_MAX];
-	unsigned listener_count;
-	struct event *supervisor;	/* NULL: it cannot be asked */
-	int supervisor_fd;
-	struct client *pending[PENDING_MAX];	/* NULL: it gave up waiting */
-	unsigned pending_first, pending_count;
-	size_t in_length;
-	char in[FRAME_BYTES];		/* from the supervisor */
-	char answer[CONTROL_ANSWER_BYTES];
-};
 
 /* --- connections -------------------------------------------------------- */
 
-static void give_up_place(struct client *client) {
+void client_free(struct client *client) {
 	struct control *control = client->control;
 
-	for (unsigned i = 0; i < control->pending_count; i++) {
-		unsigned at = (control->pending_first + i) % PENDING_MAX;
-
-		if (control->pending[at] == client)
-			control->pending[at] = NULL;
-	}
-	client->waits = false;
-}
-
-static void client_free(struct client *client) {
-	struct control *control = client->control;
-
-	give_up_place(client);
+	reload_give_up(client);
 	TAILQ_REMOVE(&control->clients, client, all);
 	control->count--;
-	event_free(client->readable);
-	event_free(client->writable);
-	close(client->fd);
+	if (client->readable != NULL)
+		event_free(client->readable);
+	if (client->writable != NULL)
+		event_free(client->writable);
+	if (client->fd >= 0)
+		close(client->fd);
 	free(client->out);
 	free(client);
 }
 
-static bool client_put(struct client *client, const char *data, size_t length) {
+bool client_put(struct client *client, const char *data, size_t length) {
 	if (client->out_size - client->out_length < length) {
 		size_t size = 2 * client->out_size + length;
 		char *larger;
@@ -113,15 +61,14 @@ static bool client_put(struct client *client, const char *data, size_t length) {
 	return true;
 }
 
-static bool client_end(struct client *client, int exit_code, const char *error) {
+bool client_end(struct client *client, int exit_code, const char *error) {
 	char frame[1024];
 	size_t length = control_answer_end(frame, sizeof(frame), exit_code, error);
 
 	return client_put(client, frame, length);
 }
 
-/* Sends what waits.  False: the connection is over (and still allocated). */
-static bool client_flush(struct client *client) {
+bool client_flush(struct client *client) {
 	while (client->out_sent < client->out_length) {
 		ssize_t sent = send(client->fd, client->out + client->out_sent,
 		    client->out_length - client->out_sent,
@@ -144,124 +91,11 @@ static bool client_flush(struct client *client) {
 
 static bool serve_all(struct client *client);
 
-/* Goes on with what came meanwhile, when nothing waits any more. */
-static void client_resume(struct client *client) {
+void client_resume(struct client *client) {
 	if (client->out != NULL || client->waits)
 		return;
 	if (!serve_all(client) || event_add(client->readable, NULL) != 0)
 		client_free(client);
-}
-
-/* --- the supervisor ------------------------------------------------------ */
-
-static void supervisor_lost(struct control *control, const char *why) {
-	struct client *client, *next;
-
-	if (control->supervisor == NULL)
-		return;
-	log_event(EVENT_SYSTEM, "from=control text=\"%s\"", why);
-	event_free(control->supervisor);
-	control->supervisor = NULL;
-	control->pending_count = 0;
-	for (client = TAILQ_FIRST(&control->clients); client != NULL;
-	     client = next) {
-		next = TAILQ_NEXT(client, all);
-		if (!client->waits)
-			continue;
-		client->waits = false;
-		if (!client_end(client, EX_UNAVAILABLE,
-			"the supervisor cannot be asked") ||
-		    !client_flush(client))
-			client_free(client);
-		else
-			client_resume(client);
-	}
-}
-
-/* Asks for a reload in the client's name, or tells it why not. */
-static void ask_supervisor(struct client *client) {
-	static const char request[] = "15\ncommand=reload\n";
-	struct control *control = client->control;
-
-	_Static_assert(sizeof("command=reload\n") - 1 == 15, "its length line");
-	if (control->supervisor == NULL ||
-	    control->pending_count == PENDING_MAX ||
-	    send(control->supervisor_fd, request, sizeof(request) - 1,
-		MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(request) - 1) {
-		if (!client_end(client, EX_UNAVAILABLE,
-			"the supervisor cannot be asked now"))
-			client->last = true;
-		return;
-	}
-	control->pending[(control->pending_first + control->pending_count) %
-	    PENDING_MAX] = client;
-	control->pending_count++;
-	client->waits = true;
-	client->since_ns = clock_now_ns();
-}
-
-/* One frame of the supervisor's answer goes to whoever is first in the queue. */
-static bool relay(struct control *control, const struct control_frame *frame) {
-	struct control_writer writer;
-	struct client *client;
-	bool end = control_frame_get(frame, "end") != NULL;
-	size_t length;
-
-	if (control->pending_count == 0)
-		return false;
-	client = control->pending[control->pending_first];
-	if (end) {
-		control->pending_first = (control->pending_first + 1) % PENDING_MAX;
-		control->pending_count--;
-	}
-	if (client == NULL)
-		return true;
-	control_writer_begin(&writer, control->answer, sizeof(control->answer));
-	for (size_t i = 0; i < frame->count; i++)
-		control_writer_add(&writer, frame->fields[i].key, "%s",
-		    frame->fields[i].value);
-	length = control_writer_finish(&writer);
-	if (end)
-		client->waits = false;
-	if (!client_put(client, control->answer, length) || !client_flush(client))
-		client_free(client);
-	else
-		client_resume(client);
-	return true;
-}
-
-static void on_supervisor(evutil_socket_t fd, short what, void *context) {
-	struct control *control = context;
-	struct control_frame frame;
-	const char *why = "";
-	size_t used = 0;
-	long step = 0;
-	ssize_t got = recv(fd, control->in + control->in_length,
-	    sizeof(control->in) - control->in_length, MSG_DONTWAIT);
-
-	(void)what;
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (got <= 0) {
-		supervisor_lost(control, "the supervisor hung up");
-		return;
-	}
-	control->in_length += (size_t)got;
-	while ((step = control_frame_parse(control->in + used,
-	    control->in_length - used, &frame, &why)) > 0) {
-		used += (size_t)step;
-		if (!relay(control, &frame)) {
-			supervisor_lost(control,
-			    "the supervisor answered what was not asked");
-			return;
-		}
-	}
-	if (step < 0) {
-		supervisor_lost(control, why);
-		return;
-	}
-	control->in_length -= used;
-	memmove(control->in, control->in + used, control->in_length);
 }
 
 /* --- requests ------------------------------------------------------------ */
@@ -294,7 +128,7 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	switch (control_answer(control->engine, frame, client->operator,
 	    control->answer, &length)) {
 	case CONTROL_REQUEST_RELOAD:
-		ask_supervisor(client);
+		reload_ask(client);
 		break;
 	case CONTROL_REQUEST_ANSWERED:
 		return client_put(client, control->answer, length);
@@ -314,7 +148,7 @@ static bool serve_all(struct client *client) {
 	     used += (size_t)step) {
 		step = control_frame_parse(client->in + used,
 		    client->in_length - used, &frame, &why);
-		if (step == 0 && used == 0 && client->in_length == REQUEST_BYTES) {
+		if (step == 0 && used == 0 && client->in_length == CONTROL_REQUEST_BYTES) {
 			step = -1;
 			why = "the request is too long";
 		}
@@ -342,12 +176,12 @@ static void on_readable(evutil_socket_t fd, short what, void *context) {
 
 	(void)what;
 	if (client->waits || client->out != NULL ||
-	    client->in_length == REQUEST_BYTES) {
+	    client->in_length == CONTROL_REQUEST_BYTES) {
 		(void)event_del(client->readable); /* client_resume adds it */
 		return;
 	}
 	got = recv(fd, client->in + client->in_length,
-	    REQUEST_BYTES - client->in_length, MSG_DONTWAIT);
+	    CONTROL_REQUEST_BYTES - client->in_length, MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
@@ -410,21 +244,56 @@ static bool client_open(struct control *control, int fd) {
 	return true;
 }
 
+/* Strangers' connections must not keep an operator out: the oldest of them goes. */
+static bool make_room(struct control *control) {
+	struct client *client;
+
+	TAILQ_FOREACH(client, &control->clients, all) {
+		if (client->operator)
+			continue;
+		client_free(client);
+		return true;
+	}
+	return false;
+}
+
+/* No descriptors or memory: level-triggered events would come at once again. */
+static void pause_accepting(struct control *control, int error) {
+	log_event(EVENT_SYSTEM, "from=control text=\"cannot accept: %s\"",
+	    strerror(error));
+	control->pausing = true;
+	for (unsigned i = 0; i < control->listener_count; i++)
+		(void)event_del(control->listeners[i]);
+}
+
+static void resume_accepting(struct control *control) {
+	control->pausing = false;
+	for (unsigned i = 0; i < control->listener_count; i++)
+		(void)event_add(control->listeners[i], NULL);
+}
+
 static void on_connection(evutil_socket_t listener, short what, void *context) {
 	struct control *control = context;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	(void)what;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		    errno == ENOMEM)
+			pause_accepting(control, errno);
 		return;
+	}
 	if (control->count >= CONNECTIONS_MAX) {
 		log_event(EVENT_CLIENT_LIMIT,
 		    "from=control text=\"too many connections\" limit=%d",
 		    CONNECTIONS_MAX);
-		close(fd);
-	} else if (!client_open(control, fd)) {
-		close(fd);
+		if (!is_operator(fd) || !make_room(control)) {
+			close(fd);
+			return;
+		}
 	}
+	if (!client_open(control, fd))
+		close(fd);
 }
 
 int control_open(struct control **result, struct event_base *base,
@@ -438,14 +307,9 @@ int control_open(struct control **result, struct event_base *base,
 	control->base = base;
 	control->supervisor_fd = supervisor_fd;
 	TAILQ_INIT(&control->clients);
-	if (supervisor_fd >= 0) {
-		control->supervisor = event_new(base, supervisor_fd,
-		    EV_READ | EV_PERSIST, on_supervisor, control);
-		if (control->supervisor == NULL ||
-		    event_add(control->supervisor, NULL) != 0) {
-			control_close(&control);
-			return diag_set(diag, 0, "no memory for an event");
-		}
+	if (supervisor_fd >= 0 && reload_open(control, diag) != 0) {
+		control_close(&control);
+		return -1;
 	}
 	*result = control;
 	return 0;
@@ -473,9 +337,9 @@ void control_close(struct control **control) {
 int control_listen(struct control *control, int fd, struct diag *diag) {
 	struct event *event;
 
-	if (control->listener_count == LISTENERS_MAX)
+	if (control->listener_count == CONTROL_LISTENERS_MAX)
 		return diag_set(diag, 0, "more than %d control sockets",
-		    LISTENERS_MAX);
+		    CONTROL_LISTENERS_MAX);
 	event = event_new(control->base, fd, EV_READ | EV_PERSIST, on_connection,
 	    control);
 	if (event == NULL || event_add(event, NULL) != 0) {
@@ -490,13 +354,15 @@ int control_listen(struct control *control, int fd, struct diag *diag) {
 void control_second(struct control *control, int64_t now_ns) {
 	struct client *client, *next;
 
+	if (control->pausing)
+		resume_accepting(control);
 	for (client = TAILQ_FIRST(&control->clients); client != NULL;
 	     client = next) {
 		next = TAILQ_NEXT(client, all);
 		if (client->waits) {
 			if (now_ns - client->since_ns < RELOAD_NS)
 				continue;
-			give_up_place(client);
+			reload_give_up(client);
 			client->last = true;
 			if (!client_end(client, EX_TEMPFAIL,
 				"the supervisor does not answer") ||

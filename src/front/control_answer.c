@@ -200,7 +200,7 @@ enum control_request control_answer(struct engine *engine,
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
-	else
+	else	/* ping */
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_OK, "");
 	return CONTROL_REQUEST_ANSWERED;
 }

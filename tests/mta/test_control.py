@@ -166,12 +166,81 @@ def many(test, postern):
     clients = [Client(postern) for _ in range(64)]
     test.equal([client.next()["protocol"] for client in clients], ["1"] * 64, "64 connections")
     test.check(Client(postern).next() is None, "one more is closed")
+    test.check(as_user(postern, "nobody", frame("command=ping")) == "", "a stranger's, too")
     clients.pop().socket.close()
     test.wait_for(lambda: Client(postern).next() is not None, "there is room again")
     for client in clients:
         client.socket.close()
     test.wait_for(lambda: len(os.listdir(f"/proc/{postern.roles()['keeper.0']}/fd")) <= before,
                   "all descriptors are given back")
+
+
+CROWD = """
+import os, socket, sys
+os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
+crowd = [socket.socket(socket.AF_UNIX) for _ in range(64)]
+for s in crowd: s.connect(sys.argv[1])
+for s in crowd: s.recv(1)
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+def strangers(test, postern):
+    """They hold all connections that there are; the operator comes all the same."""
+    user = pwd.getpwnam("nobody")
+    crowd = subprocess.Popen([sys.executable, "-c", CROWD, str(postern.root / "control"),
+                              str(user.pw_gid), str(user.pw_uid)],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    test.at_end(crowd.kill)
+    test.equal(crowd.stdout.readline(), b"there\n", "strangers take every connection")
+    _, end = Client(postern).ask("protocol=1", "command=reload")
+    test.equal(end and end["exit"], "0", "... and root's reload gets through")
+    crowd.stdin.close()
+    crowd.wait(10)
+    test.wait_for(lambda: as_user(postern, "nobody", frame("command=ping")) != "",
+                  "there is room again")
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+LIMIT = """
+import os, resource, sys
+pid, soft, gid, uid = map(int, sys.argv[1:])
+os.setgroups([]); os.setresgid(gid, gid, gid); os.setresuid(uid, uid, uid)
+old = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, old[1]))
+print(old[0])
+"""
+
+
+def no_descriptors(test, postern):
+    """The keeper may open no more files: it waits for better times, and does not spin."""
+    keeper = postern.roles()["keeper.0"]
+    taken = set(map(int, os.listdir(f"/proc/{keeper}/fd")))
+    lowest_free = next(n for n in range(len(taken) + 1) if n not in taken)
+
+    def limit(soft):
+        """As its own user, who may: returns the limit before."""
+        user = pwd.getpwnam("postern")
+        return int(test.run([sys.executable, "-c", LIMIT, keeper, soft, user.pw_gid,
+                             user.pw_uid]))
+
+    before = limit(lowest_free)
+    client = Client(postern)
+    test.wait_for(lambda: "from=control text=\"cannot accept" in postern.log_text(),
+                  "it is logged that nobody can be let in")
+    begun, ticks = time.monotonic(), cpu_ticks(keeper)
+    test.poll(lambda: time.monotonic() - begun >= 1.5, 5)
+    used = (cpu_ticks(keeper) - ticks) / os.sysconf("SC_CLK_TCK")
+    test.check(used < 0.5, f"... without spinning ({used:.2f} s of CPU in 1.5 s)")
+    limit(before)
+    test.equal(client.ask("protocol=1", "command=ping")[1]["exit"], "0",
+               "... and who waited is answered when there are descriptors again")
 
 
 def never_reads(test, postern):
@@ -216,6 +285,8 @@ def body(test):
     permissions(test, postern)
     bad_frames(test, postern)
     many(test, postern)
+    strangers(test, postern)
+    no_descriptors(test, postern)
     never_reads(test, postern)
     test.equal(postern.roles()["keeper.0"], keeper, "the keeper lived through all of it")
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of the control server share. */
+#ifndef FRONT_CONTROL_INTERNAL_H
+#define FRONT_CONTROL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "front/control.h"
+#include "front/control_answer.h"
+
+#define CONTROL_LISTENERS_MAX	8
+#define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
+#define CONTROL_PENDING_MAX	256	/* reloads that the supervisor was asked for */
+#define CONTROL_FRAME_BYTES	(CONTROL_BODY_MAX + 16)
+
+struct event;
+
+struct client {
+	TAILQ_ENTRY(client) all;
+	struct control *control;
+	struct event *readable;
+	struct event *writable;
+	int fd;
+	bool operator;
+	bool waits;			/* for the supervisor */
+	bool last;			/* close when all is sent */
+	int64_t since_ns;		/* last progress, or when it began to wait */
+	size_t in_length;
+	char in[CONTROL_REQUEST_BYTES];
+	char *out;
+	size_t out_length, out_sent, out_size;
+};
+TAILQ_HEAD(client_list, client);
+
+struct control {
+	struct engine *engine;
+	struct event_base *base;
+	struct client_list clients;	/* oldest first */
+	unsigned count;
+	struct event *listeners[CONTROL_LISTENERS_MAX];
+	unsigned listener_count;
+	bool pausing;			/* no descriptors: nobody is let in */
+	struct event *supervisor;	/* NULL: it cannot be asked */
+	int supervisor_fd;
+	struct client *pending[CONTROL_PENDING_MAX]; /* NULL: it gave up waiting */
+	unsigned pending_first, pending_count;
+	size_t in_length;
+	char in[CONTROL_FRAME_BYTES];	/* from the supervisor */
+	char answer[CONTROL_ANSWER_BYTES];
+};
+
+/* control.c */
+
+void client_free(struct client *client);
+
+/* Adds to what is to be sent; false: it would be too much, or there is no memory. */
+bool client_put(struct client *client, const char *data, size_t length);
+bool client_end(struct client *client, int exit_code, const char *error);
+
+/* Sends what waits.  False: the connection is over (and still allocated). */
+bool client_flush(struct client *client);
+
+/* Goes on with what came meanwhile, when nothing waits any more; may free it. */
+void client_resume(struct client *client);
+
+/* control_reload.c */
+
+/* Listens to the supervisor; 0, or -1 with *diag. */
+int reload_open(struct control *control, struct diag *diag);
+
+/* Asks for a reload in the client's name, or tells it why not. */
+void reload_ask(struct client *client);
+
+/* The client waits no longer; its place in the queue stays. */
+void reload_give_up(struct client *client);
+
+#endif
