@@ -11,8 +11,7 @@ void engine_session_seen(struct engine *engine, const struct session_ref *ref,
 	struct session_lock lock;
 	struct session session;
 
-	if (!session_lock_ref(engine, ref, SESSION_INBOUND, now_ns, &lock,
-		&session))
+	if (session_lock_ref(engine, ref, now_ns, &lock, &session) != REF_HELD)
 		return;
 	session.control.proof = SESSION_PROOF_WITNESS;
 	if ((session.control.flags & SESSION_FLAG_CARRIED) == 0) {
@@ -29,8 +28,7 @@ static void count_adopted(struct session_lock *lock, uint32_t slot,
     struct session *session, const struct generation_class *class) {
 	struct segment *segment = lock->segment;
 	uint16_t record = (uint16_t)class->record;
-	unsigned bits = address_is_v4(&session->client) ?
-	    96u + class->client_bits_v4 : class->client_bits_v6;
+	unsigned bits = client_bits(class, &session->client);
 	struct client_lock client;
 	bool has_client = class->has_client_limit &&
 	    client_lock(segment, record, &session->client, bits, lock->now_ns,
@@ -66,7 +64,7 @@ static bool adopt_into(struct session_lock *lock, uint32_t slot,
 	}
 	class = generation_class(generation,
 	    generation_rule(generation, rule)->class_index);
-	if (!class_lock(lock->segment, (uint16_t)class->record, lock->now_ns))
+	if (!class_lock_for(lock->segment, class, lock->now_ns))
 		return false;
 	sessions_link(lock, slot);
 	count_adopted(lock, slot, session, class);

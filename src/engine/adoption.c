@@ -13,7 +13,6 @@
 
 #define SHOWN_FOR_NS	(NS_PER_SECOND / 2)
 #define AFTER_GAP_NS	NS_PER_SECOND
-#define FAULT_NS	NS_PER_SECOND
 
 /* Who would have announced a connection of some port. */
 struct service {
@@ -62,16 +61,19 @@ static bool service_of_port(const struct witness *witness,
 		uint8_t listener = (uint8_t)(key >> 16);
 		int64_t fault_ns = atomic_load(&record->fault_until_ns);
 
-		if (key == 0 || (uint16_t)key != port ||
-		    listener >= generation->listener_count)
+		if (key == 0 || listener >= generation->listener_count)
+			continue;
+		/* a question that could not be answered may not tell its port */
+		if (((uint16_t)key == port || (uint16_t)key == 0) &&
+		    first_seen_ns >= atomic_load(&record->fault_begin_ns) &&
+		    first_seen_ns <= fault_ns + AFTER_GAP_NS)
+			service->fault = true;
+		if ((uint16_t)key != port)
 			continue;
 		known = true;
 		if (record_is_blind(record))
 			continue;
 		service_add(service, generation, listener);
-		if (first_seen_ns >= fault_ns - FAULT_NS &&
-		    first_seen_ns <= fault_ns + AFTER_GAP_NS)
-			service->fault = true;
 	}
 	for (uint32_t i = 0; !known && i < generation->listener_count; i++)
 		service_add(service, generation, (uint8_t)i);

@@ -16,6 +16,7 @@
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
+#define FAULTS_APART_NS		(2 * NS_PER_SECOND)
 #define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 200 ms */
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
@@ -63,8 +64,10 @@ int engine_open(struct engine **result, struct segment *segment,
 	engine->role = &segment->header->roles[role_slot];
 	engine->incarnation = (uint16_t)atomic_load(&engine->role->incarnation);
 	pthread_mutex_init(&engine->mapping_mutex, NULL);
+	pthread_mutex_init(&engine->late.mutex, NULL);
 	if (take_up(engine, atomic_load(&segment->header->generation), diag) !=
 	    0) {
+		pthread_mutex_destroy(&engine->late.mutex);
 		pthread_mutex_destroy(&engine->mapping_mutex);
 		free(engine);
 		return -1;
@@ -84,6 +87,8 @@ void engine_close(struct engine **engine) {
 		segment_unmap_generation(mapped->generation);
 		free(mapped);
 	}
+	free((*engine)->late.list);
+	pthread_mutex_destroy(&(*engine)->late.mutex);
 	pthread_mutex_destroy(&(*engine)->mapping_mutex);
 	free(*engine);
 	*engine = NULL;
@@ -114,6 +119,8 @@ void engine_unpin(struct engine *engine, const struct generation *generation) {
 			continue;
 		MUST(m->pins > 0);
 		m->pins--;
+		if (m->pins == 0 && m != engine->newest)
+			drop_unused(engine);
 		break;
 	}
 	pthread_mutex_unlock(&engine->mapping_mutex);
@@ -124,6 +131,8 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 }
 
 void engine_heartbeat(struct engine *engine, int64_t now_ns) {
+	const struct generation *generation;
+
 	atomic_store(&engine->role->heartbeat_ns, now_ns);
 	if (!atomic_exchange(&engine->beaten, true) &&
 	    atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
@@ -132,7 +141,9 @@ void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 	engine->refused_number = 0; /* try again now and then */
 	pthread_mutex_unlock(&engine->mapping_mutex);
 	/* an idle role takes up a new generation, too */
-	engine_unpin(engine, engine_pin(engine));
+	generation = engine_pin(engine);
+	ends_retry(engine, generation, now_ns);
+	engine_unpin(engine, generation);
 }
 
 void engine_wait_confirmed(struct engine *engine) {
@@ -188,8 +199,13 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 	struct listener_record *record =
 	    segment_listener(engine->segment, listener, port);
 
-	if (record != NULL)
+	if (record != NULL) {
+		/* one gap while they follow each other */
+		if (now_ns - atomic_load(&record->fault_until_ns) >
+		    FAULTS_APART_NS)
+			atomic_store(&record->fault_begin_ns, now_ns);
 		atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
+	}
 	segment_count(engine->segment, COUNTER_FAULTS, 1);
 	answer->decision = (struct decision){
 		.verdict = generation->fail_closed ? VERDICT_REFUSE

@@ -33,6 +33,7 @@ struct session_ref {
 	uint16_t client_port;
 	uint16_t serial;
 	uint32_t slot;		/* number over all shards, + 1; 0: none */
+	uint8_t direction;	/* enum session_direction */
 };
 
 struct question {
@@ -80,14 +81,15 @@ void engine_session_open(struct engine *engine, const struct generation *generat
     const struct question *question, int64_t now_ns, struct answer *answer);
 
 /* A recipient of an inbound session (policy RCPT): decided anew for a deferred
- * session, VERDICT_ADMIT without anything else for every other.  Also tells the
- * witness's learning that the session is alive. */
+ * session, VERDICT_ADMIT without anything else for every other. */
 void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer);
 
 /* The owner says that the session ended: final where the witness cannot see
- * it, else a hint.  A ref that no longer names its session does nothing. */
+ * it, else a hint.  A ref that no longer names its session does nothing.  What
+ * cannot be done now, as a lock is not to be had, is done later: see
+ * engine_heartbeat. */
 void engine_session_ended(struct engine *engine, const struct generation *generation,
     const struct session_ref *session, enum session_owner owner, int64_t now_ns);
 
@@ -128,7 +130,8 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount);
  * table once; 2 s at most. */
 void engine_wait_confirmed(struct engine *engine);
 
-/* A sign of life of this role, each second; its first after a start ends the gap. */
+/* A sign of life of this role, each second; its first after a start ends the gap.
+ * Also takes up a new generation, and carries out ends that had to wait. */
 void engine_heartbeat(struct engine *engine, int64_t now_ns);
 
 #endif

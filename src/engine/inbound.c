@@ -1,86 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Inbound sessions: opened, asked about again, ended.
+ * PURPOSE  Inbound sessions: opened, and asked about again.
  * MODEL    One shard transaction a question.  Within it the class's mutex makes
  *          counts stand still, the law of policy/limit.h decides, and slot and
  *          counters are written together.
  * ERRORS   A lock that cannot be had in time: nothing was changed, the answer is
  *          "unusable" (admits, unless configured closed).
  */
-#include "engine/internal.h"
-
-#include <string.h>
-
-#include "base/clock.h"
-
-/* One question on its way. */
-struct inquiry {
-	struct engine *engine;
-	const struct generation *generation;
-	const struct question *question;
-	struct answer *answer;
-	const struct generation_class *class;	/* NULL: none */
-	uint32_t dump_sequence;
-	struct session_lock lock;
-};
-
-static void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    int64_t now_ns, struct answer *answer) {
-	struct session_key key = { question->client, question->client_port,
-		SESSION_INBOUND };
-
-	*inquiry = (struct inquiry){ .engine = engine, .generation = generation,
-		.question = question, .answer = answer };
-	/* the table's memory is fetched while the class is looked for */
-	sessions_aim(engine->segment, &key, now_ns, &inquiry->lock);
-	/* read before anything is stored: the connection existed by then */
-	inquiry->dump_sequence = atomic_load_explicit(
-	    &engine->segment->header->dump_sequence, memory_order_acquire);
-	memset(answer, 0, sizeof(*answer));
-	answer->rule = generation_match_inbound(generation,
-	    question->server_port, &question->client, question->name,
-	    question->name_length);
-	answer->class_index = CLASS_NO_RULE;
-	if (answer->rule != CLASS_NO_RULE) {
-		answer->class_index =
-		    generation_rule(generation, answer->rule)->class_index;
-		inquiry->class =
-		    generation_class(generation, answer->class_index);
-	}
-	answer->newly_decided = true;
-}
-
-static void decide(struct inquiry *inquiry, enum verdict verdict,
-    enum reason reason) {
-	inquiry->answer->decision =
-	    (struct decision){ .verdict = verdict, .reason = reason };
-}
-
-/* Has no class room?  A class that only observes always has. */
-static bool gate_is_shut(const struct segment *segment,
-    const struct generation *generation) {
-	uint32_t hint = atomic_load_explicit(&segment->header->room_hint,
-	    memory_order_relaxed);
-
-	for (uint32_t i = 0; i < generation->class_count; i++) {
-		uint32_t at = (hint + i) % generation->class_count;
-		const struct generation_class *class =
-		    generation_class(generation, at);
-
-		if (class->observe ||
-		    limit_has_room(&class->limits, atomic_load_explicit(
-			&segment->records[class->record].open,
-			memory_order_relaxed))) {
-			if (i != 0)
-				atomic_store_explicit(
-				    &segment->header->room_hint, at,
-				    memory_order_relaxed);
-			return false;
-		}
-	}
-	return generation->class_count > 0;
-}
+#include "engine/inquiry.h"
 
 static void fill_session(const struct inquiry *inquiry, uint32_t slot,
     enum session_state state, struct session *session) {
@@ -134,6 +61,24 @@ static void remember(struct inquiry *inquiry, enum session_state state) {
 	inquiry->answer->session = ref_of(&session, slot);
 }
 
+/* The slot to count: a new one, or that of the deferred session.  False: the
+ * table is full. */
+static bool take_slot(struct inquiry *inquiry, uint32_t *slot,
+    struct session *session) {
+	if (inquiry->again_slot == SEGMENT_NO_SLOT) {
+		*slot = sessions_take(&inquiry->lock);
+		if (*slot == SEGMENT_NO_SLOT)
+			return false;
+		fill_session(inquiry, *slot, SESSION_OPEN, session);
+	} else {
+		*slot = inquiry->again_slot;
+		*session = inquiry->again;
+		session->control.state = SESSION_OPEN;
+	}
+	session->control.class_record = (uint16_t)inquiry->class->record;
+	return true;
+}
+
 /* Counts the session.  Under the class's mutex, and the client's if not NULL. */
 static void admit(struct inquiry *inquiry, struct client_lock *client,
     const struct limit_state *state) {
@@ -142,25 +87,22 @@ static void admit(struct inquiry *inquiry, struct client_lock *client,
 	struct class_record *record = &segment->records[class->record];
 	int64_t now_ns = inquiry->lock.now_ns, client_tat_ns = 0;
 	struct session session;
-	uint32_t slot = sessions_take(&inquiry->lock);
+	uint32_t slot;
 
-	if (slot == SEGMENT_NO_SLOT) {
-		decide(inquiry, VERDICT_ADMIT, REASON_UNTRACKED);
+	if (!take_slot(inquiry, &slot, &session)) {
+		inquiry_decide(inquiry, VERDICT_ADMIT, REASON_UNTRACKED);
 		segment_count(segment, COUNTER_UNTRACKED, 1);
 		return;
 	}
-	fill_session(inquiry, slot, SESSION_OPEN, &session);
-	session.control.class_record = (uint16_t)class->record;
 	if (client != NULL && client_reserve(client)) {
 		session.control.client_bits =
-		    address_is_v4(&session.client) ?
-		    (uint8_t)(96 + class->client_bits_v4) :
-		    class->client_bits_v6;
+		    (uint8_t)client_bits(class, &session.client);
 		if (class->limits.client_rate.count != 0)
 			client_tat_ns = rate_after(&class->limits.client_rate,
 			    state->client_rate_tat_ns, now_ns);
 	}
-	sessions_link(&inquiry->lock, slot);
+	if (inquiry->again_slot == SEGMENT_NO_SLOT)
+		sessions_link(&inquiry->lock, slot);
 	slot_commit(&inquiry->lock, slot, &session,
 	    session.control.client_bits == 255 ? NULL : client, client_tat_ns);
 	if (class->limits.rate.count != 0)
@@ -170,11 +112,6 @@ static void admit(struct inquiry *inquiry, struct client_lock *client,
 	class_count(&record->admitted);
 	inquiry->answer->session = ref_of(&session, slot);
 	segment_count(segment, COUNTER_ADMITTED, 1);
-}
-
-static bool observes(const struct generation_class *class, enum reason reason) {
-	return limit_reason_is_client(reason) ? class->client_observe
-					      : class->observe;
 }
 
 /* The class's answer.  Under its mutex, and the client's if not NULL. */
@@ -192,7 +129,7 @@ static void ask_class(struct inquiry *inquiry, struct client_lock *client) {
 	answer->decision = limit_inbound(&class->limits, &state,
 	    inquiry->lock.now_ns);
 	if (answer->decision.verdict != VERDICT_ADMIT &&
-	    observes(class, answer->decision.reason)) {
+	    class_observes(class, answer->decision.reason)) {
 		answer->decision.verdict = VERDICT_ADMIT;
 		answer->observed = true;
 		class_count(&record->observed);
@@ -200,8 +137,9 @@ static void ask_class(struct inquiry *inquiry, struct client_lock *client) {
 	}
 	if (answer->decision.verdict == VERDICT_ADMIT) {
 		admit(inquiry, client, &state);
-	} else if (class->action == CLASS_ACTION_DEFER &&
-	    !inquiry->question->connect_only) {
+	} else if (inquiry->again_slot != SEGMENT_NO_SLOT ||
+	    (class->action == CLASS_ACTION_DEFER &&
+		!inquiry->question->connect_only)) {
 		answer->decision.verdict = VERDICT_DEFER;
 		class_count(&record->deferred);
 	} else {
@@ -217,14 +155,12 @@ static bool ask_under_locks(struct inquiry *inquiry) {
 	uint16_t record = (uint16_t)class->record;
 	struct client_lock client;
 
-	if (!class_lock(segment, record, inquiry->lock.now_ns))
+	if (!class_lock_for(segment, class, inquiry->lock.now_ns))
 		return false;
 	if (class->has_client_limit) {
-		unsigned bits = address_is_v4(address) ?
-		    96u + class->client_bits_v4 : class->client_bits_v6;
-
-		if (!client_lock(segment, record, address, bits,
-			inquiry->lock.now_ns, &client)) {
+		if (!client_lock(segment, record, address,
+			client_bits(class, address), inquiry->lock.now_ns,
+			&client)) {
 			class_unlock(segment, record);
 			return false;
 		}
@@ -237,7 +173,8 @@ static bool ask_under_locks(struct inquiry *inquiry) {
 	return true;
 }
 
-/* Adds this owner to a session that is open already. */
+/* Adds this owner to a session that is open already.  It may be a new connection
+ * of the same tuple: no dump that began before may end it. */
 static void join(struct inquiry *inquiry, uint32_t slot,
     struct session *session) {
 	const struct question *question = inquiry->question;
@@ -251,12 +188,13 @@ static void join(struct inquiry *inquiry, uint32_t slot,
 		session->server = question->server;
 	if (session->server_port == 0)
 		session->server_port = question->server_port;
+	session->dump_sequence = inquiry->dump_sequence;
 	session->until_ds = segment_ds(inquiry->engine->segment,
 	    inquiry->lock.now_ns + inquiry->generation->lease_owner_ns);
 	sessions_change_begin(&inquiry->lock);
 	session_store(inquiry->engine->segment, slot, session);
 	sessions_change_end(&inquiry->lock);
-	decide(inquiry, VERDICT_ADMIT, REASON_KNOWN_SESSION);
+	inquiry_decide(inquiry, VERDICT_ADMIT, REASON_KNOWN_SESSION);
 	inquiry->answer->newly_decided = false;
 	inquiry->answer->session = ref_of(session, slot);
 }
@@ -275,6 +213,7 @@ static enum earlier settle_earlier(struct inquiry *inquiry) {
 	session_load(inquiry->engine->segment, slot, &session);
 	/* a milter hears of a deferred session what its policy check decided */
 	if ((session.control.state == SESSION_OPEN ||
+		session.control.state == SESSION_UNCOUNTED ||
 		(session.control.state == SESSION_DEFERRED &&
 		    inquiry->question->connect_only)) &&
 	    (session.control.flags &
@@ -286,41 +225,32 @@ static enum earlier settle_earlier(struct inquiry *inquiry) {
 							  : EARLIER_STUCK;
 }
 
-static void answer_new(struct inquiry *inquiry, bool exempt) {
+static void unusable(struct inquiry *inquiry) {
+	answer_unusable(inquiry->engine, inquiry->generation,
+	    inquiry->question->listener, inquiry->question->server_port,
+	    inquiry->lock.now_ns, inquiry->answer);
+}
+
+static void answer_new(struct inquiry *inquiry) {
 	struct engine *engine = inquiry->engine;
-	const struct generation *generation = inquiry->generation;
 	struct answer *answer = inquiry->answer;
 
-	if (exempt) {
-		decide(inquiry, VERDICT_ADMIT, REASON_EXEMPT);
-		answer->rule = answer->class_index = CLASS_NO_RULE;
-	} else if (inquiry->class != NULL) {
-		if (!ask_under_locks(inquiry)) {
-			answer_unusable(engine, generation,
-			    inquiry->question->listener,
-			    inquiry->question->server_port,
-			    inquiry->lock.now_ns, answer);
-			return;
-		}
-		if (answer->decision.verdict == VERDICT_DEFER)
-			remember(inquiry, SESSION_DEFERRED);
-		else if (answer->decision.verdict == VERDICT_REFUSE)
-			remember(inquiry, SESSION_REFUSED);
-	} else {
-		bool shut = gate_is_shut(engine->segment, generation);
-
-		decide(inquiry, shut ? VERDICT_REFUSE : VERDICT_ADMIT,
-		    shut ? REASON_GATE_SHUT : REASON_NO_CLASS);
-	}
-	if (inquiry->class == NULL || exempt) {
-		bool refused = answer->decision.verdict == VERDICT_REFUSE;
-
-		remember(inquiry, refused ? SESSION_REFUSED : SESSION_UNCOUNTED);
-		if (!refused)
+	if (inquiry->class == NULL) {
+		inquiry_decide_unclassed(inquiry);
+		if (answer->decision.verdict == VERDICT_ADMIT) {
+			remember(inquiry, SESSION_UNCOUNTED);
 			engine_count(engine, COUNTER_UNCOUNTED, 1);
+		}
+	} else if (!ask_under_locks(inquiry)) {
+		unusable(inquiry);
+		return;
 	}
-	if (answer->decision.verdict == VERDICT_REFUSE)
+	if (answer->decision.verdict == VERDICT_DEFER) {
+		remember(inquiry, SESSION_DEFERRED);
+	} else if (answer->decision.verdict == VERDICT_REFUSE) {
+		remember(inquiry, SESSION_REFUSED);
 		engine_count(engine, COUNTER_REFUSED, 1);
+	}
 	if (answer->decision.verdict != VERDICT_ADMIT || answer->observed ||
 	    answer->decision.reason == REASON_UNTRACKED)
 		answer->id = next_decision(engine);
@@ -351,14 +281,11 @@ void engine_session_open(struct engine *engine,
     int64_t now_ns, struct answer *answer) {
 	struct inquiry inquiry;
 	enum earlier earlier;
-	bool exempt;
 
 	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
 	segment_count(engine->segment, COUNTER_QUESTIONS, 1);
-	exempt = generation_is_exempt(generation, &question->client,
-	    question->name, question->name_length);
 	if (address_is_unknown(&question->client) || question->client_port == 0) {
-		decide(&inquiry, VERDICT_ADMIT, REASON_UNTRACKED);
+		inquiry_decide(&inquiry, VERDICT_ADMIT, REASON_UNTRACKED);
 		segment_count(engine->segment, COUNTER_UNTRACKED, 1);
 		answer->id = next_decision(engine);
 		return;
@@ -367,66 +294,43 @@ void engine_session_open(struct engine *engine,
 	    (question->carrier_port != question->client_port ||
 		!address_equal(&question->carrier_client, &question->client)))
 		close_carrier(engine, question, now_ns);
-	relief_seek(engine, generation, exempt ? NULL : inquiry.class, now_ns);
+	relief_seek(engine, generation, inquiry.class, now_ns);
 	if (!sessions_lock(&inquiry.lock)) {
-		answer_unusable(engine, generation, question->listener,
-		    question->server_port, now_ns, answer);
+		unusable(&inquiry);
 		return;
 	}
 	earlier = settle_earlier(&inquiry);
 	if (earlier == EARLIER_NONE)
-		answer_new(&inquiry, exempt);
+		answer_new(&inquiry);
 	else if (earlier == EARLIER_STUCK)
-		answer_unusable(engine, generation, question->listener,
-		    question->server_port, now_ns, answer);
+		unusable(&inquiry);
 	sessions_unlock(&inquiry.lock);
 }
 
-/* The milter that holds the session knows it by its slot and serial. */
-static void keep_milter(struct inquiry *inquiry, uint32_t old_slot,
-    const struct session *old) {
-	struct segment *segment = inquiry->engine->segment;
-	struct session session;
-
-	if (old->milter_owner == 0 ||
-	    inquiry->answer->session.slot != old_slot + 1)
-		return;
-	session_load(segment, old_slot, &session);
-	session.serial = old->serial;
-	session.milter_owner = old->milter_owner;
-	sessions_change_begin(&inquiry->lock);
-	session_store(segment, old_slot, &session);
-	sessions_change_end(&inquiry->lock);
-	inquiry->answer->session = ref_of(&session, old_slot);
-}
-
-/* Decides a deferred session anew: counted now, or deferred once more. */
+/* Decides a deferred session anew, in its slot: counted now, or deferred once
+ * more. */
 static void ask_again(struct inquiry *inquiry, uint32_t slot,
     const struct session *session) {
-	struct engine *engine = inquiry->engine;
 	struct answer *answer = inquiry->answer;
 
+	answer->session = ref_of(session, slot);
 	if (inquiry->class == NULL) {
-		decide(inquiry, VERDICT_ADMIT, REASON_NO_CLASS);
+		inquiry_decide(inquiry, VERDICT_ADMIT, inquiry->exempt ?
+		    REASON_EXEMPT : REASON_NO_CLASS);
 		return;
 	}
-	/* the slot is given back first, so that there is one for the new count */
-	if (!slot_close(&inquiry->lock, slot, session) ||
-	    !ask_under_locks(inquiry)) {
-		answer_unusable(engine, inquiry->generation,
-		    inquiry->question->listener, inquiry->question->server_port,
-		    inquiry->lock.now_ns, answer);
+	inquiry->again_slot = slot;
+	inquiry->again = *session;
+	if (!ask_under_locks(inquiry)) {
+		unusable(inquiry);
+		if (answer->decision.verdict == VERDICT_REFUSE)
+			answer->decision.verdict = VERDICT_DEFER;
 		return;
 	}
-	if (answer->decision.verdict == VERDICT_ADMIT) {
-		keep_milter(inquiry, slot, session);
-		return;
-	}
-	answer->decision.verdict = VERDICT_DEFER;
-	remember(inquiry, SESSION_DEFERRED);
-	keep_milter(inquiry, slot, session);
-	engine_count(engine, COUNTER_DEFERRED, 1);
-	answer->id = next_decision(engine);
+	if (answer->decision.verdict == VERDICT_DEFER)
+		engine_count(inquiry->engine, COUNTER_DEFERRED, 1);
+	if (answer->decision.verdict == VERDICT_DEFER || answer->observed)
+		answer->id = next_decision(inquiry->engine);
 }
 
 void engine_session_recipient(struct engine *engine,
@@ -437,13 +341,12 @@ void engine_session_recipient(struct engine *engine,
 	uint32_t slot;
 
 	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
-	decide(&inquiry, VERDICT_ADMIT, REASON_KNOWN_SESSION);
+	inquiry_decide(&inquiry, VERDICT_ADMIT, REASON_KNOWN_SESSION);
 	answer->newly_decided = false;
 	if (question->client_port == 0)
 		return;
 	if (!sessions_lock(&inquiry.lock)) {
-		answer_unusable(engine, generation, question->listener,
-		    question->server_port, now_ns, answer);
+		unusable(&inquiry);
 		/* it was let in; a fault is no reason to turn its mail away */
 		answer->decision.verdict = VERDICT_ADMIT;
 		return;
@@ -460,112 +363,4 @@ void engine_session_recipient(struct engine *engine,
 		}
 	}
 	sessions_unlock(&inquiry.lock);
-}
-
-/* Shall the kernel be asked before the owner's word counts?  A policy connection
- * may end before its session does, so where nothing was learned yet, too; a
- * milter's close is exact. */
-static bool kernel_decides(const struct engine *engine,
-    const struct generation *generation, const struct session *session,
-    enum session_owner owner, int64_t now_ns) {
-	if (keeper_is_away(engine->segment, now_ns))
-		return false;
-	return session_is_visible(engine->segment, generation, session) ||
-	    (owner == OWNER_POLICY &&
-		session_may_be_visible(engine->segment, generation, session));
-}
-
-void engine_session_ended(struct engine *engine,
-    const struct generation *generation, const struct session_ref *ref,
-    enum session_owner owner, int64_t now_ns) {
-	struct session_lock lock;
-	struct session session;
-	bool keep;
-
-	if (!session_lock_ref(engine, ref, SESSION_INBOUND, now_ns, &lock, &session))
-		return;
-	if (owner == OWNER_MILTER)
-		session.milter_owner = 0;
-	else
-		session.policy_owner = 0;
-	/* a milter that still holds the session knows better than a policy
-	 * connection, and the kernel better than both */
-	keep = session.milter_owner != 0 &&
-	    incarnation_lives(engine->segment, session.milter_owner);
-	if (!keep && kernel_decides(engine, generation, &session, owner, now_ns)) {
-		session.control.flags |= SESSION_FLAG_ENDED_HINT;
-		keep = true;
-	}
-	if (!keep && !slot_close(&lock, ref->slot - 1, &session)) {
-		session.control.flags |= SESSION_FLAG_ENDED_HINT;
-		keep = true;
-	}
-	if (keep) {
-		sessions_change_begin(&lock);
-		session_store(engine->segment, ref->slot - 1, &session);
-		sessions_change_end(&lock);
-	}
-	sessions_unlock(&lock);
-}
-
-static void close_ref(struct engine *engine, const struct session_ref *ref,
-    uint8_t direction, int64_t now_ns) {
-	struct session_lock lock;
-	struct session session;
-
-	if (!session_lock_ref(engine, ref, direction, now_ns, &lock, &session))
-		return;
-	(void)slot_close(&lock, ref->slot - 1, &session);
-	sessions_unlock(&lock);
-}
-
-void engine_session_close(struct engine *engine, const struct session_ref *ref,
-    int64_t now_ns) {
-	close_ref(engine, ref, SESSION_INBOUND, now_ns);
-	close_ref(engine, ref, SESSION_OUTBOUND, now_ns);
-}
-
-void engine_explain(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t now_ns, struct answer *answer,
-    uint32_t *open, uint32_t *client_open) {
-	struct inquiry inquiry;
-	struct limit_state state = { 0 };
-	struct client_lock client;
-	uint16_t record;
-
-	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
-	*open = *client_open = 0;
-	if (generation_is_exempt(generation, &question->client, question->name,
-		question->name_length)) {
-		decide(&inquiry, VERDICT_ADMIT, REASON_EXEMPT);
-		return;
-	}
-	if (inquiry.class == NULL) {
-		bool shut = gate_is_shut(engine->segment, generation);
-
-		decide(&inquiry, shut ? VERDICT_REFUSE : VERDICT_ADMIT,
-		    shut ? REASON_GATE_SHUT : REASON_NO_CLASS);
-		return;
-	}
-	record = (uint16_t)inquiry.class->record;
-	limit_state_read(engine->segment, record, &state);
-	if (inquiry.class->has_client_limit &&
-	    client_lock(engine->segment, record, &question->client,
-		address_is_v4(&question->client) ?
-		96u + inquiry.class->client_bits_v4 :
-		inquiry.class->client_bits_v6, now_ns, &client)) {
-		client_counts(&client, &state.client_open,
-		    &state.client_rate_tat_ns);
-		client_unlock(&client);
-	}
-	*open = state.open;
-	*client_open = state.client_open;
-	answer->decision = limit_inbound(&inquiry.class->limits, &state, now_ns);
-	if (answer->decision.verdict == VERDICT_ADMIT)
-		return;
-	answer->observed = observes(inquiry.class, answer->decision.reason);
-	if (inquiry.class->action == CLASS_ACTION_DEFER)
-		answer->decision.verdict = VERDICT_DEFER;
-	if (answer->observed)
-		answer->decision.verdict = VERDICT_ADMIT;
 }

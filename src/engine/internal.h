@@ -18,6 +18,19 @@ struct mapped_generation {
 
 struct relief;
 
+/* An end that is still to be carried out. */
+struct late_end {
+	struct session_ref ref;
+	bool outright;			/* engine_session_close */
+	enum session_owner owner;
+};
+
+struct late_ends {
+	pthread_mutex_t mutex;		/* of this process */
+	struct late_end *list;
+	size_t count, size;
+};
+
 struct engine {
 	struct segment *segment;
 	struct relief *relief;		/* NULL: no look of its own */
@@ -27,28 +40,54 @@ struct engine {
 	struct mapped_generation *newest;
 	uint64_t refused_number;	/* a generation that could not be mapped */
 	_Atomic bool beaten;
+	struct late_ends late;
 };
 
 static inline struct session_ref ref_of(const struct session *session,
     uint32_t slot) {
 	return (struct session_ref){ .client = session->client,
 		.client_port = session->client_port,
-		.serial = session->serial, .slot = slot + 1 };
+		.serial = session->serial, .slot = slot + 1,
+		.direction = session->control.direction };
 }
 
 /* Is the session still the one that the ref names?  Under the shard's mutex. */
 bool slot_matches(const struct session *session, const struct session_ref *ref);
 
-/* Locks the shard of a ref and loads its session.  False: another session has
- * the slot by now, or the lock was not to be had; nothing is held. */
-bool session_lock_ref(struct engine *engine, const struct session_ref *ref,
-    uint8_t direction, int64_t now_ns, struct session_lock *lock,
+enum ref_state {
+	REF_HELD,
+	REF_OVER,		/* another session has the slot by now, or none */
+	REF_BUSY,		/* the shard's lock was not to be had */
+};
+
+/* Locks the shard of a ref and loads its session; nothing is held but with
+ * REF_HELD. */
+enum ref_state session_lock_ref(struct engine *engine,
+    const struct session_ref *ref, int64_t now_ns, struct session_lock *lock,
     struct session *session);
+
+/* Locks a class's record.  False: not to be had in time, or the record names
+ * another class by now, as this generation is long out of force. */
+bool class_lock_for(struct segment *segment, const struct generation_class *class,
+    int64_t now_ns);
+
+/* What is one client of this class, in bits of 128. */
+unsigned client_bits(const struct generation_class *class,
+    const struct address *client);
 
 /* Uncounts and frees a slot under the shard's mutex.  False: a further lock
  * could not be had in time, nothing changed. */
 bool slot_close(struct session_lock *lock, uint32_t slot,
     const struct session *session);
+
+/* Ends a session that was looked at without locks, unless it changed meanwhile:
+ * then the look says nothing about it. */
+void session_close_unchanged(struct engine *engine, uint32_t slot,
+    const struct session *seen, int64_t now_ns);
+
+/* Ends that could not be carried out for want of a lock, again.  Each second. */
+void ends_retry(struct engine *engine, const struct generation *generation,
+    int64_t now_ns);
 
 /* May the end of this session be proven by the kernel's table? */
 bool session_is_visible(const struct segment *segment,

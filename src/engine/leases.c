@@ -5,7 +5,7 @@
  *          lives) holds it is kept: its lease is renewed.  When the owner's role
  *          is gone, the lease of orphans runs.  With proof = "lease" time alone
  *          counts.  Refused ones are forgotten after a minute where their
- *          connection cannot be seen.
+ *          connection cannot be seen.  Outbound ones have an owner and no more.
  * THREADS  The keeper's one.
  */
 #include "engine/witness_internal.h"
@@ -28,8 +28,8 @@ static void store_lease(const struct round *round, uint32_t slot,
 	struct session_lock lock;
 	struct session session;
 
-	if (!session_lock_ref(round->witness->engine, &ref, SESSION_INBOUND,
-		round->now_ns, &lock, &session))
+	if (session_lock_ref(round->witness->engine, &ref, round->now_ns, &lock,
+		&session) != REF_HELD)
 		return;
 	session.control.proof = (uint8_t)proof;
 	session.until_ds = until_ds;
@@ -41,9 +41,8 @@ static void store_lease(const struct round *round, uint32_t slot,
 
 static void end_session(const struct round *round, uint32_t slot,
     const struct session *session, bool expired) {
-	struct session_ref ref = ref_of(session, slot);
-
-	engine_session_close(round->witness->engine, &ref, round->now_ns);
+	session_close_unchanged(round->witness->engine, slot, session,
+	    round->now_ns);
 	if (expired)
 		engine_count(round->witness->engine, COUNTER_EXPIRED, 1);
 }
@@ -79,8 +78,9 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 	}
 	if (witnessed)
 		return;
-	if (round->blind && proof_applies(round->generation, session) &&
-	    (session->control.flags & SESSION_FLAG_ENDED_HINT) != 0) {
+	/* nobody can contradict whoever said that it ended */
+	if ((session->control.flags & SESSION_FLAG_ENDED_HINT) != 0 &&
+	    (round->blind || !proof_applies(round->generation, session))) {
 		end_session(round, slot, session, false);
 		return;
 	}
@@ -113,4 +113,5 @@ void witness_expire(struct witness *witness, const struct generation *generation
 		.blind = witness_is_blind(witness, now_ns) };
 
 	witness_each_session(witness, look_at, &round);
+	witness_each_outbound(witness, look_at, &round);
 }

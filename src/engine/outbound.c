@@ -9,6 +9,7 @@
 #include <string.h>
 
 static void open_slot(struct engine *engine,
+    const struct generation *generation,
     const struct outbound_question *question,
     const struct generation_class *class, struct session_lock *lock,
     struct answer *answer) {
@@ -25,13 +26,15 @@ static void open_slot(struct engine *engine,
 	session = (struct session){
 		.control = { .class_record = (uint16_t)class->record,
 		    .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
-		    .proof = SESSION_PROOF_OWNER, .client_bits = 255 },
+		    .proof = SESSION_PROOF_OWNER, .listener = UINT8_MAX,
+		    .client_bits = 255 },
 		.client = question->local, .server = question->server,
 		.client_port = question->local_port,
 		.serial = (uint16_t)(before.serial + 1),
 		.policy_owner = engine->incarnation,
 		.opened_ds = segment_ds(segment, lock->now_ns),
-		.until_ds = UINT32_MAX,
+		.until_ds = segment_ds(segment,
+		    lock->now_ns + generation->lease_owner_ns),
 	};
 	sessions_link(lock, slot);
 	slot_commit(lock, slot, &session, NULL, 0);
@@ -40,7 +43,8 @@ static void open_slot(struct engine *engine,
 	answer->session = ref_of(&session, slot);
 }
 
-static bool ask(struct engine *engine, const struct outbound_question *question,
+static bool ask(struct engine *engine, const struct generation *generation,
+    const struct outbound_question *question,
     const struct generation_class *class, struct session_lock *lock,
     struct answer *answer) {
 	struct segment *segment = engine->segment;
@@ -49,7 +53,7 @@ static bool ask(struct engine *engine, const struct outbound_question *question,
 	struct limit_state state;
 	bool takes_slot;
 
-	if (!class_lock(segment, number, lock->now_ns))
+	if (!class_lock_for(segment, class, lock->now_ns))
 		return false;
 	limit_state_read(segment, number, &state);
 	answer->decision = limit_outbound(&class->limits, &state,
@@ -60,9 +64,10 @@ static bool ask(struct engine *engine, const struct outbound_question *question,
 		answer->observed = true;
 		takes_slot = !question->holds_class;
 		class_count(&record->observed);
+		segment_count(segment, COUNTER_OBSERVED, 1);
 	}
 	if (takes_slot)
-		open_slot(engine, question, class, lock, answer);
+		open_slot(engine, generation, question, class, lock, answer);
 	else if (answer->decision.verdict != VERDICT_ADMIT)
 		class_count(&record->deferred);
 	class_unlock(segment, number);
@@ -103,7 +108,7 @@ void engine_outbound_open(struct engine *engine,
 		unusable(engine, generation, now_ns, answer);
 		return;
 	}
-	if (!ask(engine, question, class, &lock, answer))
+	if (!ask(engine, generation, question, class, &lock, answer))
 		unusable(engine, generation, now_ns, answer);
 	sessions_unlock(&lock);
 	if (answer->decision.verdict != VERDICT_ADMIT) {

@@ -181,7 +181,6 @@ static bool is_provable(const struct witness *witness,
 
 void proof_missing(struct witness *witness, const struct generation *generation,
     uint32_t slot, const struct session *session, int64_t now_ns) {
-	struct session_ref ref = ref_of(session, slot);
 	struct connection found;
 	bool provable;
 
@@ -198,7 +197,8 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 		break;
 	case LOOKUP_GONE:
 		if (provable)
-			engine_session_close(witness->engine, &ref, now_ns);
+			session_close_unchanged(witness->engine, slot, session,
+			    now_ns);
 		break;
 	case LOOKUP_UNKNOWN:
 		break;
@@ -217,7 +217,8 @@ void proof_destroyed(struct witness *witness, const struct generation *generatio
 		teach_seen(witness, session, session->server_port);
 	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
 	if (calls->lookup(calls->context, connection, NULL) == LOOKUP_GONE)
-		engine_session_close(witness->engine, ref, now_ns);
+		session_close_unchanged(witness->engine, ref->slot - 1, session,
+		    now_ns);
 	else
 		witness->early = true;
 }

@@ -11,30 +11,55 @@
 bool slot_matches(const struct session *session, const struct session_ref *ref) {
 	return session->control.state != SESSION_FREE &&
 	    session->serial == ref->serial &&
+	    session->control.direction == ref->direction &&
 	    session->client_port == ref->client_port &&
 	    address_equal(&session->client, &ref->client);
 }
 
-bool session_lock_ref(struct engine *engine, const struct session_ref *ref,
-    uint8_t direction, int64_t now_ns, struct session_lock *lock,
+enum ref_state session_lock_ref(struct engine *engine,
+    const struct session_ref *ref, int64_t now_ns, struct session_lock *lock,
     struct session *session) {
-	struct session_key key = { ref->client, ref->client_port, direction };
+	struct session_key key = { ref->client, ref->client_port,
+		ref->direction };
 	const struct segment_header *header = engine->segment->header;
 
 	if (ref->slot == 0 ||
 	    ref->slot > header->shard_count * header->slots_per_shard)
-		return false;
+		return REF_OVER;
 	sessions_aim(engine->segment, &key, now_ns, lock);
 	__builtin_prefetch(&engine->segment->session_slots[ref->slot - 1]);
 	__builtin_prefetch(
 	    &engine->segment->session_slots[ref->slot - 1].words[SESSION_WORDS - 1]);
 	if (!sessions_lock(lock))
-		return false;
+		return REF_BUSY;
 	session_load(engine->segment, ref->slot - 1, session);
-	if (slot_matches(session, ref) && session->control.direction == direction)
-		return true;
+	if (slot_matches(session, ref))
+		return REF_HELD;
 	sessions_unlock(lock);
-	return false;
+	return REF_OVER;
+}
+
+bool class_lock_for(struct segment *segment, const struct generation_class *class,
+    int64_t now_ns) {
+	struct class_record *record = &segment->records[class->record];
+
+	if (!class_lock(segment, (uint16_t)class->record, now_ns))
+		return false;
+	if (atomic_load_explicit(&record->uses, memory_order_relaxed) !=
+	    class->record_use) {
+		class_unlock(segment, (uint16_t)class->record);
+		return false;
+	}
+	/* removed and idle, but a role works with the configuration before */
+	if (atomic_load_explicit(&record->in_use, memory_order_relaxed) == 0)
+		atomic_store(&record->in_use, 2);
+	return true;
+}
+
+unsigned client_bits(const struct generation_class *class,
+    const struct address *client) {
+	return address_is_v4(client) ? 96u + class->client_bits_v4
+				     : class->client_bits_v6;
 }
 
 void limit_state_read(const struct segment *segment, uint16_t record,
@@ -115,6 +140,8 @@ bool slot_close(struct session_lock *lock, uint32_t slot,
 
 static uint8_t proof_of(const struct generation *generation,
     const struct session *session) {
+	if (session->control.direction != SESSION_INBOUND)
+		return PROOF_OWNER;
 	/* renamed by XCLIENT, and we never heard who it was before */
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    session->proof_port == 0)

@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 
-#define READ_TRIES		100
 #define GAP_IS_NEWS_NS		NS_PER_SECOND
 #define BLIND_AFTER_NS		(10 * NS_PER_SECOND)
 #define SEARCHES_PER_DUMP	16
@@ -65,25 +64,8 @@ void witness_close(struct witness **witness) {
 
 /* --- reading the table ------------------------------------------------- */
 
-static bool read_session(const struct segment *segment, uint32_t shard_number,
-    uint32_t slot, struct session *session) {
-	const struct shard *shard = &segment->session_shards[shard_number];
-
-	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t before = atomic_load_explicit(&shard->seq,
-		    memory_order_acquire);
-
-		session_load(segment, slot, session);
-		atomic_thread_fence(memory_order_acquire);
-		if (before % 2 == 0 && before == atomic_load_explicit(
-			&shard->seq, memory_order_relaxed))
-			return session->control.state != SESSION_FREE &&
-			    session->control.direction == SESSION_INBOUND;
-	}
-	return false;
-}
-
-void witness_each_session(struct witness *witness,
+static void each_session(struct witness *witness,
+    enum session_direction direction,
     void (*each)(void *context, uint32_t slot, const struct session *session),
     void *context) {
 	const struct segment *segment = witness->segment;
@@ -94,12 +76,28 @@ void witness_each_session(struct witness *witness,
 
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t slot = first; slot < first + count; slot++) {
-			if (session_load_control(segment, slot).state !=
-				SESSION_FREE &&
-			    read_session(segment, shard, slot, &session))
+			struct session_control control =
+			    session_load_control(segment, slot);
+
+			if (control.state != SESSION_FREE &&
+			    control.direction == direction &&
+			    session_read(segment, shard, slot, &session) &&
+			    session.control.direction == direction)
 				each(context, slot, &session);
 		}
 	}
+}
+
+void witness_each_session(struct witness *witness,
+    void (*each)(void *context, uint32_t slot, const struct session *session),
+    void *context) {
+	each_session(witness, SESSION_INBOUND, each, context);
+}
+
+void witness_each_outbound(struct witness *witness,
+    void (*each)(void *context, uint32_t slot, const struct session *session),
+    void *context) {
+	each_session(witness, SESSION_OUTBOUND, each, context);
 }
 
 static bool table_is_used(const struct segment *segment) {
@@ -390,8 +388,8 @@ static bool find_carried(struct witness *witness, const struct connection *which
 			&which->client, which->client_port) != 0)
 			continue;
 		*ref = carried->ref;
-		if (!session_lock_ref(witness->engine, ref, SESSION_INBOUND,
-			now_ns, &lock, session))
+		if (session_lock_ref(witness->engine, ref, now_ns, &lock,
+			session) != REF_HELD)
 			continue;
 		sessions_unlock(&lock);
 		return true;

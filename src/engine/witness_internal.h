@@ -52,6 +52,11 @@ void witness_each_session(struct witness *witness,
     void (*each)(void *context, uint32_t slot, const struct session *session),
     void *context);
 
+/* The same for outbound ones, which no dump shows yet. */
+void witness_each_outbound(struct witness *witness,
+    void (*each)(void *context, uint32_t slot, const struct session *session),
+    void *context);
+
 /* `proof` of the session's listener. */
 uint8_t proof_setting(const struct generation *generation,
     const struct session *session);

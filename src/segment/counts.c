@@ -13,6 +13,8 @@
 #include "segment/lock.h"
 #include "segment/sessions.h"
 
+#define CLIENTS_LOOKED_AT 32	/* for a place, where all are taken */
+
 static struct index client_index(const struct segment *segment, uint32_t shard) {
 	uint32_t lines = segment->header->client_lines_per_shard;
 
@@ -159,18 +161,38 @@ static void client_release(struct segment *segment, uint32_t shard_number,
 	guarded_add(&segment->client_shards[shard_number].used, UINT32_MAX);
 }
 
-/* All places are taken: gives back those of clients that are at rest. */
+/* All places are taken: gives back those of clients at rest among the next few,
+ * or else that of one without an open session, whose rate is forgotten.  Never
+ * all are looked at: whoever has many addresses could make that each question's
+ * cost. */
 static void client_evict(struct client_lock *lock) {
-	uint32_t high = atomic_load_explicit(&lock->shard->high_water,
-	    memory_order_relaxed);
+	uint32_t count = lock->segment->header->clients_per_shard;
+	uint32_t at = lock->shard->hand, spare = SEGMENT_NO_SLOT;
+	int64_t spare_tat_ns = INT64_MAX;
+	bool found = false;
 
-	for (uint32_t i = 0; i < high; i++) {
-		const struct client_slot *client =
-		    client_at(lock->segment, lock->shard_number, i);
+	for (unsigned i = 0; i < CLIENTS_LOOKED_AT; i++) {
+		const struct client_slot *client;
+		int64_t tat_ns;
 
-		if (client->used && client_is_idle(client, lock->now_ns))
-			client_release(lock->segment, lock->shard_number, i);
+		at = at + 1 < count ? at + 1 : 0;
+		client = client_at(lock->segment, lock->shard_number, at);
+		if (!client->used || atomic_load_explicit(&client->open,
+					 memory_order_relaxed) != 0)
+			continue;
+		tat_ns = atomic_load_explicit(&client->rate_tat_ns,
+		    memory_order_relaxed);
+		if (tat_ns <= lock->now_ns) {
+			client_release(lock->segment, lock->shard_number, at);
+			found = true;
+		} else if (spare == SEGMENT_NO_SLOT || tat_ns < spare_tat_ns) {
+			spare = at;
+			spare_tat_ns = tat_ns;
+		}
 	}
+	lock->shard->hand = at;
+	if (!found && spare != SEGMENT_NO_SLOT)
+		client_release(lock->segment, lock->shard_number, spare);
 }
 
 static uint32_t client_take(struct client_lock *lock) {
@@ -226,7 +248,9 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 	if (lock->slot == SEGMENT_NO_SLOT)
 		return;
 	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	guarded_add(&client->open, (uint32_t)change);
+	if (change > 0 || atomic_load_explicit(&client->open,
+			      memory_order_relaxed) != 0)
+		guarded_add(&client->open, (uint32_t)change);
 	FAILPOINT();
 	if (rate_tat_ns != 0)
 		atomic_store_explicit(&client->rate_tat_ns, rate_tat_ns,
@@ -260,28 +284,30 @@ void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
 	}
 }
 
-/* Counts one slot's client again; the class's clients were set to 0 before. */
-static void recount_client(struct segment *segment, uint16_t record,
-    const struct session *session, int64_t now_ns) {
+/* Counts one slot's client again; the class's clients were set to 0 before.
+ * False: the client's lock was not to be had. */
+static bool recount_client(struct segment *segment, const struct session *session,
+    int64_t now_ns) {
 	struct client_lock lock;
 
 	if (session->control.client_bits == 255)
-		return;
-	if (!client_lock(segment, record, &session->client,
-		session->control.client_bits, now_ns, &lock))
-		return;
+		return true;
+	if (!client_lock(segment, session->control.class_record,
+		&session->client, session->control.client_bits, now_ns, &lock))
+		return false;
 	if (client_reserve(&lock))
 		client_add(&lock, 1, 0);
 	client_unlock(&lock);
+	return true;
 }
 
-static void zero_clients(struct segment *segment, uint16_t record,
+static bool zero_clients(struct segment *segment, uint16_t record,
     int64_t now_ns) {
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		uint32_t high;
 
 		if (!client_shard_lock(segment, shard, now_ns))
-			continue;
+			return false;
 		high = atomic_load_explicit(
 		    &segment->client_shards[shard].high_water,
 		    memory_order_relaxed);
@@ -294,6 +320,7 @@ static void zero_clients(struct segment *segment, uint16_t record,
 		}
 		lock_give(&segment->client_shards[shard].mutex);
 	}
+	return true;
 }
 
 static void open_peak(struct class_record *record, uint32_t open) {
@@ -301,36 +328,69 @@ static void open_peak(struct class_record *record, uint32_t open) {
 		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
 }
 
-/* The class's counters from the slots.  Slots of this class cannot change
- * meanwhile: their class field belongs to the mutex that we hold. */
-static void class_recount(struct segment *segment, uint16_t number,
-    int64_t now_ns) {
-	struct class_record *record = &segment->records[number];
-	uint32_t open = 0, inbound = 0, first, count;
+/* Counts the open slots of one class, or of all (SEGMENT_NO_CLASS); the counters
+ * were set to 0 before.  False: some client was not counted. */
+static bool count_slots(struct segment *segment, uint16_t only, int64_t now_ns) {
+	bool whole = true;
+	uint32_t first, count;
 
-	zero_clients(segment, number, now_ns);
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t i = 0; i < count; i++) {
 			struct session_control control =
 			    session_load_control(segment, first + i);
+			struct class_record *record;
 			struct session session;
 
-			if (control.class_record != number ||
-			    control.state != SESSION_OPEN)
+			if (control.state != SESSION_OPEN ||
+			    (only != SEGMENT_NO_CLASS &&
+				control.class_record != only))
 				continue;
-			open++;
-			inbound += control.direction == SESSION_INBOUND;
 			session_load(segment, first + i, &session);
-			recount_client(segment, number, &session, now_ns);
+			record = &segment->records[control.class_record];
+			guarded_add(&record->open, 1);
+			if (control.direction == SESSION_INBOUND)
+				guarded_add(&record->open_inbound, 1);
+			whole &= recount_client(segment, &session, now_ns);
 		}
 	}
-	atomic_store_explicit(&record->open, open, memory_order_relaxed);
-	atomic_store_explicit(&record->open_inbound, inbound,
+	return whole;
+}
+
+static void zero_record(struct class_record *record) {
+	atomic_store_explicit(&record->open, 0, memory_order_relaxed);
+	atomic_store_explicit(&record->open_inbound, 0, memory_order_relaxed);
+}
+
+/* The class's counters from the slots.  Slots of this class cannot change
+ * meanwhile: their class field belongs to the mutex that we hold.  False: not all
+ * of its clients could be counted now. */
+static bool class_recount(struct segment *segment, uint16_t number,
+    int64_t now_ns) {
+	struct class_record *record = &segment->records[number];
+	bool whole;
+
+	/* odd already where its owner died in class_add */
+	if (atomic_load_explicit(&record->seq, memory_order_relaxed) % 2 == 0)
+		seq_begin(&record->seq);
+	zero_record(record);
+	whole = zero_clients(segment, number, now_ns);
+	whole &= count_slots(segment, number, now_ns);
+	open_peak(record, atomic_load_explicit(&record->open,
+	    memory_order_relaxed));
+	seq_end(&record->seq);
+	return whole;
+}
+
+/* Under the mutex of a torn class. */
+static bool class_repair(struct segment *segment, uint16_t number,
+    int64_t now_ns) {
+	if (!class_recount(segment, number, now_ns))
+		return false;
+	atomic_store_explicit(&segment->records[number].torn, 0,
 	    memory_order_relaxed);
-	open_peak(record, open);
-	if (atomic_load_explicit(&record->seq, memory_order_relaxed) % 2 != 0)
-		atomic_fetch_add_explicit(&record->seq, 1, memory_order_release);
+	segment_count(segment, COUNTER_REPAIRS, 1);
+	return true;
 }
 
 bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
@@ -338,15 +398,19 @@ bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
 
 	switch (lock_take(&record->mutex, &record->stuck_until_ns, now_ns)) {
 	case LOCK_HELD:
-		return true;
-	case LOCK_INHERITED:
-		class_recount(segment, number, now_ns);
-		segment_count(segment, COUNTER_REPAIRS, 1);
-		lock_repaired(&record->mutex);
-		return true;
-	case LOCK_TIMED_OUT:
 		break;
+	case LOCK_INHERITED:
+		/* whoever cannot finish the repair leaves it to the next */
+		atomic_store_explicit(&record->torn, 1, memory_order_relaxed);
+		lock_repaired(&record->mutex);
+		break;
+	case LOCK_TIMED_OUT:
+		return false;
 	}
+	if (atomic_load_explicit(&record->torn, memory_order_relaxed) == 0 ||
+	    class_repair(segment, number, now_ns))
+		return true;
+	lock_give(&record->mutex);
 	return false;
 }
 
@@ -401,34 +465,8 @@ static void rebuild_client_shard(struct segment *segment, uint32_t number) {
 	client_shard_rebuild(segment, number);
 }
 
-/* All counters from all slots in one pass. */
-static uint64_t recount_all(struct segment *segment) {
-	uint64_t total = 0;
-	uint32_t first, count;
-
-	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
-		sessions_range(segment, shard, &first, &count);
-		for (uint32_t i = 0; i < count; i++) {
-			struct class_record *record;
-			struct session session;
-
-			session_load(segment, first + i, &session);
-			if (session.control.state != SESSION_OPEN)
-				continue;
-			record = &segment->records[session.control.class_record];
-			guarded_add(&record->open, 1);
-			if (session.control.direction == SESSION_INBOUND)
-				guarded_add(&record->open_inbound, 1);
-			recount_client(segment, session.control.class_record,
-			    &session, 0);
-			total++;
-		}
-	}
-	return total;
-}
-
 uint64_t sessions_rebuild(struct segment *segment) {
-	uint64_t open;
+	uint64_t open = 0;
 
 	sessions_scrub(segment);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++)
@@ -438,14 +476,15 @@ uint64_t sessions_rebuild(struct segment *segment) {
 
 		lock_init(&record->mutex);
 		atomic_store(&record->stuck_until_ns, 0);
-		atomic_store(&record->open, 0);
-		atomic_store(&record->open_inbound, 0);
+		atomic_store(&record->torn, 0);
+		zero_record(record);
 	}
-	open = recount_all(segment);
+	(void)count_slots(segment, SEGMENT_NO_CLASS, 0);
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
 
 		open_peak(record, atomic_load(&record->open));
+		open += atomic_load(&record->open);
 	}
 	return open;
 }

@@ -37,6 +37,7 @@ uint64_t segment_layout_hash(void) {
 		sizeof(struct index_line), sizeof(struct shard),
 		offsetof(struct shard, free_head), sizeof(struct class_record),
 		offsetof(struct class_record, open),
+		offsetof(struct class_record, torn),
 		offsetof(struct class_record, admitted),
 		offsetof(struct class_record, name), sizeof(struct role_record),
 		offsetof(struct role_record, heartbeat_ns),

@@ -63,7 +63,6 @@ enum session_proof {
 
 #define SESSION_FLAG_ENDED_HINT	0x01	/* somebody said that it ended */
 #define SESSION_FLAG_ADOPTED	0x02	/* found after an outage */
-#define SESSION_FLAG_FAILED_OPEN 0x04	/* reserved */
 #define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
 #define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
 
@@ -130,16 +129,20 @@ struct shard {
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
 	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
-	char pad[128 - 40 - 4 * 4 - 8];
+	uint32_t hand;			/* clients: where the search for one at rest goes on */
+	char pad[128 - 40 - 4 * 4 - 8 - 4];
 };
 _Static_assert(sizeof(struct shard) == 128, "two cache lines");
 
 struct class_record {
 	pthread_mutex_t mutex;
+	_Atomic int64_t stuck_until_ns;
 	_Atomic uint32_t seq;		/* odd while the counters change */
-	_Atomic uint32_t in_use;	/* 0 free, 1 in force, 2 removed but sessions live */
 	_Atomic uint32_t open;
 	_Atomic uint32_t open_inbound;
+	_Atomic uint32_t torn;		/* 1: to be recounted before anything else */
+	_Atomic uint32_t in_use;	/* 0 free, 1 in force, 2 removed but sessions live */
+	_Atomic uint32_t uses;		/* rises with each class that it is given to */
 	_Atomic uint32_t peak;
 	_Atomic uint32_t sessions;	/* for display; decisions use the generation's */
 	_Atomic uint32_t inbound;
@@ -150,9 +153,8 @@ struct class_record {
 	_Atomic uint64_t observed;
 	_Atomic uint64_t adopted;
 	_Atomic int64_t rate_tat_ns;
-	_Atomic int64_t stuck_until_ns;
 	char name[SEGMENT_NAME_MAX + 1];
-	char pad[256 - 40 - 8 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1];
+	char pad[256 - 40 - 10 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1];
 };
 _Static_assert(sizeof(pthread_mutex_t) == 40, "x86-64 and arm64 glibc: 40, 48");
 _Static_assert(sizeof(struct class_record) == 256, "four cache lines");
@@ -177,7 +179,8 @@ struct listener_record {
 	_Atomic uint32_t seen;		/* sessions that the kernel's table showed */
 	_Atomic uint32_t unseen;	/* alive by their owner, and not shown */
 	_Atomic uint32_t absent;	/* held by policy connections, and never shown */
-	_Atomic int64_t fault_until_ns;	/* a lock timed out: a gap of 1 s */
+	_Atomic int64_t fault_begin_ns;	/* a lock timed out: a gap from here */
+	_Atomic int64_t fault_until_ns;	/* to 1 s after the last time */
 };
 
 struct segment_header {

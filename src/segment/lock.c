@@ -66,10 +66,13 @@ enum lock_result lock_take(pthread_mutex_t *mutex,
 			return LOCK_TIMED_OUT;
 		error = wait_a_little(mutex);
 	}
-	if (error == 0)
-		return LOCK_HELD;
-	if (error == EOWNERDEAD)
-		return LOCK_INHERITED;
+	if (error == 0 || error == EOWNERDEAD) {
+		if (atomic_load_explicit(stuck_until_ns,
+			memory_order_relaxed) != 0)
+			atomic_store_explicit(stuck_until_ns, 0,
+			    memory_order_relaxed);
+		return error == 0 ? LOCK_HELD : LOCK_INHERITED;
+	}
 	MUST(error == ETIMEDOUT);
 	atomic_store_explicit(stuck_until_ns, now_ns + LOCK_STUCK_NS,
 	    memory_order_relaxed);

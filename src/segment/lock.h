@@ -17,7 +17,7 @@ void lock_init(pthread_mutex_t *mutex);
 
 /* Waits 50 ms at most; not at all within a second after somebody waited in
  * vain (*stuck_until_ns), so that one stopped process does not make every
- * question cost 50 ms. */
+ * question cost 50 ms.  Whoever gets it ends that second. */
 enum lock_result lock_take(pthread_mutex_t *mutex,
     _Atomic int64_t *stuck_until_ns, int64_t now_ns);
 

@@ -64,6 +64,42 @@ bool segment_boot_id(char out[40]) {
 	return length == 36;
 }
 
+static const char other_sizes[] = "other sizes are configured";
+
+/* Why a mapped file of these bytes is not ours to go on with, or NULL. */
+static const char *check_header(const struct segment_header *header,
+    uint64_t bytes, const struct generation *generation) {
+	char boot_id[40];
+
+	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
+		return "it is no state file, or was never finished";
+	if (header->version != SEGMENT_VERSION ||
+	    header->layout != segment_layout_hash() ||
+	    header->header_bytes != sizeof(*header))
+		return "it has another layout";
+	if (!segment_geometry_valid(header, bytes))
+		return "its sizes contradict each other";
+	if (!segment_boot_id(boot_id) ||
+	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
+		return "it is from another boot";
+	if (header->created_ns <= 0 || header->created_ns > clock_now_ns())
+		return "it was made at another time";
+	if (header->record_count != generation->record_count ||
+	    header->session_count != generation->session_count)
+		return other_sizes;
+	return NULL;
+}
+
+static const char *check_file(int fd, uid_t uid, struct stat *status) {
+	if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))
+		return "it is no regular file";
+	if (status->st_uid != uid && status->st_uid != geteuid())
+		return "it belongs to another user";
+	if ((uint64_t)status->st_size < sizeof(struct segment_header))
+		return "it is too small";
+	return NULL;
+}
+
 /* Class names are text from a file that others could have written. */
 static void scrub_records(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
@@ -95,9 +131,22 @@ static void scrub_roles(struct segment *segment) {
 	}
 }
 
+/* A key that none of ours can have would be a place lost. */
+static void scrub_listeners(struct segment *segment) {
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		struct listener_record *record = &segment->header->listeners[i];
+		uint32_t key = atomic_load(&record->key);
+
+		if (key != 0 && (key >> 31 == 0 ||
+			(key >> 16 & 0x7fff) > UINT8_MAX))
+			memset(record, 0, sizeof(*record));
+	}
+}
+
 static uint64_t adopt(struct segment *segment) {
 	scrub_records(segment);
 	scrub_roles(segment);
+	scrub_listeners(segment);
 	atomic_store(&segment->header->replaced, 0);
 	return sessions_rebuild(segment);
 }
@@ -123,51 +172,37 @@ static void save_for_rebuilding(const char *path, void *mapping) {
 /* Why the file is not adopted (static text), or NULL with the mapping. */
 static const char *try_adopt(const char *path, uid_t uid,
     const struct generation *generation, void **mapping) {
-	struct segment_header wanted, *header;
+	struct segment_header *header;
 	struct stat status;
-	char boot_id[40];
-	const char *why = NULL;
+	const char *why;
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
 	*mapping = MAP_FAILED;
 	if (fd < 0)
 		return errno == ENOENT ? "" : "it cannot be opened";
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-		why = "it is no regular file";
-	else if (status.st_uid != uid && status.st_uid != geteuid())
-		why = "it belongs to another user";
-	else if ((uint64_t)status.st_size < sizeof(*header))
-		why = "it is too small";
+	why = check_file(fd, uid, &status);
 	if (why == NULL)
 		*mapping = mmap(NULL, (size_t)status.st_size,
 		    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
 	if (why == NULL && *mapping == MAP_FAILED)
 		why = "it cannot be mapped";
-	if (why != NULL)
+	if (why != NULL) {
+		close(fd);
 		return why;
-
-	header = *mapping;
-	memset(&wanted, 0, sizeof(wanted));
-	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
-		why = "it is no state file, or was never finished";
-	else if (header->version != SEGMENT_VERSION ||
-	    header->layout != segment_layout_hash() ||
-	    header->header_bytes != sizeof(*header))
-		why = "it has another layout";
-	else if (!segment_geometry_valid(header, (uint64_t)status.st_size))
-		why = "its sizes contradict each other";
-	else if (!segment_boot_id(boot_id) ||
-	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
-		why = "it is from another boot";
-	else if (header->record_count != generation->record_count ||
-	    header->session_count != generation->session_count) {
-		why = "other sizes are configured";
-		save_for_rebuilding(path, header);
 	}
+	header = *mapping;
+	why = check_header(header, (uint64_t)status.st_size, generation);
+	/* a store into a hole of a full file system would be our end */
+	if ((why == NULL || why == other_sizes) &&
+	    posix_fallocate(fd, 0, status.st_size) != 0)
+		why = "there is no room for all of it";
+	close(fd);
+	if (why == other_sizes)
+		save_for_rebuilding(path, header);
 	if (why != NULL) {
 		/* readers that still map it are to look for the new one */
-		if (atomic_load(&header->magic) == SEGMENT_MAGIC)
+		if (atomic_load(&header->magic) == SEGMENT_MAGIC &&
+		    header->layout == segment_layout_hash())
 			atomic_store(&header->replaced, 1);
 		munmap(*mapping, (size_t)status.st_size);
 		*mapping = MAP_FAILED;

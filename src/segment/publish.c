@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,32 +26,21 @@ static void config_path(const struct segment *segment, uint64_t number,
 	    (unsigned long long)number, suffix);
 }
 
-/* May the record of a removed class get another name? */
-static bool record_is_idle(const struct segment *segment, uint16_t number) {
-	uint32_t first, count;
-
-	if (atomic_load(&segment->records[number].open) != 0)
-		return false;
-	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
-		sessions_range(segment, shard, &first, &count);
-		for (uint32_t i = 0; i < count; i++) {
-			struct session_control control =
-			    session_load_control(segment, first + i);
-
-			if (control.state != SESSION_FREE &&
-			    control.class_record == number)
-				return false;
-		}
-	}
-	return true;
-}
-
-static void record_name(struct segment *segment, uint16_t number,
+/* Gives a record another name.  False: sessions stand in it, as roles may still
+ * work with the configuration that knew it, or its lock was not to be had. */
+static bool record_name(struct segment *segment, uint16_t number,
     const char *name, int64_t now_ns) {
 	struct class_record *record = &segment->records[number];
 
-	clients_purge(segment, number, now_ns);
-	atomic_fetch_add(&record->seq, 1);
+	if (!class_lock(segment, number, now_ns))
+		return false;
+	if (atomic_load(&record->open) != 0) {
+		class_unlock(segment, number);
+		return false;
+	}
+	if (atomic_load(&record->uses) != 0)
+		clients_purge(segment, number, now_ns);
+	seq_begin(&record->seq);
 	atomic_store(&record->peak, 0);
 	atomic_store(&record->admitted, 0);
 	atomic_store(&record->refused, 0);
@@ -61,37 +51,48 @@ static void record_name(struct segment *segment, uint16_t number,
 	memset(record->name, 0, sizeof(record->name));
 	snprintf(record->name, sizeof(record->name), "%s", name);
 	atomic_store(&record->in_use, 2);
-	atomic_fetch_add(&record->seq, 1);
+	guarded_add(&record->uses, 1);
+	seq_end(&record->seq);
+	class_unlock(segment, number);
+	return true;
+}
+
+static uint16_t record_find(const struct segment *segment, const char *name) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		const struct class_record *record = &segment->records[i];
+
+		if (atomic_load_explicit(&record->in_use,
+			memory_order_relaxed) != 0 &&
+		    strcmp(record->name, name) == 0)
+			return (uint16_t)i;
+	}
+	return SEGMENT_NO_CLASS;
 }
 
 uint16_t segment_record(struct segment *segment, const char *name,
     int64_t now_ns) {
-	uint32_t count = segment->header->record_count;
-	uint32_t free_record = count;
+	static const uint32_t wanted[] = { 0, 2 };	/* free, else removed */
+	uint16_t found = record_find(segment, name);
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t in_use = atomic_load(&segment->records[i].in_use);
+	for (unsigned w = 0; w < 2 && found == SEGMENT_NO_CLASS; w++) {
+		for (uint32_t i = 0; i < segment->header->record_count &&
+		     found == SEGMENT_NO_CLASS; i++) {
+			const struct class_record *record =
+			    &segment->records[i];
 
-		if (in_use != 0 && strcmp(segment->records[i].name, name) == 0)
-			return (uint16_t)i;
-		if (in_use == 0 && free_record == count)
-			free_record = i;
+			if (atomic_load_explicit(&record->in_use,
+				memory_order_relaxed) == wanted[w] &&
+			    atomic_load_explicit(&record->open,
+				memory_order_relaxed) == 0 &&
+			    record_name(segment, (uint16_t)i, name, now_ns))
+				found = (uint16_t)i;
+		}
 	}
-	for (uint32_t i = 0; i < count && free_record == count; i++) {
-		if (atomic_load(&segment->records[i].in_use) == 2 &&
-		    record_is_idle(segment, (uint16_t)i))
-			free_record = i;
-	}
-	if (free_record == count)
-		return SEGMENT_NO_CLASS;
-	record_name(segment, (uint16_t)free_record, name, now_ns);
-	return (uint16_t)free_record;
+	return found;
 }
 
 static int resolve_records(struct segment *segment, struct generation *generation,
-    struct diag *diag) {
-	int64_t now_ns = clock_now_ns();
-
+    int64_t now_ns, struct diag *diag) {
 	for (uint32_t i = 0; i < generation->class_count; i++) {
 		struct generation_class *class = (struct generation_class *)
 		    (void *)((char *)generation + generation->classes) + i;
@@ -103,34 +104,37 @@ static int resolve_records(struct segment *segment, struct generation *generatio
 			    "are in use; raise state.classes", name,
 			    segment->header->record_count);
 		class->record = record;
+		class->record_use = atomic_load(&segment->records[record].uses);
 	}
 	return 0;
 }
 
+/* What is in force is shown with its limits; what is not goes when its last
+ * session has ended. */
 static void refresh_records(struct segment *segment,
-    const struct generation *generation) {
+    const struct generation *generation, uint8_t *in_force, int64_t now_ns) {
+	for (uint32_t c = 0; c < generation->class_count; c++) {
+		const struct generation_class *class =
+		    generation_class(generation, c);
+		struct class_record *record = &segment->records[class->record];
+
+		in_force[class->record] = 1;
+		atomic_store(&record->sessions, class->limits.sessions);
+		atomic_store(&record->inbound, class->limits.inbound);
+		atomic_store(&record->observe, class->observe);
+		atomic_store(&record->in_use, 1);
+	}
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
-		bool wanted = false;
 
-		if (atomic_load(&record->in_use) == 0)
+		if (in_force[i] || atomic_load(&record->in_use) == 0)
 			continue;
-		for (uint32_t c = 0; c < generation->class_count; c++) {
-			const struct generation_class *class =
-			    generation_class(generation, c);
-
-			if (class->record != i)
-				continue;
-			wanted = true;
-			atomic_store(&record->sessions, class->limits.sessions);
-			atomic_store(&record->inbound, class->limits.inbound);
-			atomic_store(&record->observe, class->observe);
-			atomic_store(&record->in_use, 1);
-		}
-		if (wanted)
+		atomic_store(&record->in_use, 2);
+		if (!class_lock(segment, (uint16_t)i, now_ns))
 			continue;
-		atomic_store(&record->in_use,
-		    record_is_idle(segment, (uint16_t)i) ? 0 : 2);
+		if (atomic_load(&record->open) == 0)
+			atomic_store(&record->in_use, 0);
+		class_unlock(segment, (uint16_t)i);
 	}
 }
 
@@ -166,17 +170,13 @@ static int write_block(const char *path, const struct generation *generation,
 	return 0;
 }
 
-int segment_publish(struct segment *segment, struct generation *generation,
-    struct diag *diag) {
-	uint64_t number = 1 + atomic_load(&segment->header->generation);
+/* Complete under its final name, or not there. */
+static int put_block(const struct segment *segment,
+    const struct generation *generation, struct diag *diag) {
 	char temporary[PATH_MAX + 32], path[PATH_MAX + 32];
 
-	generation->number = number;
-	generation->loaded_wall_s = clock_wall_s();
-	if (resolve_records(segment, generation, diag) != 0)
-		return -1;
-	config_path(segment, number, ".new", temporary);
-	config_path(segment, number, "", path);
+	config_path(segment, generation->number, ".new", temporary);
+	config_path(segment, generation->number, "", path);
 	if (write_block(temporary, generation, diag) != 0)
 		return -1;
 	if (rename(temporary, path) != 0) {
@@ -184,7 +184,27 @@ int segment_publish(struct segment *segment, struct generation *generation,
 		unlink(temporary);
 		return -1;
 	}
-	refresh_records(segment, generation);
+	return 0;
+}
+
+int segment_publish(struct segment *segment, struct generation *generation,
+    struct diag *diag) {
+	uint64_t number = 1 + atomic_load(&segment->header->generation);
+	uint8_t *in_force = calloc(segment->header->record_count, 1);
+	int64_t now_ns = clock_now_ns();
+	char path[PATH_MAX + 32];
+
+	generation->number = number;
+	generation->loaded_wall_s = clock_wall_s();
+	if (in_force == NULL)
+		return diag_set(diag, errno, "no memory for the classes");
+	if (resolve_records(segment, generation, now_ns, diag) != 0 ||
+	    put_block(segment, generation, diag) != 0) {
+		free(in_force);
+		return -1;
+	}
+	refresh_records(segment, generation, in_force, now_ns);
+	free(in_force);
 	atomic_store_explicit(&segment->header->generation, number,
 	    memory_order_release);
 	for (uint64_t old = number >= 18 ? number - 18 : 0; old + 1 < number;

@@ -9,7 +9,10 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/diag.h"
+
+#define GAPS_APART_NS	(2 * NS_PER_SECOND)
 
 unsigned segment_role_place(struct segment *segment, enum role_kind kind,
     unsigned number) {
@@ -52,6 +55,19 @@ void segment_role_forget(struct segment *segment, unsigned place) {
 	atomic_store(&role->restarts, 0);
 }
 
+/* From the last heartbeat on.  A gap that has just ended goes on: what began in
+ * it may not have been adopted yet. */
+static void begin_gap(struct role_record *role) {
+	int64_t last_ns = atomic_load(&role->heartbeat_ns);
+	int64_t end_ns = atomic_load(&role->gap_end_ns);
+
+	if (end_ns == INT64_MAX)
+		return;
+	if (end_ns == 0 || last_ns - end_ns > GAPS_APART_NS)
+		atomic_store(&role->gap_begin_ns, last_ns);
+	atomic_store(&role->gap_end_ns, INT64_MAX);
+}
+
 void segment_role_starting(struct segment *segment, unsigned place,
     int64_t now_ns) {
 	struct role_record *role = &segment->header->roles[place];
@@ -62,12 +78,8 @@ void segment_role_starting(struct segment *segment, unsigned place,
 		    &segment->header->next_incarnation, 1);
 	} while ((incarnation & UINT16_MAX) == 0);
 	/* an outage goes on until the successor's first heartbeat */
-	if (atomic_load(&role->heartbeat_ns) != 0 &&
-	    atomic_load(&role->gap_end_ns) != INT64_MAX) {
-		atomic_store(&role->gap_begin_ns,
-		    atomic_load(&role->heartbeat_ns));
-		atomic_store(&role->gap_end_ns, INT64_MAX);
-	}
+	if (atomic_load(&role->heartbeat_ns) != 0)
+		begin_gap(role);
 	atomic_store(&role->incarnation, incarnation & UINT16_MAX);
 	atomic_store(&role->started_ns, now_ns);
 	atomic_store(&role->heartbeat_ns, now_ns);
@@ -81,11 +93,7 @@ void segment_role_died(struct segment *segment, unsigned place, int64_t now_ns) 
 	struct role_record *role = &segment->header->roles[place];
 
 	(void)now_ns;
-	if (atomic_load(&role->gap_end_ns) != INT64_MAX) {
-		atomic_store(&role->gap_begin_ns,
-		    atomic_load(&role->heartbeat_ns));
-		atomic_store(&role->gap_end_ns, INT64_MAX);
-	}
+	begin_gap(role);
 	atomic_store(&role->incarnation, 0);
 	atomic_store(&role->pid, 0);
 	atomic_fetch_add(&role->restarts, 1);

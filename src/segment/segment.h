@@ -48,7 +48,8 @@ const char *segment_path(const struct segment *segment);
 
 /* Finds or makes the class records of `generation` (fills `record` and `number`
  * in it), marks those of removed classes, writes the block to
- * PATH.config.NUMBER and publishes the number.  When it fails, nothing changed.
+ * PATH.config.NUMBER and publishes the number.  When it fails, the generation in
+ * force stays in force.
  * Supervisor only. */
 int segment_publish(struct segment *segment, struct generation *generation,
     struct diag *diag);

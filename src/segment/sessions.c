@@ -16,6 +16,11 @@
 #include "segment/index.h"
 #include "segment/lock.h"
 
+#define READ_TRIES	100
+
+static const struct session_control no_session = {
+	.class_record = SEGMENT_NO_CLASS };
+
 static uint64_t key_hash(const struct segment *segment,
     const struct session_key *key) {
 	unsigned char bytes[24] = { 0 };
@@ -57,7 +62,24 @@ struct session_control session_load_control(const struct segment *segment,
 	return control;
 }
 
-void session_store_body(struct segment *segment, uint32_t slot,
+bool session_read(const struct segment *segment, uint32_t shard_number,
+    uint32_t slot, struct session *session) {
+	const struct shard *shard = &segment->session_shards[shard_number];
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t before = atomic_load_explicit(&shard->seq,
+		    memory_order_acquire);
+
+		session_load(segment, slot, session);
+		atomic_thread_fence(memory_order_acquire);
+		if (before % 2 == 0 && before == atomic_load_explicit(
+			&shard->seq, memory_order_relaxed))
+			return session->control.state != SESSION_FREE;
+	}
+	return false;
+}
+
+static void store_body(struct segment *segment, uint32_t slot,
     const struct session *session) {
 	uint64_t words[SESSION_WORDS];
 
@@ -80,7 +102,7 @@ void session_store_control(struct segment *segment, uint32_t slot,
 
 void session_store(struct segment *segment, uint32_t slot,
     const struct session *session) {
-	session_store_body(segment, slot, session);
+	store_body(segment, slot, session);
 	session_store_control(segment, slot, session->control);
 }
 
@@ -218,6 +240,9 @@ uint32_t sessions_take(struct session_lock *lock) {
 			return SEGMENT_NO_SLOT;
 		slot = lock->shard_number * segment->header->slots_per_shard +
 		    high;
+		/* an adopted file may hold anything up there */
+		session_store_control(segment, slot, no_session);
+		FAILPOINT();
 		atomic_store_explicit(&shard->high_water, high + 1,
 		    memory_order_relaxed);
 		FAILPOINT();
@@ -281,6 +306,7 @@ static bool slot_makes_sense(const struct segment *segment,
 
 static void scrub_shard(struct segment *segment, uint32_t number) {
 	struct shard *shard = &segment->session_shards[number];
+	uint32_t dump_sequence = atomic_load(&segment->header->dump_sequence);
 	uint32_t first, count;
 
 	lock_init(&shard->mutex);
@@ -300,10 +326,13 @@ static void scrub_shard(struct segment *segment, uint32_t number) {
 		if (!slot_makes_sense(segment, &session) ||
 		    ((uint32_t)key_hash(segment, &key) &
 			(segment->header->shard_count - 1)) != number) {
-			session.control = (struct session_control){
-				.class_record = SEGMENT_NO_CLASS };
-			session_store_control(segment, first + i,
-			    session.control);
+			session_store_control(segment, first + i, no_session);
+			continue;
+		}
+		/* else no dump would ever be later than it was opened */
+		if ((int32_t)(session.dump_sequence - dump_sequence) > 0) {
+			session.dump_sequence = dump_sequence;
+			session_store(segment, first + i, &session);
 		}
 	}
 	shard_rebuild(segment, number);

@@ -62,12 +62,13 @@ void sessions_change_end(struct session_lock *lock);
 
 void session_load(const struct segment *segment, uint32_t slot,
     struct session *session);
+/* Without the shard's mutex: false when it is free, or changes all the time. */
+bool session_read(const struct segment *segment, uint32_t shard, uint32_t slot,
+    struct session *session);
 struct session_control session_load_control(const struct segment *segment,
     uint32_t slot);
 /* All but the control word, then the control word (release). */
 void session_store(struct segment *segment, uint32_t slot,
-    const struct session *session);
-void session_store_body(struct segment *segment, uint32_t slot,
     const struct session *session);
 void session_store_control(struct segment *segment, uint32_t slot,
     struct session_control control);
@@ -78,7 +79,8 @@ void sessions_range(const struct segment *segment, uint32_t shard,
     uint32_t *first, uint32_t *count);
 
 /* A class record's mutex.  False: not to be had within 50 ms.  An inherited one
- * is recounted from the slots first (counted in REPAIRS). */
+ * is recounted from the slots first (counted in REPAIRS); where that cannot be
+ * finished now, false too, and the next one tries. */
 bool class_lock(struct segment *segment, uint16_t record, int64_t now_ns);
 void class_unlock(struct segment *segment, uint16_t record);
 
@@ -109,10 +111,12 @@ bool client_reserve(struct client_lock *lock);
 void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns);
 void client_unlock(struct client_lock *lock);
 
-/* Forgets every client of a record (before the record names another class). */
+/* Forgets every client of a record, under its mutex (before it names another
+ * class). */
 void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns);
 
-/* The half of sessions_rebuild that concerns the session shards. */
+/* The half of sessions_rebuild that concerns the session shards.  No session
+ * is younger than the next dump then, whatever its slot says. */
 void sessions_scrub(struct segment *segment);
 
 /* Rebuilds everything that can be derived from the slots: mutexes, indexes, free

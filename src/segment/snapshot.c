@@ -86,10 +86,8 @@ static unsigned write_sessions(const struct segment *segment, FILE *file,
 			struct session session;
 
 			if (session_load_control(segment, first + i).state ==
-			    SESSION_FREE)
-				continue;
-			session_load(segment, first + i, &session);
-			if (session.control.state == SESSION_FREE)
+				SESSION_FREE ||
+			    !session_read(segment, shard, first + i, &session))
 				continue;
 			write_session(segment, file, &session, now_ds);
 			lines++;

@@ -84,7 +84,7 @@ static void touch_everything(void) {
 		struct session_lock lock;
 
 		sessions_aim(segment, &key, 0, &lock);
-	if (!sessions_lock(&lock))
+		if (!sessions_lock(&lock))
 			abort();
 		seen |= UINT32_C(1) << lock.shard_number;
 		sessions_unlock(&lock);
@@ -115,8 +115,10 @@ static void close_everything(void) {
 		struct session_ref ref;
 
 		session_load(site.segment, slot, &session);
-		ref = (struct session_ref){ session.client, session.client_port,
-			session.serial, slot + 1 };
+		ref = (struct session_ref){ .client = session.client,
+			.client_port = session.client_port,
+			.serial = session.serial, .slot = slot + 1,
+			.direction = session.control.direction };
 		if (session.control.state != SESSION_FREE)
 			engine_session_close(site.engine, &ref, clock_now_ns());
 	}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Ends of sessions, as owners tell them and as the witness proves them.
+ * MODEL    One shard transaction an end.  An end that a lock stood in the way of
+ *          is kept by this process and carried out at a later heartbeat: an owner
+ *          says it but once, and a session that nobody can see would be counted
+ *          for as long as its owner's role lives.
+ * THREADS  Any.
+ * BUGS     What a process still keeps when it dies is left to the lease of
+ *          orphans.
+ */
+#include "engine/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LATE_MAX	65536
+#define LATE_FIRST	64
+
+static void keep_for_later(struct late_ends *late, const struct late_end *end) {
+	pthread_mutex_lock(&late->mutex);
+	if (late->count == late->size && late->size < LATE_MAX) {
+		size_t size = late->size == 0 ? LATE_FIRST : 2 * late->size;
+		struct late_end *larger =
+		    realloc(late->list, size * sizeof(*larger));
+
+		if (larger != NULL) {
+			late->list = larger;
+			late->size = size;
+		}
+	}
+	if (late->count < late->size)
+		late->list[late->count++] = *end;
+	pthread_mutex_unlock(&late->mutex);
+}
+
+/* Shall the kernel be asked before the owner's word counts?  A policy connection
+ * may end before its session does, so where nothing was learned yet, too; a
+ * milter's close is exact. */
+static bool kernel_decides(const struct engine *engine,
+    const struct generation *generation, const struct session *session,
+    enum session_owner owner, int64_t now_ns) {
+	if (keeper_is_away(engine->segment, now_ns))
+		return false;
+	return session_is_visible(engine->segment, generation, session) ||
+	    (owner == OWNER_POLICY &&
+		session_may_be_visible(engine->segment, generation, session));
+}
+
+/* Under the shard's mutex: ends it, or writes down what was said.  False: to be
+ * tried again. */
+static bool end_or_mark(struct engine *engine, const struct generation *generation,
+    struct session_lock *lock, uint32_t slot, struct session *session,
+    enum session_owner owner) {
+	bool keep;
+
+	if (owner == OWNER_MILTER)
+		session->milter_owner = 0;
+	else
+		session->policy_owner = 0;
+	/* a milter that still holds the session knows better than a policy
+	 * connection, and the kernel better than both */
+	keep = session->milter_owner != 0 &&
+	    incarnation_lives(engine->segment, session->milter_owner);
+	if (!keep && kernel_decides(engine, generation, session, owner,
+			 lock->now_ns)) {
+		session->control.flags |= SESSION_FLAG_ENDED_HINT;
+		keep = true;
+	}
+	if (!keep)
+		return slot_close(lock, slot, session);
+	sessions_change_begin(lock);
+	session_store(engine->segment, slot, session);
+	sessions_change_end(lock);
+	return true;
+}
+
+static bool try_ended(struct engine *engine, const struct generation *generation,
+    const struct session_ref *ref, enum session_owner owner, int64_t now_ns) {
+	struct session_lock lock;
+	struct session session;
+	enum ref_state state = session_lock_ref(engine, ref, now_ns, &lock,
+	    &session);
+	bool done;
+
+	if (state != REF_HELD)
+		return state == REF_OVER;
+	done = end_or_mark(engine, generation, &lock, ref->slot - 1, &session,
+	    owner);
+	sessions_unlock(&lock);
+	return done;
+}
+
+static bool try_close(struct engine *engine, const struct session_ref *ref,
+    int64_t now_ns) {
+	struct session_lock lock;
+	struct session session;
+	enum ref_state state = session_lock_ref(engine, ref, now_ns, &lock,
+	    &session);
+	bool done;
+
+	if (state != REF_HELD)
+		return state == REF_OVER;
+	done = slot_close(&lock, ref->slot - 1, &session);
+	sessions_unlock(&lock);
+	return done;
+}
+
+void engine_session_ended(struct engine *engine,
+    const struct generation *generation, const struct session_ref *ref,
+    enum session_owner owner, int64_t now_ns) {
+	struct late_end end = { .ref = *ref, .owner = owner };
+
+	if (!try_ended(engine, generation, ref, owner, now_ns))
+		keep_for_later(&engine->late, &end);
+}
+
+void engine_session_close(struct engine *engine, const struct session_ref *ref,
+    int64_t now_ns) {
+	struct late_end end = { .ref = *ref, .outright = true };
+
+	if (!try_close(engine, ref, now_ns))
+		keep_for_later(&engine->late, &end);
+}
+
+void ends_retry(struct engine *engine, const struct generation *generation,
+    int64_t now_ns) {
+	struct late_ends *late = &engine->late;
+	struct late_end *list;
+	size_t count;
+
+	pthread_mutex_lock(&late->mutex);
+	list = late->list;
+	count = late->count;
+	late->list = NULL;
+	late->count = late->size = 0;
+	pthread_mutex_unlock(&late->mutex);
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].outright)
+			engine_session_close(engine, &list[i].ref, now_ns);
+		else
+			engine_session_ended(engine, generation, &list[i].ref,
+			    list[i].owner, now_ns);
+	}
+	free(list);
+}
+
+void session_close_unchanged(struct engine *engine, uint32_t slot,
+    const struct session *seen, int64_t now_ns) {
+	struct session_ref ref = ref_of(seen, slot);
+	struct session_lock lock;
+	struct session session;
+
+	if (session_lock_ref(engine, &ref, now_ns, &lock, &session) != REF_HELD)
+		return;
+	/* a lock that is not to be had now: the next look comes */
+	if (memcmp(&session, seen, sizeof(session)) == 0)
+		(void)slot_close(&lock, slot, &session);
+	sessions_unlock(&lock);
+}

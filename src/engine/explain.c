@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What would be answered now, without doing it.
+ * THREADS  Any; takes a client's lock only.
+ */
+#include "engine/inquiry.h"
+
+void engine_explain(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer,
+    uint32_t *open, uint32_t *client_open) {
+	struct inquiry inquiry;
+	struct limit_state state = { 0 };
+	struct client_lock client;
+	uint16_t record;
+
+	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
+	*open = *client_open = 0;
+	if (inquiry.class == NULL) {
+		inquiry_decide_unclassed(&inquiry);
+		return;
+	}
+	record = (uint16_t)inquiry.class->record;
+	limit_state_read(engine->segment, record, &state);
+	if (inquiry.class->has_client_limit &&
+	    client_lock(engine->segment, record, &question->client,
+		client_bits(inquiry.class, &question->client), now_ns,
+		&client)) {
+		client_counts(&client, &state.client_open,
+		    &state.client_rate_tat_ns);
+		client_unlock(&client);
+	}
+	*open = state.open;
+	*client_open = state.client_open;
+	answer->decision = limit_inbound(&inquiry.class->limits, &state, now_ns);
+	if (answer->decision.verdict == VERDICT_ADMIT)
+		return;
+	answer->observed = class_observes(inquiry.class, answer->decision.reason);
+	if (inquiry.class->action == CLASS_ACTION_DEFER)
+		answer->decision.verdict = VERDICT_DEFER;
+	if (answer->observed)
+		answer->decision.verdict = VERDICT_ADMIT;
+}
