@@ -108,7 +108,8 @@ static int prepare_segment(struct supervisor *supervisor) {
 	char quoted[PATH_MAX];
 
 	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
-		return failed(supervisor, EX_TEMPFAIL, &diag);
+		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
+			EX_CANTCREAT, &diag);
 	if (segment_prepare(&supervisor->segment, supervisor->generation,
 		supervisor->identity.uid, supervisor->identity.gid, &report,
 		&diag) != 0)

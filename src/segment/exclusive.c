@@ -3,7 +3,8 @@
  * PURPOSE  One supervisor a state, and no role of an earlier one beside it.
  * MODEL    PATH.lock is locked by the supervisor, PATH.roles shared by each role;
  *          both are open-file locks, so they end with their process, however it
- *          ends.  The files are never renamed or removed.
+ *          ends.  The files are never renamed or removed.  Nobody else may open
+ *          them: whoever can read a file can lock it.
  */
 #include "segment/segment.h"
 
@@ -18,21 +19,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOCK_MODE	0600
 #define WAIT_STEP_MS	20
 #define WAIT_LOCK_MS	2000
 #define WAIT_ROLES_MS	5000
 
-static int open_lock(const char *path, const char *suffix, mode_t mode,
-    struct diag *diag) {
+static int open_lock(const char *path, const char *suffix, struct diag *diag) {
+	struct stat status;
 	char name[PATH_MAX];
 	int fd;
 
 	if (snprintf(name, sizeof(name), "%s%s", path, suffix) >=
 	    (int)sizeof(name))
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
-	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, LOCK_MODE);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s", name);
+	/* made by hand, or by a posternd before this one */
+	if (fstat(fd, &status) == 0 && (status.st_mode & 07777) != LOCK_MODE)
+		(void)fchmod(fd, LOCK_MODE);
 	return fd;
 }
 
@@ -68,7 +73,7 @@ static void holder_of(int fd, char *out, size_t size) {
 
 int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 	char pid[32];
-	int roles_fd, fd = open_lock(path, ".lock", 0644, diag);
+	int roles_fd, fd = open_lock(path, ".lock", diag);
 
 	if (fd < 0)
 		return -1;
@@ -89,7 +94,7 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 		close(fd);
 		return diag_set(diag, error, "cannot write to %s.lock", path);
 	}
-	roles_fd = open_lock(path, ".roles", 0644, diag);
+	roles_fd = open_lock(path, ".roles", diag);
 	if (roles_fd < 0) {
 		close(fd);
 		return -1;
@@ -107,7 +112,7 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 }
 
 int segment_lock_role(const char *path, struct diag *diag) {
-	int fd = open_lock(path, ".roles", 0644, diag);
+	int fd = open_lock(path, ".roles", diag);
 
 	if (fd < 0)
 		return -1;

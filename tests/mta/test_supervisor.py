@@ -286,6 +286,12 @@ def second_daemon(test, postern):
                f"a second daemon is refused with 75: {done.stderr.strip()}")
     test.equal((postern.roles(), postern.status()["pid"]), (before, supervisor),
                "... and the first goes on")
+    closed = test.directory / "closed-state"
+    (closed / "state.lock").mkdir(parents=True)
+    file = test.directory / "closed-state.conf"
+    file.write_text(postern.file.read_text().replace(f"{postern.root}/state", f"{closed}/state"))
+    done = daemon(postern, "-c", file)
+    test.equal(done.returncode, 73, f"a lock that cannot be had ends it: {done.stderr.strip()}")
 
 
 def dead_supervisor(test, postern):

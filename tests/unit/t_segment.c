@@ -273,6 +273,35 @@ static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
 	site_close(&site);
 }
 
+/* Whoever can open a lock's file can keep the daemon from starting. */
+static void nobody_else_can_hold_the_locks(void **state) {
+	static const char *const suffixes[] = { "lock", "roles" };
+	struct stat status;
+	struct site site;
+	struct diag diag;
+	char path[100], lock[120];
+	int fd;
+
+	(void)state;
+	site_open(&site, 100, ALL);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(lock, sizeof(lock), "%s.%s", path, suffixes[i]);
+		fd = open(lock, O_WRONLY | O_CREAT, 0644);
+		assert_true(fd >= 0);
+		assert_int_equal(fchmod(fd, 0644), 0);
+		close(fd);
+	}
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(lock, sizeof(lock), "%s.%s", path, suffixes[i]);
+		assert_int_equal(stat(lock, &status), 0);
+		assert_int_equal(status.st_mode & 07777, 0600);
+	}
+	close(fd);
+	site_close(&site);
+}
+
 static void classes_keep_their_records_through_reloads(void **state) {
 	struct site site;
 	struct session_ref refs[3];
@@ -347,6 +376,7 @@ int main(void) {
 		cmocka_unit_test(files_that_make_no_sense_are_replaced),
 		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
 		cmocka_unit_test(a_second_supervisor_is_told_who_holds_the_lock),
+		cmocka_unit_test(nobody_else_can_hold_the_locks),
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
