@@ -89,6 +89,9 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	compilation_value(client, "classes[].client.ipv6", &bits);
 	class->client_bits_v6 = (uint8_t)bits.number;
 
+	if (client != NULL && !has(client, "classes[].client.sessions") &&
+	    !has(client, "classes[].client.rate"))
+		note(w->c, client, "class %s: client limits nothing: give it sessions or rate", name);
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->inbound > limits->sessions)
 		note(w->c, compilation_member(group, "classes[].inbound"),

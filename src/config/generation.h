@@ -20,6 +20,7 @@
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
 #define GENERATION_LISTENERS_MAX 32
+#define GENERATION_ROLES_MAX 40	/* processes, as many as the segment has places for */
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX

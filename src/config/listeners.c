@@ -16,6 +16,25 @@ static const struct generation_listener *same_address(const struct generation *h
 	return NULL;
 }
 
+/* What a group says that means nothing for such an address. */
+static void note_idle_settings(struct compilation *c, const config_setting_t *group,
+    const struct setting *row, const char *address)
+{
+	static const char *const of_files[] = { "mode", "owner", "group" };
+	const config_setting_t *setting;
+
+	for (size_t i = 0; i < sizeof(of_files) / sizeof(of_files[0]); i++) {
+		setting = compilation_member(group, of_files[i]);
+		if (setting != NULL && strncmp(address, "unix:", 5) != 0)
+			note(c, setting, "%s: %s does nothing for %s: only unix sockets have one",
+			    row->path, of_files[i], address);
+	}
+	setting = compilation_member(group, "proof");
+	if (setting != NULL && row->offset == LISTENER_CONTROL)
+		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
+		    row->path);
+}
+
 /* `element` is a text, a group, or NULL for the row's default. */
 static void add_listener(struct compilation *c, const struct setting *row,
     const config_setting_t *where, const config_setting_t *element)
@@ -36,6 +55,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	}
 	if (address.text == NULL)
 		return;
+	note_idle_settings(c, group, row, address.text);
 	if (compilation_value(group, "listen.*[].mode", &mode))
 		listener.mode = (uint16_t)mode.number;
 	else
@@ -74,6 +94,23 @@ static bool default_applies(const struct compilation *c, const struct setting *r
 	    config_lookup(&c->config, "listen.milter") == NULL);
 }
 
+static void check_roles(struct compilation *c)
+{
+	const struct generation *header = compilation_header(c);
+	const config_setting_t *where = config_lookup(&c->config, "policy.processes");
+	unsigned milters = 0, policies = 0;
+
+	for (uint32_t i = 0; i < header->listener_count; i++) {
+		milters += header->listeners[i].kind == LISTENER_MILTER;
+		if (header->listeners[i].kind == LISTENER_POLICY)
+			policies = header->policy_processes;
+	}
+	if (policies + milters + 1 > GENERATION_ROLES_MAX)
+		complain(c, where ? where : config_lookup(&c->config, "listen.milter"),
+		    "policy.processes and listen.milter ask for %u processes, %d are possible",
+		    policies + milters + 1, GENERATION_ROLES_MAX);
+}
+
 void compile_listeners(struct compilation *c)
 {
 	size_t count;
@@ -96,4 +133,5 @@ void compile_listeners(struct compilation *c)
 			add_listener(c, &rows[i], element, element);
 		}
 	}
+	check_roles(c);
 }

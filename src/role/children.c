@@ -31,25 +31,15 @@
 /* Sessions end unseen while the keeper is away: never for long. */
 #define DELAY_LAST_NS	NS_PER_SECOND
 
-static unsigned count_listeners(const struct generation *generation, uint8_t kind) {
-	unsigned count = 0, i;
-
-	for (i = 0; i < generation->listener_count; i++)
-		count += generation->listeners[i].kind == kind;
-	return count;
-}
-
-unsigned children_wanted(const struct generation *generation) {
-	unsigned policies = count_listeners(generation, LISTENER_POLICY) == 0 ? 0 :
-	    generation->policy_processes;
-
-	return policies + count_listeners(generation, LISTENER_MILTER) + 1;
-}
+_Static_assert(GENERATION_ROLES_MAX <= SEGMENT_ROLES_MAX,
+    "the compiler refuses what has no place");
 
 static void add_child(struct supervisor *supervisor, enum role_kind kind,
     const char *word, unsigned number, unsigned listener) {
-	struct child *child = &supervisor->children[supervisor->child_count++];
+	struct child *child = &supervisor->children[supervisor->child_count];
 
+	MUST(supervisor->child_count < SEGMENT_ROLES_MAX);
+	supervisor->child_count++;
 	*child = (struct child){ .kind = kind, .number = number,
 		.listener = listener };
 	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);

@@ -5,10 +5,6 @@
 
 #include "role/supervisor.h"
 
-/* How many roles a configuration asks for, at most: those whose sockets are left
- * out are not started. */
-unsigned children_wanted(const struct generation *generation);
-
 /* Writes down which roles there are to be for the sockets that are open, each
  * due at once. */
 void children_plan(struct supervisor *supervisor);

@@ -42,7 +42,6 @@ static void open_log(const struct supervisor *supervisor) {
 
 static int find_identity(struct supervisor *supervisor) {
 	struct diag diag;
-	unsigned roles = children_wanted(supervisor->generation);
 
 	if (identity_find(&supervisor->identity, supervisor->generation, &diag) != 0)
 		return failed(supervisor, EX_NOUSER, &diag);
@@ -56,12 +55,6 @@ static int find_identity(struct supervisor *supervisor) {
 		    generation_text(supervisor->generation,
 			supervisor->generation->user),
 		    supervisor->identity.user);
-	if (roles > SEGMENT_ROLES_MAX) {
-		diag_set(&diag, 0,
-		    "policy.processes and listen.milter ask for %u processes, %d are possible",
-		    roles, SEGMENT_ROLES_MAX);
-		return failed(supervisor, EX_CONFIG, &diag);
-	}
 	return 0;
 }
 

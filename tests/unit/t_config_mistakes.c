@@ -44,7 +44,7 @@ static const struct {
 	{ V "processes = 2;\n" C,
 	    "2: unknown setting processes: did you mean policy.processes?" },
 	{ V "somethingelse = 2;\n" C, "2: unknown setting somethingelse" },
-	{ CLASS("client = { ipv5 = 3; };"),
+	{ CLASS("client = { sessions = 1; ipv5 = 3; };"),
 	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
 	    "2: unknown setting listen.mod: did you mean listen.mode?" },
@@ -89,7 +89,7 @@ static const struct {
 	{ CLASS("rate = \"60\";"), "3: classes.rate: \"60\" is not a rate such as \"60/1m\"" },
 	{ CLASS("text = \"a\\nb\";"), "3: classes.text: \"a\\x0ab\" must be of printable ASCII" },
 	{ CLASS("text = \"\";"), "3: classes.text: must be of 1..200 characters, not 0" },
-	{ CLASS("client = { ipv4 = 33; };"), "3: classes.client.ipv4: \"33\" is not within 0..32" },
+	{ CLASS("client = { sessions = 1; ipv4 = 33; };"), "3: classes.client.ipv4: \"33\" is not within 0..32" },
 	{ CLASS("client = { sessions = 0; };"), "3: classes.client.sessions: \"0\" is not within" },
 	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is none of 421|defer" },
 	/* numbers that libconfig would wrap */
@@ -174,6 +174,17 @@ static const struct {
 	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; sessions = 1; "
 	    "action = \"defer\"; } );\n", "" },
 	/* accepted, without effect in this version */
+	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n mode = \"0600\"; }; };\n" C,
+	    "3: note: listen.policy: mode does nothing for inet:127.0.0.1:1" },
+	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n group = \"mail\"; }; };\n" C,
+	    "3: note: listen.policy: group does nothing for inet:127.0.0.1:1" },
+	{ V "listen = { control = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
+	    "3: note: listen.control: proof does nothing here" },
+	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client limits nothing" },
+	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "
+	    "\"unix:/2\", \"unix:/3\", \"unix:/4\", \"unix:/5\", \"unix:/6\", \"unix:/7\", "
+	    "\"unix:/8\" ]; };\n" C,
+	    "3: policy.processes and listen.milter ask for 41 processes, 40 are possible" },
 	{ V "listen = { metrics = \"inet:127.0.0.1:9471\"; };\n" C,
 	    "2: note: listen.metrics is checked, but this version does nothing with it yet" },
 	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C,
