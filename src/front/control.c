@@ -337,9 +337,9 @@ void control_close(struct control **control) {
 int control_listen(struct control *control, int fd, struct diag *diag) {
 	struct event *event;
 
-	if (control->listener_count == CONTROL_LISTENERS_MAX)
+	if (control->listener_count == GENERATION_LISTENERS_MAX)
 		return diag_set(diag, 0, "more than %d control sockets",
-		    CONTROL_LISTENERS_MAX);
+		    GENERATION_LISTENERS_MAX);
 	event = event_new(control->base, fd, EV_READ | EV_PERSIST, on_connection,
 	    control);
 	if (event == NULL || event_add(event, NULL) != 0) {

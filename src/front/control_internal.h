@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "config/generation.h"
 #include "front/control.h"
 #include "front/control_answer.h"
 
-#define CONTROL_LISTENERS_MAX	8
 #define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
 #define CONTROL_PENDING_MAX	256	/* reloads that the supervisor was asked for */
 #define CONTROL_FRAME_BYTES	(CONTROL_BODY_MAX + 16)
@@ -40,7 +40,7 @@ struct control {
 	struct event_base *base;
 	struct client_list clients;	/* oldest first */
 	unsigned count;
-	struct event *listeners[CONTROL_LISTENERS_MAX];
+	struct event *listeners[GENERATION_LISTENERS_MAX];
 	unsigned listener_count;
 	bool pausing;			/* no descriptors: nobody is let in */
 	struct event *supervisor;	/* NULL: it cannot be asked */

@@ -100,26 +100,27 @@ static void kill_keeper(struct supervisor *supervisor) {
 			(void)kill(supervisor->children[i].pid, SIGKILL);
 }
 
-static void serve_keeper(struct supervisor *supervisor) {
+/* One request a turn, as there may always be a next one.  True: perhaps there is
+ * one more, that was read already. */
+static bool serve_keeper(struct supervisor *supervisor) {
 	const char *why = "";
 
-	for (;;) {
-		keeper_link_write(&supervisor->link);
-		switch (keeper_link_next(&supervisor->link, &why)) {
-		case KEEPER_RELOAD:
-			reload(supervisor, true);
-			break;
-		case KEEPER_REFUSED:
-			break;
-		case KEEPER_BROKEN:
-			log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"",
-			    why);
-			kill_keeper(supervisor);
-			return;
-		case KEEPER_NOTHING:
-			return;
-		}
+	keeper_link_write(&supervisor->link);
+	switch (keeper_link_next(&supervisor->link, &why)) {
+	case KEEPER_RELOAD:
+		reload(supervisor, true);
+		break;
+	case KEEPER_REFUSED:
+		break;
+	case KEEPER_BROKEN:
+		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
+		kill_keeper(supervisor);
+		return false;
+	case KEEPER_NOTHING:
+		return false;
 	}
+	keeper_link_write(&supervisor->link);
+	return true;
 }
 
 static void announce(struct supervisor *supervisor, int64_t now_ns) {
@@ -169,7 +170,7 @@ static void loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .turn_ns = now_ns, .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
-	bool go_on = true;
+	bool go_on = true, more = false;
 
 	supervisor->began_ns = supervisor->present_ns = now_ns;
 	while (go_on) {
@@ -184,12 +185,11 @@ static void loop(struct supervisor *supervisor) {
 		announce(supervisor, now_ns);
 		polled[1].fd = supervisor->link.fd;
 		polled[1].events = keeper_link_events(&supervisor->link);
-		if (poll(polled, 2, wait_ms(supervisor, now_ns)) > 0) {
-			if (polled[1].revents != 0)
-				serve_keeper(supervisor);
-			if (polled[0].revents != 0)
-				go_on = take_signals(supervisor);
-		}
+		(void)poll(polled, 2, more ? 0 : wait_ms(supervisor, now_ns));
+		if (more || polled[1].revents != 0)
+			more = serve_keeper(supervisor);
+		if (polled[0].revents != 0)
+			go_on = take_signals(supervisor);
 		now_ns = clock_now_ns();
 		keep_rhythm(supervisor, &rhythm, now_ns);
 	}

@@ -3,6 +3,8 @@
 """The control socket: its protocol, permissions, and clients that break it."""
 import os
 import pwd
+import re
+import signal
 import socket
 import struct
 import subprocess
@@ -19,10 +21,10 @@ def frame(*lines):
 
 
 class Client:
-    def __init__(self, postern):
+    def __init__(self, postern, name="control"):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
-        self.socket.connect(str(postern.root / "control"))
+        self.socket.connect(str(postern.root / name))
         self.data = b""
 
     def send(self, data):
@@ -202,6 +204,22 @@ def strangers(test, postern):
                   "there is room again")
 
 
+def a_storm_of_reloads(test, postern):
+    """They never end, and yet the supervisor looks after its roles."""
+    clients = [Client(postern) for _ in range(20)]
+    for client in clients:
+        client.send(frame("command=reload") * 400)
+    policy = postern.roles()["policy.0"]
+    before = postern.status()["counters"]["reloads"]
+    os.kill(policy, signal.SIGKILL)
+    test.within(1.0, lambda: postern.roles().get("policy.0") not in (None, policy),
+                "while reload follows reload a dead role is started again")
+    test.check(postern.status()["counters"]["reloads"] - before < 7000, "... before the last")
+    for client in clients:
+        client.socket.close()
+    test.wait_for(lambda: Client(postern).ask("command=ping")[1], "the storm is over")
+
+
 def cpu_ticks(pid):
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
@@ -276,17 +294,29 @@ def never_reads(test, postern):
                "and the next is served")
 
 
+def many_control_sockets(text):
+    """Ten; the first in its place."""
+    found = re.search(r'control = "unix:(.*)/control";', text)
+    more = [f'"unix:{found[1]}/control{number}"' for number in range(2, 11)]
+    return text.replace(found[0], f'control = [ "unix:{found[1]}/control", {", ".join(more)} ];')
+
+
 def body(test):
-    postern = Postern(test, [one_class("limited", 2, [2525])])
+    test.deaths_expected = True         # of policy.0, by our hand
+    postern = Postern(test, [one_class("limited", 2, [2525])],
+                      edit=many_control_sockets)
     postern.start()
     keeper = postern.roles()["keeper.0"]
     talk(test, postern)
+    test.equal(Client(postern, "control10").ask("command=ping")[1]["exit"], "0",
+               "the last of ten control sockets is served, too")
     reloads(test, postern)
     permissions(test, postern)
     bad_frames(test, postern)
     many(test, postern)
     strangers(test, postern)
     no_descriptors(test, postern)
+    a_storm_of_reloads(test, postern)
     never_reads(test, postern)
     test.equal(postern.roles()["keeper.0"], keeper, "the keeper lived through all of it")
 
