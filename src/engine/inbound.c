@@ -46,11 +46,16 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 		session->milter_owner = inquiry->engine->incarnation;
 }
 
-/* Remembers a session that is in no count.  No place: then not. */
+/* Remembers a session that is in no count.  No place: then not.  Who is refused
+ * over and over must not fill the table, or nobody could be counted any more;
+ * a deferred one is worth a place. */
 static void remember(struct inquiry *inquiry, enum session_state state) {
-	uint32_t slot = sessions_take(&inquiry->lock);
 	struct session session;
+	uint32_t slot;
 
+	if (state != SESSION_DEFERRED && sessions_are_scarce(&inquiry->lock))
+		return;
+	slot = sessions_take(&inquiry->lock);
 	if (slot == SEGMENT_NO_SLOT)
 		return;
 	fill_session(inquiry, slot, state, &session);

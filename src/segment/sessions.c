@@ -250,6 +250,13 @@ uint32_t sessions_take(struct session_lock *lock) {
 	return slot;
 }
 
+bool sessions_are_scarce(const struct session_lock *lock) {
+	uint32_t all = lock->segment->header->slots_per_shard;
+
+	return atomic_load_explicit(&lock->shard->used, memory_order_relaxed) >=
+	    all - all / 8;
+}
+
 void sessions_put_back(struct session_lock *lock, uint32_t slot) {
 	free_push(lock->segment, lock->shard, slot);
 }

@@ -51,6 +51,9 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 uint32_t sessions_take(struct session_lock *lock);
 void sessions_put_back(struct session_lock *lock, uint32_t slot);
 
+/* Are only slots left that what is counted should have? (an eighth) */
+bool sessions_are_scarce(const struct session_lock *lock);
+
 /* Makes a taken slot findable.  Call before the control word is stored. */
 void sessions_link(struct session_lock *lock, uint32_t slot);
 /* Frees a slot whose control word says FREE already. */

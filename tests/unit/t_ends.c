@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: ISC */
+/* No session is counted for ever, none is ended for what another one did, and
+ * none is counted twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/witness.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
+	"sessions = 5; inbound = 5; } ); exempt = [ \"192.0.2.99\" ];"
+
+static struct site site;
+static struct witness *witness;
+static int64_t now_ns;
+static struct question returning;	/* asked in the middle of a lookup */
+
+static void ask(const struct question *question, struct answer *answer) {
+	engine_session_open(site.engine, site.generation, question, now_ns,
+	    answer);
+}
+
+/* Gone; but before the caller hears of it the client is here again. */
+static enum lookup_result look_up(void *context, const struct connection *which,
+    struct connection *found) {
+	struct answer answer;
+
+	(void)context;
+	(void)which;
+	(void)found;
+	if (returning.client_port != 0)
+		ask(&returning, &answer);
+	return LOOKUP_GONE;
+}
+
+static int set_up(void **state) {
+	const struct witness_calls calls = { .lookup = look_up };
+	struct diag diag;
+
+	(void)state;
+	memset(&returning, 0, sizeof(returning));
+	site_open(&site, 1000, ALL);
+	now_ns = clock_now_ns();
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(witness_open(&witness, site.engine, &calls, 16, &diag), 0);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	bool consistent = site_is_consistent(&site);
+
+	(void)state;
+	witness_close(&witness);
+	site_close(&site);
+	return consistent ? 0 : -1;
+}
+
+static uint32_t open_sessions(void) {
+	return atomic_load(&site_class(&site, "all")->open);
+}
+
+static uint64_t counted(enum counter counter) {
+	return atomic_load(&site.segment->header->counters[counter]);
+}
+
+static void a_port_that_is_used_again_is_not_ended_by_an_older_look(void **state) {
+	struct connection shown;
+	struct answer answer;
+	uint32_t sequence;
+
+	(void)state;
+	returning = site_question("192.0.2.1", 1, NULL);
+	ask(&returning, &answer);
+	shown = (struct connection){ .client = returning.client,
+		.client_port = 1, .server = returning.server,
+		.server_port = 25, .alive = true };
+	sequence = witness_dump_begin(witness);
+	witness_dump_end(witness, site.generation, sequence, &shown, 1, now_ns);
+	sequence = witness_dump_begin(witness);
+	witness_dump_end(witness, site.generation, sequence, NULL, 0, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	/* the next dump has the say */
+	returning.client_port = 0;
+	sequence = witness_dump_begin(witness);
+	witness_dump_end(witness, site.generation, sequence, NULL, 0, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
+/* Where the witness has no say, whoever said that it ended has. */
+static void an_end_that_was_noted_is_final_where_nobody_can_look(void **state) {
+	struct question question = site_question("192.0.2.1", 1, NULL);
+	struct session session;
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.lease_listener;
+	ask(&question, &answer);
+	session_load(site.segment, answer.session.slot - 1, &session);
+	session.control.flags |= SESSION_FLAG_ENDED_HINT;
+	session_store(site.segment, answer.session.slot - 1, &session);
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
+static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) {
+	struct outbound_question question = { .local_port = 7 };
+	struct answer answer;
+
+	(void)state;
+	(void)address_parse("192.0.2.25", 10, &question.local);
+	engine_outbound_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(open_sessions(), 1);
+	/* its owner lives: no lease ends */
+	now_ns += 2 * site.generation->lease_owner_ns / 3;
+	witness_expire(witness, site.generation, now_ns);
+	now_ns += 2 * site.generation->lease_owner_ns / 3;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	segment_role_died(site.segment, site.place, now_ns);
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	now_ns += site.generation->lease_orphan_ns + NS_PER_SECOND;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
+static void policy_and_milter_name_an_uncounted_session_once(void **state) {
+	struct question question = site_question("192.0.2.99", 1, NULL);
+	struct answer first, second;
+
+	(void)state;
+	ask(&question, &first);
+	assert_int_equal(first.decision.reason, REASON_EXEMPT);
+	question.owner = OWNER_MILTER;
+	question.listener = site.milter_listener;
+	ask(&question, &second);
+	assert_int_equal(second.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(second.session.serial, first.session.serial);
+	assert_int_equal(counted(COUNTER_UNCOUNTED), 1);
+	assert_int_equal(counted(COUNTER_ENDED), 0);
+}
+
+/* The fault of a question that did not tell its port concerns every port. */
+static void a_fault_without_a_port_is_a_gap_of_every_port(void **state) {
+	struct listener_record *record =
+	    segment_listener(site.segment, site.auto_listener, 0);
+	struct question question = site_question("192.0.2.1", 1, NULL);
+	struct connection shown = { .client = question.client,
+		.client_port = 1, .server = question.server,
+		.server_port = 25, .alive = true };
+	uint32_t sequence;
+
+	(void)state;
+	atomic_store(&record->fault_begin_ns, now_ns);
+	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
+	(void)segment_listener(site.segment, site.auto_listener, 25);
+	assert_non_null(record);
+	for (int i = 0; i < 2; i++, now_ns += 600 * NS_PER_MS) {
+		struct connection list[1] = { shown };
+
+		sequence = witness_dump_begin(witness);
+		witness_dump_end(witness, site.generation, sequence, list, 1,
+		    now_ns);
+	}
+	/* our kernel says "gone" at the last moment: it was looked up */
+	assert_int_equal(counted(COUNTER_WITNESS_LOOKUPS), 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+		    a_port_that_is_used_again_is_not_ended_by_an_older_look,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    an_end_that_was_noted_is_final_where_nobody_can_look,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    outbound_sessions_of_a_dead_role_end_with_their_lease,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    policy_and_milter_name_an_uncounted_session_once,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    a_fault_without_a_port_is_a_gap_of_every_port,
+		    set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

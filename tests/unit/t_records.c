@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: ISC */
+/* Class records and clients over reloads and floods; files of another time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+#define CLASS(name) "classes = ( { name = \"" name "\"; match = [ \"*\" ]; " \
+	"sessions = 5; inbound = 5; } );"
+
+static struct answer ask(struct site *site, struct engine *engine,
+    const struct generation *generation, uint16_t port) {
+	struct question question = site_question("192.0.2.1", port, NULL);
+	struct answer answer;
+
+	(void)site;
+	engine_session_open(engine, generation, &question, clock_now_ns(),
+	    &answer);
+	return answer;
+}
+
+/* A role that works with the configuration before: a removed class stays known
+ * while it counts. */
+static void a_late_session_keeps_its_removed_class(void **state) {
+	struct site site;
+	struct engine *late;
+	const struct generation *before;
+	struct class_record *record;
+	struct answer answer;
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("first"));
+	record = site_class(&site, "first");
+	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
+	before = engine_pin(late);
+	site_reload(&site, CLASS("second"));
+	answer = ask(&site, late, before, 1);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(atomic_load(&record->open), 1);
+	assert_int_equal(atomic_load(&record->in_use), 2);
+	site_reload(&site, CLASS("third"));
+	assert_string_equal(record->name, "first");
+	assert_int_equal(atomic_load(&site_class(&site, "third")->open), 0);
+	engine_session_close(late, &answer.session, clock_now_ns());
+	engine_unpin(late, before);
+	engine_close(&late);
+	site_close(&site);
+}
+
+static void a_reused_record_takes_no_session_of_the_class_before(void **state) {
+	struct site site;
+	struct engine *late;
+	const struct generation *before;
+	struct class_record *record;
+	struct answer answer;
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("first"));
+	record = site_class(&site, "first");
+	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
+	before = engine_pin(late);
+	site_reload(&site, CLASS("second"));
+	site_reload(&site, CLASS("third"));
+	assert_string_equal(record->name, "third");
+	answer = ask(&site, late, before, 1);
+	assert_int_equal(answer.decision.reason, REASON_UNUSABLE);
+	assert_int_equal(atomic_load(&record->open), 0);
+	engine_unpin(late, before);
+	engine_close(&late);
+	site_close(&site);
+}
+
+/* Who is refused and stays is remembered, but not in everybody's place. */
+static void refused_sessions_leave_room_for_counted_ones(void **state) {
+	struct site site;
+	struct session_ref ref;
+
+	(void)state;
+	site_open(&site, 100, CLASS("all"));
+	for (uint16_t i = 1; i <= 5; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, &ref);
+	for (uint16_t i = 1; i <= 2000; i++)
+		assert_int_equal(site_inbound(&site, "192.0.2.2", i, NULL, NULL),
+		    VERDICT_REFUSE);
+	for (uint16_t i = 1; i <= 100; i++) {
+		engine_session_close(site.engine, &ref, clock_now_ns());
+		assert_int_equal(site_inbound(&site, "192.0.2.3", i, NULL, &ref),
+		    VERDICT_ADMIT);
+		assert_int_equal(site_inbound(&site, "192.0.2.4", i, NULL, NULL),
+		    VERDICT_REFUSE);
+	}
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+/* A flood of addresses whose rates are remembered must not make room for more
+ * sessions of one client than it may have. */
+static void a_full_client_table_still_counts_clients(void **state) {
+	struct site site;
+	struct question question;
+	struct answer answer;
+
+	(void)state;
+	site_open(&site, 100, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 90; inbound = 90; "
+	    "client = { sessions = 1; rate = \"5/1h\"; }; } );");
+	question = site_question("10.0.0.0", 1, NULL);
+	for (unsigned i = 0; i < 2000; i++) {
+		question.client.bytes[14] = (uint8_t)(i >> 8);
+		question.client.bytes[15] = (uint8_t)i;
+		engine_session_open(site.engine, site.generation, &question,
+		    clock_now_ns(), &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+		if (i % 2 == 0) {
+			question.client_port = 2;
+			engine_session_open(site.engine, site.generation,
+			    &question, clock_now_ns(), &(struct answer){ 0 });
+			question.client_port = 1;
+			assert_int_equal(atomic_load(&site_class(&site,
+			    "all")->open), 1);
+		}
+		engine_session_close(site.engine, &answer.session,
+		    clock_now_ns());
+	}
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void two_outages_in_a_row_are_one_gap(void **state) {
+	struct site site;
+	struct role_record *role;
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	role = &site.segment->header->roles[site.place];
+	engine_heartbeat(site.engine, now_ns);
+	segment_role_died(site.segment, site.place, now_ns + NS_PER_MS);
+	atomic_store(&role->gap_end_ns, now_ns + 300 * NS_PER_MS);
+	atomic_store(&role->heartbeat_ns, now_ns + 300 * NS_PER_MS);
+	segment_role_died(site.segment, site.place, now_ns + NS_PER_SECOND);
+	assert_int_equal(atomic_load(&role->gap_begin_ns), now_ns);
+	/* but not for ever */
+	atomic_store(&role->gap_end_ns, now_ns + NS_PER_SECOND);
+	atomic_store(&role->heartbeat_ns, now_ns + 9 * NS_PER_SECOND);
+	segment_role_died(site.segment, site.place, now_ns + 9 * NS_PER_SECOND);
+	assert_int_equal(atomic_load(&role->gap_begin_ns),
+	    now_ns + 9 * NS_PER_SECOND);
+	site_close(&site);
+}
+
+static void a_file_of_another_time_is_replaced(void **state) {
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	site.segment->header->created_ns = INT64_MIN;
+	site_restart(&site, 1000, CLASS("all"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	site.segment->header->created_ns = clock_now_ns() + 9 * NS_PER_SECOND;
+	site_restart(&site, 1000, CLASS("all"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	site_close(&site);
+}
+
+static void a_session_of_a_later_dump_is_taken_over_as_one_of_today(void **state) {
+	struct session_ref ref;
+	struct session session;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
+	session_load(site.segment, ref.slot - 1, &session);
+	session.dump_sequence = 1u << 30;
+	session_store(site.segment, ref.slot - 1, &session);
+	site_restart(&site, 1000, CLASS("all"));
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	session_load(site.segment, ref.slot - 1, &session);
+	assert_int_equal(session.control.state, SESSION_OPEN);
+	assert_int_equal(session.dump_sequence,
+	    atomic_load(&site.segment->header->dump_sequence));
+	site_close(&site);
+}
+
+/* What lies in slots that were never used is not believed. */
+static void slots_above_the_water_are_empty_when_taken(void **state) {
+	struct site site;
+	struct session junk = { .control = { .state = SESSION_OPEN,
+	    .class_record = 0, .client_bits = 255 } };
+	const struct segment_header *header;
+	struct session_lock lock;
+	struct session_key key = { .client_port = 1 };
+	uint32_t slot;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	header = site.segment->header;
+	for (uint32_t i = 0; i < header->shard_count * header->slots_per_shard; i++)
+		session_store(site.segment, i, &junk);
+	site_restart(&site, 1000, CLASS("all"));
+	sessions_aim(site.segment, &key, 0, &lock);
+	assert_true(sessions_lock(&lock));
+	slot = sessions_take(&lock);
+	assert_int_equal(session_load_control(site.segment, slot).state,
+	    SESSION_FREE);
+	sessions_put_back(&lock, slot);
+	sessions_unlock(&lock);
+	assert_true(site_is_consistent(&site));
+	site_close(&site);
+}
+
+static void a_file_with_holes_is_filled_before_it_is_used(void **state) {
+	struct site site;
+	char path[128];
+	struct stat status;
+	int fd;
+
+	(void)state;
+	site_open(&site, 10000, CLASS("all"));
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	fd = open(path, O_RDWR);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	    (off_t)site.segment->header->clients_offset + 4096, 65536), 0);
+	site_restart(&site, 10000, CLASS("all"));
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	assert_int_equal(stat(path, &status), 0);
+	assert_true(status.st_blocks * 512 >= status.st_size);
+	close(fd);
+	site_close(&site);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_late_session_keeps_its_removed_class),
+		cmocka_unit_test(
+		    a_reused_record_takes_no_session_of_the_class_before),
+		cmocka_unit_test(refused_sessions_leave_room_for_counted_ones),
+		cmocka_unit_test(a_full_client_table_still_counts_clients),
+		cmocka_unit_test(two_outages_in_a_row_are_one_gap),
+		cmocka_unit_test(a_file_of_another_time_is_replaced),
+		cmocka_unit_test(
+		    a_session_of_a_later_dump_is_taken_over_as_one_of_today),
+		cmocka_unit_test(slots_above_the_water_are_empty_when_taken),
+		cmocka_unit_test(a_file_with_holes_is_filled_before_it_is_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
