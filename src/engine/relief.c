@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Room in a class that looks full while the keeper is away.
- * MODEL    Ends go unseen then, and sessions that are over would turn living
- *          ones away.  So the role that is about to refuse looks itself: one
- *          exact lookup for each session of the class, now and then.
+ * PURPOSE  Room in a class that looks full.
+ * MODEL    While the keeper is away, or has just been stopped and nobody knows
+ *          yet, ends go unseen, and sessions that are over would turn living ones
+ *          away.  So the role that is about to refuse looks itself: one exact
+ *          lookup for each session of the class, now and then, and for a twentieth
+ *          of its time at most.
  * ERRORS   What cannot be looked up stays in the count.
  * THREADS  Any: one looks, the others wait for it.
  */
@@ -15,13 +17,14 @@
 #include "base/clock.h"
 
 #define PAUSE_NS	(50 * NS_PER_MS)
+#define PAUSE_TIMES	20	/* as long as the look took, at least */
 #define LOOKUPS_AT_MOST	2000
 
 struct relief {
 	struct witness *witness;
 	pthread_mutex_t mutex;
 	uint32_t record;		/* the class of the last look */
-	int64_t looked_ns;		/* when it was over */
+	int64_t next_ns;		/* no other look at it before */
 };
 
 struct look {
@@ -68,30 +71,37 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 	    look->now_ns);
 }
 
+/* A client's limit is asked for on suspicion only while nobody else looks. */
 static bool is_short(const struct engine *engine,
-    const struct generation_class *class) {
-	return class->has_client_limit || !limit_has_room(&class->limits,
-	    atomic_load_explicit(&engine->segment->records[class->record].open,
-		memory_order_relaxed));
+    const struct generation_class *class, int64_t now_ns) {
+	uint32_t open = atomic_load_explicit(
+	    &engine->segment->records[class->record].open, memory_order_relaxed);
+
+	return !limit_has_room(&class->limits, open) ||
+	    (class->has_client_limit && keeper_is_away(engine->segment, now_ns));
 }
 
 void relief_seek(struct engine *engine, const struct generation *generation,
     const struct generation_class *class, int64_t now_ns) {
 	struct relief *relief = engine->relief;
 
-	if (relief == NULL || class == NULL || !is_short(engine, class) ||
-	    !keeper_is_away(engine->segment, now_ns))
+	int64_t begun_ns, over_ns;
+
+	if (relief == NULL || class == NULL || !is_short(engine, class, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
-	if (relief->record != class->record ||
-	    clock_now_ns() - relief->looked_ns >= PAUSE_NS) {
+	begun_ns = clock_now_ns();
+	if (relief->record != class->record || begun_ns >= relief->next_ns) {
 		struct look look = { .witness = relief->witness,
 			.generation = generation, .record = class->record,
 			.lookups_left = LOOKUPS_AT_MOST, .now_ns = now_ns };
 
 		witness_each_session(relief->witness, look_at, &look);
+		over_ns = clock_now_ns();
 		relief->record = class->record;
-		relief->looked_ns = clock_now_ns();
+		relief->next_ns = over_ns + PAUSE_NS;
+		if ((over_ns - begun_ns) * PAUSE_TIMES > PAUSE_NS)
+			relief->next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
 	}
 	pthread_mutex_unlock(&relief->mutex);
 }
