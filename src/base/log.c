@@ -303,3 +303,20 @@ const char *log_quote(char *out, size_t size, const char *text, size_t length)
 	out[at] = '\0';
 	return out;
 }
+
+const char *log_sentence(char *out, size_t size, const char *text)
+{
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (; *text != '\0' && length + 4 < size; text++) {
+		if (*text == '"')
+			length = text_append(out, size, length, "'");
+		else if (*text >= ' ' && *text <= '~')
+			length = text_append(out, size, length, "%c", *text);
+		else
+			length = text_append(out, size, length, "\\x%02x",
+			    (unsigned)(unsigned char)*text);
+	}
+	return out;
+}

@@ -41,6 +41,10 @@ void log_flush(void);
  * "-".  Returns `out`. */
 const char *log_quote(char *out, size_t size, const char *text, size_t length);
 
+/* Copies text for the inside of quotes: '"' becomes an apostrophe, what is not
+ * printable ASCII \xNN; cut to fit.  Returns `out`. */
+const char *log_sentence(char *out, size_t size, const char *text);
+
 /* Tests: lines go to `sink` (without newline) instead; NULL: back to normal. */
 void log_redirect(void (*sink)(void *context, const char *line), void *context);
 

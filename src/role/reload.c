@@ -40,12 +40,15 @@ static void note_setting(void *context, const char *setting) {
 
 static void refuse(struct supervisor *supervisor, struct reload_outcome *outcome,
     int code, const char *why) {
+	char reason[sizeof(outcome->error)];
+
 	outcome->exit_code = code;
 	text_copy(outcome->error, sizeof(outcome->error), why, strlen(why));
 	count(supervisor, COUNTER_RELOADS_REFUSED);
 	log_event(EVENT_CONFIG,
 	    "text=\"not reloaded, the old configuration stays\" generation=%" PRIu64
-	    " reason=\"%s\"", outcome->generation, why);
+	    " reason=\"%s\"", outcome->generation,
+	    log_sentence(reason, sizeof(reason), why));
 }
 
 static void put_in_force(struct supervisor *supervisor, struct generation *wanted,

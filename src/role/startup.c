@@ -29,7 +29,10 @@
 
 static int failed(const struct supervisor *supervisor, int code,
     const struct diag *diag) {
-	log_event(EVENT_SYSTEM, "text=\"cannot start: %s\"", diag->text);
+	char text[sizeof(diag->text)];
+
+	log_event(EVENT_SYSTEM, "text=\"cannot start: %s\"",
+	    log_sentence(text, sizeof(text), diag->text));
 	if (supervisor->ready_fd >= 0)
 		fprintf(stderr, "posternd: %s\n", diag->text);
 	return code;

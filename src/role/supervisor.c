@@ -51,14 +51,15 @@ void supervisor_log_messages(const struct config_messages *messages) {
 
 	for (i = 0; i < messages->count; i++) {
 		const struct config_message *message = &messages->list[i];
-		char file[512];
+		char file[512], text[sizeof(message->text)];
 
 		log_event(message->severity == MESSAGE_ERROR ? EVENT_CONFIG :
 			EVENT_CONFIG_NOTE,
 		    "place=%s:%d text=\"%s\"",
 		    log_quote(file, sizeof(file), message->file,
 			strlen(message->file)),
-		    message->line, message->text);
+		    message->line,
+		    log_sentence(text, sizeof(text), message->text));
 	}
 }
 

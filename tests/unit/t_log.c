@@ -155,6 +155,18 @@ static void quoted_values_are_one_safe_token(void **state)
 	check_quote(4, "\n", 1, "...");
 }
 
+static void a_sentence_does_not_end_its_quotes(void **state)
+{
+	char out[16];
+
+	(void)state;
+	assert_ptr_equal(log_sentence(out, sizeof(out), "say \"yes\"\n"), out);
+	assert_string_equal(out, "say 'yes'\\x0a");
+	assert_string_equal(log_sentence(out, sizeof(out), "\xff\xff\xff\xff"), "\\xff\\xff\\xff");
+	assert_string_equal(log_sentence(out, sizeof(out), "abcdefghijklmnopq"), "abcdefghijkl");
+	assert_string_equal(log_sentence(out, 4, "abc"), "");
+}
+
 /* A reader that never reads must not stop us. */
 static void a_full_pipe_does_not_block(void **state)
 {
@@ -211,6 +223,7 @@ int main(void)
 		cmocka_unit_test(the_next_line_tells_what_was_left_out),
 		cmocka_unit_test(one_flood_does_not_silence_another_event),
 		cmocka_unit_test(quoted_values_are_one_safe_token),
+		cmocka_unit_test(a_sentence_does_not_end_its_quotes),
 		cmocka_unit_test(a_full_pipe_does_not_block),
 		cmocka_unit_test(a_line_on_stderr_is_whole),
 	};

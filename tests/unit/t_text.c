@@ -152,6 +152,23 @@ static void diag_keeps_the_error_and_says_it(void **state)
 	assert_int_equal(strlen(diag.text), sizeof(diag.text) - 1);
 }
 
+static void distances_count_edits(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		unsigned distance;
+	} rows[] = {
+		{ "", "", 0 }, { "", "abc", 3 }, { "abc", "", 3 }, { "sesions", "sessions", 1 },
+		{ "stauts", "status", 1 }, { "kitten", "sitting", 3 }, { "ab", "ba", 1 },
+		{ "12345678901234567890123456789012", "12345678901234567890123456789012", 0 },
+		{ "123456789012345678901234567890123", "1", UINT32_MAX },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(text_distance(rows[i].a, rows[i].b), rows[i].distance);
+}
+
 static void the_clock_goes_on(void **state)
 {
 	int64_t before = clock_now_ns();
@@ -172,6 +189,7 @@ int main(void)
 		cmocka_unit_test(durations_and_rates),
 		cmocka_unit_test(case_is_folded_in_ascii_only),
 		cmocka_unit_test(diag_keeps_the_error_and_says_it),
+		cmocka_unit_test(distances_count_edits),
 		cmocka_unit_test(the_clock_goes_on),
 	};
 
