@@ -311,16 +311,23 @@ static void name_rules(struct import *import)
 	}
 }
 
+/* In a comment: blanks are none the worse there, an end of the line would be. */
+static void write_name(const char *name, FILE *out)
+{
+	for (; *name != '\0'; name++)
+		fputc(*name >= ' ' && *name <= '~' ? *name : '?', out);
+}
+
 static void write_rules(const struct import *import, FILE *out)
 {
-	char quoted[256];
 	uint32_t last = 0;
 
 	for (uint32_t i = 0; i < import->count; i++)
 		if (import->rules[i].taken_by == CLASS_NO_RULE)
 			last = i;
-	fprintf(out, "# The L lines of %s, by posternctl import-xla.\nclasses = (",
-	    log_quote(quoted, sizeof(quoted), import->name, strlen(import->name)));
+	fputs("# The L lines of ", out);
+	write_name(import->name, out);
+	fputs(", by posternctl import-xla.\nclasses = (", out);
 	for (uint32_t i = 0; i < import->count; i++) {
 		const struct rule *rule = &import->rules[i];
 

@@ -239,6 +239,22 @@ static void long_masks_get_short_unique_names(void **state)
 	free(g);
 }
 
+static void a_hostile_file_name_stays_in_the_comment(void **state)
+{
+	static char line[] = "L* 5 5\n";
+	struct config_messages messages;
+	FILE *in = fmemopen(line, sizeof(line) - 1, "r");
+	FILE *out = fmemopen(output, sizeof(output), "w");
+
+	(void)state;
+	memset(output, 0, sizeof(output));
+	assert_int_equal(xla_import(in, "my own\nobserve = true; .cf", out, &messages), 0);
+	fclose(in);
+	fclose(out);
+	config_messages_free(&messages);
+	assert_non_null(strstr(output, "# The L lines of my own?observe = true; .cf, by "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +267,7 @@ int main(void)
 		cmocka_unit_test(every_wrong_line_is_named),
 		cmocka_unit_test(nothing_to_import),
 		cmocka_unit_test(long_masks_get_short_unique_names),
+		cmocka_unit_test(a_hostile_file_name_stays_in_the_comment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
