@@ -104,24 +104,27 @@ postfix_aside() {
 		cp "$directory"/usr/share/postfix/master.cf.dist "$directory/etc/postfix/master.cf.proto"
 		: >"$directory/complete"
 	fi
-	while getent passwd $id >/dev/null || getent group $id >/dev/null ||
-			getent group $((id + 1)) >/dev/null; do
-		id=$((id + 2))
-	done
-	for table in passwd group; do cp /etc/$table "$directory/etc/$table"; done
-	getent passwd postfix >/dev/null ||
-		echo "postfix:x:$id:$id::/var/spool/postfix:/usr/sbin/nologin" >>"$directory/etc/passwd"
-	getent group postfix >/dev/null || echo "postfix:x:$id:" >>"$directory/etc/group"
-	getent group postdrop >/dev/null || echo "postdrop:x:$((id + 1)):" >>"$directory/etc/group"
-	chgrp "$((id + 1))" "$directory"/usr/sbin/postdrop "$directory"/usr/sbin/postqueue &&
-		chmod 2755 "$directory"/usr/sbin/postdrop "$directory"/usr/sbin/postqueue
+	if ! getent passwd postfix >/dev/null || ! getent group postdrop >/dev/null; then
+		while getent passwd $id >/dev/null || getent group $id >/dev/null ||
+				getent group $((id + 1)) >/dev/null; do
+			id=$((id + 2))
+		done
+		for table in passwd group; do cp /etc/$table "$directory/etc/$table" || return 1; done
+		getent passwd postfix >/dev/null ||
+			echo "postfix:x:$id:$id::/var/spool/postfix:/usr/sbin/nologin" >>"$directory/etc/passwd"
+		getent group postfix >/dev/null || echo "postfix:x:$id:" >>"$directory/etc/group"
+		getent group postdrop >/dev/null ||
+			echo "postdrop:x:$((id + 1)):" >>"$directory/etc/group"
+		chgrp "$((id + 1))" "$directory"/usr/sbin/postdrop "$directory"/usr/sbin/postqueue &&
+			chmod 2755 "$directory"/usr/sbin/postdrop "$directory"/usr/sbin/postqueue
+	fi
 }
 
 # What a command needs to see that Postfix, and nobody else: shell lines for a
 # mount namespace of its own.
 postfix_aside_mounts() {
 	# shellcheck disable=SC2016
-	printf 'mount -t overlay -o ro,lowerdir=%s/usr:/usr overlay /usr && mount -t overlay -o ro,lowerdir=%s/etc:/etc overlay /etc' "$1" "$1"
+	printf 'for at in usr etc var/spool; do mount -t overlay -o ro,lowerdir=%s/$at:/$at overlay /$at || exit 1; done' "$1"
 }
 
 # copy_sources FROM TO: what belongs to the project, not what was built in it.
