@@ -329,7 +329,7 @@ unsigned reader_classes(const struct reader *reader,
 		in_use = read_record(record_at(reader, i), &class);
 		if (in_use < 0) {
 			torn++;
-		} else if (in_use > 0) {
+		} else if (in_use > 0 && (!class.removed || class.open > 0)) {
 			class.record = (uint16_t)i;
 			each(context, &class);
 		}

@@ -61,8 +61,8 @@ void reader_status(const struct reader *reader, struct reader_status *out);
 /* Role `index` (0 ...); false: no more roles. */
 bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out);
 
-/* Calls `each` for every class record in use, in order of the records; returns
- * how many could not be read consistently. */
+/* Calls `each` for every class that is configured or has open sessions, in order
+ * of the records; returns how many could not be read consistently. */
 unsigned reader_classes(const struct reader *reader,
     void (*each)(void *context, const struct reader_class *), void *context);
 

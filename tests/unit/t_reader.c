@@ -129,6 +129,27 @@ static void classes_and_sessions_are_as_the_engine_left_them(void **state) {
 	reader_close(&reader);
 }
 
+static void a_removed_class_is_gone_with_its_last_session(void **state) {
+	struct reader *reader = opened();
+	struct seen seen = { .class_count = 0 };
+	struct session_ref ref;
+
+	(void)state;
+	(void)site_inbound(&site, "192.0.2.7", 1000, NULL, &ref);
+	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 50; inbound = 40; } );");
+	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
+	assert_int_equal(seen.class_count, 2);
+	assert_true(seen.classes[0].removed);
+	assert_int_equal(seen.classes[0].open, 1);
+	engine_session_close(site.engine, &ref, clock_now_ns());
+	seen.class_count = 0;
+	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
+	assert_int_equal(seen.class_count, 1);
+	assert_string_equal(seen.classes[0].name, "all");
+	reader_close(&reader);
+}
+
 static void roles_are_listed(void **state) {
 	struct reader *reader = opened();
 	struct reader_role role;
@@ -388,6 +409,7 @@ int main(void) {
 #define WITH_SITE(test)	cmocka_unit_test_setup_teardown(test, open_site, close_site)
 	const struct CMUnitTest tests[] = {
 		WITH_SITE(classes_and_sessions_are_as_the_engine_left_them),
+		WITH_SITE(a_removed_class_is_gone_with_its_last_session),
 		WITH_SITE(roles_are_listed),
 		WITH_SITE(health_is_told),
 		WITH_SITE(a_writer_that_died_inside_is_torn_and_costs_little),
