@@ -179,6 +179,8 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 	if (compilation_value(group, "classes[].name", &value)) {
 		class->name = block_text(&c->block, value.text);
 		log_quote(name, sizeof(name), value.text, strlen(value.text));
+		if (strcmp(value.text, "-") == 0)
+			complain(c, group, "no class can be named -: it stands for none");
 	} else {
 		memcpy(name, "?", 2);
 		if (!has(group, "classes[].name"))

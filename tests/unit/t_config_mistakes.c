@@ -122,6 +122,8 @@ static const struct {
 	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
 	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
 	    "4: class name a is taken already by the class of t:3" },
+	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; sessions = 5; } );",
+	    "3: no class can be named -: it stands for none" },
 	{ V "classes = ( { name = \"a\";\nmatch = [];\nsessions = 1; },\n"
 	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
 	    "3: class a has no masks: give match" },
