@@ -6,8 +6,8 @@
  *          says it but once, and a session that nobody can see would be counted
  *          for as long as its owner's role lives.
  * THREADS  Any.
- * BUGS     What a process still keeps when it dies is left to the lease of
- *          orphans.
+ * BUGS     What a process still keeps when it dies, or has no room to keep, is
+ *          left to the witness and to leases.
  */
 #include "engine/internal.h"
 

@@ -214,7 +214,8 @@ void proof_destroyed(struct witness *witness, const struct generation *generatio
 		return;
 	/* it was in the kernel's table, so the listener's are visible there */
 	if (session->control.proof != SESSION_PROOF_WITNESS)
-		teach_seen(witness, session, session->server_port);
+		teach_seen(witness, session, session->server_port != 0 ?
+		    session->server_port : connection->server_port);
 	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
 	if (calls->lookup(calls->context, connection, NULL) == LOOKUP_GONE)
 		session_close_unchanged(witness->engine, ref->slot - 1, session,

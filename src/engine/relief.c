@@ -18,6 +18,7 @@
 
 #define PAUSE_NS	(50 * NS_PER_MS)
 #define PAUSE_TIMES	20	/* as long as the look took, at least */
+#define REST_TIMES	4	/* before any look, or many full classes take all time */
 #define LOOKUPS_AT_MOST	2000
 
 struct relief {
@@ -25,6 +26,7 @@ struct relief {
 	pthread_mutex_t mutex;
 	uint32_t record;		/* the class of the last look */
 	int64_t next_ns;		/* no other look at it before */
+	int64_t rest_until_ns;		/* nor at any class */
 };
 
 struct look {
@@ -84,14 +86,14 @@ static bool is_short(const struct engine *engine,
 void relief_seek(struct engine *engine, const struct generation *generation,
     const struct generation_class *class, int64_t now_ns) {
 	struct relief *relief = engine->relief;
-
 	int64_t begun_ns, over_ns;
 
 	if (relief == NULL || class == NULL || !is_short(engine, class, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
 	begun_ns = clock_now_ns();
-	if (relief->record != class->record || begun_ns >= relief->next_ns) {
+	if (begun_ns >= relief->rest_until_ns &&
+	    (relief->record != class->record || begun_ns >= relief->next_ns)) {
 		struct look look = { .witness = relief->witness,
 			.generation = generation, .record = class->record,
 			.lookups_left = LOOKUPS_AT_MOST, .now_ns = now_ns };
@@ -99,6 +101,8 @@ void relief_seek(struct engine *engine, const struct generation *generation,
 		witness_each_session(relief->witness, look_at, &look);
 		over_ns = clock_now_ns();
 		relief->record = class->record;
+		relief->rest_until_ns =
+		    over_ns + (over_ns - begun_ns) * REST_TIMES;
 		relief->next_ns = over_ns + PAUSE_NS;
 		if ((over_ns - begun_ns) * PAUSE_TIMES > PAUSE_NS)
 			relief->next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;

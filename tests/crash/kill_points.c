@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "engine/witness.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
 #include "tests/unit/site.h"
@@ -27,7 +28,7 @@ static struct site site;
 
 #define CLASSES "classes = ( " \
 	"{ name = \"a\"; match = [ \"*.a\" ]; sessions = 30; inbound = 30; " \
-	"  client = { sessions = 5; rate = \"1000000/1s\"; }; }, " \
+	"  action = \"defer\"; client = { sessions = 5; rate = \"1000000/1s\"; }; }, " \
 	"{ name = \"all\"; match = [ \"*\" ]; sessions = 60; inbound = 60; " \
 	"  client = { sessions = 20; ipv4 = 24; }; } );"
 
@@ -36,6 +37,33 @@ static uint32_t draw(uint64_t *state) {
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
 	return (uint32_t)(*state >> 32);
+}
+
+/* What else happens to a session: recipients, its milter, an outage. */
+static void one_more_event(uint64_t *random, struct question *question) {
+	struct answer answer;
+	struct connection connection = { .client = question->client,
+		.client_port = question->client_port,
+		.server = question->server, .server_port = 25, .alive = true };
+
+	switch (draw(random) % 4) {
+	case 0:
+		engine_session_recipient(site.engine, site.generation, question,
+		    clock_now_ns(), &answer);
+		break;
+	case 1:
+		question->owner = OWNER_MILTER;
+		question->connect_only = true;
+		engine_session_open(site.engine, site.generation, question,
+		    clock_now_ns(), &answer);
+		break;
+	case 2:
+		(void)engine_session_adopt(site.engine, site.generation,
+		    &connection, site.auto_listener, clock_now_ns());
+		break;
+	default:
+		break;
+	}
 }
 
 static void one_step(uint64_t *random, struct session_ref *held, unsigned *count) {
@@ -50,6 +78,7 @@ static void one_step(uint64_t *random, struct session_ref *held, unsigned *count
 	    clock_now_ns(), &answer);
 	if (answer.session.slot != 0)
 		held[(*count)++] = answer.session;
+	one_more_event(random, &question);
 	if (*count >= 10 || (*count > 0 && draw(random) % 2 == 0)) {
 		unsigned at = draw(random) % *count;
 
@@ -175,6 +204,7 @@ int main(int argc, char **argv) {
 			return 2;
 	}
 	random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	/* room enough that clients are counted, little enough that it fills */
 	site_open(&site, 400, CLASSES);
 	while (done < kills && one_kill(&random)) {
 		done++;

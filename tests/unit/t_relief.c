@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <poll.h>
 
 #include "base/clock.h"
 #include "engine/witness.h"
@@ -14,7 +15,8 @@
 #include "site.h"
 
 #define LIMIT	3
-#define THREE "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
+#define THREE "classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; " \
+	"sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; " \
 	"sessions = 3; inbound = 3; } );"
 #define CLIENT	"198.51.100.1"
 
@@ -23,6 +25,7 @@ static struct witness *keeper;
 static uint16_t gone;		/* the client port that the kernel does not show */
 static bool kernel_is_silent;
 static unsigned lookups;
+static int lookup_takes_ms;
 static int64_t now_ns;
 static struct role_record *keeper_role;
 
@@ -30,6 +33,7 @@ static enum lookup_result look_up(void *context, const struct connection *which,
     struct connection *found) {
 	(void)context;
 	lookups++;
+	poll(NULL, 0, lookup_takes_ms);
 	if (kernel_is_silent)
 		return LOOKUP_UNKNOWN;
 	if (found != NULL) {
@@ -75,6 +79,7 @@ static int set_up(void **state) {
 	now_ns = clock_now_ns();
 	gone = 0;
 	kernel_is_silent = false;
+	lookup_takes_ms = 0;
 	assert_int_equal(witness_open(&keeper, site.engine, &calls, 16, &diag), 0);
 	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
 	keeper_role = &segment_header(site.segment)->roles[
@@ -174,6 +179,27 @@ static void test_end_is_final(void **state) {
 	assert_int_equal(open_one(2002), VERDICT_ADMIT);
 }
 
+/* Whoever fills two classes cannot have each question pay for a look. */
+static void test_full_classes_by_turns(void **state) {
+	struct question question = site_question("203.0.113.1", 1, NULL);
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	lookup_takes_ms = 20;
+	for (uint16_t i = 0; i < 5; i++) {
+		assert_int_equal(open_one((uint16_t)(2001 + i)), VERDICT_REFUSE);
+		question.client_port++;
+		engine_session_open(site.engine, site.generation, &question,
+		    now_ns, &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	}
+	assert_int_equal(lookups, LIMIT);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
@@ -184,6 +210,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_room_costs_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_silent_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end_is_final, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full_classes_by_turns, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
