@@ -7,6 +7,7 @@
  *	boot BOOT-ID
  *	saved BOOTTIME-NS
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
+ *	listener NUMBER PORT SEEN UNSEEN ABSENT
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
  *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
  *	end LINES
@@ -50,6 +51,26 @@ static unsigned write_classes(const struct segment *segment, FILE *file) {
 		    (unsigned long long)atomic_load(&record->deferred),
 		    (unsigned long long)atomic_load(&record->observed),
 		    (unsigned long long)atomic_load(&record->adopted));
+		lines++;
+	}
+	return lines;
+}
+
+/* What was learned of the listeners: without it connections of a proxy would be
+ * adopted as sessions of their own. */
+static unsigned write_listeners(const struct segment *segment, FILE *file) {
+	unsigned lines = 0;
+
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		const struct listener_record *record =
+		    &segment->header->listeners[i];
+		uint32_t key = atomic_load(&record->key);
+
+		if (key == 0)
+			continue;
+		fprintf(file, "listener %u %u %u %u %u\n", key >> 16 & UINT8_MAX,
+		    key & UINT16_MAX, atomic_load(&record->seen),
+		    atomic_load(&record->unseen), atomic_load(&record->absent));
 		lines++;
 	}
 	return lines;
@@ -118,6 +139,7 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 	fprintf(file, "postern-sessions 1\nboot %s\nsaved %lld\n",
 	    segment->header->boot_id, (long long)now_ns);
 	lines = write_classes(segment, file);
+	lines += write_listeners(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
 	if (ferror(file)) {
@@ -194,6 +216,28 @@ static bool restore_class(struct segment *segment, char **words, unsigned count,
 	atomic_store(&record->deferred, values[3]);
 	atomic_store(&record->observed, values[4]);
 	atomic_store(&record->adopted, values[5]);
+	return true;
+}
+
+static bool restore_listener(struct segment *segment, char **words,
+    unsigned count) {
+	static const uint64_t max[5] = { UINT8_MAX, UINT16_MAX, UINT32_MAX,
+		UINT32_MAX, UINT32_MAX };
+	struct listener_record *record;
+	uint64_t v[5];
+
+	if (count != 6)
+		return false;
+	for (unsigned i = 0; i < 5; i++) {
+		if (!number(words[1 + i], max[i], &v[i]))
+			return false;
+	}
+	record = segment_listener(segment, (uint8_t)v[0], (uint16_t)v[1]);
+	if (record == NULL)
+		return false;
+	atomic_store(&record->seen, (uint32_t)v[2]);
+	atomic_store(&record->unseen, (uint32_t)v[3]);
+	atomic_store(&record->absent, (uint32_t)v[4]);
 	return true;
 }
 
@@ -289,6 +333,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 		lines++;
 		if (count > 0 && strcmp(words[0], "class") == 0)
 			good = restore_class(segment, words, count, now_ns);
+		else if (count > 0 && strcmp(words[0], "listener") == 0)
+			good = restore_listener(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
 			good = restore_session(segment, words, count, now_ns);
 			sessions++;

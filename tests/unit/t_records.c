@@ -197,6 +197,25 @@ static void a_session_of_a_later_dump_is_taken_over_as_one_of_today(void **state
 	site_close(&site);
 }
 
+static void what_was_learned_of_listeners_outlives_another_size(void **state) {
+	struct listener_record *record;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	record = segment_listener(site.segment, 3, 2525);
+	atomic_store(&record->seen, 7);
+	atomic_store(&record->unseen, 8);
+	atomic_store(&record->absent, 9);
+	site_restart(&site, 3000, CLASS("all"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	record = segment_listener(site.segment, 3, 2525);
+	assert_int_equal(atomic_load(&record->seen), 7);
+	assert_int_equal(atomic_load(&record->unseen), 8);
+	assert_int_equal(atomic_load(&record->absent), 9);
+	site_close(&site);
+}
+
 /* What lies in slots that were never used is not believed. */
 static void slots_above_the_water_are_empty_when_taken(void **state) {
 	struct site site;
@@ -255,6 +274,8 @@ int main(void) {
 		cmocka_unit_test(a_file_of_another_time_is_replaced),
 		cmocka_unit_test(
 		    a_session_of_a_later_dump_is_taken_over_as_one_of_today),
+		cmocka_unit_test(
+		    what_was_learned_of_listeners_outlives_another_size),
 		cmocka_unit_test(slots_above_the_water_are_empty_when_taken),
 		cmocka_unit_test(a_file_with_holes_is_filled_before_it_is_used),
 	};
