@@ -37,7 +37,8 @@ static const char usage_text[] =
     "  -c FILE  configuration, instead of " POSTERN_SYSCONFDIR "/postern.conf\n"
     "  -f       stay in the foreground and log to stderr\n"
     "  -t       check the configuration and stop\n"
-    "  -V       print the version and stop\n";
+    "  -V       print the version and stop\n"
+    "  -h       this text\n";
 
 /* Returns -1 to go on, or an exit code. */
 static int parse_options(int argc, char **argv, struct options *options) {

@@ -119,8 +119,9 @@ static bool grow_table(struct block *block)
 	return true;
 }
 
-uint32_t block_text_n(struct block *block, const char *text, size_t length)
+uint32_t block_text(struct block *block, const char *text)
 {
+	size_t length = strlen(text);
 	uint32_t *place;
 
 	if (block->failed || length == 0 || !grow_table(block))
@@ -137,9 +138,4 @@ uint32_t block_text_n(struct block *block, const char *text, size_t length)
 		block->text_count++;
 	}
 	return *place;
-}
-
-uint32_t block_text(struct block *block, const char *text)
-{
-	return block_text_n(block, text, strlen(text));
 }

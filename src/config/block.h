@@ -30,6 +30,5 @@ void *block_at(const struct block *block, uint32_t offset);
 
 /* The offset of a text; "" is 0. */
 uint32_t block_text(struct block *block, const char *text);
-uint32_t block_text_n(struct block *block, const char *text, size_t length);
 
 #endif

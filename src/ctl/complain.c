@@ -5,13 +5,8 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "ctl/arguments.h"
 #include "ctl/ctl.h"
-
-static const char *const words_of[] = {
-#define COMMAND(symbol, words, arguments, permission, where, text) words,
-#include "defs/commands.def"
-#undef COMMAND
-};
 
 static void complain(const char *format, va_list arguments)
     __attribute__((format(printf, 1, 0)));
@@ -66,6 +61,6 @@ int ctl_usage(enum command command, const char *format, ...) {
 	va_start(arguments, format);
 	complain(format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "Try: posternctl %s --help\n", words_of[command]);
+	fprintf(stderr, "Try: posternctl %s --help\n", command_words(command)->words);
 	return EX_USAGE;
 }

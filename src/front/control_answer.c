@@ -37,12 +37,6 @@ static const struct command {
 	{ "ping", ANYONE, CONTROL },
 };
 
-static const char *const reason_words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
-#include "defs/reasons.def"
-#undef REASON
-};
-
 static const char *const verdict_words[] = {
 	[VERDICT_ADMIT] = "admit", [VERDICT_REFUSE] = "refuse",
 	[VERDICT_DEFER] = "defer",
@@ -156,7 +150,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	control_writer_add(&writer, "verdict", "%s",
 	    verdict_words[answer.decision.verdict]);
 	control_writer_add(&writer, "reason", "%s",
-	    reason_words[answer.decision.reason]);
+	    decision_reason_word(answer.decision.reason));
 	control_writer_add(&writer, "observed", "%d", answer.observed);
 	if (answer.decision.verdict != VERDICT_ADMIT)
 		control_writer_add(&writer, "answer", "%s %s",

@@ -18,6 +18,11 @@ static const char *const reason_words[REASON_COUNT] = {
 #undef REASON
 };
 
+const char *decision_reason_word(enum reason reason)
+{
+	return reason_words[reason];
+}
+
 static enum event_kind event_of(const struct answer *answer)
 {
 	if (answer->decision.reason == REASON_UNUSABLE)
@@ -79,7 +84,7 @@ static void write_event(const struct engine *engine,
 	    "rule=%s mask=%s action=%s",
 	    engine_decision_id(engine, answer->id, id), class, client,
 	    question->client_port, name, answer->decision.count,
-	    answer->decision.limit, reason_words[answer->decision.reason],
+	    answer->decision.limit, decision_reason_word(answer->decision.reason),
 	    place, mask, action_of(generation, question, answer));
 }
 

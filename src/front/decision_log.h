@@ -20,4 +20,7 @@ void decision_log(const struct engine *engine, const struct generation *generati
 const char *decision_client_text(const struct generation *generation,
     const struct answer *answer);
 
+/* The reason's word in logs and answers. */
+const char *decision_reason_word(enum reason reason);
+
 #endif
