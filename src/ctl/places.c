@@ -57,8 +57,10 @@ static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	bool other_daemon = ctl->config_given && ctl->socket == NULL;
 
 	if (text == NULL) {
-		ctl_complain("%s: %s%s", ctl->config_path, read_file_error(), other_daemon ?
-		    "" : ": looking for the daemon in its default places");
+		if (ctl->config_given || ctl->socket == NULL)
+			ctl_complain("%s: %s%s", ctl->config_path, read_file_error(),
+			    other_daemon ? "" :
+			    ": looking for the daemon in its default places");
 		if (other_daemon)
 			return EX_NOINPUT;
 	}

@@ -20,8 +20,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "ctl/control_client.h"
 
 #define REOPEN_TRIES	5
+#define PING_TIMEOUT_MS	10000
 
 static int map_block(const char *path, const struct generation **out,
     struct diag *diag) {
@@ -72,12 +75,34 @@ static void complain_if_away(const struct reader_status *status) {
 		    "this is what it left", (long long)age_s);
 }
 
+static void ping_row(void *context, const struct control_frame *frame) {
+	const char *path = control_frame_get(frame, "state");
+	struct places *places = context;
+
+	if (path != NULL)
+		text_copy(places->state, sizeof(places->state), path, strlen(path));
+}
+
+/* A daemon that is named by its socket alone tells where its state file is. */
+static int ask_for_state(struct places *places) {
+	static const struct control_field request = { "command", "ping" };
+	struct control_reply reply;
+	struct diag diag;
+
+	if (control_ask(places->control, &request, 1, PING_TIMEOUT_MS, ping_row,
+		places, &reply, &diag) != 0)
+		return ctl_fail(&diag);
+	return EX_OK;
+}
+
 int state_open(const struct ctl *ctl, struct state *state) {
 	struct diag diag;
 	int result;
 
 	memset(state, 0, sizeof(*state));
 	result = places_find(ctl, &state->places);
+	if (result == EX_OK && ctl->socket != NULL && !ctl->config_given)
+		result = ask_for_state(&state->places);
 	if (result != EX_OK)
 		return result;
 	for (unsigned tries = 0; tries < REOPEN_TRIES; tries++) {

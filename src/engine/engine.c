@@ -126,6 +126,10 @@ void engine_unpin(struct engine *engine, const struct generation *generation) {
 	pthread_mutex_unlock(&engine->mapping_mutex);
 }
 
+const char *engine_state_path(const struct engine *engine) {
+	return segment_path(engine->segment);
+}
+
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
 	segment_count(engine->segment, counter, amount);
 }

@@ -125,6 +125,9 @@ const char *engine_decision_id(const struct engine *engine, uint64_t id,
 /* Adds to a counter of counters.def. */
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount);
 
+/* The state file in use, which a changed configuration may name no more. */
+const char *engine_state_path(const struct engine *engine);
+
 /* Roles that answer questions wait here, before the first, until sessions that
  * were taken over from an earlier daemon have been looked up in the kernel's
  * table once; 2 s at most. */

@@ -178,6 +178,19 @@ static size_t answer_explain(struct engine *engine,
 	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
 }
 
+/* Where the rest is to be read. */
+static size_t answer_ping(const struct engine *engine, char *out) {
+	struct control_writer writer;
+	size_t length;
+
+	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
+	control_writer_add(&writer, "row", "1");
+	control_writer_add(&writer, "state", "%s", engine_state_path(engine));
+	length = control_writer_finish(&writer);
+	return length + control_answer_end(out + length,
+	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+}
+
 enum control_request control_answer(struct engine *engine,
     const struct control_frame *request, bool operator, char *out,
     size_t *length) {
@@ -195,6 +208,6 @@ enum control_request control_answer(struct engine *engine,
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */
-		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_OK, "");
+		*length = answer_ping(engine, out);
 	return CONTROL_REQUEST_ANSWERED;
 }

@@ -44,6 +44,10 @@ class Ctl:
         self.test.equal(controls(done.stderr), [], f"no control bytes in stderr of {shown}")
         return done
 
+    def without_configuration(self, *words):
+        argv = [self.postern.build / "posternctl", *map(str, words)]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=30)
+
     def text(self, *words, code=0):
         done = self.code(code, *words)
         self.test.equal(controls(done.stdout), [], f"no control bytes in the text of {words}")
@@ -248,6 +252,13 @@ def reload(test, ctl):
     postern.file.write_text(good)
     test.check(re.fullmatch(r"reloaded: generation \d+\n", ctl.text("reload")), "and back")
     ctl.code(0, "-s", postern.root / "control", "reload")
+    for place in (postern.root / "control", f"unix:{postern.root}/control"):
+        done = ctl.without_configuration("--json", "-s", place, "status")
+        test.check(done.returncode == 0 and json.loads(done.stdout)["pid"] ==
+                   postern.status()["pid"] and done.stderr == "",
+                   "-s alone finds the daemon's state: " + (done.stderr or "nothing else said"))
+    test.equal(ctl.without_configuration("-s", "unix:/nonexistent", "classes").returncode, 69,
+               "-s alone never shows another daemon's state")
     ctl.code(64, "-s", "nonsense", "reload")
     ctl.code(69, "-s", "unix:/nonexistent", "reload")
 
