@@ -133,7 +133,7 @@ static void compile_plain_settings(struct compilation *c)
 static void compile_version(struct compilation *c)
 {
 	if (config_lookup(&c->config, "version") == NULL)
-		complain(c, NULL, "version = 1; is missing");
+		note(c, NULL, "version = 1; is missing: taken as given");
 }
 
 static void compile_observe(struct compilation *c)
