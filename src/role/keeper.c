@@ -4,12 +4,18 @@
  *          socket.
  * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
  *          sessions is put off where it took long, so that it never takes more
- *          than a twentieth of the time.
+ *          than a twentieth of the time; a million take more than a second, and a
+ *          disk may take any time, so it has a thread: nobody is to take the
+ *          keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  One.
+ * THREADS  Two: the loop, and one that saves, which shares nothing with it but
+ *          the segment.
  */
 #include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sysexits.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,8 +35,6 @@ struct keeper {
 	struct control *control;
 	struct event *beat;
 	struct event *second;
-	int64_t save_ns;	/* not before this */
-	bool save_failed;	/* and told so */
 };
 
 static int give_up(const struct diag *diag) {
@@ -38,20 +42,46 @@ static int give_up(const struct diag *diag) {
 	return EX_OSERR;
 }
 
-static void save_sessions(struct keeper *keeper) {
-	int64_t began_ns = clock_now_ns(), took_ns;
-	struct diag diag;
-	bool failed;
+static void rest(int64_t ns) {
+	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
+		.tv_nsec = (long)(ns % NS_PER_SECOND) };
 
-	if (began_ns < keeper->save_ns)
-		return;
-	failed = segment_save_sessions(keeper->context->segment, began_ns,
-		     &diag) != 0;
-	if (failed && !keeper->save_failed)
-		log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
-	keeper->save_failed = failed;
-	took_ns = clock_now_ns() - began_ns;
-	keeper->save_ns = began_ns + SAVING_SHARE * took_ns;
+	(void)nanosleep(&time, NULL);
+}
+
+static void *save_sessions(void *argument) {
+	const struct segment *segment = argument;
+	bool had_failed = false;
+
+	for (;;) {
+		int64_t began_ns = clock_now_ns(), rest_ns;
+		struct diag diag;
+		bool failed = segment_save_sessions(segment, began_ns,
+		    &diag) != 0;
+
+		if (failed && !had_failed)
+			log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
+		had_failed = failed;
+		rest_ns = (SAVING_SHARE - 1) * (clock_now_ns() - began_ns);
+		rest(rest_ns > NS_PER_SECOND ? rest_ns : NS_PER_SECOND);
+	}
+	return NULL;
+}
+
+static int start_saving(struct segment *segment, struct diag *diag) {
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	/* signals are for the loop's thread */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, save_sessions, segment);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error != 0)
+		return diag_set(diag, error, "cannot start a thread");
+	pthread_detach(thread);
+	return 0;
 }
 
 /* Others take note when nobody can ask the kernel: more often than each second. */
@@ -70,7 +100,6 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
-	save_sessions(keeper);
 	log_flush();
 }
 
@@ -103,7 +132,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	    event_add(keeper->second, &one_second) != 0 ||
 	    event_add(keeper->beat, &fifth) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
-	return 0;
+	return start_saving(context->segment, diag);
 }
 
 int keeper_role_main(const struct role_context *context) {
