@@ -40,11 +40,11 @@ static void keep_for_later(struct late_ends *late, const struct late_end *end) {
 static bool kernel_decides(const struct engine *engine,
     const struct generation *generation, const struct session *session,
     enum session_owner owner, int64_t now_ns) {
-	if (keeper_is_away(engine->segment, now_ns))
-		return false;
-	return session_is_visible(engine->segment, generation, session) ||
+	bool may = session_is_visible(engine->segment, generation, session) ||
 	    (owner == OWNER_POLICY &&
 		session_may_be_visible(engine->segment, generation, session));
+
+	return may && !keeper_is_away(engine->segment, now_ns);
 }
 
 /* Under the shard's mutex: ends it, or writes down what was said.  False: to be
@@ -109,18 +109,16 @@ static bool try_close(struct engine *engine, const struct session_ref *ref,
 void engine_session_ended(struct engine *engine,
     const struct generation *generation, const struct session_ref *ref,
     enum session_owner owner, int64_t now_ns) {
-	struct late_end end = { .ref = *ref, .owner = owner };
-
 	if (!try_ended(engine, generation, ref, owner, now_ns))
-		keep_for_later(&engine->late, &end);
+		keep_for_later(&engine->late,
+		    &(struct late_end){ .ref = *ref, .owner = owner });
 }
 
 void engine_session_close(struct engine *engine, const struct session_ref *ref,
     int64_t now_ns) {
-	struct late_end end = { .ref = *ref, .outright = true };
-
 	if (!try_close(engine, ref, now_ns))
-		keep_for_later(&engine->late, &end);
+		keep_for_later(&engine->late,
+		    &(struct late_end){ .ref = *ref, .outright = true });
 }
 
 void ends_retry(struct engine *engine, const struct generation *generation,
