@@ -119,12 +119,27 @@ static void scrub_records(struct segment *segment) {
 	}
 }
 
+/* A time that no clock has shown yet would spoil each difference with it. */
+static void bound_time(_Atomic int64_t *time_ns, int64_t now_ns) {
+	int64_t value = atomic_load(time_ns);
+
+	if (value < 0 || value > now_ns)
+		atomic_store(time_ns, now_ns);
+}
+
 static void scrub_roles(struct segment *segment) {
+	int64_t now_ns = clock_now_ns();
+
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		struct role_record *role = &segment->header->roles[i];
 
 		if (atomic_load(&role->kind) > ROLE_KEEPER)
 			memset(role, 0, sizeof(*role));
+		bound_time(&role->heartbeat_ns, now_ns);
+		bound_time(&role->started_ns, now_ns);
+		bound_time(&role->gap_begin_ns, now_ns);
+		if (atomic_load(&role->gap_end_ns) != INT64_MAX)
+			bound_time(&role->gap_end_ns, now_ns);
 		if (atomic_load(&role->kind) != ROLE_NONE &&
 		    atomic_load(&role->pid) != 0)
 			segment_role_died(segment, i, 0);
