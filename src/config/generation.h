@@ -24,8 +24,6 @@
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX
-/* A listener's mode: none is configured, its directory decides when it is bound. */
-#define GENERATION_MODE_BY_DIRECTORY UINT16_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 	LISTENER_CONTROL, LISTENER_METRICS };
@@ -38,7 +36,7 @@ enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 struct generation_listener {
 	uint8_t kind;		/* enum listener_kind */
 	uint8_t proof;		/* enum proof_setting */
-	uint16_t mode;		/* of a unix socket: permission bits, or the above */
+	uint16_t mode;		/* of a unix socket: permission bits */
 	uint32_t address;	/* text as configured, "unix:/path" ... */
 	uint32_t owner;		/* user name, or 0 */
 	uint32_t group;		/* group name, or 0 */

@@ -59,8 +59,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	if (compilation_value(group, "listen.*[].mode", &mode))
 		listener.mode = (uint16_t)mode.number;
 	else
-		listener.mode = listener.kind == LISTENER_CONTROL ? 0660 :
-		    GENERATION_MODE_BY_DIRECTORY;
+		listener.mode = listener.kind == LISTENER_CONTROL ? 0660 : 0666;
 	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What the witness changes in the table: sessions seen, sessions adopted.
- * THREADS  The keeper's one.
+ * THREADS  The keeper's one; slot_adopt: any.
  */
 #include "engine/internal.h"
 #include "engine/witness.h"
@@ -46,30 +46,34 @@ static void count_adopted(struct session_lock *lock, uint32_t slot,
 	segment_count(segment, COUNTER_ADOPTED, 1);
 }
 
-/* Writes the slot.  Under the shard's mutex; false: the class's was not to be had. */
-static bool adopt_into(struct session_lock *lock, uint32_t slot,
-    const struct generation *generation, const struct connection *connection,
-    struct session *session) {
-	uint32_t rule = generation_match_inbound(generation,
-	    connection->server_port, &connection->client, NULL, 0);
-	const struct generation_class *class;
-
-	if (rule == CLASS_NO_RULE ||
-	    generation_is_exempt(generation, &connection->client, NULL, 0)) {
+bool slot_adopt(struct session_lock *lock, uint32_t slot,
+    const struct generation_class *class, struct session *session) {
+	if (class == NULL) {
 		sessions_link(lock, slot);
 		sessions_change_begin(lock);
 		session_store(lock->segment, slot, session);
 		sessions_change_end(lock);
 		return true;
 	}
-	class = generation_class(generation,
-	    generation_rule(generation, rule)->class_index);
 	if (!class_lock_for(lock->segment, class, lock->now_ns))
 		return false;
 	sessions_link(lock, slot);
 	count_adopted(lock, slot, session, class);
 	class_unlock(lock->segment, (uint16_t)class->record);
 	return true;
+}
+
+/* By address alone: never by guess. */
+static const struct generation_class *class_of(
+    const struct generation *generation, const struct connection *connection) {
+	uint32_t rule = generation_match_inbound(generation,
+	    connection->server_port, &connection->client, NULL, 0);
+
+	if (rule == CLASS_NO_RULE ||
+	    generation_is_exempt(generation, &connection->client, NULL, 0))
+		return NULL;
+	return generation_class(generation,
+	    generation_rule(generation, rule)->class_index);
 }
 
 bool engine_session_adopt(struct engine *engine,
@@ -108,7 +112,8 @@ bool engine_session_adopt(struct engine *engine,
 			.dump_sequence = atomic_load(
 			    &segment->header->dump_sequence),
 		};
-		done = adopt_into(&lock, slot, generation, connection, &session);
+		done = slot_adopt(&lock, slot, class_of(generation, connection),
+		    &session);
 		if (!done)
 			sessions_put_back(&lock, slot);
 	}

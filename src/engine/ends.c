@@ -40,10 +40,16 @@ static void keep_for_later(struct late_ends *late, const struct late_end *end) {
 static bool kernel_decides(const struct engine *engine,
     const struct generation *generation, const struct session *session,
     enum session_owner owner, int64_t now_ns) {
-	bool may = session_is_visible(engine->segment, generation, session) ||
-	    (owner == OWNER_POLICY &&
-		session_may_be_visible(engine->segment, generation, session));
+	bool may;
 
+	/* A milter that was asked about the connect alone is left when the session
+	 * ends or when XCLIENT makes it another one: exact, and after XCLIENT the
+	 * kernel would tell otherwise. */
+	if (owner == OWNER_MILTER)
+		return false;
+	may = session_is_visible(engine->segment, generation, session) ||
+	    (owner == OWNER_POLICY_GONE &&
+		session_may_be_visible(engine->segment, generation, session));
 	return may && !keeper_is_away(engine->segment, now_ns);
 }
 

@@ -24,7 +24,13 @@ struct engine;
 struct segment;
 
 /* Who asks; it holds the session until it says that it ended. */
-enum session_owner { OWNER_POLICY, OWNER_MILTER };
+enum session_owner {
+	OWNER_POLICY,
+	OWNER_MILTER,
+	/* engine_session_ended only: the policy connection itself ended, the MTA
+	 * may go on with the session on another one */
+	OWNER_POLICY_GONE,
+};
 
 /* A session as its owner remembers it.  Plain data: copy it freely. All zero
  * is "none". */
@@ -81,7 +87,8 @@ void engine_session_open(struct engine *engine, const struct generation *generat
     const struct question *question, int64_t now_ns, struct answer *answer);
 
 /* A recipient of an inbound session (policy RCPT): decided anew for a deferred
- * session, VERDICT_ADMIT without anything else for every other. */
+ * session, VERDICT_ADMIT for every other.  A session that nobody asked about,
+ * within 300 s after a policy role was away, is counted (REASON_ADOPTED). */
 void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer);

@@ -58,14 +58,20 @@ static void ask_about(struct question *question, const char *data,
 	}
 }
 
+static void end_session(struct policy_session *session, struct engine *engine,
+    const struct generation *generation, enum session_owner word, int64_t now_ns)
+{
+	if (session->ref.slot != 0)
+		engine_session_ended(engine, generation, &session->ref, word,
+		    now_ns);
+	memset(&session->ref, 0, sizeof(session->ref));
+	session->deferred = false;
+}
+
 void policy_session_over(struct policy_session *session, struct engine *engine,
     const struct generation *generation, int64_t now_ns)
 {
-	if (session->ref.slot != 0)
-		engine_session_ended(engine, generation, &session->ref,
-		    OWNER_POLICY, now_ns);
-	memset(&session->ref, 0, sizeof(session->ref));
-	session->deferred = false;
+	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 }
 
 static size_t open_session(struct policy_session *session,
@@ -93,7 +99,7 @@ static size_t on_connect(struct policy_session *session, struct engine *engine,
 {
 	if (!same_tuple(&question->client, question->client_port,
 	    &session->client, session->client_port))
-		policy_session_over(session, engine, generation, now_ns);
+		end_session(session, engine, generation, OWNER_POLICY, now_ns);
 	session->connected = question->client;
 	session->connected_port = question->client_port;
 	return open_session(session, engine, generation, question, now_ns, out);
@@ -174,6 +180,12 @@ static size_t on_recipient(struct policy_session *session,
 	decision_log(engine, generation, question, &answer,
 	    DECISION_AT_RECIPIENT);
 	/* only the connection that opened the session is to end it */
+	if (answer.decision.reason == REASON_ADOPTED) {
+		session->client = question->client;
+		session->client_port = question->client_port;
+		session->ref = answer.session;
+		return dunno(out);
+	}
 	if (ours && session->ref.slot != 0 && answer.session.slot != 0)
 		session->ref = answer.session;
 	if (ours && answer.decision.reason != REASON_UNUSABLE)
@@ -182,6 +194,15 @@ static size_t on_recipient(struct policy_session *session,
 		return dunno(out);
 	return policy_reply_write(out, POLICY_REPLY_MAX,
 	    "DEFER_IF_PERMIT 4.7.0", decision_client_text(generation, &answer));
+}
+
+/* Was this connection asked about the session?  Not when the one before it died. */
+static bool is_known(const struct policy_session *session,
+    const struct policy_request *request)
+{
+	return session->ref.slot != 0 && (request->client_port == 0 ||
+	    same_tuple(&request->client, request->client_port, &session->client,
+	    session->client_port));
 }
 
 size_t policy_session_answer(struct policy_session *session,
@@ -196,14 +217,15 @@ size_t policy_session_answer(struct policy_session *session,
 	if (request->bad_value != NULL)
 		report_bad_value(engine, request);
 	if (!opens && (request->state != POLICY_STATE_RCPT ||
-	    (!session->deferred && !any_class_defers(generation)) ||
-	    is_spared(data, request)))
+	    (!session->deferred && !any_class_defers(generation) &&
+	    is_known(session, request)) || is_spared(data, request)))
 		return dunno(out);
 	ask_about(&question, data, request, listener);
 	if (address_is_unknown(&question.client)) {
 		/* somebody without an address; whoever was here before is gone */
 		if (opens) {
-			policy_session_over(session, engine, generation, now_ns);
+			end_session(session, engine, generation, OWNER_POLICY,
+			    now_ns);
 			memset(session, 0, sizeof(*session));
 			engine_count(engine, COUNTER_UNTRACKED, 1);
 		}

@@ -101,18 +101,6 @@ static bool look_at_directory(const struct listen_address *address,
 	return stat(directory[0] == '\0' ? "/" : directory, status) == 0;
 }
 
-/* Without a configured mode: whom a directory lets in may ask, but where it
- * lets in everybody, not everybody is meant. */
-static mode_t mode_of(const struct generation_listener *listener,
-    const struct listen_address *address) {
-	struct stat status;
-
-	if (listener->mode != GENERATION_MODE_BY_DIRECTORY)
-		return listener->mode;
-	return look_at_directory(address, &status) &&
-	    (status.st_mode & S_IXOTH) == 0 ? 0666 : 0660;
-}
-
 static int bind_unix(struct listen_socket *out, const struct listen_address *address,
     mode_t mode, uid_t uid, gid_t gid, struct diag *diag) {
 	mode_t old_mask;
@@ -167,7 +155,7 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	if (out->fd < 0)
 		return diag_set(diag, errno, "cannot make a socket");
 	if (address.socket_address.ss_family == AF_UNIX)
-		result = bind_unix(out, &address, mode_of(listener, &address), uid,
+		result = bind_unix(out, &address, listener->mode, uid,
 		    gid, diag);
 	else
 		result = bind_inet(out, &address, diag);

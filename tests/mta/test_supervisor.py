@@ -166,8 +166,8 @@ def background(test, postern):
 
 def ownership(test, postern):
     user = pwd.getpwnam("postern")
-    for name, place, mode in (("policy socket", postern.spool / "private/postern", 0o660),
-                              ("milter socket", postern.root / "milter", 0o660),
+    for name, place, mode in (("policy socket", postern.spool / "private/postern", 0o666),
+                              ("milter socket", postern.root / "milter", 0o666),
                               ("policy socket that others cannot reach",
                                test.directory / "closed/policy", 0o666),
                               ("control socket", postern.root / "control", 0o660),

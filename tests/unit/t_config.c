@@ -123,7 +123,7 @@ static void everything_else_has_a_default(void **state)
 	assert_int_equal(g->exempt_index, 0);
 	assert_int_equal(g->listener_count, 3);
 	assert_int_equal(g->listeners[0].kind, LISTENER_POLICY);
-	assert_int_equal(g->listeners[0].mode, GENERATION_MODE_BY_DIRECTORY);
+	assert_int_equal(g->listeners[0].mode, 0666);
 	assert_int_equal(g->listeners[1].kind, LISTENER_MILTER);
 	assert_int_equal(g->listeners[2].kind, LISTENER_CONTROL);
 	assert_int_equal(g->listeners[2].mode, 0660);
@@ -170,7 +170,7 @@ static void settings_are_kept(void **state)
 	assert_string_equal(generation_text(g, g->netns[1]), "/run/netns/b");
 	assert_int_equal(g->listener_count, 3);
 	assert_int_equal(g->listeners[0].proof, PROOF_OWNER);
-	assert_int_equal(g->listeners[0].mode, GENERATION_MODE_BY_DIRECTORY);
+	assert_int_equal(g->listeners[0].mode, 0666);
 	assert_int_equal(g->listeners[1].proof, PROOF_LEASE);
 	assert_int_equal(g->listeners[1].mode, 0640);
 	assert_string_equal(generation_text(g, g->listeners[1].owner), "o");

@@ -257,8 +257,8 @@ static void a_policy_connection_that_ends_early_ends_no_session(void **state) {
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	ref = answer.session;
-	engine_session_ended(site.engine, site.generation, &ref, OWNER_POLICY,
-	    clock_now_ns());
+	engine_session_ended(site.engine, site.generation, &ref,
+	    OWNER_POLICY_GONE, clock_now_ns());
 	assert_int_equal(open_of(&site, "rest"), 1);
 	/* the next session from this port is another one all the same */
 	engine_session_open(site.engine, site.generation, &question,
@@ -270,6 +270,28 @@ static void a_policy_connection_that_ends_early_ends_no_session(void **state) {
 	    clock_now_ns(), &answer);
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, clock_now_ns());
+	assert_int_equal(open_of(&site, "rest"), 1);
+	site_close(&site);
+}
+
+/* One connection holds one session, however fast they follow each other. */
+static void sessions_in_a_row_on_one_policy_connection_are_one(void **state) {
+	struct site site;
+	struct answer answer = { .id = 0 };
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER); /* rest: 3 */
+	for (uint16_t i = 1; i <= 100; i++) {
+		struct question question = site_question("192.0.2.1", i, NULL);
+
+		question.listener = site.auto_listener;
+		if (answer.session.slot != 0)
+			engine_session_ended(site.engine, site.generation,
+			    &answer.session, OWNER_POLICY, clock_now_ns());
+		engine_session_open(site.engine, site.generation, &question,
+		    clock_now_ns(), &answer);
+		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	}
 	assert_int_equal(open_of(&site, "rest"), 1);
 	site_close(&site);
 }
@@ -424,6 +446,42 @@ static void adopted_sessions_are_decided_without_their_own_count(void **state) {
 	site_close(&site);
 }
 
+/* After a policy role died, smtpd lets one session in on its dead connection. */
+static void a_session_let_in_unasked_is_counted_at_its_first_recipient(
+    void **state) {
+	struct site site;
+	struct question question = site_question("192.0.2.1", 7, "mx.customer.fr");
+	struct answer answer;
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	/* no outage: a check at RCPT alone counts nobody */
+	engine_session_recipient(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "customer"), 0);
+	segment_role_died(site.segment, site.place, now_ns);
+	segment_role_starting(site.segment, site.place, now_ns);
+	engine_session_recipient(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(answer.decision.reason, REASON_ADOPTED);
+	assert_int_equal(open_of(&site, "customer"), 1);
+	/* once */
+	engine_session_recipient(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	assert_int_equal(open_of(&site, "customer"), 1);
+	assert_true(site_is_consistent(&site));
+	/* long after it, nobody is taken for a survivor */
+	engine_heartbeat(site.engine, now_ns);
+	question.client_port = 8;
+	engine_session_recipient(site.engine, site.generation, &question,
+	    now_ns + 301 * NS_PER_SECOND, &answer);
+	assert_int_equal(open_of(&site, "customer"), 1);
+	site_close(&site);
+}
+
 static void explain_changes_nothing(void **state) {
 	struct site site;
 	struct question question = site_question("192.0.2.1", 1, NULL);
@@ -455,11 +513,13 @@ int main(void) {
 		cmocka_unit_test(observe_admits_counts_and_says_so),
 		cmocka_unit_test(policy_and_milter_count_a_session_once),
 		cmocka_unit_test(a_policy_connection_that_ends_early_ends_no_session),
+		cmocka_unit_test(sessions_in_a_row_on_one_policy_connection_are_one),
 		cmocka_unit_test(xclient_replaces_the_session_of_its_connect),
 		cmocka_unit_test(deferred_sessions_are_decided_at_each_recipient),
 		cmocka_unit_test(a_full_table_admits_untracked),
 		cmocka_unit_test(rates_are_counted_by_class_and_client),
 		cmocka_unit_test(adopted_sessions_are_decided_without_their_own_count),
+		cmocka_unit_test(a_session_let_in_unasked_is_counted_at_its_first_recipient),
 		cmocka_unit_test(explain_changes_nothing),
 	};
 

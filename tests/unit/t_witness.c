@@ -200,8 +200,9 @@ static void a_session_never_shown_is_left_on_an_unknown_listener(void **state) {
 	dump();
 	assert_lives(&one);
 	assert_int_equal(proof_of(&one), SESSION_PROOF_OWNER);
-	/* its owner's word is final with the next dump */
-	engine_session_ended(site.engine, site.generation, &one, OWNER_POLICY, now_ns);
+	/* the end of its policy connection is final with the next dump */
+	engine_session_ended(site.engine, site.generation, &one,
+	    OWNER_POLICY_GONE, now_ns);
 	assert_lives(&one);
 	dump();
 	assert_over(&one);
