@@ -94,6 +94,23 @@ void children_plan(struct supervisor *supervisor) {
 	take_places(supervisor);
 }
 
+/* A role maps the published configuration when it starts; should its file be
+ * gone or spoiled, it is published once more. */
+static void heal_generation(struct supervisor *supervisor) {
+	const struct generation *published;
+	struct diag diag;
+
+	if (segment_map_generation(supervisor->segment,
+		supervisor->generation->number, &published, &diag) == 0) {
+		segment_unmap_generation(published);
+		return;
+	}
+	log_event(EVENT_SYSTEM, "text=\"published again: %s\"", diag.text);
+	if (segment_publish(supervisor->segment, supervisor->generation, &diag) !=
+	    0)
+		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
+}
+
 void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct diag diag;
 	unsigned i;
@@ -105,6 +122,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 			continue;
 		child->killed = false;
 		child->started_ns = now_ns;
+		heal_generation(supervisor);
 		if (spawn_role(supervisor, child, &diag) == 0)
 			continue;
 		log_event(EVENT_SYSTEM, "role=%s text=\"cannot be started: %s\"",

@@ -231,6 +231,18 @@ def restarts(test, postern):
                "restarts are counted")
 
 
+def lost_generation(test, postern):
+    """A role finds its configuration though somebody removed the file."""
+    for file in postern.root.glob("state.config.*"):
+        file.unlink()
+    before = postern.roles()["policy.1"]
+    os.kill(before, signal.SIGKILL)
+    test.within(5.0, lambda: postern.roles().get("policy.1") not in (None, before),
+                "a role starts though the published configuration was removed")
+    test.check("published again" in postern.log_text(), "... and the log says so")
+    test.equal(postern.command("reload", json_output=False).returncode, 0, "... and reload works")
+
+
 def back_off(test, postern):
     seen = postern.log_text().count("name=milter.0")
     for _ in range(5):
@@ -456,6 +468,7 @@ def body(test):
     ownership(test, postern)
     privileges(test, postern)
     restarts(test, postern)
+    lost_generation(test, postern)
     back_off(test, postern)
     hangs(test, postern)
     own_absence(test, postern)
