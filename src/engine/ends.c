@@ -35,8 +35,7 @@ static void keep_for_later(struct late_ends *late, const struct late_end *end) {
 }
 
 /* Shall the kernel be asked before the owner's word counts?  A policy connection
- * may end before its session does, so where nothing was learned yet, too; a
- * milter's close is exact. */
+ * may end before its session does, so where nothing was learned yet, too. */
 static bool kernel_decides(const struct engine *engine,
     const struct generation *generation, const struct session *session,
     enum session_owner owner, int64_t now_ns) {
@@ -65,7 +64,7 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 	else
 		session->policy_owner = 0;
 	/* a milter that still holds the session knows better than a policy
-	 * connection, and the kernel better than both */
+	 * connection */
 	keep = session->milter_owner != 0 &&
 	    incarnation_lives(engine->segment, session->milter_owner);
 	if (!keep && kernel_decides(engine, generation, session, owner,

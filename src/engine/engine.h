@@ -93,8 +93,9 @@ void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer);
 
-/* The owner says that the session ended: final where the witness cannot see
- * it, else a hint.  A ref that no longer names its session does nothing.  What
+/* The owner says that the session ended.  A milter's word is final (it asks about
+ * the connect alone); a policy connection's where the witness cannot see the
+ * session or is away, else it is a hint.  A ref that no longer names its session does nothing.  What
  * cannot be done now, as a lock is not to be had, is done later: see
  * engine_heartbeat. */
 void engine_session_ended(struct engine *engine, const struct generation *generation,
