@@ -37,6 +37,11 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
 #define RATE_FIELDS(X, s) \
 	X(s, period_ns) X(s, count) X(s, reserved)
+#define MTA_FIELDS(X, s) \
+	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
+	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, clone) \
+	X(s, clone_program) X(s, site_refusal) X(s, site_excluded_index) \
+	X(s, site_listed_index) X(s, cf) X(s, port_count) X(s, ports)
 #define RULE_FIELDS(X, s) \
 	X(s, class_index) X(s, file) X(s, line) X(s, text)
 #define GENERATION_FIELDS(X, s) \
@@ -47,7 +52,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, reserved) X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
-	X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
+	X(s, mta_count) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
+	X(s, gate_word_count) X(s, gate_words) X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count)
 
 #define MIX_FIELD(s, field) \
@@ -61,6 +67,8 @@ _Static_assert(sizeof(struct generation_listener) ==
     0 LISTENER_FIELDS(SUM_FIELD, generation_listener), "every field is named");
 _Static_assert(sizeof(struct generation_class) ==
     0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
+_Static_assert(sizeof(struct generation_mta) ==
+    0 MTA_FIELDS(SUM_FIELD, generation_mta), "every field is named");
 _Static_assert(sizeof(struct generation_rule) ==
     0 RULE_FIELDS(SUM_FIELD, generation_rule), "every field is named");
 _Static_assert(sizeof(struct generation) - (0 GENERATION_FIELDS(SUM_FIELD, generation)) < 16,
@@ -75,6 +83,7 @@ uint64_t generation_layout(void)
 	LIMITS_FIELDS(MIX_FIELD, limits)
 	RATE_FIELDS(MIX_FIELD, rate_limit)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
+	MTA_FIELDS(MIX_FIELD, generation_mta)
 	GENERATION_FIELDS(MIX_FIELD, generation)
 	hash = mix(hash, sizeof(struct address));
 	return mix(hash, UINT64_C(0x0102030405060708));	/* byte order */

@@ -24,12 +24,14 @@
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX
+#define GENERATION_MTAS_MAX	8
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 	LISTENER_CONTROL, LISTENER_METRICS };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
+enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
 
 /* A socket to listen on, from listen.*; its place in the table is its number
  * (the `listener` of a question). */
@@ -73,6 +75,31 @@ struct generation_rule {
 	uint32_t text;		/* the mask as written */
 };
 
+/* A mail server whose deliveries are counted and read: mta[].  Its place in the
+ * table is its number. */
+struct generation_mta {
+	uint32_t name;
+	uint32_t line;
+	uint8_t kind;		/* enum mta_kind */
+	/* What posternctl postfix-lanes wrote down about the site: 0: nothing, then
+	 * no destination gets a hint. */
+	uint8_t site_known;
+	uint8_t site_only_listed; /* only destinations of site_listed_index qualify */
+	uint8_t uid_known;
+	uint32_t uid;		/* Sendmail: of its sockets; they are asked about */
+	uint32_t log;		/* path, or "" */
+	uint32_t syslog_name;
+	uint32_t config_directory;
+	uint32_t clone;		/* transport that the lanes clone */
+	uint32_t clone_program;	/* how its deliveries are named in the log, "postfix/smtp" */
+	uint32_t site_refusal;	/* why no destination at all gets a hint, or "" */
+	uint32_t site_excluded_index;	/* masks that get none; 0: no such */
+	uint32_t site_listed_index;
+	uint32_t cf;
+	uint32_t port_count;	/* remote ports that its mail leaves for */
+	uint16_t ports[GENERATION_PORTS_MAX];
+};
+
 struct generation {
 	uint64_t magic;
 	uint64_t layout;	/* generation_layout() of the code that wrote it */
@@ -113,6 +140,13 @@ struct generation {
 	uint16_t witness_ports[GENERATION_PORTS_MAX];
 	uint32_t netns_count;
 	uint32_t netns[8];		/* witness.netns: names or paths */
+	uint32_t mta_count;
+	struct generation_mta mtas[GENERATION_MTAS_MAX];
+	uint32_t remote_port_count;	/* of all mtas: outbound connections to them count */
+	uint16_t remote_ports[GENERATION_PORTS_MAX];
+	/* gate.command: texts, none: 0. */
+	uint32_t gate_word_count;
+	uint32_t gate_words[16];
 
 	/* Those that wait for a restart. */
 	uint32_t state_path;

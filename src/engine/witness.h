@@ -9,13 +9,16 @@
 
 #include "engine/engine.h"
 
-/* One TCP connection as the kernel tells it, server half ours; v4-mapped folded. */
+/* One TCP connection as the kernel tells it; v4-mapped folded.  Inbound: the
+ * server half is ours.  Outbound (to one of the remote ports): the client half. */
 struct connection {
 	struct address client;
 	struct address server;
 	uint16_t client_port;
 	uint16_t server_port;
 	bool alive;		/* inode != 0 and a state that DESIGN section 6 names */
+	bool outbound;
+	uint32_t uid;		/* of our socket's owner */
 };
 
 enum lookup_result { LOOKUP_ALIVE, LOOKUP_GONE, LOOKUP_UNKNOWN };

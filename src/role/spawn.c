@@ -77,6 +77,7 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 		return kind == LISTENER_MILTER && listener == child->listener;
 	case ROLE_KEEPER:
 		return kind == LISTENER_CONTROL;
+	case ROLE_FEED:
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;
@@ -111,6 +112,7 @@ static int role_main(const struct role_context *context) {
 		return milter_role_main(context);
 	case ROLE_KEEPER:
 		return keeper_role_main(context);
+	case ROLE_FEED:
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;

@@ -33,6 +33,7 @@
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
+	ROLE_FEED,
 };
 
 enum counter {
@@ -65,6 +66,7 @@ enum session_proof {
 #define SESSION_FLAG_ADOPTED	0x02	/* found after an outage */
 #define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
 #define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
+#define SESSION_FLAG_PROCESS	0x20	/* outbound, asked: proof_address holds the process */
 
 /* The control word: stored in one piece, last when a slot is taken and first
  * when it is given back. */
@@ -74,7 +76,7 @@ struct session_control {
 	uint8_t direction;	/* enum session_direction */
 	uint8_t proof;		/* enum session_proof */
 	uint8_t flags;		/* SESSION_FLAG_* */
-	uint8_t listener;	/* number in the generation that opened it */
+	uint8_t listener;	/* number in the generation that opened it; outbound: its mta's */
 	uint8_t client_bits;	/* what was one client (of 128), or 255: not counted */
 };
 

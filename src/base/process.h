@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: ISC */
+/* Other processes of this machine.  Any thread. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* When the process started, in clock ticks since boot: with its pid the name of a
+ * process for ever.  False: there is none (a zombie is none), or /proc does not
+ * tell. */
+bool process_start_ticks(pid_t pid, uint64_t *ticks);
+
+#endif

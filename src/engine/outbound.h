@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Outbound connections in the counts of their classes (DESIGN section 5, rows 3
+ * to 5; seeds/xla-readme.txt).  Each MTA by one source: *asked* (Sendmail, for
+ * each delivering process) or *witnessed* (everything else, in the kernel's
+ * table).  As all of the engine: any thread, never blocks longer than 50 ms,
+ * fails open.
+ */
+#ifndef ENGINE_OUTBOUND_H
+#define ENGINE_OUTBOUND_H
+
+#include "engine/engine.h"
+
+/* By what the class was found. */
+enum class_source {
+	CLASS_SOURCE_NONE,		/* no class */
+	CLASS_SOURCE_CONNECTION,	/* name and address of the connection itself */
+	CLASS_SOURCE_ADDRESS,		/* its address alone */
+	CLASS_SOURCE_RELAY,		/* the relay last seen for the destination */
+	CLASS_SOURCE_DOMAIN,		/* the destination's own name */
+};
+/* "none", "connection", "address", "relay", "domain" */
+const char *class_source_word(enum class_source source);
+
+struct outbound_class {
+	uint32_t rule;			/* of the generation, or CLASS_NO_RULE */
+	uint32_t class_index;		/* or CLASS_NO_RULE */
+	enum class_source source;
+	struct address relay;		/* that was used, or unknown */
+	char relay_name[SEGMENT_NAME_MAX + 1];
+};
+
+/* The class of mail for this destination: a recipient domain, a host, or
+ * "[address]"; a trailing dot does not matter. */
+void outbound_class_find(const struct engine *engine,
+    const struct generation *generation, const char *destination,
+    size_t length, struct outbound_class *out);
+
+/* --- asked ---------------------------------------------------------------- */
+
+/* A delivering process: pid and when it started (base/process.h), so that another
+ * one with the same pid is another one. */
+struct process_identity {
+	int32_t pid;
+	uint64_t start_ticks;
+};
+
+/* What one delivering process was admitted to; held by its map connection.  One
+ * thread.  NULL: no memory. */
+struct outbound_process;
+struct outbound_process *outbound_process_open(struct engine *engine,
+    const struct process_identity *identity);
+
+enum outbound_stage {
+	OUTBOUND_BEFORE_CONNECT,	/* check_compat: the destination is known */
+	OUTBOUND_CONNECTED,		/* tls_server: name and address, too */
+};
+
+struct outbound_question {
+	enum outbound_stage stage;
+	const char *destination;
+	size_t destination_length;
+	const char *server_name;	/* CONNECTED only */
+	size_t server_name_length;
+	struct address server;
+	uint8_t mta;			/* of the generation, or UINT8_MAX */
+};
+
+struct outbound_answer {
+	struct answer answer;		/* VERDICT_ADMIT or VERDICT_DEFER */
+	struct outbound_class found;
+};
+
+/* One question.  BEFORE_CONNECT takes a slot of the class for the process, unless
+ * it has one; CONNECTED puts right what was taken by a wrong class, or defers,
+ * and teaches which relay the destination has. */
+void outbound_process_ask(struct outbound_process *process,
+    const struct generation *generation, const struct outbound_question *question,
+    int64_t now_ns, struct outbound_answer *answer);
+
+/* The process ended (its map connection did): its slots are free.  Nulls *process. */
+void outbound_process_close(struct outbound_process **process,
+    const struct generation *generation, int64_t now_ns);
+
+/* What would be answered for the destination now, without doing it. */
+void outbound_explain(struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, int64_t now_ns,
+    struct outbound_answer *answer, uint32_t *open);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What was seen of outbound deliveries: for each destination (a recipient
+ * domain) the relays that took its mail last, and for each relay address the
+ * name under which it was reached.  Learned from the MTAs' logs and from
+ * Sendmail's questions; a hint for classes and never a route.
+ *
+ * Names are stored in lower case without a trailing dot, at most
+ * SEGMENT_NAME_MAX bytes (longer ones are not remembered: counted).  A full table
+ * gives up the entry that was used longest ago (counted).  Writers take the
+ * shard's robust mutex (50 ms at most); readers take none.
+ */
+#ifndef SEGMENT_DESTINATIONS_H
+#define SEGMENT_DESTINATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/address.h"
+#include "segment/layout.h"
+
+struct segment;
+
+#define DESTINATION_RELAYS	3	/* most recent first */
+
+/* One destination, copied whole. */
+struct destination_seen {
+	char name[SEGMENT_NAME_MAX + 1];
+	struct address relays[DESTINATION_RELAYS];
+	uint8_t relay_count;
+	/* Bit i: a delivery was seen from mta number i of the generation, by the
+	 * transport that its lanes clone. */
+	uint8_t cloned_by;
+	/* Bit i: one was seen from mta i by any other transport. */
+	uint8_t other_by;
+	int64_t seen_ns;		/* the last time; of segment_ds resolution */
+};
+
+/* A delivery to `name` went to this relay (unknown address: to none).  `mta` is a
+ * number of the generation; `cloned`: by the transport that its lanes clone.
+ * Also notes the relay's name (NULL: not known).  False: not remembered. */
+struct delivery_seen {
+	const char *name;
+	size_t name_length;
+	struct address relay;
+	const char *relay_name;
+	size_t relay_name_length;
+	uint8_t mta;
+	bool cloned;
+};
+bool destinations_note(struct segment *segment, const struct delivery_seen *seen,
+    int64_t now_ns);
+
+/* Copies what is known of a destination; false: nothing, or it changes all the
+ * time.  Any thread, no lock. */
+bool destinations_find(const struct segment *segment, const char *name,
+    size_t name_length, struct destination_seen *out);
+
+/* The name of a relay, in `out` (without it: ""); false: not known. */
+bool relays_find(const struct segment *segment, const struct address *address,
+    char out[SEGMENT_NAME_MAX + 1]);
+
+/* Every destination, without locks; those that change meanwhile may be missed. */
+void destinations_each(const struct segment *segment,
+    void (*each)(void *context, const struct destination_seen *), void *context);
+
+/* Rises with each change that a list of destinations made earlier would not
+ * show: a new one, other relays, other transports. */
+uint64_t destinations_version(const struct segment *segment);
+
+#endif
