@@ -3,7 +3,10 @@
  * system call.  Any thread. */
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/diag.h"
 
@@ -21,4 +24,17 @@ int64_t clock_wall_s(void)
 
 	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
 	return (int64_t)ts.tv_sec;
+}
+
+bool clock_boot_id(char out[CLOCK_BOOT_ID])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	memset(out, 0, CLOCK_BOOT_ID);
+	if (fd < 0)
+		return false;
+	length = read(fd, out, 36);
+	close(fd);
+	return length == 36;
 }

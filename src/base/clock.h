@@ -4,6 +4,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define NS_PER_SECOND	INT64_C(1000000000)
@@ -12,5 +13,9 @@
 int64_t clock_now_ns(void);
 /* Wall time in seconds since 1970: for display and file headers only. */
 int64_t clock_wall_s(void);
+
+/* Which boot the clock counts from, a text filled up with NULs; false: unknown. */
+#define CLOCK_BOOT_ID	40
+bool clock_boot_id(char out[CLOCK_BOOT_ID]);
 
 #endif

@@ -41,9 +41,6 @@ int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
  * all are taken.  Supervisor only. */
 uint16_t segment_record(struct segment *segment, const char *name, int64_t now_ns);
 
-/* This boot's id; false: unknown. */
-bool segment_boot_id(char out[40]);
-
 /* Tenths of seconds since the segment was made. */
 static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns) {
 	int64_t age_ns = now_ns - segment->header->created_ns;

@@ -52,18 +52,6 @@ const char *segment_path(const struct segment *segment) {
 	return segment->path;
 }
 
-bool segment_boot_id(char out[40]) {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length;
-
-	memset(out, 0, 40);
-	if (fd < 0)
-		return false;
-	length = read(fd, out, 36);
-	close(fd);
-	return length == 36;
-}
-
 static const char other_sizes[] = "other sizes are configured";
 
 /* Why a mapped file of these bytes is not ours to go on with, or NULL. */
@@ -79,7 +67,7 @@ static const char *check_header(const struct segment_header *header,
 		return "it has another layout";
 	if (!segment_geometry_valid(header, bytes))
 		return "its sizes contradict each other";
-	if (!segment_boot_id(boot_id) ||
+	if (!clock_boot_id(boot_id) ||
 	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
 		return "it is from another boot";
 	if (header->created_ns <= 0 || header->created_ns > clock_now_ns())
@@ -266,7 +254,7 @@ static int init_header(struct segment_header *header,
 	header->layout = segment_layout_hash();
 	header->created_ns = now_ns;
 	header->created_wall_s = clock_wall_s();
-	if (!segment_boot_id(header->boot_id))
+	if (!clock_boot_id(header->boot_id))
 		return diag_set(diag, errno, "cannot read this boot's id");
 	if (getrandom(&header->key, sizeof(header->key), 0) !=
 	    sizeof(header->key))

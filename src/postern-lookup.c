@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  postern-lookup(8): a socketmap on the standard streams, started by
+ *          Postfix's spawn(8), that tells its queue manager which mail to hold.
+ * MODEL    One question, one answer, in their order, however they arrive.  It
+ *          reads the hints file alone: no daemon, no configuration, no socket.
+ * ERRORS   Mail must go: whatever is in doubt is NOTFOUND.  What is no socketmap
+ *          request ends the program (Postfix starts another).  Nothing may be
+ *          written to stderr behind spawn(8): it is the same stream.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/hints.h"
+#include "wire/socketmap.h"
+
+#define MAP_NAME	"transport"
+#define INPUT_BYTES	(SOCKETMAP_REQUEST_MAX + 16)	/* and length, colon, comma */
+
+struct lookup {
+	struct hints_reader *reader;	/* NULL: everything is NOTFOUND */
+	const char *mta;
+};
+
+/* The domain of "user@domain", or false: "*", or no address. */
+static bool domain_of(const struct socketmap_request *request, const char **domain,
+    size_t *length) {
+	const char *at = request->key_length == 0 ? NULL :
+	    memrchr(request->key, '@', request->key_length);
+
+	if (at == NULL || at == request->key ||
+	    request->map_length != strlen(MAP_NAME) ||
+	    memcmp(request->map, MAP_NAME, request->map_length) != 0)
+		return false;
+	*domain = at + 1;
+	*length = request->key_length - (size_t)(at + 1 - request->key);
+	if (*length > 1 && (*domain)[*length - 1] == '.')
+		(*length)--;
+	return *length > 0;
+}
+
+static size_t answer(const struct lookup *lookup,
+    const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
+	char why[HINTS_TEXT_MAX + 1], text[HINTS_TEXT_MAX + 32];
+	const char *domain;
+	size_t length;
+
+	if (lookup->reader == NULL || !domain_of(request, &domain, &length) ||
+	    !hints_reader_ask(lookup->reader, lookup->mta, domain, length,
+		clock_now_ns(), why))
+		return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
+	snprintf(text, sizeof(text), "retry:4.7.1 %s", why);
+	return socketmap_reply(out, SOCKETMAP_OK, text);
+}
+
+static bool write_all(const char *data, size_t length) {
+	while (length > 0) {
+		ssize_t written = write(STDOUT_FILENO, data, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		data += written;
+		length -= (size_t)written;
+	}
+	return true;
+}
+
+/* Answers every whole request of the input and moves the rest to its start.
+ * EX_OK: go on. */
+static int answer_all(const struct lookup *lookup, char *input, size_t *length) {
+	struct socketmap_request request;
+	struct socketmap_error error;
+	char out[SOCKETMAP_REPLY_MAX];
+	size_t used = 0;
+	long taken;
+
+	while ((taken = socketmap_parse(input + used, *length - used, &request,
+		    &error)) > 0) {
+		if (!write_all(out, answer(lookup, &request, out)))
+			return EX_IOERR;
+		used += (size_t)taken;
+	}
+	if (taken < 0) {
+		syslog(LOG_WARNING, "no socketmap request: %s", error.reason);
+		return EX_PROTOCOL;
+	}
+	memmove(input, input + used, *length - used);
+	*length -= used;
+	return EX_OK;
+}
+
+static int serve(const struct lookup *lookup) {
+	static char input[INPUT_BYTES];
+	size_t length = 0;
+	int code = EX_OK;
+
+	while (code == EX_OK) {
+		ssize_t got = read(STDIN_FILENO, input + length,
+		    sizeof(input) - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got == 0 ? EX_OK : EX_IOERR;
+		length += (size_t)got;
+		code = answer_all(lookup, input, &length);
+	}
+	return code;
+}
+
+static void help(FILE *out) {
+	fputs("Usage: postern-lookup HINTS-FILE MTA-NAME\n\n"
+	      "Answers Postfix's queue manager over its standard streams: see\n"
+	      "postern-lookup(8) and posternctl postfix-lanes.\n", out);
+}
+
+/* A mistake in master.cf must not stop the mail. */
+static int wrong_usage(void) {
+	static const struct lookup nothing = { .reader = NULL };
+	struct stat status;
+
+	if (fstat(STDIN_FILENO, &status) == 0 && S_ISSOCK(status.st_mode)) {
+		syslog(LOG_ERR, "wrong arguments in master.cf: no mail is held");
+		return serve(&nothing);
+	}
+	help(stderr);
+	return EX_USAGE;
+}
+
+int main(int argc, char **argv) {
+	struct lookup lookup;
+	int option, code;
+
+	signal(SIGPIPE, SIG_IGN);
+	openlog("postern-lookup", LOG_PID | LOG_NDELAY, LOG_MAIL);
+	opterr = 0;
+	while ((option = getopt(argc, argv, "hV")) != -1) {
+		switch (option) {
+		case 'h':
+			help(stdout);
+			return EX_OK;
+		case 'V':
+			puts("postern-lookup " PACKAGE_VERSION);
+			return EX_OK;
+		default:
+			return wrong_usage();
+		}
+	}
+	if (argc - optind != 2)
+		return wrong_usage();
+	lookup = (struct lookup){ .reader = hints_reader_open(argv[optind]),
+		.mta = argv[optind + 1] };
+	code = serve(&lookup);
+	hints_reader_close(&lookup.reader);
+	return code;
+}
