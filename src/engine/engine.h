@@ -87,8 +87,7 @@ void engine_session_open(struct engine *engine, const struct generation *generat
     const struct question *question, int64_t now_ns, struct answer *answer);
 
 /* A recipient of an inbound session (policy RCPT): decided anew for a deferred
- * session, VERDICT_ADMIT for every other.  A session that nobody asked about,
- * within 300 s after a policy role was away, is counted (REASON_ADOPTED). */
+ * session, VERDICT_ADMIT for every other. */
 void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer);

@@ -340,46 +340,6 @@ static void ask_again(struct inquiry *inquiry, uint32_t slot,
 		answer->id = next_decision(inquiry->engine);
 }
 
-/* smtpd keeps its policy connection for 300 s when it is idle, and may ask on
- * one that died with a policy role: it then lets that session in unasked. */
-#define UNASKED_NS	(300 * NS_PER_SECOND)
-
-static bool policy_was_away(const struct segment *segment, int64_t now_ns) {
-	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
-		const struct role_record *role = &segment->header->roles[i];
-		int64_t end_ns = atomic_load_explicit(&role->gap_end_ns,
-		    memory_order_relaxed);
-
-		if (atomic_load_explicit(&role->kind, memory_order_relaxed) ==
-			ROLE_POLICY && end_ns != 0 &&
-		    (end_ns == INT64_MAX || now_ns - end_ns < UNASKED_NS))
-			return true;
-	}
-	return false;
-}
-
-/* A recipient of a session that nobody asked about: counted from now on. */
-static void adopt_unasked(struct inquiry *inquiry) {
-	const struct generation *generation = inquiry->generation;
-	struct session session;
-	uint32_t slot;
-
-	if (inquiry->class == NULL || generation->adopt == ADOPT_NEVER ||
-	    (generation->adopt == ADOPT_OUTAGE && !policy_was_away(
-		inquiry->engine->segment, inquiry->lock.now_ns)))
-		return;
-	slot = sessions_take(&inquiry->lock);
-	if (slot == SEGMENT_NO_SLOT)
-		return;
-	fill_session(inquiry, slot, SESSION_UNCOUNTED, &session);
-	if (!slot_adopt(&inquiry->lock, slot, inquiry->class, &session)) {
-		sessions_put_back(&inquiry->lock, slot);
-		return;
-	}
-	inquiry_decide(inquiry, VERDICT_ADMIT, REASON_ADOPTED);
-	inquiry->answer->session = ref_of(&session, slot);
-}
-
 void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer) {
@@ -408,8 +368,6 @@ void engine_session_recipient(struct engine *engine,
 		} else {
 			answer->session = ref_of(&session, slot);
 		}
-	} else {
-		adopt_unasked(&inquiry);
 	}
 	sessions_unlock(&inquiry.lock);
 }

@@ -6,7 +6,9 @@
  * connection is over; nothing else says so, but the end of the connection.
  * XCLIENT puts another client in its place: the kernel still shows the tuple of
  * the CONNECT, which is remembered for that.  RCPT matters to sessions that were
- * let in though their class was full.  All else is none of our business: DUNNO.
+ * let in though their class was full; it comes by a connection of its own where
+ * the two lists of the MTA differ, so each is looked up.  All else is none of our
+ * business: DUNNO.
  * ERRORS: an address or port that is none is counted and logged, and DUNNO.
  * THREADS: one for each policy_session.
  */
@@ -65,7 +67,6 @@ static void end_session(struct policy_session *session, struct engine *engine,
 		engine_session_ended(engine, generation, &session->ref, word,
 		    now_ns);
 	memset(&session->ref, 0, sizeof(session->ref));
-	session->deferred = false;
 }
 
 void policy_session_over(struct policy_session *session, struct engine *engine,
@@ -84,7 +85,6 @@ static size_t open_session(struct policy_session *session,
 	session->client_port = question->client_port;
 	engine_session_open(engine, generation, question, now_ns, &answer);
 	session->ref = answer.session;
-	session->deferred = answer.decision.verdict == VERDICT_DEFER;
 	decision_log(engine, generation, question, &answer, DECISION_AT_CONNECT);
 	if (answer.decision.verdict != VERDICT_REFUSE)
 		return dunno(out);
@@ -126,23 +126,6 @@ static size_t on_xclient(struct policy_session *session, struct engine *engine,
 	return open_session(session, engine, generation, question, now_ns, out);
 }
 
-/* Is any class of this generation to be asked about at RCPT?  One generation
- * is in force for a long time: its answer is kept. */
-static bool any_class_defers(const struct generation *generation)
-{
-	static _Thread_local uint64_t known_number;
-	static _Thread_local bool known;
-
-	if (generation->number != known_number || known_number == 0) {
-		known = false;
-		for (uint32_t i = 0; i < generation->class_count; i++)
-			known |= generation_class(generation, i)->action ==
-			    CLASS_ACTION_DEFER;
-		known_number = generation->number;
-	}
-	return known;
-}
-
 static bool has_local_part(const char *address, size_t length,
     const char *local, size_t local_length)
 {
@@ -180,29 +163,12 @@ static size_t on_recipient(struct policy_session *session,
 	decision_log(engine, generation, question, &answer,
 	    DECISION_AT_RECIPIENT);
 	/* only the connection that opened the session is to end it */
-	if (answer.decision.reason == REASON_ADOPTED) {
-		session->client = question->client;
-		session->client_port = question->client_port;
-		session->ref = answer.session;
-		return dunno(out);
-	}
 	if (ours && session->ref.slot != 0 && answer.session.slot != 0)
 		session->ref = answer.session;
-	if (ours && answer.decision.reason != REASON_UNUSABLE)
-		session->deferred = answer.decision.verdict == VERDICT_DEFER;
 	if (answer.decision.verdict != VERDICT_DEFER)
 		return dunno(out);
 	return policy_reply_write(out, POLICY_REPLY_MAX,
 	    "DEFER_IF_PERMIT 4.7.0", decision_client_text(generation, &answer));
-}
-
-/* Was this connection asked about the session?  Not when the one before it died. */
-static bool is_known(const struct policy_session *session,
-    const struct policy_request *request)
-{
-	return session->ref.slot != 0 && (request->client_port == 0 ||
-	    same_tuple(&request->client, request->client_port, &session->client,
-	    session->client_port));
 }
 
 size_t policy_session_answer(struct policy_session *session,
@@ -217,8 +183,7 @@ size_t policy_session_answer(struct policy_session *session,
 	if (request->bad_value != NULL)
 		report_bad_value(engine, request);
 	if (!opens && (request->state != POLICY_STATE_RCPT ||
-	    (!session->deferred && !any_class_defers(generation) &&
-	    is_known(session, request)) || is_spared(data, request)))
+	    is_spared(data, request)))
 		return dunno(out);
 	ask_about(&question, data, request, listener);
 	if (address_is_unknown(&question.client)) {

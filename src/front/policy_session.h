@@ -20,7 +20,6 @@ struct policy_session {
 	uint16_t client_port;
 	struct address connected;	/* ... and as it was at CONNECT */
 	uint16_t connected_port;
-	bool deferred;			/* let in, each recipient is decided anew */
 };
 
 /* Answers one request, whose spans lie in `data`.  Returns the reply's length in

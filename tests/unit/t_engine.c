@@ -446,42 +446,6 @@ static void adopted_sessions_are_decided_without_their_own_count(void **state) {
 	site_close(&site);
 }
 
-/* After a policy role died, smtpd lets one session in on its dead connection. */
-static void a_session_let_in_unasked_is_counted_at_its_first_recipient(
-    void **state) {
-	struct site site;
-	struct question question = site_question("192.0.2.1", 7, "mx.customer.fr");
-	struct answer answer;
-	int64_t now_ns = clock_now_ns();
-
-	(void)state;
-	site_open(&site, 1000, CUSTOMER);
-	/* no outage: a check at RCPT alone counts nobody */
-	engine_session_recipient(site.engine, site.generation, &question, now_ns,
-	    &answer);
-	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "customer"), 0);
-	segment_role_died(site.segment, site.place, now_ns);
-	segment_role_starting(site.segment, site.place, now_ns);
-	engine_session_recipient(site.engine, site.generation, &question, now_ns,
-	    &answer);
-	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(answer.decision.reason, REASON_ADOPTED);
-	assert_int_equal(open_of(&site, "customer"), 1);
-	/* once */
-	engine_session_recipient(site.engine, site.generation, &question, now_ns,
-	    &answer);
-	assert_int_equal(open_of(&site, "customer"), 1);
-	assert_true(site_is_consistent(&site));
-	/* long after it, nobody is taken for a survivor */
-	engine_heartbeat(site.engine, now_ns);
-	question.client_port = 8;
-	engine_session_recipient(site.engine, site.generation, &question,
-	    now_ns + 301 * NS_PER_SECOND, &answer);
-	assert_int_equal(open_of(&site, "customer"), 1);
-	site_close(&site);
-}
-
 static void explain_changes_nothing(void **state) {
 	struct site site;
 	struct question question = site_question("192.0.2.1", 1, NULL);
@@ -519,7 +483,6 @@ int main(void) {
 		cmocka_unit_test(a_full_table_admits_untracked),
 		cmocka_unit_test(rates_are_counted_by_class_and_client),
 		cmocka_unit_test(adopted_sessions_are_decided_without_their_own_count),
-		cmocka_unit_test(a_session_let_in_unasked_is_counted_at_its_first_recipient),
 		cmocka_unit_test(explain_changes_nothing),
 	};
 
