@@ -19,7 +19,7 @@ static struct decision refuse_rate(enum reason reason,
     const struct rate_limit *rate, int64_t tat_ns, int64_t now_ns)
 {
 	return decide(VERDICT_REFUSE, reason, rate_count(rate, tat_ns, now_ns),
-	    rate->count);
+	    rate_burst(rate));
 }
 
 struct decision limit_inbound(const struct limits *limits,

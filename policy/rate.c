@@ -4,7 +4,7 @@
  *
  * Model: an event takes `interval` of the line's time; the theoretical arrival
  * time (tat) is when the line will be free.  An event conforms while the line is
- * not taken for more than the count - 1 intervals of a burst.  Errors: a limit
+ * not taken for more than the other intervals of a burst.  Errors: a limit
  * without period or count limits nothing.  Threads: no state.
  */
 #include "policy/rate.h"
@@ -13,7 +13,8 @@
  * (readings taken before waiting for it). */
 #define CLOCK_SLACK_NS	INT64_C(1000000000)
 
-/* Periods above this (about 36 years) are cut, so that no sum overflows. */
+/* Periods and bursts above this (about 36 years) are cut, so that no sum
+ * overflows. */
 #define PERIOD_MAX_NS	(INT64_C(1) << 60)
 
 struct line {
@@ -23,7 +24,8 @@ struct line {
 
 /* The interval is rounded so that both promises of the header stand: down, and
  * an event every period/count is never refused; where that would let more than
- * 2 x count into a period (count events of less than count ns each), up. */
+ * count more than a burst into a period (count events of less than count ns
+ * each), up. */
 static struct line line_of(const struct rate_limit *limit)
 {
 	struct line line = { 0, 0 };
@@ -37,7 +39,10 @@ static struct line line_of(const struct rate_limit *limit)
 	line.interval = period / count;
 	if (line.interval < count && period % count != 0)
 		line.interval++;
-	line.burst = line.interval * (count - 1);
+	if (__builtin_mul_overflow(line.interval,
+	    (int64_t)rate_burst(limit) - 1, &line.burst) ||
+	    line.burst > PERIOD_MAX_NS)
+		line.burst = PERIOD_MAX_NS;
 	return line;
 }
 

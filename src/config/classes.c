@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/reply_text.h"
 
 #define UNLIMITED LIMIT_NONE
 
@@ -55,7 +57,8 @@ static uint32_t number_or(const config_setting_t *group, const char *path, uint3
 	return compilation_value(group, path, &value) ? (uint32_t)value.number : otherwise;
 }
 
-static struct rate_limit rate(const config_setting_t *group, const char *path)
+static struct rate_limit rate(struct class_work *w, const config_setting_t *group,
+    const char *path, const char *burst_path, const char *name)
 {
 	struct setting_value value;
 	struct rate_limit limit = { .count = 0 };
@@ -63,8 +66,30 @@ static struct rate_limit rate(const config_setting_t *group, const char *path)
 	if (compilation_value(group, path, &value)) {
 		limit.count = (uint32_t)value.number;
 		limit.period_ns = value.period_ns;
+		limit.burst = number_or(group, burst_path, 0);
+	} else if (has(group, burst_path) && !has(group, path)) {
+		complain(w->c, compilation_member(group, burst_path),
+		    "class %s: burst needs a rate", name);
 	}
 	return limit;
+}
+
+static void compile_text(struct class_work *w, const config_setting_t *group,
+    struct generation_class *class, const char *name)
+{
+	const config_setting_t *text = compilation_member(group, "classes[].text");
+	struct setting_value value;
+	char why[256];
+
+	compilation_value(group, "classes[].retry", &value);
+	class->retry_s = (uint32_t)((value.number + NS_PER_SECOND - 1) / NS_PER_SECOND);
+	compilation_value(group, "classes[].text", &value);
+	class->text = block_text(&w->c->block, value.text);
+	if (!reply_text_check(value.text, why, sizeof(why)))
+		complain(w->c, text, "class %s: text: %s", name, why);
+	else if (reply_text_longest(value.text, strlen(name)) > REPLY_TEXT_SIZE - 1)
+		complain(w->c, text, "class %s: text may become longer than %d characters "
+		    "when its placeholders are replaced", name, REPLY_TEXT_SIZE - 1);
 }
 
 static void compile_limits(struct class_work *w, const config_setting_t *group,
@@ -80,8 +105,9 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	if (!has(group, "classes[].inbound"))
 		limits->inbound = limits->sessions;
 	limits->client_sessions = number_or(client, "classes[].client.sessions", UNLIMITED);
-	limits->rate = rate(group, "classes[].rate");
-	limits->client_rate = rate(client, "classes[].client.rate");
+	limits->rate = rate(w, group, "classes[].rate", "classes[].burst", name);
+	limits->client_rate = rate(w, client, "classes[].client.rate",
+	    "classes[].client.burst", name);
 	class->has_client_limit = limits->client_sessions != UNLIMITED ||
 	    limits->client_rate.count > 0;
 	compilation_value(client, "classes[].client.ipv4", &bits);
@@ -186,8 +212,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		if (!has(group, "classes[].name"))
 			complain(c, group, "class without a name");
 	}
-	compilation_value(group, "classes[].text", &value);
-	class->text = block_text(&c->block, value.text);
+	compile_text(w, group, class, name);
 	compilation_value(group, "classes[].action", &value);
 	class->action = value.number == 1 ? CLASS_ACTION_DEFER : CLASS_ACTION_421;
 	if (class->action == CLASS_ACTION_DEFER && has_milter(compilation_header(c)))
@@ -317,6 +342,7 @@ static void compile_exempt(struct compilation *c)
 		return;
 	if (make_room(&w, 0, setting_element_count(exempt))) {
 		add_masks(&w, exempt, "exempt", 0);
+		compile_gate_exempt(&w);
 		for (uint32_t i = 0; i < w.rule_count; i++)
 			if (w.masks[i].mask.kind == MASK_ALL)
 				note(c, w.places[i], "exempt: \"*\" exempts every client");
@@ -332,6 +358,9 @@ void compile_classes(struct compilation *c)
 	const config_setting_t *list = config_lookup(&c->config, "classes");
 
 	compile_exempt(c);
+	compile_gate_command(c);
+	if (c->block.failed)
+		return;
 	if (list == NULL)
 		complain(c, NULL, "classes is missing: without them nothing is counted");
 	else if (config_setting_is_list(list) && config_setting_length(list) > 0)

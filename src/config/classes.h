@@ -27,4 +27,8 @@ uint32_t build_index(struct class_work *w);
  * and classes can never match. */
 void build_indexes(struct class_work *w);
 
+/* gate.c: the command's words, and the address prefixes of the exempt list. */
+void compile_gate_command(struct compilation *c);
+void compile_gate_exempt(struct class_work *w);
+
 #endif

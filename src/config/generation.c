@@ -32,11 +32,11 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, limits)
+	X(s, retry_s) X(s, reserved) X(s, limits)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
 #define RATE_FIELDS(X, s) \
-	X(s, period_ns) X(s, count) X(s, reserved)
+	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
 	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, clone) \
@@ -53,7 +53,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
 	X(s, mta_count) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
-	X(s, gate_word_count) X(s, gate_words) X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
+	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
+	X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count)
 
 #define MIX_FIELD(s, field) \
@@ -127,6 +128,10 @@ static bool header_fits(const struct generation *g)
 		good = index_fits(g, g->port_index[i]);
 	for (uint32_t i = 0; good && i < g->netns_count; i++)
 		good = text_fits(g, g->netns[i]);
+	good = good && g->gate_word_count < sizeof(g->gate_words) / sizeof(g->gate_words[0]) &&
+	    text_fits(g, g->gate_exempt4) && text_fits(g, g->gate_exempt6);
+	for (uint32_t i = 0; good && i < g->gate_word_count; i++)
+		good = text_fits(g, g->gate_words[i]);
 	return good;
 }
 

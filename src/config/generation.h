@@ -47,7 +47,7 @@ struct generation_listener {
 
 struct generation_class {
 	uint32_t name;
-	uint32_t text;		/* for the client, after "421 4.7.0 " */
+	uint32_t text;		/* for the client, after "421 4.7.0 " (base/reply_text.h) */
 	uint32_t file;		/* where the class is written */
 	uint32_t line;
 	/* Its record in the segment: filled by the supervisor just before the
@@ -64,6 +64,8 @@ struct generation_class {
 	uint32_t ports;		/* offset of uint16_t[port_count] */
 	uint32_t port_count;
 	uint32_t record_use;	/* filled with `record`: which of its uses this is */
+	uint32_t retry_s;	/* what {retry} in the text stands for */
+	uint32_t reserved;
 	struct limits limits;
 };
 
@@ -147,6 +149,9 @@ struct generation {
 	/* gate.command: texts, none: 0. */
 	uint32_t gate_word_count;
 	uint32_t gate_words[16];
+	/* Address prefixes of `exempt`, with a space between them, or "". */
+	uint32_t gate_exempt4;
+	uint32_t gate_exempt6;
 
 	/* Those that wait for a restart. */
 	uint32_t state_path;

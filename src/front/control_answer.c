@@ -131,7 +131,7 @@ static void add_class(struct control_writer *writer,
 
 static size_t explain(struct engine *engine, const struct generation *generation,
     const struct question *question, char *out, size_t size) {
-	char address[ADDRESS_TEXT_MAX];
+	char address[ADDRESS_TEXT_MAX], text[REPLY_TEXT_SIZE];
 	struct control_writer writer;
 	struct answer answer;
 	uint32_t open, client_open;
@@ -156,7 +156,8 @@ static size_t explain(struct engine *engine, const struct generation *generation
 		control_writer_add(&writer, "answer", "%s %s",
 		    answer.decision.verdict == VERDICT_REFUSE ?
 		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0",
-		    decision_client_text(generation, &answer));
+		    decision_client_text(engine, generation, question, &answer,
+			text));
 	return control_writer_finish(&writer);
 }
 

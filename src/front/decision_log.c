@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#define RETRY_S		60	/* where no class tells another time */
 #define NAME_SHOWN	(4 * 64 + 4)	/* bytes of a quoted name: a flood has many */
 
 static const char *const reason_words[REASON_COUNT] = {
@@ -106,17 +107,26 @@ void decision_log(const struct engine *engine, const struct generation *generati
 	write_event(engine, generation, question, answer);
 }
 
-const char *decision_client_text(const struct generation *generation,
-    const struct answer *answer)
+const char *decision_client_text(const struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    const struct answer *answer, char out[REPLY_TEXT_SIZE])
 {
+	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
+	struct reply_values values = { .retry_s = RETRY_S, .client = client };
 	const char *text = "";
 
 	if (answer->decision.reason == REASON_UNUSABLE)
-		return "Service is not available now, try again later";
-	if (answer->class_index != CLASS_NO_RULE)
-		text = generation_text(generation,
-		    generation_class(generation, answer->class_index)->text);
-	if (text[strspn(text, " \t")] == '\0')
-		return "Too many sessions, try again later";
-	return text;
+		text = "Service is not available now, try again later";
+	else if (answer->class_index != CLASS_NO_RULE) {
+		const struct generation_class *class =
+		    generation_class(generation, answer->class_index);
+
+		text = generation_text(generation, class->text);
+		values.class_name = generation_text(generation, class->name);
+		values.retry_s = class->retry_s;
+	}
+	if (answer->id != 0)
+		values.id = engine_decision_id(engine, answer->id, id);
+	address_format(&question->client, client);
+	return reply_text_expand(out, text, &values);
 }

@@ -4,6 +4,7 @@
 #ifndef FRONT_DECISION_LOG_H
 #define FRONT_DECISION_LOG_H
 
+#include "base/reply_text.h"
 #include "engine/engine.h"
 
 /* At which moment of the session the question was asked. */
@@ -15,10 +16,11 @@ void decision_log(const struct engine *engine, const struct generation *generati
     const struct question *question, const struct answer *answer,
     enum decision_stage stage);
 
-/* What the client is told after "421 4.7.0 ": the class's text, or one of ours.
- * Never empty, and valid as long as the generation. */
-const char *decision_client_text(const struct generation *generation,
-    const struct answer *answer);
+/* What the client is told after "421 4.7.0 ": the class's text with its
+ * placeholders replaced, or one of ours.  Never empty, one line.  Returns `out`. */
+const char *decision_client_text(const struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    const struct answer *answer, char out[REPLY_TEXT_SIZE]);
 
 /* The reason's word in logs and answers. */
 const char *decision_reason_word(enum reason reason);

@@ -236,6 +236,7 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	const struct generation *generation;
 	sfsistat verdict = SMFIS_CONTINUE;
 	struct answer answer;
+	char text[REPLY_TEXT_SIZE];
 
 	if (!take_client(from, &question))
 		return SMFIS_CONTINUE;
@@ -247,7 +248,8 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	decision_log(front.engine, generation, &question, &answer,
 	    DECISION_AT_CONNECT);
 	if (answer.decision.verdict != VERDICT_ADMIT) {
-		refuse(ctx, decision_client_text(generation, &answer));
+		refuse(ctx, decision_client_text(front.engine, generation, &question,
+		    &answer, text));
 		verdict = SMFIS_TEMPFAIL;
 	}
 	engine_unpin(front.engine, generation);

@@ -80,6 +80,7 @@ static size_t open_session(struct policy_session *session,
     const struct question *question, int64_t now_ns, char *out)
 {
 	struct answer answer;
+	char text[REPLY_TEXT_SIZE];
 
 	session->client = question->client;
 	session->client_port = question->client_port;
@@ -90,7 +91,7 @@ static size_t open_session(struct policy_session *session,
 		return dunno(out);
 	/* without a text Postfix would take 421 for OK */
 	return policy_reply_write(out, POLICY_REPLY_MAX, "421 4.7.0",
-	    decision_client_text(generation, &answer));
+	    decision_client_text(engine, generation, question, &answer, text));
 }
 
 static size_t on_connect(struct policy_session *session, struct engine *engine,
@@ -153,6 +154,7 @@ static size_t on_recipient(struct policy_session *session,
 {
 	bool ours;
 	struct answer answer;
+	char text[REPLY_TEXT_SIZE];
 
 	if (question->client_port == 0 &&
 	    address_equal(&question->client, &session->client))
@@ -167,8 +169,8 @@ static size_t on_recipient(struct policy_session *session,
 		session->ref = answer.session;
 	if (answer.decision.verdict != VERDICT_DEFER)
 		return dunno(out);
-	return policy_reply_write(out, POLICY_REPLY_MAX,
-	    "DEFER_IF_PERMIT 4.7.0", decision_client_text(generation, &answer));
+	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.7.0",
+	    decision_client_text(engine, generation, question, &answer, text));
 }
 
 size_t policy_session_answer(struct policy_session *session,

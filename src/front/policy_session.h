@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "wire/policy_request.h"
 
-/* Longest reply; a class's text is at most 200 bytes. */
+/* Longest reply; a text for a client is at most 400 bytes (base/reply_text.h). */
 #define POLICY_REPLY_MAX	512
 
 /* What a policy connection remembers.  All zero at its start.  SMTP sessions

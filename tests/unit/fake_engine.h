@@ -60,6 +60,7 @@ static void fake_reset(void)
 	fake_block.classes[0].text = fake_text(&used, "Too many of you");
 	fake_block.classes[1].name = fake_text(&used, "soft");
 	fake_block.classes[1].action = CLASS_ACTION_DEFER;
+	fake_block.classes[1].retry_s = 90;
 	for (uint32_t i = 0; i < 2; i++) {
 		fake_block.rules[i].class_index = i;
 		fake_block.rules[i].file = fake_text(&used, "/etc/postern/postern.conf");

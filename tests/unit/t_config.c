@@ -129,7 +129,9 @@ static void everything_else_has_a_default(void **state)
 	assert_int_equal(g->listeners[2].mode, 0660);
 	assert_int_equal(g->listeners[2].proof, PROOF_AUTO);
 	assert_string_equal(generation_text(g, generation_class(g, 0)->text),
-	    "Too many sessions, try again later");
+	    "Too many sessions, try again in {retry} seconds ({id})");
+	assert_int_equal(generation_class(g, 0)->retry_s, 60);
+	assert_int_equal(g->gate_word_count, 0);
 	free(g);
 }
 
@@ -145,8 +147,9 @@ static void settings_are_kept(void **state)
 	    "  { address = \"inet:127.0.0.1:1\"; proof = \"lease\"; mode = 0640; owner = \"o\";\n"
 	    "    group = \"h\"; } ); milter = []; control = { address = \"unix:/c\"; mode = \"0600\"; }; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; text = \"go away\";\n"
+	    "  retry = \"90500ms\"; burst = 3;\n"
 	    "  action = \"defer\"; rate = \"5/s\"; ports = [ 587, 25, 25 ];\n"
-	    "  client = { rate = \"60/1m\"; ipv4 = 24; ipv6 = 48; }; } );");
+	    "  client = { rate = \"60/1m\"; burst = 70; ipv4 = 24; ipv6 = 48; }; } );");
 	const struct generation_class *class = generation_class(g, 0);
 	const uint16_t *ports = (const uint16_t *)(const void *)
 	    generation_text(g, class->ports);
@@ -182,6 +185,9 @@ static void settings_are_kept(void **state)
 	assert_int_equal(class->action, CLASS_ACTION_DEFER);
 	assert_int_equal(class->limits.rate.count, 5);
 	assert_int_equal(class->limits.rate.period_ns, NS_PER_SECOND);
+	assert_int_equal(class->limits.rate.burst, 3);
+	assert_int_equal(class->limits.client_rate.burst, 70);
+	assert_int_equal(class->retry_s, 91);
 	assert_int_equal(class->limits.client_rate.count, 60);
 	assert_int_equal(class->client_bits_v4, 24);
 	assert_int_equal(class->client_bits_v6, 48);

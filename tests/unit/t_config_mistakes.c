@@ -60,6 +60,23 @@ static const struct {
 	{ V "classes = { name = \"c\"; };\n",
 	    "2: classes: must be a list of groups, ( { ... }, { ... } )" },
 	{ V "classes = ( 1 );\n", "2: classes: each element must be a group { ... }" },
+	{ CLASS("burst = 5;"), "3: class a: burst needs a rate" },
+	{ CLASS("client = { sessions = 1; burst = 5; };"), "3: class a: burst needs a rate" },
+	{ CLASS("rate = \"5/s\"; burst = 0;"), "3: classes.burst: \"0\" is not within 1..16M" },
+	{ CLASS("text = \"later {when}\";"), "3: class a: text: unknown placeholder {when}: "
+	    "there are {retry}, {id}, {class} and {client}" },
+	{ CLASS("text = \"{client}{client}{client}{client}{client}{client}{client}{client}"
+	    "{client}\";"), "3: class a: text may become longer than 400 characters when its "
+	    "placeholders are replaced" },
+	{ CLASS("retry = \"0s\";"), "3: classes.retry: \"0s\" is not within 1s..30d" },
+	{ V "gate = { command = \"gate\"; };\n" C,
+	    "2: gate.command: \"gate\" must be an absolute path" },
+	{ V "gate = { command = []; };\n" C, "2: gate.command: must be a path and at most 14 "
+	    "arguments, not 0 words" },
+	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "
+	    "/nowhere/gate cannot be run: the gate will only be logged" },
+	{ V "gate = { command = \"/bin/sh\"; };\nexempt = [ \"::1\",\n\"a.example\" ];\n" C,
+	    "4: note: exempt: a command of the gate that refuses in the kernel knows no names" },
 	{ CLASS("rate = 5;"),
 	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
 	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },

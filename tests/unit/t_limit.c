@@ -242,6 +242,10 @@ static void rates_come_last(void **state)
 	    REASON_CLIENT_RATE, 1, 1);
 	assert_decision(limit_inbound(&limits, &open, now + 10 * SECOND), VERDICT_ADMIT,
 	    REASON_BELOW_LIMIT, 1, 5);
+	/* what a decision tells beside the count is the bucket */
+	limits.rate.burst = 1;
+	assert_decision(limit_inbound(&limits, &open, now + 7 * SECOND), VERDICT_REFUSE,
+	    REASON_CLASS_RATE, 1, 1);
 	limits.client_sessions = 1;
 	assert_decision(limit_inbound(&limits, &open, now), VERDICT_REFUSE,
 	    REASON_CLIENT_SESSIONS, 1, 1);

@@ -52,6 +52,8 @@ static void ask(const char *attributes, const char *wanted)
 }
 
 #define DUNNO "action=DUNNO\n\n"
+#define USUAL(seconds) "Too many sessions, try again in " seconds " seconds (5f3a-1c)"
+#define DEFERRED "action=DEFER_IF_PERMIT 4.7.0 " USUAL("90") "\n\n"
 #define CLIENT(port) "client_address=192.0.2.7\nclient_port=" port "\n" \
 	"client_name=mx.customer.example\nserver_address=198.51.100.1\nserver_port=25\n"
 #define CONNECT "protocol_state=CONNECT\n"
@@ -93,11 +95,22 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 	assert_int_equal(lines, 1);
 }
 
+static void a_text_is_filled_in_for_the_client(void **state)
+{
+	(void)state;
+	fake_block.classes[0].text = fake_block.classes[1].name;
+	memcpy(fake_block.text + (fake_block.classes[1].name -
+	    offsetof(struct fake_generation, text)), "{id}", 5);
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	ask(CONNECT CLIENT("1"), "action=421 4.7.0 5f3a-1c\n\n");
+	assert_non_null(strstr(line, "event=refused id=5f3a-1c "));
+}
+
 static void a_refusal_without_a_class_has_a_text_too(void **state)
 {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_GATE_SHUT, CLASS_NO_RULE);
-	ask(CONNECT CLIENT("1"), "action=421 4.7.0 Too many sessions, try again later\n\n");
+	ask(CONNECT CLIENT("1"), "action=421 4.7.0 " USUAL("60") "\n\n");
 	assert_non_null(strstr(line, "class=- client=192.0.2.7[1] "));
 	assert_non_null(strstr(line, " rule=- mask=- action=421"));
 	fake_answer(VERDICT_REFUSE, REASON_UNUSABLE, 0);
@@ -178,7 +191,7 @@ static void xclient_without_a_port_takes_the_carriers(void **state)
 	assert_true(fake.asked.carried);
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
 	ask(RCPT "client_address=203.0.113.5\nclient_port=unknown\n",
-	    "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	    DEFERRED);
 	assert_int_equal(fake.asked.client_port, 46407);
 }
 
@@ -198,7 +211,7 @@ static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
 	ask(CONNECT CLIENT("1"), DUNNO);
 	assert_int_equal(lines, 0);
 	ask(RCPT CLIENT("1"),
-	    "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	    DEFERRED);
 	assert_int_equal(fake.recipients, 1);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "event=deferred id=5f3a-1c class=soft "));
@@ -235,7 +248,7 @@ static void recipients_that_are_never_deferred(void **state)
 	}
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		snprintf(text, sizeof(text), "protocol_state=RCPT\n%s" CLIENT("1"), asked[i]);
-		ask(text, "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+		ask(text, DEFERRED);
 		assert_int_equal(fake.recipients, i + 1);
 	}
 }
@@ -249,7 +262,7 @@ static void recipients_are_asked_about_on_any_connection(void **state)
 	ask(RCPT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.recipients, 1);
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
-	ask(RCPT CLIENT("2"), "action=DEFER_IF_PERMIT 4.7.0 Too many sessions, try again later\n\n");
+	ask(RCPT CLIENT("2"), DEFERRED);
 	policy_session_over(&session, &fake, &fake_block.generation, 0);
 	assert_int_equal(fake.ended, 0);
 }
@@ -294,6 +307,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 		TEST(a_connect_asks_with_all_that_is_known),
 		TEST(a_refusal_has_its_text_and_its_line),
+		TEST(a_text_is_filled_in_for_the_client),
 		TEST(a_refusal_without_a_class_has_a_text_too),
 		TEST(what_observe_mode_admits_is_logged),
 		TEST(names_cannot_forge_log_lines),

@@ -29,7 +29,8 @@ static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now)
 
 	assert_int_equal(allowed, rate_wait_ns(limit, *tat, now) == 0);
 	if (limit->count > 0)
-		assert_int_equal(allowed, rate_count(limit, *tat, now) < limit->count);
+		assert_int_equal(allowed,
+		    rate_count(limit, *tat, now) < rate_burst(limit));
 	if (allowed)
 		*tat = rate_after(limit, *tat, now);
 	return allowed;
@@ -79,6 +80,66 @@ static void sixty_a_minute(void **state)
 	for (int i = 1; i < 500; i++) {
 		assert_false(take(&limit, &tat, now + i * SECOND - 1));
 		assert_true(take(&limit, &tat, now + i * SECOND));
+	}
+}
+
+/* 6/1m with a bucket of 2: ten seconds a token. */
+static void a_small_bucket(void **state)
+{
+	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 2 };
+	int64_t now = 1000 * SECOND, tat = 0;
+
+	(void)state;
+	assert_true(take(&limit, &tat, now));
+	assert_true(take(&limit, &tat, now));
+	assert_int_equal(tat, 1020 * SECOND);
+	assert_int_equal(rate_count(&limit, tat, now), 2);
+	assert_false(take(&limit, &tat, now));
+	assert_int_equal(rate_wait_ns(&limit, tat, now), 10 * SECOND);
+	for (int i = 1; i < 100; i++) {
+		assert_false(take(&limit, &tat, now + i * 10 * SECOND - 1));
+		assert_true(take(&limit, &tat, now + i * 10 * SECOND));
+	}
+	/* A minute of quiet fills it with 2, not with 6. */
+	now = 5000 * SECOND;
+	assert_true(take(&limit, &tat, now));
+	assert_true(take(&limit, &tat, now));
+	assert_false(take(&limit, &tat, now));
+}
+
+/* 6/1m with a bucket of 10: it takes 100 s to fill. */
+static void a_large_bucket(void **state)
+{
+	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 10 };
+	int64_t now = 1000 * SECOND, tat = 0;
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_true(take(&limit, &tat, now));
+	assert_int_equal(tat, 1100 * SECOND);
+	assert_false(take(&limit, &tat, now));
+	assert_int_equal(rate_wait_ns(&limit, tat, now), 10 * SECOND);
+	/* After a minute there are 6 tokens, 40 s later 4 more. */
+	for (int i = 0; i < 6; i++)
+		assert_true(take(&limit, &tat, 1060 * SECOND));
+	assert_false(take(&limit, &tat, 1060 * SECOND));
+	for (int i = 0; i < 4; i++)
+		assert_true(take(&limit, &tat, 1100 * SECOND));
+	assert_false(take(&limit, &tat, 1100 * SECOND));
+	/* A full bucket's time ahead is no other clock's. */
+	assert_false(rate_allows(&limit, 1100 * SECOND + 100 * SECOND, 1100 * SECOND));
+}
+
+/* A bucket of one: evenly spread, from the first event on. */
+static void a_bucket_of_one(void **state)
+{
+	struct rate_limit limit = { .period_ns = SECOND, .count = 5, .burst = 1 };
+	int64_t tat = 0;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		assert_true(take(&limit, &tat, SECOND + i * 200 * MS));
+		assert_false(take(&limit, &tat, SECOND + i * 200 * MS + 199 * MS));
 	}
 }
 
@@ -170,10 +231,11 @@ static void extreme_limits(void **state)
 	}
 }
 
-/* Arrivals of every temper, some hundred of them within the last period kept. */
-static void never_more_than_twice_in_a_period(void **state)
+/* Arrivals of every temper, some hundred of them within the last period kept: the
+ * bucket and what flows into it, no more. */
+static void never_more_than_the_bucket_and_its_inflow(void **state)
 {
-	struct random random = random_seeded("never_more_than_twice_in_a_period");
+	struct random random = random_seeded("never_more_than_the_bucket_and_its_inflow");
 	static int64_t admitted[20000];
 
 	(void)state;
@@ -182,7 +244,8 @@ static void never_more_than_twice_in_a_period(void **state)
 		int64_t period = random_below(&random, 3) == 0 ?
 		    1 + random_below(&random, 5000) :
 		    (int64_t)(random_next(&random) % (uint64_t)MINUTE) + 1;
-		struct rate_limit limit = rate(count, period);
+		struct rate_limit limit = { .period_ns = period, .count = count,
+		    .burst = random_below(&random, 2) ? 0 : 1 + random_below(&random, 3 * count) };
 		int64_t now = (int64_t)(random_next(&random) % (uint64_t)MINUTE), tat = 0;
 		size_t first = 0, last = 0;
 		uint32_t burst = 1 + random_below(&random, 4 * count);
@@ -198,7 +261,7 @@ static void never_more_than_twice_in_a_period(void **state)
 			admitted[last++] = now;
 			while (admitted[first] < now - period)
 				first++;
-			assert_true(last - first <= 2 * (size_t)count);
+			assert_true(last - first <= (size_t)count + rate_burst(&limit));
 		}
 	}
 }
@@ -213,7 +276,8 @@ static void the_steady_rate_is_never_refused(void **state)
 	for (int round = 0; round < 300; round++) {
 		uint32_t count = 1 + random_below(&random, 30000);
 		int64_t period = SECOND + (int64_t)(random_next(&random) % (uint64_t)MINUTE);
-		struct rate_limit limit = rate(count, period);
+		struct rate_limit limit = { .period_ns = period, .count = count,
+		    .burst = random_below(&random, 2) ? 0 : 1 + random_below(&random, count) };
 		int64_t begin = (int64_t)(random_next(&random) % (uint64_t)MINUTE), tat = 0;
 		uint32_t burst = random_below(&random, 2 * count);
 
@@ -246,12 +310,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_a_minute),
 		cmocka_unit_test(sixty_a_minute),
+		cmocka_unit_test(a_small_bucket),
+		cmocka_unit_test(a_large_bucket),
+		cmocka_unit_test(a_bucket_of_one),
 		cmocka_unit_test(no_limit),
 		cmocka_unit_test(at_time_zero),
 		cmocka_unit_test(a_state_out_of_reach),
 		cmocka_unit_test(observed_events_change_nothing),
 		cmocka_unit_test(extreme_limits),
-		cmocka_unit_test(never_more_than_twice_in_a_period),
+		cmocka_unit_test(never_more_than_the_bucket_and_its_inflow),
 		cmocka_unit_test(the_steady_rate_is_never_refused),
 		cmocka_unit_test(a_flood_gets_the_rate),
 	};

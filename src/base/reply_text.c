@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Texts for clients.
+ * MODEL    A text is checked when the configuration is read; when it is expanded,
+ *          a brace that begins no placeholder stands for itself.
+ * ERRORS   What does not fit is cut.
+ * THREADS  No state.
+ */
+#include "base/reply_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define USUAL_TEXT	"Too many sessions, try again in {retry} seconds ({id})"
+#define RETRY_LONGEST	10	/* digits of 32 bits */
+#define ID_LONGEST	31
+#define CLIENT_LONGEST	45
+
+enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };
+
+static const char *const words[PLACES] = { "{retry}", "{id}", "{class}",
+	"{client}" };
+
+/* The placeholder that begins here, or PLACES. */
+static enum placeholder placeholder_at(const char *text) {
+	unsigned which;
+
+	for (which = 0; which < PLACES; which++)
+		if (strncmp(text, words[which], strlen(words[which])) == 0)
+			break;
+	return (enum placeholder)which;
+}
+
+bool reply_text_check(const char *text, char *why, size_t why_size) {
+	const char *at = text;
+	char quoted[64];
+
+	while ((at = strchr(at, '{')) != NULL) {
+		const char *end = strchr(at, '}');
+		enum placeholder which = placeholder_at(at);
+
+		if (which == PLACES) {
+			snprintf(why, why_size, "unknown placeholder %s: there are "
+			    "{retry}, {id}, {class} and {client}",
+			    log_quote(quoted, sizeof(quoted), at, end == NULL ?
+				strlen(at) : (size_t)(end - at) + 1));
+			return false;
+		}
+		at += strlen(words[which]);
+	}
+	return true;
+}
+
+size_t reply_text_longest(const char *text, size_t class_name_length) {
+	const size_t longest[PLACES] = { RETRY_LONGEST, ID_LONGEST,
+		class_name_length, CLIENT_LONGEST };
+	size_t length = 0;
+
+	while (*text != '\0') {
+		enum placeholder which = placeholder_at(text);
+
+		length += which == PLACES ? 1 : longest[which];
+		text += which == PLACES ? 1 : strlen(words[which]);
+	}
+	return length;
+}
+
+static size_t add(char *out, size_t length, const char *text, size_t count) {
+	while (count-- > 0 && length < REPLY_TEXT_SIZE - 1) {
+		char c = *text++;
+
+		out[length++] = c >= ' ' && c <= '~' ? c : '?';
+	}
+	return length;
+}
+
+static size_t add_value(char *out, size_t length, const char *value) {
+	if (value == NULL || value[0] == '\0')
+		value = "-";
+	return add(out, length, value, strlen(value));
+}
+
+const char *reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
+    const struct reply_values *values) {
+	size_t length = 0;
+	char retry[16];
+
+	if (text[strspn(text, " \t")] == '\0')
+		text = USUAL_TEXT;
+	snprintf(retry, sizeof(retry), "%" PRIu32, values->retry_s);
+	while (*text != '\0') {
+		const char *const each[PLACES] = { retry, values->id,
+			values->class_name, values->client };
+		enum placeholder which = placeholder_at(text);
+
+		if (which == PLACES) {
+			length = add(out, length, text++, 1);
+			continue;
+		}
+		length = add_value(out, length, each[which]);
+		text += strlen(words[which]);
+	}
+	out[length] = '\0';
+	return out;
+}
