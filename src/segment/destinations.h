@@ -6,9 +6,10 @@
  * Sendmail's questions; a hint for classes and never a route.
  *
  * Names are stored in lower case without a trailing dot, at most
- * SEGMENT_NAME_MAX bytes (longer ones are not remembered: counted).  A full table
- * gives up the entry that was used longest ago (counted).  Writers take the
- * shard's robust mutex (50 ms at most); readers take none.
+ * SEGMENT_NAME_MAX bytes (longer ones, and those with blanks or control characters,
+ * are not remembered: counted).  A full table gives up the entry that was noted
+ * longest ago of a few that it looks at (counted).  Writers take the shard's robust
+ * mutex (50 ms at most); readers take none.
  */
 #ifndef SEGMENT_DESTINATIONS_H
 #define SEGMENT_DESTINATIONS_H
@@ -38,8 +39,9 @@ struct destination_seen {
 };
 
 /* A delivery to `name` went to this relay (unknown address: to none).  `mta` is a
- * number of the generation; `cloned`: by the transport that its lanes clone.
- * Also notes the relay's name (NULL: not known).  False: not remembered. */
+ * number of the generation (8 and above: not known); `cloned`: by the transport
+ * that its lanes clone.  Also notes the relay's name (NULL: not known).  False: not
+ * all of it was remembered. */
 struct delivery_seen {
 	const char *name;
 	size_t name_length;
@@ -66,7 +68,30 @@ void destinations_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_seen *), void *context);
 
 /* Rises with each change that a list of destinations made earlier would not
- * show: a new one, other relays, other transports. */
+ * show: a new one, one given up, a relay that it did not have, another transport,
+ * another name of a relay.  It does not rise when known relays only change their
+ * order, as those of many destinations do with each delivery: make the list anew
+ * from time to time too. */
 uint64_t destinations_version(const struct segment *segment);
+
+/* --- for segment/ only ----------------------------------------------------- */
+
+/* As destinations_each, in any mapping whose sizes were checked; returns how many
+ * changed all the time. */
+unsigned destinations_each_in(const struct segment_header *sizes,
+    const void *mapping,
+    void (*each)(void *context, const struct destination_seen *), void *context);
+
+/* How many destinations and relays are known in a mapping. */
+void destinations_used_in(const struct segment_header *sizes,
+    const void *mapping, uint64_t *destinations, uint64_t *relays);
+
+/* Checks both tables of an adopted file, or begins them in a new one.  Supervisor
+ * only, while nobody else has the segment. */
+void destinations_scrub(struct segment *segment, int64_t now_ns);
+
+/* Number `mta` means another mail server from now on: nobody saw a delivery of it. */
+void destinations_forget_mta(struct segment *segment, unsigned mta,
+    int64_t now_ns);
 
 #endif

@@ -3,7 +3,8 @@
  * PURPOSE  The arithmetic of the segment's layout.
  * MODEL    As few shards as keep locks short (16384 slots each, 8 to 64), each a
  *          little larger than its share, as a hash does not deal evenly (five
- *          standard deviations).  An index line of 15 places serves 13 slots.
+ *          standard deviations).  An index line of 15 places serves 13 slots.  Tables
+ *          that forget what they cannot hold have no such room.
  */
 #include "segment/geometry.h"
 
@@ -34,6 +35,16 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct session, dump_sequence),
 		sizeof(struct client_slot), offsetof(struct client_slot, open),
 		offsetof(struct client_slot, class_record),
+		sizeof(struct destination), offsetof(struct destination, seen_ds),
+		offsetof(struct destination, name),
+		offsetof(struct destination, relays),
+		offsetof(struct destination, reserved), DESTINATION_PLACES,
+		sizeof(struct learned_control),
+		offsetof(struct learned_control, relay_order),
+		offsetof(struct learned_control, cloned_by),
+		offsetof(struct learned_control, serial), sizeof(struct relay),
+		offsetof(struct relay, address), offsetof(struct relay, name),
+		sizeof(struct mta_record), offsetof(struct mta_record, check),
 		sizeof(struct index_line), sizeof(struct shard),
 		offsetof(struct shard, free_head), sizeof(struct class_record),
 		offsetof(struct class_record, open),
@@ -44,6 +55,10 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct role_record, gap_begin_ns),
 		sizeof(struct listener_record), sizeof(struct segment_header),
 		offsetof(struct segment_header, record_count),
+		offsetof(struct segment_header, destinations),
+		offsetof(struct segment_header, relays),
+		offsetof(struct segment_header, destinations_version),
+		offsetof(struct segment_header, mtas),
 		offsetof(struct segment_header, generation),
 		offsetof(struct segment_header, counters),
 		offsetof(struct segment_header, roles),
@@ -73,51 +88,107 @@ static uint32_t square_root(uint64_t value) {
 	return root;
 }
 
+/* How a table of `wanted` slots is dealt out to shards. */
+struct share {
+	uint32_t shards;
+	uint64_t each;		/* without the room for an uneven deal */
+	uint32_t root;		/* of it: one standard deviation */
+};
+
+static bool deal(uint64_t wanted, struct share *share) {
+	if (wanted == 0 ||
+	    wanted > (uint64_t)SEGMENT_SHARDS_MAX * SLOTS_PER_SHARD_MAX)
+		return false;
+	share->shards = SHARDS_MIN;
+	while (share->shards < SEGMENT_SHARDS_MAX &&
+	    wanted / share->shards > SLOTS_PER_SHARD_WANTED)
+		share->shards *= 2;
+	share->each = (wanted + share->shards - 1) / share->shards;
+	share->root = square_root(share->each);
+	return true;
+}
+
+static uint32_t lines_for(uint64_t slots) {
+	return (uint32_t)((slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE);
+}
+
+static uint64_t place_sessions(struct segment_header *header,
+    const struct share *share, uint64_t offset) {
+	uint64_t shards = share->shards;
+
+	header->shards_offset = offset;
+	offset += 2 * shards * sizeof(struct shard);
+	header->lines_offset = offset;
+	offset += shards * header->lines_per_shard * sizeof(struct index_line);
+	header->slots_offset = offset;
+	offset = round_up(offset + shards * header->slots_per_shard *
+	    sizeof(struct session_slot), sizeof(struct index_line));
+	header->client_lines_offset = offset;
+	offset += shards * header->client_lines_per_shard *
+	    sizeof(struct index_line);
+	header->clients_offset = offset;
+	return offset + shards * header->clients_per_shard *
+	    sizeof(struct client_slot);
+}
+
+static uint64_t place_learned(const struct segment_header *header,
+    struct table_place *place, uint64_t slot_bytes, uint64_t offset) {
+	uint64_t shards = header->learned_shards;
+
+	offset = round_up(offset, PAGE_BYTES);
+	place->shards_offset = offset;
+	offset += shards * sizeof(struct shard);
+	place->lines_offset = offset;
+	offset += shards * header->learned_lines_per_shard *
+	    sizeof(struct index_line);
+	offset = round_up(offset, PAGE_BYTES);
+	place->slots_offset = offset;
+	return offset + shards * header->learned_per_shard * slot_bytes;
+}
+
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
-    uint64_t session_count) {
-	uint32_t shards = SHARDS_MIN;
-	uint64_t share, slots, lines, clients, client_lines, offset;
+    uint64_t session_count, uint64_t destination_count) {
+	struct share sessions, learned;
+	uint64_t slots, clients, offset;
 
 	/* the numbers may come from a file that anybody wrote */
-	if (session_count == 0 || record_count == 0 ||
-	    record_count > SEGMENT_RECORDS_MAX ||
-	    session_count > (uint64_t)SEGMENT_SHARDS_MAX * SLOTS_PER_SHARD_MAX)
+	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX ||
+	    !deal(session_count, &sessions) || !deal(destination_count, &learned))
 		return false;
-	while (shards < SEGMENT_SHARDS_MAX &&
-	    session_count / shards > SLOTS_PER_SHARD_WANTED)
-		shards *= 2;
-	share = (session_count + shards - 1) / shards;
-	slots = share + 5 * (uint64_t)square_root(share) + 1;
-	clients = share + 2 * (uint64_t)square_root(share) + 1;
-	if (slots > SLOTS_PER_SHARD_MAX)
+	slots = sessions.each + 5 * (uint64_t)sessions.root + 1;
+	clients = sessions.each + 2 * (uint64_t)sessions.root + 1;
+	if (slots > SLOTS_PER_SHARD_MAX || learned.each > SLOTS_PER_SHARD_MAX)
 		return false;
-	lines = (slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
-	client_lines = (clients + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE;
 
 	header->record_count = record_count;
-	header->shard_count = shards;
+	header->shard_count = sessions.shards;
 	header->slots_per_shard = (uint32_t)slots;
-	header->lines_per_shard = (uint32_t)lines;
+	header->lines_per_shard = lines_for(slots);
 	header->clients_per_shard = (uint32_t)clients;
-	header->client_lines_per_shard = (uint32_t)client_lines;
+	header->client_lines_per_shard = lines_for(clients);
 	header->session_count = session_count;
+	/* one that is full forgets the oldest: no room for an uneven deal */
+	header->destination_count = destination_count;
+	header->learned_shards = learned.shards;
+	header->learned_per_shard = (uint32_t)learned.each;
+	header->learned_lines_per_shard = lines_for(learned.each);
 
 	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
 	header->records_offset = offset;
 	offset += (uint64_t)record_count * sizeof(struct class_record);
-	header->shards_offset = offset;
-	offset += 2 * (uint64_t)shards * sizeof(struct shard);
-	header->lines_offset = offset;
-	offset += shards * lines * sizeof(struct index_line);
-	header->slots_offset = offset;
-	offset = round_up(offset + shards * slots * sizeof(struct session_slot),
-	    sizeof(struct index_line));
-	header->client_lines_offset = offset;
-	offset += shards * client_lines * sizeof(struct index_line);
-	header->clients_offset = offset;
-	offset += shards * clients * sizeof(struct client_slot);
+	offset = place_sessions(header, &sessions, offset);
+	offset = place_learned(header, &header->destinations,
+	    sizeof(struct destination), offset);
+	offset = place_learned(header, &header->relays, sizeof(struct relay),
+	    offset);
 	header->bytes = round_up(offset, PAGE_BYTES);
 	return true;
+}
+
+static bool same_place(const struct table_place *a, const struct table_place *b) {
+	return a->shards_offset == b->shards_offset &&
+	    a->lines_offset == b->lines_offset &&
+	    a->slots_offset == b->slots_offset;
 }
 
 bool segment_geometry_valid(const struct segment_header *header,
@@ -126,7 +197,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 
 	memset(&right, 0, sizeof(right));
 	return segment_geometry(&right, header->record_count,
-		   header->session_count) &&
+		   header->session_count, header->destination_count) &&
 	    header->shard_count == right.shard_count &&
 	    header->slots_per_shard == right.slots_per_shard &&
 	    header->lines_per_shard == right.lines_per_shard &&
@@ -138,5 +209,10 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->slots_offset == right.slots_offset &&
 	    header->client_lines_offset == right.client_lines_offset &&
 	    header->clients_offset == right.clients_offset &&
+	    header->learned_shards == right.learned_shards &&
+	    header->learned_per_shard == right.learned_per_shard &&
+	    header->learned_lines_per_shard == right.learned_lines_per_shard &&
+	    same_place(&header->destinations, &right.destinations) &&
+	    same_place(&header->relays, &right.relays) &&
 	    header->bytes == right.bytes && header->bytes == file_bytes;
 }

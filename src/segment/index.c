@@ -6,9 +6,11 @@
  */
 #include "segment/index.h"
 
-#include <string.h>
-
 #include "base/failpoint.h"
+
+/* Some tables are looked up without their mutex: single stores, no torn ones. */
+#define GET(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
 #define SLOT_BITS	20
 #define SLOT_MASK	((1u << SLOT_BITS) - 1)
@@ -43,12 +45,13 @@ uint32_t index_walk_next(const struct index *index, struct index_walk *walk) {
 		const struct index_line *line = &index->lines[walk->line];
 
 		while (walk->place < INDEX_PLACES) {
-			uint32_t place = line->place[walk->place++];
+			uint32_t place = GET(line->place[walk->place]);
 
+			walk->place++;
 			if (place != 0 && (place & ~SLOT_MASK) == walk->tag)
 				return (place & SLOT_MASK) - 1;
 		}
-		if (line->passed == 0)
+		if (GET(line->passed) == 0)
 			break;
 		walk->line = next_line(index, walk->line);
 		walk->place = 0;
@@ -65,14 +68,14 @@ bool index_insert(struct index *index, uint64_t hash, uint32_t slot) {
 		struct index_line *line = &index->lines[at];
 
 		for (unsigned i = 0; i < INDEX_PLACES; i++) {
-			if (line->place[i] == 0) {
+			if (GET(line->place[i]) == 0) {
 				FAILPOINT();
-				line->place[i] = tag_of(hash) | (slot + 1);
+				PUT(line->place[i], tag_of(hash) | (slot + 1));
 				FAILPOINT();
 				return true;
 			}
 		}
-		line->passed++;
+		PUT(line->passed, GET(line->passed) + 1);
 		FAILPOINT();
 		at = next_line(index, at);
 	}
@@ -88,17 +91,18 @@ bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
 		struct index_line *line = &index->lines[at];
 
 		for (unsigned i = 0; i < INDEX_PLACES; i++) {
-			if (line->place[i] != wanted)
+			if (GET(line->place[i]) != wanted)
 				continue;
-			line->place[i] = 0;
+			PUT(line->place[i], 0);
 			FAILPOINT();
 			for (; home != at; home = next_line(index, home)) {
-				index->lines[home].passed--;
+				PUT(index->lines[home].passed,
+				    GET(index->lines[home].passed) - 1);
 				FAILPOINT();
 			}
 			return true;
 		}
-		if (line->passed == 0)
+		if (GET(line->passed) == 0)
 			return false;
 		at = next_line(index, at);
 	}
@@ -106,5 +110,9 @@ bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
 }
 
 void index_clear(struct index *index) {
-	memset(index->lines, 0, index->line_count * sizeof(index->lines[0]));
+	for (uint32_t i = 0; i < index->line_count; i++) {
+		for (unsigned p = 0; p < INDEX_PLACES; p++)
+			PUT(index->lines[i].place[p], 0);
+		PUT(index->lines[i].passed, 0);
+	}
 }

@@ -4,12 +4,14 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | session shards | client shards
+ *	| destinations | relays
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
  * mutex.  A session slot is made of 64-bit words; its control word is stored
  * last, in one piece, so that whoever dies in the middle leaves a slot that is
- * either counted or not.
+ * either counted or not.  The same holds for destinations and relays, whose
+ * locks are never held together with any other.
  */
 #ifndef SEGMENT_LAYOUT_H
 #define SEGMENT_LAYOUT_H
@@ -22,7 +24,7 @@
 #include "policy/address.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		1
+#define SEGMENT_VERSION		2
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
@@ -30,6 +32,7 @@
 #define SEGMENT_SHARDS_MAX	64
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_NAME_MAX	80
+#define SEGMENT_MTAS		8
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -115,6 +118,42 @@ struct client_slot {
 };
 _Static_assert(sizeof(struct client_slot) == 32, "four words");
 
+/* A destination or a relay: the first word of its slot. */
+struct learned_control {
+	uint8_t used;			/* 0: the slot is free */
+	uint8_t relay_count;		/* destinations only, as all up to `serial` */
+	uint8_t relay_order;		/* places, two bits each: most recent first, a spare one last */
+	uint8_t cloned_by;		/* bit i: seen from mta i, transport that its lanes clone */
+	uint8_t other_by;		/* bit i: by another transport of mta i */
+	uint8_t reserved;
+	uint16_t serial;		/* rises with each change of this word */
+};
+_Static_assert(sizeof(struct learned_control) == 8, "one word");
+
+#define DESTINATION_PLACES	4	/* of relays: three that are shown, and a spare */
+
+/* What was learned of a destination.  256 bytes, in words: as with sessions, the
+ * control word is stored last, in one piece, and names all that is to be
+ * believed. */
+struct destination {
+	struct learned_control control;
+	uint64_t seen_ds;		/* the last time */
+	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
+	struct address relays[DESTINATION_PLACES];
+	uint64_t reserved[12];		/* 0: room for its window */
+};
+_Static_assert(sizeof(struct destination) == 256, "four cache lines");
+
+/* The name under which an address was reached.  128 bytes. */
+struct relay {
+	struct learned_control control;
+	uint64_t seen_ds;
+	struct address address;
+	char name[SEGMENT_NAME_MAX];
+	uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct relay) == 128, "two cache lines");
+
 /* One cache line of an index: 15 places and how many keys passed on. */
 #define INDEX_PLACES 15
 struct index_line {
@@ -123,7 +162,7 @@ struct index_line {
 };
 _Static_assert(sizeof(struct index_line) == 64, "a cache line");
 
-/* A shard of sessions or of clients; its lines and slots follow elsewhere. */
+/* A shard of any table; its lines and slots follow elsewhere. */
 struct shard {
 	pthread_mutex_t mutex;
 	_Atomic uint32_t seq;		/* odd while a slot changes */
@@ -131,7 +170,7 @@ struct shard {
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
 	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
-	uint32_t hand;			/* clients: where the search for one at rest goes on */
+	uint32_t hand;			/* where the search for one to give up goes on */
 	char pad[128 - 40 - 4 * 4 - 8 - 4];
 };
 _Static_assert(sizeof(struct shard) == 128, "two cache lines");
@@ -185,6 +224,23 @@ struct listener_record {
 	_Atomic int64_t fault_until_ns;	/* to 1 s after the last time */
 };
 
+/* A mail server of the configuration: whom its number meant last, and how far
+ * its log was read (feed_position.h). */
+struct mta_record {
+	char name[SEGMENT_NAME_MAX + 8];
+	_Atomic uint64_t device;
+	_Atomic uint64_t inode;
+	_Atomic uint64_t offset;
+	_Atomic uint64_t check;		/* of the three; anything else: unknown */
+};
+
+/* Where a table of destinations or relays lies. */
+struct table_place {
+	uint64_t shards_offset;
+	uint64_t lines_offset;
+	uint64_t slots_offset;
+};
+
 struct segment_header {
 	_Atomic uint64_t magic;		/* stored last when the segment is made */
 	uint32_t version;
@@ -209,6 +265,13 @@ struct segment_header {
 	uint64_t slots_offset;
 	uint64_t client_lines_offset;
 	uint64_t clients_offset;
+	uint64_t destination_count;	/* as configured; as many relays */
+	uint32_t learned_shards;	/* of destinations, and of relays */
+	uint32_t learned_per_shard;
+	uint32_t learned_lines_per_shard;
+	uint32_t learned_reserved;
+	struct table_place destinations;
+	struct table_place relays;
 
 	_Atomic uint64_t generation;	/* published configuration */
 	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
@@ -220,8 +283,10 @@ struct segment_header {
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
+	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
+	struct mta_record mtas[SEGMENT_MTAS];
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
 };

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/destinations.h"
 #include "segment/geometry.h"
 #include "segment/sessions.h"
 
@@ -73,7 +74,8 @@ static const char *check_header(const struct segment_header *header,
 	if (header->created_ns <= 0 || header->created_ns > clock_now_ns())
 		return "it was made at another time";
 	if (header->record_count != generation->record_count ||
-	    header->session_count != generation->session_count)
+	    header->session_count != generation->session_count ||
+	    header->destination_count != generation->destination_count)
 		return other_sizes;
 	return NULL;
 }
@@ -121,7 +123,7 @@ static void scrub_roles(struct segment *segment) {
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		struct role_record *role = &segment->header->roles[i];
 
-		if (atomic_load(&role->kind) > ROLE_KEEPER)
+		if (atomic_load(&role->kind) > ROLE_FEED)
 			memset(role, 0, sizeof(*role));
 		bound_time(&role->heartbeat_ns, now_ns);
 		bound_time(&role->started_ns, now_ns);
@@ -146,10 +148,22 @@ static void scrub_listeners(struct segment *segment) {
 	}
 }
 
+/* Bits of destinations stand for these names. */
+static void scrub_mtas(struct segment *segment) {
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		struct mta_record *record = &segment->header->mtas[i];
+
+		if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+			memset(record, 0, sizeof(*record));
+	}
+}
+
 static uint64_t adopt(struct segment *segment) {
 	scrub_records(segment);
 	scrub_roles(segment);
 	scrub_listeners(segment);
+	scrub_mtas(segment);
+	destinations_scrub(segment, clock_now_ns());
 	atomic_store(&segment->header->replaced, 0);
 	return sessions_rebuild(segment);
 }
@@ -246,9 +260,11 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 static int init_header(struct segment_header *header,
     const struct generation *generation, int64_t now_ns, struct diag *diag) {
 	if (!segment_geometry(header, generation->record_count,
-		generation->session_count))
-		return diag_set(diag, 0, "state: cannot hold %llu sessions",
-		    (unsigned long long)generation->session_count);
+		generation->session_count, generation->destination_count))
+		return diag_set(diag, 0, "state: cannot hold %llu sessions and "
+		    "%llu destinations",
+		    (unsigned long long)generation->session_count,
+		    (unsigned long long)generation->destination_count);
 	header->version = SEGMENT_VERSION;
 	header->header_bytes = sizeof(*header);
 	header->layout = segment_layout_hash();
@@ -267,6 +283,7 @@ static void init_locks(struct segment *segment) {
 		segment->session_shards[i].free_head = SEGMENT_NO_SLOT;
 		segment->client_shards[i].free_head = SEGMENT_NO_SLOT;
 	}
+	destinations_scrub(segment, segment->header->created_ns);
 	sessions_rebuild(segment);
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/destinations.h"
 #include "segment/sessions.h"
 
 static void config_path(const struct segment *segment, uint64_t number,
@@ -138,6 +139,26 @@ static void refresh_records(struct segment *segment,
 	}
 }
 
+_Static_assert(SEGMENT_MTAS == GENERATION_MTAS_MAX, "one record each");
+
+/* A number that stands for another mail server than before: what was learned of
+ * that one is not this one's. */
+static void refresh_mtas(struct segment *segment,
+    const struct generation *generation, int64_t now_ns) {
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		struct mta_record *record = &segment->header->mtas[i];
+		const char *name = i >= generation->mta_count ? "" :
+		    generation_text(generation, generation->mtas[i].name);
+
+		if (strcmp(record->name, name) == 0)
+			continue;
+		atomic_store(&record->check, 0);
+		destinations_forget_mta(segment, i, now_ns);
+		memset(record->name, 0, sizeof(record->name));
+		snprintf(record->name, sizeof(record->name), "%s", name);
+	}
+}
+
 static int write_block(const char *path, const struct generation *generation,
     struct diag *diag) {
 	const char *from = (const char *)generation;
@@ -204,6 +225,7 @@ int segment_publish(struct segment *segment, struct generation *generation,
 		return -1;
 	}
 	refresh_records(segment, generation, in_force, now_ns);
+	refresh_mtas(segment, generation, now_ns);
 	free(in_force);
 	atomic_store_explicit(&segment->header->generation, number,
 	    memory_order_release);

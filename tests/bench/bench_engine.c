@@ -112,7 +112,7 @@ static void bench(uint32_t count) {
 	printf("engine_open_close_ns_%u %.0f\n", count, median(pairs));
 	printf("engine_replace_ns_%u %.0f\n", count, median(replacements));
 	printf("segment_bytes_per_session_%u %.1f\n", count,
-	    (double)site.segment->header->bytes /
+	    (double)site.segment->header->destinations.shards_offset /
 	    (double)site.segment->header->session_count);
 	site_close(&site);
 	free(present);

@@ -17,6 +17,8 @@ static void fail(const char *what, const char *text) {
 	abort();
 }
 
+#define FEW_DESTINATIONS 256
+
 static struct generation *compile(const struct site *site, uint64_t sessions,
     const char *classes) {
 	size_t size = strlen(classes) + 1024;
@@ -25,11 +27,13 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	struct generation *generation;
 
 	snprintf(text, size, "version = 1;\n"
-	    "state = { path = \"%s/state\"; sessions = \"%llu\"; classes = \"64\"; };\n"
+	    "state = { path = \"%s/state\"; sessions = \"%llu\"; "
+	    "destinations = \"%llu\"; classes = \"64\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
 	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; control = \"unix:%s/c\"; };\n%s",
-	    site->directory, (unsigned long long)sessions, site->directory,
+	    site->directory, (unsigned long long)sessions,
+	    (unsigned long long)site->destinations, site->directory,
 	    site->directory, site->directory, site->directory, classes);
 	generation = config_compile_text(text, "test", &messages);
 	if (generation == NULL)
@@ -76,7 +80,13 @@ static void begin(struct site *site, uint64_t sessions, const char *classes) {
 }
 
 void site_open(struct site *site, uint64_t sessions, const char *classes) {
+	site_open_sized(site, sessions, FEW_DESTINATIONS, classes);
+}
+
+void site_open_sized(struct site *site, uint64_t sessions, uint64_t destinations,
+    const char *classes) {
 	memset(site, 0, sizeof(*site));
+	site->destinations = destinations;
 	snprintf(site->directory, sizeof(site->directory),
 	    "/dev/shm/postern-test-XXXXXX");
 	if (mkdtemp(site->directory) == NULL)

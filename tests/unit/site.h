@@ -15,6 +15,7 @@ struct site {
 	struct segment_report report;
 	unsigned place;
 	uint64_t sessions;		/* state.sessions */
+	uint64_t destinations;		/* state.destinations: 256, or as opened */
 	uint8_t auto_listener;		/* numbers in the generation: a policy socket, */
 	uint8_t lease_listener;		/* one with proof lease, */
 	uint8_t milter_listener;	/* and a milter socket */
@@ -24,6 +25,8 @@ struct site {
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test
  * when anything fails. */
 void site_open(struct site *site, uint64_t sessions, const char *classes);
+void site_open_sized(struct site *site, uint64_t sessions, uint64_t destinations,
+    const char *classes);
 
 /* Compiles and publishes other classes. */
 void site_reload(struct site *site, const char *classes);

@@ -309,7 +309,7 @@ static void differences_that_wait_for_a_restart(void **state)
 		{ "user = \"x\"; group = \"y\";", "user group " },
 		{ "state = { path = \"/x\"; sessions = \"1k\"; classes = 9; };",
 		    "state.path state.sessions state.classes " },
-		{ "state = { destinations = \"1k\"; };", "" },
+		{ "state = { destinations = \"1k\"; };", "state.destinations " },
 		{ "policy = { processes = 4; connections = 5; };", "policy.processes " },
 		{ "log = { facility = \"daemon\"; };", "log.facility " },
 		{ "witness = { netns = \"a\"; };", "witness.netns " },

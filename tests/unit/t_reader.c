@@ -335,7 +335,7 @@ static void damage_is_told(void **state) {
 	with_bytes(0, "", 0, 1 << 26, "truncated: 67108864 bytes");
 	WITH(magic, 0, "not ready");
 	WITH(magic, 1, "not a state file");
-	WITH(version, 2, "another build");
+	WITH(version, SEGMENT_VERSION + 1, "another build");
 	WITH(header_bytes, 8, "another build");
 	WITH(layout, 1, "another build");
 	WITH(bytes, 1, "truncated");
@@ -355,6 +355,13 @@ static void damage_is_told(void **state) {
 	WITH(slots_offset, UINT64_MAX / 2, "damaged");
 	WITH(client_lines_offset, 0, "damaged");
 	WITH(clients_offset, 1, "damaged");
+	WITH(destination_count, 0, "damaged");
+	WITH(destination_count, UINT64_MAX, "damaged");
+	WITH(learned_shards, 0, "damaged");
+	WITH(learned_per_shard, UINT32_MAX, "damaged");
+	WITH(learned_lines_per_shard, 0, "damaged");
+	WITH(destinations.slots_offset, UINT64_MAX / 2, "damaged");
+	WITH(relays.lines_offset, 8, "damaged");
 }
 
 static uint64_t random_state;

@@ -29,23 +29,50 @@ static uint32_t open_of(struct site *site, const char *class) {
 	return atomic_load(&site_class(site, class)->open);
 }
 
+static uint64_t learned_bytes(const struct segment_header *header) {
+	return header->bytes - header->destinations.shards_offset;
+}
+
 static void a_session_costs_at_most_128_bytes(void **state) {
 	struct segment_header header = { 0 };
 
 	(void)state;
-	assert_true(segment_geometry(&header, 1024, 1000000));
-	assert_true(header.bytes <= 128 * UINT64_C(1000000));
-	assert_true(segment_geometry(&header, 1024, 65536));
-	assert_true(header.bytes - header.shards_offset <= 128 * 65536);
-	assert_true(segment_geometry(&header, 1024, 1000000));
+	assert_true(segment_geometry(&header, 1024, 1000000, 1000));
+	assert_true(header.bytes - learned_bytes(&header) <=
+	    128 * UINT64_C(1000000));
+	assert_true(segment_geometry(&header, 1024, 65536, 1000));
+	assert_true(header.bytes - learned_bytes(&header) -
+	    header.shards_offset <= 128 * 65536);
+	assert_true(segment_geometry(&header, 1024, 1000000, 1000));
 	assert_true((uint64_t)header.shard_count * header.slots_per_shard >=
 	    1000000);
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	assert_false(segment_geometry_valid(&header, header.bytes - 4096));
 	header.slots_offset += 64;
 	assert_false(segment_geometry_valid(&header, header.bytes));
-	assert_false(segment_geometry(&header, 0, 100));
-	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40));
+	assert_false(segment_geometry(&header, 0, 100, 100));
+	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40, 100));
+}
+
+static void a_destination_costs_256_bytes_and_its_place_in_an_index(void **state) {
+	struct segment_header header = { 0 };
+	uint64_t slots;
+
+	(void)state;
+	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
+	slots = (uint64_t)header.learned_shards * header.learned_per_shard;
+	assert_true(slots >= 1000000 && slots < 1000064);
+	/* 64 bytes of index for 13 of them; as many relays */
+	assert_true(learned_bytes(&header) <=
+	    UINT64_C(1000000) * (256 + 128 + 10) + 100000);
+	assert_true(segment_geometry_valid(&header, header.bytes));
+	header.relays.slots_offset += 4096;
+	assert_false(segment_geometry_valid(&header, header.bytes));
+	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
+	header.learned_per_shard--;
+	assert_false(segment_geometry_valid(&header, header.bytes));
+	assert_false(segment_geometry(&header, 10, 100, 0));
+	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40));
 }
 
 static void the_same_layout_is_adopted_with_its_sessions(void **state) {
@@ -369,6 +396,7 @@ static void a_pinned_generation_outlives_reloads(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_costs_at_most_128_bytes),
+		cmocka_unit_test(a_destination_costs_256_bytes_and_its_place_in_an_index),
 		cmocka_unit_test(the_same_layout_is_adopted_with_its_sessions),
 		cmocka_unit_test(another_size_is_rebuilt_from_the_text_file),
 		cmocka_unit_test(another_size_keeps_what_the_text_file_does_not_know_yet),

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What was seen of outbound deliveries.
+ * MODEL    Two tables of segment/learned.h.  A destination has four places for
+ *          relays, of which its control word shows three at most: a new one is
+ *          written to a place that is not shown, and then the control word.  A
+ *          relay's name is written while its slot is free.
+ * ERRORS   What is not remembered is counted; nothing waits for it.
+ * THREADS  Any, of any process.
+ */
+#include "segment/destinations.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/learned.h"
+
+#define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
+#define NAME_WORDS		(SEGMENT_NAME_MAX / 8)
+#define ADDRESS_WORDS		(sizeof(struct address) / 8)
+#define NEW_ORDER		0xe4	/* places 0, 1, 2, 3 */
+
+_Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
+_Static_assert(DESTINATION_RELAYS + 1 == DESTINATION_PLACES, "one to spare");
+_Static_assert(WORD_OF(destination, seen_ds) == 1 && WORD_OF(relay, seen_ds) == 1,
+    "where free slots are chained");
+
+/* --- what makes sense -------------------------------------------------------- */
+
+static bool is_name_byte(unsigned char c) {
+	return c > ' ' && c != 0x7f;
+}
+
+/* In the form that is stored: lower case, no dot at the end, zeros behind. */
+static bool is_stored_name(const char *name) {
+	size_t length = strnlen(name, SEGMENT_NAME_MAX);
+
+	if (length == 0 || name[length - 1] == '.')
+		return false;
+	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (i < length ? !is_name_byte(c) || (c >= 'A' && c <= 'Z') :
+		    c != 0)
+			return false;
+	}
+	return true;
+}
+
+static unsigned place_of(struct learned_control control, unsigned rank) {
+	return control.relay_order >> (2 * rank) & 3;
+}
+
+static bool destination_is_sound(const uint64_t *words) {
+	struct destination d;
+	unsigned seen = 0;
+
+	memcpy(&d, words, sizeof(d));
+	if (d.control.used != 1 || d.control.relay_count > DESTINATION_RELAYS ||
+	    !is_stored_name(d.name))
+		return false;
+	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
+		seen |= 1u << place_of(d.control, i);
+	if (seen != (1u << DESTINATION_PLACES) - 1)
+		return false;
+	for (unsigned i = 0; i < d.control.relay_count; i++) {
+		const struct address *relay = &d.relays[place_of(d.control, i)];
+
+		if (address_is_unknown(relay))
+			return false;
+		for (unsigned k = 0; k < i; k++) {
+			if (address_equal(relay,
+				&d.relays[place_of(d.control, k)]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool relay_is_sound(const uint64_t *words) {
+	struct relay r;
+
+	memcpy(&r, words, sizeof(r));
+	return r.control.used == 1 && !address_is_unknown(&r.address) &&
+	    is_stored_name(r.name);
+}
+
+static const struct learned_kind destination_kind = {
+	.slot_words = sizeof(struct destination) / 8,
+	.key_at = WORD_OF(destination, name),
+	.key_words = NAME_WORDS,
+	.copied_words = WORD_OF(destination, reserved),
+	.evicted = COUNTER_DESTINATIONS_EVICTED,
+	.is_sound = destination_is_sound,
+};
+
+static const struct learned_kind relay_kind = {
+	.slot_words = sizeof(struct relay) / 8,
+	.key_at = WORD_OF(relay, address),
+	.key_words = ADDRESS_WORDS,
+	.copied_words = WORD_OF(relay, reserved),
+	.evicted = COUNTER_RELAYS_EVICTED,
+	.is_sound = relay_is_sound,
+};
+
+/* --- tables and keys --------------------------------------------------------- */
+
+static struct learned destination_table(const struct segment *segment) {
+	struct learned table;
+
+	learned_bind(&table, segment->header, segment->header,
+	    &segment->header->destinations, &destination_kind);
+	return table;
+}
+
+static struct learned relay_table(const struct segment *segment) {
+	struct learned table;
+
+	learned_bind(&table, segment->header, segment->header,
+	    &segment->header->relays, &relay_kind);
+	return table;
+}
+
+/* A name as it is stored, in words.  False: none that is remembered. */
+static bool fold_name(const char *name, size_t length,
+    uint64_t words[NAME_WORDS]) {
+	char folded[SEGMENT_NAME_MAX] = { 0 };
+
+	if (length > 0 && name[length - 1] == '.')
+		length--;
+	if (length == 0 || length > SEGMENT_NAME_MAX || name[length - 1] == '.')
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (!is_name_byte(c))
+			return false;
+		folded[i] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+	}
+	memcpy(words, folded, sizeof(folded));
+	return true;
+}
+
+static void relay_key(const struct learned *table, const struct address *address,
+    struct learned_key *key) {
+	memcpy(key->words, address, sizeof(*address));
+	learned_aim(table, key);
+}
+
+static void raise_version(struct segment *segment) {
+	atomic_fetch_add_explicit(&segment->header->destinations_version, 1,
+	    memory_order_release);
+	FAILPOINT();
+}
+
+/* --- noting ------------------------------------------------------------------ */
+
+static void add_transport(struct learned_control *control,
+    const struct delivery_seen *seen) {
+	uint8_t bit = seen->mta < SEGMENT_MTAS ? (uint8_t)(1u << seen->mta) : 0;
+
+	if (seen->cloned)
+		control->cloned_by |= bit;
+	else
+		control->other_by |= bit;
+}
+
+/* The place of rank `from` goes to the front. */
+static uint8_t to_front(uint8_t order, unsigned from) {
+	unsigned place = order >> (2 * from) & 3;
+	unsigned before = order & ((1u << (2 * from)) - 1);
+	unsigned behind = order & ~((1u << (2 * from + 2)) - 1);
+
+	return (uint8_t)(behind | before << 2 | place);
+}
+
+static bool relay_at(const _Atomic uint64_t *slot, unsigned place,
+    const uint64_t relay[ADDRESS_WORDS]) {
+	size_t at = WORD_OF(destination, relays) + place * ADDRESS_WORDS;
+
+	return atomic_load_explicit(&slot[at], memory_order_relaxed) == relay[0] &&
+	    atomic_load_explicit(&slot[at + 1], memory_order_relaxed) == relay[1];
+}
+
+/* Puts the relay first; true: it was not among those known. */
+static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
+    const struct address *address) {
+	uint64_t relay[ADDRESS_WORDS], words[WORD_OF(destination, reserved)];
+	unsigned rank = 0;
+	uint32_t at;
+
+	memcpy(relay, address, sizeof(relay));
+	while (rank < control->relay_count &&
+	    !relay_at(slot, place_of(*control, rank), relay))
+		rank++;
+	if (rank < control->relay_count) {
+		control->relay_order = to_front(control->relay_order, rank);
+		return false;
+	}
+	at = (uint32_t)(WORD_OF(destination, relays) +
+	    place_of(*control, rank) * ADDRESS_WORDS);
+	memcpy(words + at, relay, sizeof(relay));
+	learned_store(slot, words, at, at + (uint32_t)ADDRESS_WORDS);
+	control->relay_order = to_front(control->relay_order, rank);
+	if (control->relay_count < DESTINATION_RELAYS)
+		control->relay_count++;
+	return true;
+}
+
+static void mark_seen(_Atomic uint64_t *slot, uint64_t now_ds) {
+	if (atomic_load_explicit(&slot[1], memory_order_relaxed) != now_ds)
+		atomic_store_explicit(&slot[1], now_ds, memory_order_relaxed);
+}
+
+/* True: a list made earlier would not show it. */
+static bool update_destination(_Atomic uint64_t *slot,
+    const struct delivery_seen *seen, uint32_t now_ds) {
+	struct learned_control was = learned_load_control(slot), control = was;
+	bool changed = false;
+
+	add_transport(&control, seen);
+	changed = control.cloned_by != was.cloned_by ||
+	    control.other_by != was.other_by;
+	if (!address_is_unknown(&seen->relay))
+		changed |= add_relay(slot, &control, &seen->relay);
+	mark_seen(slot, now_ds);
+	if (memcmp(&control, &was, sizeof(control)) != 0)
+		learned_store_control(slot, control);
+	return changed;
+}
+
+static void write_destination(_Atomic uint64_t *slot,
+    const struct learned_key *key, const struct delivery_seen *seen,
+    uint32_t now_ds) {
+	struct destination d = { .control = { .used = 1,
+		.relay_order = NEW_ORDER }, .seen_ds = now_ds };
+	uint64_t words[sizeof(d) / 8];
+
+	memcpy(d.name, key->words, sizeof(d.name));
+	add_transport(&d.control, seen);
+	if (!address_is_unknown(&seen->relay)) {
+		d.relays[0] = seen->relay;
+		d.control.relay_count = 1;
+	}
+	memcpy(words, &d, sizeof(d));
+	learned_store(slot, words, 1, sizeof(d) / 8);
+	learned_store_control(slot, d.control);
+}
+
+/* Counts what nobody could remember. */
+static bool lost(const struct segment *segment, enum counter counter) {
+	segment_count(segment, counter, 1);
+	return false;
+}
+
+static bool note_destination(struct segment *segment,
+    const struct delivery_seen *seen, int64_t now_ns) {
+	struct learned table = destination_table(segment);
+	uint32_t now_ds = segment_ds(segment, now_ns);
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	if (!fold_name(seen->name, seen->name_length, key.words))
+		return lost(segment, COUNTER_NAMES_UNUSABLE);
+	learned_aim(&table, &key);
+	if (!learned_lock(&table, &key, now_ns))
+		return lost(segment, COUNTER_NOTES_LOST);
+	slot = learned_find(&table, &key);
+	if (slot == NULL) {
+		write_destination(learned_take(&table, &key), &key, seen,
+		    now_ds);
+		raise_version(segment);
+	} else if (update_destination(slot, seen, now_ds)) {
+		raise_version(segment);
+	}
+	learned_unlock(&table, &key);
+	return true;
+}
+
+static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {
+	uint64_t name[NAME_WORDS];
+
+	memcpy(name, relay->name, sizeof(name));
+	for (unsigned i = 0; i < NAME_WORDS; i++) {
+		if (atomic_load_explicit(&slot[WORD_OF(relay, name) + i],
+			memory_order_relaxed) != name[i])
+			return false;
+	}
+	return true;
+}
+
+static void write_relay(_Atomic uint64_t *slot, const struct relay *relay) {
+	uint64_t words[sizeof(*relay) / 8];
+
+	memcpy(words, relay, sizeof(*relay));
+	learned_store(slot, words, 1, sizeof(*relay) / 8);
+	learned_store_control(slot, relay->control);
+}
+
+/* In place; readers look again meanwhile. */
+static void rename_relay(const struct learned *table,
+    const struct learned_key *key, _Atomic uint64_t *slot,
+    const struct relay *relay) {
+	static const struct learned_control free_slot;
+
+	learned_change_begin(table, key);
+	learned_store_control(slot, free_slot);
+	write_relay(slot, relay);
+	learned_change_end(table, key);
+}
+
+static bool note_relay(struct segment *segment, const struct delivery_seen *seen,
+    int64_t now_ns) {
+	struct learned table = relay_table(segment);
+	struct relay relay = { .control = { .used = 1 },
+		.seen_ds = segment_ds(segment, now_ns), .address = seen->relay };
+	uint64_t name[NAME_WORDS];
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	if (!fold_name(seen->relay_name, seen->relay_name_length, name))
+		return lost(segment, COUNTER_NAMES_UNUSABLE);
+	memcpy(relay.name, name, sizeof(name));
+	relay_key(&table, &seen->relay, &key);
+	if (!learned_lock(&table, &key, now_ns))
+		return lost(segment, COUNTER_NOTES_LOST);
+	slot = learned_find(&table, &key);
+	if (slot != NULL && has_name(slot, &relay)) {
+		mark_seen(slot, relay.seen_ds);
+	} else {
+		if (slot != NULL)
+			rename_relay(&table, &key, slot, &relay);
+		else
+			write_relay(learned_take(&table, &key), &relay);
+		raise_version(segment);
+	}
+	learned_unlock(&table, &key);
+	return true;
+}
+
+bool destinations_note(struct segment *segment, const struct delivery_seen *seen,
+    int64_t now_ns) {
+	bool noted = note_destination(segment, seen, now_ns);
+
+	if (seen->relay_name != NULL && !address_is_unknown(&seen->relay))
+		noted &= note_relay(segment, seen, now_ns);
+	return noted;
+}
+
+/* --- finding ----------------------------------------------------------------- */
+
+static void decode(const uint64_t *copy, int64_t created_ns,
+    struct destination_seen *out) {
+	struct destination d = { 0 };
+
+	memcpy(&d, copy, offsetof(struct destination, reserved));
+	memset(out, 0, sizeof(*out));
+	memcpy(out->name, d.name, sizeof(d.name));
+	out->relay_count = d.control.relay_count > DESTINATION_RELAYS ?
+	    DESTINATION_RELAYS : d.control.relay_count;
+	for (unsigned i = 0; i < out->relay_count; i++)
+		out->relays[i] = d.relays[place_of(d.control, i)];
+	out->cloned_by = d.control.cloned_by;
+	out->other_by = d.control.other_by;
+	out->seen_ns = created_ns + (int64_t)d.seen_ds * 100000000;
+}
+
+bool destinations_find(const struct segment *segment, const char *name,
+    size_t name_length, struct destination_seen *out) {
+	struct learned table = destination_table(segment);
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key key;
+
+	if (!fold_name(name, name_length, key.words))
+		return false;
+	learned_aim(&table, &key);
+	if (!learned_look(&table, &key, copy))
+		return false;
+	decode(copy, segment->header->created_ns, out);
+	return true;
+}
+
+bool relays_find(const struct segment *segment, const struct address *address,
+    char out[SEGMENT_NAME_MAX + 1]) {
+	struct learned table = relay_table(segment);
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key key;
+
+	out[0] = '\0';
+	if (address_is_unknown(address))
+		return false;
+	relay_key(&table, address, &key);
+	if (!learned_look(&table, &key, copy))
+		return false;
+	memcpy(out, copy + WORD_OF(relay, name), SEGMENT_NAME_MAX);
+	out[SEGMENT_NAME_MAX] = '\0';
+	return true;
+}
+
+struct visit {
+	void (*each)(void *context, const struct destination_seen *);
+	void *context;
+	int64_t created_ns;
+};
+
+static void visit_one(void *context, const uint64_t *copy) {
+	const struct visit *visit = context;
+	struct destination_seen seen;
+
+	decode(copy, visit->created_ns, &seen);
+	visit->each(visit->context, &seen);
+}
+
+/* Only read through. */
+static struct learned readable(const struct segment_header *sizes,
+    const void *mapping, const struct table_place *place,
+    const struct learned_kind *kind) {
+	struct learned table;
+
+	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
+	    (void *)(uintptr_t)mapping, place, kind);
+	return table;
+}
+
+unsigned destinations_each_in(const struct segment_header *sizes,
+    const void *mapping,
+    void (*each)(void *context, const struct destination_seen *), void *context) {
+	struct learned table = readable(sizes, mapping, &sizes->destinations,
+	    &destination_kind);
+	struct visit visit = { each, context, sizes->created_ns };
+
+	return learned_each(&table, visit_one, &visit);
+}
+
+void destinations_used_in(const struct segment_header *sizes,
+    const void *mapping, uint64_t *destinations, uint64_t *relays) {
+	struct learned table = readable(sizes, mapping, &sizes->destinations,
+	    &destination_kind);
+
+	*destinations = learned_used(&table);
+	table = readable(sizes, mapping, &sizes->relays, &relay_kind);
+	*relays = learned_used(&table);
+}
+
+void destinations_each(const struct segment *segment,
+    void (*each)(void *context, const struct destination_seen *), void *context) {
+	(void)destinations_each_in(segment->header, segment->header, each,
+	    context);
+}
+
+uint64_t destinations_version(const struct segment *segment) {
+	return atomic_load_explicit(&segment->header->destinations_version,
+	    memory_order_acquire);
+}
+
+/* --- keeping ----------------------------------------------------------------- */
+
+void destinations_scrub(struct segment *segment, int64_t now_ns) {
+	struct learned destinations = destination_table(segment);
+	struct learned relays = relay_table(segment);
+	uint32_t now_ds = segment_ds(segment, now_ns);
+
+	learned_scrub(&destinations, now_ds);
+	learned_scrub(&relays, now_ds);
+}
+
+struct forgetting {
+	struct segment *segment;
+	uint8_t bit;
+	int64_t now_ns;
+};
+
+static void forget_in_one(void *context, const uint64_t *copy) {
+	const struct forgetting *forgetting = context;
+	struct learned table = destination_table(forgetting->segment);
+	struct learned_control control;
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	memcpy(&control, copy, sizeof(control));
+	if (((control.cloned_by | control.other_by) & forgetting->bit) == 0)
+		return;
+	memcpy(key.words, copy + WORD_OF(destination, name), sizeof(key.words));
+	learned_aim(&table, &key);
+	if (!learned_lock(&table, &key, forgetting->now_ns))
+		return;
+	slot = learned_find(&table, &key);
+	if (slot != NULL) {
+		control = learned_load_control(slot);
+		control.cloned_by &= (uint8_t)~forgetting->bit;
+		control.other_by &= (uint8_t)~forgetting->bit;
+		learned_store_control(slot, control);
+	}
+	learned_unlock(&table, &key);
+}
+
+void destinations_forget_mta(struct segment *segment, unsigned mta,
+    int64_t now_ns) {
+	struct learned table = destination_table(segment);
+	struct forgetting forgetting = { segment, (uint8_t)(1u << mta), now_ns };
+
+	(void)learned_each(&table, forget_in_one, &forgetting);
+	raise_version(segment);
+}

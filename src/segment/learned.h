@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The tables of what was learned, destinations and relays: sharded, of fixed
+ * size, each entry one that may be forgotten.  A full shard gives up, of a few
+ * that it looks at, the one seen longest ago.
+ *
+ * Slots are 64-bit words; word 0 is a struct learned_control, word 1 the time it
+ * was seen.  Whoever stands inside learned_lock changes them: first the words that
+ * the control word in force does not name, then the control word.  So whoever
+ * dies leaves the old entry, the new one, or a free slot.  Readers take no lock:
+ * the serial of the control word tells them of a change.  For segment/ only.
+ */
+#ifndef SEGMENT_LEARNED_H
+#define SEGMENT_LEARNED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "segment/index.h"
+#include "segment/internal.h"
+
+#define LEARNED_WORDS_MAX	(sizeof(struct destination) / 8)
+#define LEARNED_KEY_MAX		(SEGMENT_NAME_MAX / 8)
+
+/* What tells one table from the other. */
+struct learned_kind {
+	uint32_t slot_words;
+	uint32_t key_at;	/* first word of the key, padded with zeros */
+	uint32_t key_words;
+	uint32_t copied_words;	/* that readers want */
+	enum counter evicted;
+	/* Does a slot in use say something that our code could have written? */
+	bool (*is_sound)(const uint64_t *words);
+};
+
+struct learned {
+	const struct learned_kind *kind;
+	struct segment_header *header;
+	struct shard *shards;
+	struct index_line *lines;
+	_Atomic uint64_t *words;
+};
+
+/* A key, its hash, and the shard where it lies. */
+struct learned_key {
+	uint64_t words[LEARNED_KEY_MAX];
+	uint64_t hash;
+	uint32_t shard;
+};
+
+/* The table at `place` of a mapping; sizes, key and counters are those of `header`
+ * (the mapping's own, or for a reader a copy that was checked). */
+void learned_bind(struct learned *table, struct segment_header *header,
+    void *mapping, const struct table_place *place,
+    const struct learned_kind *kind);
+
+/* Fills hash and shard from words; has the memory fetched meanwhile. */
+void learned_aim(const struct learned *table, struct learned_key *key);
+
+/* --- writers ----------------------------------------------------------------- */
+
+/* False: the shard's mutex was not to be had within 50 ms; nothing is held. */
+bool learned_lock(const struct learned *table, const struct learned_key *key,
+    int64_t now_ns);
+void learned_unlock(const struct learned *table, const struct learned_key *key);
+
+/* Its words, or NULL: not known. */
+_Atomic uint64_t *learned_find(const struct learned *table,
+    const struct learned_key *key);
+
+/* A free slot, linked for the key; the caller writes it, control word last. */
+_Atomic uint64_t *learned_take(const struct learned *table,
+    const struct learned_key *key);
+
+/* Stores words from ... to - 1 that the control word in force does not name. */
+void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
+    uint32_t to);
+/* Stores the control word with the next serial. */
+void learned_store_control(_Atomic uint64_t *slot, struct learned_control control);
+struct learned_control learned_load_control(const _Atomic uint64_t *slot);
+
+/* Between these two, readers that find nothing try again. */
+void learned_change_begin(const struct learned *table,
+    const struct learned_key *key);
+void learned_change_end(const struct learned *table, const struct learned_key *key);
+
+/* --- readers: any process, no lock ------------------------------------------- */
+
+/* Copies the entry; false: not known, or it changes all the time. */
+bool learned_look(const struct learned *table, const struct learned_key *key,
+    uint64_t *copy);
+
+/* Calls `each` with a copy of every entry; returns how many changed all the time. */
+unsigned learned_each(const struct learned *table,
+    void (*each)(void *context, const uint64_t *copy), void *context);
+
+/* --- the supervisor, while nobody else has the segment ----------------------- */
+
+/* Checks every slot and derives the rest anew: mutexes, index, free lists.  No
+ * entry is younger than now_ds then. */
+void learned_scrub(const struct learned *table, uint32_t now_ds);
+
+/* How many are known. */
+uint64_t learned_used(const struct learned *table);
+
+#endif
