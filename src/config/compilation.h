@@ -18,6 +18,7 @@ struct compilation {
 	config_t config;
 	struct block block;	/* begins with the struct generation */
 	int64_t proof;		/* of the top level */
+	bool reads_files;	/* false: a text alone, nothing else is looked at */
 };
 
 /* The header of the block: valid until the block grows. */
@@ -52,6 +53,9 @@ void check_settings(struct compilation *c);
 
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);
+
+/* mta.c: the mail servers, and all their remote ports. */
+void compile_mtas(struct compilation *c);
 
 /* classes.c: classes, rules, indexes, and the exempt list. */
 void compile_classes(struct compilation *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The compiler's passes: source (includes, line map), libconfig (syntax), check
- * (every setting against its row), then listeners and classes.  A pass goes on
+ * (every setting against its row), then listeners, mail servers and classes.  A pass goes on
  * after mistakes, so that one run shows them all; only a broken syntax ends it.
  */
 #include "config/compile.h"
@@ -211,6 +211,8 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_witness(c);
 	compile_listeners(c);
 	if (!c->block.failed)
+		compile_mtas(c);
+	if (!c->block.failed)
 		compile_classes(c);
 }
 
@@ -272,6 +274,7 @@ struct generation *config_compile(const char *path, struct config_messages *mess
 	struct generation *result;
 
 	memset(&c, 0, sizeof(c));
+	c.reads_files = true;
 	report_begin(&c.report, messages);
 	source_read_file(&c.source, path, &c.report);
 	result = compile_source(&c, path);

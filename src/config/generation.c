@@ -159,6 +159,33 @@ static bool classes_fit(const struct generation *g)
 }
 
 int generation_verify(const void *block, size_t bytes, struct diag *diag)
+static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
+{
+	const uint32_t *reasons = (const uint32_t *)(const void *)
+	    ((const char *)g + mta->site_reasons);
+	bool good = text_fits(g, mta->name) && text_fits(g, mta->log) &&
+	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
+	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
+	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
+	    text_fits(g, mta->cf) && mta->port_count <= GENERATION_PORTS_MAX &&
+	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
+	    array_fits(g, mta->site_reasons, mta->site_excluded_count, sizeof(*reasons), 4);
+
+	for (uint32_t i = 0; good && i < mta->site_excluded_count; i++)
+		good = text_fits(g, reasons[i]);
+	return good;
+}
+
+static bool mtas_fit(const struct generation *g)
+{
+	if (g->mta_count > GENERATION_MTAS_MAX || g->remote_port_count > GENERATION_PORTS_MAX)
+		return false;
+	for (uint32_t i = 0; i < g->mta_count; i++)
+		if (!mta_fits(g, &g->mtas[i]))
+			return false;
+	return true;
+}
+
 {
 	const struct generation *g = block;
 
@@ -171,7 +198,8 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 	if (g->bytes != bytes)
 		return diag_set(diag, 0, "the configuration block is %zu bytes long, not %llu",
 		    bytes, (unsigned long long)g->bytes);
-	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g))
+	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
+	    !mtas_fit(g))
 		return diag_set(diag, 0, "the configuration block points outside itself");
 	return 0;
 }
@@ -210,6 +238,28 @@ bool generation_is_exempt(const struct generation *g,
 }
 
 int generation_log_facility(const struct generation *g)
+bool generation_site_excludes(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length,
+    const char **reason)
+{
+	const uint32_t *reasons = (const uint32_t *)(const void *)
+	    ((const char *)g + mta->site_reasons);
+	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
+
+	if (rule == CLASS_NO_RULE)
+		return false;
+	if (reason != NULL)
+		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
+	return true;
+}
+
+bool generation_site_lists(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length)
+{
+	return mta->site_only_listed == 0 ||
+	    match(g, mta->site_listed_index, NULL, domain, length) != CLASS_NO_RULE;
+}
+
 {
 	/* the words of log.facility, in their order */
 	static const int facilities[] = {

@@ -94,8 +94,11 @@ struct generation_mta {
 	uint32_t config_directory;
 	uint32_t clone;		/* transport that the lanes clone */
 	uint32_t clone_program;	/* how its deliveries are named in the log, "postfix/smtp" */
+	uint32_t site;		/* path of the file that tells about the site */
 	uint32_t site_refusal;	/* why no destination at all gets a hint, or "" */
 	uint32_t site_excluded_index;	/* masks that get none; 0: no such */
+	uint32_t site_excluded_count;
+	uint32_t site_reasons;	/* offset of uint32_t[site_excluded_count]: texts */
 	uint32_t site_listed_index;
 	uint32_t cf;
 	uint32_t port_count;	/* remote ports that its mail leaves for */
@@ -197,6 +200,17 @@ uint32_t generation_match_outbound(const struct generation *g,
     const struct address *server, const char *name, size_t name_length);
 bool generation_is_exempt(const struct generation *g,
     const struct address *client, const char *name, size_t name_length);
+
+/* Has the site settings of its own for mail to `domain`, so that no hint may be
+ * given?  *reason (or NULL): why, "" where the site's file does not say. */
+bool generation_site_excludes(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length,
+    const char **reason);
+
+/* May `domain` have hints as far as the site's list of destinations goes?  True
+ * where the site has none (site_only_listed is 0). */
+bool generation_site_lists(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length);
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);

@@ -52,6 +52,7 @@ function effect(word) {
 /^SETTING\(/ {
 	gsub(/" POSTERN_RUNSTATEDIR "/, "@runstatedir@/postern")
 	gsub(/POSTERN_RUNSTATEDIR "/, "\"@runstatedir@/postern")
+	gsub(/" POSTERN_LOCALSTATEDIR "/, "@localstatedir@")
 	# strings stand at even places between quotes
 	n = split($0, part, "\"")
 	path = part[2]

@@ -197,6 +197,72 @@ static void settings_are_kept(void **state)
 	free(g);
 }
 
+static void the_gate_knows_its_words_and_whom_to_spare(void **state)
+{
+	struct generation *g = good("version = 1;\n"
+	    "gate = { command = [ \"/bin/sh\", \"-x\" ]; };\n"
+	    "exempt = [ \"127.0.0.0/8\", \"192.0.2.*\", \"::1\", \"2001:db8::/32\" ];\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );");
+
+	(void)state;
+	assert_int_equal(g->gate_word_count, 2);
+	assert_string_equal(generation_text(g, g->gate_words[0]), "/bin/sh");
+	assert_string_equal(generation_text(g, g->gate_words[1]), "-x");
+	assert_string_equal(generation_text(g, g->gate_exempt4), "127.0.0.0/8 192.0.2.0/24");
+	assert_string_equal(generation_text(g, g->gate_exempt6), "::1/128 2001:db8::/32");
+	free(g);
+}
+
+static void mail_servers_are_kept(void **state)
+{
+	struct generation *g = good(
+	    "version = 1; classes = ();\n"
+	    "mta = ( { name = \"out\"; log = \"/l\"; syslog_name = \"postfix-out\"; clone = \"relay\";\n"
+	    "  config_directory = \"/etc/postfix-out\"; ports = [ 587, 25, 25 ]; site = \"/s\"; },\n"
+	    "{ name = \"sm\"; kind = \"sendmail\"; cf = \"/etc/x.cf\"; ports = 2525; } );");
+	const struct generation_mta *mta = &g->mtas[0];
+	const char *reason;
+
+	(void)state;
+	assert_int_equal(g->mta_count, 2);
+	assert_string_equal(generation_text(g, mta->name), "out");
+	assert_int_equal(mta->kind, MTA_POSTFIX);
+	assert_int_equal(mta->line, 2);
+	assert_string_equal(generation_text(g, mta->log), "/l");
+	assert_string_equal(generation_text(g, mta->syslog_name), "postfix-out");
+	assert_string_equal(generation_text(g, mta->clone_program), "postfix-out/smtp");
+	assert_string_equal(generation_text(g, mta->clone), "relay");
+	assert_string_equal(generation_text(g, mta->config_directory), "/etc/postfix-out");
+	assert_string_equal(generation_text(g, mta->site), "/s");
+	assert_int_equal(mta->port_count, 2);
+	assert_int_equal(mta->ports[0], 25);
+	assert_int_equal(mta->ports[1], 587);
+	assert_false(mta->site_known);
+	assert_false(generation_site_excludes(g, mta, "a.example", 9, &reason));
+	assert_true(generation_site_lists(g, mta, "a.example", 9));
+	mta = &g->mtas[1];
+	assert_int_equal(mta->kind, MTA_SENDMAIL);
+	assert_true(mta->uid_known);
+	assert_int_equal(mta->uid, 0);
+	assert_string_equal(generation_text(g, mta->cf), "/etc/x.cf");
+	assert_string_equal(generation_text(g, mta->log), "/var/log/mail.log");
+	assert_int_equal(g->remote_port_count, 3);
+	assert_int_equal(g->remote_ports[0], 25);
+	assert_int_equal(g->remote_ports[1], 587);
+	assert_int_equal(g->remote_ports[2], 2525);
+	free(g);
+	g = good("version = 1; classes = (); mta = ( { } );");
+	assert_string_equal(generation_text(g, g->mtas[0].name), "postfix");
+	assert_string_equal(generation_text(g, g->mtas[0].site),
+	    POSTERN_LOCALSTATEDIR "/lib/postern/postfix.site");
+	assert_int_equal(g->remote_port_count, 1);
+	free(g);
+	g = good("version = 1; classes = ();");
+	assert_int_equal(g->mta_count, 0);
+	assert_int_equal(g->remote_port_count, 0);
+	free(g);
+}
+
 static void one_limit_stands_for_both(void **state)
 {
 	struct generation *g = with_class("sessions = 9;");
@@ -375,6 +441,8 @@ int main(void)
 		cmocka_unit_test(the_design_is_accepted),
 		cmocka_unit_test(everything_else_has_a_default),
 		cmocka_unit_test(settings_are_kept),
+		cmocka_unit_test(the_gate_knows_its_words_and_whom_to_spare),
+		cmocka_unit_test(mail_servers_are_kept),
 		cmocka_unit_test(one_limit_stands_for_both),
 		cmocka_unit_test(innermost_observe_wins),
 		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),

@@ -206,8 +206,40 @@ static const struct {
 	    "3: policy.processes and listen.milter ask for 41 processes, 40 are possible" },
 	{ V "listen = { metrics = \"inet:127.0.0.1:9471\"; };\n" C,
 	    "2: note: listen.metrics is checked, but this version does nothing with it yet" },
-	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C,
-	    "2: note: mta is checked, but this version does nothing with it yet" },
+	{ V "mta = ( { lanes = [ 1, 2 ]; } );\n" C,
+	    "2: note: mta.lanes is checked, but this version does nothing with it yet" },
+	/* mail servers */
+	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C, "" },
+	{ V "mta = { };\n" C, "2: mta: must be a list of groups" },
+	{ V "mta = ( { kind = \"exim\"; } );\n" C,
+	    "2: mta.kind: \"exim\" is none of postfix|sendmail" },
+	{ V "mta = ( { name = \"a/b\"; } );\n" C,
+	    "2: mta.name: a/b must be of letters, digits, point, hyphen and underscore" },
+	{ V "mta = ( { name = \"-a\"; } );\n" C, "2: mta.name: -a must be of letters" },
+	{ V "mta = ( { name = \"..\"; } );\n" C, "2: mta.name: .. must be of letters" },
+	{ V "mta = (\n{ log = \"/a\"; },\n{ log = \"/b\"; } );\n" C,
+	    "4: mta name postfix is taken already by the one of line 3" },
+	{ V "mta = (\n{ name = \"a\"; },\n{ name = \"b\"; } );\n" C,
+	    "4: note: mta b: its deliveries cannot be told from those of the mta of line 3" },
+	{ V "mta = (\n{ name = \"a\"; },\n{ name = \"b\"; syslog_name = \"postfix-b\"; } );\n" C,
+	    "" },
+	{ V "mta = ( { }, { name = \"a\"; log = \"/a\"; }, { name = \"b\"; log = \"/b\"; },"
+	    "{ name = \"c\"; log = \"/c\"; }, { name = \"d\"; log = \"/d\"; },"
+	    "{ name = \"e\"; log = \"/e\"; }, { name = \"f\"; log = \"/f\"; },"
+	    "{ name = \"g\"; log = \"/g\"; },\n{ name = \"h\"; log = \"/h\"; } );\n" C,
+	    "3: mta: more than 8 mail servers" },
+	{ V "mta = ( { ports = []; } );\n" C, "2: mta.ports is empty: leave it out for port 25" },
+	{ V "mta = ( { ports = [ 70000 ]; } );\n" C, "2: mta.ports: \"70000\" is not within" },
+	{ V "mta = ( { log = \"mail.log\"; } );\n" C,
+	    "2: mta.log: \"mail.log\" must be an absolute path" },
+	{ V "mta = ( { kind = \"sendmail\";\nuser = \"no-such-user\"; } );\n" C,
+	    "3: mta.user: there is no user no-such-user" },
+	{ V "mta = ( {\nuser = \"root\"; } );\n" C,
+	    "3: note: mta.user does nothing for kind postfix" },
+	{ V "mta = ( { kind = \"sendmail\";\nclone = \"smtp\"; } );\n" C,
+	    "3: note: mta.clone does nothing for kind sendmail" },
+	{ V "mta = ( { pots = 25; } );\n" C,
+	    "2: unknown setting mta.pots: did you mean mta.ports?" },
 };
 
 static void render(const struct config_message *message, char *out, size_t size)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: ISC */
+/* The mail servers, out of mta[], and the remote ports of all of them. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "config/compilation.h"
+#include "config/site.h"
+
+/* A name goes into file names and arguments. */
+static bool is_plain_name(const char *name)
+{
+	static const char rest[] = "abcdefghijklmnopqrstuvwxyz"
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+	return *name != '.' && *name != '-' && strspn(name, rest) == strlen(name);
+}
+
+static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path)
+{
+	struct setting_value value;
+
+	compilation_value(group, path, &value);
+	return block_text(&c->block, value.text ? value.text : "");
+}
+
+static void compile_name(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].name");
+	struct setting_value value;
+	char quoted[128];
+
+	if (!compilation_value(group, "mta[].name", &value))
+		value.text = mta->kind == MTA_POSTFIX ? "postfix" : "sendmail";
+	else if (!is_plain_name(value.text))
+		complain(c, where, "mta.name: %s must be of letters, digits, point, hyphen and "
+		    "underscore, and begin with none of point and hyphen",
+		    log_quote(quoted, sizeof(quoted), value.text, strlen(value.text)));
+	mta->name = block_text(&c->block, value.text);
+}
+
+/* Adds a port to a sorted list without doubles; false: it is full. */
+static bool add_port(uint16_t *ports, uint32_t *count, uint16_t port)
+{
+	uint32_t at = 0;
+
+	while (at < *count && ports[at] < port)
+		at++;
+	if (at < *count && ports[at] == port)
+		return true;
+	if (*count == GENERATION_PORTS_MAX)
+		return false;
+	memmove(ports + at + 1, ports + at, (*count - at) * sizeof(*ports));
+	ports[at] = port;
+	++*count;
+	return true;
+}
+
+static void compile_ports(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const struct setting *row = setting_find("mta[].ports");
+	const config_setting_t *ports = compilation_member(group, "mta[].ports");
+	struct setting_value value;
+	char why[256];
+
+	if (ports == NULL) {
+		(void)setting_parse_text(row, row->fallback, &value, why, sizeof(why));
+		add_port(mta->ports, &mta->port_count, (uint16_t)value.number);
+		return;
+	}
+	if (setting_element_count(ports) == 0)
+		complain(c, ports, "mta.ports is empty: leave it out for port %s", row->fallback);
+	for (unsigned i = 0; i < setting_element_count(ports); i++) {
+		if (!setting_parse(row, setting_element(ports, i), &value, why, sizeof(why)))
+			continue;
+		if (!add_port(mta->ports, &mta->port_count, (uint16_t)value.number)) {
+			complain(c, ports, "mta.ports: more than %d ports", GENERATION_PORTS_MAX);
+			return;
+		}
+	}
+}
+
+static void compile_user(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].user");
+	const struct passwd *entry;
+	struct setting_value value;
+	char quoted[128];
+
+	compilation_value(group, "mta[].user", &value);
+	if (value.text == NULL)
+		return;
+	errno = 0;
+	entry = getpwnam(value.text);
+	if (entry != NULL) {
+		mta->uid = entry->pw_uid;
+		mta->uid_known = 1;
+	} else {
+		log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
+		complain(c, where ? where : group, "mta.user: there is no user %s%s%s", quoted,
+		    errno == 0 || errno == ENOENT ? "" : ": ",
+		    errno == 0 || errno == ENOENT ? "" : strerror(errno));
+	}
+}
+
+/* Settings that mean nothing for this kind. */
+static void note_idle(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta)
+{
+	static const char *const of_postfix[] = { "config_directory", "syslog_name", "clone",
+		"lanes", "site", NULL };
+	static const char *const of_sendmail[] = { "user", "cf", "queue", "daemon", NULL };
+	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
+
+	for (; *names != NULL; names++) {
+		const config_setting_t *setting = compilation_member(group, *names);
+
+		if (setting != NULL)
+			note(c, setting, "mta.%s does nothing for kind %s", *names,
+			    mta->kind == MTA_POSTFIX ? "postfix" : "sendmail");
+	}
+}
+
+static void compile_site(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].site");
+	struct setting_value value;
+	char path[4000 + sizeof(POSTERN_LOCALSTATEDIR)];
+
+	if (compilation_value(group, "mta[].site", &value)) {
+		mta->site = block_text(&c->block, value.text);
+	} else {
+		const char *name = block_at(&c->block, mta->name);
+
+		snprintf(path, sizeof(path), POSTERN_LOCALSTATEDIR "/lib/postern/%s.site", name);
+		mta->site = block_text(&c->block, path);
+	}
+	if (!c->block.failed && c->reads_files && c->report.messages->errors == 0)
+		site_read_file(c, where ? where : group, mta);
+}
+
+static void compile_postfix(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	char program[2 * 80 + 8];
+	struct setting_value value;
+
+	mta->syslog_name = text_of(c, group, "mta[].syslog_name");
+	mta->config_directory = text_of(c, group, "mta[].config_directory");
+	mta->clone = text_of(c, group, "mta[].clone");
+	compilation_value(group, "mta[].syslog_name", &value);
+	snprintf(program, sizeof(program), "%s/smtp", value.text ? value.text : "postfix");
+	mta->clone_program = block_text(&c->block, program);
+	if (!c->block.failed)
+		compile_site(c, group, mta);
+}
+
+static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group)
+{
+	struct generation_mta mta;
+	struct setting_value value;
+
+	memset(&mta, 0, sizeof(mta));
+	compilation_place(c, group, &mta.line);
+	compilation_value(group, "mta[].kind", &value);
+	mta.kind = value.number == 1 ? MTA_SENDMAIL : MTA_POSTFIX;
+	note_idle(c, group, &mta);
+	compile_name(c, group, &mta);
+	compile_ports(c, group, &mta);
+	mta.log = text_of(c, group, "mta[].log");
+	if (mta.kind == MTA_POSTFIX) {
+		compile_postfix(c, group, &mta);
+	} else {
+		compile_user(c, group, &mta);
+		mta.cf = text_of(c, group, "mta[].cf");
+	}
+	return mta;
+}
+
+/* Equal texts have equal offsets. */
+static void check_others(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta)
+{
+	const struct generation *header = compilation_header(c);
+	const char *name = block_at(&c->block, mta->name);
+
+	for (uint32_t i = 0; i < header->mta_count; i++) {
+		const struct generation_mta *other = &header->mtas[i];
+
+		if (other->name == mta->name)
+			complain(c, group, "mta name %s is taken already by the one of line %u",
+			    name, other->line);
+		else if (other->kind == MTA_POSTFIX && mta->kind == MTA_POSTFIX &&
+		    other->log == mta->log && other->syslog_name == mta->syslog_name)
+			note(c, group, "mta %s: its deliveries cannot be told from those of the "
+			    "mta of line %u: same log, same syslog_name", name, other->line);
+	}
+}
+
+static void add_mta(struct compilation *c, const config_setting_t *list,
+    const config_setting_t *group)
+{
+	struct generation_mta mta;
+	struct generation *header;
+
+	if (compilation_header(c)->mta_count == GENERATION_MTAS_MAX) {
+		complain(c, group, "mta: more than %d mail servers", GENERATION_MTAS_MAX);
+		return;
+	}
+	mta = compile_mta(c, group);
+	if (c->block.failed)
+		return;
+	check_others(c, group, &mta);
+	header = compilation_header(c);
+	header->mtas[header->mta_count++] = mta;
+	for (uint32_t i = 0; i < mta.port_count; i++)
+		if (!add_port(header->remote_ports, &header->remote_port_count, mta.ports[i])) {
+			complain(c, list, "mta: more than %d different ports",
+			    GENERATION_PORTS_MAX);
+			return;
+		}
+}
+
+void compile_mtas(struct compilation *c)
+{
+	const config_setting_t *list = config_lookup(&c->config, "mta");
+
+	if (list == NULL || !config_setting_is_list(list))
+		return;
+	for (unsigned i = 0; i < (unsigned)config_setting_length(list) && !c->block.failed; i++) {
+		const config_setting_t *group = config_setting_get_elem(list, i);
+
+		if (config_setting_is_group(group))
+			add_mta(c, list, group);
+	}
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Reads a site's file in two steps: every line into arrays that point into the
+ * text, and, when no line was wrong, the arrays into the block.
+ */
+#include "config/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/classes.h"
+#include "config/read_file.h"
+
+#define BYTES_MAX	((size_t)64 << 20)
+#define MISTAKES_MAX	20	/* so many are named */
+
+struct span {
+	const char *text;
+	size_t length;
+};
+
+/* Masks of one kind of line, and what stands behind each. */
+struct mask_list {
+	struct class_rule *masks;
+	struct span *reasons;
+	uint32_t count;
+	uint32_t room;
+};
+
+struct site_work {
+	struct compilation *c;
+	const char *file;
+	unsigned order;
+	unsigned line;
+	unsigned mistakes;
+	const char *mta_name;
+	bool named;
+	bool only_listed;
+	struct span clone_program;
+	struct span refusal;
+	struct mask_list excluded;
+	struct mask_list listed;
+};
+
+static void mistake(struct site_work *w, const char *what, struct span where)
+{
+	char quoted[100];
+
+	if (w->mistakes++ >= MISTAKES_MAX)
+		return;
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, w->line, w->order, "%s%s%s", what,
+	    where.text ? ": " : "",
+	    where.text ? log_quote(quoted, sizeof(quoted), where.text, where.length) : "");
+}
+
+static const struct span nothing;
+
+/* The next word of *rest, which goes on behind the blanks after it. */
+static struct span take_word(struct span *rest)
+{
+	struct span word = { rest->text, 0 };
+
+	while (word.length < rest->length && rest->text[word.length] != ' ')
+		word.length++;
+	rest->text += word.length;
+	rest->length -= word.length;
+	while (rest->length > 0 && *rest->text == ' ') {
+		rest->text++;
+		rest->length--;
+	}
+	return word;
+}
+
+static bool is(struct span word, const char *text)
+{
+	return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
+}
+
+static bool make_room(struct site_work *w, struct mask_list *list)
+{
+	uint32_t room = list->room == 0 ? 64 : list->room * 2;
+	struct class_rule *masks;
+	struct span *reasons;
+
+	if (list->count < list->room)
+		return true;
+	masks = realloc(list->masks, room * sizeof(*masks));
+	if (masks != NULL)
+		list->masks = masks;
+	reasons = realloc(list->reasons, room * sizeof(*reasons));
+	if (reasons != NULL)
+		list->reasons = reasons;
+	if (masks != NULL && reasons != NULL)
+		list->room = room;
+	else
+		w->c->block.failed = true;
+	return masks != NULL && reasons != NULL;
+}
+
+static void add_mask(struct site_work *w, struct mask_list *list, struct span word,
+    struct span reason)
+{
+	struct class_rule *rule;
+	const char *why;
+
+	if (!make_room(w, list))
+		return;
+	rule = &list->masks[list->count];
+	memset(rule, 0, sizeof(*rule));
+	if (!mask_parse(word.text, word.length, &rule->mask, &why))
+		mistake(w, why, word);
+	else
+		list->reasons[list->count++] = reason;
+}
+
+/* `rest` must have exactly one word. */
+static bool one_word(struct site_work *w, struct span keyword, struct span rest,
+    struct span *word)
+{
+	*word = take_word(&rest);
+	if (word->length > 0 && rest.length == 0)
+		return true;
+	mistake(w, "one word must stand behind", keyword);
+	return false;
+}
+
+static void read_fact(struct site_work *w, struct span keyword, struct span rest)
+{
+	struct span word;
+
+	if (is(keyword, "mta")) {
+		if (!one_word(w, keyword, rest, &word))
+			return;
+		if (!is(word, w->mta_name))
+			mistake(w, "this file is of another mta", word);
+		w->named = true;
+	} else if (is(keyword, "made")) {
+		(void)one_word(w, keyword, rest, &word);
+	} else if (is(keyword, "clone-program")) {
+		if (one_word(w, keyword, rest, &word))
+			w->clone_program = word;
+	} else if (is(keyword, "refuse")) {
+		if (rest.length == 0)
+			mistake(w, "a reason must stand behind", keyword);
+		else if (w->refusal.length == 0)
+			w->refusal = rest;
+	} else if (is(keyword, "exclude")) {
+		word = take_word(&rest);
+		add_mask(w, &w->excluded, word, rest);
+	} else if (is(keyword, "only-listed")) {
+		if (rest.length > 0)
+			mistake(w, "nothing may stand behind", keyword);
+		w->only_listed = true;
+	} else if (is(keyword, "list")) {
+		if (one_word(w, keyword, rest, &word))
+			add_mask(w, &w->listed, word, nothing);
+	} else {
+		mistake(w, "unknown word", keyword);
+	}
+}
+
+static void read_line(struct site_work *w, struct span line)
+{
+	struct span keyword;
+
+	for (size_t i = 0; i < line.length; i++)
+		if (line.text[i] < ' ' || line.text[i] > '~') {
+			mistake(w, "not printable ASCII", line);
+			return;
+		}
+	while (line.length > 0 && line.text[line.length - 1] == ' ')
+		line.length--;
+	if (w->line == 1) {
+		if (!is(line, "postern-site 1"))
+			mistake(w, "must be \"postern-site 1\"", line);
+		return;
+	}
+	if (line.length == 0 || line.text[0] == '#')
+		return;
+	keyword = take_word(&line);
+	read_fact(w, keyword, line);
+}
+
+/* A text of the block; offsets are 32 bits. */
+static uint32_t keep(struct site_work *w, struct span span)
+{
+	char *copy = strndup(span.length ? span.text : "", span.length);
+	uint32_t offset;
+
+	if (copy == NULL) {
+		w->c->block.failed = true;
+		return 0;
+	}
+	offset = block_text(&w->c->block, copy);
+	free(copy);
+	return offset;
+}
+
+static uint32_t keep_index(struct site_work *w, struct mask_list *list)
+{
+	struct class_work masks = { .c = w->c, .masks = list->masks,
+		.rule_count = list->count };
+
+	return build_index(&masks);
+}
+
+static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list)
+{
+	uint32_t offset = list->count == 0 ? 0 :
+	    block_reserve(&w->c->block, list->count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
+		uint32_t reason = keep(w, list->reasons[i]);
+
+		((uint32_t *)block_at(&w->c->block, offset))[i] = reason;
+	}
+	return offset;
+}
+
+static void keep_all(struct site_work *w, struct generation_mta *mta)
+{
+	mta->site_known = 1;
+	mta->site_only_listed = w->only_listed;
+	if (w->clone_program.length > 0)
+		mta->clone_program = keep(w, w->clone_program);
+	mta->site_refusal = keep(w, w->refusal);
+	mta->site_excluded_index = keep_index(w, &w->excluded);
+	mta->site_reasons = keep_reasons(w, &w->excluded);
+	mta->site_excluded_count = mta->site_reasons == 0 ? 0 : w->excluded.count;
+	mta->site_listed_index = keep_index(w, &w->listed);
+}
+
+static void free_lists(struct site_work *w)
+{
+	free(w->excluded.masks);
+	free(w->excluded.reasons);
+	free(w->listed.masks);
+	free(w->listed.reasons);
+}
+
+void site_read_text(struct compilation *c, const char *text, size_t length,
+    const char *name, unsigned order, struct generation_mta *mta)
+{
+	struct site_work w = { .c = c, .file = name, .order = order,
+		.mta_name = mta->name ? block_at(&c->block, mta->name) : "" };
+	const char *end = text + length;
+
+	/* the block may move: its texts are looked at before it grows */
+	while (text < end && w.mistakes < MISTAKES_MAX && !c->block.failed) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		struct span line = { text, (size_t)((newline ? newline : end) - text) };
+
+		w.line++;
+		read_line(&w, line);
+		text = newline ? newline + 1 : end;
+	}
+	w.line = 0;
+	if (length == 0)
+		mistake(&w, "the file is empty", nothing);
+	else if (!w.named)
+		mistake(&w, "the line mta is missing", nothing);
+	if (w.mistakes == 0 && !c->block.failed)
+		keep_all(&w, mta);
+	else
+		report_add(&c->report, MESSAGE_NOTE, name, 0, order,
+		    "mistakes in it: no destination of the mta gets a hint");
+	free_lists(&w);
+}
+
+void site_read_file(struct compilation *c, const config_setting_t *where,
+    struct generation_mta *mta)
+{
+	const char *path = block_at(&c->block, mta->site);
+	char name[4096 + 1], quoted[256];
+	size_t length;
+	char *text;
+
+	/* the block moves while it grows */
+	if (!text_copy(name, sizeof(name), path, strlen(path)))
+		return;
+	text = read_file(name, BYTES_MAX, &length);
+	log_quote(quoted, sizeof(quoted), name, strlen(name));
+	if (text == NULL) {
+		note(c, where, "site file %s cannot be read: %s: no destination of the mta gets a "
+		    "hint (posternctl postfix-lanes writes it)", quoted, read_file_error());
+	} else if (length > BYTES_MAX) {
+		note(c, where, "site file %s is larger than %zu MiB: no destination of the mta "
+		    "gets a hint", quoted, BYTES_MAX >> 20);
+	} else {
+		site_read_text(c, text, length, name, config_setting_source_line(where), mta);
+	}
+	free(text);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The site's file of one Postfix: what posternctl postfix-lanes read from its
+ * settings, one fact a line:
+ *
+ *	postern-site 1			the first line
+ *	mta NAME			must be the name of the mta
+ *	made TIME
+ *	clone-program SYSLOG/PROGRAM	deliveries of the cloned transport in the log
+ *	refuse REASON			no destination gets a hint; the first one counts
+ *	exclude MASK [REASON]		these get none
+ *	only-listed			those of `list` alone can have one
+ *	list MASK
+ *
+ * Blank lines and lines that begin with # are passed over.  Text from outside,
+ * though root wrote it: it is taken whole, or, where anything in it is wrong, not
+ * at all.
+ */
+#ifndef CONFIG_SITE_H
+#define CONFIG_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/compilation.h"
+
+/* Puts the facts of `text` (`length` bytes) into *mta and the block, whose texts and
+ * indexes it adds to.  Mistakes are notes of file `name`, sorted at line `order`
+ * of the configuration; then *mta stays as it was. */
+void site_read_text(struct compilation *c, const char *text, size_t length,
+    const char *name, unsigned order, struct generation_mta *mta);
+
+/* The same with the file mta->site; one that is not there or cannot be read is a
+ * note, too. */
+void site_read_file(struct compilation *c, const config_setting_t *where,
+    struct generation_mta *mta);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: ISC */
+/* The site's file: what becomes of it, and every mistake in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "config/compile.h"
+
+#define HEAD "postern-site 1\nmta out\n"
+
+static char directory[64], config_file[96], site_file[96];
+
+static void write_file(const char *path, const char *text, size_t length)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, length, file), length);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int make_files(void **state)
+{
+	char text[512];
+
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/t_site.XXXXXX");
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	snprintf(config_file, sizeof(config_file), "%s/conf", directory);
+	snprintf(site_file, sizeof(site_file), "%s/out.site", directory);
+	snprintf(text, sizeof(text), "version = 1; classes = ();\n"
+	    "mta = ( { name = \"out\"; site = \"%s\"; } );\n", site_file);
+	write_file(config_file, text, strlen(text));
+	return 0;
+}
+
+static int remove_files(void **state)
+{
+	(void)state;
+	unlink(config_file);
+	unlink(site_file);
+	return rmdir(directory);
+}
+
+static struct generation *compile(struct config_messages *messages)
+{
+	struct generation *g = config_compile(config_file, messages);
+	struct diag diag;
+
+	assert_non_null(g);
+	if (generation_verify(g, g->bytes, &diag) != 0)
+		fail_msg("%s", diag.text);
+	return g;
+}
+
+/* What the file says, without complaint. */
+static struct generation *good(const char *text)
+{
+	struct config_messages messages;
+	struct generation *g;
+
+	write_file(site_file, text, strlen(text));
+	g = compile(&messages);
+	for (size_t i = 1; i < messages.count; i++)	/* the first: classes is empty */
+		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+		    messages.list[i].text);
+	assert_int_equal(messages.count, 1);
+	config_messages_free(&messages);
+	assert_true(g->mtas[0].site_known);
+	return g;
+}
+
+static bool excluded(const struct generation *g, const char *domain, const char *reason)
+{
+	const char *said = NULL;
+	bool found = generation_site_excludes(g, &g->mtas[0], domain, strlen(domain), &said);
+
+	if (found)
+		assert_string_equal(said, reason);
+	return found;
+}
+
+static bool listed(const struct generation *g, const char *domain)
+{
+	return generation_site_lists(g, &g->mtas[0], domain, strlen(domain));
+}
+
+static void the_facts_are_kept(void **state)
+{
+	struct generation *g = good(HEAD "made 2026-11-21T12:00:00Z\n\n# a remark\n"
+	    "clone-program postfix-out/relay\n"
+	    "exclude *.a.example transport_maps names it\nexclude B.example.   \n");
+
+	(void)state;
+	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix-out/relay");
+	assert_int_equal(g->mtas[0].site_refusal, 0);
+	assert_int_equal(g->mtas[0].site_excluded_count, 2);
+	assert_true(excluded(g, "x.a.example", "transport_maps names it"));
+	assert_true(excluded(g, "A.example", "transport_maps names it"));
+	assert_true(excluded(g, "b.example", ""));
+	assert_false(excluded(g, "x.b.example", ""));
+	assert_true(listed(g, "anything.example"));
+	assert_true(generation_site_excludes(g, &g->mtas[0], "b.example", 9, NULL));
+	free(g);
+}
+
+static void a_list_leaves_out_the_rest(void **state)
+{
+	struct generation *g = good(HEAD "only-listed\nlist a.example\nlist b.example\n"
+	    "clone-program x/smtp");
+
+	(void)state;
+	assert_true(listed(g, "a.example"));
+	assert_false(listed(g, "c.example"));
+	free(g);
+	g = good(HEAD "only-listed\n");
+	assert_false(listed(g, "a.example"));
+	free(g);
+	g = good(HEAD);
+	assert_true(listed(g, "a.example"));
+	assert_false(excluded(g, "a.example", ""));
+	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix/smtp");
+	free(g);
+}
+
+static void the_first_refusal_counts(void **state)
+{
+	struct generation *g = good(HEAD "refuse relayhost depends on the sender\nrefuse other\n");
+
+	(void)state;
+	assert_string_equal(generation_text(g, g->mtas[0].site_refusal),
+	    "relayhost depends on the sender");
+	free(g);
+}
+
+static void nothing_is_taken_of_a_bad_file(void **state)
+{
+	static const struct {
+		const char *text;
+		int line;
+		const char *words;
+	} mistakes[] = {
+		{ "", 0, "the file is empty" },
+		{ "postern-site 1\n", 0, "the line mta is missing" },
+		{ "postern-site 2\nmta out\n", 1, "must be \"postern-site 1\": postern-site" },
+		{ "\n" HEAD, 1, "must be \"postern-site 1\"" },
+		{ "postern-site 1\nmta in\n", 2, "this file is of another mta: in" },
+		{ HEAD "mta\n", 3, "one word must stand behind: mta" },
+		{ HEAD "made a b\n", 3, "one word must stand behind: made" },
+		{ HEAD "exclude a..b\n", 3, ": a..b" },
+		{ HEAD "exclude\n", 3, ": -" },
+		{ HEAD "list a.example b\n", 3, "one word must stand behind: list" },
+		{ HEAD "only-listed x\n", 3, "nothing may stand behind: only-listed" },
+		{ HEAD "refuse\n", 3, "a reason must stand behind: refuse" },
+		{ HEAD "exclde a.example\n", 3, "unknown word: exclde" },
+		{ HEAD "exclude a.example \033[2J\n", 3, "not printable ASCII: exclude" },
+		{ HEAD "list a.example\r\n", 3, "not printable ASCII" },
+	};
+	struct config_messages messages;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		struct generation *g;
+
+		write_file(site_file, mistakes[i].text, strlen(mistakes[i].text));
+		g = compile(&messages);
+		assert_false(g->mtas[0].site_known);
+		assert_int_equal(g->mtas[0].site_excluded_index, 0);
+		assert_int_equal(messages.errors, 0);
+		assert_true(messages.count >= 3);
+		assert_string_equal(messages.list[1].file, site_file);
+		assert_int_equal(messages.list[1].line, mistakes[i].line);
+		if (strstr(messages.list[1].text, mistakes[i].words) == NULL)
+			fail_msg("%s", messages.list[1].text);
+		assert_non_null(strstr(messages.list[messages.count - 1].text,
+		    "no destination of the mta gets a hint"));
+		config_messages_free(&messages);
+		free(g);
+	}
+}
+
+static void a_flood_of_mistakes_is_cut(void **state)
+{
+	size_t room = 40000;
+	char *text = malloc(room);
+	struct config_messages messages;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '\n', room);
+	memcpy(text, HEAD, strlen(HEAD));
+	for (size_t i = 100; i < room; i += 3)
+		text[i] = 'x';
+	write_file(site_file, text, room);
+	free(compile(&messages));
+	assert_int_equal(messages.count, 1 + 20 + 1);
+	config_messages_free(&messages);
+	free(text);
+}
+
+static void no_file_is_a_note(void **state)
+{
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	unlink(site_file);
+	g = compile(&messages);
+	assert_false(g->mtas[0].site_known);
+	assert_int_equal(messages.count, 2);
+	assert_string_equal(messages.list[1].file, config_file);
+	assert_int_equal(messages.list[1].line, 2);
+	assert_non_null(strstr(messages.list[1].text, "cannot be read: No such file"));
+	config_messages_free(&messages);
+	free(g);
+}
+
+static void what_points_outside_is_refused(void **state)
+{
+	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n");
+	struct diag diag;
+	uint32_t *const fields[] = { &g->mtas[0].name, &g->mtas[0].site,
+	    &g->mtas[0].site_reasons, &g->mtas[0].site_excluded_index,
+	    &g->mtas[0].site_listed_index, &g->mtas[0].clone_program, &g->mtas[0].port_count,
+	    &g->mta_count, &g->remote_port_count, &g->mtas[0].site_excluded_count };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		uint32_t before = *fields[i];
+
+		*fields[i] = (uint32_t)g->bytes;
+		assert_int_equal(generation_verify(g, g->bytes, &diag), -1);
+		*fields[i] = before;
+	}
+	assert_int_equal(generation_verify(g, g->bytes, &diag), 0);
+	free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_facts_are_kept),
+		cmocka_unit_test(a_list_leaves_out_the_rest),
+		cmocka_unit_test(the_first_refusal_counts),
+		cmocka_unit_test(nothing_is_taken_of_a_bad_file),
+		cmocka_unit_test(a_flood_of_mistakes_is_cut),
+		cmocka_unit_test(no_file_is_a_note),
+		cmocka_unit_test(what_points_outside_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}
