@@ -40,8 +40,9 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define MTA_FIELDS(X, s) \
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
 	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, clone) \
-	X(s, clone_program) X(s, site_refusal) X(s, site_excluded_index) \
-	X(s, site_listed_index) X(s, cf) X(s, port_count) X(s, ports)
+	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
+	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) X(s, cf) \
+	X(s, port_count) X(s, ports)
 #define RULE_FIELDS(X, s) \
 	X(s, class_index) X(s, file) X(s, line) X(s, text)
 #define GENERATION_FIELDS(X, s) \
@@ -158,7 +159,6 @@ static bool classes_fit(const struct generation *g)
 	return true;
 }
 
-int generation_verify(const void *block, size_t bytes, struct diag *diag)
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
 	const uint32_t *reasons = (const uint32_t *)(const void *)
@@ -186,6 +186,7 @@ static bool mtas_fit(const struct generation *g)
 	return true;
 }
 
+int generation_verify(const void *block, size_t bytes, struct diag *diag)
 {
 	const struct generation *g = block;
 
@@ -237,7 +238,6 @@ bool generation_is_exempt(const struct generation *g,
 	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
 }
 
-int generation_log_facility(const struct generation *g)
 bool generation_site_excludes(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length,
     const char **reason)
@@ -260,6 +260,7 @@ bool generation_site_lists(const struct generation *g,
 	    match(g, mta->site_listed_index, NULL, domain, length) != CLASS_NO_RULE;
 }
 
+int generation_log_facility(const struct generation *g)
 {
 	/* the words of log.facility, in their order */
 	static const int facilities[] = {
