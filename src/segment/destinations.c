@@ -464,6 +464,15 @@ void destinations_scrub(struct segment *segment, int64_t now_ns) {
 	learned_scrub(&relays, now_ds);
 }
 
+void destinations_carry(const struct segment *from, struct segment *to) {
+	struct learned old = destination_table(from), new = destination_table(to);
+
+	learned_carry(&old, &new);
+	old = relay_table(from);
+	new = relay_table(to);
+	learned_carry(&old, &new);
+}
+
 struct forgetting {
 	struct segment *segment;
 	uint8_t bit;

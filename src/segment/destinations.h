@@ -90,6 +90,10 @@ void destinations_used_in(const struct segment_header *sizes,
  * only, while nobody else has the segment. */
 void destinations_scrub(struct segment *segment, int64_t now_ns);
 
+/* Notes all that another segment knows, where only the sizes differ; nobody uses
+ * either. */
+void destinations_carry(const struct segment *from, struct segment *to);
+
 /* Number `mta` means another mail server from now on: nobody saw a delivery of it. */
 void destinations_forget_mta(struct segment *segment, unsigned mta,
     int64_t now_ns);

@@ -421,6 +421,43 @@ void learned_scrub(const struct learned *table, uint32_t now_ds) {
 		scrub_shard(table, i, now_ds);
 }
 
+static void carry_one(const struct learned *to, uint64_t *words) {
+	struct learned_control control;
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	memcpy(key.words, words + to->kind->key_at,
+	    to->kind->key_words * sizeof(key.words[0]));
+	learned_aim(to, &key);
+	if (!learned_lock(to, &key, 0))
+		return;
+	if (learned_find(to, &key) == NULL) {
+		slot = learned_take(to, &key);
+		memcpy(&control, words, sizeof(control));
+		words[1] = 0;
+		learned_store(slot, words, 1, to->kind->slot_words);
+		learned_store_control(slot, control);
+	}
+	learned_unlock(to, &key);
+}
+
+void learned_carry(const struct learned *from, const struct learned *to) {
+	for (uint32_t shard = 0; shard < from->header->learned_shards; shard++) {
+		uint32_t high = high_water(from, shard);
+
+		for (uint32_t i = 0; i < high; i++) {
+			const _Atomic uint64_t *slot = slot_at(from, shard, i);
+			uint64_t words[LEARNED_WORDS_MAX];
+
+			if (!learned_load_control(slot).used)
+				continue;
+			for (uint32_t w = 0; w < from->kind->slot_words; w++)
+				words[w] = RELAXED(slot[w]);
+			carry_one(to, words);
+		}
+	}
+}
+
 uint64_t learned_used(const struct learned *table) {
 	uint64_t used = 0;
 

@@ -100,6 +100,10 @@ unsigned learned_each(const struct learned *table,
  * entry is younger than now_ds then. */
 void learned_scrub(const struct learned *table, uint32_t now_ds);
 
+/* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either.
+ * Both are of one kind. */
+void learned_carry(const struct learned *from, const struct learned *to);
+
 /* How many are known. */
 uint64_t learned_used(const struct learned *table);
 

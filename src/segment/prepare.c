@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "segment/destinations.h"
+#include "segment/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/sessions.h"
 
@@ -169,32 +170,48 @@ static uint64_t adopt(struct segment *segment) {
 }
 
 /* Only the sizes differ: the file itself tells the sessions better than the text,
- * which may be a second old.  Where that fails, the text is there. */
-static void save_for_rebuilding(const char *path, void *mapping) {
+ * which may be a second old, and it alone knows the destinations.  NULL: the text
+ * has to do. */
+static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 	struct segment *old = calloc(1, sizeof(*old));
 	int64_t now_ns = clock_now_ns(), heard_ns;
 	struct diag ignored;
 
 	if (old == NULL)
-		return;
+		return NULL;
 	snprintf(old->path, sizeof(old->path), "%s", path);
 	segment_bind(old, mapping);
 	heard_ns = atomic_load(&old->header->heartbeat_ns);
 	adopt(old);
 	(void)segment_save_sessions(old,
 	    heard_ns > 0 && heard_ns < now_ns ? heard_ns : now_ns, &ignored);
-	free(old);
+	return old;
 }
 
-/* Why the file is not adopted (static text), or NULL with the mapping. */
+/* What no text tells. */
+static void carry_learned(const struct segment *from, struct segment *to) {
+	destinations_carry(from, to);
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		struct feed_position position;
+
+		memcpy(to->header->mtas[i].name, from->header->mtas[i].name,
+		    sizeof(to->header->mtas[i].name));
+		if (feed_position_get(from, i, &position))
+			feed_position_set(to, i, &position);
+	}
+}
+
+/* Why the file is not adopted (static text), or NULL with the mapping.  *old: the
+ * file as it was, where only its sizes were wrong. */
 static const char *try_adopt(const char *path, uid_t uid,
-    const struct generation *generation, void **mapping) {
+    const struct generation *generation, void **mapping, struct segment **old) {
 	struct segment_header *header;
 	struct stat status;
 	const char *why;
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
 	*mapping = MAP_FAILED;
+	*old = NULL;
 	if (fd < 0)
 		return errno == ENOENT ? "" : "it cannot be opened";
 	why = check_file(fd, uid, &status);
@@ -215,13 +232,14 @@ static const char *try_adopt(const char *path, uid_t uid,
 		why = "there is no room for all of it";
 	close(fd);
 	if (why == other_sizes)
-		save_for_rebuilding(path, header);
+		*old = open_for_rebuilding(path, header);
 	if (why != NULL) {
 		/* readers that still map it are to look for the new one */
 		if (atomic_load(&header->magic) == SEGMENT_MAGIC &&
 		    header->layout == segment_layout_hash())
 			atomic_store(&header->replaced, 1);
-		munmap(*mapping, (size_t)status.st_size);
+		if (*old == NULL)
+			munmap(*mapping, (size_t)status.st_size);
 		*mapping = MAP_FAILED;
 	}
 	return why;
@@ -288,8 +306,9 @@ static void init_locks(struct segment *segment) {
 }
 
 /* A new file beside the old one, filled, then renamed over it. */
-static int make(struct segment *segment, const struct generation *generation,
-    uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag) {
+static int make(struct segment *segment, const struct segment *old,
+    const struct generation *generation, uid_t uid, gid_t gid,
+    struct segment_report *report, struct diag *diag) {
 	int64_t now_ns = clock_now_ns(), restored;
 	struct segment_header wanted;
 	char path[PATH_MAX + 8];
@@ -308,6 +327,8 @@ static int make(struct segment *segment, const struct generation *generation,
 	restored = segment_restore_sessions(segment, now_ns, &ignored);
 	if (restored > 0)
 		report->sessions = (uint64_t)restored;
+	if (old != NULL)
+		carry_learned(old, segment);
 	atomic_store(&segment->header->magic, SEGMENT_MAGIC);
 	if (rename(path, segment->path) != 0) {
 		diag_set(diag, errno, "cannot rename %s to %s", path,
@@ -329,8 +350,9 @@ static bool on_tmpfs(const char *path) {
 int segment_prepare(struct segment **result, const struct generation *generation,
     uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag) {
 	const char *path = generation_text(generation, generation->state_path);
-	struct segment *segment = calloc(1, sizeof(*segment));
+	struct segment *segment = calloc(1, sizeof(*segment)), *old;
 	void *mapping;
+	int made = 0;
 
 	*result = NULL;
 	memset(report, 0, sizeof(*report));
@@ -341,7 +363,7 @@ int segment_prepare(struct segment **result, const struct generation *generation
 		free(segment);
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
 	}
-	report->reason = try_adopt(path, uid, generation, &mapping);
+	report->reason = try_adopt(path, uid, generation, &mapping, &old);
 	if (report->reason == NULL) {
 		report->reason = "";
 		report->origin = SEGMENT_ADOPTED;
@@ -351,10 +373,12 @@ int segment_prepare(struct segment **result, const struct generation *generation
 		report->origin = report->reason[0] == '\0' ? SEGMENT_MADE
 							   : SEGMENT_REBUILT;
 		segment->rebuilt = report->origin == SEGMENT_REBUILT;
-		if (make(segment, generation, uid, gid, report, diag) != 0) {
-			free(segment);
-			return -1;
-		}
+		made = make(segment, old, generation, uid, gid, report, diag);
+		segment_unmap(&old);
+	}
+	if (made != 0) {
+		free(segment);
+		return -1;
 	}
 	report->not_tmpfs = !on_tmpfs(segment->path);
 	atomic_store(&segment->header->unconfirmed, report->sessions > 0);

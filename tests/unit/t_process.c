@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: ISC */
+/* Processes told apart by pid and start time: real ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+static void mine_began_before_now(void **state) {
+	uint64_t ticks, again;
+	int64_t now_ns = clock_now_ns();
+	int64_t tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
+
+	(void)state;
+	assert_true(process_start_ticks(getpid(), &ticks));
+	assert_true(process_start_ticks(getpid(), &again));
+	assert_int_equal(ticks, again);
+	/* since boot, as our clock counts */
+	assert_true((int64_t)ticks * tick_ns <= now_ns);
+	assert_true((int64_t)ticks * tick_ns > now_ns - 600 * NS_PER_SECOND);
+}
+
+/* A child that sleeps until it is killed, under a name. */
+static pid_t child(const char *name) {
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, name);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void a_zombie_is_none(void **state) {
+	pid_t pid = child("victim");
+	siginfo_t info;
+	uint64_t ticks;
+
+	(void)state;
+	assert_true(process_start_ticks(pid, &ticks));
+	kill(pid, SIGKILL);
+	/* dead, and not yet waited for */
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_false(process_start_ticks(pid, &ticks));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(process_start_ticks(pid, &ticks));
+}
+
+/* The name stands in the same line, before the time. */
+static void a_name_can_hold_anything(void **state) {
+	static const char *const names[] = { "a) R 1 2 3", "x) Z 1", ")))) 1",
+		"(", ") ", "1 2 3 4 5 6 7 8", "a\nb) X" };
+	uint64_t mine, its;
+
+	(void)state;
+	assert_true(process_start_ticks(getpid(), &mine));
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		pid_t pid = child(names[i]);
+
+		assert_true(process_start_ticks(pid, &its));
+		assert_true(its >= mine && its - mine < 6000);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+	}
+}
+
+static void what_is_no_process_is_none(void **state) {
+	uint64_t ticks;
+
+	(void)state;
+	assert_false(process_start_ticks(0, &ticks));
+	assert_false(process_start_ticks(-1, &ticks));
+	assert_false(process_start_ticks(INT32_MAX, &ticks));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mine_began_before_now),
+		cmocka_unit_test(a_zombie_is_none),
+		cmocka_unit_test(a_name_can_hold_anything),
+		cmocka_unit_test(what_is_no_process_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
