@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The keys that the rules of conf/sendmail-outbound.mc look up, sans I/O:
+ *
+ *	compat;h=HOST;i=QUEUE-ID		before a connect
+ *	tlssrv;h=HOST;i=QUEUE-ID;sn=NAME;sa=ADDRESS	connected
+ *
+ * Blanks that Sendmail puts behind '=' (or anywhere around a value) and the dot
+ * at the end of a name are no part of it.  Of a field that stands twice the first
+ * counts, so that fields which strangers fill must stand last.  Other fields, as
+ * n=, c=, u=, f= and t=, are let pass.
+ */
+#ifndef WIRE_OUTBOUND_KEY_H
+#define WIRE_OUTBOUND_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "policy/address.h"
+
+enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV };
+
+struct outbound_text {
+	const char *text;	/* in the key; not ended by a NUL */
+	size_t length;		/* 0: empty, or not there */
+};
+
+struct outbound_key {
+	enum outbound_key_kind kind;
+	struct outbound_text host;	/* of "a:b", which are tried in turn, the first */
+	struct outbound_text queue_id;
+	struct outbound_text server_name;
+	struct address server;		/* all zero: none, or none that is an address */
+};
+
+/* False: it begins with neither word. */
+bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out);
+
+#endif

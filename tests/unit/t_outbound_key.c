@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "wire/outbound_key.h"
+
+static void text_is(struct outbound_text text, const char *wanted)
+{
+	if (text.length != strlen(wanted) ||
+	    (text.length > 0 && memcmp(text.text, wanted, text.length) != 0))
+		fail_msg("\"%.*s\" is not \"%s\"", (int)text.length, text.text, wanted);
+}
+
+static struct outbound_key parse(const char *key)
+{
+	struct outbound_key out;
+
+	assert_true(outbound_key_parse(key, strlen(key), &out));
+	return out;
+}
+
+/* As Sendmail 8.17 makes them out of its tokens. */
+static void real_keys(void **state)
+{
+	struct outbound_key k = parse("compat;h= h2.example.org.;i= 6AL5abcd012345");
+	char text[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(k.kind, OUTBOUND_KEY_COMPAT);
+	text_is(k.host, "h2.example.org");
+	text_is(k.queue_id, "6AL5abcd012345");
+	assert_true(address_is_unknown(&k.server));
+	k = parse("tlssrv;h=[127.0.0.2];i= 6AL5abcd012345;sn= h2.example.org.;sa= 127.0.0.2");
+	assert_int_equal(k.kind, OUTBOUND_KEY_TLSSRV);
+	text_is(k.host, "[127.0.0.2]");
+	text_is(k.server_name, "h2.example.org");
+	address_format(&k.server, text);
+	assert_string_equal(text, "127.0.0.2");
+	k = parse("tlssrv;h=a;sa= IPv6:2001:db8::1");
+	address_format(&k.server, text);
+	assert_string_equal(text, "2001:db8::1");
+	k = parse("compat;i= 6AL5;f= a@example.com;t= b@h2.example.org;h= h2.example.org.;rh=;rm=;"
+	    "n= 0;c= 1;u=");
+	text_is(k.host, "h2.example.org");
+}
+
+static void the_first_of_a_field_counts(void **state)
+{
+	struct outbound_key k = parse("compat;h=a.example;i=1;f=\"x;h=b.example;i=2\"@c");
+
+	(void)state;
+	text_is(k.host, "a.example");
+	text_is(k.queue_id, "1");
+	k = parse("compat;h=;i=;h=b.example");
+	text_is(k.host, "");
+}
+
+static void hosts(void **state)
+{
+	static const struct { const char *key, *host; } rows[] = {
+		{ "compat", "" },
+		{ "compat;", "" },
+		{ "compat;h", "" },
+		{ "compat;h=", "" },
+		{ "compat;h= ", "" },
+		{ "compat;h= .", "" },
+		{ "compat;H=a", "" },
+		{ "compat;x=h=a", "" },
+		{ " compat ; h = a.example. ; ", "a.example" },
+		{ "compat;h=a.example..", "a.example." },
+		{ "compat;h=a.example.:b.example.", "a.example" },
+		{ "compat;h=a : b : c", "a" },
+		{ "compat;h=[IPv6:2001:db8::1]", "[IPv6:2001:db8::1]" },
+		{ "compat;h=[IPv6:2001:db8::1]:b", "[IPv6:2001:db8::1]" },
+		{ "compat;h=[a.example]:b", "[a.example]" },
+		{ "compat;h=:b", "" },
+		{ "compat;h=[a:b", "[a:b" },
+		{ "compat;h=a=b", "a=b" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		text_is(parse(rows[i].key).host, rows[i].host);
+}
+
+static void other_keys(void **state)
+{
+	static const char *const keys[] = { "", ";", "x", "compatx;h=a", "compat h=a", "Compat;h=a",
+		"tls;h=a", ";compat;h=a", "h=a;compat" };
+	struct outbound_key k;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_false(outbound_key_parse(keys[i], strlen(keys[i]), &k));
+}
+
+static void what_is_no_address(void **state)
+{
+	static const char *const keys[] = { "tlssrv;h=a;sa=0", "tlssrv;h=a;sa=", "tlssrv;h=a",
+		"tlssrv;h=a;sa=localhost", "tlssrv;h=a;sa=1.2.3.4 x", "tlssrv;h=a;sa=;sa=1.2.3.4" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct outbound_key k = parse(keys[i]);
+
+		assert_true(address_is_unknown(&k.server));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(real_keys),
+		cmocka_unit_test(the_first_of_a_field_counts),
+		cmocka_unit_test(hosts),
+		cmocka_unit_test(other_keys),
+		cmocka_unit_test(what_is_no_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
