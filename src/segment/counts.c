@@ -162,9 +162,10 @@ static void client_release(struct segment *segment, uint32_t shard_number,
 }
 
 /* All places are taken: gives back those of clients at rest among the next few,
- * or else that of one without an open session, whose rate is forgotten.  Never
- * all are looked at: whoever has many addresses could make that each question's
- * cost. */
+ * or else that of one without an open session, whose rate is forgotten: of those
+ * the one nearest to rest, so that many addresses do not wash away the rate of a
+ * busy one.  Never all are looked at: whoever has many addresses could make that
+ * each question's cost. */
 static void client_evict(struct client_lock *lock) {
 	uint32_t count = lock->segment->header->clients_per_shard;
 	uint32_t at = lock->shard->hand, spare = SEGMENT_NO_SLOT;
@@ -191,8 +192,10 @@ static void client_evict(struct client_lock *lock) {
 		}
 	}
 	lock->shard->hand = at;
-	if (!found && spare != SEGMENT_NO_SLOT)
+	if (!found && spare != SEGMENT_NO_SLOT) {
 		client_release(lock->segment, lock->shard_number, spare);
+		segment_count(lock->segment, COUNTER_CLIENT_EVICTIONS, 1);
+	}
 }
 
 static uint32_t client_take(struct client_lock *lock) {
@@ -226,8 +229,10 @@ bool client_reserve(struct client_lock *lock) {
 	if (lock->slot != SEGMENT_NO_SLOT)
 		return true;
 	slot = client_take(lock);
-	if (slot == SEGMENT_NO_SLOT)
+	if (slot == SEGMENT_NO_SLOT) {
+		segment_count(lock->segment, COUNTER_CLIENTS_UNCOUNTED, 1);
 		return false;
+	}
 	client = client_at(lock->segment, lock->shard_number, slot);
 	client->client = lock->client;
 	client->class_record = lock->record;

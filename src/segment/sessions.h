@@ -109,7 +109,8 @@ bool client_lock(struct segment *segment, uint16_t record,
 void client_counts(const struct client_lock *lock, uint32_t *open,
     int64_t *rate_tat_ns);
 /* Makes sure that the client has a slot, so that it can be counted.  False: the
- * table is full of clients that are in use. */
+ * table is full of clients that are in use (counted); then the session goes without,
+ * and is never refused for that. */
 bool client_reserve(struct client_lock *lock);
 void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns);
 void client_unlock(struct client_lock *lock);
