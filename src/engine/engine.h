@@ -105,20 +105,6 @@ void engine_session_ended(struct engine *engine, const struct generation *genera
 void engine_session_close(struct engine *engine, const struct session_ref *session,
     int64_t now_ns);
 
-/* An outbound connection that is about to be made by process `process` (a
- * number that tells processes apart), or was (DESIGN section 5, rows 3 to 5). */
-struct outbound_question {
-	struct address server;	/* all zero: not known */
-	struct address local;	/* our half names the connection */
-	uint16_t local_port;
-	const char *name;
-	size_t name_length;
-	bool holds_class;	/* this process holds a counted connection of the class */
-	bool holds_host;	/* and one to this very host */
-};
-void engine_outbound_open(struct engine *engine, const struct generation *generation,
-    const struct outbound_question *question, int64_t now_ns, struct answer *answer);
-
 /* What would be answered now, without doing it. */
 void engine_explain(struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, struct answer *answer,

@@ -3,7 +3,10 @@
  * PURPOSE  What would be answered now, without doing it.
  * THREADS  Any; takes a client's lock only.
  */
+#include <string.h>
+
 #include "engine/inquiry.h"
+#include "engine/outbound.h"
 
 void engine_explain(struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, struct answer *answer,
@@ -37,6 +40,32 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 	answer->observed = class_observes(inquiry.class, answer->decision.reason);
 	if (inquiry.class->action == CLASS_ACTION_DEFER)
 		answer->decision.verdict = VERDICT_DEFER;
+	if (answer->observed)
+		answer->decision.verdict = VERDICT_ADMIT;
+}
+
+void outbound_explain(struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, struct outbound_answer *out,
+    uint32_t *open) {
+	const struct generation_class *class;
+	struct answer *answer = &out->answer;
+	struct limit_state state;
+
+	memset(out, 0, sizeof(*out));
+	*open = 0;
+	outbound_class_find(engine, generation, destination, length, &out->found);
+	answer->rule = out->found.rule;
+	answer->class_index = out->found.class_index;
+	answer->newly_decided = true;
+	answer->decision.reason = REASON_NO_CLASS;
+	if (out->found.rule == CLASS_NO_RULE)
+		return;
+	class = generation_class(generation, out->found.class_index);
+	limit_state_read(engine->segment, (uint16_t)class->record, &state);
+	*open = state.open;
+	answer->decision = limit_outbound(&class->limits, &state, false, false);
+	answer->observed = answer->decision.verdict != VERDICT_ADMIT &&
+	    class->outbound_observe;
 	if (answer->observed)
 		answer->decision.verdict = VERDICT_ADMIT;
 }

@@ -301,7 +301,9 @@ void engine_session_open(struct engine *engine,
 	    (question->carrier_port != question->client_port ||
 		!address_equal(&question->carrier_client, &question->client)))
 		close_carrier(engine, question, now_ns);
-	relief_seek(engine, generation, inquiry.class, now_ns);
+	if (inquiry.class != NULL)
+		relief_seek(engine, generation, inquiry.class,
+		    inquiry.class->limits.inbound, now_ns);
 	if (!sessions_lock(&inquiry.lock)) {
 		unusable(&inquiry);
 		return;

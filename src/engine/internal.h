@@ -80,6 +80,12 @@ unsigned client_bits(const struct generation_class *class,
 bool slot_close(struct session_lock *lock, uint32_t slot,
     const struct session *session);
 
+/* Takes an open session that counts for no client out of its class; it stays in
+ * its slot as one of no class.  Under the shard's mutex; false: the class's was
+ * not to be had. */
+bool slot_uncount(struct session_lock *lock, uint32_t slot,
+    struct session *session);
+
 /* Ends a session that was looked at without locks, unless it changed meanwhile:
  * then the look says nothing about it. */
 void session_close_unchanged(struct engine *engine, uint32_t slot,
@@ -110,10 +116,11 @@ bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 /* Is there nobody who could ask the kernel? */
 bool keeper_is_away(const struct segment *segment, int64_t now_ns);
 
-/* Before a question to a class that may be full: while the keeper is away, ended
- * sessions are taken out of its count.  No lock may be held. */
+/* Before a question to a class that may be full, as `limit` sessions are open in
+ * it: while the keeper is away, ended ones are taken out of its count.  No lock
+ * may be held. */
 void relief_seek(struct engine *engine, const struct generation *generation,
-    const struct generation_class *class, int64_t now_ns);
+    const struct generation_class *class, uint32_t limit, int64_t now_ns);
 void relief_close(struct relief **relief);
 
 /* Marks an answer as one that the shared state could not give. */

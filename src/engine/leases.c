@@ -5,9 +5,11 @@
  *          lives) holds it is kept: its lease is renewed.  When the owner's role
  *          is gone, the lease of orphans runs.  With proof = "lease" time alone
  *          counts.  Refused ones are forgotten after a minute where their
- *          connection cannot be seen.  Outbound ones have an owner and no more.
+ *          connection cannot be seen.  A slot of a delivering process whose owner's
+ *          role is gone lasts as long as the process does.
  * THREADS  The keeper's one.
  */
+#include "engine/outbound_internal.h"
 #include "engine/witness_internal.h"
 
 #define REFUSED_DS 600
@@ -63,6 +65,21 @@ static void look_at_refused(const struct round *round, uint32_t slot,
 		end_session(round, slot, session, false);
 }
 
+/* True: the process decided.  Its map connection speaks for it while that is
+ * held, and tells its end at once. */
+static bool look_at_process(const struct round *round, uint32_t slot,
+    const struct session *session) {
+	const struct witness_calls *calls = &round->witness->calls;
+	struct process_identity process = outbound_slot_process(session);
+
+	if ((session->control.flags & SESSION_FLAG_PROCESS) == 0 ||
+	    calls->process_lives == NULL || owner_lives(round, session))
+		return false;
+	if (!calls->process_lives(calls->context, &process))
+		end_session(round, slot, session, false);
+	return true;
+}
+
 static void look_at(void *context, uint32_t slot, const struct session *session) {
 	const struct round *round = context;
 	uint8_t setting = proof_setting(round->generation, session);
@@ -76,6 +93,8 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 		look_at_refused(round, slot, session, witnessed);
 		return;
 	}
+	if (look_at_process(round, slot, session))
+		return;
 	if (witnessed)
 		return;
 	/* nobody can contradict whoever said that it ended */
@@ -84,7 +103,12 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 		end_session(round, slot, session, false);
 		return;
 	}
-	if (!owner_lives(round, session)) {
+	if (session->control.direction == SESSION_OUTBOUND &&
+	    proof == SESSION_PROOF_WITNESS) {
+		/* the lease begins when the witness went blind */
+		proof = SESSION_PROOF_LEASE;
+		until_ds = round->orphan_until_ds;
+	} else if (!owner_lives(round, session)) {
 		if (proof == SESSION_PROOF_OWNER)
 			proof = SESSION_PROOF_LEASE;
 		if (until_ds > round->orphan_until_ds)
@@ -113,5 +137,4 @@ void witness_expire(struct witness *witness, const struct generation *generation
 		.blind = witness_is_blind(witness, now_ns) };
 
 	witness_each_session(witness, look_at, &round);
-	witness_each_outbound(witness, look_at, &round);
 }

@@ -1,118 +1,365 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Outbound connections in the same counts (DESIGN section 5, rows 3 to 5).
- * MODEL    As inbound.c; our half of the connection is the key.
- * ERRORS   As inbound.c: unusable state admits.
+ * PURPOSE  Outbound connections of an MTA that asks (DESIGN section 5, rows 3
+ *          to 5).
+ * MODEL    One slot for each process and class, keyed by both, so that the process
+ *          finds it again on another map connection; the table alone says what is
+ *          held.  Which hosts the process was admitted to is remembered beside it
+ *          (outbound_memory.c).  A host that moves to another class takes its
+ *          place there before the old one is given back.
+ * ERRORS   As inbound.c: unusable state admits, or defers when configured closed;
+ *          nothing was changed then.
+ * THREADS  One for each process that is asked about.
  */
-#include "engine/internal.h"
+#include "engine/outbound_internal.h"
 
 #include <string.h>
 
-static void open_slot(struct engine *engine,
-    const struct generation *generation,
-    const struct outbound_question *question,
-    const struct generation_class *class, struct session_lock *lock,
-    struct answer *answer) {
-	struct segment *segment = engine->segment;
-	uint32_t slot = sessions_take(lock);
+#include "base/siphash.h"
+#include "segment/destinations.h"
+
+/* One question on its way. */
+struct asking {
+	struct outbound_process *process;
+	const struct generation *generation;
+	const struct outbound_question *question;
+	const struct generation_class *class;
+	struct outbound_answer *out;
+	uint64_t name_hash;
+	bool same_host;		/* there is a connection to it */
+	struct session_lock lock;
+	uint32_t slot;		/* of the process in the class, or SEGMENT_NO_SLOT */
+	bool taken;		/* just now */
+	struct session session;	/* as it is in the slot */
+};
+
+/* --- the slot ----------------------------------------------------------- */
+
+/* 100::/64 is for nobody's traffic (RFC 6666). */
+static struct session_key slot_key(const struct process_identity *identity,
+    uint16_t record) {
+	struct session_key key = { .client = { { 0x01 } },
+		.client_port = (uint16_t)(record + 1),
+		.direction = SESSION_OUTBOUND };
+	uint32_t ticks = (uint32_t)identity->start_ticks;
+
+	memcpy(key.client.bytes + 8, &identity->pid, sizeof(identity->pid));
+	memcpy(key.client.bytes + 12, &ticks, sizeof(ticks));
+	return key;
+}
+
+static struct address proof_of_process(const struct process_identity *identity) {
+	struct address proof = { { 0 } };
+
+	memcpy(proof.bytes, &identity->pid, sizeof(identity->pid));
+	memcpy(proof.bytes + sizeof(identity->pid), &identity->start_ticks,
+	    sizeof(identity->start_ticks));
+	return proof;
+}
+
+/* The last host's mark in the slot: whoever goes on with the slot knows it. */
+static uint16_t host_mark(const struct asking *asking) {
+	return (uint16_t)(asking->name_hash >> 48) | 1;
+}
+
+/* What the slot says about the connection that was admitted last. */
+static void describe(const struct asking *asking, struct session *session) {
+	session->policy_owner = asking->process->engine->incarnation;
+	session->proof_port = host_mark(asking);
+	session->control.listener = asking->question->mta;
+	if (!address_is_unknown(&asking->out->found.relay))
+		session->server = asking->out->found.relay;
+}
+
+static void renew_slot(struct asking *asking, bool admitted) {
+	struct session session = asking->session;
+
+	session.policy_owner = asking->process->engine->incarnation;
+	if (admitted)
+		describe(asking, &session);
+	if (memcmp(&session, &asking->session, sizeof(session)) == 0)
+		return;
+	sessions_change_begin(&asking->lock);
+	session_store(asking->lock.segment, asking->slot, &session);
+	sessions_change_end(&asking->lock);
+}
+
+static void take_slot(struct asking *asking) {
+	struct segment *segment = asking->lock.segment;
+	uint16_t record = (uint16_t)asking->class->record;
+	uint32_t slot = sessions_take(&asking->lock);
 	struct session session, before;
 
 	if (slot == SEGMENT_NO_SLOT) {
-		answer->decision.reason = REASON_UNTRACKED;
+		asking->out->answer.decision.reason = REASON_UNTRACKED;
 		segment_count(segment, COUNTER_UNTRACKED, 1);
 		return;
 	}
 	session_load(segment, slot, &before);
 	session = (struct session){
-		.control = { .class_record = (uint16_t)class->record,
-		    .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
-		    .proof = SESSION_PROOF_OWNER, .listener = UINT8_MAX,
-		    .client_bits = 255 },
-		.client = question->local, .server = question->server,
-		.client_port = question->local_port,
+		.control = { .class_record = record, .state = SESSION_OPEN,
+		    .direction = SESSION_OUTBOUND, .proof = SESSION_PROOF_OWNER,
+		    .flags = SESSION_FLAG_PROCESS, .client_bits = 255 },
+		.client = asking->lock.key.client,
+		.client_port = asking->lock.key.client_port,
+		.proof_address = proof_of_process(&asking->process->identity),
 		.serial = (uint16_t)(before.serial + 1),
-		.policy_owner = engine->incarnation,
-		.opened_ds = segment_ds(segment, lock->now_ns),
-		.until_ds = segment_ds(segment,
-		    lock->now_ns + generation->lease_owner_ns),
+		.opened_ds = segment_ds(segment, asking->lock.now_ns),
+		.until_ds = segment_ds(segment, asking->lock.now_ns +
+			asking->generation->lease_owner_ns),
 	};
-	sessions_link(lock, slot);
-	slot_commit(lock, slot, &session, NULL, 0);
-	class_count(&segment->records[class->record].admitted);
+	describe(asking, &session);
+	sessions_link(&asking->lock, slot);
+	slot_commit(&asking->lock, slot, &session, NULL, 0);
+	class_count(&segment->records[record].admitted);
 	segment_count(segment, COUNTER_ADMITTED, 1);
-	answer->session = ref_of(&session, slot);
+	asking->slot = slot;
+	asking->session = session;
+	asking->taken = true;
 }
 
-static bool ask(struct engine *engine, const struct generation *generation,
-    const struct outbound_question *question,
-    const struct generation_class *class, struct session_lock *lock,
-    struct answer *answer) {
-	struct segment *segment = engine->segment;
-	uint16_t number = (uint16_t)class->record;
-	struct class_record *record = &segment->records[number];
-	struct limit_state state;
-	bool takes_slot;
+/* Finds the process's slot in the class.  False: a namesake's stands there and
+ * could not be taken away. */
+static bool find_slot(struct asking *asking) {
+	const struct address anywhere = { { 0 } };
+	struct address proof = proof_of_process(&asking->process->identity);
 
-	if (!class_lock_for(segment, class, lock->now_ns))
-		return false;
-	limit_state_read(segment, number, &state);
-	answer->decision = limit_outbound(&class->limits, &state,
-	    question->holds_class, question->holds_host);
-	takes_slot = limit_takes_slot(&answer->decision);
-	if (answer->decision.verdict != VERDICT_ADMIT && class->outbound_observe) {
-		answer->decision.verdict = VERDICT_ADMIT;
-		answer->observed = true;
-		takes_slot = !question->holds_class;
-		class_count(&record->observed);
-		segment_count(segment, COUNTER_OBSERVED, 1);
+	asking->slot = sessions_find(&asking->lock, &anywhere, 0);
+	if (asking->slot == SEGMENT_NO_SLOT)
+		return true;
+	session_load(asking->lock.segment, asking->slot, &asking->session);
+	if (asking->session.control.state == SESSION_OPEN &&
+	    (asking->session.control.flags & SESSION_FLAG_PROCESS) != 0 &&
+	    address_equal(&asking->session.proof_address, &proof)) {
+		/* an earlier connection of ours was told so */
+		if (asking->session.policy_owner !=
+			asking->process->engine->incarnation &&
+		    asking->session.proof_port == host_mark(asking))
+			asking->same_host = true;
+		return true;
 	}
-	if (takes_slot)
-		open_slot(engine, generation, question, class, lock, answer);
-	else if (answer->decision.verdict != VERDICT_ADMIT)
-		class_count(&record->deferred);
-	class_unlock(segment, number);
+	if (!slot_close(&asking->lock, asking->slot, &asking->session))
+		return false;
+	asking->slot = SEGMENT_NO_SLOT;
 	return true;
 }
 
+/* --- the answer --------------------------------------------------------- */
+
 /* Closed means deferred here: mail that is ours to send stays queued. */
-static void unusable(struct engine *engine, const struct generation *generation,
-    int64_t now_ns, struct answer *answer) {
-	answer_unusable(engine, generation, UINT8_MAX, 0, now_ns, answer);
+static void unusable(struct asking *asking) {
+	struct answer *answer = &asking->out->answer;
+
+	answer_unusable(asking->process->engine, asking->generation, UINT8_MAX,
+	    0, asking->lock.now_ns, answer);
 	if (answer->decision.verdict == VERDICT_REFUSE)
 		answer->decision.verdict = VERDICT_DEFER;
 }
 
-void engine_outbound_open(struct engine *engine,
+/* The law.  Under the shard's and the class's mutex. */
+static void decide(struct asking *asking) {
+	const struct generation_class *class = asking->class;
+	struct segment *segment = asking->lock.segment;
+	struct class_record *record = &segment->records[class->record];
+	struct answer *answer = &asking->out->answer;
+	bool held = asking->slot != SEGMENT_NO_SLOT;
+	struct limit_state state;
+
+	limit_state_read(segment, (uint16_t)class->record, &state);
+	answer->decision = limit_outbound(&class->limits, &state, held,
+	    asking->same_host);
+	if (answer->decision.verdict != VERDICT_ADMIT &&
+	    class->outbound_observe) {
+		answer->decision.verdict = VERDICT_ADMIT;
+		answer->observed = true;
+		class_count(&record->observed);
+		segment_count(segment, COUNTER_OBSERVED, 1);
+	}
+	if (answer->decision.verdict != VERDICT_ADMIT)
+		class_count(&record->deferred);
+	/* a connection that lives is counted, whatever became of its slot */
+	if (answer->decision.verdict == VERDICT_ADMIT && !held)
+		take_slot(asking);
+}
+
+/* False: a lock was not to be had, nothing was changed. */
+static bool ask_class(struct asking *asking) {
+	struct segment *segment = asking->lock.segment;
+	uint16_t record = (uint16_t)asking->class->record;
+	bool done;
+
+	if (!outbound_reserve_hold(asking->process) || !sessions_lock(&asking->lock))
+		return false;
+	done = find_slot(asking) &&
+	    class_lock_for(segment, asking->class, asking->lock.now_ns);
+	if (done) {
+		bool held = asking->slot != SEGMENT_NO_SLOT;
+
+		decide(asking);
+		class_unlock(segment, record);
+		if (held)
+			renew_slot(asking, asking->out->answer.decision.verdict ==
+				VERDICT_ADMIT);
+	}
+	sessions_unlock(&asking->lock);
+	return done;
+}
+
+static void put_host(const struct asking *asking, uint16_t record) {
+	const struct admitted_host host = { .name_hash = asking->name_hash,
+		.generation = asking->generation->number,
+		.rule = asking->out->found.rule, .record = record,
+		.source = (uint8_t)asking->out->found.source };
+
+	outbound_put_host(asking->process, asking->generation, &host,
+	    asking->lock.now_ns);
+}
+
+/* What follows for the process's memory. */
+static void settle(struct asking *asking) {
+	struct answer *answer = &asking->out->answer;
+	uint16_t record = (uint16_t)asking->class->record;
+
+	if (asking->slot != SEGMENT_NO_SLOT) {
+		answer->session = ref_of(&asking->session, asking->slot);
+		outbound_note_hold(asking->process, record, &answer->session,
+		    asking->taken);
+	}
+	if (answer->decision.verdict != VERDICT_ADMIT)
+		outbound_drop_host(asking->process, asking->generation,
+		    asking->name_hash, asking->lock.now_ns);
+	else if (asking->slot != SEGMENT_NO_SLOT)
+		put_host(asking, record);
+}
+
+static void ask(struct asking *asking) {
+	struct engine *engine = asking->process->engine;
+	struct answer *answer = &asking->out->answer;
+	struct session_key key = slot_key(&asking->process->identity,
+	    (uint16_t)asking->class->record);
+
+	relief_seek(engine, asking->generation, asking->class,
+	    asking->class->limits.sessions, asking->lock.now_ns);
+	sessions_aim(engine->segment, &key, asking->lock.now_ns, &asking->lock);
+	if (!ask_class(asking)) {
+		unusable(asking);
+		return;
+	}
+	settle(asking);
+	answer->newly_decided = !asking->same_host;
+	if (answer->decision.verdict != VERDICT_ADMIT)
+		engine_count(engine, COUNTER_DEFERRED, 1);
+	if (answer->decision.verdict != VERDICT_ADMIT || answer->observed ||
+	    answer->decision.reason == REASON_UNTRACKED)
+		answer->id = next_decision(engine);
+}
+
+static void answer_uncounted(struct asking *asking) {
+	struct answer *answer = &asking->out->answer;
+
+	answer->decision.reason = REASON_NO_CLASS;
+	answer->newly_decided = !asking->same_host;
+	if (!asking->same_host)
+		engine_count(asking->process->engine, COUNTER_UNCOUNTED, 1);
+	put_host(asking, SEGMENT_NO_CLASS);
+}
+
+static void teach(const struct asking *asking) {
+	const struct outbound_question *question = asking->question;
+	struct delivery_seen seen = { .name = question->destination,
+		.relay = question->server, .mta = question->mta };
+
+	if (address_is_unknown(&question->server))
+		return;
+	seen.name_length =
+	    outbound_destination(&seen.name, question->destination_length);
+	if (question->server_name != NULL && question->server_name_length > 0 &&
+	    question->server_name[0] != '[') {
+		seen.relay_name = question->server_name;
+		seen.relay_name_length = question->server_name_length;
+	}
+	(void)destinations_note(asking->process->engine->segment, &seen,
+	    asking->lock.now_ns);
+}
+
+/* By what we know of the connection itself, else of its destination. */
+static void find_class(struct asking *asking,
+    const struct admitted_host *known) {
+	const struct outbound_question *question = asking->question;
+	struct engine *engine = asking->process->engine;
+	struct outbound_class *found = &asking->out->found;
+
+	if (question->stage == OUTBOUND_CONNECTED &&
+	    (!address_is_unknown(&question->server) ||
+		question->server_name_length > 0)) {
+		outbound_class_of(engine, asking->generation, &question->server,
+		    question->server_name, question->server_name_length, found);
+		return;
+	}
+	if (known == NULL || known->generation != asking->generation->number) {
+		outbound_class_find(engine, asking->generation,
+		    question->destination, question->destination_length, found);
+		return;
+	}
+	/* nothing has changed: where it is counted, there it stays */
+	*found = (struct outbound_class){ .rule = known->rule,
+		.class_index = CLASS_NO_RULE, .source = known->source };
+	if (known->rule != CLASS_NO_RULE)
+		found->class_index = generation_rule(asking->generation,
+		    known->rule)->class_index;
+}
+
+/* Is it a connection that was admitted as what it is?  Before a connect the host
+ * alone says so, and the connection may have to be counted elsewhere; once it is
+ * made it must be of the class that it was admitted to. */
+static bool is_same_host(const struct asking *asking,
+    const struct admitted_host *known) {
+	uint16_t record = asking->class == NULL ? SEGMENT_NO_CLASS
+						: (uint16_t)asking->class->record;
+
+	return known != NULL &&
+	    (asking->question->stage == OUTBOUND_BEFORE_CONNECT ||
+		known->record == record);
+}
+
+static uint64_t hash_of(const struct outbound_process *process,
+    const struct outbound_question *question) {
+	char text[MASK_NAME_MAX + 1];
+	const char *name = question->destination;
+	size_t length = outbound_destination(&name, question->destination_length);
+
+	if (length > sizeof(text))
+		length = sizeof(text);
+	for (size_t i = 0; i < length; i++)
+		text[i] = name[i] >= 'A' && name[i] <= 'Z' ?
+		    (char)(name[i] + ('a' - 'A')) : name[i];
+	return siphash13(&process->engine->segment->header->key, text, length);
+}
+
+void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation,
     const struct outbound_question *question, int64_t now_ns,
-    struct answer *answer) {
-	struct session_key key = { question->local, question->local_port,
-		SESSION_OUTBOUND };
-	const struct generation_class *class;
-	struct session_lock lock;
+    struct outbound_answer *out) {
+	struct asking asking = { .process = process, .generation = generation,
+		.question = question, .out = out,
+		.name_hash = hash_of(process, question),
+		.lock = { .now_ns = now_ns }, .slot = SEGMENT_NO_SLOT };
+	const struct admitted_host *known = outbound_host(process,
+	    asking.name_hash);
 
-	memset(answer, 0, sizeof(*answer));
-	answer->newly_decided = true;
-	answer->class_index = CLASS_NO_RULE;
-	answer->rule = generation_match_outbound(generation, &question->server,
-	    question->name, question->name_length);
-	if (answer->rule == CLASS_NO_RULE) {
-		answer->decision.reason = REASON_NO_CLASS;
-		return;
-	}
-	answer->class_index =
-	    generation_rule(generation, answer->rule)->class_index;
-	class = generation_class(generation, answer->class_index);
-	sessions_aim(engine->segment, &key, now_ns, &lock);
-	if (!sessions_lock(&lock)) {
-		unusable(engine, generation, now_ns, answer);
-		return;
-	}
-	if (!ask(engine, generation, question, class, &lock, answer))
-		unusable(engine, generation, now_ns, answer);
-	sessions_unlock(&lock);
-	if (answer->decision.verdict != VERDICT_ADMIT) {
-		engine_count(engine, COUNTER_DEFERRED, 1);
-		answer->id = next_decision(engine);
-	}
+	memset(out, 0, sizeof(*out));
+	engine_count(process->engine, COUNTER_OUTBOUND_QUESTIONS, 1);
+	if (question->stage == OUTBOUND_CONNECTED)
+		teach(&asking);
+	find_class(&asking, known);
+	out->answer.rule = out->found.rule;
+	out->answer.class_index = out->found.class_index;
+	if (out->found.rule != CLASS_NO_RULE)
+		asking.class = generation_class(generation,
+		    out->found.class_index);
+	asking.same_host = is_same_host(&asking, known);
+	if (asking.class == NULL)
+		answer_uncounted(&asking);
+	else
+		ask(&asking);
 }

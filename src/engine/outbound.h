@@ -36,6 +36,16 @@ void outbound_class_find(const struct engine *engine,
     const struct generation *generation, const char *destination,
     size_t length, struct outbound_class *out);
 
+/* The class of a connection to this address (or unknown).  `name`: of the host,
+ * or NULL, or in [ ]: then the name under which the address was reached last. */
+void outbound_class_of(const struct engine *engine,
+    const struct generation *generation, const struct address *address,
+    const char *name, size_t length, struct outbound_class *out);
+
+/* A destination without the trailing dot and [ ]: moves *destination, returns the
+ * length. */
+size_t outbound_destination(const char **destination, size_t length);
+
 /* --- asked ---------------------------------------------------------------- */
 
 /* A delivering process: pid and when it started (base/process.h), so that another
@@ -46,7 +56,8 @@ struct process_identity {
 };
 
 /* What one delivering process was admitted to; held by its map connection.  One
- * thread.  NULL: no memory. */
+ * thread.  NULL: no memory.  A process that comes again on another connection,
+ * as a role died, goes on with the slots that it has. */
 struct outbound_process;
 struct outbound_process *outbound_process_open(struct engine *engine,
     const struct process_identity *identity);
@@ -60,9 +71,9 @@ struct outbound_question {
 	enum outbound_stage stage;
 	const char *destination;
 	size_t destination_length;
-	const char *server_name;	/* CONNECTED only */
+	const char *server_name;	/* CONNECTED only; or NULL */
 	size_t server_name_length;
-	struct address server;
+	struct address server;		/* CONNECTED only; or unknown */
 	uint8_t mta;			/* of the generation, or UINT8_MAX */
 };
 
@@ -73,7 +84,10 @@ struct outbound_answer {
 
 /* One question.  BEFORE_CONNECT takes a slot of the class for the process, unless
  * it has one; CONNECTED puts right what was taken by a wrong class, or defers,
- * and teaches which relay the destination has. */
+ * and teaches which relay the destination has.  A host that the process was
+ * admitted to is not asked about again; where another configuration has put it
+ * into another class, it is counted there from then on.  answer.newly_decided is
+ * false where nothing was decided. */
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     int64_t now_ns, struct outbound_answer *answer);
@@ -82,9 +96,10 @@ void outbound_process_ask(struct outbound_process *process,
 void outbound_process_close(struct outbound_process **process,
     const struct generation *generation, int64_t now_ns);
 
-/* What would be answered for the destination now, without doing it. */
+/* What would be answered to BEFORE_CONNECT for the destination now, by a process
+ * that holds nothing, without doing it.  `open`: of the class. */
 void outbound_explain(struct engine *engine, const struct generation *generation,
-    const char *destination, size_t length, int64_t now_ns,
-    struct outbound_answer *answer, uint32_t *open);
+    const char *destination, size_t length, struct outbound_answer *answer,
+    uint32_t *open);
 
 #endif

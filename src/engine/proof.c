@@ -22,7 +22,9 @@
 
 uint8_t proof_setting(const struct generation *generation,
     const struct session *session) {
-	if (session->control.listener >= generation->listener_count)
+	/* theirs is the number of an mta */
+	if (session->control.direction == SESSION_OUTBOUND ||
+	    session->control.listener >= generation->listener_count)
 		return PROOF_AUTO;
 	return generation->listeners[session->control.listener].proof;
 }
@@ -35,6 +37,8 @@ bool proof_applies(const struct generation *generation,
     const struct session *session) {
 	uint8_t setting = proof_setting(generation, session);
 
+	if ((session->control.flags & SESSION_FLAG_PROCESS) != 0)
+		return false;
 	/* renamed by XCLIENT, and we never heard who it was before */
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    session->proof_port == 0)
@@ -50,6 +54,7 @@ void proof_tuple(const struct session *session, struct connection *tuple) {
 		.client = carried ? session->proof_address : session->client,
 		.client_port = carried ? session->proof_port
 				       : session->client_port,
+		.outbound = session->control.direction == SESSION_OUTBOUND,
 	};
 	if (session->server_port != 0 && !address_is_unknown(&session->server)) {
 		tuple->server = session->server;
@@ -186,6 +191,10 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 
 	if (!proof_applies(generation, session))
 		return;
+	if (session->control.direction == SESSION_OUTBOUND) {
+		outbound_missing(witness, slot, session, now_ns);
+		return;
+	}
 	provable = is_provable(witness, generation, session, now_ns);
 	if (!provable && !may_search(witness, session, now_ns)) {
 		teach_unseen(witness, generation, session, now_ns);
@@ -213,7 +222,8 @@ void proof_destroyed(struct witness *witness, const struct generation *generatio
 	if (!proof_applies(generation, session))
 		return;
 	/* it was in the kernel's table, so the listener's are visible there */
-	if (session->control.proof != SESSION_PROOF_WITNESS)
+	if (session->control.proof != SESSION_PROOF_WITNESS &&
+	    session->control.direction == SESSION_INBOUND)
 		teach_seen(witness, session, session->server_port != 0 ?
 		    session->server_port : connection->server_port);
 	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);

@@ -75,20 +75,21 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 
 /* A client's limit is asked for on suspicion only while nobody else looks. */
 static bool is_short(const struct engine *engine,
-    const struct generation_class *class, int64_t now_ns) {
+    const struct generation_class *class, uint32_t limit, int64_t now_ns) {
 	uint32_t open = atomic_load_explicit(
 	    &engine->segment->records[class->record].open, memory_order_relaxed);
 
-	return !limit_has_room(&class->limits, open) ||
+	return open >= limit ||
 	    (class->has_client_limit && keeper_is_away(engine->segment, now_ns));
 }
 
 void relief_seek(struct engine *engine, const struct generation *generation,
-    const struct generation_class *class, int64_t now_ns) {
+    const struct generation_class *class, uint32_t limit, int64_t now_ns) {
 	struct relief *relief = engine->relief;
 	int64_t begun_ns, over_ns;
 
-	if (relief == NULL || class == NULL || !is_short(engine, class, now_ns))
+	if (relief == NULL || class == NULL || 
+	    !is_short(engine, class, limit, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
 	begun_ns = clock_now_ns();

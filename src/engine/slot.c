@@ -123,6 +123,24 @@ static bool uncount(struct session_lock *lock, uint32_t slot,
 	return true;
 }
 
+bool slot_uncount(struct session_lock *lock, uint32_t slot,
+    struct session *session) {
+	uint16_t record = session->control.class_record;
+
+	if (!class_lock(lock->segment, record, lock->now_ns))
+		return false;
+	session->control.class_record = SEGMENT_NO_CLASS;
+	session->control.state = SESSION_UNCOUNTED;
+	sessions_change_begin(lock);
+	session_store_control(lock->segment, slot, session->control);
+	FAILPOINT();
+	class_add(lock->segment, record, session->control.direction, -1);
+	FAILPOINT();
+	sessions_change_end(lock);
+	class_unlock(lock->segment, record);
+	return true;
+}
+
 bool slot_close(struct session_lock *lock, uint32_t slot,
     const struct session *session) {
 	if (session->control.state == SESSION_OPEN) {

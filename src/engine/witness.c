@@ -2,10 +2,11 @@
 /*
  * PURPOSE  The witness: joins the kernel's table of connections with the session
  *          table.
- * MODEL    A dump is sorted by client half; every session searches it; what is
- *          left alive without a session is unannounced.  Destroy events are looked
- *          at one by one.  What follows for one session is in proof.c, for an
- *          unannounced connection in adoption.c, by time alone in leases.c.
+ * MODEL    A dump is sorted by direction and client half; every session searches
+ *          it; what is left alive without a session is unannounced.  Destroy events
+ *          are looked at one by one.  What follows for one session is in proof.c,
+ *          for an unannounced connection in adoption.c, for outbound ones in
+ *          outbound_witness.c, by time alone in leases.c.
  * ERRORS   None here: whatever cannot be done now is left to the next dump.
  * THREADS  The keeper's one.
  */
@@ -64,8 +65,7 @@ void witness_close(struct witness **witness) {
 
 /* --- reading the table ------------------------------------------------- */
 
-static void each_session(struct witness *witness,
-    enum session_direction direction,
+void witness_each_session(struct witness *witness,
     void (*each)(void *context, uint32_t slot, const struct session *session),
     void *context) {
 	const struct segment *segment = witness->segment;
@@ -76,28 +76,12 @@ static void each_session(struct witness *witness,
 
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t slot = first; slot < first + count; slot++) {
-			struct session_control control =
-			    session_load_control(segment, slot);
-
-			if (control.state != SESSION_FREE &&
-			    control.direction == direction &&
-			    session_read(segment, shard, slot, &session) &&
-			    session.control.direction == direction)
+			if (session_load_control(segment, slot).state !=
+				SESSION_FREE &&
+			    session_read(segment, shard, slot, &session))
 				each(context, slot, &session);
 		}
 	}
-}
-
-void witness_each_session(struct witness *witness,
-    void (*each)(void *context, uint32_t slot, const struct session *session),
-    void *context) {
-	each_session(witness, SESSION_INBOUND, each, context);
-}
-
-void witness_each_outbound(struct witness *witness,
-    void (*each)(void *context, uint32_t slot, const struct session *session),
-    void *context) {
-	each_session(witness, SESSION_OUTBOUND, each, context);
 }
 
 static bool table_is_used(const struct segment *segment) {
@@ -182,8 +166,10 @@ bool witness_wants_dump(struct witness *witness,
 		witness->early = true;
 	*at_once = witness->early;
 	/* Also at rest, so that connections that were there before an outage
-	 * are not taken for such as began in it. */
+	 * are not taken for such as began in it, and as nobody else tells of
+	 * outbound ones. */
 	return witness->early || generation->adopt != ADOPT_NEVER ||
+	    generation->remote_port_count > 0 ||
 	    table_is_used(witness->segment);
 }
 
@@ -201,8 +187,8 @@ static int compare_half(const struct address *a, uint16_t a_port,
 	return order != 0 ? order : (a_port > b_port) - (a_port < b_port);
 }
 
-static int compare_connections(const void *a, const void *b) {
-	const struct connection *x = a, *y = b;
+static int compare_tuples(const struct connection *x,
+    const struct connection *y) {
 	int order = compare_half(&x->client, x->client_port, &y->client,
 	    y->client_port);
 
@@ -210,25 +196,23 @@ static int compare_connections(const void *a, const void *b) {
 	    &y->server, y->server_port);
 }
 
-struct dump {
-	struct witness *witness;
-	const struct generation *generation;
-	const struct connection *list;
-	size_t count;
-	uint32_t sequence;
-	int64_t now_ns;
-	bool unasked;		/* a session on a port that was not asked for */
-};
+static int compare_connections(const void *a, const void *b) {
+	const struct connection *x = a, *y = b;
+
+	return x->outbound != y->outbound ? x->outbound - y->outbound :
+	    compare_tuples(x, y);
+}
 
 /* The first connection whose client half is not below the tuple's. */
-static size_t lower_bound(const struct dump *dump, const struct connection *tuple) {
-	size_t low = 0, high = dump->count;
+static size_t lower_bound(const struct dump_list *list,
+    const struct connection *tuple) {
+	size_t low = 0, high = list->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare_half(&dump->list[middle].client,
-			dump->list[middle].client_port, &tuple->client,
+		if (compare_half(&list->list[middle].client,
+			list->list[middle].client_port, &tuple->client,
 			tuple->client_port) < 0)
 			low = middle + 1;
 		else
@@ -237,39 +221,61 @@ static size_t lower_bound(const struct dump *dump, const struct connection *tupl
 	return low;
 }
 
-/* The session's live connection in the dump, or NULL; marks what is its. */
-static const struct connection *search(struct dump *dump,
-    const struct session *session) {
+const struct connection *dump_search(struct dump_list *list,
+    const struct connection *tuple, bool any_server) {
 	const struct connection *alive = NULL;
-	struct connection tuple;
-	bool any_server;
 
-	proof_tuple(session, &tuple);
-	any_server = tuple.server_port == 0 ||
-	    (session->control.flags & SESSION_FLAG_CARRIED) != 0;
-	for (size_t i = lower_bound(dump, &tuple); i < dump->count; i++) {
-		const struct connection *there = &dump->list[i];
+	for (size_t i = lower_bound(list, tuple); i < list->count; i++) {
+		const struct connection *there = &list->list[i];
 
 		if (compare_half(&there->client, there->client_port,
-			&tuple.client, tuple.client_port) != 0)
+			&tuple->client, tuple->client_port) != 0)
 			break;
 		if (!any_server && compare_half(&there->server,
-			there->server_port, &tuple.server,
-			tuple.server_port) != 0)
+			there->server_port, &tuple->server,
+			tuple->server_port) != 0)
 			continue;
-		dump->witness->announced[i] = 1;
+		list->announced[i] = 1;
 		if (there->alive)
 			alive = there;
 	}
 	return alive;
 }
 
+bool dump_shows(const struct dump_list *list, const struct connection *tuple) {
+	for (size_t i = lower_bound(list, tuple); i < list->count; i++) {
+		const struct connection *there = &list->list[i];
+
+		if (compare_tuples(there, tuple) == 0)
+			return true;
+		if (compare_half(&there->client, there->client_port,
+			&tuple->client, tuple->client_port) != 0)
+			break;
+	}
+	return false;
+}
+
+/* The session's live connection in the dump, or NULL. */
+static const struct connection *search(struct dump *dump,
+    const struct session *session) {
+	struct connection tuple;
+
+	proof_tuple(session, &tuple);
+	return dump_search(&dump->inbound, &tuple, tuple.server_port == 0 ||
+	    (session->control.flags & SESSION_FLAG_CARRIED) != 0);
+}
+
 static void look_at_session(void *context, uint32_t slot,
     const struct session *session) {
 	struct dump *dump = context;
 	struct witness *witness = dump->witness;
-	const struct connection *alive = search(dump, session);
+	const struct connection *alive;
 
+	if (session->control.direction == SESSION_OUTBOUND) {
+		outbound_look_at(dump, slot, session);
+		return;
+	}
+	alive = search(dump, session);
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    witness->carried_count < WITNESS_CARRIED_MAX)
 		witness->carried[witness->carried_count++] = (struct carried){
@@ -304,23 +310,36 @@ static bool make_announced(struct witness *witness, size_t count) {
 
 static void look_at_unannounced(const struct dump *dump) {
 	struct witness *witness = dump->witness;
+	const struct dump_list *inbound = &dump->inbound;
 
 	unannounced_begin(witness->unannounced);
-	for (size_t i = 0; i < dump->count; i++) {
-		if (!dump->list[i].alive || witness->announced[i])
+	for (size_t i = 0; i < inbound->count; i++) {
+		if (!inbound->list[i].alive || inbound->announced[i])
 			continue;
-		adoption_consider(witness, dump->generation, &dump->list[i],
-		    unannounced_note(witness->unannounced, &dump->list[i],
+		adoption_consider(witness, dump->generation, &inbound->list[i],
+		    unannounced_note(witness->unannounced, &inbound->list[i],
 			dump->now_ns), dump->now_ns);
 	}
+}
+
+static void split(struct dump *dump, const struct connection *list, size_t count) {
+	uint8_t *announced = dump->witness->announced;
+	size_t inbound = 0;
+
+	while (inbound < count && !list[inbound].outbound)
+		inbound++;
+	dump->inbound = (struct dump_list){ list, inbound, announced };
+	if (inbound < count)
+		dump->outbound = (struct dump_list){ list + inbound,
+			count - inbound, announced + inbound };
 }
 
 void witness_dump_end(struct witness *witness,
     const struct generation *generation, uint32_t dump_sequence,
     struct connection *list, size_t count, int64_t now_ns) {
+	_Atomic uint32_t *unconfirmed = &witness->segment->header->unconfirmed;
 	struct dump dump = { .witness = witness, .generation = generation,
-		.list = list, .count = count, .sequence = dump_sequence,
-		.now_ns = now_ns };
+		.sequence = dump_sequence, .now_ns = now_ns };
 
 	if (!make_announced(witness, count)) {
 		witness_dump_failed(witness, now_ns);
@@ -328,15 +347,20 @@ void witness_dump_end(struct witness *witness,
 	}
 	if (count > 0)
 		qsort(list, count, sizeof(*list), compare_connections);
+	split(&dump, list, count);
 	witness->searches_left = SEARCHES_PER_DUMP;
 	witness->carried_count = 0;
 	memset(witness->found, 0, sizeof(witness->found));
 	witness_each_session(witness, look_at_session, &dump);
 	look_at_unannounced(&dump);
+	outbound_look_at_new(&dump);
 	if (dump.unasked && !witness->ports_full)
 		witness->early = true;
 	witness->failing_since_ns = 0;
-	atomic_store(&witness->segment->header->unconfirmed, 0);
+	/* taken-over sessions that no table shows have other proofs */
+	if (atomic_load(unconfirmed) != 0)
+		witness_expire(witness, generation, now_ns);
+	atomic_store(unconfirmed, 0);
 }
 
 void witness_dump_failed(struct witness *witness, int64_t now_ns) {
@@ -357,7 +381,7 @@ bool witness_is_blind(const struct witness *witness, int64_t now_ns) {
 static bool find_by_key(struct witness *witness, const struct connection *which,
     int64_t now_ns, struct session_ref *ref, struct session *session) {
 	struct session_key key = { which->client, which->client_port,
-		SESSION_INBOUND };
+		which->outbound ? SESSION_OUTBOUND : SESSION_INBOUND };
 	struct connection tuple;
 	struct session_lock lock;
 	uint32_t slot;
@@ -406,13 +430,13 @@ void witness_destroyed(struct witness *witness,
 	engine_count(witness->engine, COUNTER_WITNESS_EVENTS, 1);
 	if (address_is_unknown(&which->client) || which->client_port == 0 ||
 	    address_is_unknown(&which->server) || which->server_port == 0) {
-		if (which->server_port == 0 ||
+		if (which->server_port == 0 || which->outbound ||
 		    port_is_in(witness->asked, which->server_port))
 			witness->early = true;
 		return;
 	}
 	if (find_by_key(witness, which, now_ns, &ref, &session) ||
-	    find_carried(witness, which, now_ns, &ref, &session))
+	    (!which->outbound && find_carried(witness, which, now_ns, &ref, &session)))
 		proof_destroyed(witness, generation, &ref, &session, which,
 		    now_ns);
 }

@@ -8,6 +8,7 @@
 #define ENGINE_WITNESS_H
 
 #include "engine/engine.h"
+#include "engine/outbound.h"
 
 /* One TCP connection as the kernel tells it; v4-mapped folded.  Inbound: the
  * server half is ours.  Outbound (to one of the remote ports): the client half. */
@@ -37,11 +38,15 @@ void engine_session_seen(struct engine *engine, const struct session_ref *sessio
 
 struct witness_calls {
 	void *context;
-	/* One exact lookup in the kernel.  The server half may be unknown (all
-	 * zero, port 0): then any connection of the client half counts, and
-	 * *found (may be NULL) tells which.  UNKNOWN: it could not be asked. */
+	/* One exact lookup in the kernel: which->outbound tells whose half is ours.
+	 * The server half may be unknown (all zero, port 0; inbound only): then any
+	 * connection of the client half counts, and *found (may be NULL) tells
+	 * which.  UNKNOWN: it could not be asked. */
 	enum lookup_result (*lookup)(void *context, const struct connection *which,
 	    struct connection *found);
+	/* Does this very process live?  NULL: nobody can tell. */
+	bool (*process_lives)(void *context,
+	    const struct process_identity *process);
 };
 
 struct witness;
@@ -55,8 +60,10 @@ void witness_close(struct witness **witness);
  * goes into witness_dump_end: only older sessions may be closed by it. */
 uint32_t witness_dump_begin(struct witness *witness);
 
-/* A complete dump: every connection, alive or not, on the watched service
- * ports (both families, all namespaces).  Sorts `list` in place. */
+/* A complete dump: every connection, alive or not, on the watched service ports
+ * and, marked so, outbound ones to the generation's remote ports (both families,
+ * all namespaces).  A connection to ourselves is listed from both ends, or from the
+ * service's alone.  Sorts `list` in place. */
 void witness_dump_end(struct witness *witness, const struct generation *generation,
     uint32_t dump_sequence, struct connection *list, size_t count, int64_t now_ns);
 

@@ -24,7 +24,7 @@ struct witness {
 	struct unannounced *unannounced;
 	struct carried *carried;
 	size_t carried_count;
-	uint8_t *announced;		/* of each connection of a dump: has it a session? */
+	uint8_t *announced;		/* of each connection of a dump: has it a session? (dump_list) */
 	size_t announced_size;
 	unsigned searches_left;		/* in this dump, by client half alone */
 	uint8_t asked[WITNESS_PORT_BYTES];	/* ports of the last dump */
@@ -47,17 +47,49 @@ static inline void port_put(uint8_t *set, uint16_t port) {
 /* No good dump for so long that the kernel's table proves nothing any more. */
 bool witness_is_blind(const struct witness *witness, int64_t now_ns);
 
-/* Calls `each` for every inbound session, read without locks but whole. */
+/* One direction of a dump, sorted by client half, then server half. */
+struct dump_list {
+	const struct connection *list;
+	size_t count;
+	uint8_t *announced;	/* has it a session? */
+};
+
+/* A dump that is being looked at. */
+struct dump {
+	struct witness *witness;
+	const struct generation *generation;
+	struct dump_list inbound, outbound;
+	uint32_t sequence;
+	int64_t now_ns;
+	bool unasked;		/* a session on a port that was not asked for */
+};
+
+/* The tuple's live connection, or NULL.  All that are its are marked as
+ * announced. */
+const struct connection *dump_search(struct dump_list *list,
+    const struct connection *tuple, bool any_server);
+
+/* Is the very tuple listed, alive or not? */
+bool dump_shows(const struct dump_list *list, const struct connection *tuple);
+
+/* A session of an outbound connection: moved to the class that it belongs to by
+ * now, or ended. */
+void outbound_look_at(struct dump *dump, uint32_t slot,
+    const struct session *session);
+
+/* Counts the live outbound connections that have no session yet. */
+void outbound_look_at_new(struct dump *dump);
+
+/* Ends the session unless one exact lookup shows that it lives. */
+void outbound_missing(struct witness *witness, uint32_t slot,
+    const struct session *session, int64_t now_ns);
+
+/* Calls `each` for every session, read without locks but whole. */
 void witness_each_session(struct witness *witness,
     void (*each)(void *context, uint32_t slot, const struct session *session),
     void *context);
 
-/* The same for outbound ones, which no dump shows yet. */
-void witness_each_outbound(struct witness *witness,
-    void (*each)(void *context, uint32_t slot, const struct session *session),
-    void *context);
-
-/* `proof` of the session's listener. */
+/* `proof` of the session's listener; outbound ones have none: PROOF_AUTO. */
 uint8_t proof_setting(const struct generation *generation,
     const struct session *session);
 

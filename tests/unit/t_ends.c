@@ -110,12 +110,15 @@ static void an_end_that_was_noted_is_final_where_nobody_can_look(void **state) {
 }
 
 static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) {
-	struct outbound_question question = { .local_port = 7 };
-	struct answer answer;
+	struct process_identity identity = { .pid = 7, .start_ticks = 7 };
+	struct outbound_question question = { .destination = "a.example",
+		.destination_length = 9, .mta = UINT8_MAX };
+	struct outbound_process *process =
+	    outbound_process_open(site.engine, &identity);
+	struct outbound_answer answer;
 
 	(void)state;
-	(void)address_parse("192.0.2.25", 10, &question.local);
-	engine_outbound_open(site.engine, site.generation, &question, now_ns,
+	outbound_process_ask(process, site.generation, &question, now_ns,
 	    &answer);
 	assert_int_equal(open_sessions(), 1);
 	/* its owner lives: no lease ends */
@@ -130,6 +133,7 @@ static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) 
 	now_ns += site.generation->lease_orphan_ns + NS_PER_SECOND;
 	witness_expire(witness, site.generation, now_ns);
 	assert_int_equal(open_sessions(), 0);
+	outbound_process_close(&process, site.generation, now_ns);
 }
 
 static void policy_and_milter_name_an_uncounted_session_once(void **state) {

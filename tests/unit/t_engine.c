@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/outbound.h"
 #include "engine/witness.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
@@ -24,17 +25,27 @@
 	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; sessions = 6; inbound = 4; }, " \
 	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 15; inbound = 16; } );"
 
-static struct answer outbound(struct site *site, const char *name, uint16_t port,
-    bool holds_class, bool holds_host) {
-	struct outbound_question question = { .local_port = port, .name = name,
-		.name_length = strlen(name), .holds_class = holds_class,
-		.holds_host = holds_host };
-	struct answer answer;
+static struct outbound_process *processes[16];
 
-	(void)address_parse("192.0.2.25", 10, &question.local);
-	engine_outbound_open(site->engine, site->generation, &question,
+/* Process `pid` (1 ...) is about to connect to this host. */
+static enum verdict outbound(struct site *site, int32_t pid, const char *name) {
+	struct process_identity identity = { .pid = pid, .start_ticks = 7 };
+	struct outbound_question question = { .destination = name,
+		.destination_length = strlen(name), .mta = UINT8_MAX };
+	struct outbound_answer answer;
+
+	if (processes[pid] == NULL)
+		processes[pid] = outbound_process_open(site->engine, &identity);
+	assert_non_null(processes[pid]);
+	outbound_process_ask(processes[pid], site->generation, &question,
 	    clock_now_ns(), &answer);
-	return answer;
+	return answer.answer.decision.verdict;
+}
+
+static void outbound_ends(struct site *site) {
+	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++)
+		outbound_process_close(&processes[i], site->generation,
+		    clock_now_ns());
 }
 
 static uint32_t open_of(struct site *site, const char *class) {
@@ -77,15 +88,15 @@ static void outbound_may_go_on_where_inbound_is_refused(void **state) {
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1100,
 	    "grasp.insa-lyon.fr", NULL), VERDICT_REFUSE);
 	/* 8 for both directions together: 5 more outbound, then deferred */
-	for (uint16_t i = 0; i < 5; i++)
-		assert_int_equal(outbound(&site, "mx.insa-lyon.fr",
-		    (uint16_t)(2000 + i), false, false).decision.verdict,
+	for (int32_t pid = 1; pid <= 5; pid++)
+		assert_int_equal(outbound(&site, pid, "mx.insa-lyon.fr"),
 		    VERDICT_ADMIT);
 	assert_int_equal(open_of(&site, "insa"), 8);
-	assert_int_equal(outbound(&site, "mx.insa-lyon.fr", 2100, false,
-	    false).decision.verdict, VERDICT_DEFER);
+	assert_int_equal(outbound(&site, 6, "mx.insa-lyon.fr"), VERDICT_DEFER);
 	assert_int_equal(open_of(&site, "insa"), 8);
 	assert_true(site_is_consistent(&site));
+	outbound_ends(&site);
+	assert_int_equal(open_of(&site, "insa"), 3);
 	site_close(&site);
 }
 
@@ -97,37 +108,12 @@ static void queue_below_reject_blocks_outbound_first(void **state) {
 	for (uint16_t i = 0; i < 15; i++)
 		assert_int_equal(site_inbound(&site, "203.0.113.1",
 		    (uint16_t)(1000 + i), "a.example", NULL), VERDICT_ADMIT);
-	assert_int_equal(outbound(&site, "b.example", 2000, false,
-	    false).decision.verdict, VERDICT_DEFER);
+	assert_int_equal(outbound(&site, 1, "b.example"), VERDICT_DEFER);
 	assert_int_equal(site_inbound(&site, "203.0.113.1", 1015, "a.example",
 	    NULL), VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "203.0.113.1", 1016, "a.example",
 	    NULL), VERDICT_REFUSE);
-	site_close(&site);
-}
-
-static void a_process_is_counted_once_in_a_class(void **state) {
-	struct site site;
-	struct answer answer;
-
-	(void)state;
-	site_open(&site, 1000, CUSTOMER); /* rest: 3 and 3 */
-	assert_int_equal(outbound(&site, "a.example", 1, false,
-	    false).decision.reason, REASON_BELOW_LIMIT);
-	answer = outbound(&site, "b.example", 2, true, false);
-	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(answer.decision.reason, REASON_SAME_PROCESS);
-	assert_int_equal(open_of(&site, "rest"), 1);
-	(void)outbound(&site, "c.example", 3, false, false);
-	(void)outbound(&site, "d.example", 4, false, false);
-	assert_int_equal(open_of(&site, "rest"), 3);
-	/* its own counted: n = sessions defers its further connections too */
-	assert_int_equal(outbound(&site, "e.example", 5, true,
-	    false).decision.verdict, VERDICT_DEFER);
-	/* but no question stands between a process and its own connection */
-	answer = outbound(&site, "a.example", 6, true, true);
-	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(answer.decision.reason, REASON_SAME_HOST);
+	outbound_ends(&site);
 	site_close(&site);
 }
 
@@ -470,7 +456,6 @@ int main(void) {
 		cmocka_unit_test(inbound_is_admitted_below_and_refused_at_its_number),
 		cmocka_unit_test(outbound_may_go_on_where_inbound_is_refused),
 		cmocka_unit_test(queue_below_reject_blocks_outbound_first),
-		cmocka_unit_test(a_process_is_counted_once_in_a_class),
 		cmocka_unit_test(the_gate_is_shut_when_every_class_is_full),
 		cmocka_unit_test(exempt_addresses_are_never_counted),
 		cmocka_unit_test(one_client_has_its_own_limit),

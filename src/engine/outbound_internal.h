@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: ISC */
+/* What the files of the asked outbound connections share. */
+#ifndef ENGINE_OUTBOUND_INTERNAL_H
+#define ENGINE_OUTBOUND_INTERNAL_H
+
+#include "engine/internal.h"
+#include "engine/outbound.h"
+
+#define OUTBOUND_HOSTS_MAX	256
+
+/* A slot of the process. */
+struct hold {
+	uint16_t record;
+	bool for_forgotten;	/* also for hosts that are not remembered any more */
+	struct session_ref ref;
+};
+
+/* A host that it was admitted to, and by which rule of which generation. */
+struct admitted_host {
+	uint64_t name_hash;
+	uint64_t generation;
+	uint32_t rule;		/* or CLASS_NO_RULE: in no count */
+	uint16_t record;	/* where it is counted, or SEGMENT_NO_CLASS */
+	uint8_t source;
+};
+
+struct outbound_process {
+	struct engine *engine;
+	struct process_identity identity;
+	struct hold *holds;
+	size_t hold_count, hold_size;
+	struct admitted_host hosts[OUTBOUND_HOSTS_MAX];
+	size_t host_count, oldest;
+};
+
+/* Makes room for one more hold: false: no memory. */
+bool outbound_reserve_hold(struct outbound_process *process);
+
+/* The slot of a class is the process's: `taken` now, or in an earlier life, for
+ * hosts that nobody remembers.  outbound_reserve_hold said that there is room. */
+void outbound_note_hold(struct outbound_process *process, uint16_t record,
+    const struct session_ref *ref, bool taken);
+
+/* The host, or NULL: it was not admitted to it. */
+struct admitted_host *outbound_host(struct outbound_process *process,
+    uint64_t name_hash);
+
+/* The process was admitted to the host, and that is counted where *host says; the
+ * slot of the class that it was counted in is given back, unless another host
+ * is. No lock may be held. */
+void outbound_put_host(struct outbound_process *process,
+    const struct generation *generation, const struct admitted_host *host,
+    int64_t now_ns);
+
+/* It has no connection to the host.  As outbound_put_host. */
+void outbound_drop_host(struct outbound_process *process,
+    const struct generation *generation, uint64_t name_hash, int64_t now_ns);
+
+/* Whose slot it is (SESSION_FLAG_PROCESS). */
+struct process_identity outbound_slot_process(const struct session *session);
+
+#endif
