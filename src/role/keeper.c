@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "front/control.h"
+#include "front/hints.h"
 #include "front/witness.h"
 #include "role/role.h"
 #include "segment/segment.h"
@@ -32,6 +33,7 @@ struct keeper {
 	struct event_base *base;
 	struct engine *engine;
 	struct front_witness *witness;
+	struct front_hints *hints;
 	struct control *control;
 	struct event *beat;
 	struct event *second;
@@ -125,6 +127,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			diag) != 0)
 			return -1;
 	}
+	if (front_hints_open(&keeper->hints, keeper->base, keeper->engine, diag) != 0)
+		return -1;
 	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
 	    keeper);
 	keeper->beat = event_new(keeper->base, -1, EV_PERSIST, on_beat, keeper);

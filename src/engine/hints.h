@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Hints for Postfix's queue manager (DESIGN section 11): which destinations may be
+ * held at all, and which class holds them now.  Whatever is in doubt is not held:
+ * an answer for a full address overrides all that the site says by domain.
+ */
+#ifndef ENGINE_HINTS_H
+#define ENGINE_HINTS_H
+
+#include "engine/engine.h"
+#include "segment/destinations.h"
+
+/* Why not (defs/doubts.def). */
+enum hint_doubt {
+#define DOUBT(symbol, word, text) HINT_DOUBT_##symbol,
+#include "defs/doubts.def"
+#undef DOUBT
+	HINT_DOUBT_COUNT
+};
+const char *hint_doubt_word(enum hint_doubt doubt);
+
+/* May mail of mta number `mta` for this destination be held at all?  `seen`: what is
+ * known of it (NULL: nothing).  `detail`: what the site's file says about it, or
+ * "". */
+enum hint_doubt hint_destination_doubt(const struct generation *generation,
+    uint8_t mta, const char *domain, size_t length,
+    const struct destination_seen *seen, const char **detail);
+
+/* And by this class (or CLASS_NO_RULE)? */
+enum hint_doubt hint_class_doubt(const struct generation *generation,
+    uint32_t class_index);
+
+/* Is mail of the class held now?  Then `text` (HINT_TEXT_MAX) says why. */
+#define HINT_TEXT_MAX	160
+bool hint_class_holds(const struct engine *engine,
+    const struct generation *generation, uint32_t class_index,
+    char text[HINT_TEXT_MAX + 1]);
+
+/* The hints file, PATH.hints beside the state.  One thread. */
+struct engine_hints;
+int engine_hints_open(struct engine_hints **hints, struct engine *engine,
+    struct diag *diag);
+void engine_hints_close(struct engine_hints **hints);
+
+/* Renews the states of the classes, and the table where destinations or the
+ * configuration changed (at most four times a second, and never more than a
+ * twentieth of the time).  Every 50 to 100 ms.  -1 with *diag: the table could not
+ * be written; it tries again. */
+int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
+    struct diag *diag);
+
+#endif
