@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: ISC */
+/* Outbound connections that the kernel's table shows: which are counted, where,
+ * and until when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/witness.h"
+#include "segment/destinations.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+#define MTAS "mta = ( { name = \"in\"; kind = \"sendmail\"; user = \"root\"; }, " \
+	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); adopt = \"never\"; "
+#define CLASS(name, mask) "{ name = \"" name "\"; match = [ " mask " ]; " \
+	"sessions = 2; inbound = 2; }"
+#define THREE "classes = ( " CLASS("net", "\"198.51.100.0/24\"") ", " \
+	CLASS("named", "\"*.example\"") ", " CLASS("rest", "\"*\"") " ); "
+#define SMTP_UID 89
+
+static struct site site;
+static struct witness *witness;
+static struct connection kernel[16];
+static size_t kernel_count;
+static bool kernel_is_silent;
+static int64_t now_ns;
+
+static enum lookup_result look_up(void *context, const struct connection *which,
+    struct connection *found) {
+	(void)context;
+	(void)found;
+	if (kernel_is_silent)
+		return LOOKUP_UNKNOWN;
+	for (size_t i = 0; i < kernel_count; i++) {
+		const struct connection *there = &kernel[i];
+
+		if (there->alive && there->outbound == which->outbound &&
+		    there->client_port == which->client_port &&
+		    there->server_port == which->server_port &&
+		    address_equal(&there->client, &which->client) &&
+		    address_equal(&there->server, &which->server))
+			return LOOKUP_ALIVE;
+	}
+	return LOOKUP_GONE;
+}
+
+static void with(const char *classes) {
+	const struct witness_calls calls = { .lookup = look_up };
+	struct diag diag;
+
+	site_open(&site, 1000, classes);
+	kernel_count = 0;
+	kernel_is_silent = false;
+	now_ns = clock_now_ns();
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(witness_open(&witness, site.engine, &calls, 16, &diag), 0);
+}
+
+static int tear_down(void **state) {
+	bool consistent = site_is_consistent(&site);
+
+	(void)state;
+	witness_close(&witness);
+	site_close(&site);
+	return consistent ? 0 : -1;
+}
+
+static struct address address(const char *text) {
+	struct address parsed;
+
+	assert_true(address_parse(text, strlen(text), &parsed));
+	return parsed;
+}
+
+static struct connection *kernel_has(const char *server, uint16_t local_port) {
+	kernel[kernel_count] = (struct connection){
+		.client = address("192.0.2.25"), .client_port = local_port,
+		.server = address(server), .server_port = 25, .alive = true,
+		.outbound = true, .uid = SMTP_UID };
+	return &kernel[kernel_count++];
+}
+
+/* A dump that does not list what is hidden. */
+static void dump_without(uint16_t hidden) {
+	uint32_t sequence = witness_dump_begin(witness);
+	struct connection list[16];
+	size_t count = 0;
+
+	for (size_t i = 0; i < kernel_count; i++) {
+		if (kernel[i].client_port != hidden)
+			list[count++] = kernel[i];
+	}
+	witness_dump_end(witness, site.generation, sequence, list, count, now_ns);
+}
+
+static void dump(void) {
+	dump_without(0);
+}
+
+static uint32_t open_of(const char *class) {
+	return atomic_load(&site_class(&site, class)->open);
+}
+
+static uint64_t counted(enum counter counter) {
+	return atomic_load(&site.segment->header->counters[counter]);
+}
+
+static void relay_becomes_known(const char *relay, const char *name) {
+	struct delivery_seen seen = { .name = "domain.example",
+		.name_length = 14, .relay = address(relay), .relay_name = name,
+		.relay_name_length = strlen(name), .mta = 1 };
+
+	assert_true(destinations_note(site.segment, &seen, now_ns));
+}
+
+static void live_connections_are_counted_and_never_refused(void **state) {
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	kernel_has("203.0.113.1", 1001);
+	kernel_has("203.0.113.2", 1000);	/* the same local half */
+	kernel_has("198.51.100.1", 1002);
+	kernel_has("203.0.113.9", 1003)->alive = false;
+	dump();
+	assert_int_equal(open_of("rest"), 3);
+	assert_int_equal(open_of("net"), 1);
+	assert_int_equal(atomic_load(&site_class(&site, "rest")->open_inbound), 0);
+	assert_int_equal(counted(COUNTER_ADMITTED), 4);
+	assert_int_equal(atomic_load(&site_class(&site, "rest")->admitted), 3);
+	dump();
+	assert_int_equal(open_of("rest"), 3);
+	assert_int_equal(counted(COUNTER_ADMITTED), 4);
+	/* inbound and outbound together */
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL),
+	    VERDICT_REFUSE);
+	kernel_count = 0;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_of("net"), 0);
+}
+
+static void a_dump_that_lacks_one_does_not_end_it(void **state) {
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	dump();
+	dump_without(1000);
+	assert_int_equal(open_of("rest"), 1);
+	kernel_count = 0;
+	kernel_is_silent = true;
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+	kernel_is_silent = false;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+}
+
+static void announced_ends_are_looked_up(void **state) {
+	struct connection ended;
+	bool at_once;
+
+	(void)state;
+	with(THREE MTAS);
+	ended = *kernel_has("203.0.113.1", 1000);
+	dump();
+	witness_destroyed(witness, site.generation, &ended, now_ns);
+	assert_int_equal(open_of("rest"), 1);
+	kernel_count = 0;
+	/* not the inbound session of the same four numbers */
+	ended.outbound = false;
+	witness_destroyed(witness, site.generation, &ended, now_ns);
+	assert_int_equal(open_of("rest"), 1);
+	ended.outbound = true;
+	witness_destroyed(witness, site.generation, &ended, now_ns);
+	assert_int_equal(open_of("rest"), 0);
+	(void)witness_dump_begin(witness);
+	assert_true(witness_wants_dump(witness, site.generation, now_ns,
+	    &at_once));
+	assert_false(at_once);
+	memset(&ended.server, 0, sizeof(ended.server));
+	witness_destroyed(witness, site.generation, &ended, now_ns);
+	assert_true(witness_wants_dump(witness, site.generation, now_ns,
+	    &at_once));
+	assert_true(at_once);
+}
+
+static void who_asks_is_not_counted_twice(void **state) {
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000)->uid = 0;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+	/* counted before the configuration told so */
+	kernel[0].uid = SMTP_UID;
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+	kernel[0].uid = 0;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+}
+
+static void a_client_of_our_own_server_is_inbound(void **state) {
+	struct connection *server;
+
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("192.0.2.25", 1000);
+	/* the server's end comes into the list late */
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+	server = kernel_has("192.0.2.25", 1000);
+	server->outbound = false;
+	server->alive = false;		/* not even accepted */
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+	server->alive = true;
+	assert_int_equal(site_inbound(&site, "192.0.2.25", 1000, NULL, NULL),
+	    VERDICT_ADMIT);
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(atomic_load(&site_class(&site, "rest")->open_inbound), 1);
+	kernel_count = 0;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+}
+
+static void a_name_that_becomes_known_moves_it(void **state) {
+	struct session session;
+	uint32_t opened_ds = 0;
+
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	kernel_has("198.51.100.1", 1001);
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+	now_ns += 10 * NS_PER_SECOND;
+	relay_becomes_known("203.0.113.1", "mx.example");
+	relay_becomes_known("198.51.100.1", "mx.example");
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_of("named"), 1);
+	assert_int_equal(open_of("net"), 1);	/* the first match is as before */
+	assert_int_equal(counted(COUNTER_ADMITTED), 2);
+	assert_int_equal(counted(COUNTER_ENDED), 0);
+	assert_int_equal(atomic_load(&site_class(&site, "named")->admitted), 1);
+	for (uint32_t shard = 0; shard < site.segment->header->shard_count;
+	     shard++) {
+		uint32_t first, count;
+
+		sessions_range(site.segment, shard, &first, &count);
+		for (uint32_t i = 0; i < count; i++) {
+			session_load(site.segment, first + i, &session);
+			if (session.control.state == SESSION_OPEN)
+				opened_ds += session.opened_ds;
+		}
+	}
+	assert_true(opened_ds < 50);	/* its age is what it was */
+}
+
+static void a_reload_moves_what_is_connected(void **state) {
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	kernel_has("198.51.100.1", 1001);
+	dump();
+	site_reload(&site, "classes = ( " CLASS("wide", "\"203.0.0.0/8\"") ", "
+	    CLASS("net", "\"10.0.0.0/8\"") " ); " MTAS);
+	dump();
+	assert_int_equal(open_of("wide"), 1);
+	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_of("net"), 0);	/* of no class now */
+	site_reload(&site, THREE MTAS);
+	dump();
+	assert_int_equal(open_of("wide"), 0);
+	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_of("net"), 1);
+	kernel_count = 0;
+	dump();
+	assert_int_equal(counted(COUNTER_ENDED), 2);
+}
+
+static void without_sight_a_lease_runs(void **state) {
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	dump();
+	/* as old as it may be: the witness stands for it */
+	now_ns += 2 * site.generation->lease_orphan_ns;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_of("rest"), 1);
+	witness_dump_failed(witness, now_ns);
+	now_ns += 11 * NS_PER_SECOND;
+	witness_expire(witness, site.generation, now_ns);
+	now_ns += site.generation->lease_orphan_ns / 2;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_of("rest"), 1);
+	/* sight comes back */
+	dump();
+	now_ns += site.generation->lease_orphan_ns;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_of("rest"), 1);
+	witness_dump_failed(witness, now_ns);
+	now_ns += 11 * NS_PER_SECOND;
+	witness_expire(witness, site.generation, now_ns);
+	now_ns += site.generation->lease_orphan_ns + NS_PER_SECOND;
+	witness_expire(witness, site.generation, now_ns);
+	assert_int_equal(open_of("rest"), 0);
+}
+
+static void at_rest_there_is_a_dump_where_an_mta_is_known(void **state) {
+	bool at_once;
+
+	(void)state;
+	with(THREE "adopt = \"never\";");
+	(void)witness_dump_begin(witness);
+	assert_false(witness_wants_dump(witness, site.generation, now_ns,
+	    &at_once));
+	site_reload(&site, THREE MTAS);
+	assert_true(witness_wants_dump(witness, site.generation, now_ns,
+	    &at_once));
+}
+
+static void taken_over_ones_are_confirmed_by_the_first_dump(void **state) {
+	struct connection *lives;
+	struct diag diag;
+
+	(void)state;
+	with(THREE MTAS);
+	kernel_has("203.0.113.1", 1000);
+	lives = kernel_has("203.0.113.2", 1001);
+	dump();
+	assert_int_equal(segment_save_sessions(site.segment, now_ns, &diag), 0);
+	witness_close(&witness);
+	site_restart(&site, 4000, THREE MTAS);
+	assert_int_equal(open_of("rest"), 2);
+	assert_int_equal(witness_open(&witness, site.engine,
+	    &(const struct witness_calls){ .lookup = look_up }, 16, &diag), 0);
+	kernel[0] = *lives;
+	kernel_count = 1;
+	now_ns = clock_now_ns();
+	dump();
+	assert_int_equal(open_of("rest"), 1);
+}
+
+#define TEST(function) cmocka_unit_test_teardown(function, tear_down)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(live_connections_are_counted_and_never_refused),
+		TEST(a_dump_that_lacks_one_does_not_end_it),
+		TEST(announced_ends_are_looked_up),
+		TEST(who_asks_is_not_counted_twice),
+		TEST(a_client_of_our_own_server_is_inbound),
+		TEST(a_name_that_becomes_known_moves_it),
+		TEST(a_reload_moves_what_is_connected),
+		TEST(without_sight_a_lease_runs),
+		TEST(at_rest_there_is_a_dump_where_an_mta_is_known),
+		TEST(taken_over_ones_are_confirmed_by_the_first_dump),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
