@@ -214,6 +214,8 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 	out->heartbeat_ns = RELAXED(live->heartbeat_ns);
 	out->supervisor_pid = RELAXED(live->supervisor_pid);
 	out->generation = RELAXED(live->generation);
+	out->gate_shut = RELAXED(live->gate_shut) != 0;
+	out->gate_since_ns = RELAXED(live->gate_since_ns);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		out->counters[i] = RELAXED(live->counters[i]);
 	count_use(reader, out);
@@ -408,4 +410,9 @@ unsigned reader_sessions(const struct reader *reader,
 		}
 	}
 	return torn;
+}
+
+unsigned reader_destinations(const struct reader *reader,
+    void (*each)(void *context, const struct destination_seen *), void *context) {
+	return destinations_each_in(&reader->sizes, reader->map, each, context);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "segment/destinations.h"
 #include "segment/layout.h"
 
 struct reader;
@@ -27,6 +28,8 @@ struct reader_status {
 	int32_t supervisor_pid;
 	uint64_t generation;
 	uint64_t file_bytes;
+	bool gate_shut;
+	int64_t gate_since_ns;		/* 0: it was never shut */
 	uint64_t sessions_size, sessions_used;	/* slots */
 	uint64_t clients_size, clients_used;
 	uint32_t records_size, records_used;
@@ -73,5 +76,9 @@ const char *reader_class_name(const struct reader *reader, uint16_t record,
 /* Calls `each` for every slot that is not free; returns how many were torn. */
 unsigned reader_sessions(const struct reader *reader,
     void (*each)(void *context, const struct session *), void *context);
+
+/* Calls `each` for every destination that was seen; returns how many were torn. */
+unsigned reader_destinations(const struct reader *reader,
+    void (*each)(void *context, const struct destination_seen *), void *context);
 
 #endif
