@@ -11,6 +11,8 @@
 #define NS_PER_MS	INT64_C(1000000)
 
 int64_t clock_now_ns(void);
+/* CPU time of this thread, the kernel's on its behalf included; a system call. */
+int64_t clock_thread_cpu_ns(void);
 /* Wall time in seconds since 1970: for display and file headers only. */
 int64_t clock_wall_s(void);
 

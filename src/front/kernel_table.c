@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Dumps, lookups and announcements over one netlink socket a namespace.
+ * PURPOSE  Dumps and announcements over one netlink socket a namespace.
  * MODEL    Answers and announcements arrive on the same socket: answers carry
  *          their request's sequence number, announcements 0.  Whatever is read
  *          while an answer is waited for goes into a bounded queue; when that or
  *          the socket's own overflows, ends were lost and a dump must tell.
- * ERRORS   A lookup that fails is "unknown", a dump that fails is none.
+ *          Which connections are inbound and which outbound is told by the ports
+ *          of the last dump.
+ * ERRORS   A dump that fails is none.
  * THREADS  One.
- * BUGS     A lookup finds a socket bound to an interface (VRF, link-local IPv6)
- *          only when told which: those that dumps have shown are tried.
  */
-#include "front/kernel_table.h"
+#include "front/kernel_table_internal.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -21,32 +21,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "wire/inet_diag.h"
 
-#define SOURCES_MAX	16
-#define LOOKUP_LIMIT_NS	(200 * NS_PER_MS)
 #define DUMP_LIMIT_NS	NS_PER_SECOND
-#define ENDS_MAX	8192		/* announcements that wait */
-#define INTERFACES_MAX	8
-
-struct kernel_table {
-	int fds[SOURCES_MAX];
-	unsigned count;
-	uint32_t sequence;		/* of the last request; never 0 */
-	bool lost;
-	int64_t silent_until_ns;	/* a lookup was not answered: none till then */
-	bool many_interfaces;		/* more than can be remembered */
-	uint32_t interfaces[INTERFACES_MAX];
-	unsigned interface_count;
-	struct connection *list;
-	size_t list_count;
-	size_t list_size;
-	struct connection ends[ENDS_MAX];
-	size_t end_first;
-	size_t end_count;
-	_Alignas(8) char request[INET_DIAG_REQUEST_BYTES];
-	_Alignas(8) char reply[INET_DIAG_REPLY_BYTES];
-};
+#define STRANGERS_MAX	64		/* ends of other ports, after each dump */
 
 int kernel_table_open(struct kernel_table **result, const int *fds,
     unsigned count, struct diag *diag) {
@@ -57,6 +34,9 @@ int kernel_table_open(struct kernel_table **result, const int *fds,
 		return diag_set(diag, 0, "no memory to read connections");
 	MUST(count <= SOURCES_MAX);
 	table->count = count;
+	table->strangers_left = STRANGERS_MAX;
+	table->walk_credit_ns = KERNEL_WALK_BURST_NS;
+	table->walk_credit_at_ns = clock_now_ns();
 	for (unsigned i = 0; i < count; i++)
 		table->fds[i] = fds[i];
 	*result = table;
@@ -73,23 +53,70 @@ void kernel_table_close(struct kernel_table **table) {
 	*table = NULL;
 }
 
+/* --- inbound and outbound ----------------------------------------------- */
+
+static void port_set_fill(uint8_t *set, const uint16_t *ports, size_t count) {
+	memset(set, 0, PORT_SET_BYTES);
+	for (size_t i = 0; i < count; i++)
+		set[ports[i] / 8] |= (uint8_t)(1u << (ports[i] % 8));
+}
+
+static bool port_set_has(const uint8_t *set, uint16_t port) {
+	return (set[port / 8] >> (port % 8) & 1) != 0;
+}
+
+enum way { WAY_INBOUND, WAY_OUTBOUND, WAY_NEITHER };
+
+/* A local service port is ours whatever the remote one is. */
+static enum way way_of(const struct kernel_table *table,
+    const struct inet_diag_ends *ends) {
+	if (port_set_has(table->local_ports, ends->local_port))
+		return WAY_INBOUND;
+	if (table->asks_remote &&
+	    port_set_has(table->remote_ports, ends->remote_port))
+		return WAY_OUTBOUND;
+	return WAY_NEITHER;
+}
+
+static void to_connection(const struct inet_diag_reply *reply, bool outbound,
+    struct connection *connection) {
+	const struct inet_diag_ends *ends = &reply->ends;
+
+	*connection = (struct connection){
+		.client = outbound ? ends->local : ends->remote,
+		.client_port = outbound ? ends->local_port : ends->remote_port,
+		.server = outbound ? ends->remote : ends->local,
+		.server_port = outbound ? ends->remote_port : ends->local_port,
+		.alive = reply->alive, .outbound = outbound,
+		.uid = reply->uid };
+}
+
 /* --- announcements ------------------------------------------------------ */
 
-static void to_connection(const struct inet_diag_reply *reply,
-    struct connection *connection) {
-	*connection = (struct connection){
-		.client = reply->ends.remote, .client_port = reply->ends.remote_port,
-		.server = reply->ends.local, .server_port = reply->ends.local_port,
-		.alive = reply->alive };
+/* May it be the end of a session?  Sockets that never were connected have no
+ * local port or lack the remote half on a port that is not served. */
+static bool is_wanted(struct kernel_table *table,
+    const struct inet_diag_reply *reply, enum way way) {
+	if (way != WAY_NEITHER)
+		return reply->ends.local_port != 0;
+	if (reply->ends.local_port == 0 || reply->ends.remote_port == 0 ||
+	    table->strangers_left == 0)
+		return false;
+	table->strangers_left--;
+	return true;
 }
 
 static void put_end(struct kernel_table *table,
     const struct inet_diag_reply *reply) {
+	enum way way = way_of(table, &reply->ends);
+
+	if (!is_wanted(table, reply, way))
+		return;
 	if (table->end_count == ENDS_MAX) {
 		table->lost = true;
 		return;
 	}
-	to_connection(reply, &table->ends[
+	to_connection(reply, way == WAY_OUTBOUND, &table->ends[
 	    (table->end_first + table->end_count) % ENDS_MAX]);
 	table->end_count++;
 }
@@ -154,7 +181,7 @@ static void remember_interface(struct kernel_table *table, uint32_t interface) {
 }
 
 static bool put_connection(struct kernel_table *table,
-    const struct inet_diag_reply *reply) {
+    const struct inet_diag_reply *reply, bool outbound) {
 	if (table->list_count == table->list_size) {
 		size_t size = table->list_size == 0 ? 256 : 2 * table->list_size;
 		struct connection *larger = realloc(table->list,
@@ -165,17 +192,28 @@ static bool put_connection(struct kernel_table *table,
 		table->list = larger;
 		table->list_size = size;
 	}
-	to_connection(reply, &table->list[table->list_count++]);
+	to_connection(reply, outbound, &table->list[table->list_count++]);
 	return true;
 }
 
 enum progress { GOES_ON, COMPLETE, BROKEN };
 
+/* False: no memory. */
+static bool take_socket(struct kernel_table *table, enum request request,
+    const struct inet_diag_reply *reply) {
+	enum way way = request == ASK_WALK_INBOUND ? WAY_INBOUND :
+	    request == ASK_WALK_OUTBOUND ? WAY_OUTBOUND :
+	    way_of(table, &reply->ends);
+
+	return way == WAY_NEITHER ||
+	    put_connection(table, reply, way == WAY_OUTBOUND);
+}
+
 /* One datagram, as the answer to request `sequence` (0: to none) and for the
  * announcements in it.  Connections are added to the list; *reply is the last
  * message that answered.  BROKEN: errno tells. */
 static enum progress take_in(struct kernel_table *table, size_t length,
-    uint32_t sequence, bool dump, struct inet_diag_reply *answer) {
+    uint32_t sequence, enum request request, struct inet_diag_reply *answer) {
 	struct inet_diag_reply reply;
 	enum progress progress = GOES_ON;
 	size_t offset = 0;
@@ -195,8 +233,9 @@ static enum progress take_in(struct kernel_table *table, size_t length,
 		if (reply.interrupted || reply.error != 0) {
 			errno = reply.error != 0 ? reply.error : EAGAIN;
 			progress = BROKEN;
-		} else if (reply.kind == INET_DIAG_REPLY_SOCKET && dump) {
-			if (!put_connection(table, &reply)) {
+		} else if (reply.kind == INET_DIAG_REPLY_SOCKET &&
+		    request != ASK_ONE) {
+			if (!take_socket(table, request, &reply)) {
 				errno = ENOMEM;
 				progress = BROKEN;
 			}
@@ -217,18 +256,18 @@ void kernel_table_read(struct kernel_table *table, int fd) {
 
 	while (table->end_count < ENDS_MAX / 2 &&
 	    (length = receive(table, fd, 0)) > 0)
-		(void)take_in(table, (size_t)length, 0, false, &ignored);
+		(void)take_in(table, (size_t)length, 0, ASK_NOTHING, &ignored);
 }
 
-static uint32_t next_sequence(struct kernel_table *table) {
+uint32_t kernel_table_sequence(struct kernel_table *table) {
 	if (++table->sequence == 0)
 		table->sequence = 1;
 	return table->sequence;
 }
 
-/* Sends the request and reads until it is answered.  False: errno tells. */
-static bool ask(struct kernel_table *table, int fd, size_t request_length,
-    bool dump, int64_t deadline_ns, struct inet_diag_reply *answer) {
+bool kernel_table_ask(struct kernel_table *table, int fd,
+    size_t request_length, enum request request, int64_t deadline_ns,
+    struct inet_diag_reply *answer) {
 	uint32_t sequence = table->sequence;
 
 	/* a netlink socket that is not connected sends to the kernel */
@@ -245,7 +284,8 @@ static bool ask(struct kernel_table *table, int fd, size_t request_length,
 				errno = ETIMEDOUT;
 			return false;
 		}
-		progress = take_in(table, (size_t)length, sequence, dump, answer);
+		progress = take_in(table, (size_t)length, sequence, request,
+		    answer);
 		if (progress != GOES_ON)
 			return progress == COMPLETE;
 	}
@@ -253,20 +293,24 @@ static bool ask(struct kernel_table *table, int fd, size_t request_length,
 
 /* --- questions ---------------------------------------------------------- */
 
-int kernel_table_dump(struct kernel_table *table, const uint16_t *ports,
-    size_t port_count, struct connection **list, size_t *count,
-    struct diag *diag) {
+int kernel_table_dump(struct kernel_table *table,
+    const struct inet_diag_ports *ports, struct connection **list,
+    size_t *count, struct diag *diag) {
 	int64_t deadline_ns = clock_now_ns() + DUMP_LIMIT_NS;
 	struct inet_diag_reply answer;
 
 	table->list_count = 0;
+	table->strangers_left = STRANGERS_MAX;
+	table->asks_remote = ports->remote_count > 0;
+	port_set_fill(table->local_ports, ports->local, ports->local_count);
+	port_set_fill(table->remote_ports, ports->remote, ports->remote_count);
 	if (table->count == 0)
 		return diag_set(diag, 0, "no netlink socket");
 	for (unsigned i = 0; i < table->count; i++) {
-		size_t length = inet_diag_dump_local(table->request,
-		    next_sequence(table), ports, port_count);
+		size_t length = inet_diag_dump(table->request,
+		    kernel_table_sequence(table), ports);
 
-		if (!ask(table, table->fds[i], length, true, deadline_ns,
+		if (!kernel_table_ask(table, table->fds[i], length, ASK_DUMP, deadline_ns,
 			&answer))
 			return diag_set(diag, errno,
 			    "the connections of namespace %u cannot be read", i);
@@ -274,118 +318,4 @@ int kernel_table_dump(struct kernel_table *table, const uint16_t *ports,
 	*list = table->list;
 	*count = table->list_count;
 	return 0;
-}
-
-/* A kernel that does not answer costs one wait a second, not one a lookup. */
-static bool ask_lookup(struct kernel_table *table, int fd, size_t length,
-    bool dump, struct inet_diag_reply *answer) {
-	int64_t now_ns = clock_now_ns();
-
-	if (now_ns < table->silent_until_ns) {
-		errno = ETIMEDOUT;
-		return false;
-	}
-	if (ask(table, fd, length, dump, now_ns + LOOKUP_LIMIT_NS, answer))
-		return true;
-	if (errno == ETIMEDOUT)
-		table->silent_until_ns = now_ns + NS_PER_SECOND;
-	return false;
-}
-
-static enum lookup_result lookup_exact(struct kernel_table *table, int fd,
-    const struct connection *which, uint32_t interface) {
-	struct inet_diag_ends ends = {
-		.local = which->server, .local_port = which->server_port,
-		.remote = which->client, .remote_port = which->client_port,
-		.interface = interface };
-	struct inet_diag_reply answer;
-	size_t length = inet_diag_lookup(table->request, next_sequence(table),
-	    &ends);
-
-	if (!ask_lookup(table, fd, length, false, &answer))
-		return errno == ENOENT ? LOOKUP_GONE : LOOKUP_UNKNOWN;
-	if (answer.kind != INET_DIAG_REPLY_SOCKET)
-		return LOOKUP_UNKNOWN;
-	/* for a tuple that is gone the kernel shows who listens there */
-	return answer.alive && inet_diag_same(&answer.ends, &ends) ? LOOKUP_ALIVE
-								   : LOOKUP_GONE;
-}
-
-static bool fits(const struct connection *there, const struct connection *which) {
-	return there->alive && there->client_port == which->client_port &&
-	    address_equal(&there->client, &which->client) &&
-	    (which->server_port == 0 ||
-		there->server_port == which->server_port) &&
-	    (address_is_unknown(&which->server) ||
-		address_equal(&there->server, &which->server));
-}
-
-/* Every connection of this remote port is looked at: dear, but it finds those
- * of which the server half or the interface is not known. */
-static enum lookup_result lookup_by_client(struct kernel_table *table, int fd,
-    const struct connection *which, struct connection *found) {
-	struct inet_diag_reply answer;
-	struct connection *list = table->list;
-	size_t length, count = table->list_count, size = table->list_size;
-	enum lookup_result result = LOOKUP_UNKNOWN;
-
-	/* the list of the last dump is in the caller's hands */
-	table->list = NULL;
-	table->list_count = table->list_size = 0;
-	length = inet_diag_dump_remote(table->request, next_sequence(table),
-	    which->client_port);
-	if (ask_lookup(table, fd, length, true, &answer)) {
-		result = LOOKUP_GONE;
-		for (size_t i = 0; i < table->list_count; i++) {
-			if (!fits(&table->list[i], which))
-				continue;
-			result = LOOKUP_ALIVE;
-			if (found != NULL)
-				*found = table->list[i];
-		}
-	}
-	free(table->list);
-	table->list = list;
-	table->list_count = count;
-	table->list_size = size;
-	return result;
-}
-
-static enum lookup_result lookup_in(struct kernel_table *table, int fd,
-    const struct connection *which, struct connection *found) {
-	bool link_local = which->client.bytes[0] == 0xfe &&
-	    (which->client.bytes[1] & 0xc0) == 0x80;
-	enum lookup_result result;
-
-	if (which->server_port == 0 || address_is_unknown(&which->server) ||
-	    link_local || table->many_interfaces)
-		return lookup_by_client(table, fd, which, found);
-	result = lookup_exact(table, fd, which, 0);
-	for (unsigned i = 0; i < table->interface_count &&
-	     result == LOOKUP_GONE; i++)
-		result = lookup_exact(table, fd, which, table->interfaces[i]);
-	if (result == LOOKUP_ALIVE && found != NULL) {
-		*found = *which;
-		found->alive = true;
-	}
-	return result;
-}
-
-enum lookup_result kernel_table_lookup(void *context,
-    const struct connection *which, struct connection *found) {
-	struct kernel_table *table = context;
-	enum lookup_result result = LOOKUP_GONE;
-
-	if (table->count == 0)
-		return LOOKUP_UNKNOWN;
-	for (unsigned i = 0; i < table->count; i++) {
-		enum lookup_result here = lookup_in(table, table->fds[i], which,
-		    found);
-
-		if (here == LOOKUP_ALIVE)
-			return here;
-		if (here == LOOKUP_UNKNOWN)
-			result = here;
-	}
-	return result;
 }

@@ -3,7 +3,11 @@
  * PURPOSE  When the kernel's table is read.
  * MODEL    A timer asks the engine ten times a second whether a dump is wanted;
  *          ordinary ones come at least half a second after the one before, urgent
- *          ones 20 ms.  Announced ends are passed on as they come.
+ *          ones 20 ms.  Where a dump takes long (the kernel walks its whole table
+ *          for it), the next one of either kind comes so much later that dumps
+ *          never take more than a twentieth of the time.  Announced ends are
+ *          passed on as they come: one question to the kernel each, and none for
+ *          those of ports that are not asked for.
  * ERRORS   Counted and logged; the next dump makes up for them.
  * THREADS  The keeper's one.
  */
@@ -15,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "engine/witness.h"
 #include "front/kernel_table.h"
 #include "wire/inet_diag.h"
@@ -24,6 +29,7 @@
 #define TURN_NS		(NS_PER_SECOND / 2)
 #define URGENT_NS	(20 * NS_PER_MS)
 #define POLL_NS		(100 * NS_PER_MS)
+#define DUMP_SHARE	20
 
 struct front_witness {
 	struct engine *engine;
@@ -33,6 +39,7 @@ struct front_witness {
 	struct event *readers[SOURCES_MAX];
 	unsigned count;
 	int64_t dumped_ns;	/* when the last dump was made; 0: none yet */
+	int64_t rest_ns;	/* that it must be followed by */
 	bool urgent;		/* announcements were lost */
 };
 
@@ -59,19 +66,21 @@ static void pass_on_ends(struct front_witness *front,
 	}
 }
 
-static void dump(struct front_witness *front,
+static void read_table(struct front_witness *front,
     const struct generation *generation) {
-	uint16_t ports[INET_DIAG_PORTS_AT_MOST];
-	size_t port_count = witness_ports(front->witness, generation, ports,
-	    INET_DIAG_PORTS_AT_MOST);
-	uint32_t sequence = witness_dump_begin(front->witness);
+	uint16_t local[INET_DIAG_PORTS_AT_MOST];
+	struct inet_diag_ports ports = { .local = local,
+		.remote = generation->remote_ports,
+		.remote_count = generation->remote_port_count };
 	struct connection *list;
 	struct diag diag;
+	uint32_t sequence;
 	size_t count;
 
-	front->urgent = false;
-	if (kernel_table_dump(front->table, ports, port_count, &list, &count,
-		&diag) == 0) {
+	ports.local_count = witness_ports(front->witness, generation, local,
+	    INET_DIAG_PORTS_AT_MOST);
+	sequence = witness_dump_begin(front->witness);
+	if (kernel_table_dump(front->table, &ports, &list, &count, &diag) == 0) {
 		witness_dump_end(front->witness, generation, sequence, list,
 		    count, clock_now_ns());
 	} else {
@@ -79,27 +88,41 @@ static void dump(struct front_witness *front,
 		if (front->count > 0)
 			log_event(EVENT_WITNESS, "text=\"%s\"", diag.text);
 	}
+}
+
+/* The kernel's part is done in our calls, so our CPU time is what it costs. */
+static void dump(struct front_witness *front,
+    const struct generation *generation) {
+	int64_t began_ns = clock_thread_cpu_ns();
+
+	front->urgent = false;
+	read_table(front, generation);
+	front->rest_ns = (DUMP_SHARE - 1) * (clock_thread_cpu_ns() - began_ns);
 	front->dumped_ns = clock_now_ns();
 	pass_on_ends(front, generation);
+}
+
+/* How long after the last dump the next may come. */
+static int64_t distance_ns(const struct front_witness *front, bool urgent) {
+	int64_t distance = urgent ? URGENT_NS : TURN_NS;
+
+	return distance > front->rest_ns ? distance : front->rest_ns;
 }
 
 /* Makes a dump where one is due, and arms the timer for the next thought. */
 static void turn(struct front_witness *front,
     const struct generation *generation) {
-	int64_t since_ns = clock_now_ns() - front->dumped_ns;
 	bool urgent = false;
 	bool wants = witness_wants_dump(front->witness, generation,
 	    clock_now_ns(), &urgent);
-	int64_t after_ns = POLL_NS;
+	int64_t left_ns, after_ns = POLL_NS;
 
 	urgent = urgent || front->urgent;
-	if ((wants && since_ns >= TURN_NS) || (urgent && since_ns >= URGENT_NS)) {
+	left_ns = front->dumped_ns + distance_ns(front, urgent) - clock_now_ns();
+	if ((wants || urgent) && left_ns <= 0)
 		dump(front, generation);
-	} else if (urgent) {
-		after_ns = URGENT_NS - since_ns;
-	} else if (wants && TURN_NS - since_ns < POLL_NS) {
-		after_ns = TURN_NS - since_ns;
-	}
+	else if ((wants || urgent) && left_ns < POLL_NS)
+		after_ns = left_ns;
 	arm(front, after_ns);
 }
 
@@ -139,10 +162,19 @@ static int open_events(struct front_witness *front, struct event_base *base,
 	return 0;
 }
 
+static bool process_lives(void *context, const struct process_identity *process) {
+	uint64_t start_ticks;
+
+	(void)context;
+	return process_start_ticks((pid_t)process->pid, &start_ticks) &&
+	    start_ticks == process->start_ticks;
+}
+
 int front_witness_open(struct front_witness **result, struct event_base *base,
     struct engine *engine, const int *fds, unsigned count, struct diag *diag) {
 	struct front_witness *front = calloc(1, sizeof(*front));
-	struct witness_calls calls = { .lookup = kernel_table_lookup };
+	struct witness_calls calls = { .lookup = kernel_table_lookup,
+		.process_lives = process_lives };
 
 	*result = NULL;
 	if (front == NULL)

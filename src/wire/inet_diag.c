@@ -26,11 +26,12 @@
 #define PORT_OPERATIONS 5
 #define OPERATION_BYTES sizeof(struct inet_diag_bc_op)
 
+#define PROGRAM_BYTES_AT_MOST ((INET_DIAG_PORTS_AT_MOST + \
+	INET_DIAG_REMOTE_AT_MOST) * PORT_OPERATIONS * OPERATION_BYTES)
+
 _Static_assert(NLMSG_HDRLEN + sizeof(struct inet_diag_req) + RTA_LENGTH(0) +
-	INET_DIAG_PORTS_AT_MOST * PORT_OPERATIONS * OPERATION_BYTES <=
-	INET_DIAG_REQUEST_BYTES, "every request fits");
-_Static_assert(INET_DIAG_PORTS_AT_MOST * PORT_OPERATIONS * OPERATION_BYTES + 8 <=
-	UINT16_MAX, "jumps are 16 bits");
+	PROGRAM_BYTES_AT_MOST <= INET_DIAG_REQUEST_BYTES, "every request fits");
+_Static_assert(PROGRAM_BYTES_AT_MOST + 8 <= UINT16_MAX, "jumps are 16 bits");
 
 static struct nlmsghdr *begin(void *out, uint16_t type, uint16_t flags,
     uint32_t sequence, size_t body_bytes) {
@@ -44,32 +45,40 @@ static struct nlmsghdr *begin(void *out, uint16_t type, uint16_t flags,
 	return header;
 }
 
-/* "Goes on behind me" is yes; every test that fails jumps to the next port's,
+/* One port's part of the program: `left` bytes of it, this part included, are to
+ * come.  "Goes on behind me" is yes; a test that fails jumps to the next port's,
  * the last one's four bytes beyond the end, which means "leave it out". */
+static void put_port(struct inet_diag_bc_op at[PORT_OPERATIONS], bool remote,
+    uint16_t port, size_t left) {
+	size_t next = PORT_OPERATIONS * OPERATION_BYTES;
+	size_t otherwise = left == next ? next + 4 : next;
+
+	at[0] = (struct inet_diag_bc_op){
+		remote ? INET_DIAG_BC_D_GE : INET_DIAG_BC_S_GE,
+		2 * OPERATION_BYTES, (uint16_t)otherwise };
+	at[1] = (struct inet_diag_bc_op){ .no = port };
+	at[2] = (struct inet_diag_bc_op){
+		remote ? INET_DIAG_BC_D_LE : INET_DIAG_BC_S_LE,
+		2 * OPERATION_BYTES, (uint16_t)(otherwise - 2 * OPERATION_BYTES) };
+	at[3] = (struct inet_diag_bc_op){ .no = port };
+	at[4] = (struct inet_diag_bc_op){ INET_DIAG_BC_JMP, OPERATION_BYTES,
+		(uint16_t)(left - 4 * OPERATION_BYTES) };
+}
+
+/* Its length in bytes. */
 static size_t port_program(struct inet_diag_bc_op *program,
-    const uint16_t *ports, size_t count) {
-	size_t left = count * PORT_OPERATIONS * OPERATION_BYTES;
-	const size_t whole = left;
-	struct inet_diag_bc_op *at = program;
+    const struct inet_diag_ports *ports) {
+	size_t count = ports->local_count + ports->remote_count;
+	const size_t whole = count * PORT_OPERATIONS * OPERATION_BYTES;
+	size_t left = whole;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t next = PORT_OPERATIONS * OPERATION_BYTES;
-		bool last = i + 1 == count;
+		bool remote = i >= ports->local_count;
 
-		at[0] = (struct inet_diag_bc_op){ INET_DIAG_BC_S_GE,
-			2 * OPERATION_BYTES,
-			(uint16_t)(last ? left + 4 : next) };
-		at[1] = (struct inet_diag_bc_op){ .no = ports[i] };
-		at[2] = (struct inet_diag_bc_op){ INET_DIAG_BC_S_LE,
-			2 * OPERATION_BYTES,
-			(uint16_t)((last ? left + 4 : next) -
-			    2 * OPERATION_BYTES) };
-		at[3] = (struct inet_diag_bc_op){ .no = ports[i] };
-		at[4] = (struct inet_diag_bc_op){ INET_DIAG_BC_JMP,
-			OPERATION_BYTES,
-			(uint16_t)(left - 4 * OPERATION_BYTES) };
-		at += PORT_OPERATIONS;
-		left -= next;
+		put_port(program + i * PORT_OPERATIONS, remote,
+		    remote ? ports->remote[i - ports->local_count]
+			   : ports->local[i], left);
+		left -= PORT_OPERATIONS * OPERATION_BYTES;
 	}
 	return whole;
 }
@@ -84,23 +93,26 @@ static struct inet_diag_req *begin_dump(void *out, uint32_t sequence) {
 	return request;
 }
 
-size_t inet_diag_dump_local(void *out, uint32_t sequence,
-    const uint16_t *ports, size_t count) {
+size_t inet_diag_dump(void *out, uint32_t sequence,
+    const struct inet_diag_ports *ports) {
 	struct nlmsghdr *header = out;
 	struct inet_diag_req *request = begin_dump(out, sequence);
+	struct inet_diag_ports asked = *ports;
 	struct rtattr *attribute;
 	static const uint16_t none[] = { 0 };	/* no connection's */
 
-	if (count > INET_DIAG_PORTS_AT_MOST)
-		count = INET_DIAG_PORTS_AT_MOST;
-	if (count == 0) {
-		ports = none;
-		count = 1;
+	if (asked.local_count > INET_DIAG_PORTS_AT_MOST)
+		asked.local_count = INET_DIAG_PORTS_AT_MOST;
+	if (asked.remote_count > INET_DIAG_REMOTE_AT_MOST)
+		asked.remote_count = INET_DIAG_REMOTE_AT_MOST;
+	if (asked.local_count == 0) {
+		asked.local = none;
+		asked.local_count = 1;
 	}
 	attribute = (void *)(request + 1);
 	attribute->rta_type = INET_DIAG_REQ_BYTECODE;
 	attribute->rta_len = (uint16_t)RTA_LENGTH(
-	    port_program(RTA_DATA(attribute), ports, count));
+	    port_program(RTA_DATA(attribute), &asked));
 	header->nlmsg_len += attribute->rta_len;
 	return header->nlmsg_len;
 }
@@ -169,6 +181,7 @@ static bool parse_socket(const struct nlmsghdr *header, const void *body,
 	reply->ends.local_port = ntohs(told.id.idiag_sport);
 	reply->ends.remote_port = ntohs(told.id.idiag_dport);
 	reply->ends.interface = told.id.idiag_if;
+	reply->uid = told.idiag_uid;
 	reply->alive = told.idiag_inode != 0 && told.idiag_state < 32 &&
 	    (BIT(told.idiag_state) & LIVE_STATES) != 0;
 	return true;

@@ -13,7 +13,9 @@
 
 #include "policy/address.h"
 
-#define INET_DIAG_PORTS_AT_MOST	320	/* in one dump */
+/* In one dump. */
+#define INET_DIAG_PORTS_AT_MOST		320	/* local */
+#define INET_DIAG_REMOTE_AT_MOST	64
 /* Large enough for every request, and for the largest datagram that the kernel
  * sends in answer. */
 #define INET_DIAG_REQUEST_BYTES	8192
@@ -32,10 +34,19 @@ struct inet_diag_ends {
  * the length is returned.  Dumps list connections of both families in the
  * states that a live session can have, whoever holds them. */
 
-/* Those whose local port is one of `ports` (at most INET_DIAG_PORTS_AT_MOST;
- * none: an empty list). */
-size_t inet_diag_dump_local(void *out, uint32_t sequence,
-    const uint16_t *ports, size_t count);
+/* Ports to choose by; those beyond the bounds above are left out. */
+struct inet_diag_ports {
+	const uint16_t *local;
+	size_t local_count;
+	const uint16_t *remote;
+	size_t remote_count;
+};
+
+/* Those with one of the local or one of the remote ports (no ports at all: an
+ * empty list).  The kernel chooses: what is told is in proportion to those
+ * connections, the choosing to all sockets and to the size of its hash table. */
+size_t inet_diag_dump(void *out, uint32_t sequence,
+    const struct inet_diag_ports *ports);
 
 /* Those whose remote port is this. */
 size_t inet_diag_dump_remote(void *out, uint32_t sequence, uint16_t port);
@@ -60,6 +71,7 @@ struct inet_diag_reply {
 	bool interrupted;		/* the dump is not of one piece: ask again */
 	struct inet_diag_ends ends;	/* SOCKET: what the kernel told; unknown
 					 * parts are zero */
+	uint32_t uid;	/* SOCKET: of its owner, as our user namespace knows him */
 	bool alive;	/* SOCKET: some process holds it, and it is neither
 			 * listening, half open nor closed */
 };

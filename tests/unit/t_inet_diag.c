@@ -27,7 +27,7 @@ static struct address address(const char *text) {
 }
 
 /* What the kernel does with the program of a dump (net/ipv4/inet_diag.c). */
-static bool kernel_takes(uint16_t port) {
+static bool kernel_takes(uint16_t local, uint16_t remote) {
 	const struct nlmsghdr *header = (const void *)buffer;
 	const struct rtattr *attribute = (const void *)(buffer + NLMSG_HDRLEN +
 	    sizeof(struct inet_diag_req));
@@ -43,10 +43,16 @@ static bool kernel_takes(uint16_t port) {
 
 		switch (at->code) {
 		case INET_DIAG_BC_S_GE:
-			yes = port >= at[1].no;
+			yes = local >= at[1].no;
 			break;
 		case INET_DIAG_BC_S_LE:
-			yes = port <= at[1].no;
+			yes = local <= at[1].no;
+			break;
+		case INET_DIAG_BC_D_GE:
+			yes = remote >= at[1].no;
+			break;
+		case INET_DIAG_BC_D_LE:
+			yes = remote <= at[1].no;
 			break;
 		case INET_DIAG_BC_JMP:
 			break;
@@ -64,12 +70,13 @@ static bool kernel_takes(uint16_t port) {
 
 static void a_dump_takes_the_asked_ports_and_no_others(void **state) {
 	static const uint16_t ports[] = { 25, 587, 465, 65535, 1 };
+	const struct inet_diag_ports asked = { .local = ports, .local_count = 5 };
 	const struct nlmsghdr *header = (const void *)buffer;
 	const struct inet_diag_req *request = NLMSG_DATA(header);
 	size_t made;
 
 	(void)state;
-	made = inet_diag_dump_local(buffer, 77, ports, 5);
+	made = inet_diag_dump(buffer, 77, &asked);
 	assert_int_equal(made, header->nlmsg_len);
 	assert_int_equal(header->nlmsg_seq, 77);
 	assert_int_equal(header->nlmsg_flags, NLM_F_REQUEST | NLM_F_DUMP);
@@ -77,24 +84,51 @@ static void a_dump_takes_the_asked_ports_and_no_others(void **state) {
 	    1u << TCP_TIME_WAIT | 1u << TCP_SYN_RECV), 0);
 	assert_int_not_equal(request->idiag_states & 1u << TCP_ESTABLISHED, 0);
 	for (uint32_t port = 0; port <= UINT16_MAX; port++)
-		assert_int_equal(kernel_takes((uint16_t)port), port == 25 ||
+		assert_int_equal(kernel_takes((uint16_t)port, 25), port == 25 ||
 		    port == 587 || port == 465 || port == 65535 || port == 1);
+}
+
+static void a_dump_takes_remote_ports_too(void **state) {
+	static const uint16_t local[] = { 25, 587 }, remote[] = { 25, 10024 };
+	struct inet_diag_ports asked = { local, 2, remote, 2 };
+
+	(void)state;
+	(void)inet_diag_dump(buffer, 1, &asked);
+	for (uint32_t port = 0; port <= UINT16_MAX; port++) {
+		bool is_local = port == 25 || port == 587;
+		bool is_remote = port == 25 || port == 10024;
+
+		assert_int_equal(kernel_takes((uint16_t)port, 40000), is_local);
+		assert_int_equal(kernel_takes(40000, (uint16_t)port), is_remote);
+		assert_true(kernel_takes((uint16_t)port, 10024));
+		assert_true(kernel_takes(587, (uint16_t)port));
+	}
+	/* outbound alone */
+	asked.local_count = 0;
+	(void)inet_diag_dump(buffer, 1, &asked);
+	assert_true(kernel_takes(40000, 25));
+	assert_false(kernel_takes(25, 40000));
 }
 
 static void a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded(void **state) {
 	static uint16_t ports[2 * INET_DIAG_PORTS_AT_MOST];
+	struct inet_diag_ports asked = { ports, 0, ports, 0 };
 
 	(void)state;
 	for (size_t i = 0; i < 2 * INET_DIAG_PORTS_AT_MOST; i++)
 		ports[i] = (uint16_t)(1000 + i);
-	(void)inet_diag_dump_local(buffer, 1, ports, 0);
-	assert_false(kernel_takes(25));
-	assert_true(inet_diag_dump_local(buffer, 1, ports,
-	    2 * INET_DIAG_PORTS_AT_MOST) <= sizeof(buffer));
-	assert_true(kernel_takes(1000));
-	assert_true(kernel_takes(999 + INET_DIAG_PORTS_AT_MOST));
-	assert_false(kernel_takes(1000 + INET_DIAG_PORTS_AT_MOST));
-	assert_false(kernel_takes(999));
+	(void)inet_diag_dump(buffer, 1, &asked);
+	assert_false(kernel_takes(25, 25));
+	asked.local_count = asked.remote_count = 2 * INET_DIAG_PORTS_AT_MOST;
+	assert_true(inet_diag_dump(buffer, 1, &asked) <= sizeof(buffer));
+	assert_true(kernel_takes(1000, 1));
+	assert_true(kernel_takes(999 + INET_DIAG_PORTS_AT_MOST, 1));
+	assert_false(kernel_takes(1000 + INET_DIAG_PORTS_AT_MOST, 1));
+	assert_false(kernel_takes(999, 1));
+	assert_true(kernel_takes(1, 1000));
+	assert_true(kernel_takes(1, 999 + INET_DIAG_REMOTE_AT_MOST));
+	assert_false(kernel_takes(1, 1000 + INET_DIAG_REMOTE_AT_MOST));
+	assert_false(kernel_takes(1, 999));
 }
 
 static void a_lookup_names_both_ends(void **state) {
@@ -139,6 +173,7 @@ static struct inet_diag_msg *put_socket(uint32_t sequence, uint8_t family,
 	told->idiag_family = family;
 	told->idiag_state = tcp_state;
 	told->idiag_inode = inode;
+	told->idiag_uid = 4712;
 	told->id.idiag_sport = htons(25);
 	told->id.idiag_dport = htons(40000);
 	if (family == AF_INET) {
@@ -191,6 +226,7 @@ static void mapped_addresses_are_the_same_host(void **state) {
 	memcpy(told->id.idiag_src, address("192.0.2.25").bytes, 16);
 	memcpy(told->id.idiag_dst, client.bytes, 16);
 	plain = next(&offset);
+	assert_int_equal(plain.uid, 4712);
 	mapped = next(&offset);
 	assert_true(inet_diag_same(&plain.ends, &mapped.ends));
 	assert_true(address_equal(&mapped.ends.remote, &client));
@@ -240,6 +276,7 @@ static void a_recorded_dump_is_understood(void **state) {
 	assert_int_equal(reply.ends.local_port, 47025);
 	assert_true(address_equal(&reply.ends.local,
 	    &(struct address){ { [10] = 0xff, 0xff, 127, 0, 0, 1 } }));
+	assert_int_equal(reply.uid, 0);
 	reply = next(&offset);
 	assert_true(reply.alive);
 	assert_true(address_equal(&reply.ends.remote,
@@ -310,6 +347,7 @@ static void every_truncation_is_malformed_or_short(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dump_takes_the_asked_ports_and_no_others),
+		cmocka_unit_test(a_dump_takes_remote_ports_too),
 		cmocka_unit_test(a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded),
 		cmocka_unit_test(a_lookup_names_both_ends),
 		cmocka_unit_test(alive_are_held_connections_in_six_states),

@@ -22,12 +22,15 @@
 
 static struct kernel_table *table;
 static int kernel[2];			/* our ends, one for each namespace */
+static int theirs[2];
 static struct diag diag;
+static uint16_t local_port;		/* of what our kernel tells */
 
 static int set_up(void **state) {
-	int theirs[2], pair[2];
+	int pair[2];
 
 	(void)state;
+	local_port = 25;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
 		kernel[i] = pair[0];
@@ -58,7 +61,8 @@ static void say_socket(unsigned where, uint32_t sequence, uint32_t client,
 	message.told.idiag_family = AF_INET;
 	message.told.idiag_state = tcp_state;
 	message.told.idiag_inode = tcp_state == TCP_ESTABLISHED ? 4711 : 0;
-	message.told.id.idiag_sport = htons(25);
+	message.told.idiag_uid = 4712;
+	message.told.id.idiag_sport = htons(local_port);
 	message.told.id.idiag_dport = htons(client_port);
 	message.told.id.idiag_src[0] = htonl(0xc0000219);
 	message.told.id.idiag_dst[0] = htonl(client);
@@ -91,9 +95,10 @@ static struct connection tuple(const char *client) {
 }
 
 static int dump(size_t *count, struct connection **list) {
-	static const uint16_t port = 25;
+	static const uint16_t local = 25, remote[] = { 25, 10025 };
+	const struct inet_diag_ports ports = { &local, 1, remote, 2 };
 
-	return kernel_table_dump(table, &port, 1, list, count, &diag);
+	return kernel_table_dump(table, &ports, list, count, &diag);
 }
 
 #define ONE	UINT32_C(0xc6336401)	/* 198.51.100.1 */
@@ -112,6 +117,98 @@ static void a_dump_gathers_all_namespaces(void **state) {
 	assert_int_equal(dump(&count, &list), 0);
 	assert_int_equal(count, 3);
 	assert_true(list[0].alive && list[1].alive && !list[2].alive);
+}
+
+/* Our own half is the client's: 192.0.2.25 port 40000. */
+static struct connection outbound(const char *server, uint16_t port) {
+	struct connection which = { .client_port = 40000, .server_port = port,
+		.outbound = true };
+
+	assert_true(address_parse(server, strlen(server), &which.server));
+	assert_true(address_parse("192.0.2.25", 10, &which.client));
+	return which;
+}
+
+static void a_dump_tells_inbound_from_outbound(void **state) {
+	struct connection *list, wanted = outbound("198.51.100.2", 10025);
+	size_t count;
+
+	(void)state;
+	say_socket(0, 1, ONE, 25, TCP_ESTABLISHED, 0);	/* to our port from port 25 */
+	local_port = 40000;
+	say_socket(0, 1, TWO, 10025, TCP_ESTABLISHED, 0);
+	say_socket(0, 1, TWO, 10026, TCP_ESTABLISHED, 0);	/* was not asked for */
+	say(0, NLMSG_DONE, 1, 0);
+	say(1, NLMSG_DONE, 2, 0);
+	assert_int_equal(dump(&count, &list), 0);
+	assert_int_equal(count, 2);
+	assert_false(list[0].outbound);
+	assert_int_equal(list[0].server_port, 25);
+	assert_true(list[1].outbound && list[1].alive);
+	assert_int_equal(list[1].uid, 4712);
+	assert_true(address_equal(&list[1].server, &wanted.server));
+	assert_true(address_equal(&list[1].client, &wanted.client));
+	assert_int_equal(list[1].client_port, 40000);
+	assert_int_equal(list[1].server_port, 10025);
+}
+
+static void an_outbound_lookup_asks_for_our_half_as_the_local_one(void **state) {
+	struct connection which = outbound("198.51.100.2", 10025);
+	struct inet_diag_req_v2 request;
+	char asked[INET_DIAG_REQUEST_BYTES];
+
+	(void)state;
+	local_port = 40000;
+	say_socket(0, 1, TWO, 10025, TCP_ESTABLISHED, 0);
+	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_ALIVE);
+	assert_true(recv(kernel[0], asked, sizeof(asked), 0) >=
+	    (ssize_t)(NLMSG_HDRLEN + sizeof(request)));
+	memcpy(&request, asked + NLMSG_HDRLEN, sizeof(request));
+	assert_int_equal(ntohs(request.id.idiag_sport), 40000);
+	assert_int_equal(ntohs(request.id.idiag_dport), 10025);
+	assert_int_equal(ntohl(request.id.idiag_dst[0]), TWO);
+	/* an inbound one of the same halves is something else */
+	which.outbound = false;
+	say_socket(0, 2, TWO, 10025, TCP_ESTABLISHED, 0);
+	say(1, NLMSG_ERROR, 3, -ENOENT);
+	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_GONE);
+}
+
+static void ends_are_chosen_by_the_ports_of_the_last_dump(void **state) {
+	struct connection which = tuple("198.51.100.1"), *list, ended;
+	unsigned strangers = 0;
+	size_t count;
+
+	(void)state;
+	say(0, NLMSG_DONE, 1, 0);
+	say(1, NLMSG_DONE, 2, 0);
+	assert_int_equal(dump(&count, &list), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		local_port = 8080;
+		say_socket(0, 0, TWO, 1001, TCP_CLOSE, 0);
+		say_socket(0, 0, 0, 0, TCP_CLOSE, 0);	/* never was connected */
+		local_port = 0;
+		say_socket(0, 0, 0, 0, TCP_CLOSE, 0);
+		kernel_table_read(table, theirs[0]);
+	}
+	local_port = 25;
+	say_socket(0, 0, 0, 0, TCP_CLOSE, 0);		/* lacks the remote half */
+	local_port = 40000;
+	say_socket(0, 0, TWO, 25, TCP_CLOSE, 0);
+	local_port = 25;
+	live(0, 3, ONE);
+	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_ALIVE);
+	while (kernel_table_next_end(table, &ended) && ended.server_port == 8080)
+		strangers++;
+	assert_in_range(strangers, 1, 64);
+	assert_int_equal(ended.server_port, 25);
+	assert_true(address_is_unknown(&ended.client) && !ended.outbound);
+	assert_true(kernel_table_next_end(table, &ended));
+	assert_true(ended.outbound);
+	assert_int_equal(ended.client_port, 40000);
+	assert_int_equal(ended.server_port, 25);
+	assert_false(kernel_table_next_end(table, &ended));
+	assert_false(kernel_table_lost(table));
 }
 
 static void a_dump_with_an_error_is_none(void **state) {
@@ -226,26 +323,29 @@ static void broken_messages_are_errors(void **state) {
 }
 
 static void lost_announcements_are_told(void **state) {
-	struct connection which;
+	struct connection which, *list;
 	unsigned kept = 0;
-	int theirs[2];
+	int pair[2];
+	size_t count;
 
 	(void)state;
 	kernel_table_close(&table);
 	close(kernel[0]);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, theirs), 0);
-	kernel[0] = theirs[0];
-	assert_int_equal(kernel_table_open(&table, &theirs[1], 1, &diag), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	kernel[0] = pair[0];
+	assert_int_equal(kernel_table_open(&table, &pair[1], 1, &diag), 0);
+	say(0, NLMSG_DONE, 1, 0);
+	assert_int_equal(dump(&count, &list), 0);
 	for (unsigned i = 0; i < 100; i++) {
 		live(0, 0, ONE);
-		kernel_table_read(table, theirs[1]);
+		kernel_table_read(table, pair[1]);
 	}
 	while (kernel_table_next_end(table, &which))
 		kept++;
 	assert_int_equal(kept, 100);
 	assert_false(kernel_table_lost(table));
 	say(0, NLMSG_OVERRUN, 0, 0);
-	kernel_table_read(table, theirs[1]);
+	kernel_table_read(table, pair[1]);
 	assert_true(kernel_table_lost(table));
 	assert_false(kernel_table_lost(table));
 }
@@ -329,7 +429,9 @@ static bool wait_for_end(int netlink, const struct connection *which) {
 static void follow_a_connection(int family) {
 	int netlink = open_netlink(1 << 20), listener, client, server;
 	struct connection which, half, found, *list;
+	struct connection outbound;
 	uint16_t port;
+	struct inet_diag_ports ports = { &port, 1, NULL, 0 };
 	size_t count;
 
 	listener = listen_somewhere(family, &port);
@@ -346,15 +448,32 @@ static void follow_a_connection(int family) {
 	memset(&half.server, 0, sizeof(half.server));
 	assert_int_equal(kernel_table_lookup(table, &half, &found), LOOKUP_ALIVE);
 	assert_int_equal(found.server_port, port);
-	assert_int_equal(kernel_table_dump(table, &port, 1, &list, &count,
-	    &diag), 0);
+	assert_int_equal(kernel_table_dump(table, &ports, &list, &count, &diag),
+	    0);
 	assert_int_equal(count, 1);
 	assert_true(list[0].alive);
+	assert_int_equal(list[0].uid, getuid());
 	assert_true(address_equal(&list[0].client, &which.client));
 	assert_true(address_equal(&list[0].server, &which.server));
+	/* the same from the other side */
+	ports = (struct inet_diag_ports){ NULL, 0, &port, 1 };
+	assert_int_equal(kernel_table_dump(table, &ports, &list, &count, &diag),
+	    0);
+	assert_int_equal(count, 1);
+	assert_true(list[0].alive && list[0].outbound);
+	assert_true(address_equal(&list[0].client, &which.client));
+	assert_int_equal(list[0].client_port, which.client_port);
+	outbound = list[0];
+	assert_int_equal(kernel_table_lookup(table, &outbound, NULL),
+	    LOOKUP_ALIVE);
+	ports = (struct inet_diag_ports){ &port, 1, NULL, 0 };
+	assert_int_equal(kernel_table_dump(table, &ports, &list, &count, &diag),
+	    0);
 	close(client);
 	close(server);
 	assert_true(wait_for_end(netlink, &which));
+	assert_int_equal(kernel_table_lookup(table, &outbound, NULL),
+	    LOOKUP_GONE);
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_GONE);
 	assert_int_equal(kernel_table_lookup(table, &half, NULL), LOOKUP_GONE);
 	kernel_table_close(&table);
@@ -406,6 +525,9 @@ static void a_flood_of_ends_is_noticed_as_lost(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_dump_gathers_all_namespaces),
+		TEST(a_dump_tells_inbound_from_outbound),
+		TEST(an_outbound_lookup_asks_for_our_half_as_the_local_one),
+		TEST(ends_are_chosen_by_the_ports_of_the_last_dump),
 		TEST(a_dump_with_an_error_is_none),
 		TEST(announcements_among_answers_are_kept),
 		TEST(the_listener_is_no_answer),
