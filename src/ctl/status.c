@@ -42,6 +42,8 @@ static void write_summary(struct writer *writer, const struct state *state) {
 		{ "state", COLUMN_TEXT },
 		{ "state_age", COLUMN_SECONDS },
 		{ "state_bytes", COLUMN_BYTES },
+		{ "gate", COLUMN_TEXT },
+		{ "gate_age", COLUMN_SECONDS },
 		{ "observe", COLUMN_TRUTH },
 		{ "outbound_observe", COLUMN_TRUTH },
 	};
@@ -60,6 +62,8 @@ static void write_summary(struct writer *writer, const struct state *state) {
 		value_text(state->places.state),
 		seconds_since(status->now_ns, status->created_ns),
 		value_number(status->file_bytes),
+		value_text(status->gate_shut ? "shut" : "open"),
+		seconds_since(status->now_ns, status->gate_since_ns),
 		g == NULL ? value_unknown() : value_truth(g->observe != 0),
 		g == NULL ? value_unknown() : value_truth(g->outbound_observe != 0),
 	};

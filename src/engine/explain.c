@@ -42,6 +42,7 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 		answer->decision.verdict = VERDICT_DEFER;
 	if (answer->observed)
 		answer->decision.verdict = VERDICT_ADMIT;
+	inquiry_note_gate(&inquiry);
 }
 
 void outbound_explain(struct engine *engine, const struct generation *generation,

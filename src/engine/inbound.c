@@ -252,6 +252,7 @@ static void answer_new(struct inquiry *inquiry) {
 		unusable(inquiry);
 		return;
 	}
+	inquiry_note_gate(inquiry);
 	if (answer->decision.verdict == VERDICT_DEFER) {
 		remember(inquiry, SESSION_DEFERRED);
 	} else if (answer->decision.verdict == VERDICT_REFUSE) {

@@ -7,31 +7,6 @@
 
 #include <string.h>
 
-/* Has no class room?  A class that only observes always has. */
-static bool gate_is_shut(const struct segment *segment,
-    const struct generation *generation) {
-	uint32_t hint = atomic_load_explicit(&segment->header->room_hint,
-	    memory_order_relaxed);
-
-	for (uint32_t i = 0; i < generation->class_count; i++) {
-		uint32_t at = (hint + i) % generation->class_count;
-		const struct generation_class *class =
-		    generation_class(generation, at);
-
-		if (class->observe ||
-		    limit_has_room(&class->limits, atomic_load_explicit(
-			&segment->records[class->record].open,
-			memory_order_relaxed))) {
-			if (i != 0)
-				atomic_store_explicit(
-				    &segment->header->room_hint, at,
-				    memory_order_relaxed);
-			return false;
-		}
-	}
-	return generation->class_count > 0;
-}
-
 void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer) {
@@ -67,6 +42,15 @@ void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
 	answer->class_index =
 	    generation_rule(generation, answer->rule)->class_index;
 	inquiry->class = generation_class(generation, answer->class_index);
+}
+
+void inquiry_note_gate(struct inquiry *inquiry) {
+	struct decision *decision = &inquiry->answer->decision;
+
+	if (decision->verdict == VERDICT_REFUSE &&
+	    decision->reason == REASON_CLASS_INBOUND &&
+	    gate_is_shut(inquiry->engine->segment, inquiry->generation))
+		decision->reason = REASON_GATE_SHUT;
 }
 
 void inquiry_decide_unclassed(struct inquiry *inquiry) {

@@ -32,6 +32,10 @@ static inline void inquiry_decide(struct inquiry *inquiry, enum verdict verdict,
 	    (struct decision){ .verdict = verdict, .reason = reason };
 }
 
+/* A refusal for a full class says so where no other class has room either: it
+ * is the same for every client then. */
+void inquiry_note_gate(struct inquiry *inquiry);
+
 /* The answer to whom no class takes. */
 void inquiry_decide_unclassed(struct inquiry *inquiry);
 

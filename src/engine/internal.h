@@ -123,6 +123,11 @@ void relief_seek(struct engine *engine, const struct generation *generation,
     const struct generation_class *class, uint32_t limit, int64_t now_ns);
 void relief_close(struct relief **relief);
 
+/* Has no class room for an inbound session?  A class that only observes always
+ * has.  Takes no lock. */
+bool gate_is_shut(const struct segment *segment,
+    const struct generation *generation);
+
 /* Marks an answer as one that the shared state could not give. */
 void answer_unusable(struct engine *engine, const struct generation *generation,
     uint8_t listener, uint16_t port, int64_t now_ns, struct answer *answer);

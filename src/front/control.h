@@ -7,6 +7,7 @@
 #ifndef FRONT_CONTROL_H
 #define FRONT_CONTROL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -23,6 +24,10 @@ void control_close(struct control **control);
 
 /* Serves a listening, non-blocking socket; the server closes it. */
 int control_listen(struct control *control, int fd, struct diag *diag);
+
+/* Tells the supervisor that the gate is shut or open.  Where that cannot be said
+ * now it is not: the caller says it again while the gate is shut. */
+void control_tell_gate(struct control *control, bool shut);
 
 /* Once a second: connections that are idle, and answers that do not come. */
 void control_second(struct control *control, int64_t now_ns);

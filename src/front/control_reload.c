@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The control server's way to the supervisor, for reloads.
+ * PURPOSE  The control server's way to the supervisor, for reloads and the gate.
  * MODEL    Requests go to the supervisor in the order of their coming and are
  *          answered in that order; whoever gives up waiting keeps its place in the
  *          queue, so that no answer reaches another.
@@ -73,6 +73,22 @@ void reload_ask(struct client *client) {
 	control->pending_count++;
 	client->waits = true;
 	client->since_ns = clock_now_ns();
+}
+
+void control_tell_gate(struct control *control, bool shut) {
+	static const char shuts[] = "23\ncommand=gate\ngate=shut\n";
+	static const char opens[] = "23\ncommand=gate\ngate=open\n";
+	ssize_t sent;
+
+	_Static_assert(sizeof("command=gate\ngate=shut\n") - 1 == 23 &&
+	    sizeof(shuts) == sizeof(opens), "its length line");
+	if (control->supervisor == NULL)
+		return;
+	/* so small a message goes as a whole or not at all */
+	sent = send(control->supervisor_fd, shut ? shuts : opens,
+	    sizeof(shuts) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent > 0 && sent != (ssize_t)sizeof(shuts) - 1)
+		supervisor_lost(control, "a request was cut");
 }
 
 /* One frame of the supervisor's answer goes to whoever is first in the queue. */

@@ -173,6 +173,8 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		unsigned i;
 
+		if (gate_command_bury(supervisor, pid, status))
+			continue;
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].pid == pid)
 				bury(supervisor, &supervisor->children[i],

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/gate.h"
 #include "front/control.h"
 #include "front/hints.h"
 #include "front/witness.h"
@@ -35,6 +36,7 @@ struct keeper {
 	struct front_witness *witness;
 	struct front_hints *hints;
 	struct control *control;
+	struct gate_watch gate;
 	struct event *beat;
 	struct event *second;
 };
@@ -86,13 +88,29 @@ static int start_saving(struct segment *segment, struct diag *diag) {
 	return 0;
 }
 
+static void watch_gate(struct keeper *keeper, int64_t now_ns) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	enum gate_news news = gate_watch_look(&keeper->gate, keeper->engine,
+	    generation, now_ns);
+	bool has_command = generation->gate_word_count > 0;
+
+	if (news == GATE_SHUTS || news == GATE_OPENS)
+		log_event(news == GATE_SHUTS ? EVENT_GATE_SHUT : EVENT_GATE_OPEN,
+		    "classes=%u command=%s", generation->class_count,
+		    has_command ? "yes" : "no");
+	engine_unpin(keeper->engine, generation);
+	if (has_command && news != GATE_NO_NEWS)
+		control_tell_gate(keeper->control, news != GATE_OPENS);
+}
+
 /* Others take note when nobody can ask the kernel: more often than each second. */
 static void on_beat(evutil_socket_t fd, short what, void *argument) {
-	const struct keeper *keeper = argument;
+	struct keeper *keeper = argument;
 
 	(void)fd;
 	(void)what;
 	engine_heartbeat(keeper->engine, clock_now_ns());
+	watch_gate(keeper, clock_now_ns());
 }
 
 static void on_second(evutil_socket_t fd, short what, void *argument) {

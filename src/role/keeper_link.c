@@ -135,10 +135,26 @@ void keeper_link_answer(struct keeper_link *link,
 		keeper_link_close(link);
 }
 
+static enum keeper_request request_of(const struct control_frame *frame) {
+	const char *command = control_frame_get(frame, "command");
+	const char *gate = control_frame_get(frame, "gate");
+
+	if (command == NULL)
+		return KEEPER_REFUSED;
+	if (strcmp(command, "reload") == 0)
+		return KEEPER_RELOAD;
+	if (strcmp(command, "gate") != 0)
+		return KEEPER_REFUSED;
+	if (gate != NULL && strcmp(gate, "shut") == 0)
+		return KEEPER_GATE_SHUT;
+	if (gate != NULL && strcmp(gate, "open") == 0)
+		return KEEPER_GATE_OPEN;
+	return KEEPER_BROKEN;
+}
+
 static enum keeper_request take_request(struct keeper_link *link, const char **why) {
 	struct control_frame frame;
-	const char *command;
-	bool is_reload;
+	enum keeper_request request;
 	long used = control_frame_parse(link->in, link->in_length, &frame, why);
 
 	if (used < 0)
@@ -148,15 +164,15 @@ static enum keeper_request take_request(struct keeper_link *link, const char **w
 		return link->in_length == sizeof(link->in) ? KEEPER_BROKEN :
 		    KEEPER_NOTHING;
 	}
-	command = control_frame_get(&frame, "command");
-	is_reload = command != NULL && strcmp(command, "reload") == 0;
+	request = request_of(&frame);
+	if (request == KEEPER_BROKEN)
+		*why = "the gate is neither shut nor open";
 	link->in_length -= (size_t)used;
 	memmove(link->in, link->in + used, link->in_length);
-	if (is_reload)
-		return KEEPER_RELOAD;
-	if (!add_end(link, EX_USAGE, 0, "unknown command"))
+	if (request == KEEPER_REFUSED &&
+	    !add_end(link, EX_USAGE, 0, "unknown command"))
 		keeper_link_close(link);
-	return KEEPER_REFUSED;
+	return request;
 }
 
 enum keeper_request keeper_link_next(struct keeper_link *link, const char **why) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The stream between the supervisor and the keeper, by which posternctl's
- * "reload" reaches the supervisor.  Frames as on the control socket
+ * "reload" and the state of the gate reach the supervisor.  Frames as on the control socket
  * (wire/control_frame.h); the supervisor trusts nothing that comes.
  */
 #ifndef ROLE_KEEPER_LINK_H
@@ -29,6 +29,8 @@ struct keeper_link {
 enum keeper_request {
 	KEEPER_NOTHING,
 	KEEPER_RELOAD,		/* answer with keeper_link_answer */
+	KEEPER_GATE_SHUT,	/* the gate's command is to be run; no answer */
+	KEEPER_GATE_OPEN,
 	KEEPER_REFUSED,		/* answered already */
 	KEEPER_BROKEN,		/* what came is no request: restart the keeper */
 };

@@ -47,7 +47,7 @@ static void die_with_parent(pid_t parent) {
 		_exit(EX_TEMPFAIL);
 }
 
-static void reset_signals(void) {
+void spawn_reset_signals(void) {
 	sigset_t none;
 	int number;
 
@@ -151,7 +151,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
 	die_with_parent(supervisor->pid);
 	/* last: until here a signal meant for the supervisor changes nothing */
-	reset_signals();
+	spawn_reset_signals();
 	_exit(role_main(&context));
 }
 

@@ -11,4 +11,8 @@
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag);
 
+/* In a new process: signals do again what they do by default, but for SIGPIPE,
+ * which is ignored; none is blocked. */
+void spawn_reset_signals(void);
+
 #endif

@@ -111,6 +111,12 @@ static bool serve_keeper(struct supervisor *supervisor) {
 	case KEEPER_RELOAD:
 		reload(supervisor, true);
 		break;
+	case KEEPER_GATE_SHUT:
+		gate_command_want(supervisor, GATE_WORD_SHUT);
+		break;
+	case KEEPER_GATE_OPEN:
+		gate_command_want(supervisor, GATE_WORD_OPEN);
+		break;
 	case KEEPER_REFUSED:
 		break;
 	case KEEPER_BROKEN:
@@ -158,9 +164,12 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 
 static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	int64_t next_ns = children_next_ns(supervisor), wait_ns;
+	int64_t gate_ns = gate_command_next_ns(supervisor);
 	/* while somebody waits for our start, look more often */
 	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
 
+	if (gate_ns < next_ns)
+		next_ns = gate_ns;
 	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
@@ -183,6 +192,7 @@ static void loop(struct supervisor *supervisor) {
 		children_reap(supervisor, now_ns);
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
+		gate_command_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
 		polled[1].fd = supervisor->link.fd;
 		polled[1].events = keeper_link_events(&supervisor->link);
@@ -210,6 +220,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
+		gate_command_end(&supervisor);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)
 			code = EX_TEMPFAIL;

@@ -13,6 +13,7 @@
 
 #include "config/compile.h"
 #include "config/generation.h"
+#include "role/gate_command.h"
 #include "role/keeper_link.h"
 #include "role/privileges.h"
 #include "role/sockets.h"
@@ -41,6 +42,7 @@ struct supervisor {
 	struct identity identity;
 	struct sockets sockets;
 	struct keeper_link link;
+	struct gate_command gate;
 	pid_t pid;
 	int lock_fd;
 	int signal_fd;

@@ -283,6 +283,8 @@ struct segment_header {
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
+	_Atomic uint32_t gate_shut;	/* 1: no class has (engine/gate.h) */
+	_Atomic int64_t gate_since_ns;	/* its last change, 0: none yet */
 	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t counters[COUNTER_COUNT];
 

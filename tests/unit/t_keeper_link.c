@@ -131,6 +131,40 @@ static void two_requests_in_one_piece(void **state) {
 	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
 }
 
+static size_t gate_request(char *out, size_t size, const char *word) {
+	struct control_writer writer;
+
+	control_writer_begin(&writer, out, size);
+	control_writer_add(&writer, "command", "gate");
+	if (word != NULL)
+		control_writer_add(&writer, "gate", "%s", word);
+	return control_writer_finish(&writer);
+}
+
+/* They are not answered, and a reload behind them is. */
+static void the_gate(void **state) {
+	static const char *const bad[] = { "ajar", "", "shut it", NULL };
+	struct reload_outcome outcome = { .exit_code = 0 };
+	char frame[256], error[256];
+	int code;
+
+	(void)state;
+	from_keeper(frame, gate_request(frame, sizeof(frame), "shut"));
+	from_keeper(frame, gate_request(frame, sizeof(frame), "open"));
+	from_keeper(frame, request(frame, sizeof(frame), "reload"));
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_GATE_SHUT);
+	assert_null(link_here.out);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_GATE_OPEN);
+	assert_null(link_here.out);
+	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
+	keeper_link_answer(&link_here, &outcome);
+	assert_int_equal(answer(&code, error, sizeof(error)), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		from_keeper(frame, gate_request(frame, sizeof(frame), bad[i]));
+		assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_BROKEN);
+	}
+}
+
 static void garbage(void **state) {
 	(void)state;
 	from_keeper("GET / HTTP/1.0\r\n", 16);
@@ -199,6 +233,7 @@ int main(void) {
 		LINK_TEST(a_request_in_pieces),
 		LINK_TEST(an_unknown_command),
 		LINK_TEST(two_requests_in_one_piece),
+		LINK_TEST(the_gate),
 		LINK_TEST(garbage),
 		LINK_TEST(a_request_without_an_end),
 		LINK_TEST(a_keeper_that_is_gone),
