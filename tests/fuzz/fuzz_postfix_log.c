@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: ISC */
+/* A log line of any bytes: every span lies inside it, and of a delivery the parts
+ * that something is learned from are of their form. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "wire/postfix_log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void inside(struct log_span span, const char *line, size_t size)
+{
+	MUST(span.length == 0 || (span.text >= line && span.length <= size &&
+	    span.text <= line + size - span.length));
+}
+
+static void check_delivery(const struct postfix_delivery *d, const char *line, size_t size)
+{
+	const struct log_span spans[] = { d->recipient, d->domain, d->orig_to, d->relay,
+		d->relay_name, d->status_word, d->text };
+
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
+		inside(spans[i], line, size);
+	MUST(d->relay.length > 0 && d->status_word.length > 0);
+	MUST(d->domain.length <= d->recipient.length);
+	for (size_t i = 0; i < d->domain.length; i++) {
+		unsigned char c = (unsigned char)d->domain.text[i];
+
+		MUST(c > ' ' && c != '"' && c != '@' && c != '<' && c != '>' && c != ',' && c != 0x7f);
+	}
+	MUST(d->delay_ms >= 0 && d->dsn[0] < 1000);
+	MUST(address_is_unknown(&d->relay_address) || d->relay.length > d->relay_name.length);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct postfix_line out;
+	char *line = malloc(size ? size : 1);	/* no NUL behind it */
+
+	if (line == NULL)
+		return 0;
+	if (size > 0)
+		memcpy(line, data, size);
+	switch (postfix_log_scan(line, size, &out)) {
+	case POSTFIX_LINE_DELIVERY:
+		check_delivery(&out.delivery, line, size);
+		break;
+	case POSTFIX_LINE_BROKEN:
+		MUST(out.why != NULL);
+		break;
+	case POSTFIX_LINE_OTHER:
+		break;
+	case POSTFIX_LINE_FOREIGN:
+		free(line);
+		return 0;
+	}
+	inside(out.program, line, size);
+	inside(out.daemon, line, size);
+	inside(out.queue_id, line, size);
+	inside(out.message, line, size);
+	MUST(out.daemon.length > 0 && out.daemon.length <= out.program.length);
+	free(line);
+	return 0;
+}

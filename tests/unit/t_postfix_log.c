@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: ISC */
+/* Lines of Postfix's log: every form of head, every field, and what is forged,
+ * cut or strange. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/postfix_log.h"
+
+#define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
+#define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"
+#define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
+
+static struct postfix_line line;
+
+/* In memory of just that size, so that the sanitizers see every byte too far. */
+static char *scanned;
+
+static enum postfix_line_kind scan_bytes(const char *text, size_t length)
+{
+	free(scanned);
+	scanned = malloc(length ? length : 1);
+	assert_non_null(scanned);
+	memcpy(scanned, text, length);
+	return postfix_log_scan(scanned, length, &line);
+}
+
+static enum postfix_line_kind scan(const char *text)
+{
+	return scan_bytes(text, strlen(text));
+}
+
+static bool equal(struct log_span span, const char *expected)
+{
+	return span.length == strlen(expected) &&
+	    (span.length == 0 || memcmp(span.text, expected, span.length) == 0);
+}
+
+static void same(struct log_span span, const char *expected)
+{
+	if (!equal(span, expected))
+		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
+}
+
+static void all_fields(void **state)
+{
+	const struct postfix_delivery *d = &line.delivery;
+	char address[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(scan("Nov 21 05:44:57 out postfix-B/lane1/smtp[6447]: 714F1A7E1A3: "
+	    "to=<x@q.example.org>, orig_to=<root>, relay=mx.example.org[192.0.2.7]:2525, "
+	    "conn_use=2, delay=1.5, delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred "
+	    "(host mx.example.org[192.0.2.7] said: 451 4.7.1 (later))"), POSTFIX_LINE_DELIVERY);
+	same(line.program, "postfix-B/lane1/smtp");
+	same(line.daemon, "smtp");
+	assert_int_equal(line.pid, 6447);
+	same(line.queue_id, "714F1A7E1A3");
+	same(d->recipient, "x@q.example.org");
+	same(d->domain, "q.example.org");
+	same(d->orig_to, "root");
+	same(d->relay, "mx.example.org[192.0.2.7]:2525");
+	same(d->relay_name, "mx.example.org");
+	address_format(&d->relay_address, address);
+	assert_string_equal(address, "192.0.2.7");
+	assert_int_equal(d->relay_port, 2525);
+	assert_int_equal(d->conn_use, 2);
+	assert_int_equal(d->delay_ms, 1500);
+	assert_int_equal(d->delays_ms[0], 30);
+	assert_int_equal(d->delays_ms[1], 1000);
+	assert_int_equal(d->delays_ms[2], 0);
+	assert_int_equal(d->delays_ms[3], 500);
+	assert_int_equal(d->dsn[0], 4);
+	assert_int_equal(d->dsn[1], 7);
+	assert_int_equal(d->dsn[2], 1);
+	assert_int_equal(d->status, POSTFIX_STATUS_DEFERRED);
+	same(d->status_word, "deferred");
+	same(d->text, "host mx.example.org[192.0.2.7] said: 451 4.7.1 (later)");
+}
+
+static void every_form_of_head(void **state)
+{
+	static const char *const heads[] = {
+		"Nov 21 05:48:22 mx postfix/smtp[7]: ",
+		"Nov  1 05:48:22 mx postfix/smtp[7]: ",
+		"Nov 21 05:48:22 postfix/smtp[7]: ",
+		"<22>Nov 21 05:48:22 mx.example.com postfix/smtp[7]: ",
+		"Nov 21 05:48:22.123456 mx postfix/smtp[7]: ",
+		"Nov 21 2026 05:48:22 mx postfix/smtp[7]: ",
+		"2026-11-21T05:48:22.123456+01:00 mx postfix/smtp[7]: ",
+		"2026-11-21T05:48:22Z postfix/smtp[7]: ",
+		"2026-11-21 05:48:22 mx postfix/smtp[7]: ",
+		"Nov 21 05:48:22 mx postfix/smtp[7]: [ID 197553 mail.info] ",
+		"postfix/smtp[7]: ",
+	};
+	static const char *const others[][3] = {
+		{ "Nov 21 05:48:22 mx postfix/lane12/smtp[7]: ", "postfix/lane12/smtp", "smtp" },
+		{ "Nov 21 05:48:22 mx postfix-10.1.2.3/relay/smtp[7]: ",
+		    "postfix-10.1.2.3/relay/smtp", "smtp" },
+		{ "Nov 21 05:48:22 mx mail_batch/lmtp[7]: ", "mail_batch/lmtp", "lmtp" },
+		{ "Nov 21 05:48:22 mx postfix/smtp: ", "postfix/smtp", "smtp" },
+		{ "Nov 21 05:48:22 mx smtp[7]: ", "smtp", "smtp" },
+		{ "Nov 21 05:48:22 [postfix/smtp] ", "postfix/smtp", "smtp" },
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		snprintf(text, sizeof(text), "%s3mPVKl0Mhjz7sXv: to=<a@b.example>%s", heads[i], RELAY);
+		if (scan(text) != POSTFIX_LINE_DELIVERY)
+			fail_msg("%s: %s", text, line.why ? line.why : "no delivery");
+		same(line.program, "postfix/smtp");
+		assert_int_equal(line.pid, 7);
+		same(line.queue_id, "3mPVKl0Mhjz7sXv");
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(text, sizeof(text), "%s5C1E9A7E2B8: to=<a@b.example>%s", others[i][0], RELAY);
+		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		same(line.program, others[i][1]);
+		same(line.daemon, others[i][2]);
+	}
+}
+
+static void relays(void **state)
+{
+	static const struct {
+		const char *relay, *name, *address;
+		uint16_t port;
+	} forms[] = {
+		{ "none", "", "unknown", 0 },
+		{ "local", "", "unknown", 0 },
+		{ "mx.example.net[192.0.2.7]:25", "mx.example.net", "192.0.2.7", 25 },
+		{ "mx.example.net[2001:db8::25]:587", "mx.example.net", "2001:db8::25", 587 },
+		{ "127.0.0.1[127.0.0.1]:10024", "127.0.0.1", "127.0.0.1", 10024 },
+		{ "mx.example.net[192.0.2.7]", "mx.example.net", "192.0.2.7", 0 },
+		{ "mx.example.net[private/lmtp]", "mx.example.net", "unknown", 0 },
+		{ "mx.example.net[192.0.2.7]:70000", "mx.example.net", "192.0.2.7", 0 },
+		{ "mx.example.net[192.0.2.7]:25x", "mx.example.net", "192.0.2.7", 0 },
+		{ "mx.example.net[192.0.2.7", "", "unknown", 0 },
+		{ "127.0.0.1:2525", "", "unknown", 0 },
+	};
+	char text[512], address[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=%s%s", forms[i].relay, TAIL);
+		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		same(line.delivery.relay, forms[i].relay);
+		same(line.delivery.relay_name, forms[i].name);
+		address_format(&line.delivery.relay_address, address);
+		assert_string_equal(address, forms[i].address);
+		assert_int_equal(line.delivery.relay_port, forms[i].port);
+	}
+}
+
+static void recipients(void **state)
+{
+	static const char *const good[][2] = {
+		{ "a@b.example", "b.example" },
+		{ "a", "" },
+		{ "", "" },
+		{ "a@[192.0.2.1]", "[192.0.2.1]" },
+		{ "\"a b\"@c.example", "c.example" },
+		{ "\"a, relay=evil[1.2.3.4]:25\"@x.example", "x.example" },
+		{ "\"a>, relay=evil[192.0.2.99]:25, delay=1, delays=0/0/0/0, dsn=2.0.0, "
+		    "status=sent (ok\"@x.example", "x.example" },
+		{ "\"a\\\">, relay=evil[192.0.2.99]:25\"@x.example", "x.example" },
+		{ "\"a@gmail.example\"", "" },
+		{ "\"\\\\\"@x.example", "x.example" },
+		{ "a@b@c.example", "c.example" },
+		{ "b\303\274cher@b\303\274cher.example", "b\303\274cher.example" },
+	};
+	static const char *const broken[] = {
+		"a b@c.example", "a,b@c.example", "a<b@c.example", "\"a@c.example", "a\001@c.example",
+		"a@gmail.example>, relay=evil[192.0.2.99]:25, delay=1, delays=0/0/0/0, dsn=2.0.0, "
+		    "status=sent (ok@x.example",
+		"\"a\"@gmail.example>, relay=evil[192.0.2.99]:25, delay=1, delays=0/0/0/0, "
+		    "dsn=2.0.0, status=sent (ok@x.example",
+		"a@gmail.example>, orig_to=<b@x.example>, relay=evil[192.0.2.99]:25, delay=1, "
+		    "delays=0/0/0/0, dsn=2.0.0, status=sent (ok@x.example",
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<%s>%s", good[i][0], RELAY);
+		if (scan(text) != POSTFIX_LINE_DELIVERY)
+			fail_msg("%s", text);
+		same(line.delivery.recipient, good[i][0]);
+		same(line.delivery.domain, good[i][1]);
+		same(line.delivery.relay_name, "mx.example.net");
+		snprintf(text, sizeof(text), HEAD "to=<r@q.example>, orig_to=<%s>%s", good[i][0],
+		    RELAY);
+		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		same(line.delivery.domain, "q.example");
+		same(line.delivery.orig_to, good[i][0]);
+	}
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<%s>%s", broken[i], RELAY);
+		if (scan(text) != POSTFIX_LINE_BROKEN)
+			fail_msg("%s", text);
+		assert_non_null(line.why);
+	}
+	assert_int_equal(scan(HEAD "to=" RELAY), POSTFIX_LINE_DELIVERY);
+	same(line.delivery.recipient, "");
+	assert_int_equal(scan(HEAD "to=a@b.example, orig_to=c@d.example" RELAY),
+	    POSTFIX_LINE_DELIVERY);
+	same(line.delivery.domain, "b.example");
+	assert_int_equal(scan(HEAD "to=\"a\"@b.example" RELAY), POSTFIX_LINE_BROKEN);
+}
+
+/* What a server says is text, whatever it looks like. */
+static void replies(void **state)
+{
+	static const char *const texts[] = {
+		"250 ok, relay=evil[192.0.2.99]:25, status=bounced (no)",
+		"250 to=<a@gmail.example>, status=deferred",
+		"421 Nov 21 05:48:22 mx postfix/smtp[1]: 5C1E9A7E2B8: to=<v@victim.example>",
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, "
+		    "delay=1, delays=0/0/0/1, dsn=2.0.0, status=sent (%s)", texts[i]);
+		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		same(line.delivery.recipient, "a@b.example");
+		same(line.delivery.relay_name, "mx.example.net");
+		same(line.delivery.text, texts[i]);
+		assert_int_equal(line.delivery.status, POSTFIX_STATUS_SENT);
+	}
+	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
+	    "delays=0/0/0/1, dsn=2.0.0, status=sent (<a>, relay=x)"), POSTFIX_LINE_BROKEN);
+}
+
+static void statuses(void **state)
+{
+	static const struct {
+		const char *word;
+		enum postfix_status status;
+	} words[] = {
+		{ "sent", POSTFIX_STATUS_SENT }, { "deferred", POSTFIX_STATUS_DEFERRED },
+		{ "bounced", POSTFIX_STATUS_BOUNCED }, { "expired", POSTFIX_STATUS_EXPIRED },
+		{ "SOFTBOUNCE", POSTFIX_STATUS_DEFERRED },
+		{ "force-expired", POSTFIX_STATUS_EXPIRED },
+		{ "deliverable", POSTFIX_STATUS_OTHER },
+		{ "undeliverable-but-not-cached", POSTFIX_STATUS_OTHER },
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, delay=0, "
+		    "delays=0/0/0/0, dsn=5.4.4, status=%s (x)", words[i].word);
+		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(line.delivery.status, words[i].status);
+		same(line.delivery.status_word, words[i].word);
+	}
+	/* older and newer forms */
+	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7], delay=603, "
+	    "status=deferred (timed out)"), POSTFIX_LINE_DELIVERY);
+	assert_int_equal(line.delivery.delay_ms, 603000);
+	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=none, tls_level=may, delay=0.1, "
+	    "status=sent (x)"), POSTFIX_LINE_DELIVERY);
+}
+
+static void other_lines(void **state)
+{
+	static const char *const others[] = {
+		HEAD "removed",
+		HEAD "host mx.example.net[192.0.2.7] said: 451 (in reply to RCPT TO command)",
+		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, "
+		    "status=expired, returned to sender",
+		"Nov 21 05:48:22 mx postfix/smtpd[7]: connect from unknown[192.0.2.1]",
+		"Nov 21 05:48:22 mx postfix/smtpd[7]: NOQUEUE: reject: RCPT from x[192.0.2.1]: "
+		    "550 5.1.1; from=<a@b.example> to=<c@d.example> proto=ESMTP helo=<h>",
+		"Nov 21 05:48:22 mx postfix/smtp[7]: warning: to=<a@b.example>" RELAY,
+		"Nov 21 05:48:22 mx postfix/smtp[7]: to=<a@b.example>" RELAY,
+		"Nov 21 05:48:22 mx postfix/smtp[7]: ABCDEFGHIJKL: to=<a@b.example>" RELAY,
+		"Nov 21 05:48:22 mx sshd[7]: error: 5C1E9A7E2B8: to=<a@b.example>" RELAY,
+	};
+	static const char *const foreign[] = {
+		"", " ", "Nov 21 05:48:22 mx last message repeated 3 times", "x",
+		"Nov 21 05:48:22 mx kernel: a", "postfix/smtp[", "postfix/smtp[1", "postfix/smtp[]:",
+		"postfix/smtp[99999999999]: x", "postfix/smtp[1]x: y", "/smtp", "postfix/[1]: x",
+		"5C1E9A7E2B8: to=<a@b.example>" RELAY,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (scan(others[i]) != POSTFIX_LINE_OTHER)
+			fail_msg("%s", others[i]);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (scan(foreign[i]) != POSTFIX_LINE_FOREIGN)
+			fail_msg("%s", foreign[i]);
+}
+
+/* Cut anywhere, a line is the same delivery with less text, or none at all. */
+static void cut_lines(void **state)
+{
+	static const char text[] = HEAD "to=<a@b.example>, orig_to=<o@p.example>, "
+	    "relay=mx.example.net[192.0.2.7]:25, conn_use=3, delay=1.5, delays=0.03/1/0/0.5, "
+	    "dsn=4.7.1, status=deferred (host said: 451 later)";
+
+	(void)state;
+	for (size_t length = 0; length < sizeof(text); length++) {
+		const char *status = strstr(text, "status=deferred");
+
+		scan_bytes(text, length);
+		if (length >= (size_t)(status - text) + strlen("status=deferred")) {
+			assert_int_equal(line.kind, POSTFIX_LINE_DELIVERY);
+			same(line.delivery.recipient, "a@b.example");
+			assert_int_equal(line.delivery.status, POSTFIX_STATUS_DEFERRED);
+		} else {
+			assert_int_not_equal(line.kind, POSTFIX_LINE_DELIVERY);
+		}
+	}
+	/* two lines that ran into each other */
+	assert_int_equal(scan(HEAD "to=<aNov 21 05:48:22 mx postfix/smtp[1]: 5C1E9A7E2B8: "
+	    "to=<a@b.example>" RELAY), POSTFIX_LINE_BROKEN);
+	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.exaNov 21 05:48:22 mx "
+	    "postfix/smtp[1]: 5C1E9A7E2B8: to=<c@d.example>" RELAY), POSTFIX_LINE_BROKEN);
+}
+
+static void strange_values(void **state)
+{
+	static const char *const broken[] = {
+		"delay=x, status=sent (x)", "delay=, status=sent (x)", "delay=1e9, status=sent (x)",
+		"delay=-1, status=sent (x)", "delay=99999999999, status=sent (x)",
+		"delays=1/2/3, status=sent (x)", "delays=1/2/3/4/5, status=sent (x)",
+		"dsn=2.0, status=sent (x)", "dsn=2.0.0.0, status=sent (x)",
+		"dsn=2.0.1000, status=sent (x)", "conn_use=x, status=sent (x)", "status= (x)",
+		"relay=other, status=sent (x)", "delay 1, status=sent (x)",
+		"delay=1,status=sent (x)",
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, %s", broken[i]);
+		if (scan(text) != POSTFIX_LINE_BROKEN)
+			fail_msg("%s", text);
+	}
+	assert_int_equal(scan_bytes(HEAD "to=<a\0@b.example>" RELAY,
+	    sizeof(HEAD "to=<a\0@b.example>" RELAY) - 1), POSTFIX_LINE_BROKEN);
+	assert_int_equal(scan_bytes(HEAD "to=<a@b.example>, relay=n\0ne" TAIL,
+	    sizeof(HEAD "to=<a@b.example>, relay=n\0ne" TAIL) - 1), POSTFIX_LINE_DELIVERY);
+	assert_true(address_is_unknown(&line.delivery.relay_address));
+}
+
+static void huge_lines(void **state)
+{
+	static const char start[] = HEAD "to=<\"";
+	size_t length = 1 << 20;
+	char *text = malloc(length);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'a', length);
+	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_FOREIGN);
+	memset(text, ' ', length);
+	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_FOREIGN);
+	memset(text, '>', length);
+	memcpy(text, start, sizeof(start) - 1);
+	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_BROKEN);
+	free(text);
+}
+
+/* The lines that others collected, where they are at hand. */
+static void the_corpus(void **state)
+{
+	const char *top = getenv("top_srcdir");
+	char path[512], row[8192];
+	unsigned rows = 0, missed = 0;
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/../shared/corpus/delivery-truth.tsv", top ? top : ".");
+	file = fopen(path, "r");
+	if (file == NULL)
+		skip();
+	while (fgets(row, sizeof(row), file) != NULL) {
+		char *fields[14], *next = row, text[8300];
+		bool good;
+
+		for (int i = 0; i < 14; i++)
+			fields[i] = next ? strsep(&next, "\t\n") : row + strlen(row);
+		/* others than deliveries by to= are for a later reader */
+		if (strcmp(fields[0], "postfix") != 0 || strstr(fields[1], ": to=") == NULL)
+			continue;
+		snprintf(text, sizeof(text), "%s%s", fields[12][0] == 'n' ?
+		    "Nov 21 05:48:22 mx postfix/smtp[1]: " : "", fields[1]);
+		good = scan(text) == POSTFIX_LINE_DELIVERY &&
+		    equal(line.queue_id, fields[2]) &&
+		    equal(line.delivery.recipient, fields[3]) &&
+		    equal(line.delivery.relay, fields[4]);
+		rows++;
+		if (!good) {
+			missed++;
+			print_message("%s\n  %s\n", text, line.why ? line.why : "another reading");
+		}
+	}
+	fclose(file);
+	print_message("%u rows, %u missed\n", rows, missed);
+	assert_true(rows > 100);
+	assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_fields),
+		cmocka_unit_test(every_form_of_head),
+		cmocka_unit_test(relays),
+		cmocka_unit_test(recipients),
+		cmocka_unit_test(replies),
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(other_lines),
+		cmocka_unit_test(cut_lines),
+		cmocka_unit_test(strange_values),
+		cmocka_unit_test(huge_lines),
+		cmocka_unit_test(the_corpus),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(scanned);
+	return failed;
+}
