@@ -121,6 +121,10 @@ static void table_rows(void *context, struct writer *writer) {
 		    value_number(status->clients_used) },
 		{ value_text("classes"), value_number(status->records_size),
 		    value_number(status->records_used) },
+		{ value_text("destinations"), value_number(status->destinations_size),
+		    value_number(status->destinations_used) },
+		{ value_text("relays"), value_number(status->relays_size),
+		    value_number(status->relays_used) },
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(rows); i++)
@@ -144,6 +148,7 @@ static const char *role_name(const struct reader_role *role, char out[32]) {
 		[ROLE_POLICY] = "policy",
 		[ROLE_MILTER] = "milter",
 		[ROLE_KEEPER] = "keeper",
+		[ROLE_FEED] = "feed",
 	};
 
 	if (role->kind == ROLE_SUPERVISOR)

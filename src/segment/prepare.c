@@ -149,12 +149,17 @@ static void scrub_listeners(struct segment *segment) {
 	}
 }
 
-/* Bits of destinations stand for these names. */
+/* Names as the configuration allows them; they stand in the text file too. */
 static void scrub_mtas(struct segment *segment) {
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
 		struct mta_record *record = &segment->header->mtas[i];
+		size_t length = strnlen(record->name, sizeof(record->name));
 
-		if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+		if (length > SEGMENT_NAME_MAX ||
+		    strspn(record->name, allowed) != length)
 			memset(record, 0, sizeof(*record));
 	}
 }

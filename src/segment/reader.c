@@ -196,6 +196,11 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 		out->clients_used +=
 		    RELAXED(shard_at(reader, sizes->shard_count + i)->used);
 	}
+	out->destinations_size = (uint64_t)sizes->learned_shards *
+	    sizes->learned_per_shard;
+	out->relays_size = out->destinations_size;
+	destinations_used_in(sizes, reader->map, &out->destinations_used,
+	    &out->relays_used);
 	out->records_size = sizes->record_count;
 	for (uint32_t i = 0; i < sizes->record_count; i++)
 		if (RELAXED(record_at(reader, i)->in_use) != 0)

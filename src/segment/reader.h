@@ -32,6 +32,8 @@ struct reader_status {
 	int64_t gate_since_ns;		/* 0: it was never shut */
 	uint64_t sessions_size, sessions_used;	/* slots */
 	uint64_t clients_size, clients_used;
+	uint64_t destinations_size, destinations_used;
+	uint64_t relays_size, relays_used;
 	uint32_t records_size, records_used;
 	uint64_t counters[COUNTER_COUNT];
 };

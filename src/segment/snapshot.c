@@ -3,16 +3,20 @@
  * PURPOSE  The sessions as text, for the day when the layout is another one.
  * MODEL    PATH.sessions, renewed through a rename:
  *
- *	postern-sessions 1
+ *	postern-sessions 2
  *	boot BOOT-ID
  *	saved BOOTTIME-NS
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
+ *	log MTA-NUMBER MTA-NAME DEVICE INODE OFFSET
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
  *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
  *	end LINES
  *
- *          Class names hold no blank.  A file without its last line, or of
+ *          Class names hold no blank.  PROOF-CLIENT of a session that a delivering
+ *          process holds is process:PID:START-TICKS; its own PORT stands for the
+ *          class, whose record may be another one.  Form 1 is read too: it knew
+ *          neither logs nor processes.  A file without its last line, or of
  *          another boot, is as good as none.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
@@ -26,9 +30,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/feed_position.h"
 #include "segment/sessions.h"
 
 #define LINE_BYTES 512
+#define PROOF_TEXT_MAX 64	/* an address, or a process */
+_Static_assert(PROOF_TEXT_MAX >= ADDRESS_TEXT_MAX, "either");
 
 static int snapshot_path(const struct segment *segment, const char *suffix,
     char out[PATH_MAX + 16]) {
@@ -76,17 +83,50 @@ static unsigned write_listeners(const struct segment *segment, FILE *file) {
 	return lines;
 }
 
+static unsigned write_logs(const struct segment *segment, FILE *file) {
+	unsigned lines = 0;
+
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		const char *name = segment->header->mtas[i].name;
+		struct feed_position position;
+
+		if (name[0] == '\0' || !feed_position_get(segment, i, &position))
+			continue;
+		fprintf(file, "log %u %s %llu %llu %llu\n", i, name,
+		    (unsigned long long)position.device,
+		    (unsigned long long)position.inode,
+		    (unsigned long long)position.offset);
+		lines++;
+	}
+	return lines;
+}
+
+/* Whatever proves that it lives, besides what its other fields tell. */
+static void format_proof(const struct session *s, char text[PROOF_TEXT_MAX]) {
+	uint32_t pid;
+	uint64_t ticks;
+
+	if ((s->control.flags & SESSION_FLAG_PROCESS) == 0) {
+		address_format(&s->proof_address, text);
+		return;
+	}
+	memcpy(&pid, s->proof_address.bytes, sizeof(pid));
+	memcpy(&ticks, s->proof_address.bytes + sizeof(pid), sizeof(ticks));
+	snprintf(text, PROOF_TEXT_MAX, "process:%u:%llu", pid,
+	    (unsigned long long)ticks);
+}
+
 static void write_session(const struct segment *segment, FILE *file,
     const struct session *s, uint32_t now_ds) {
 	char client[ADDRESS_TEXT_MAX], server[ADDRESS_TEXT_MAX];
-	char proof[ADDRESS_TEXT_MAX];
+	char proof[PROOF_TEXT_MAX];
 	const char *class = "-";
 
 	if (s->control.class_record < segment->header->record_count)
 		class = segment->records[s->control.class_record].name;
 	address_format(&s->client, client);
 	address_format(&s->server, server);
-	address_format(&s->proof_address, proof);
+	format_proof(s, proof);
 	fprintf(file, "session %u %u %s %u %s %u %s %u %s %u %u %u %u %u %u\n",
 	    s->control.direction, s->control.state, client, s->client_port,
 	    server, s->server_port, proof, s->proof_port, class,
@@ -136,10 +176,11 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		close(fd);
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
-	fprintf(file, "postern-sessions 1\nboot %s\nsaved %lld\n",
+	fprintf(file, "postern-sessions 2\nboot %s\nsaved %lld\n",
 	    segment->header->boot_id, (long long)now_ns);
 	lines = write_classes(segment, file);
 	lines += write_listeners(segment, file);
+	lines += write_logs(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
 	if (ferror(file)) {
@@ -241,6 +282,56 @@ static bool restore_listener(struct segment *segment, char **words,
 	return true;
 }
 
+static bool restore_log(struct segment *segment, char **words, unsigned count) {
+	struct feed_position position;
+	struct mta_record *record;
+	uint64_t mta;
+
+	if (count != 6 || !number(words[1], SEGMENT_MTAS - 1, &mta) ||
+	    strlen(words[2]) > SEGMENT_NAME_MAX ||
+	    !number(words[3], UINT64_MAX, &position.device) ||
+	    !number(words[4], UINT64_MAX, &position.inode) ||
+	    !number(words[5], UINT64_MAX, &position.offset))
+		return false;
+	record = &segment->header->mtas[mta];
+	snprintf(record->name, sizeof(record->name), "%s", words[2]);
+	feed_position_set(segment, (unsigned)mta, &position);
+	return true;
+}
+
+/* process:PID:TICKS */
+static bool parse_process(char *text, struct address *out) {
+	char *ticks_text = strchr(text, ':');
+	uint64_t pid, ticks;
+	uint32_t pid_bytes;
+
+	if (ticks_text == NULL)
+		return false;
+	*ticks_text++ = '\0';
+	if (!number(text, INT32_MAX, &pid) || pid == 0 ||
+	    !number(ticks_text, UINT64_MAX, &ticks))
+		return false;
+	memset(out, 0, sizeof(*out));
+	pid_bytes = (uint32_t)pid;
+	memcpy(out->bytes, &pid_bytes, sizeof(pid_bytes));
+	memcpy(out->bytes + sizeof(pid_bytes), &ticks, sizeof(ticks));
+	return true;
+}
+
+static bool parse_proof(char *text, const char *port, struct session *s) {
+	static const char process[] = "process:";
+	bool is_process = (s->control.flags & SESSION_FLAG_PROCESS) != 0;
+	struct address none;
+
+	if (is_process != (strncmp(text, process, sizeof(process) - 1) == 0))
+		return false;
+	if (!is_process)
+		return endpoint(text, port, &s->proof_address, &s->proof_port);
+	return endpoint("unknown", port, &none, &s->proof_port) &&
+	    s->control.direction == SESSION_OUTBOUND &&
+	    parse_process(text + sizeof(process) - 1, &s->proof_address);
+}
+
 static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
 	uint64_t v[8];
 	static const unsigned at[8] = { 1, 2, 10, 11, 12, 13, 14, 15 };
@@ -253,8 +344,7 @@ static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
 			return false;
 	}
 	if (!endpoint(words[3], words[4], &s->client, &s->client_port) ||
-	    !endpoint(words[5], words[6], &s->server, &s->server_port) ||
-	    !endpoint(words[7], words[8], &s->proof_address, &s->proof_port))
+	    !endpoint(words[5], words[6], &s->server, &s->server_port))
 		return false;
 	s->control.direction = (uint8_t)v[0];
 	s->control.state = (uint8_t)v[1];
@@ -265,7 +355,7 @@ static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
 	s->opened_ds = now_ds >= v[6] ? now_ds - (uint32_t)v[6] : 0;
 	s->until_ds = now_ds + (uint32_t)v[7];
 	return s->control.state != SESSION_FREE &&
-	    (v[5] <= 128 || v[5] == 255);
+	    (v[5] <= 128 || v[5] == 255) && parse_proof(words[7], words[8], s);
 }
 
 /* Puts the slot in; the counters follow from sessions_rebuild. */
@@ -283,6 +373,9 @@ static bool restore_session(struct segment *segment, char **words,
 	if (strcmp(words[9], "-") != 0 && strlen(words[9]) <= SEGMENT_NAME_MAX)
 		session.control.class_record =
 		    segment_record(segment, words[9], now_ns);
+	if ((session.control.flags & SESSION_FLAG_PROCESS) != 0)
+		session.client_port =
+		    (uint16_t)(session.control.class_record + 1);
 	key = (struct session_key){ session.client, session.client_port,
 		session.control.direction };
 	sessions_aim(segment, &key, now_ns, &lock);
@@ -316,9 +409,10 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 	int64_t sessions = 0;
 	long long saved_ns;
 	uint64_t lines = 0, said;
+	unsigned form;
 
-	if (fscanf(file, "postern-sessions 1\nboot %39s\nsaved %lld\n", boot,
-		&saved_ns) != 2 ||
+	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld\n", &form,
+		boot, &saved_ns) != 3 || form < 1 || form > 2 ||
 	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
 		return diag_set(diag, 0, "no saved sessions of this boot");
 	while (fgets(line, sizeof(line), file) != NULL) {
@@ -335,6 +429,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 			good = restore_class(segment, words, count, now_ns);
 		else if (count > 0 && strcmp(words[0], "listener") == 0)
 			good = restore_listener(segment, words, count);
+		else if (count > 0 && strcmp(words[0], "log") == 0)
+			good = restore_log(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
 			good = restore_session(segment, words, count, now_ns);
 			sessions++;
@@ -351,6 +447,8 @@ static void forget_all(struct segment *segment) {
 	struct session_control control = { .class_record = SEGMENT_NO_CLASS };
 	uint32_t first, count;
 
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
+		atomic_store(&segment->header->mtas[i].check, 0);
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t i = 0; i < count; i++)

@@ -83,6 +83,38 @@ static void see_session(void *context, const struct session *session) {
 		seen->sessions[seen->session_count++] = *session;
 }
 
+static void see_destination(void *context, const struct destination_seen *seen) {
+	memcpy(context, seen, sizeof(*seen));
+}
+
+static void destinations_are_as_they_were_noted(void **state) {
+	struct delivery_seen delivery = { .name = "Example.COM.",
+		.name_length = 12, .relay_name = "mx.example.com",
+		.relay_name_length = 14, .mta = 2, .cloned = true };
+	struct reader *reader = opened();
+	struct destination_seen seen = { .name = "" };
+	struct reader_status status;
+
+	(void)state;
+	reader_status(reader, &status);
+	assert_int_equal(status.destinations_size, 256);
+	assert_int_equal(status.relays_size, 256);
+	assert_int_equal(status.destinations_used, 0);
+	assert_int_equal(status.relays_used, 0);
+	assert_true(address_parse("192.0.2.1", 9, &delivery.relay));
+	assert_true(destinations_note(site.segment, &delivery, clock_now_ns()));
+	assert_int_equal(reader_destinations(reader, see_destination, &seen), 0);
+	assert_string_equal(seen.name, "example.com");
+	assert_int_equal(seen.relay_count, 1);
+	assert_true(address_equal(&seen.relays[0], &delivery.relay));
+	assert_int_equal(seen.cloned_by, 4);
+	assert_true(seen.seen_ns <= clock_now_ns());
+	reader_status(reader, &status);
+	assert_int_equal(status.destinations_used, 1);
+	assert_int_equal(status.relays_used, 1);
+	reader_close(&reader);
+}
+
 static void classes_and_sessions_are_as_the_engine_left_them(void **state) {
 	struct reader *reader = opened();
 	struct reader_status status;
@@ -416,6 +448,7 @@ int main(void) {
 #define WITH_SITE(test)	cmocka_unit_test_setup_teardown(test, open_site, close_site)
 	const struct CMUnitTest tests[] = {
 		WITH_SITE(classes_and_sessions_are_as_the_engine_left_them),
+		WITH_SITE(destinations_are_as_they_were_noted),
 		WITH_SITE(a_removed_class_is_gone_with_its_last_session),
 		WITH_SITE(roles_are_listed),
 		WITH_SITE(health_is_told),

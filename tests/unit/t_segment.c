@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "config/compile.h"
+#include "segment/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
@@ -139,6 +140,176 @@ static void another_size_keeps_what_the_text_file_does_not_know_yet(void **state
 	assert_int_equal(open_of(&site, "all"), 21);
 	assert_true(site_is_consistent(&site));
 	site_close(&site);
+}
+
+#define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; sessions = 7; } );"
+
+static const struct session witnessed = {
+	.control = { .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
+		.proof = SESSION_PROOF_WITNESS, .listener = 3, .client_bits = 255 },
+	.client.bytes = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+	.server.bytes = { 0x20, 0x01, 0x0d, 0xb8, [15] = 5 },
+	.client_port = 40000, .server_port = 25,
+};
+
+/* Held by process 4711, started at tick 123456789012. */
+static const struct session asked = {
+	.control = { .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
+		.proof = SESSION_PROOF_OWNER, .listener = 255, .client_bits = 255,
+		.flags = SESSION_FLAG_PROCESS },
+	.client.bytes = { 0x01, [7] = 1, 0x67, 0x12 },
+	.proof_address.bytes = { 0x67, 0x12, 0, 0, 0x14, 0x1a, 0x99, 0xbe,
+		0x1c },
+};
+
+static struct session_key key_of(const struct session *session) {
+	return (struct session_key){ session->client, session->client_port,
+		session->control.direction };
+}
+
+/* An open session of a class, as the engine would make it. */
+static void put(struct site *site, const struct session *like, uint16_t record,
+    uint16_t port) {
+	struct session session = *like;
+	struct session_lock lock;
+	struct session_key key;
+	uint32_t slot;
+
+	session.control.class_record = record;
+	session.client_port = port;
+	key = key_of(&session);
+	sessions_aim(site->segment, &key, clock_now_ns(), &lock);
+	assert_true(sessions_lock(&lock));
+	slot = sessions_take(&lock);
+	assert_true(slot != SEGMENT_NO_SLOT);
+	assert_true(class_lock(site->segment, record, clock_now_ns()));
+	sessions_link(&lock, slot);
+	session_store(site->segment, slot, &session);
+	class_add(site->segment, record, SESSION_OUTBOUND, 1);
+	class_unlock(site->segment, record);
+	sessions_unlock(&lock);
+}
+
+/* Finds it by its key and compares all that should have stayed. */
+static void assert_is_there(struct site *site, const struct session *like,
+    uint16_t record, uint16_t port) {
+	struct session found, wanted = *like;
+	struct session_lock lock;
+	struct session_key key;
+	uint32_t slot;
+
+	wanted.client_port = port;
+	key = key_of(&wanted);
+	sessions_aim(site->segment, &key, clock_now_ns(), &lock);
+	assert_true(sessions_lock(&lock));
+	slot = sessions_find(&lock, &wanted.server, wanted.server_port);
+	assert_true(slot != SEGMENT_NO_SLOT);
+	session_load(site->segment, slot, &found);
+	sessions_unlock(&lock);
+	assert_int_equal(found.control.class_record, record);
+	assert_int_equal(found.control.state, wanted.control.state);
+	assert_int_equal(found.control.proof, wanted.control.proof);
+	assert_int_equal(found.control.flags, wanted.control.flags |
+	    SESSION_FLAG_RESTORED);
+	assert_int_equal(found.control.listener, wanted.control.listener);
+	assert_int_equal(found.control.client_bits, 255);
+	assert_memory_equal(&found.server, &wanted.server, 16);
+	assert_int_equal(found.server_port, wanted.server_port);
+	assert_memory_equal(&found.proof_address, &wanted.proof_address, 16);
+}
+
+static uint16_t record_of(struct site *site, const char *class) {
+	return (uint16_t)(site_class(site, class) - site->segment->records);
+}
+
+static void outbound_sessions_outlive_another_layout(void **state) {
+	const struct feed_position written = { 64769, 12345, UINT64_MAX };
+	struct feed_position position;
+	struct site site;
+	struct diag diag;
+	char path[200];
+	uint16_t before;
+
+	(void)state;
+	site_open(&site, 1000, GONE);
+	site_reload(&site, ALL "mta = ( { name = \"out\"; } );");
+	before = record_of(&site, "all");
+	put(&site, &witnessed, before, witnessed.client_port);
+	put(&site, &asked, before, (uint16_t)(before + 1));
+	feed_position_set(site.segment, 0, &written);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
+	    &diag), 0);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(unlink(path), 0);
+	site_restart(&site, 1000, ALL "mta = ( { name = \"out\"; } );");
+	assert_int_equal(site.report.sessions, 2);
+	assert_int_not_equal(record_of(&site, "all"), before);
+	assert_is_there(&site, &witnessed, record_of(&site, "all"),
+	    witnessed.client_port);
+	/* its port stands for the class, which has another record now */
+	assert_is_there(&site, &asked, record_of(&site, "all"),
+	    (uint16_t)(record_of(&site, "all") + 1));
+	assert_int_equal(open_of(&site, "all"), 2);
+	assert_int_equal(atomic_load(&site_class(&site, "all")->open_inbound), 0);
+	assert_true(site_is_consistent(&site));
+	assert_true(feed_position_get(site.segment, 0, &position));
+	assert_memory_equal(&position, &written, sizeof(position));
+	site_close(&site);
+}
+
+static void write_text(const struct site *site, const char *form,
+    const char *lines, unsigned count) {
+	char path[200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/state.sessions", site->directory);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "postern-sessions %s\nboot %s\nsaved %lld\n%send %u\n",
+	    form, site->segment->header->boot_id, (long long)clock_now_ns(),
+	    lines, count);
+	fclose(file);
+	snprintf(path, sizeof(path), "%s/state", site->directory);
+	(void)unlink(path);
+}
+
+#define CLASS_LINE "class all 5 6 7 8 9 10\n"
+#define IN_LINE "session 0 1 192.0.2.1 7 192.0.2.25 25 unknown 0 all 0 0 0 255 5 0\n"
+#define ASKED(proof) "session 1 1 100::1 1 unknown 0 " proof " 0 all 0 32 255 255 5 0\n"
+
+static void each_form_of_the_text_is_read(void **state) {
+	static const struct {
+		const char *form, *lines;
+		unsigned count;
+		uint64_t sessions;
+	} rows[] = {
+		{ "1", CLASS_LINE IN_LINE, 2, 1 },
+		{ "2", CLASS_LINE IN_LINE, 2, 1 },
+		{ "3", CLASS_LINE IN_LINE, 2, 0 },
+		{ "0", CLASS_LINE IN_LINE, 2, 0 },
+		{ "2", CLASS_LINE ASKED("process:7:9"), 2, 1 },
+		{ "2", CLASS_LINE ASKED("unknown"), 2, 0 },
+		{ "2", CLASS_LINE ASKED("process:0:9"), 2, 0 },
+		{ "2", CLASS_LINE ASKED("process:7"), 2, 0 },
+		{ "2", CLASS_LINE ASKED("process:7:9x"), 2, 0 },
+		{ "2", CLASS_LINE ASKED("process:9999999999:9"), 2, 0 },
+		{ "2", "log 0 out 1 2 3\n" CLASS_LINE IN_LINE, 3, 1 },
+		{ "2", "log 8 out 1 2 3\n" CLASS_LINE IN_LINE, 3, 0 },
+		{ "2", "log 0 out 1 2 -3\n" CLASS_LINE IN_LINE, 3, 0 },
+		{ "2", "log 0 out 1 2\n" CLASS_LINE IN_LINE, 3, 0 },
+	};
+	struct site site;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		site_open(&site, 64, ALL);
+		write_text(&site, rows[i].form, rows[i].lines, rows[i].count);
+		site_restart(&site, 64, ALL);
+		assert_int_equal(site.report.sessions, rows[i].sessions);
+		assert_int_equal(open_of(&site, "all"), rows[i].sessions);
+		assert_true(site_is_consistent(&site));
+		site_close(&site);
+	}
 }
 
 static void a_torn_text_file_gives_nothing(void **state) {
@@ -400,6 +571,8 @@ int main(void) {
 		cmocka_unit_test(the_same_layout_is_adopted_with_its_sessions),
 		cmocka_unit_test(another_size_is_rebuilt_from_the_text_file),
 		cmocka_unit_test(another_size_keeps_what_the_text_file_does_not_know_yet),
+		cmocka_unit_test(outbound_sessions_outlive_another_layout),
+		cmocka_unit_test(each_form_of_the_text_is_read),
 		cmocka_unit_test(a_torn_text_file_gives_nothing),
 		cmocka_unit_test(files_that_make_no_sense_are_replaced),
 		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
