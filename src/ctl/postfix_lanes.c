@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl postfix-lanes: reads a Postfix site, notes for the daemon what
+ *          its settings leave to hints, and writes the lines for master.cf.
+ * MODEL    The site's file is complete under its name or not there; then a daemon that
+ *          runs is asked to reload.  Nothing of Postfix is changed.
+ * ERRORS   A site that leaves no room for hints is told so: EX_UNAVAILABLE, and its
+ *          file says the same to the daemon.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "ctl/control_client.h"
+#include "ctl/ctl.h"
+#include "ctl/postfix_lines.h"
+#include "ctl/postfix_settings.h"
+#include "ctl/postfix_site.h"
+#include "segment/reader.h"
+
+#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
+#define RELOAD_TIMEOUT_MS	60000
+
+struct lanes {
+	struct ctl *ctl;
+	struct places places;
+	const struct generation_mta *mta;
+	const char *mta_name, *site_path;
+	struct postfix_settings *settings;
+	struct postfix_site site;
+	char *lines;			/* of master.cf, or NULL: there are none */
+	bool reloaded;
+};
+
+/* --- which mta ------------------------------------------------------------- */
+
+static int find_mta(struct lanes *lanes) {
+	const struct generation *g = lanes->places.generation;
+	const char *wanted = lanes->ctl->argument_count > 0 ?
+	    lanes->ctl->arguments[0] : NULL;
+	unsigned found = 0;
+
+	if (g == NULL) {
+		ctl_complain("%s has mistakes: posternctl check tells them",
+		    lanes->ctl->config_path);
+		return EX_CONFIG;
+	}
+	for (uint32_t i = 0; i < g->mta_count; i++) {
+		const char *name = generation_text(g, g->mtas[i].name);
+
+		if (g->mtas[i].kind != MTA_POSTFIX ||
+		    (wanted != NULL && strcmp(wanted, name) != 0))
+			continue;
+		lanes->mta = &g->mtas[i];
+		lanes->mta_name = name;
+		found++;
+	}
+	if (found == 1) {
+		lanes->site_path = generation_text(g, lanes->mta->site);
+		return EX_OK;
+	}
+	if (found > 1)
+		return ctl_usage(COMMAND_POSTFIX_LANES, "which mta? There are %u of kind "
+		    "postfix", found);
+	ctl_complain("%s: no mta of kind postfix%s%s", lanes->ctl->config_path,
+	    wanted == NULL ? "" : " is named ", wanted == NULL ? "" : wanted);
+	return EX_CONFIG;
+}
+
+/* --- the destinations that are known --------------------------------------- */
+
+struct names {
+	char **list;
+	size_t count;
+	bool failed;
+};
+
+static void take_name(void *context, const struct destination_seen *seen) {
+	struct names *names = context;
+	char **grown;
+
+	/* keys for postmap stand one a line */
+	if (names->failed || strpbrk(seen->name, " \t\r\n") != NULL)
+		return;
+	grown = reallocarray(names->list, names->count + 1, sizeof(*grown));
+	if (grown != NULL)
+		names->list = grown;
+	if (grown == NULL || (grown[names->count] = strdup(seen->name)) == NULL)
+		names->failed = true;
+	else
+		names->count++;
+}
+
+static int ask_tables(struct lanes *lanes, struct diag *diag) {
+	struct names names = { NULL };
+	struct reader *reader;
+	int result = 0;
+
+	if (lanes->site.table_count == 0 || lanes->site.refusal[0] != '\0')
+		return 0;
+	if (reader_open(&reader, lanes->places.state, diag) == 0) {
+		(void)reader_destinations(reader, take_name, &names);
+		reader_close(&reader);
+	} else {
+		ctl_complain("%s", diag->text);
+	}
+	if (names.failed)
+		result = diag_set(diag, ENOMEM, "no memory");
+	else
+		result = postfix_site_ask(&lanes->site, names.list, names.count, diag);
+	for (size_t i = 0; i < names.count; i++)
+		free(names.list[i]);
+	free(names.list);
+	return result;
+}
+
+/* --- the site's file ------------------------------------------------------- */
+
+static void write_facts(FILE *file, const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
+	time_t now = time(NULL);
+	struct tm tm;
+	char made[32];
+
+	strftime(made, sizeof(made), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	fprintf(file, "postern-site 1\n# Written by posternctl postfix-lanes.\n"
+	    "mta %s\nmade %s\n", lanes->mta_name, made);
+	if (site->program[0] != '\0')
+		fprintf(file, "clone-program %s\n", site->program);
+	if (site->refusal[0] != '\0')
+		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
+	for (size_t i = 0; i < site->exclusion_count; i++)
+		fprintf(file, "exclude %s %s\n", site->exclusions[i].mask,
+		    site->exclusions[i].setting);
+	if (site->table_count > 0)
+		fputs("only-listed\n", file);
+	for (size_t i = 0; i < site->listed_count; i++)
+		fprintf(file, "list %s\n", site->listed[i]);
+}
+
+static int make_directory(const char *path, struct diag *diag) {
+	char copy[PATH_MAX];
+	const char *directory;
+
+	if (!text_copy(copy, sizeof(copy), path, strlen(path)))
+		return diag_set(diag, ENAMETOOLONG, "%s", path);
+	directory = dirname(copy);
+	if (mkdir(directory, 0755) != 0 && errno != EEXIST)
+		return diag_set(diag, errno, "cannot make the directory %s", directory);
+	return 0;
+}
+
+static int write_site(const struct lanes *lanes, struct diag *diag) {
+	char temporary[PATH_MAX + 8];
+	FILE *file = NULL;
+	bool good;
+	int fd;
+
+	if (make_directory(lanes->site_path, diag) != 0)
+		return -1;
+	snprintf(temporary, sizeof(temporary), "%s.new", lanes->site_path);
+	(void)unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		file = fdopen(fd, "w");
+	if (file == NULL)
+		return diag_set(diag, errno, "cannot create %s", temporary);
+	write_facts(file, lanes);
+	good = fchmod(fd, 0644) == 0 && fflush(file) == 0 && ferror(file) == 0 &&
+	    fsync(fd) == 0;
+	good = fclose(file) == 0 && good;
+	if (good && rename(temporary, lanes->site_path) == 0)
+		return 0;
+	diag_set(diag, errno, "cannot write %s", lanes->site_path);
+	unlink(temporary);
+	return -1;
+}
+
+static void no_row(void *context, const struct control_frame *frame) {
+	(void)context;
+	(void)frame;
+}
+
+/* A daemon that is away reads the file when it comes. */
+static void reload(struct lanes *lanes) {
+	static const struct control_field request = { "command", "reload" };
+	struct control_reply reply;
+	struct diag diag;
+
+	if (control_ask(lanes->places.control, &request, 1, RELOAD_TIMEOUT_MS, no_row,
+		NULL, &reply, &diag) != 0)
+		ctl_complain("the daemon was not told: %s", diag.text);
+	else if (reply.exit != EX_OK)
+		ctl_complain("the daemon did not reload: %s", reply.error);
+	else
+		lanes->reloaded = true;
+}
+
+/* --- what is told ---------------------------------------------------------- */
+
+static int make_lines(struct lanes *lanes) {
+	char hints[PATH_MAX + 8];
+	size_t length;
+	FILE *out;
+
+	if (lanes->site.refusal[0] != '\0')
+		return EX_OK;
+	out = open_memstream(&lanes->lines, &length);
+	if (out == NULL) {
+		ctl_complain("no memory");
+		return EX_OSERR;
+	}
+	snprintf(hints, sizeof(hints), "%s.hints", lanes->places.state);
+	postfix_lines_write(out, &lanes->site, hints, lanes->mta_name);
+	fclose(out);
+	return EX_OK;
+}
+
+static void excluded_rows(void *context, struct writer *writer) {
+	const struct postfix_site *site = context;
+
+	for (size_t i = 0; i < site->exclusion_count; i++)
+		writer_row(writer, (const struct value[]){
+			value_text(site->exclusions[i].mask),
+			value_text(site->exclusions[i].setting) });
+}
+
+static void asked_rows(void *context, struct writer *writer) {
+	const struct postfix_site *site = context;
+
+	for (size_t i = 0; i < site->table_count; i++)
+		writer_row(writer, (const struct value[]){
+			value_text(site->tables[i].name),
+			value_text(site->tables[i].setting) });
+}
+
+static const char *const attachments[] = { [ATTACHED_NO] = "no",
+	[ATTACHED_YES] = "yes", [ATTACHED_OUTDATED] = "outdated" };
+
+static void tell_programs(struct lanes *lanes) {
+	static const struct column columns[] = {
+		{ "mta", COLUMN_TEXT }, { "config_directory", COLUMN_TEXT },
+		{ "clone", COLUMN_TEXT }, { "clone_program", COLUMN_TEXT },
+		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT },
+		{ "only_listed", COLUMN_TRUTH }, { "listed", COLUMN_NUMBER },
+		{ "attached", COLUMN_TEXT }, { "site", COLUMN_TEXT },
+		{ "reloaded", COLUMN_TRUTH }, { "lines", COLUMN_TEXT },
+	};
+	static const struct column excluded[] = { { "mask", COLUMN_TEXT },
+		{ "setting", COLUMN_TEXT } };
+	static const struct column asked[] = { { "table", COLUMN_TEXT },
+		{ "setting", COLUMN_TEXT } };
+	struct postfix_site *site = &lanes->site;
+	bool refused = site->refusal[0] != '\0';
+	const struct value values[] = {
+		value_text(lanes->mta_name), value_text(postfix_directory(lanes->settings)),
+		value_text(site->clone),
+		value_text(site->program[0] == '\0' ? NULL : site->program),
+		value_text(refused ? site->refusal : NULL),
+		value_text(refused ? site->refusal_text : NULL),
+		value_truth(site->table_count > 0), value_number(site->listed_count),
+		value_text(attachments[postfix_attachment(site)]),
+		value_text(lanes->site_path), value_truth(lanes->reloaded),
+		value_text(lanes->lines),
+	};
+	struct writer *writer = &lanes->ctl->writer;
+
+	writer_object_begin(writer, NULL);
+	writer_members(writer, columns, values, COUNT_OF(columns));
+	writer_table(writer, "excluded", excluded, COUNT_OF(excluded), excluded_rows, site);
+	writer_table(writer, "asked", asked, COUNT_OF(asked), asked_rows, site);
+	writer_object_end(writer);
+}
+
+/* The lines alone go to stdout, ready for master.cf. */
+static void tell_people(const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
+
+	if (lanes->lines != NULL)
+		fputs(lanes->lines, lanes->ctl->writer.out);
+	else
+		ctl_complain("%s: no hints for this site: %s", lanes->mta_name,
+		    site->refusal_text);
+	for (size_t i = 0; i < site->table_count; i++)
+		ctl_complain("%s: %s can only be asked: hints are for the %zu destinations "
+		    "known so far; run this again from time to time",
+		    site->tables[i].setting, site->tables[i].name, site->listed_count);
+	if (postfix_attachment(site) == ATTACHED_OUTDATED)
+		ctl_complain("master.cf has older lines: mail still goes by the settings of "
+		    "then; replace them");
+}
+
+static int do_it(struct lanes *lanes) {
+	const struct generation *g = lanes->places.generation;
+	struct diag diag;
+	int code;
+
+	if (postfix_settings_read(&lanes->settings,
+		generation_text(g, lanes->mta->config_directory), &diag) != 0 ||
+	    postfix_site_read(&lanes->site, lanes->settings,
+		generation_text(g, lanes->mta->clone), &diag) != 0 ||
+	    ask_tables(lanes, &diag) != 0) {
+		ctl_complain("%s", diag.text);
+		return EX_UNAVAILABLE;
+	}
+	if (write_site(lanes, &diag) != 0) {
+		code = ctl_fail(&diag);
+		return code == EX_OSERR ? EX_CANTCREAT : code;
+	}
+	reload(lanes);
+	code = make_lines(lanes);
+	if (code != EX_OK)
+		return code;
+	if (lanes->ctl->writer.json)
+		tell_programs(lanes);
+	else
+		tell_people(lanes);
+	return lanes->site.refusal[0] == '\0' ? EX_OK : EX_UNAVAILABLE;
+}
+
+int command_POSTFIX_LANES(struct ctl *ctl) {
+	struct lanes lanes = { .ctl = ctl };
+	int code = places_find(ctl, &lanes.places);
+
+	if (code == EX_OK)
+		code = find_mta(&lanes);
+	if (code == EX_OK)
+		code = do_it(&lanes);
+	postfix_site_free(&lanes.site);
+	postfix_settings_free(&lanes.settings);
+	places_free(&lanes.places);
+	free(lanes.lines);
+	return code;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  A Postfix site's settings, read by its own postconf(1).
+ * MODEL    Five runs: main.cf and the services' settings, each as it stands and with
+ *          $names replaced, and the services.  The outputs are kept as lists of
+ *          lines "NAME = VALUE".
+ * ERRORS   A postconf that fails: diag with its own words.
+ * THREADS  One.
+ */
+#include "ctl/postfix_settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ctl/program.h"
+
+#define DIRECTORY_MAX	1024
+
+static const char *const wanted[] = {
+	"queue_directory", "syslog_name", "rewrite_service_name", "default_transport",
+	"relayhost", "sender_dependent_relayhost_maps",
+	"sender_dependent_default_transport_maps", "transport_maps",
+	"address_verify_transport_maps", "parent_domain_matches_subdomains",
+	"mydestination", "virtual_alias_domains", "virtual_mailbox_domains",
+	"relay_domains",
+};
+#define WANTED	(sizeof(wanted) / sizeof(wanted[0]))
+
+enum listing { MAIN_RAW, MAIN_FULL, SERVICES_RAW, SERVICES_FULL, LINES, LISTINGS };
+
+struct postfix_settings {
+	char directory[DIRECTORY_MAX];
+	struct program_output outputs[LISTINGS];
+};
+
+static int ask_postconf(struct postfix_settings *settings, enum listing listing,
+    struct diag *diag) {
+	static const char *const options[LISTINGS][2] = {
+		[MAIN_RAW] = { NULL }, [MAIN_FULL] = { "-x", NULL },
+		[SERVICES_RAW] = { "-P", NULL }, [SERVICES_FULL] = { "-P", "-x" },
+		[LINES] = { "-M", NULL },
+	};
+	const char *argv[6 + WANTED] = { "postconf", "-c", settings->directory };
+	struct program_output *output = &settings->outputs[listing];
+	size_t count = 3;
+
+	for (size_t i = 0; i < 2 && options[listing][i] != NULL; i++)
+		argv[count++] = options[listing][i];
+	for (size_t i = 0; i < WANTED && listing <= MAIN_FULL; i++)
+		argv[count++] = wanted[i];
+	argv[count] = NULL;
+	if (program_run(argv, NULL, NULL, 0, output, diag) != 0)
+		return -1;
+	if (output->exit == 0)
+		return 0;
+	return diag_set(diag, 0, "postconf -c %s: exit code %d: %s", settings->directory,
+	    output->exit, output->error);
+}
+
+int postfix_settings_read(struct postfix_settings **out,
+    const char *config_directory, struct diag *diag) {
+	struct postfix_settings *settings = calloc(1, sizeof(*settings));
+
+	*out = settings;
+	if (settings == NULL)
+		return diag_set(diag, errno, "no memory");
+	if (!text_copy(settings->directory, sizeof(settings->directory),
+		config_directory, strlen(config_directory)) ||
+	    config_directory[0] != '/')
+		return diag_set(diag, 0, "config_directory %s is no absolute path",
+		    config_directory);
+	for (unsigned i = 0; i < LISTINGS; i++) {
+		if (ask_postconf(settings, (enum listing)i, diag) != 0)
+			return -1;
+		/* one string a line */
+		for (char *at = settings->outputs[i].out;
+		     (at = strchr(at, '\n')) != NULL; at++)
+			*at = '\0';
+	}
+	return 0;
+}
+
+void postfix_settings_free(struct postfix_settings **settings) {
+	if (*settings == NULL)
+		return;
+	for (unsigned i = 0; i < LISTINGS; i++)
+		program_free(&(*settings)->outputs[i]);
+	free(*settings);
+	*settings = NULL;
+}
+
+const char *postfix_directory(const struct postfix_settings *settings) {
+	return settings->directory;
+}
+
+static const char *next_line(const struct program_output *output, const char *line) {
+	const char *end = output->out + output->length;
+
+	line = line == NULL ? output->out : line + strlen(line) + 1;
+	return line < end ? line : NULL;
+}
+
+/* The value of "NAME = VALUE", or NULL: another name.  An empty value may stand
+ * as "NAME =". */
+static const char *value_of(const char *line, const char *name) {
+	size_t length = strlen(name);
+
+	if (strncmp(line, name, length) != 0)
+		return NULL;
+	line += length;
+	line += strspn(line, " \t");
+	if (*line != '=')
+		return NULL;
+	line++;
+	return line + strspn(line, " \t");
+}
+
+static const char *find_value(const struct program_output *output, const char *name) {
+	const char *found = NULL;
+
+	for (const char *line = NULL; (line = next_line(output, line)) != NULL;) {
+		const char *value = value_of(line, name);
+
+		if (value != NULL)
+			found = value;
+	}
+	return found;
+}
+
+const char *postfix_main(const struct postfix_settings *settings, const char *name,
+    bool raw) {
+	return find_value(&settings->outputs[raw ? MAIN_RAW : MAIN_FULL], name);
+}
+
+const char *postfix_override(const struct postfix_settings *settings,
+    const char *service, const char *name, bool raw) {
+	char key[256] = "";
+
+	text_append(key, sizeof(key), 0, "%s/unix/%s", service, name);
+	return find_value(&settings->outputs[raw ? SERVICES_RAW : SERVICES_FULL], key);
+}
+
+const char *postfix_value(const struct postfix_settings *settings,
+    const char *service, const char *name, bool raw) {
+	const char *value = postfix_override(settings, service, name, raw);
+
+	return value != NULL ? value : postfix_main(settings, name, raw);
+}
+
+void postfix_overrides_each(const struct postfix_settings *settings,
+    const char *service,
+    void (*each)(void *context, const char *name, const char *value), void *context) {
+	const struct program_output *output = &settings->outputs[SERVICES_RAW];
+	char prefix[128] = "", name[128];
+
+	text_append(prefix, sizeof(prefix), 0, "%s/unix/", service);
+	for (const char *line = NULL; (line = next_line(output, line)) != NULL;) {
+		const char *from = line + strlen(prefix);
+
+		if (strncmp(line, prefix, strlen(prefix)) == 0 &&
+		    text_copy(name, sizeof(name), from, strcspn(from, " \t=")))
+			each(context, name, value_of(from, name));
+	}
+}
+
+bool postfix_service_word(const char *line, unsigned number, char *out, size_t size) {
+	const char *from = line;
+	unsigned depth;
+
+	for (unsigned i = 0;; i++) {
+		from += strspn(from, " \t");
+		if (*from == '\0')
+			return false;
+		depth = 0;
+		line = from;
+		for (; *from != '\0' && (depth > 0 || strchr(" \t", *from) == NULL);
+		     from++)
+			depth += *from == '{' ? 1u : *from == '}' && depth > 0 ? -1u : 0;
+		if (i == number)
+			return text_copy(out, size, line, (size_t)(from - line));
+	}
+}
+
+const char *postfix_service(const struct postfix_settings *settings,
+    const char *service) {
+	const struct program_output *output = &settings->outputs[LINES];
+	char name[128], type[16];
+
+	for (const char *line = NULL; (line = next_line(output, line)) != NULL;)
+		if (postfix_service_word(line, 0, name, sizeof(name)) &&
+		    postfix_service_word(line, 1, type, sizeof(type)) &&
+		    strcmp(name, service) == 0 && strcmp(type, "unix") == 0)
+			return line;
+	return NULL;
+}

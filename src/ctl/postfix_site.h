@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What a Postfix site's own settings leave to hints (DESIGN section 11).  An answer
+ * for a full address overrides all that the site says by domain, so a destination
+ * that the site says anything about gets none; what cannot be known for certain is
+ * taken as said.
+ */
+#ifndef CTL_POSTFIX_SITE_H
+#define CTL_POSTFIX_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/diag.h"
+#include "ctl/postfix_settings.h"
+
+struct site_exclusion {
+	char *mask;		/* "a.example" or "*.a.example" */
+	const char *setting;	/* that says something about it: static text */
+};
+
+/* A table that can only be asked. */
+struct site_table {
+	char *name;		/* "ldap:/etc/postfix/transport" */
+	const char *setting;
+	bool below;		/* entries for "a" hold for "x.a", */
+	bool dotted;		/* or those for ".a" do */
+};
+
+struct postfix_site {
+	const struct postfix_settings *settings;
+	const char *clone;		/* the transport whose mail may be held */
+	char resolver[64];		/* the service that the queue manager asks */
+	char program[128];		/* how the log names the clone's deliveries */
+	/* Why there can be no hints at all: a word for ever, and words for people.
+	 * "": there can. */
+	char refusal[32];
+	char refusal_text[256];
+	struct site_exclusion *exclusions;
+	size_t exclusion_count;
+	struct site_table *tables;
+	size_t table_count;
+	char **listed;			/* destinations that all tables were asked about */
+	size_t listed_count;
+};
+
+/* Reads it.  -1 with *diag: no memory, or a tool of Postfix cannot be run.  What the
+ * site's settings are to blame for is a refusal.  postfix_site_free it in both
+ * cases. */
+int postfix_site_read(struct postfix_site *site,
+    const struct postfix_settings *settings, const char *clone, struct diag *diag);
+
+/* Asks the tables that can only be asked about these destinations; those are then
+ * `listed`.  As postfix_site_read. */
+int postfix_site_ask(struct postfix_site *site, char *const *destinations,
+    size_t count, struct diag *diag);
+void postfix_site_free(struct postfix_site *site);
+
+/* --- for postfix_site.c and postfix_tables.c only --------------------------- */
+
+/* Only the first refusal counts. */
+void site_refuse(struct postfix_site *site, const char *word,
+    const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* What kind of setting a table or a name stands in. */
+struct site_setting {
+	const char *name;
+	bool routes;		/* transport_maps: keys are addresses, too */
+	bool below, dotted;	/* as in site_table */
+};
+
+/* An entry of the setting, or a key of one of its tables: excludes what it speaks of. */
+int site_exclude(struct postfix_site *site, const struct site_setting *setting,
+    const char *key, size_t length, struct diag *diag);
+
+/* A table "type:name" of the setting: lists it, or notes that it is to be asked. */
+int site_table(struct postfix_site *site, const struct site_setting *setting,
+    const char *table, struct diag *diag);
+
+#endif

@@ -1,0 +1,182 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""posternctl postfix-lanes reads real Postfix sites of many shapes."""
+import json
+
+from lib.postern import Postern
+from lib.postfix import MAIN, MASTER, Postfix
+from lib.testing import main
+
+SIMPLE = """
+mydestination = $myhostname, localhost, .below.example, !not.example
+relay_domains = relayed.example
+transport_maps =
+"""
+
+
+def mta(test, postfix):
+    return (f'mta = ( {{ name = "out"; kind = "postfix"; config_directory = "{postfix.etc}";\n'
+            f'  log = "{postfix.log}"; syslog_name = "postfix-{postfix.name}"; '
+            f'site = "{test.directory}/site/out"; }} );\n')
+
+
+class Sites:
+    def __init__(self, test):
+        self.test = test
+        self.postfix = Postfix(test, [])
+        self.postern = Postern(test, edit=lambda text: text + mta(test, self.postfix))
+        self.file = test.directory / "site/out"
+
+    def shape(self, main_cf, master=MASTER):
+        """Another site: settings of main.cf that take the place of the usual ones."""
+        mine = {line.split("=")[0].strip() for line in main_cf.splitlines() if "=" in line}
+        usual = MAIN.format(root=self.postfix.root, spool=self.postfix.spool,
+                            log=self.postfix.log, name="postfix-A")
+        usual = "\n".join(line for line in usual.splitlines()
+                          if line.split("=")[0].strip() not in mine)
+        (self.postfix.etc / "main.cf").write_text(usual + "\n" + main_cf)
+        (self.postfix.etc / "master.cf").write_text(master)
+
+    def read(self, main_cf, master=MASTER):
+        self.shape(main_cf, master)
+        done = self.postern.command("postfix-lanes", "out")
+        found = json.loads(done.stdout)
+        found["exit"] = done.returncode
+        found["masks"] = {row["mask"]: row["setting"] for row in found["excluded"]}
+        return found
+
+    def table(self, name, text, kind="hash"):
+        path = self.postfix.etc / name
+        path.write_text(text)
+        if kind in ("hash", "btree", "lmdb", "cdb"):
+            self.test.run(["postmap", "-c", self.postfix.etc, f"{kind}:{path}"])
+        return f"{kind}:{path}"
+
+
+def simple(test, sites):
+    found = sites.read(SIMPLE)
+    test.equal((found["exit"], found["refused"]), (0, None), "a simple site has hints")
+    test.equal(found["clone_program"], "postfix-A/smtp", "the clone's name in the log")
+    test.equal(found["masks"], {"mx.example.com": "mydestination", "localhost": "mydestination",
+                                "*.below.example": "mydestination",
+                                "*.relayed.example": "relay_domains"},
+               "its domain classes get none; entries below only where Postfix takes them so")
+    text = sites.file.read_text()
+    test.check(text.startswith("postern-site 1\n") and "\nmta out\n" in text and
+               "\nexclude *.relayed.example relay_domains\n" in text and
+               "only-listed" not in text, "the site's file tells the same")
+    test.equal(sites.file.stat().st_mode & 0o7777, 0o644, "anybody may read it")
+    done = sites.postern.command("check")
+    test.equal((done.returncode, [row for row in json.loads(done.stdout)
+                                  if "site" in row["text"]]), (0, []),
+               "the configuration reads the file without a note")
+
+
+def tables(test, sites):
+    routes = sites.table("transport", "one.example smtp:[192.0.2.1]\n.two.example error:no\n"
+                         "user@three.example discard:\nKäse.example discard:\n")
+    alias = sites.table("virtual", "four.example anything\na@five.example b@six.example\n")
+    listed = sites.table("list", "seven.example\n# eight.example\nnine.example\n", "file")
+    found = sites.read(
+        SIMPLE + f"transport_maps = {routes}, inline:{{ ten.example=discard: }}\n"
+        f"virtual_alias_maps = {alias}\nvirtual_mailbox_domains = {listed[5:]}\n")
+    for domain, setting in (("one.example", "transport_maps"),
+                            ("*.two.example", "transport_maps"),
+                            ("three.example", "transport_maps"),
+                            ("ten.example", "transport_maps"),
+                            ("four.example", "virtual_alias_domains"),
+                            ("seven.example", "virtual_mailbox_domains"),
+                            ("nine.example", "virtual_mailbox_domains")):
+        test.equal(found["masks"].get(domain), setting, f"{domain} is excluded by {setting}")
+    for domain in ("five.example", "six.example", "eight.example"):
+        test.check(domain not in found["masks"], f"{domain} is not")
+    test.equal((found["exit"], found["refused"], found["only_listed"]), (0, None, False),
+               "tables with files leave room for all other destinations")
+    for kind in ("texthash", "btree", "lmdb", "cdb"):
+        if kind != "texthash" and kind not in test.run(["postconf", "-c", sites.postfix.etc,
+                                                        "-m"]).split():
+            test.say(f"no {kind} here")
+            continue
+        table = sites.table(f"of-{kind}", "a.example discard:\n", kind)
+        found = sites.read(SIMPLE + f"transport_maps = proxy:{table}\n")
+        if found["only_listed"]:
+            test.equal(found["refused"], None, f"{kind} is asked")
+        else:
+            test.equal(found["masks"].get("a.example"), "transport_maps", f"{kind} is listed")
+
+
+def asked(test, sites):
+    """A table that can only be asked; no destination is known here."""
+    pattern = sites.table("pattern", "/^a\\.example$/ yes\n", "regexp")
+    found = sites.read(SIMPLE + f"virtual_alias_domains = {pattern}\n")
+    test.equal((found["exit"], found["only_listed"], found["listed"]), (0, True, 0),
+               "patterns of a domain class are asked about what is known: nothing here")
+    test.check("\nonly-listed\n" in sites.file.read_text(), "the site's file says so")
+
+
+def refused(test, sites):
+    everything = sites.table("everything", "* smtp:[192.0.2.1]\n")
+    pattern = sites.table("pattern2", "/./ discard:\n", "regexp")
+    no_retry = "".join(line for line in MASTER.splitlines(True) if not line.startswith("retry"))
+    for more, word, master in (
+            ("relayhost = [192.0.2.1]", "relayhost", MASTER),
+            ("default_transport = relay", "default-transport", MASTER),
+            ("default_transport = smtp:[192.0.2.1]", "default-transport", MASTER),
+            ("sender_dependent_relayhost_maps = inline:{ a@b=c }", "sender-dependent", MASTER),
+            ("sender_dependent_default_transport_maps = inline:{ a@b=c }", "sender-dependent",
+             MASTER),
+            (f"transport_maps = {everything}", "all-mail", MASTER),
+            (f"transport_maps = {pattern}", "table", MASTER),
+            ("transport_maps = static:discard:", "table", MASTER),
+            ("virtual_alias_domains = static:yes", "table", MASTER),
+            ("transport_maps = hash:/nonexistent/table", "table", MASTER),
+            ("virtual_mailbox_domains = /nonexistent/list", "file", MASTER),
+            ("default_transport = smtp", "no-service", no_retry),
+            ("default_transport = smtp", "relayhost", MASTER.replace(
+                "trivial-rewrite\n", "trivial-rewrite\n  -o relayhost=[192.0.2.9]\n"))):
+        found = sites.read(SIMPLE + more + "\n", master)
+        test.equal((found["exit"], found["refused"], found["lines"]), (69, word, None),
+                   f"{more.splitlines()[0][:60]}: refused ({found['text']})")
+        test.check(f"\nrefuse {word} " in sites.file.read_text(), "and the file says so")
+
+
+def attached(test, sites):
+    """The lines go into master.cf, and Postfix takes them."""
+    routes = sites.table("transport", "one.example smtp:[192.0.2.1]\n")
+    settings = SIMPLE + f"transport_maps =\n  {routes}\n"
+    master = MASTER.replace("trivial-rewrite\n", "trivial-rewrite\n  -o syslog_name=odd/rw\n") \
+        .replace("unix n - n 300 1 qmgr", "unix n - n 300 1 qmgr -v\n  -o { a_b = c d }")
+    found = sites.read(settings, master)
+    test.equal((found["exit"], found["attached"]), (0, "no"), "not attached yet")
+    lines = found["lines"]
+    for line in (f"  -o {{ transport_maps = {routes}, socketmap:unix:private/postern-hint:transport }}",
+                 f"  -o address_verify_transport_maps={routes}",
+                 "  -o syslog_name=odd/rw", "qmgr unix n - n 300 1 qmgr -v", "  -o { a_b = c d }",
+                 "rewrite-postern unix - - n - - trivial-rewrite"):
+        test.check(line in lines.splitlines(), f"line: {line}")
+    kept = "".join(line for line in master.splitlines(True)
+                   if not line.startswith("qmgr") and "a_b" not in line)
+    found = sites.read(settings, kept + lines)
+    test.equal((found["exit"], found["attached"], found["lines"]), (0, "yes", lines),
+               "attached; read again, the lines are the same")
+    test.run(["postfix", "-c", sites.postfix.etc, "check"])
+    found = sites.read(SIMPLE + "transport_maps = inline:{ b.example=discard: }\n", kept + lines)
+    test.equal(found["attached"], "outdated", "another main.cf: the lines are outdated")
+    test.check("inline:{ b.example=discard: }, socketmap:" in found["lines"], "braces are kept")
+    people = sites.postern.command("postfix-lanes", json_output=False)
+    test.check(people.stdout.startswith("# Hints of Postern for mta out") and
+               "older lines" in people.stderr, "people get the lines alone, notes beside them")
+
+
+def body(test):
+    sites = Sites(test)
+    simple(test, sites)
+    tables(test, sites)
+    asked(test, sites)
+    refused(test, sites)
+    attached(test, sites)
+    done = sites.postern.command("postfix-lanes", "nobody")
+    test.equal(done.returncode, 78, "an mta that is not there is told")
+
+
+main(body)
