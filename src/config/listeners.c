@@ -30,7 +30,8 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 			    row->path, of_files[i], address);
 	}
 	setting = compilation_member(group, "proof");
-	if (setting != NULL && row->offset == LISTENER_CONTROL)
+	if (setting != NULL &&
+	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP))
 		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
 		    row->path);
 }
@@ -55,11 +56,18 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	}
 	if (address.text == NULL)
 		return;
+	if (listener.kind == LISTENER_SOCKETMAP && strncmp(address.text, "unix:", 5) != 0) {
+		complain(c, where, "%s: %s is no unix socket: only these tell which process "
+		    "asks", row->path, address.text);
+		return;
+	}
 	note_idle_settings(c, group, row, address.text);
 	if (compilation_value(group, "listen.*[].mode", &mode))
 		listener.mode = (uint16_t)mode.number;
 	else
-		listener.mode = listener.kind == LISTENER_CONTROL ? 0660 : 0666;
+		/* whoever may ask for a connection may fill a class */
+		listener.mode = listener.kind == LISTENER_POLICY ||
+		    listener.kind == LISTENER_MILTER ? 0666 : 0660;
 	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
@@ -101,7 +109,8 @@ static void check_roles(struct compilation *c)
 
 	for (uint32_t i = 0; i < header->listener_count; i++) {
 		milters += header->listeners[i].kind == LISTENER_MILTER;
-		if (header->listeners[i].kind == LISTENER_POLICY)
+		if (header->listeners[i].kind == LISTENER_POLICY ||
+		    header->listeners[i].kind == LISTENER_SOCKETMAP)
 			policies = header->policy_processes;
 	}
 	if (policies + milters + 1 > GENERATION_ROLES_MAX)

@@ -11,7 +11,6 @@
 #include "base/text.h"
 
 #define RETRY_S		60	/* where no class tells another time */
-#define NAME_SHOWN	(4 * 64 + 4)	/* bytes of a quoted name: a flood has many */
 
 static const char *const reason_words[REASON_COUNT] = {
 #define REASON(symbol, word, text) [REASON_##symbol] = word,
@@ -24,7 +23,7 @@ const char *decision_reason_word(enum reason reason)
 	return reason_words[reason];
 }
 
-static enum event_kind event_of(const struct answer *answer)
+enum event_kind decision_event(const struct answer *answer)
 {
 	if (answer->decision.reason == REASON_UNUSABLE)
 		return EVENT_FAULT;
@@ -52,41 +51,48 @@ static const char *action_of(const struct generation *generation,
 	return "admit";
 }
 
-static void write_event(const struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    const struct answer *answer)
+void decision_rule_words(const struct generation *generation,
+    const struct answer *answer, struct decision_rule *out)
 {
-	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], name[NAME_SHOWN];
-	char class[4 * GENERATION_CLASS_NAME_MAX + 4], mask[NAME_SHOWN];
-	char place[512] = "-";
 	const char *text = "";
 
 	if (answer->class_index != CLASS_NO_RULE)
 		text = generation_text(generation,
 		    generation_class(generation, answer->class_index)->name);
-	log_quote(class, sizeof(class), text, strlen(text));
+	log_quote(out->class, sizeof(out->class), text, strlen(text));
+	text_copy(out->place, sizeof(out->place), "-", 1);
 	text = "";
 	if (answer->rule != CLASS_NO_RULE) {
 		const struct generation_rule *rule =
 		    generation_rule(generation, answer->rule);
 		const char *file = generation_text(generation, rule->file);
 
-		log_quote(place, sizeof(place) - 16, file, strlen(file));
-		text_append(place, sizeof(place), strlen(place), ":%u",
+		log_quote(out->place, sizeof(out->place) - 16, file, strlen(file));
+		text_append(out->place, sizeof(out->place), strlen(out->place), ":%u",
 		    rule->line);
 		text = generation_text(generation, rule->text);
 	}
-	log_quote(mask, sizeof(mask), text, strlen(text));
+	log_quote(out->mask, sizeof(out->mask), text, strlen(text));
+}
+
+static void write_event(const struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    const struct answer *answer)
+{
+	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], name[DECISION_NAME_SHOWN];
+	struct decision_rule rule;
+
+	decision_rule_words(generation, answer, &rule);
 	log_quote(name, sizeof(name), question->name,
 	    question->name == NULL ? 0 : question->name_length);
 	address_format(&question->client, client);
-	log_event(event_of(answer),
+	log_event(decision_event(answer),
 	    "id=%s class=%s client=%s[%u] name=%s count=%u limit=%u reason=%s "
 	    "rule=%s mask=%s action=%s",
-	    engine_decision_id(engine, answer->id, id), class, client,
+	    engine_decision_id(engine, answer->id, id), rule.class, client,
 	    question->client_port, name, answer->decision.count,
 	    answer->decision.limit, decision_reason_word(answer->decision.reason),
-	    place, mask, action_of(generation, question, answer));
+	    rule.place, rule.mask, action_of(generation, question, answer));
 }
 
 void decision_log(const struct engine *engine, const struct generation *generation,

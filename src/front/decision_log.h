@@ -4,6 +4,7 @@
 #ifndef FRONT_DECISION_LOG_H
 #define FRONT_DECISION_LOG_H
 
+#include "base/log.h"
 #include "base/reply_text.h"
 #include "engine/engine.h"
 
@@ -21,6 +22,21 @@ void decision_log(const struct engine *engine, const struct generation *generati
 const char *decision_client_text(const struct engine *engine,
     const struct generation *generation, const struct question *question,
     const struct answer *answer, char out[REPLY_TEXT_SIZE]);
+
+/* Bytes of a quoted name in the log: a flood has many. */
+#define DECISION_NAME_SHOWN	(4 * 64 + 4)
+
+/* Which class and rule an answer came from, quoted for a log line; "-": none. */
+struct decision_rule {
+	char class[4 * GENERATION_CLASS_NAME_MAX + 4];
+	char place[512];	/* FILE:LINE */
+	char mask[DECISION_NAME_SHOWN];
+};
+void decision_rule_words(const struct generation *generation,
+    const struct answer *answer, struct decision_rule *out);
+
+/* The kind of line that an answer is worth, if it is worth any. */
+enum event_kind decision_event(const struct answer *answer);
 
 /* The reason's word in logs and answers. */
 const char *decision_reason_word(enum reason reason);

@@ -86,7 +86,7 @@ void children_plan(struct supervisor *supervisor) {
 			continue;	/* left out */
 		if (kind == LISTENER_MILTER)
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
-		else if (kind == LISTENER_POLICY)
+		else if (kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP)
 			policies = generation->policy_processes;
 	}
 	for (i = 0; i < policies; i++)

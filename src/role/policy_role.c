@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: ISC */
-/* The policy role: an event loop around the policy front end.  Several processes
- * of it share the listening sockets. */
+/* The policy role: an event loop around the policy and socketmap front ends.
+ * Several processes of it share the listening sockets. */
 #include <sysexits.h>
 
 #include "base/log.h"
 #include "engine/engine.h"
 #include "front/policy.h"
+#include "front/socketmap.h"
 #include "role/own_look.h"
 #include "role/role.h"
 
@@ -15,23 +16,32 @@ static int give_up(const struct diag *diag)
 	return EX_OSERR;
 }
 
+static int serve(struct policy_front *policy, struct socketmap_front *socketmap,
+    const struct role_socket *socket, struct diag *diag)
+{
+	if (socket->kind == LISTENER_SOCKETMAP)
+		return socketmap_front_listen(socketmap, socket->fd, socket->listener, diag);
+	return policy_front_listen(policy, socket->fd, socket->listener, diag);
+}
+
 int policy_role_main(const struct role_context *context)
 {
-	struct policy_front *front;
+	struct policy_front *policy;
+	struct socketmap_front *socketmap;
 	struct engine *engine;
 	struct diag diag;
 
 	if (engine_open(&engine, context->segment, context->role_slot, &diag) != 0)
 		return give_up(&diag);
 	own_look_open(context, engine);
-	if (policy_front_open(&front, engine, &diag) != 0)
+	if (policy_front_open(&policy, engine, &diag) != 0 ||
+	    socketmap_front_open(&socketmap, engine, policy_front_base(policy), &diag) != 0)
 		return give_up(&diag);
 	for (unsigned i = 0; i < context->socket_count; i++)
-		if (policy_front_listen(front, context->sockets[i].fd,
-		    context->sockets[i].listener, &diag) != 0)
+		if (serve(policy, socketmap, &context->sockets[i], &diag) != 0)
 			return give_up(&diag);
 	engine_wait_confirmed(engine);
-	policy_front_run(front);
+	policy_front_run(policy);
 	diag_set(&diag, 0, "the event loop ended");
 	return give_up(&diag);
 }

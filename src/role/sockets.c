@@ -28,7 +28,7 @@
 
 static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
-	    kind == LISTENER_CONTROL;
+	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL;
 }
 
 /* Makes room at a path: 0 when there is nothing, or only a dead socket, which

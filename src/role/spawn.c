@@ -72,7 +72,7 @@ static void set_title(const struct child *child) {
 static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 	switch (child->kind) {
 	case ROLE_POLICY:
-		return kind == LISTENER_POLICY;
+		return kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP;
 	case ROLE_MILTER:
 		return kind == LISTENER_MILTER && listener == child->listener;
 	case ROLE_KEEPER:

@@ -75,6 +75,8 @@ static void the_design_is_accepted(void **state)
 	assert_int_equal(g->listener_count, 3);	/* those that this version serves */
 	assert_string_equal(generation_text(g, g->listeners[0].address),
 	    "unix:/var/spool/postfix/private/postern");
+	assert_int_equal(g->listeners[2].kind, LISTENER_SOCKETMAP);
+	assert_int_equal(g->listeners[2].mode, 0660);
 	class = generation_class(g, 0);
 	assert_string_equal(generation_text(g, class->name), "customer");
 	assert_string_equal(generation_text(g, class->file), "t");

@@ -132,6 +132,8 @@ static const struct {
 	    "2: listen.proof: \"no\" is none of auto|witness|owner|lease" },
 	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
 	    "3: listen.policy: the address stands in listen already, in line 2" },
+	{ V "listen = { socketmap = \"inet:127.0.0.1:1\"; };\n" C,
+	    "2: listen.socketmap: inet:127.0.0.1:1 is no unix socket" },
 	/* classes */
 	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: class without a name" },
 	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
@@ -199,6 +201,8 @@ static const struct {
 	    "3: note: listen.policy: group does nothing for inet:127.0.0.1:1" },
 	{ V "listen = { control = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
 	    "3: note: listen.control: proof does nothing here" },
+	{ V "listen = { socketmap = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
+	    "3: note: listen.socketmap: proof does nothing here" },
 	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client limits nothing" },
 	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "
 	    "\"unix:/2\", \"unix:/3\", \"unix:/4\", \"unix:/5\", \"unix:/6\", \"unix:/7\", "

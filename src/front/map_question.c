@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The meaning of socketmap requests.
+ *
+ * MODEL: the key says which host mail is for and, once connected, who answered;
+ * the engine says whether this process may.  Without a host (local delivery), or
+ * connected to what has no address (a pipe), there is nothing to ask.
+ * ERRORS: a map or key that is not ours is "not found", counted and logged.
+ * THREADS: one for each map_client.
+ */
+#include "front/map_question.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/outbound.h"
+#include "front/decision_log.h"
+#include "wire/outbound_key.h"
+
+static const char map_name[] = "postern";
+
+static size_t not_ours(struct engine *engine, const struct map_client *client,
+    const char *what, const char *text, size_t length, char *out)
+{
+	char shown[100];
+
+	engine_count(engine, COUNTER_BAD_MAP_REQUESTS, 1);
+	log_quote(shown, sizeof(shown), text, length < sizeof(shown) ? length : sizeof(shown));
+	log_event(EVENT_BAD_REQUEST, "from=socketmap pid=%d text=\"%s\" bytes=%s "
+	    "action=notfound", (int)client->pid, what, shown);
+	return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
+}
+
+/* The first Sendmail of the configuration: its sockets do not tell which. */
+static uint8_t mta_number(const struct generation *generation)
+{
+	for (uint32_t i = 0; i < generation->mta_count; i++)
+		if (generation->mtas[i].kind == MTA_SENDMAIL)
+			return (uint8_t)i;
+	return UINT8_MAX;
+}
+
+static void write_event(const struct engine *engine,
+    const struct generation *generation, const struct map_client *client,
+    const struct outbound_key *key, const struct outbound_answer *answer)
+{
+	char id[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
+	char host[DECISION_NAME_SHOWN], name[DECISION_NAME_SHOWN], queue_id[80];
+	const char *relay_name = answer->found.relay_name;
+	struct decision_rule rule;
+
+	decision_rule_words(generation, &answer->answer, &rule);
+	log_quote(host, sizeof(host), key->host.text, key->host.length);
+	log_quote(queue_id, sizeof(queue_id), key->queue_id.text, key->queue_id.length);
+	log_quote(name, sizeof(name), relay_name, strlen(relay_name));
+	if (!address_is_unknown(&answer->found.relay))
+		address_format(&answer->found.relay, relay);
+	log_event(decision_event(&answer->answer),
+	    "id=%s class=%s destination=%s found_by=%s relay=%s name=%s queue_id=%s "
+	    "pid=%d stage=%s count=%u limit=%u reason=%s rule=%s mask=%s action=%s",
+	    engine_decision_id(engine, answer->answer.id, id), rule.class, host,
+	    class_source_word(answer->found.source), relay, name, queue_id,
+	    (int)client->pid,
+	    key->kind == OUTBOUND_KEY_COMPAT ? "before-connect" : "connected",
+	    answer->answer.decision.count, answer->answer.decision.limit,
+	    decision_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
+	    answer->answer.decision.verdict == VERDICT_ADMIT && !answer->answer.observed ?
+	    "admit" : "defer");
+}
+
+/* Sendmail takes the text to pieces and puts it together again: only what it
+ * leaves as it is goes into it. */
+static void append_plain(char *out, size_t size, const char *text)
+{
+	size_t at = strlen(out);
+
+	for (; *text != '\0' && at + 1 < size; text++, at++) {
+		bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+		    (*text >= '0' && *text <= '9') || *text == '-' || *text == '_';
+
+		out[at] = plain ? *text : '_';
+	}
+	out[at] = '\0';
+}
+
+static size_t deferral(const struct engine *engine, const struct generation *generation,
+    const struct answer *answer, char *out)
+{
+	char text[256] = "DEFER ", id[DECISION_ID_MAX];
+
+	if (answer->decision.reason == REASON_UNUSABLE ||
+	    answer->class_index == CLASS_NO_RULE) {
+		text_append(text, sizeof(text), strlen(text), "the state cannot be used now");
+	} else {
+		text_append(text, sizeof(text), strlen(text), "class ");
+		append_plain(text, sizeof(text), generation_text(generation,
+		    generation_class(generation, answer->class_index)->name));
+		text_append(text, sizeof(text), strlen(text), " has %u of %u sessions",
+		    answer->decision.count, answer->decision.limit);
+	}
+	text_append(text, sizeof(text), strlen(text), " id %s",
+	    engine_decision_id(engine, answer->id, id));
+	return socketmap_reply(out, SOCKETMAP_OK, text);
+}
+
+static bool is_worth_a_line(const struct answer *answer)
+{
+	return answer->newly_decided && (answer->observed ||
+	    answer->decision.verdict != VERDICT_ADMIT ||
+	    answer->decision.reason == REASON_UNUSABLE ||
+	    answer->decision.reason == REASON_UNTRACKED);
+}
+
+static size_t ask(const struct map_client *client, struct engine *engine,
+    const struct generation *generation, const struct outbound_key *key,
+    int64_t now_ns, char *out)
+{
+	const struct outbound_question question = {
+		.stage = key->kind == OUTBOUND_KEY_COMPAT ? OUTBOUND_BEFORE_CONNECT :
+		    OUTBOUND_CONNECTED,
+		.destination = key->host.text,
+		.destination_length = key->host.length,
+		.server_name = key->server_name.text,
+		.server_name_length = key->server_name.length,
+		.server = key->server,
+		.mta = mta_number(generation),
+	};
+	struct outbound_answer answer;
+
+	outbound_process_ask(client->process, generation, &question, now_ns, &answer);
+	if (is_worth_a_line(&answer.answer))
+		write_event(engine, generation, client, key, &answer);
+	if (answer.answer.decision.verdict == VERDICT_ADMIT)
+		return socketmap_reply(out, SOCKETMAP_OK, "OK");
+	return deferral(engine, generation, &answer.answer, out);
+}
+
+size_t map_question_answer(const struct map_client *client, struct engine *engine,
+    const struct generation *generation, const struct socketmap_request *request,
+    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
+{
+	struct outbound_key key;
+
+	if (request->map_length != sizeof(map_name) - 1 ||
+	    memcmp(request->map, map_name, request->map_length) != 0)
+		return not_ours(engine, client, "there is no such map", request->map,
+		    request->map_length, out);
+	if (!outbound_key_parse(request->key, request->key_length, &key))
+		return not_ours(engine, client, "the key is no question", request->key,
+		    request->key_length, out);
+	if (key.host.length == 0 ||
+	    (key.kind == OUTBOUND_KEY_TLSSRV && address_is_unknown(&key.server)))
+		return socketmap_reply(out, SOCKETMAP_OK, "OK");
+	if (client->process == NULL) {
+		engine_count(engine, COUNTER_UNTRACKED, 1);
+		return socketmap_reply(out, SOCKETMAP_OK, "OK");
+	}
+	return ask(client, engine, generation, &key, now_ns, out);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the requests of one socketmap connection mean: Sendmail's questions about
+ * connections that it is about to make, or has made (conf/sendmail-outbound.mc;
+ * wire/outbound_key.h), and the replies.  No I/O.
+ */
+#ifndef FRONT_MAP_QUESTION_H
+#define FRONT_MAP_QUESTION_H
+
+#include <sys/types.h>
+
+#include "engine/engine.h"
+#include "wire/socketmap.h"
+
+struct outbound_process;
+
+/* Who is at the other end.  Sendmail opens one connection for each process. */
+struct map_client {
+	struct outbound_process *process;	/* NULL: not known, then nothing is counted */
+	pid_t pid;
+};
+
+/* Answers one request.  Returns the reply's length in `out`.  Every answer to a
+ * key of ours is "OK OK" or "OK DEFER TEXT": what else Sendmail would read it
+ * takes for no entry, and delivers (sendmail-facts 2.1). */
+size_t map_question_answer(const struct map_client *client, struct engine *engine,
+    const struct generation *generation, const struct socketmap_request *request,
+    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX]);
+
+#endif

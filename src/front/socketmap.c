@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The socketmap front end.
+ *
+ * MODEL: as front/policy.c, in small, as Sendmail sends a request when it has
+ * read the reply to the one before.  Bytes are read into one buffer of the
+ * process; only an unfinished request, or requests behind a reply that the kernel
+ * does not take, move into a buffer of the connection's own, and until that reply
+ * is gone nothing is read.  The kernel tells which process opened the connection.
+ * ERRORS: whatever a connection does wrong ends that connection, is counted, and
+ * logged with place and reason.  A process that cannot be told apart from others
+ * is admitted uncounted.
+ * THREADS: one.
+ */
+#include "front/socketmap.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "config/generation.h"
+#include "engine/outbound.h"
+#include "front/map_question.h"
+#include "wire/socketmap.h"
+
+/* Holds the longest request, so that what does not fit is none. */
+#define READ_BYTES	(2 * SOCKETMAP_REQUEST_MAX)
+#define ACCEPT_PAUSE_MS	100
+
+struct connection {
+	struct event event;
+	struct socketmap_front *front;
+	TAILQ_ENTRY(connection) all;
+	TAILQ_ENTRY(connection) waits;
+	int64_t waits_since_ns;		/* 0: not in the list */
+	int fd;
+	uint8_t listener;
+	bool writing;
+	char *in;			/* requests not answered, NULL: none */
+	size_t in_length;
+	char *out;			/* a reply that waits, NULL: none */
+	size_t out_length, out_sent;
+	struct map_client client;
+};
+
+TAILQ_HEAD(connection_list, connection);
+
+struct listening {
+	struct event event;
+	struct socketmap_front *front;
+	uint8_t listener;
+	bool used;
+};
+
+struct socketmap_front {
+	struct engine *engine;
+	struct event_base *base;
+	struct event second;
+	struct event resume;
+	struct listening listening[GENERATION_LISTENERS_MAX];
+	struct connection_list connections;
+	struct connection_list waiting;	/* oldest first */
+	uint32_t connection_count;
+	char bytes[READ_BYTES];
+};
+
+enum outcome { GOES_ON, MUST_CLOSE };
+
+static void wait_begin(struct connection *c, int64_t now_ns)
+{
+	if (c->waits_since_ns != 0)
+		return;
+	c->waits_since_ns = now_ns;
+	TAILQ_INSERT_TAIL(&c->front->waiting, c, waits);
+}
+
+static void wait_end(struct connection *c)
+{
+	if (c->waits_since_ns == 0)
+		return;
+	c->waits_since_ns = 0;
+	TAILQ_REMOVE(&c->front->waiting, c, waits);
+}
+
+static void connection_free(struct connection *c, const struct generation *generation,
+    int64_t now_ns)
+{
+	struct socketmap_front *front = c->front;
+
+	outbound_process_close(&c->client.process, generation, now_ns);
+	wait_end(c);
+	TAILQ_REMOVE(&front->connections, c, all);
+	front->connection_count--;
+	event_del(&c->event);
+	close(c->fd);
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+static void report_malformed(struct connection *c, const struct socketmap_error *error,
+    const char *data, size_t length)
+{
+	char start[100];
+	size_t shown = length - error->offset;
+
+	engine_count(c->front->engine, COUNTER_BAD_MAP_REQUESTS, 1);
+	log_quote(start, sizeof(start), data + error->offset,
+	    shown < sizeof(start) ? shown : sizeof(start));
+	log_event(EVENT_BAD_REQUEST, "from=socketmap listener=%u pid=%d offset=%zu "
+	    "text=\"%s\" bytes=%s action=close", c->listener, (int)c->client.pid,
+	    error->offset, error->reason, start);
+}
+
+static void report_stalled(struct connection *c)
+{
+	engine_count(c->front->engine, COUNTER_STALLED_MAP_CLIENTS, 1);
+	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
+	    "action=close", c->listener, (int)c->client.pid, c->out != NULL ?
+	    "the client does not read its reply" :
+	    "the client does not finish its request");
+}
+
+static void on_event(evutil_socket_t fd, short what, void *argument);
+
+/* Waits for the other direction from now on. */
+static enum outcome turn_to(struct connection *c, bool writing)
+{
+	if (c->writing == writing)
+		return GOES_ON;
+	c->writing = writing;
+	event_del(&c->event);
+	if (event_assign(&c->event, c->front->base, c->fd,
+		(short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event, c) != 0 ||
+	    event_add(&c->event, NULL) != 0)
+		return MUST_CLOSE;
+	return GOES_ON;
+}
+
+static bool is_passing(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ENOBUFS;
+}
+
+/* Sends a reply; what the kernel does not take is kept. */
+static enum outcome send_reply(struct connection *c, const char *reply, size_t length,
+    int64_t now_ns)
+{
+	ssize_t n = send(c->fd, reply, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n == (ssize_t)length)
+		return GOES_ON;
+	if (n < 0) {
+		if (!is_passing(errno))
+			return MUST_CLOSE;
+		n = 0;
+	}
+	c->out_length = length - (size_t)n;
+	c->out_sent = 0;
+	c->out = malloc(c->out_length);
+	if (c->out == NULL)
+		return MUST_CLOSE;
+	memcpy(c->out, reply + n, c->out_length);
+	wait_begin(c, now_ns);
+	return turn_to(c, true);
+}
+
+/* Keeps what is at data, the tail of the process's buffer or of c->in. */
+static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
+{
+	char *rest = NULL;
+
+	if (length > 0) {
+		rest = malloc(length);
+		if (rest == NULL)
+			return MUST_CLOSE;
+		memcpy(rest, data, length);
+	}
+	free(c->in);
+	c->in = rest;
+	c->in_length = length;
+	return GOES_ON;
+}
+
+/* Answers the whole requests at data.  Stops at a reply that cannot be sent. */
+static enum outcome answer_all(struct connection *c,
+    const struct generation *generation, const char *data, size_t length,
+    int64_t now_ns)
+{
+	char reply[SOCKETMAP_REPLY_MAX];
+	struct socketmap_request request;
+	struct socketmap_error error;
+	size_t at = 0;
+
+	while (at < length && c->out == NULL) {
+		long used = socketmap_parse(data + at, length - at, &request, &error);
+
+		if (used < 0) {
+			report_malformed(c, &error, data + at, length - at);
+			return MUST_CLOSE;
+		}
+		if (used == 0)
+			break;
+		wait_end(c);
+		at += (size_t)used;
+		if (send_reply(c, reply, map_question_answer(&c->client, c->front->engine,
+			generation, &request, now_ns, reply), now_ns) != GOES_ON)
+			return MUST_CLOSE;
+	}
+	if (at < length)
+		wait_begin(c, now_ns);
+	return keep_rest(c, data + at, length - at);
+}
+
+/* Reads once, behind what was kept.  The loop is level-triggered. */
+static enum outcome read_requests(struct connection *c,
+    const struct generation *generation, int64_t now_ns)
+{
+	char *bytes = c->front->bytes;
+	ssize_t n;
+
+	/* a whole request would have been answered: there is room for its rest */
+	if (c->in_length > 0)
+		memcpy(bytes, c->in, c->in_length);
+	n = read(c->fd, bytes + c->in_length, READ_BYTES - c->in_length);
+	if (n < 0)
+		return is_passing(errno) ? GOES_ON : MUST_CLOSE;
+	if (n == 0) {
+		const struct socketmap_error cut = {
+			"the connection ended in the middle of a request", 0 };
+
+		if (c->in_length > 0)
+			report_malformed(c, &cut, c->in, c->in_length);
+		return MUST_CLOSE;
+	}
+	return answer_all(c, generation, bytes, c->in_length + (size_t)n, now_ns);
+}
+
+/* Goes on with the reply, then with requests that were read behind it. */
+static enum outcome write_reply(struct connection *c,
+    const struct generation *generation, int64_t now_ns)
+{
+	ssize_t n = send(c->fd, c->out + c->out_sent, c->out_length - c->out_sent,
+	    MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return is_passing(errno) ? GOES_ON : MUST_CLOSE;
+	c->out_sent += (size_t)n;
+	if (c->out_sent < c->out_length)
+		return GOES_ON;
+	free(c->out);
+	c->out = NULL;
+	wait_end(c);
+	if (turn_to(c, false) != GOES_ON)
+		return MUST_CLOSE;
+	if (c->in == NULL)
+		return GOES_ON;
+	return answer_all(c, generation, c->in, c->in_length, now_ns);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *argument)
+{
+	struct connection *c = argument;
+	struct engine *engine = c->front->engine;
+	const struct generation *generation = engine_pin(engine);
+	int64_t now_ns = clock_now_ns();
+	enum outcome outcome = c->writing ? write_reply(c, generation, now_ns) :
+	    read_requests(c, generation, now_ns);
+
+	(void)fd, (void)what;
+	if (outcome == MUST_CLOSE)
+		connection_free(c, generation, now_ns);
+	engine_unpin(engine, generation);
+}
+
+/* Who connected: the kernel knows.  The process may be of another PID namespace,
+ * or gone by now; then its mail passes uncounted. */
+static void know_client(struct connection *c)
+{
+	struct ucred peer = { 0 };
+	socklen_t length = sizeof(peer);
+	struct process_identity identity;
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+		c->client.pid = peer.pid;
+	identity.pid = c->client.pid;
+	if (c->client.pid > 0 && process_start_ticks(c->client.pid, &identity.start_ticks))
+		c->client.process = outbound_process_open(c->front->engine, &identity);
+	if (c->client.process == NULL)
+		log_event(EVENT_UNTRACKED, "from=socketmap listener=%u pid=%d text=\"the "
+		    "process behind a connection is not known; its mail is not counted\"",
+		    c->listener, (int)c->client.pid);
+}
+
+static void connection_new(struct listening *l, int fd)
+{
+	struct socketmap_front *front = l->front;
+	struct connection *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	c->front = front;
+	c->fd = fd;
+	c->listener = l->listener;
+	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
+	    event_add(&c->event, NULL) != 0) {
+		close(fd);
+		free(c);
+		return;
+	}
+	know_client(c);
+	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	front->connection_count++;
+}
+
+static uint32_t connection_limit(struct socketmap_front *front)
+{
+	const struct generation *generation = engine_pin(front->engine);
+	uint32_t limit = generation->policy_connections;
+
+	engine_unpin(front->engine, generation);
+	return limit;
+}
+
+/* No descriptors or memory: level-triggered events would come at once again. */
+static void pause_accepting(struct socketmap_front *front, int error)
+{
+	const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_MS * 1000 };
+
+	log_event(EVENT_SYSTEM, "from=socketmap text=\"cannot accept: %s\"",
+	    strerror(error));
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
+		if (front->listening[i].used)
+			event_del(&front->listening[i].event);
+	event_add(&front->resume, &pause);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *argument)
+{
+	struct socketmap_front *front = argument;
+
+	(void)fd, (void)what;
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
+		if (front->listening[i].used)
+			event_add(&front->listening[i].event, NULL);
+}
+
+/* One a turn, so that processes on one socket share the connections. */
+static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
+{
+	struct listening *l = argument;
+	struct socketmap_front *front = l->front;
+	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	uint32_t limit;
+
+	(void)what;
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			pause_accepting(front, errno);
+		return;
+	}
+	limit = connection_limit(front);
+	if (front->connection_count < limit) {
+		connection_new(l, fd);
+		return;
+	}
+	close(fd);
+	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u connections=%u "
+	    "limit=%u action=close", l->listener, front->connection_count, limit);
+}
+
+/* Oldest first, so that the first that still has time ends the walk. */
+static void on_second(evutil_socket_t fd, short what, void *argument)
+{
+	struct socketmap_front *front = argument;
+	const struct generation *generation = engine_pin(front->engine);
+	int64_t now_ns = clock_now_ns();
+	struct connection *c;
+
+	(void)fd, (void)what;
+	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
+	    now_ns - c->waits_since_ns >= SOCKETMAP_PATIENCE_NS) {
+		report_stalled(c);
+		connection_free(c, generation, now_ns);
+	}
+	engine_unpin(front->engine, generation);
+}
+
+int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
+    struct event_base *base, struct diag *diag)
+{
+	const struct timeval second = { .tv_sec = 1 };
+	struct socketmap_front *front = calloc(1, sizeof(*front));
+
+	*result = NULL;
+	if (front == NULL)
+		return diag_set(diag, 0, "no memory for the socketmap front end");
+	front->engine = engine;
+	front->base = base;
+	TAILQ_INIT(&front->connections);
+	TAILQ_INIT(&front->waiting);
+	if (event_assign(&front->second, base, -1, EV_PERSIST, on_second, front) != 0 ||
+	    event_add(&front->second, &second) != 0 ||
+	    event_assign(&front->resume, base, -1, 0, on_resume, front) != 0) {
+		free(front);
+		return diag_set(diag, 0, "cannot make a timer");
+	}
+	*result = front;
+	return 0;
+}
+
+int socketmap_front_listen(struct socketmap_front *front, int fd, uint8_t listener,
+    struct diag *diag)
+{
+	struct listening *l = NULL;
+
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX && l == NULL; i++)
+		if (!front->listening[i].used)
+			l = &front->listening[i];
+	if (l == NULL)
+		return diag_set(diag, 0, "too many listening sockets");
+	l->front = front;
+	l->listener = listener;
+	if (event_assign(&l->event, front->base, fd, EV_READ | EV_PERSIST,
+	    on_connection, l) != 0 || event_add(&l->event, NULL) != 0)
+		return diag_set(diag, 0, "cannot wait for connections");
+	l->used = true;
+	return 0;
+}
+
+void socketmap_front_close(struct socketmap_front **result)
+{
+	struct socketmap_front *front = *result;
+	const struct generation *generation;
+	struct connection *c;
+
+	if (front == NULL)
+		return;
+	generation = engine_pin(front->engine);
+	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
+		connection_free(c, generation, clock_now_ns());
+	engine_unpin(front->engine, generation);
+	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++) {
+		if (!front->listening[i].used)
+			continue;
+		event_del(&front->listening[i].event);
+		close(event_get_fd(&front->listening[i].event));
+	}
+	event_del(&front->second);
+	event_del(&front->resume);
+	free(front);
+	*result = NULL;
+}

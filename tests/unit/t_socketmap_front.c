@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: ISC */
+/* The socketmap front end over real sockets, with an engine and a clock of the
+ * test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/outbound.h"
+#include "front/socketmap.h"
+#include "tests/unit/fake_engine.h"
+#include "wire/socketmap.h"
+
+static int64_t test_now_ns;
+
+int64_t clock_now_ns(void)
+{
+	return test_now_ns;
+}
+
+int64_t clock_wall_s(void)
+{
+	return 1;
+}
+
+/* The engine's outbound part */
+
+struct outbound_process {
+	struct process_identity identity;
+};
+
+static struct outbound_answer next_answer;
+static struct outbound_question asked;
+static char asked_host[100], asked_name[100];
+static unsigned opened, asks, closed;
+static struct process_identity last_opened;
+
+struct outbound_process *outbound_process_open(struct engine *engine,
+    const struct process_identity *identity)
+{
+	struct outbound_process *process = calloc(1, sizeof(*process));
+
+	(void)engine;
+	assert_non_null(process);
+	opened++;
+	last_opened = process->identity = *identity;
+	return process;
+}
+
+void outbound_process_ask(struct outbound_process *process,
+    const struct generation *generation, const struct outbound_question *question,
+    int64_t now_ns, struct outbound_answer *answer)
+{
+	(void)generation, (void)now_ns;
+	assert_non_null(process);
+	asks++;
+	asked = *question;
+	snprintf(asked_host, sizeof(asked_host), "%.*s", (int)question->destination_length,
+	    question->destination);
+	snprintf(asked_name, sizeof(asked_name), "%.*s", (int)question->server_name_length,
+	    question->server_name == NULL ? "" : question->server_name);
+	*answer = next_answer;
+}
+
+void outbound_process_close(struct outbound_process **process,
+    const struct generation *generation, int64_t now_ns)
+{
+	(void)generation, (void)now_ns;
+	closed += *process != NULL;
+	free(*process);
+	*process = NULL;
+}
+
+const char *class_source_word(enum class_source source)
+{
+	return source == CLASS_SOURCE_DOMAIN ? "domain" : "relay";
+}
+
+/* The front end */
+
+static struct socketmap_front *front;
+static struct event_base *base;
+static struct sockaddr_un place;
+static unsigned lines;
+static char line[4096];
+
+static void catch_line(void *context, const char *text)
+{
+	(void)context;
+	lines++;
+	snprintf(line, sizeof(line), "%s", text);
+}
+
+static void engine_answers(enum verdict verdict, enum reason reason)
+{
+	fake_answer(verdict, reason, 0);
+	next_answer = (struct outbound_answer){ .answer = fake.next,
+		.found = { .class_index = 0, .rule = 0, .source = CLASS_SOURCE_DOMAIN } };
+	next_answer.answer.newly_decided = true;
+}
+
+static int set_up(void **state)
+{
+	socklen_t length = sizeof(place);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct diag diag;
+
+	(void)state;
+	fake_reset();
+	engine_answers(VERDICT_ADMIT, REASON_BELOW_LIMIT);
+	opened = asks = closed = 0;
+	test_now_ns += 1000 * NS_PER_SECOND;
+	lines = 0;
+	line[0] = '\0';
+	log_redirect(catch_line, NULL);
+	/* autobind: an abstract name that the kernel picks */
+	place = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(fd, 100), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &length), 0);
+	base = event_base_new();
+	assert_int_equal(socketmap_front_open(&front, &fake, base, &diag), 0);
+	assert_int_equal(socketmap_front_listen(front, fd, 3, &diag), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	socketmap_front_close(&front);
+	assert_null(front);
+	event_base_free(base);
+	assert_int_equal(fake.pins, 0);
+	assert_int_equal(opened, closed);
+	return 0;
+}
+
+/* Everything that is ready now. */
+static void turn(void)
+{
+	for (int i = 0; i < 20; i++)
+		event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static int try_connect(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&place,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
+	return fd;
+}
+
+static int client(void)
+{
+	int fd = try_connect();
+
+	turn();
+	return fd;
+}
+
+static void say(int fd, const char *text, size_t length)
+{
+	assert_int_equal(send(fd, text, length, MSG_NOSIGNAL), length);
+	turn();
+}
+
+static void request(int fd, const char *content)
+{
+	char text[400];
+
+	say(fd, text, (size_t)snprintf(text, sizeof(text), "%zu:%s,", strlen(content), content));
+}
+
+static void hear(int fd, const char *wanted)
+{
+	char text[4096];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	assert_string_equal(text, wanted);
+}
+
+static void hear_end(int fd)
+{
+	char c;
+
+	turn();
+	assert_int_equal(read(fd, &c, 1), 0);
+	close(fd);
+}
+
+static void the_process_is_known(void **state)
+{
+	int fd = client(), other;
+
+	(void)state;
+	assert_int_equal(opened, 1);
+	assert_int_equal(last_opened.pid, getpid());
+	assert_true(last_opened.start_ticks > 0);
+	other = client();
+	assert_int_equal(opened, 2);
+	close(fd);
+	turn();
+	assert_int_equal(closed, 1);
+	close(other);
+	turn();
+	assert_int_equal(closed, 2);
+	assert_int_equal(lines, 0);
+}
+
+static void a_process_that_is_gone_counts_nothing(void **state)
+{
+	int fd, status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		fd = try_connect();
+		_exit(send(fd, "18:postern compat;h=a,", 22, MSG_NOSIGNAL) == 22 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	turn();
+	assert_int_equal(opened, 0);
+	assert_int_equal(asks, 0);
+	assert_int_equal(fake.counted[COUNTER_UNTRACKED], 1);
+	assert_non_null(strstr(line, "event=untracked"));
+}
+
+static void questions_before_a_connect(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
+	hear(fd, "5:OK OK,");
+	assert_int_equal(asked.stage, OUTBOUND_BEFORE_CONNECT);
+	assert_string_equal(asked_host, "a.example");
+	assert_int_equal(asked.mta, UINT8_MAX);
+	assert_int_equal(lines, 0);
+	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
+	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
+	hear(fd, "53:OK DEFER class plain has 80 of 80 sessions id 5f3a-1c,");
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "event=deferred"));
+	assert_non_null(strstr(line, "id=5f3a-1c class=plain destination=a.example "
+	    "found_by=domain relay=- name=- queue_id=6AL5abcd"));
+	assert_non_null(strstr(line, "stage=before-connect count=80 limit=80 "
+	    "reason=class-sessions"));
+	assert_non_null(strstr(line, "action=defer"));
+	close(fd);
+}
+
+static void questions_when_connected(void **state)
+{
+	int fd = client();
+	char text[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	request(fd, "postern tlssrv;h= a.example.;i= 6AL5;sn= mx.example.net.;sa= 192.0.2.1");
+	hear(fd, "5:OK OK,");
+	assert_int_equal(asked.stage, OUTBOUND_CONNECTED);
+	assert_string_equal(asked_name, "mx.example.net");
+	address_format(&asked.server, text);
+	assert_string_equal(text, "192.0.2.1");
+	request(fd, "postern tlssrv;h=detail;sn=localhost;sa=0");
+	hear(fd, "5:OK OK,");
+	request(fd, "postern compat;h=;i=6AL5");
+	hear(fd, "5:OK OK,");
+	assert_int_equal(asks, 1);
+	close(fd);
+}
+
+static void what_observe_mode_admits_is_logged(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	engine_answers(VERDICT_ADMIT, REASON_CLASS_SESSIONS);
+	next_answer.answer.observed = true;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "5:OK OK,");
+	assert_non_null(strstr(line, "event=observed"));
+	assert_non_null(strstr(line, "action=defer"));
+	next_answer.answer.newly_decided = false;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "5:OK OK,");
+	assert_int_equal(lines, 1);
+	close(fd);
+}
+
+static void an_unusable_state_is_told(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	engine_answers(VERDICT_DEFER, REASON_UNUSABLE);
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "48:OK DEFER the state cannot be used now id 5f3a-1c,");
+	assert_non_null(strstr(line, "event=fault"));
+	close(fd);
+}
+
+static void class_names_in_the_text_are_plain(void **state)
+{
+	int fd = client();
+	char *name = (char *)&fake_block + fake_block.classes[0].name;
+
+	(void)state;
+	memcpy(name, "p<\")$", 6);
+	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "53:OK DEFER class p____ has 80 of 80 sessions id 5f3a-1c,");
+	close(fd);
+}
+
+static void other_maps_and_keys_are_not_found(void **state)
+{
+	static const char *const requests[] = { "mailertable a.example", "postern a.example",
+		"poster compat;h=a", "posterns compat;h=a", "postern ", "postern check;h=a" };
+	int fd = client();
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		request(fd, requests[i]);
+		hear(fd, "9:NOTFOUND ,");
+		assert_int_equal(fake.counted[COUNTER_BAD_MAP_REQUESTS], i + 1);
+	}
+	assert_non_null(strstr(line, "event=bad-request"));
+	assert_int_equal(asks, 0);
+	close(fd);
+}
+
+static void requests_in_pieces(void **state)
+{
+	static const char text[] = "19:postern compat;h=ab,19:postern compat;h=cd,";
+	int fd = client();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text) - 1; i++)
+		say(fd, text + i, 1);
+	hear(fd, "5:OK OK,5:OK OK,");
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
+		say(fd, text, cut);
+		say(fd, text + cut, sizeof(text) - 1 - cut);
+		hear(fd, "5:OK OK,5:OK OK,");
+	}
+	assert_string_equal(asked_host, "cd");
+	close(fd);
+	turn();
+	assert_int_equal(lines, 0);
+}
+
+/* Sends as much as goes without reading a reply; then reads all of them. */
+static void a_slow_reader_costs_nothing(void **state)
+{
+	static const char text[] = "19:postern compat;h=ab,";
+	const size_t length = sizeof(text) - 1;
+	int fd = client();
+	size_t sent = 0, got = 0;
+	unsigned before;
+	char bytes[4096];
+	ssize_t n;
+
+	(void)state;
+	for (;;) {
+		n = send(fd, text + sent % length, length - sent % length,
+		    MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0) {
+			before = asks;
+			turn();
+			if (before == asks)
+				break;
+			continue;
+		}
+		sent += (size_t)n;
+	}
+	assert_int_equal(errno, EAGAIN);
+	before = asks;
+	assert_true(before < sent / length);	/* it is not read any more */
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0) {
+		got += (size_t)n;
+		turn();
+	}
+	assert_int_equal(asks, sent / length);
+	assert_int_equal(got, sent / length * 8);
+	if (sent % length != 0)
+		say(fd, text + sent % length, length - sent % length);
+	request(fd, "postern compat;h=z");
+	assert_string_equal(asked_host, "z");
+	close(fd);
+}
+
+static void stalled(void **state)
+{
+	int fd = client(), quiet = client();
+	time_t limit = time(NULL) + 20;
+
+	(void)state;
+	request(quiet, "postern compat;h=a");
+	hear(quiet, "5:OK OK,");
+	say(fd, "19:postern comp", 15);
+	test_now_ns += SOCKETMAP_PATIENCE_NS;
+	while (closed == 0 && time(NULL) < limit)
+		event_base_loop(base, EVLOOP_ONCE);
+	hear_end(fd);
+	assert_int_equal(fake.counted[COUNTER_STALLED_MAP_CLIENTS], 1);
+	assert_non_null(strstr(line, "event=client-limit"));
+	assert_non_null(strstr(line, "does not finish its request"));
+	request(quiet, "postern compat;h=a");
+	hear(quiet, "5:OK OK,");
+	close(quiet);
+}
+
+static void mistakes_cost_the_connection(void **state)
+{
+	static const struct { const char *text, *reason; } rows[] = {
+		{ "postern a,", "does not begin with its length" },
+		{ "03:p a,", "leading zeros" },
+		{ "99999:", "too long" },
+		{ "3:p ab", "no comma" },
+		{ "3:pab,", "no map name" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		int fd = client();
+
+		say(fd, rows[i].text, strlen(rows[i].text));
+		hear_end(fd);
+		assert_non_null(strstr(line, rows[i].reason));
+		assert_int_equal(fake.counted[COUNTER_BAD_MAP_REQUESTS], i + 1);
+		assert_int_equal(closed, i + 1);
+	}
+}
+
+static void cut_short(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	say(fd, "19:postern", 10);
+	close(fd);
+	turn();
+	assert_non_null(strstr(line, "in the middle of a request"));
+}
+
+static void connections_are_bounded(void **state)
+{
+	int fds[9];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		fds[i] = client();
+	fds[8] = client();
+	hear_end(fds[8]);
+	assert_non_null(strstr(line, "connections=8 limit=8"));
+	close(fds[0]);
+	turn();
+	fds[0] = client();
+	request(fds[0], "postern compat;h=a");
+	hear(fds[0], "5:OK OK,");
+	for (unsigned i = 0; i < 8; i++)
+		close(fds[i]);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(the_process_is_known),
+		TEST(a_process_that_is_gone_counts_nothing),
+		TEST(questions_before_a_connect),
+		TEST(questions_when_connected),
+		TEST(what_observe_mode_admits_is_logged),
+		TEST(an_unusable_state_is_told),
+		TEST(class_names_in_the_text_are_plain),
+		TEST(other_maps_and_keys_are_not_found),
+		TEST(requests_in_pieces),
+		TEST(a_slow_reader_costs_nothing),
+		TEST(stalled),
+		TEST(mistakes_cost_the_connection),
+		TEST(cut_short),
+		TEST(connections_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
