@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Kills a process at the n-th store of its opens and closes, for many random n,
- * while others go on, and compares the counters with the slots after each death.
+ * Kills a process at the n-th store of its opens and closes and of what it notes
+ * of destinations, for many random n, while others go on.  After each death the
+ * counters are compared with the slots, and no entry of a destination may be half
+ * of one and half of another.
  *
  *	kill_points [-k KILLS] [-s SEED]
  *
@@ -17,6 +19,8 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "engine/witness.h"
+#include "segment/destinations.h"
+#include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
 #include "tests/unit/site.h"
@@ -66,6 +70,148 @@ static void one_more_event(uint64_t *random, struct question *question) {
 	}
 }
 
+#define NAMES 600	/* for 256 places */
+
+static unsigned my_log;	/* a position has one writer */
+
+/* Both halves of a relay's address tell its number, and one the name. */
+static struct address relay_of(unsigned name, unsigned relay) {
+	return (struct address){ .bytes = { 0x20, [7] = (uint8_t)relay,
+		[13] = (uint8_t)(name / 256), [14] = (uint8_t)name,
+		[15] = (uint8_t)relay } };
+}
+
+/* Relays are named by one letter repeated. */
+static bool note_delivery(unsigned name, unsigned relay, unsigned letter,
+    uint8_t mta) {
+	static const char letters[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+	char text[32];
+	struct delivery_seen seen = { .name = text, .mta = mta,
+		.cloned = letter != 0, .relay_name = letters + 32 * letter,
+		.relay_name_length = 32 + 16 * letter };
+
+	seen.name_length = (size_t)snprintf(text, sizeof(text),
+	    "name%u.example", name);
+	seen.relay = relay_of(name, relay);
+	return destinations_note(site.segment, &seen, clock_now_ns());
+}
+
+static void learn_something(uint64_t *random) {
+	struct feed_position position = { draw(random), draw(random), 0 };
+
+	(void)note_delivery(draw(random) % NAMES, draw(random) % 5,
+	    draw(random) % 2, (uint8_t)(draw(random) % 8));
+	position.offset = position.device ^ position.inode;
+	feed_position_set(site.segment, my_log, &position);
+}
+
+struct check {
+	unsigned count;
+	bool whole;
+};
+
+static void check_destination(void *context, const struct destination_seen *seen) {
+	struct destination_seen again;
+	struct check *check = context;
+	unsigned name;
+
+	check->count++;
+	if (sscanf(seen->name, "name%u.example", &name) != 1) {
+		check->whole = false;
+		return;
+	}
+	for (unsigned i = 0; i < seen->relay_count; i++) {
+		struct address wanted = relay_of(name, seen->relays[i].bytes[15]);
+
+		check->whole &= address_equal(&seen->relays[i], &wanted);
+		for (unsigned k = 0; k < i; k++)
+			check->whole &= !address_equal(&seen->relays[i],
+			    &seen->relays[k]);
+	}
+	check->whole &= destinations_find(site.segment, seen->name,
+	    strlen(seen->name), &again);
+}
+
+static bool relays_are_whole(void) {
+	for (unsigned i = 0; i < NAMES * 5; i++) {
+		struct address relay = relay_of(i / 5, i % 5);
+		char name[SEGMENT_NAME_MAX + 1];
+
+		if (relays_find(site.segment, &relay, name) &&
+		    !(strspn(name, "a") == 32 && name[32] == '\0') &&
+		    !(strspn(name, "b") == 48 && name[48] == '\0'))
+			return false;
+	}
+	return true;
+}
+
+static bool positions_are_whole(void) {
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		struct feed_position position;
+
+		if (feed_position_get(site.segment, i, &position) &&
+		    position.offset != (position.device ^ position.inode))
+			return false;
+	}
+	return true;
+}
+
+/* What a reader sees; `used` of both tables comes out too. */
+static bool learned_is_whole(unsigned *listed) {
+	struct check check = { 0, true };
+
+	destinations_each(site.segment, check_destination, &check);
+	*listed = check.count;
+	return check.whole && relays_are_whole() && positions_are_whole();
+}
+
+/* No slot is lost: in use, or in the free list. */
+static bool places_add_up(const struct table_place *place, size_t slot_bytes) {
+	const struct segment_header *header = site.segment->header;
+	const char *base = (const char *)header;
+	const struct shard *shards = (const void *)(base + place->shards_offset);
+
+	for (uint32_t i = 0; i < header->learned_shards; i++) {
+		uint32_t known = atomic_load(&shards[i].used);
+		uint32_t at = shards[i].free_head;
+
+		for (; at != SEGMENT_NO_SLOT && known <= header->learned_per_shard;
+		     known++) {
+			const char *slot = base + place->slots_offset +
+			    ((size_t)i * header->learned_per_shard + at) *
+			    slot_bytes;
+			uint64_t next;
+
+			memcpy(&next, slot + 8, sizeof(next));
+			at = (uint32_t)next;
+		}
+		if (known != atomic_load(&shards[i].high_water) ||
+		    atomic_load(&shards[i].seq) % 2 != 0)
+			return false;
+	}
+	return true;
+}
+
+/* First as it was left, then repaired by whoever comes next. */
+static bool check_learned(void) {
+	uint64_t known, relays;
+	unsigned listed;
+
+	if (!learned_is_whole(&listed))
+		return false;
+	for (unsigned i = 0; i < NAMES; i++) {
+		if (!note_delivery(i, i % 5, 0, 0))
+			return false;
+	}
+	destinations_used_in(site.segment->header, site.segment->header, &known,
+	    &relays);
+	return learned_is_whole(&listed) && listed == known &&
+	    places_add_up(&site.segment->header->destinations,
+		sizeof(struct destination)) &&
+	    places_add_up(&site.segment->header->relays, sizeof(struct relay));
+}
+
 static void one_step(uint64_t *random, struct session_ref *held, unsigned *count) {
 	struct question question = site_question("192.0.2.1", 1,
 	    draw(random) % 2 ? "host.a" : NULL);
@@ -79,6 +225,7 @@ static void one_step(uint64_t *random, struct session_ref *held, unsigned *count
 	if (answer.session.slot != 0)
 		held[(*count)++] = answer.session;
 	one_more_event(random, &question);
+	learn_something(random);
 	if (*count >= 10 || (*count > 0 && draw(random) % 2 == 0)) {
 		unsigned at = draw(random) % *count;
 
@@ -157,6 +304,7 @@ static pid_t start(uint64_t random, unsigned steps, uint64_t die_at) {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		my_log = die_at != 0;
 		if (die_at != 0)
 			failpoint_arm(die_at);
 		work(random, steps);
@@ -176,7 +324,7 @@ static bool died_as_planned(pid_t victim, pid_t other) {
 }
 
 static bool one_kill(uint64_t *random) {
-	/* a step passes some forty points: everywhere in the first dozens of steps */
+	/* a step passes some seventy points: everywhere in the first dozens of steps */
 	uint64_t die_at = 1 + draw(random) % 2000;
 	uint64_t seeds[2] = { (uint64_t)draw(random) << 8 | 1,
 		(uint64_t)draw(random) << 8 | 1 };
@@ -186,6 +334,10 @@ static bool one_kill(uint64_t *random) {
 	if (other < 0 || victim < 0 || !died_as_planned(victim, other))
 		return false;
 	touch_everything();
+	if (!check_learned()) {
+		fprintf(stderr, "a destination, a relay or a log position is torn\n");
+		return false;
+	}
 	return site_is_consistent(&site);
 }
 

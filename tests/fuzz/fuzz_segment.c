@@ -3,7 +3,7 @@
  * Adoption of a state file that anybody may have written.  Input: records of
  * 4 bytes offset (in 8-byte words, of the file), 1 byte count, then so many
  * bytes that are put there.  Whatever comes out must count what its slots say
- * and answer questions.
+ * and answer questions, and each destination that it lists must be found.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "segment/destinations.h"
+#include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "tests/unit/site.h"
 
@@ -53,18 +56,69 @@ static void spoil(const uint8_t *data, size_t size) {
 	}
 }
 
+static void note(unsigned number) {
+	char name[32], relay_name[32];
+	struct delivery_seen seen = { .name = name, .relay_name = relay_name,
+		.mta = (uint8_t)(number % 8), .cloned = number % 2 == 0 };
+
+	seen.name_length = (size_t)snprintf(name, sizeof(name),
+	    "name%u.example", number);
+	seen.relay_name_length = (size_t)snprintf(relay_name,
+	    sizeof(relay_name), "mx%u.example", number);
+	seen.relay = (struct address){ .bytes = { 1, [15] = (uint8_t)number } };
+	if (!destinations_note(site.segment, &seen, clock_now_ns()))
+		abort();
+}
+
+static void look_at_one(void *context, const struct destination_seen *seen) {
+	struct destination_seen found;
+	char relay_name[SEGMENT_NAME_MAX + 1];
+
+	(*(unsigned *)context)++;
+	if (!destinations_find(site.segment, seen->name, strlen(seen->name),
+		&found) || strcmp(found.name, seen->name) != 0 ||
+	    seen->relay_count > DESTINATION_RELAYS ||
+	    seen->seen_ns > clock_now_ns() + NS_PER_SECOND)
+		abort();
+	for (unsigned i = 0; i < seen->relay_count; i++)
+		(void)relays_find(site.segment, &seen->relays[i], relay_name);
+}
+
+static void look_at_destinations(void) {
+	const struct segment_header *header = site.segment->header;
+	struct feed_position position;
+	uint64_t destinations, relays;
+	unsigned listed = 0;
+
+	destinations_each(site.segment, look_at_one, &listed);
+	destinations_used_in(header, header, &destinations, &relays);
+	if (destinations != listed || relays > header->destination_count)
+		abort();
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
+		(void)feed_position_get(site.segment, i, &position);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	static const struct feed_position start = { 1, 2, 3 };
+
 	if (site.segment == NULL) {
-		site_open(&site, 64, ALL);
+		site_open_sized(&site, 64, 64, ALL);
 		atexit(close_site);
 	}
 	for (uint16_t i = 1; i <= 8; i++)
 		(void)site_inbound(&site, "192.0.2.1", i,
 		    i % 2 ? "a.example" : NULL, NULL);
+	for (unsigned i = 0; i < 40; i++)
+		note(i);
+	feed_position_set(site.segment, 0, &start);
 	spoil(data, size);
 	site_restart(&site, 64, ALL);
 	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);
 	if (!site_is_consistent(&site))
 		abort();
+	look_at_destinations();
+	for (unsigned i = 30; i < 200; i++)
+		note(i);
+	look_at_destinations();
 	return 0;
 }
