@@ -28,6 +28,10 @@ FEATURE(`nocanonify')dnl
 FEATURE(`accept_unresolvable_domains')dnl
 FEATURE(`promiscuous_relay')dnl
 """
+OUTBOUND = """define(`SMTP_MAILER_ARGS',`TCP $h {port}')dnl
+define(`ESMTP_MAILER_ARGS',`TCP $h {port}')dnl
+define(`RELAY_MAILER_ARGS',`TCP $h {port}')dnl
+"""
 TAIL = """MAILER(`local')dnl
 MAILER(`smtp')dnl
 """
@@ -50,10 +54,12 @@ def have_root():
 
 
 class Sendmail:
-    """An instance in PLACE/NAME; `milter`: the path of Postern's socket; `change`:
-    (old, new) in the lines of conf/."""
+    """An instance in PLACE/NAME; `milter`, `socketmap`: paths of Postern's sockets, or
+    None; `change`: (old, new) in the lines of conf/; `outbound`: the port that mail
+    leaves for; `before`, `after`: the site's own lines around ours."""
 
-    def __init__(self, test, port, milter, name="sendmail", change=("", "")):
+    def __init__(self, test, port, milter=None, name="sendmail", change=("", ""),
+                 socketmap=None, outbound=None, before="", after=""):
         test.need("m4")
         self.test, self.port = test, port
         self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
@@ -62,25 +68,43 @@ class Sendmail:
         for directory in ("etc", "queue"):
             (self.root / directory).mkdir(parents=True)
         (self.root / "etc/aliases").touch()
-        ours = (SOURCE / "conf/sendmail-postern.mc").read_text()
-        assert "/run/postern/milter" in ours
-        text = (HEAD.format(root=self.root, port=port)
-                + ours.replace(*change).replace("/run/postern/milter", str(milter)) + TAIL)
+        text = HEAD.format(root=self.root, port=port) + before
+        if outbound is not None:
+            text += OUTBOUND.format(port=outbound)
+        for file, path, shipped in (
+                ("sendmail-postern.mc", milter, "/run/postern/milter"),
+                ("sendmail-outbound.mc", socketmap, "/run/postern/map")):
+            if path is not None:
+                ours = (SOURCE / "conf" / file).read_text()
+                assert shipped in ours
+                text += ours.replace(*change).replace(shipped, str(path))
         mc = self.root / "etc/sendmail.mc"
-        mc.write_text(text)
+        mc.write_text(text + after + TAIL)
         macros = self.unpacked / "usr/share/sendmail/cf"
         self.cf = self.root / "etc/sendmail.cf"
         self.cf.write_text(test.run(
             ["m4", f"-D_CF_DIR_={macros}/", macros / "m4/cf.m4", mc], cwd=macros / "cf"))
         self.process = None
 
-    def start(self):
+    def spawn(self, *words):
         library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
-        self.process = self.test.spawn(
-            ["sendmail", "-C", self.cf, "-bD"], self.name,
+        return self.test.spawn(
+            ["sendmail", "-C", self.cf, *words], self.name,
             executable=self.unpacked / "usr/libexec/sendmail/sendmail",
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(library)})
+
+    def start(self):
+        self.process = self.spawn("-bD")
         self.test.wait_for(lambda: listening(self.port), "Sendmail listens")
+
+    def queue_run(self):
+        """A process that delivers what is queued, as far as it is let."""
+        return self.spawn("-qf")
 
     def queued(self):
         return len(list((self.root / "queue").glob("qf*")))
+
+    def queue_text(self):
+        """Why recipients wait: what mailq shows, and more."""
+        return "".join(file.read_text(errors="replace")
+                       for file in (self.root / "queue").glob("qf*"))

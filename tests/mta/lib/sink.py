@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: ISC
+"""SMTP servers that take mail as slowly as the test wants, and know which process
+is at the other end of each connection."""
+import os
+import select
+import socket
+import threading
+
+from lib.testing import POLL_SECONDS
+
+
+def hexadecimal(address, port):
+    return f"{int.from_bytes(socket.inet_aton(address), 'little'):08X}:{port:04X}"
+
+
+def owner(client, server):
+    """The process that holds the client's half, or None.  Both halves are here."""
+    ends = [hexadecimal(*client), hexadecimal(*server)]
+    with open("/proc/net/tcp") as table:
+        inodes = [fields[9] for fields in map(str.split, table) if fields[1:3] == ends]
+    links = {f"socket:[{inode}]" for inode in inodes}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                if os.readlink(f"/proc/{pid}/fd/{fd}") in links:
+                    return int(pid)
+        except OSError:
+            pass
+    return None
+
+
+class Connection:
+    def __init__(self, sink, sock, client, server):
+        self.sink, self.sock, self.server = sink, sock, server
+        self.pid = owner(client, server)
+        self.data = b""
+        self.messages = 0
+        self.at_dot = False
+        self.let_go = False             # one message more, though the sink is held
+
+    def line(self):
+        while b"\r\n" not in self.data:
+            more = self.sock.recv(65536)
+            if not more:
+                raise ConnectionError
+            self.data += more
+        line, self.data = self.data.split(b"\r\n", 1)
+        return line.decode(errors="replace")
+
+    def say(self, text):
+        self.sock.sendall(text.encode() + b"\r\n")
+
+    def message(self, recipients):
+        self.say("354 go on")
+        while self.line() != ".":
+            pass
+        self.at_dot = True
+        while self.sink.held and not self.let_go:
+            if select.select([self.sock], [], [], POLL_SECONDS)[0]:
+                raise ConnectionError   # it hung up, or was killed
+        self.at_dot = self.let_go = False
+        with self.sink.lock:
+            self.sink.delivered += recipients
+        self.messages += 1
+        self.say("250 taken")
+
+    def serve(self):
+        recipients = []
+        self.say("220 sink.example ESMTP")
+        while True:
+            words = self.line().split(None, 1)
+            verb = words[0].upper() if words else ""
+            if verb == "EHLO":
+                self.say("250 sink.example")
+            elif verb == "DATA":
+                self.message(recipients)
+                recipients = []
+            elif verb == "QUIT":
+                self.say("221 bye")
+                return
+            else:
+                if verb == "RCPT":
+                    recipients.append(words[1][3:].strip("<>"))
+                self.say("250 ok")
+
+
+class Sink:
+    """Listens on each address.  While `held` is set no message is taken: its
+    sender waits at the dot."""
+
+    def __init__(self, test, addresses, port):
+        self.held = False
+        self.lock = threading.Lock()
+        self.open, self.all, self.delivered = [], [], []
+        self.most_processes = 0         # that were connected at one time
+        for address in addresses:
+            listener = socket.create_server((address, port), backlog=128)
+            test.at_end(listener.close)
+            threading.Thread(target=self.accept, args=(listener, (address, port)),
+                             daemon=True).start()
+
+    def accept(self, listener, server):
+        while True:
+            try:
+                sock, client = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(sock, client, server),
+                             daemon=True).start()
+
+    def serve(self, sock, client, server):
+        connection = Connection(self, sock, client, server)
+        with self.lock:
+            self.open.append(connection)
+            self.all.append(connection)
+            self.most_processes = max(self.most_processes, len(self.pids()))
+        try:
+            connection.serve()
+        except OSError:
+            pass
+        with self.lock:
+            self.open.remove(connection)
+        sock.close()
+
+    def pids(self):
+        """Of the processes that are connected."""
+        return {connection.pid for connection in self.open}
+
+    def waiting(self):
+        """Of those whose message is held."""
+        return {connection.pid for connection in list(self.open) if connection.at_dot}
