@@ -14,38 +14,17 @@
 
 #include "base/failpoint.h"
 #include "segment/learned.h"
+#include "segment/name.h"
 
 #define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
-#define NAME_WORDS		(SEGMENT_NAME_MAX / 8)
 #define ADDRESS_WORDS		(sizeof(struct address) / 8)
 #define NEW_ORDER		0xe4	/* places 0, 1, 2, 3 */
 
-_Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
 _Static_assert(DESTINATION_RELAYS + 1 == DESTINATION_PLACES, "one to spare");
 _Static_assert(WORD_OF(destination, seen_ds) == 1 && WORD_OF(relay, seen_ds) == 1,
     "where free slots are chained");
 
 /* --- what makes sense -------------------------------------------------------- */
-
-static bool is_name_byte(unsigned char c) {
-	return c > ' ' && c != 0x7f;
-}
-
-/* In the form that is stored: lower case, no dot at the end, zeros behind. */
-static bool is_stored_name(const char *name) {
-	size_t length = strnlen(name, SEGMENT_NAME_MAX);
-
-	if (length == 0 || name[length - 1] == '.')
-		return false;
-	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++) {
-		unsigned char c = (unsigned char)name[i];
-
-		if (i < length ? !is_name_byte(c) || (c >= 'A' && c <= 'Z') :
-		    c != 0)
-			return false;
-	}
-	return true;
-}
 
 static unsigned place_of(struct learned_control control, unsigned rank) {
 	return control.relay_order >> (2 * rank) & 3;
@@ -57,7 +36,7 @@ static bool destination_is_sound(const uint64_t *words) {
 
 	memcpy(&d, words, sizeof(d));
 	if (d.control.used != 1 || d.control.relay_count > DESTINATION_RELAYS ||
-	    !is_stored_name(d.name))
+	    !name_is_folded(d.name))
 		return false;
 	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
 		seen |= 1u << place_of(d.control, i);
@@ -82,7 +61,7 @@ static bool relay_is_sound(const uint64_t *words) {
 
 	memcpy(&r, words, sizeof(r));
 	return r.control.used == 1 && !address_is_unknown(&r.address) &&
-	    is_stored_name(r.name);
+	    name_is_folded(r.name);
 }
 
 static const struct learned_kind destination_kind = {
@@ -119,26 +98,6 @@ static struct learned relay_table(const struct segment *segment) {
 	learned_bind(&table, segment->header, segment->header,
 	    &segment->header->relays, &relay_kind);
 	return table;
-}
-
-/* A name as it is stored, in words.  False: none that is remembered. */
-static bool fold_name(const char *name, size_t length,
-    uint64_t words[NAME_WORDS]) {
-	char folded[SEGMENT_NAME_MAX] = { 0 };
-
-	if (length > 0 && name[length - 1] == '.')
-		length--;
-	if (length == 0 || length > SEGMENT_NAME_MAX || name[length - 1] == '.')
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)name[i];
-
-		if (!is_name_byte(c))
-			return false;
-		folded[i] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-	}
-	memcpy(words, folded, sizeof(folded));
-	return true;
 }
 
 static void relay_key(const struct learned *table, const struct address *address,
@@ -260,7 +219,7 @@ static bool note_destination(struct segment *segment,
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
-	if (!fold_name(seen->name, seen->name_length, key.words))
+	if (!name_fold(seen->name, seen->name_length, key.words))
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
 	learned_aim(&table, &key);
 	if (!learned_lock(&table, &key, now_ns))
@@ -318,7 +277,7 @@ static bool note_relay(struct segment *segment, const struct delivery_seen *seen
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
-	if (!fold_name(seen->relay_name, seen->relay_name_length, name))
+	if (!name_fold(seen->relay_name, seen->relay_name_length, name))
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
 	memcpy(relay.name, name, sizeof(name));
 	relay_key(&table, &seen->relay, &key);
@@ -371,7 +330,7 @@ bool destinations_find(const struct segment *segment, const char *name,
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
 
-	if (!fold_name(name, name_length, key.words))
+	if (!name_fold(name, name_length, key.words))
 		return false;
 	learned_aim(&table, &key);
 	if (!learned_look(&table, &key, copy))

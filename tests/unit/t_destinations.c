@@ -16,6 +16,7 @@
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
 #include "segment/internal.h"
+#include "segment/name.h"
 #include "site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
@@ -103,6 +104,32 @@ static void names_are_folded(void **state) {
 	assert_string_equal(name, "");
 	memset(&relay, 0, sizeof(relay));
 	assert_false(relays_find(site.segment, &relay, name));
+}
+
+/* Each byte at each place, against the plain way. */
+static void each_byte_is_folded_or_refused(void **state) {
+	(void)state;
+	for (unsigned c = 0; c < 256; c++) {
+		for (size_t at = 0; at < 17; at++) {
+			char name[18] = "abcdefghijklmnopq", folded[SEGMENT_NAME_MAX];
+			bool bad = c <= ' ' || c == 0x7f;
+			uint64_t words[NAME_WORDS];
+
+			if (at == 16 && c == '.')
+				continue;
+			name[at] = (char)c;
+			assert_int_equal(name_fold(name, 17, words), !bad);
+			if (bad)
+				continue;
+			memcpy(folded, words, sizeof(folded));
+			name[at] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+			assert_memory_equal(folded, name, 17);
+			assert_true(name_is_folded(folded));
+			folded[at] = (char)c;
+			assert_int_equal(name_is_folded(folded),
+			    c < 'A' || c > 'Z');
+		}
+	}
 }
 
 static void relays_are_most_recent_first(void **state) {
@@ -619,6 +646,7 @@ static void what_stays_is_always_found(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(names_are_folded),
+		cmocka_unit_test(each_byte_is_folded_or_refused),
 		TEST(relays_are_most_recent_first),
 		TEST(transports_are_bits_of_each_mta),
 		TEST(the_version_rises_with_what_a_list_would_not_show),

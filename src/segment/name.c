@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: ISC */
+/* Names of hosts and domains as the segment stores them.  Any thread. */
+#include "segment/name.h"
+
+#include <string.h>
+
+#define EACH_BYTE(byte)	(UINT64_C(0x0101010101010101) * (byte))
+
+/* Bit 7 of each byte that is below `byte` (at most 0x80); the bytes have no bit 7. */
+static uint64_t bytes_below(uint64_t word, uint8_t byte) {
+	return (EACH_BYTE(0x80) + EACH_BYTE(byte) - EACH_BYTE(1) - word) &
+	    EACH_BYTE(0x80);
+}
+
+/* Eight bytes at a time: letters in lower case.  False: there is a byte that no
+ * name has. `all`: 0xff where the name has a byte. */
+static bool fold_word(uint64_t *word, uint64_t all) {
+	uint64_t low = *word & EACH_BYTE(0x7f), high = *word & EACH_BYTE(0x80);
+	uint64_t is_upper = bytes_below(low, 'Z' + 1) & ~bytes_below(low, 'A') &
+	    ~high;
+	uint64_t is_bad = (bytes_below(low, ' ' + 1) |
+	    ~bytes_below(low, 0x7f)) & ~high & EACH_BYTE(0x80) & all;
+
+	*word |= is_upper >> 2; /* 0x80 to 0x20 */
+	return is_bad == 0;
+}
+
+bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
+	static const unsigned char ones[16] = { 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff, 0xff, 0xff };
+	uint64_t all;
+
+	if (length > 0 && name[length - 1] == '.')
+		length--;
+	if (length == 0 || length > SEGMENT_NAME_MAX || name[length - 1] == '.')
+		return false;
+	memset(words, 0, NAME_WORDS * sizeof(words[0]));
+	memcpy(words, name, length);
+	for (size_t i = 0; i * 8 < length; i++) {
+		size_t left = length - i * 8;
+
+		memcpy(&all, ones + (left < 8 ? 8 - left : 0), sizeof(all));
+		if (!fold_word(&words[i], all))
+			return false;
+	}
+	return true;
+}
+
+static bool is_name_byte(unsigned char c) {
+	return c > ' ' && c != 0x7f;
+}
+
+bool name_is_folded(const char name[SEGMENT_NAME_MAX]) {
+	size_t length = strnlen(name, SEGMENT_NAME_MAX);
+
+	if (length == 0 || name[length - 1] == '.')
+		return false;
+	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (i < length ? !is_name_byte(c) || (c >= 'A' && c <= 'Z') :
+		    c != 0)
+			return false;
+	}
+	return true;
+}

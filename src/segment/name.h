@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: ISC */
+/* Names of hosts and domains as the segment stores them: in lower case, without a
+ * dot at the end, zeros behind.  Any thread. */
+#ifndef SEGMENT_NAME_H
+#define SEGMENT_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "segment/layout.h"
+
+#define NAME_WORDS	(SEGMENT_NAME_MAX / 8)
+_Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
+
+/* A name in the form that is stored; one dot at its end is let pass.  False: it is
+ * empty or longer than SEGMENT_NAME_MAX, or has blanks or control characters. */
+bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]);
+
+/* Is it what name_fold makes? */
+bool name_is_folded(const char name[SEGMENT_NAME_MAX]);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What noting a delivery and finding a destination cost, with so many known:
+ *
+ *	destinations_note_ns_N		a delivery like the last one of its destination
+ *	destinations_relay_ns_N		one to another relay that is known, too
+ *	destinations_find_ns_N		the destination and its first relay's name
+ *
+ * Destinations are taken at random; CPU time, medians of rounds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "segment/destinations.h"
+#include "segment/internal.h"
+#include "tests/unit/site.h"
+
+#define ROUNDS	7
+#define STEPS	200000
+
+static struct site site;
+
+static double cpu_ns(void) {
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static uint32_t draw(uint32_t *random) {
+	*random = *random * 1664525 + 1013904223;
+	return *random >> 4;
+}
+
+/* The text of a number costs more than the rest: hexadecimal by hand. */
+static size_t name_of(uint32_t number, char name[32]) {
+	static const char end[] = ".customer.example";
+
+	for (unsigned i = 0; i < 8; i++)
+		name[i] = "0123456789abcdef"[number >> (28 - 4 * i) & 15];
+	memcpy(name + 8, end, sizeof(end));
+	return 8 + sizeof(end) - 1;
+}
+
+static struct address relay_of(uint32_t number, uint32_t which) {
+	struct address relay = { .bytes = { [10] = 0xff, 0xff, 10 } };
+
+	relay.bytes[13] = (uint8_t)(number >> 12);
+	relay.bytes[14] = (uint8_t)(number >> 4);
+	relay.bytes[15] = (uint8_t)(number << 4 | which);
+	return relay;
+}
+
+static void note(uint32_t number, uint32_t which, bool named, int64_t at_ns) {
+	char name[32];
+	struct delivery_seen seen = { .name = name, .cloned = true,
+		.name_length = name_of(number, name),
+		.relay = relay_of(number, which) };
+
+	if (named) {
+		seen.relay_name = "mx.customer.example";
+		seen.relay_name_length = 19;
+	}
+	if (!destinations_note(site.segment, &seen, at_ns))
+		abort();
+}
+
+static double note_round(uint32_t count, uint32_t *random, bool other) {
+	int64_t at_ns = clock_now_ns();
+	double begin = cpu_ns();
+
+	for (uint32_t i = 0; i < STEPS; i++)
+		note(draw(random) % count, other ? i & 1 : 0, other, at_ns);
+	return (cpu_ns() - begin) / STEPS;
+}
+
+static double find_round(uint32_t count, uint32_t *random) {
+	double begin = cpu_ns();
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct destination_seen seen;
+		char name[32], relay[SEGMENT_NAME_MAX + 1];
+		size_t length = name_of(draw(random) % count, name);
+
+		found += destinations_find(site.segment, name, length, &seen) &&
+		    relays_find(site.segment, &seen.relays[0], relay);
+	}
+	/* a shard that got more than its share has given up a few */
+	if (found < STEPS - STEPS / 20)
+		abort();
+	return (cpu_ns() - begin) / STEPS;
+}
+
+static int ascending(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *rounds) {
+	qsort(rounds, ROUNDS, sizeof(rounds[0]), ascending);
+	return rounds[ROUNDS / 2];
+}
+
+static void bench(uint32_t count) {
+	double notes[ROUNDS], others[ROUNDS], finds[ROUNDS];
+	uint32_t random = 7;
+
+	site_open_sized(&site, 64, count + count / 20, "classes = ( { name = \"all\"; "
+	    "match = [ \"*\" ]; sessions = 9; } );");
+	for (uint32_t i = 0; i < count; i++)
+		note(i, 0, true, clock_now_ns());
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		notes[i] = note_round(count, &random, false);
+		finds[i] = find_round(count, &random);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++)
+		others[i] = note_round(count, &random, true);
+	printf("destinations_note_ns_%u %.0f\n", count, median(notes));
+	printf("destinations_find_ns_%u %.0f\n", count, median(finds));
+	printf("destinations_relay_ns_%u %.0f\n", count, median(others));
+	printf("segment_bytes_per_destination_%u %.1f\n", count,
+	    (double)(site.segment->header->relays.shards_offset -
+		site.segment->header->destinations.shards_offset) /
+	    (double)site.segment->header->destination_count);
+	site_close(&site);
+}
+
+int main(void) {
+	bench(1000);
+	bench(65536);
+	bench(1000000);
+	return 0;
+}
