@@ -206,3 +206,15 @@ unsigned text_distance(const char *a, const char *b)
 	}
 	return rows[m % 3][n];
 }
+
+size_t text_bare_host(const char **text, size_t length) {
+	const char *host = *text;
+
+	if (length > 0 && host[length - 1] == '.')
+		length--;
+	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+		*text = host + 1;
+		length -= 2;
+	}
+	return length;
+}

@@ -30,6 +30,10 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
  * one is longer than 32. */
 unsigned text_distance(const char *a, const char *b);
 
+/* A host without one dot behind it and without [ ] around it: moves *text, returns
+ * the length. */
+size_t text_bare_host(const char **text, size_t length);
+
 /* ASCII only, independent of the locale. */
 bool text_equal_nocase(const char *a, const char *b, size_t length);
 

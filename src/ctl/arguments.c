@@ -149,6 +149,23 @@ static bool asks_for_help(const char *word) {
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+/* Tells every command that begins so. */
+static void complain_unfinished(int argc, char **argv) {
+	char list[256] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		bool partial = false;
+
+		(void)match_words(commands[i].words, argc, argv, &partial);
+		if (partial)
+			length = text_append(list, sizeof(list), length,
+			    "%s\"%s\"", length > 0 ? " and " : "",
+			    commands[i].words);
+	}
+	ctl_complain("%s: what of it? There is %s", argv[0], list);
+}
+
 /* Finds the command and steps over its words, or COMMAND_COUNT. */
 static enum command find_command(int argc, char **argv, int *used) {
 	enum command begun = COMMAND_COUNT;
@@ -159,7 +176,7 @@ static enum command find_command(int argc, char **argv, int *used) {
 		*used = match_words(commands[i].words, argc, argv, &partial);
 		if (*used > 0)
 			return (enum command)i;
-		if (partial)
+		if (partial && begun == COMMAND_COUNT)
 			begun = (enum command)i;
 	}
 	if (begun == COMMAND_COUNT) {
@@ -168,8 +185,7 @@ static enum command find_command(int argc, char **argv, int *used) {
 		*used = 1;
 		return begun;
 	} else {
-		ctl_complain("%s: what of it? There is \"%s\"", argv[0],
-		    commands[begun].words);
+		complain_unfinished(argc, argv);
 	}
 	return COMMAND_COUNT;
 }

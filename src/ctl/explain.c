@@ -6,17 +6,13 @@
  *          class and rule, and everything that hangs on counts is not known.
  * THREADS  One.
  */
-#include <errno.h>
 #include <string.h>
 #include <sysexits.h>
 
 #include "base/text.h"
-#include "ctl/control_client.h"
-#include "ctl/ctl.h"
-#include "policy/decision.h"
+#include "ctl/explain.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-#define TIMEOUT_MS	10000
 #define PORT_DEFAULT	25
 
 /* Order of the columns and values below. */
@@ -29,6 +25,7 @@ enum explained {
 	EXPLAINED_OBSERVED, EXPLAINED_ANSWER, EXPLAINED_TEXT,
 	EXPLAINED_VALUES
 };
+_Static_assert(EXPLAINED_VALUES <= EXPLAIN_VALUES_MAX, "they fit");
 
 static const struct column columns[EXPLAINED_VALUES] = {
 	[EXPLAINED_SOURCE] = { "source", COLUMN_TEXT },
@@ -53,67 +50,14 @@ static const struct column columns[EXPLAINED_VALUES] = {
 	[EXPLAINED_TEXT] = { "text", COLUMN_TEXT },
 };
 
-static const struct reason_words {
-	const char *word, *text;
-} reasons[] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = { word, text },
-#include "defs/reasons.def"
-#undef REASON
-};
-
-struct explanation {
-	struct writer *writer;
+struct request_words {
 	const char *address, *name, *port;
-	bool answered;
 };
-
-static const char *reason_text(const char *word) {
-	for (size_t i = 0; word != NULL && i < COUNT_OF(reasons); i++)
-		if (strcmp(reasons[i].word, word) == 0)
-			return reasons[i].text;
-	return NULL;
-}
-
-static void write_values(struct writer *writer, const struct value *values) {
-	writer_object_begin(writer, NULL);
-	writer_members(writer, columns, values, EXPLAINED_VALUES);
-	writer_object_end(writer);
-}
-
-static struct value field_value(const struct control_frame *frame,
-    const struct column *column) {
-	const char *text = control_frame_get(frame, column->name);
-	uint32_t number;
-
-	if (text == NULL)
-		return value_unknown();
-	if (column->kind == COLUMN_TEXT)
-		return value_text(text);
-	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
-		return value_unknown();
-	return column->kind == COLUMN_TRUTH ? value_truth(number != 0) :
-	    value_number(number);
-}
-
-static void explain_row(void *context, const struct control_frame *frame) {
-	struct explanation *explanation = context;
-	struct value values[EXPLAINED_VALUES];
-
-	if (explanation->answered)
-		return;
-	for (size_t i = 0; i < EXPLAINED_VALUES; i++)
-		values[i] = field_value(frame, &columns[i]);
-	values[EXPLAINED_SOURCE] = value_text("daemon");
-	values[EXPLAINED_TEXT] =
-	    value_text(reason_text(control_frame_get(frame, "reason")));
-	write_values(explanation->writer, values);
-	explanation->answered = true;
-}
 
 static void set_reason(struct value *values, enum reason reason) {
 	values[EXPLAINED_VERDICT] = value_text("admit");
-	values[EXPLAINED_REASON] = value_text(reasons[reason].word);
-	values[EXPLAINED_TEXT] = value_text(reasons[reason].text);
+	values[EXPLAINED_REASON] = explain_reason_word(reason);
+	values[EXPLAINED_TEXT] = explain_reason_text(reason);
 }
 
 static void set_rule(struct value *values, const struct generation *g, uint32_t index) {
@@ -130,9 +74,10 @@ static void set_rule(struct value *values, const struct generation *g, uint32_t 
 	values[EXPLAINED_CLIENT_SESSIONS] = value_limit(limits->client_sessions);
 }
 
-static void explain_locally(const struct explanation *explanation,
-    const struct generation *g, const struct address *address, uint16_t port) {
-	const char *name = explanation->name;
+static void explain_locally(struct explanation *explanation,
+    const struct request_words *words, const struct generation *g,
+    const struct address *address, uint16_t port) {
+	const char *name = words->name;
 	size_t length = name == NULL ? 0 : strlen(name);
 	struct value values[EXPLAINED_VALUES];
 	uint32_t rule;
@@ -140,7 +85,7 @@ static void explain_locally(const struct explanation *explanation,
 	for (size_t i = 0; i < EXPLAINED_VALUES; i++)
 		values[i] = value_unknown();
 	values[EXPLAINED_SOURCE] = value_text("configuration");
-	values[EXPLAINED_ADDRESS] = value_text(explanation->address);
+	values[EXPLAINED_ADDRESS] = value_text(words->address);
 	values[EXPLAINED_NAME] = value_text(name);
 	values[EXPLAINED_PORT] = value_number(port);
 	rule = generation_match_inbound(g, port, address, name, length);
@@ -150,49 +95,31 @@ static void explain_locally(const struct explanation *explanation,
 		set_reason(values, REASON_NO_CLASS);
 	else
 		set_rule(values, g, rule);
-	write_values(explanation->writer, values);
+	explain_write(explanation, values);
 }
 
-static bool is_away(const struct diag *diag) {
-	return diag->error == ENOENT || diag->error == ECONNREFUSED ||
-	    diag->error == ETIMEDOUT || diag->error == ECONNRESET;
-}
-
-static int ask(const struct places *places, struct explanation *explanation,
-    const struct address *address, uint16_t port) {
+static int ask(struct ctl *ctl, const struct places *places,
+    const struct request_words *words, const struct address *address,
+    uint16_t port) {
 	const struct control_field fields[] = {
 		{ "command", "explain session" },
-		{ "address", explanation->address },
-		{ "port", explanation->port },
-		{ "name", explanation->name },
+		{ "address", words->address },
+		{ "port", words->port },
+		{ "name", words->name },
 	};
-	struct control_reply reply;
-	struct diag diag;
+	struct explanation explanation = { .writer = &ctl->writer,
+		.columns = columns, .column_count = COUNT_OF(columns) };
+	int result = explain_ask(places, &explanation, fields,
+	    words->name == NULL ? COUNT_OF(fields) - 1 : COUNT_OF(fields));
 
-	if (control_ask(places->control, fields,
-		explanation->name == NULL ? COUNT_OF(fields) - 1 : COUNT_OF(fields),
-		TIMEOUT_MS, explain_row, explanation, &reply, &diag) == 0) {
-		if (reply.exit != EX_OK || !explanation->answered)
-			ctl_complain("%s", reply.error[0] == '\0' ?
-			    "the daemon gave no answer" : reply.error);
-		return reply.exit == EX_OK && !explanation->answered ?
-		    EX_PROTOCOL : reply.exit;
-	}
-	if (explanation->answered || !is_away(&diag))
-		return ctl_fail(&diag);
-	ctl_complain("%s", diag.text);
-	if (places->generation == NULL) {
-		ctl_complain("the configuration has mistakes: posternctl check tells them");
-		return EX_CONFIG;
-	}
-	ctl_complain("without the daemon: class and rule by the configuration file, no counts");
-	explain_locally(explanation, places->generation, address, port);
+	if (result != EXPLAIN_AWAY)
+		return result;
+	explain_locally(&explanation, words, places->generation, address, port);
 	return EX_OK;
 }
 
 int command_EXPLAIN_SESSION(struct ctl *ctl) {
-	struct explanation explanation = {
-		.writer = &ctl->writer,
+	struct request_words words = {
 		.address = ctl->arguments[0],
 		.name = ctl->argument_count > 1 ? ctl->arguments[1] : NULL,
 		.port = ctl->port == NULL ? "25" : ctl->port,
@@ -203,21 +130,21 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 	uint32_t port = PORT_DEFAULT;
 	int result;
 
-	if (!address_parse(explanation.address, strlen(explanation.address), &address))
+	if (!address_parse(words.address, strlen(words.address), &address))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION, "%s: not an IPv4 or IPv6 address",
-		    explanation.address);
-	if (!text_to_u32(explanation.port, strlen(explanation.port), UINT16_MAX, &port))
+		    words.address);
+	if (!text_to_u32(words.port, strlen(words.port), UINT16_MAX, &port))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION, "--port %s: not a port",
-		    explanation.port);
-	if (explanation.name != NULL && (explanation.name[0] == '\0' ||
-		strlen(explanation.name) > MASK_NAME_MAX))
+		    words.port);
+	if (words.name != NULL && (words.name[0] == '\0' ||
+		strlen(words.name) > MASK_NAME_MAX))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION,
 		    "a host name has 1 to %d characters", MASK_NAME_MAX);
 	address_format(&address, text);
-	explanation.address = text;
+	words.address = text;
 	result = places_find(ctl, &places);
 	if (result == EX_OK)
-		result = ask(&places, &explanation, &address, (uint16_t)port);
+		result = ask(ctl, &places, &words, &address, (uint16_t)port);
 	places_free(&places);
 	return result;
 }

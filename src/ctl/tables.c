@@ -157,6 +157,13 @@ static struct value mta_value(const struct session *session, char out[MTA_TEXT_M
 	return value_text(out);
 }
 
+/* Of an outbound session: by its number in the configuration. */
+static struct value mta_name(const struct generation *generation, uint8_t number) {
+	if (generation == NULL || number >= generation->mta_count)
+		return value_unknown();
+	return value_text(generation_text(generation, generation->mtas[number].name));
+}
+
 static struct value age_value(const struct reader_status *status,
     const struct session *session) {
 	int64_t opened_ns = status->created_ns + session->opened_ds * NS_PER_DS;
@@ -174,6 +181,10 @@ static void session_row(void *context, const struct session *session) {
 	const struct session_listing *listing = context;
 	const struct session_control *control = &session->control;
 	char class[SEGMENT_NAME_MAX + 1], client[ADDRESS_TEXT_MAX], mta[MTA_TEXT_MAX];
+	bool inbound = control->direction == SESSION_INBOUND;
+	/* the other end, in both directions */
+	const struct address *host = inbound ? &session->client : &session->server;
+	uint16_t port = inbound ? session->client_port : session->server_port;
 	bool classless = control->class_record == SEGMENT_NO_CLASS;
 
 	if (control->state == SESSION_REFUSED && !listing->ctl->all)
@@ -183,13 +194,14 @@ static void session_row(void *context, const struct session *session) {
 	if (listing->ctl->class != NULL &&
 	    (classless || strcmp(class, listing->ctl->class) != 0))
 		return;
-	address_format(&session->client, client);
+	address_format(host, client);
 	const struct value values[] = {
 		classless ? value_unknown() : value_text(class),
-		value_text(control->direction == SESSION_INBOUND ? "inbound" : "outbound"),
-		value_text(client),
-		value_number(session->client_port),
-		mta_value(session, mta),
+		value_text(inbound ? "inbound" : "outbound"),
+		address_is_unknown(host) ? value_unknown() : value_text(client),
+		port == 0 ? value_unknown() : value_number(port),
+		inbound ? mta_value(session, mta) :
+		    mta_name(listing->state->generation, control->listener),
 		age_value(&listing->state->status, session),
 		value_text(proofs[control->proof]),
 		value_text(states[control->state]),

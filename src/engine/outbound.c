@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
+#include "base/text.h"
 #include "segment/destinations.h"
 
 /* One question on its way. */
@@ -272,7 +273,7 @@ static void teach(const struct asking *asking) {
 	if (address_is_unknown(&question->server))
 		return;
 	seen.name_length =
-	    outbound_destination(&seen.name, question->destination_length);
+	    text_bare_host(&seen.name, question->destination_length);
 	if (question->server_name != NULL && question->server_name_length > 0 &&
 	    question->server_name[0] != '[') {
 		seen.relay_name = question->server_name;
@@ -326,7 +327,7 @@ static uint64_t hash_of(const struct outbound_process *process,
     const struct outbound_question *question) {
 	char text[MASK_NAME_MAX + 1];
 	const char *name = question->destination;
-	size_t length = outbound_destination(&name, question->destination_length);
+	size_t length = text_bare_host(&name, question->destination_length);
 
 	if (length > sizeof(text))
 		length = sizeof(text);

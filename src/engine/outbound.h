@@ -42,10 +42,6 @@ void outbound_class_of(const struct engine *engine,
     const struct generation *generation, const struct address *address,
     const char *name, size_t length, struct outbound_class *out);
 
-/* A destination without the trailing dot and [ ]: moves *destination, returns the
- * length. */
-size_t outbound_destination(const char **destination, size_t length);
-
 /* --- asked ---------------------------------------------------------------- */
 
 /* A delivering process: pid and when it started (base/process.h), so that another

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "engine/internal.h"
 #include "segment/destinations.h"
 
@@ -62,18 +63,6 @@ void outbound_class_of(const struct engine *engine,
 	match(generation, address, name, length, CLASS_SOURCE_CONNECTION, out);
 }
 
-size_t outbound_destination(const char **destination, size_t length) {
-	const char *text = *destination;
-
-	if (length > 0 && text[length - 1] == '.')
-		length--;
-	if (length > 2 && text[0] == '[' && text[length - 1] == ']') {
-		*destination = text + 1;
-		length -= 2;
-	}
-	return length;
-}
-
 void outbound_class_find(const struct engine *engine,
     const struct generation *generation, const char *destination,
     size_t length, struct outbound_class *out) {
@@ -81,7 +70,7 @@ void outbound_class_find(const struct engine *engine,
 	struct address literal;
 
 	clear(out);
-	length = outbound_destination(&destination, length);
+	length = text_bare_host(&destination, length);
 	if (address_parse(destination, length, &literal)) {
 		outbound_class_of(engine, generation, &literal, NULL, 0, out);
 		if (out->source == CLASS_SOURCE_CONNECTION)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Requests of the control protocol: who may ask, and the answers that
- *          are made here (explain session, ping).
+ *          are made here (explain session, ping) or in control_destination.c.
  * MODEL    Permissions come from defs/commands.def; a command that is answered
  *          from the state file or not at all by the daemon is unknown here.
  * ERRORS   All are answers.
@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "front/control_row.h"
 #include "front/decision_log.h"
 
 #ifndef PACKAGE_VERSION
@@ -96,15 +97,14 @@ static const char *read_question(const struct control_frame *request,
 	return NULL;
 }
 
-static void add_limit(struct control_writer *writer, const char *key,
+void control_answer_limit(struct control_writer *writer, const char *key,
     uint32_t limit) {
 	if (limit != LIMIT_NONE)
 		control_writer_add(writer, key, "%u", limit);
 }
 
-static void add_class(struct control_writer *writer,
-    const struct generation *generation, const struct answer *answer,
-    uint32_t open, uint32_t client_open) {
+void control_answer_class(struct control_writer *writer,
+    const struct generation *generation, const struct answer *answer) {
 	const struct generation_rule *rule =
 	    generation_rule(generation, answer->rule);
 	const struct generation_class *class =
@@ -117,16 +117,34 @@ static void add_class(struct control_writer *writer,
 	control_writer_add(writer, "file", "%s",
 	    generation_text(generation, rule->file));
 	control_writer_add(writer, "line", "%u", rule->line);
+}
+
+void control_answer_decision(struct control_writer *writer,
+    const struct answer *answer) {
+	control_writer_add(writer, "verdict", "%s",
+	    verdict_words[answer->decision.verdict]);
+	control_writer_add(writer, "reason", "%s",
+	    decision_reason_word(answer->decision.reason));
+	control_writer_add(writer, "observed", "%d", answer->observed);
+}
+
+static void add_class(struct control_writer *writer,
+    const struct generation *generation, const struct answer *answer,
+    uint32_t open, uint32_t client_open) {
+	const struct generation_class *class =
+	    generation_class(generation, answer->class_index);
+
+	control_answer_class(writer, generation, answer);
 	if (answer->decision.reason == REASON_EXEMPT)
 		return;
 	control_writer_add(writer, "count", "%u", answer->decision.count);
-	add_limit(writer, "limit", answer->decision.limit);
+	control_answer_limit(writer, "limit", answer->decision.limit);
 	control_writer_add(writer, "open", "%u", open);
-	add_limit(writer, "sessions", class->limits.sessions);
-	add_limit(writer, "inbound", class->limits.inbound);
+	control_answer_limit(writer, "sessions", class->limits.sessions);
+	control_answer_limit(writer, "inbound", class->limits.inbound);
 	if (class->has_client_limit)
 		control_writer_add(writer, "client_open", "%u", client_open);
-	add_limit(writer, "client_sessions", class->limits.client_sessions);
+	control_answer_limit(writer, "client_sessions", class->limits.client_sessions);
 }
 
 static size_t explain(struct engine *engine, const struct generation *generation,
@@ -147,11 +165,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	control_writer_add(&writer, "port", "%u", question->server_port);
 	if (answer.rule != CLASS_NO_RULE)
 		add_class(&writer, generation, &answer, open, client_open);
-	control_writer_add(&writer, "verdict", "%s",
-	    verdict_words[answer.decision.verdict]);
-	control_writer_add(&writer, "reason", "%s",
-	    decision_reason_word(answer.decision.reason));
-	control_writer_add(&writer, "observed", "%d", answer.observed);
+	control_answer_decision(&writer, &answer);
 	if (answer.decision.verdict != VERDICT_ADMIT)
 		control_writer_add(&writer, "answer", "%s %s",
 		    answer.decision.verdict == VERDICT_REFUSE ?
@@ -206,6 +220,8 @@ enum control_request control_answer(struct engine *engine,
 		    "only root and the daemon's own user may ask for this");
 	else if (strcmp(words, "explain session") == 0)
 		*length = answer_explain(engine, request, out);
+	else if (strcmp(words, "explain destination") == 0)
+		*length = control_answer_destination(engine, request, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

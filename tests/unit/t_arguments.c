@@ -99,6 +99,9 @@ static void commands_take_their_own(void **state) {
 	assert_int_equal(line.ctl.argument_count, 0);
 	assert_int_equal(parse(&line, "posternctl check -- -f"), REQUEST_RUN);
 	assert_string_equal(line.ctl.arguments[0], "-f");
+	assert_int_equal(parse(&line,
+		"posternctl explain destination a.example"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_EXPLAIN_DESTINATION);
 }
 
 static void what_does_not_belong_is_told(void **state) {
@@ -123,7 +126,8 @@ static void the_nearest_command_is_named(void **state) {
 	wrong("posternctl session", "did you mean \"sessions\"?");
 	wrong("posternctl explain sesion 192.0.2.1", "There is \"explain session\"");
 	wrong("posternctl explian session 192.0.2.1", "did you mean \"explain session\"?");
-	wrong("posternctl explain", "There is \"explain session\"");
+	wrong("posternctl explain", 
+	    "There is \"explain session\" and \"explain destination\"");
 	wrong("posternctl import", "posternctl: import");
 	wrong("posternctl relaod", "did you mean \"reload\"?");
 	wrong("posternctl chekc", "did you mean \"check\"?");

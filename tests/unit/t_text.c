@@ -169,6 +169,24 @@ static void distances_count_edits(void **state)
 		assert_int_equal(text_distance(rows[i].a, rows[i].b), rows[i].distance);
 }
 
+static void hosts_are_bared(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "a.example", "a.example" }, { "a.example.", "a.example" },
+		{ "[192.0.2.1]", "192.0.2.1" }, { "[mx.example].", "mx.example" },
+		{ "", "" }, { ".", "" }, { "[]", "[]" }, { "[a", "[a" }, { "a..", "a." },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *text = rows[i][0];
+		size_t length = text_bare_host(&text, strlen(text));
+
+		assert_int_equal(length, strlen(rows[i][1]));
+		assert_memory_equal(text, rows[i][1], length);
+	}
+}
+
 static void the_clock_goes_on(void **state)
 {
 	int64_t before = clock_now_ns();
@@ -190,6 +208,7 @@ int main(void)
 		cmocka_unit_test(case_is_folded_in_ascii_only),
 		cmocka_unit_test(diag_keeps_the_error_and_says_it),
 		cmocka_unit_test(distances_count_edits),
+		cmocka_unit_test(hosts_are_bared),
 		cmocka_unit_test(the_clock_goes_on),
 	};
 

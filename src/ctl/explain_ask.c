@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Asking the daemon to explain something.
+ * THREADS  One.
+ */
+#include "ctl/explain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define TIMEOUT_MS	10000
+
+static const struct reason_words {
+	const char *word, *text;
+} reasons[] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = { word, text },
+#include "defs/reasons.def"
+#undef REASON
+};
+
+static const char *reason_text(const char *word) {
+	for (size_t i = 0; word != NULL && i < COUNT_OF(reasons); i++)
+		if (strcmp(reasons[i].word, word) == 0)
+			return reasons[i].text;
+	return NULL;
+}
+
+struct value explain_reason_word(enum reason reason) {
+	return value_text(reasons[reason].word);
+}
+
+struct value explain_reason_text(enum reason reason) {
+	return value_text(reasons[reason].text);
+}
+
+void explain_write(struct explanation *explanation, const struct value *values) {
+	writer_object_begin(explanation->writer, NULL);
+	writer_members(explanation->writer, explanation->columns, values,
+	    explanation->column_count);
+	writer_object_end(explanation->writer);
+}
+
+static struct value field_value(const struct control_frame *frame,
+    const struct column *column) {
+	const char *text = control_frame_get(frame, column->name);
+	uint32_t number;
+
+	if (text == NULL)
+		return value_unknown();
+	if (column->kind == COLUMN_TEXT)
+		return value_text(text);
+	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
+		return value_unknown();
+	return column->kind == COLUMN_TRUTH ? value_truth(number != 0) :
+	    value_number(number);
+}
+
+static void explain_row(void *context, const struct control_frame *frame) {
+	struct explanation *explanation = context;
+	struct value values[EXPLAIN_VALUES_MAX];
+
+	if (explanation->answered)
+		return;
+	for (size_t i = 0; i < explanation->column_count; i++) {
+		const struct column *column = &explanation->columns[i];
+
+		if (strcmp(column->name, "source") == 0)
+			values[i] = value_text("daemon");
+		else if (strcmp(column->name, "text") == 0)
+			values[i] = value_text(reason_text(
+			    control_frame_get(frame, "reason")));
+		else
+			values[i] = field_value(frame, column);
+	}
+	explain_write(explanation, values);
+	explanation->answered = true;
+}
+
+static bool is_away(const struct diag *diag) {
+	return diag->error == ENOENT || diag->error == ECONNREFUSED ||
+	    diag->error == ETIMEDOUT || diag->error == ECONNRESET;
+}
+
+int explain_ask(const struct places *places, struct explanation *explanation,
+    const struct control_field *fields, size_t field_count) {
+	struct control_reply reply;
+	struct diag diag;
+
+	if (control_ask(places->control, fields, field_count, TIMEOUT_MS,
+		explain_row, explanation, &reply, &diag) == 0) {
+		if (reply.exit != EX_OK || !explanation->answered)
+			ctl_complain("%s", reply.error[0] == '\0' ?
+			    "the daemon gave no answer" : reply.error);
+		return reply.exit == EX_OK && !explanation->answered ?
+		    EX_PROTOCOL : reply.exit;
+	}
+	if (explanation->answered || !is_away(&diag))
+		return ctl_fail(&diag);
+	ctl_complain("%s", diag.text);
+	if (places->generation == NULL) {
+		ctl_complain("the configuration has mistakes: posternctl check tells them");
+		return EX_CONFIG;
+	}
+	ctl_complain("without the daemon: class and rule by the configuration file, no counts");
+	return EXPLAIN_AWAY;
+}

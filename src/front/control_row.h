@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: ISC */
+/* What the rows of explanations have in common, and the answers that are not made
+ * in control_answer.c.  The keeper's thread. */
+#ifndef FRONT_CONTROL_ROW_H
+#define FRONT_CONTROL_ROW_H
+
+#include "engine/engine.h"
+#include "wire/control_frame.h"
+
+/* A limit, unless there is none. */
+void control_answer_limit(struct control_writer *writer, const char *key,
+    uint32_t limit);
+
+/* class, rule, file, line; the answer has a rule. */
+void control_answer_class(struct control_writer *writer,
+    const struct generation *generation, const struct answer *answer);
+
+/* verdict, reason, observed */
+void control_answer_decision(struct control_writer *writer,
+    const struct answer *answer);
+
+/* The whole answer to "explain destination" in `out` (CONTROL_ANSWER_BYTES);
+ * returns its length. */
+size_t control_answer_destination(struct engine *engine,
+    const struct control_frame *request, char *out);
+
+#endif
