@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "role/feed_role.h"
 #include "role/spawn.h"
 #include "segment/segment.h"
 
@@ -91,7 +92,21 @@ void children_plan(struct supervisor *supervisor) {
 	}
 	for (i = 0; i < policies; i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
+	if (feed_role_needed(generation))
+		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
 	take_places(supervisor);
+}
+
+void children_replan(struct supervisor *supervisor) {
+	struct child *child = &supervisor->children[supervisor->child_count];
+
+	if (is_planned(supervisor, ROLE_FEED, 0) ||
+	    !feed_role_needed(supervisor->generation) ||
+	    supervisor->child_count == SEGMENT_ROLES_MAX)
+		return;
+	add_child(supervisor, ROLE_FEED, "feed", 0, 0);
+	child->place = segment_role_place(supervisor->segment, child->kind,
+	    child->number);
 }
 
 /* A role maps the published configuration when it starts; should its file be
@@ -142,6 +157,12 @@ static int64_t delay_ns(const struct child *child) {
 	return delay < DELAY_LAST_NS ? delay : DELAY_LAST_NS;
 }
 
+/* The feed ends by itself to have a log opened. */
+static bool is_asked_for(const struct child *child, int status) {
+	return child->kind == ROLE_FEED && WIFEXITED(status) &&
+	    WEXITSTATUS(status) == 0;
+}
+
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
@@ -154,7 +175,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	else if (life_ns >= SETTLED_NS)
 		child->quick_deaths = 0;
 	delay = life_ns < QUICK_NS ? delay_ns(child) : 0;
-	log_event(EVENT_ROLE_DIED,
+	log_event(is_asked_for(child, status) ? EVENT_FEED : EVENT_ROLE_DIED,
 	    "name=%s pid=%ld %s=%d life_ms=%lld restart_in_ms=%lld", child->name,
 	    (long)child->pid, WIFSIGNALED(status) ? "signal" : "exit",
 	    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),

@@ -9,6 +9,9 @@
  * due at once. */
 void children_plan(struct supervisor *supervisor);
 
+/* After a reload: the feed, where there is a log now and was none before. */
+void children_replan(struct supervisor *supervisor);
+
 /* Starts those that are due. */
 void children_start(struct supervisor *supervisor, int64_t now_ns);
 

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "base/text.h"
+#include "role/children.h"
 #include "role/restart_only.h"
 #include "role/supervisor.h"
 #include "segment/segment.h"
@@ -72,6 +73,7 @@ static void put_in_force(struct supervisor *supervisor, struct generation *wante
 	free(supervisor->generation);
 	supervisor->generation = block;
 	outcome->generation = block->number;
+	children_replan(supervisor);
 	count(supervisor, COUNTER_RELOADS);
 	log_event(EVENT_RELOADED, "generation=%" PRIu64 " classes=%u rules=%u",
 	    block->number, block->class_count, block->rule_count);

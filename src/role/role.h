@@ -8,6 +8,7 @@
 #define ROLE_ROLE_H
 
 #include "config/generation.h"
+#include "front/feed.h"
 #include "segment/layout.h"
 
 struct segment;
@@ -28,11 +29,15 @@ struct role_context {
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
+	struct feed_opened logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
+	unsigned log_count;
 };
 
 /* The mains of the roles: they return only when they cannot go on (exit code). */
 int policy_role_main(const struct role_context *context);
 int milter_role_main(const struct role_context *context);
 int keeper_role_main(const struct role_context *context);
+/* Ends with EX_OK when a log has to be opened by root. */
+int feed_role_main(const struct role_context *context);
 
 #endif

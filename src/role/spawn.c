@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "role/background.h"
+#include "role/feed_role.h"
 #include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
@@ -62,7 +63,8 @@ void spawn_reset_signals(void) {
 static void set_title(const struct child *child) {
 	char title[16];
 	const char *word = child->kind == ROLE_POLICY ? "policy" :
-	    child->kind == ROLE_MILTER ? "milter" : "keeper";
+	    child->kind == ROLE_MILTER ? "milter" :
+	    child->kind == ROLE_FEED ? "feed" : "keeper";
 
 	text_append(title, sizeof(title), 0, "postern-%.*s%u",
 	    child->number < 10 ? 6 : 5, word, child->number);
@@ -113,6 +115,7 @@ static int role_main(const struct role_context *context) {
 	case ROLE_KEEPER:
 		return keeper_role_main(context);
 	case ROLE_FEED:
+		return feed_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;
@@ -147,6 +150,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 		supervisor->generation->policy_connections : FILES_AT_LEAST));
 	if (!netlink_open(supervisor->generation, &context))
 		_exit(EX_OSERR);
+	feed_role_open(supervisor->generation, &context);
 	if (privileges_drop(&supervisor->identity, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
 	die_with_parent(supervisor->pid);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: ISC */
+/* Judges deliveries out of a log; no state of its own. */
+#include "engine/feed.h"
+
+#include <string.h>
+
+#include "engine/internal.h"
+#include "segment/destinations.h"
+#include "segment/feed_position.h"
+
+/* Does the program's name begin with `start` and "/"?  How long that is, or 0. */
+static size_t begins_with(const struct feed_delivery *d, const char *start)
+{
+	size_t length = strlen(start);
+
+	if (d->program_length <= length || memcmp(d->program, start, length) != 0 ||
+	    d->program[length] != '/')
+		return 0;
+	return length + 1;
+}
+
+static bool is_program(const struct feed_delivery *d, const char *name)
+{
+	return strlen(name) == d->program_length &&
+	    memcmp(d->program, name, d->program_length) == 0;
+}
+
+/* The mail server that wrote it, or GENERATION_MTAS_MAX; *rest: where its own part
+ * of the program's name begins. */
+static unsigned find_mta(const struct generation *g, unsigned mtas,
+    const struct feed_delivery *d, size_t *rest)
+{
+	unsigned found = GENERATION_MTAS_MAX;
+
+	*rest = 0;
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		const struct generation_mta *mta = &g->mtas[i];
+		size_t length;
+
+		if ((mtas >> i & 1) == 0 || mta->kind != MTA_POSTFIX)
+			continue;
+		length = begins_with(d, generation_text(g, mta->syslog_name));
+		if (length > *rest) {
+			found = i;
+			*rest = length;
+		}
+	}
+	return found;
+}
+
+static bool is_client(const struct feed_delivery *d)
+{
+	const char *end = d->program + d->program_length;
+
+	return d->program_length > 5 &&
+	    (memcmp(end - 5, "/smtp", 5) == 0 || memcmp(end - 5, "/lmtp", 5) == 0);
+}
+
+/* "lane", digits, "/smtp" */
+static bool is_lane(const char *name, size_t length)
+{
+	size_t at = 4;
+
+	if (length < 4 || memcmp(name, "lane", 4) != 0)
+		return false;
+	while (at < length && name[at] >= '0' && name[at] <= '9')
+		at++;
+	return at > 4 && length - at == 5 && memcmp(name + at, "/smtp", 5) == 0;
+}
+
+static bool has_port(const struct generation_mta *mta, uint16_t port)
+{
+	for (uint32_t i = 0; i < mta->port_count; i++)
+		if (mta->ports[i] == port)
+			return true;
+	return false;
+}
+
+bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns)
+{
+	size_t rest;
+	unsigned number = find_mta(generation, mtas, delivery, &rest);
+	const struct generation_mta *mta = &generation->mtas[number];
+	struct delivery_seen seen = {
+		.name = delivery->domain,
+		.name_length = delivery->domain_length,
+		.relay = delivery->relay,
+		.relay_name = delivery->relay_name_length > 0 ? delivery->relay_name : NULL,
+		.relay_name_length = delivery->relay_name_length,
+		.mta = (uint8_t)number,
+	};
+
+	if (number == GENERATION_MTAS_MAX || !is_client(delivery) ||
+	    delivery->domain_length == 0 || address_is_unknown(&delivery->relay) ||
+	    !has_port(mta, delivery->relay_port))
+		return false;
+	seen.cloned = is_program(delivery, generation_text(generation, mta->clone_program)) ||
+	    is_lane(delivery->program + rest, delivery->program_length - rest);
+	return destinations_note(engine->segment, &seen, now_ns);
+}
+
+bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out)
+{
+	struct feed_position position;
+
+	if (!feed_position_get(engine->segment, mta, &position))
+		return false;
+	*out = (struct feed_place){ position.device, position.inode, position.offset };
+	return true;
+}
+
+void engine_feed_keep_place(struct engine *engine, unsigned mta, const struct feed_place *place)
+{
+	const struct feed_position position = { place->device, place->inode, place->offset };
+
+	feed_position_set(engine->segment, mta, &position);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the feed read in the log of a Postfix, on its way into the segment: which
+ * mail server a delivery is of, whether by the transport that its lanes clone, and
+ * whether anything is to be learned of it (DESIGN section 8); and how far each log
+ * was read.
+ *
+ * A program is of the mail server whose syslog_name and "/" it begins with (the
+ * longest, where several do).  Of those only smtp and lmtp clients teach.  It is
+ * the cloned transport's when it is the clone-program of the site's file (without
+ * one, SYSLOG_NAME/smtp), or a lane's: SYSLOG_NAME/laneN/smtp.  A delivery without
+ * a relay, or by one on a port that is none of the mail server's remote ports (a
+ * content filter), teaches nothing.
+ */
+#ifndef ENGINE_FEED_H
+#define ENGINE_FEED_H
+
+#include "engine/engine.h"
+
+struct feed_delivery {
+	const char *program;		/* "postfix/lane1/smtp" */
+	size_t program_length;
+	const char *domain;		/* of the recipient */
+	size_t domain_length;
+	const char *relay_name;
+	size_t relay_name_length;
+	struct address relay;		/* or unknown */
+	uint16_t relay_port;		/* 0: not known */
+};
+
+/* `mtas`: bit i is mail server i of the generation, whose log it stood in.  False:
+ * nothing was learned.  Any thread. */
+bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns);
+
+/* How far the log of mail server `mta` was read: kept in the segment for the next
+ * feed process.  One process writes. */
+struct feed_place {
+	uint64_t device;	/* st_dev and st_ino of the file */
+	uint64_t inode;
+	uint64_t offset;	/* of the first byte that was not dealt with */
+};
+bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out);
+void engine_feed_keep_place(struct engine *engine, unsigned mta,
+    const struct feed_place *place);
+
+#endif

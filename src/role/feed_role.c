@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The feed role: the logs are often for root alone, hence opened before the
+ * privileges are gone.  Whatever else they are (a device, a pipe) is not read.
+ */
+#include "role/feed_role.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/log.h"
+#include "engine/engine.h"
+
+bool feed_role_needed(const struct generation *generation) {
+	uint32_t i;
+
+	for (i = 0; i < generation->mta_count; i++)
+		if (generation->mtas[i].kind == MTA_POSTFIX &&
+		    generation->mtas[i].log != 0)
+			return true;
+	return false;
+}
+
+static bool is_opened(const struct role_context *context, const char *path) {
+	unsigned i;
+
+	for (i = 0; i < context->log_count; i++)
+		if (strcmp(context->logs[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+void feed_role_open(const struct generation *generation,
+    struct role_context *context) {
+	uint32_t i;
+
+	for (i = 0; context->kind == ROLE_FEED && i < generation->mta_count; i++) {
+		const char *path = generation_text(generation,
+		    generation->mtas[i].log);
+		struct feed_opened *log = &context->logs[context->log_count];
+
+		if (generation->mtas[i].kind != MTA_POSTFIX || *path == '\0' ||
+		    is_opened(context, path))
+			continue;
+		log->path = path;
+		log->fd = open(path,
+		    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		log->error = log->fd < 0 ? errno : 0;
+		context->log_count++;
+	}
+}
+
+int feed_role_main(const struct role_context *context) {
+	struct engine *engine;
+	struct diag diag;
+
+	if (engine_open(&engine, context->segment, context->role_slot, &diag) ==
+		0 &&
+	    feed_run(engine, context->logs, context->log_count, &diag) == 0)
+		return EX_OK;
+	log_event(EVENT_SYSTEM, "from=feed text=\"%s\"", diag.text);
+	return EX_OSERR;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: ISC */
+/* What is learned of a delivery, and of which mail server it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/feed.h"
+#include "segment/destinations.h"
+#include "tests/unit/site.h"
+
+static struct site site;
+
+static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+    "mta = ( { name = \"a\"; log = \"/a\"; ports = [ 25, 2525 ]; },\n"
+    "{ name = \"b\"; log = \"/a\"; syslog_name = \"postfix/b\"; },\n"
+    "{ name = \"c\"; log = \"/c\"; syslog_name = \"postfix-c\"; },\n"
+    "{ name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n";
+
+static bool note(unsigned mtas, const char *program, const char *domain, const char *relay,
+    uint16_t port)
+{
+	struct feed_delivery d = {
+		.program = program, .program_length = strlen(program),
+		.domain = domain, .domain_length = strlen(domain),
+		.relay_name = "mx.example.net", .relay_name_length = 14, .relay_port = port,
+	};
+
+	if (*relay != '\0')
+		assert_true(address_parse(relay, strlen(relay), &d.relay));
+	return engine_feed_delivery(site.engine, site.generation, mtas, &d, clock_now_ns());
+}
+
+static struct destination_seen find(const char *domain)
+{
+	struct destination_seen seen;
+
+	assert_true(destinations_find(site.segment, domain, strlen(domain), &seen));
+	return seen;
+}
+
+static bool unknown(const char *domain)
+{
+	struct destination_seen seen;
+
+	return !destinations_find(site.segment, domain, strlen(domain), &seen);
+}
+
+static void whose_delivery_it_is(void **state)
+{
+	char name[SEGMENT_NAME_MAX + 1];
+	struct destination_seen seen;
+
+	(void)state;
+	site_open(&site, 64, configuration);
+	assert_true(note(0xf, "postfix/smtp", "A.example", "192.0.2.1", 25));
+	seen = find("a.example");
+	assert_int_equal(seen.cloned_by, 1);
+	assert_int_equal(seen.other_by, 0);
+	assert_int_equal(seen.relay_count, 1);
+	assert_true(relays_find(site.segment, &seen.relays[0], name));
+	assert_string_equal(name, "mx.example.net");
+	assert_true(note(0xf, "postfix/lane20/smtp", "lane.example", "192.0.2.1", 2525));
+	assert_int_equal(find("lane.example").cloned_by, 1);
+	assert_true(note(0xf, "postfix/relay/smtp", "relay.example", "192.0.2.1", 25));
+	assert_int_equal(find("relay.example").cloned_by, 0);
+	assert_int_equal(find("relay.example").other_by, 1);
+	assert_true(note(0xf, "postfix/lmtp", "lmtp.example", "192.0.2.1", 25));
+	assert_int_equal(find("lmtp.example").other_by, 1);
+	/* the longest name wins */
+	assert_true(note(0xf, "postfix/b/smtp", "b.example", "192.0.2.1", 25));
+	assert_int_equal(find("b.example").cloned_by, 2);
+	assert_true(note(0xf, "postfix/b/lane1/smtp", "b1.example", "192.0.2.1", 25));
+	assert_int_equal(find("b1.example").cloned_by, 2);
+	assert_true(note(0xf, "postfix-c/smtp", "c.example", "192.0.2.1", 25));
+	assert_int_equal(find("c.example").cloned_by, 4);
+	/* of another log */
+	assert_false(note(0x3, "postfix-c/smtp", "no.example", "192.0.2.1", 25));
+	site_close(&site);
+}
+
+static void what_teaches_nothing(void **state)
+{
+	(void)state;
+	site_open(&site, 64, configuration);
+	assert_false(note(0xf, "postfix/smtp", "x.example", "", 0));
+	assert_false(note(0xf, "postfix/smtp", "x.example", "", 25));
+	assert_false(note(0xf, "postfix/smtp", "x.example", "127.0.0.1", 10025));
+	assert_false(note(0xf, "postfix/smtp", "", "192.0.2.1", 25));
+	assert_false(note(0xf, "postfix/b/smtp", "x.example", "192.0.2.1", 2525));
+	assert_false(note(0xf, "postfix/error", "x.example", "192.0.2.1", 25));
+	assert_false(note(0xf, "postfix", "x.example", "192.0.2.1", 25));
+	assert_false(note(0xf, "smtp", "x.example", "192.0.2.1", 25));
+	assert_false(note(0xf, "postfixes/smtp", "x.example", "192.0.2.1", 25));
+	assert_false(note(0x8, "postfix/smtp", "x.example", "192.0.2.1", 25));
+	assert_true(unknown("x.example"));
+	assert_true(note(0xf, "postfix/lane/smtp", "y.example", "192.0.2.1", 25));
+	assert_true(note(0xf, "postfix/lane1x/smtp", "y.example", "192.0.2.1", 25));
+	assert_int_equal(find("y.example").cloned_by, 0);
+	site_close(&site);
+}
+
+static void places_are_kept(void **state)
+{
+	const struct feed_place place = { 1, 2, 3 };
+	struct feed_place out;
+
+	(void)state;
+	site_open(&site, 64, configuration);
+	assert_false(engine_feed_place(site.engine, 0, &out));
+	engine_feed_keep_place(site.engine, 0, &place);
+	assert_true(engine_feed_place(site.engine, 0, &out));
+	assert_int_equal(out.device, 1);
+	assert_int_equal(out.inode, 2);
+	assert_int_equal(out.offset, 3);
+	assert_false(engine_feed_place(site.engine, 1, &out));
+	site_close(&site);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whose_delivery_it_is),
+		cmocka_unit_test(what_teaches_nothing),
+		cmocka_unit_test(places_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
