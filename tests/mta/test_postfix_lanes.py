@@ -4,7 +4,7 @@
 import json
 
 from lib.postern import Postern
-from lib.postfix import MAIN, MASTER, Postfix
+from lib.postfix import MASTER, Postfix
 from lib.testing import main
 
 SIMPLE = """
@@ -29,12 +29,14 @@ class Sites:
 
     def shape(self, main_cf, master=MASTER):
         """Another site: settings of main.cf that take the place of the usual ones."""
-        mine = {line.split("=")[0].strip() for line in main_cf.splitlines() if "=" in line}
-        usual = MAIN.format(root=self.postfix.root, spool=self.postfix.spool,
-                            log=self.postfix.log, name="postfix-A")
-        usual = "\n".join(line for line in usual.splitlines()
-                          if line.split("=")[0].strip() not in mine)
-        (self.postfix.etc / "main.cf").write_text(usual + "\n" + main_cf)
+        seen = {}                       # the last one counts
+        for line in main_cf.splitlines():
+            if line.startswith(" "):
+                seen[name] += "\n" + line
+            elif "=" in line:
+                name = line.split("=")[0].strip()
+                seen[name] = line
+        self.postfix.set("\n".join(seen.values()) + "\n")
         (self.postfix.etc / "master.cf").write_text(master)
 
     def read(self, main_cf, master=MASTER):

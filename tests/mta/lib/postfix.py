@@ -74,6 +74,24 @@ def conf_service(name, port, extra=(), leave_out=()):
     return "\n".join(lines + [f"  -o {option}" for option in extra]) + "\n"
 
 
+def conf_hints(lookup, hints, mta):
+    """The services of conf/postfix-hints.master.cf with the names that an admin
+    would put in: the program, the hints file, the mta."""
+    text = "\n".join(line for line in (SOURCE / "conf/postfix-hints.master.cf").read_text()
+                     .splitlines() if line and not line.startswith("#")) + "\n"
+    shipped = "argv=/usr/local/sbin/postern-lookup /run/postern/state.hints postfix\n"
+    assert text.count(shipped) == 1
+    return text.replace(shipped, f"argv={lookup} {hints} {mta}\n")
+
+
+def without(master, services):
+    """MASTER's lines but for services that `services` brings, options and all."""
+    brought = {tuple(line.split()[:2]) for text in services for line in text.splitlines()
+               if line and not line[0].isspace() and line[0] != "#"}
+    return "".join(line for line in master.splitlines(True)
+                   if tuple(line.split()[:2]) not in brought)
+
+
 class Postfix:
     """An instance in PLACE/NAME.  Make it, let Postern put its sockets into
     spool/private, then start it."""
@@ -90,9 +108,8 @@ class Postfix:
         for directory in (etc, self.root / "data", self.spool):
             directory.mkdir(parents=True, exist_ok=True)
         shutil.chown(self.root / "data", "postfix")
-        (etc / "main.cf").write_text(MAIN.format(
-            root=self.root, spool=self.spool, log=self.log, name=f"postfix-{name}") + main)
         self.etc = etc
+        self.set(main)
         self.serve(services)
         test.run(["postfix", "-c", etc, "check"])
         inside = self.spool / "etc"             # for chrooted smtpd processes
@@ -101,9 +118,19 @@ class Postfix:
             if os.path.exists(f"/etc/{file}"):
                 shutil.copy(f"/etc/{file}", inside / file)
 
+    def set(self, main):
+        """Other settings: `main` takes the place of what it names (a setting that is
+        there twice has postlogd talk to itself, until it hangs)."""
+        usual = MAIN.format(root=self.root, spool=self.spool, log=self.log,
+                            name=f"postfix-{self.name}")
+        named = {line.split("=")[0].strip() for line in main.splitlines() if "=" in line}
+        (self.etc / "main.cf").write_text("".join(
+            line for line in usual.splitlines(True)
+            if line.split("=")[0].strip() not in named) + main)
+
     def serve(self, services):
         """Other services, from the next start on."""
-        (self.etc / "master.cf").write_text(MASTER + "".join(services))
+        (self.etc / "master.cf").write_text(without(MASTER, services) + "".join(services))
 
     def start(self, *ports):
         self.test.run(["postfix", "-c", self.etc, "start"])
@@ -119,6 +146,19 @@ class Postfix:
         if alive(pid):
             os.kill(pid, signal.SIGTERM)
             self.test.poll(lambda: not alive(pid), 10)
+
+    def reload(self):
+        self.test.run(["postfix", "-c", self.etc, "reload"])
+
+    def flush(self):
+        self.test.run(["postqueue", "-c", self.etc, "-f"])
+
+    def send(self, port, domain, count=1, user="u"):
+        """`count` messages to as many recipients of a domain, by smtpd on `port`."""
+        words = ["smtp-source", "-m", count, "-s", min(count, 20), "-l", 300, "-f",
+                 "sender@example.com", *(["-N"] if count > 1 else []),
+                 "-t", f"{user}@{domain}", f"127.0.0.1:{port}"]
+        self.test.run(words)
 
     def log_text(self):
         return self.log.read_text(errors="replace") if self.log.exists() else ""
