@@ -71,7 +71,9 @@ static void tell(struct feed_log *log)
 	char path[256], why[128];
 	int error = log->log.error;
 
-	if (error == log->told)
+	/* between two logs: the one that we have is read on */
+	if (error == log->told || (log->log.file.fd >= 0 && !log->refused_to_root &&
+	    (error == ENOENT || error == EACCES || error == EPERM)))
 		return;
 	log_quote(path, sizeof(path), log->log.path, strlen(log->log.path));
 	if (error == 0)
