@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: ISC
 """posternctl postfix-lanes reads real Postfix sites of many shapes."""
 import json
+import os
 
 from lib.postern import Postern
 from lib.postfix import MASTER, Postfix
@@ -38,6 +39,9 @@ class Sites:
                 seen[name] = line
         self.postfix.set("\n".join(seen.values()) + "\n")
         (self.postfix.etc / "master.cf").write_text(master)
+        # Postfix reads a file that was changed a moment ago again until it was not.
+        for name in ("main.cf", "master.cf"):
+            os.utime(self.postfix.etc / name, (1e9, 1e9))
 
     def read(self, main_cf, master=MASTER):
         self.shape(main_cf, master)
