@@ -281,6 +281,7 @@ struct segment_header {
 	_Atomic uint32_t next_incarnation;
 	_Atomic uint32_t dump_sequence;
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
+	_Atomic uint64_t witness_scope;	/* network namespaces that listeners[] was learned from; 0: our own */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
 	_Atomic uint32_t gate_shut;	/* 1: no class has (engine/gate.h) */
