@@ -1,11 +1,13 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """Roles are killed and stopped at random while real sessions come and go: no
-session or mail is refused or lost, and the counters are right a second later."""
+session or mail is refused or lost, and the counters are right a second later.
+Beside them a class is full all the time, and lets nobody in."""
 import os
 import random
 import signal
 import threading
+import time
 
 from lib.postern import one_class
 from lib.postfix import conf_service
@@ -21,6 +23,8 @@ STAY, COME = 4, 6  # at each port all the time; at a time
 # A second's sessions may be in the count after they have ended.
 LIMIT = 4 * STAY + COME + 25
 STOPPED_SECONDS = 10.0
+# The full class: its clients, and who tries to come in.
+FULL_NET, INTRUDER = "127.0.3", "127.0.3.99"
 
 
 class Traffic:
@@ -63,22 +67,61 @@ class Traffic:
             thread.join()
 
 
+class Intruder:
+    """Tries to get into the full class, at one port after the other."""
+
+    def __init__(self, ports):
+        self.over = threading.Event()
+        self.tries = []                     # port, begin, end, code
+        self.thread = threading.Thread(target=self.run, args=(ports,))
+        self.thread.start()
+
+    def run(self, ports):
+        while not self.over.is_set():
+            for port in ports:
+                begin = time.monotonic()
+                session = Session(("127.0.0.1", port), INTRUDER)
+                self.tries.append((port, begin, time.monotonic(), session.code))
+                session.close()
+                self.over.wait(0.05)
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+
+    def judge(self, test, downs):
+        """In only while a role was down: it failed open."""
+        inside = [one for one in self.tries if one[3] == 220]
+        wrong = [(port, round(end - begin, 3)) for port, begin, end, _ in inside
+                 if not any(down[0] <= end and begin <= down[1] for down in downs)]
+        test.equal(wrong, [], f"the full class let none of {len(self.tries)} in, but for "
+                              f"{len(inside) - len(wrong)} while a role was down")
+
+
 class Reaper:
     """Kills and stops; wakes what it stopped, were it still there."""
 
     def __init__(self, test, postern):
         self.test, self.postern = test, postern
         self.done = {}
+        self.downs = []                     # begin, end
         self.worst = 0.0
+
+    def back(self, role, pid):
+        """Its successor has shown a sign of life."""
+        row = {row["role"]: row for row in self.postern.status()["roles"]}[role]
+        return (row["pid"] not in (None, pid) and None not in (row["heartbeat_age"], row["uptime"])
+                and row["heartbeat_age"] < row["uptime"])
 
     def strike(self, role, how):
         pid = self.postern.roles().get(role)
         if pid is None:                     # away just now: back-off
             self.test.wait_for(lambda: role in self.postern.roles(), f"{role} is back")
             pid = self.postern.roles()[role]
+        begin = time.monotonic()
         os.kill(pid, how)
-        waited = self.test.poll(lambda: self.postern.roles().get(role, pid) != pid,
-                                STOPPED_SECONDS + 5)
+        waited = self.test.poll(lambda: self.back(role, pid), STOPPED_SECONDS + 5)
+        self.downs.append((begin, time.monotonic()))
         if waited is None:
             self.test.check(False, f"{role} was not started again after {how.name}")
         else:
@@ -106,30 +149,37 @@ def body(test):
     test.deaths_expected = True
     services = [conf_service(f"postfix-{way}.master.cf", port) for way, port in PORTS.items()]
     ports = [*PORTS.values(), *([SENDMAIL] if have_root() else [])]
-    postfix, postern = site(test, services, [one_class("all", LIMIT, ports)], PORTS.values())
+    postfix, postern = site(test, services, [one_class("full", len(ports), ports,
+                                                       f'"{FULL_NET}.0/24"'),
+                                             one_class("all", LIMIT, ports)], PORTS.values())
     if have_root():
         sendmail = Sendmail(test, SENDMAIL, postern.root / "milter")
         sendmail.start()
     held = [session for port in ports
             for session in open_sessions(("127.0.0.1", port), sources(STAY, "127.0.2"))]
     test.equal(len(admitted(held)), STAY * len(ports), f"{len(held)} clients stay all the time")
-    traffic = Traffic(test.seed, COME, ports)
+    full = [Session(("127.0.0.1", port), f"{FULL_NET}.1") for port in ports]
+    test.equal(len(admitted(full)), postern.open("full"), "and some fill a class")
+    traffic, intruder = Traffic(test.seed, COME, ports), Intruder(ports)
     reaper = Reaper(test, postern)
     for role, how in strikes(test, postern):
         reaper.strike(role, how)
     traffic.end()
+    intruder.end()
     test.say(f"{traffic.sessions} sessions, {sum(traffic.mails.values())} mails, signals "
              f"{reaper.done}; a role was back after {reaper.worst:.1f} s at the worst")
     test.equal(traffic.wrong, [], "every session was let in and every mail taken")
-    test.within(1.0, lambda: postern.open("all") == len(held),
+    intruder.judge(test, reaper.downs)
+    test.within(1.0, lambda: (postern.open("all"), postern.open("full")) == (len(held), len(full)),
                 "those that stay are in the count, and nobody else")
     no_mail_is_lost(test, "Postfix", postfix.delivered,
                     sum(traffic.mails[port] for port in PORTS.values()))
     if have_root():
         no_mail_is_lost(test, "Sendmail", sendmail.queued, traffic.mails[SENDMAIL])
-    for number, session in enumerate(held):
+    for number, session in enumerate(held + full):
         LEAVE[number % len(LEAVE)](session)
-    test.within(1.0, lambda: postern.open("all") == 0, "0 after they have left")
+    test.within(1.0, lambda: postern.open("all") + postern.open("full") == 0,
+                "0 after they have left")
 
 
 def no_mail_is_lost(test, mta, count, mails):

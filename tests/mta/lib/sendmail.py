@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: ISC
 """A private Sendmail, unpacked aside, with the lines of conf/ word for word."""
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,9 +89,8 @@ class Sendmail:
 
     def spawn(self, *words):
         library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
-        return self.test.spawn(
-            ["sendmail", "-C", self.cf, *words], self.name,
-            executable=self.unpacked / "usr/libexec/sendmail/sendmail",
+        return self.test.spawn(         # by its full path, to be executed anew at SIGHUP
+            [self.unpacked / "usr/libexec/sendmail/sendmail", "-C", self.cf, *words], self.name,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(library)})
 
     def start(self):
@@ -100,6 +100,12 @@ class Sendmail:
     def queue_run(self):
         """A process that delivers what is queued, as far as it is let."""
         return self.spawn("-qf")
+
+    def set_option(self, name, value):
+        text, count = re.subn(rf"(?m)^#?O {re.escape(name)}=.*$", f"O {name}={value}",
+                              self.cf.read_text())
+        assert count == 1
+        self.cf.write_text(text)
 
     def queued(self):
         return len(list((self.root / "queue").glob("qf*")))

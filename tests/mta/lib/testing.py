@@ -307,7 +307,8 @@ def main(body, hosts=None, addresses=(), seconds=60, before=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=0,
                         help="rounds of random events (0: the short form)")
-    parser.add_argument("--seed", type=int, default=20260101)
+    parser.add_argument("--seed", type=int,
+                        default=int(os.environ.get("SEED", 20260101)))
     arguments = parser.parse_args()
     if INSIDE not in os.environ:
         if before is not None:
