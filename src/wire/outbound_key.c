@@ -29,7 +29,7 @@ static struct outbound_text trimmed(const char *text, size_t length)
 static void drop_final_dot(struct outbound_text *name)
 {
 	if (name->length > 0 && name->text[name->length - 1] == '.')
-		name->length--;
+		*name = trimmed(name->text, name->length - 1);
 }
 
 /* Hosts to be tried in turn have colons between them, as an address in brackets

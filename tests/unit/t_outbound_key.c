@@ -75,6 +75,7 @@ static void hosts(void **state)
 		{ "compat;h=a.example..", "a.example." },
 		{ "compat;h=a.example.:b.example.", "a.example" },
 		{ "compat;h=a : b : c", "a" },
+		{ "compat;h=a . : b", "a" },
 		{ "compat;h=[IPv6:2001:db8::1]", "[IPv6:2001:db8::1]" },
 		{ "compat;h=[IPv6:2001:db8::1]:b", "[IPv6:2001:db8::1]" },
 		{ "compat;h=[a.example]:b", "[a.example]" },
