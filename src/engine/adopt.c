@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What the witness changes in the table: sessions seen, sessions adopted.
- * THREADS  The keeper's one; slot_adopt: any.
+ * THREADS  The keeper's one.
  */
 #include "engine/internal.h"
 #include "engine/witness.h"
@@ -46,7 +46,11 @@ static void count_adopted(struct session_lock *lock, uint32_t slot,
 	segment_count(segment, COUNTER_ADOPTED, 1);
 }
 
-bool slot_adopt(struct session_lock *lock, uint32_t slot,
+/* Counts a session that nobody was asked about: fills class and client, stores
+ * and links the slot (of sessions_take), above the limit if need be.  class NULL:
+ * uncounted.  Under the shard's mutex; false: the class's was not to be had, the
+ * slot is still the caller's. */
+static bool slot_adopt(struct session_lock *lock, uint32_t slot,
     const struct generation_class *class, struct session *session) {
 	if (class == NULL) {
 		sessions_link(lock, slot);

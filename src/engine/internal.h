@@ -103,13 +103,6 @@ bool session_is_visible(const struct segment *segment,
 bool session_may_be_visible(const struct segment *segment,
     const struct generation *generation, const struct session *session);
 
-/* Counts a session that nobody was asked about: fills class and client, stores
- * and links the slot (of sessions_take), above the limit if need be.  class NULL:
- * uncounted.  Under the shard's mutex; false: the class's was not to be had, the
- * slot is still the caller's. */
-bool slot_adopt(struct session_lock *lock, uint32_t slot,
-    const struct generation_class *class, struct session *session);
-
 /* Does a role of this incarnation live? (0: no) */
 bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 

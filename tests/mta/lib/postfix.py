@@ -130,6 +130,7 @@ class Postfix:
 
     def serve(self, services):
         """Other services, from the next start on."""
+        services = list(services)
         (self.etc / "master.cf").write_text(without(MASTER, services) + "".join(services))
 
     def start(self, *ports):
