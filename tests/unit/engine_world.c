@@ -400,6 +400,8 @@ static void connect_in(void) {
 }
 
 static void xclient(struct conn *conn) {
+	/* then the engine's word for it is not the carrier's */
+	bool renamed = conn->key_port != conn->port;
 	struct question question;
 	struct answer answer;
 
@@ -412,8 +414,7 @@ static void xclient(struct conn *conn) {
 	question.carried = true;
 	question.carrier_client = conn->client;
 	question.carrier_port = conn->port;
-	/* it may have been renamed before */
-	if (conn->ref.slot != 0)
+	if (renamed)
 		engine_session_close(policy.engine, &conn->ref, now_ns);
 	policy.generation = pin(policy.engine, policy.generation);
 	engine_session_open(policy.engine, policy.generation, &question, now_ns,
