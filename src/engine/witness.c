@@ -63,6 +63,36 @@ void witness_close(struct witness **witness) {
 	*witness = NULL;
 }
 
+/* 0 is our own namespace alone. */
+static uint64_t scope_of(const struct segment *segment,
+    const struct generation *generation, unsigned namespaces) {
+	uint64_t scope = namespaces;
+
+	for (uint32_t i = 0; namespaces > 0 && i < generation->netns_count; i++) {
+		const char *name = generation_text(generation,
+		    generation->netns[i]);
+
+		scope += (i + 1) * siphash13(&segment->header->key, name,
+		    strlen(name));
+	}
+	return namespaces > 0 && scope == 0 ? 1 : scope;
+}
+
+void witness_scope(struct witness *witness, const struct generation *generation,
+    unsigned namespaces) {
+	struct segment_header *header = witness->segment->header;
+	uint64_t scope = scope_of(witness->segment, generation, namespaces);
+
+	if (atomic_load(&header->witness_scope) == scope)
+		return;
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		atomic_store(&header->listeners[i].seen, 0);
+		atomic_store(&header->listeners[i].unseen, 0);
+		atomic_store(&header->listeners[i].absent, 0);
+	}
+	atomic_store(&header->witness_scope, scope);
+}
+
 /* --- reading the table ------------------------------------------------- */
 
 void witness_each_session(struct witness *witness,

@@ -56,6 +56,12 @@ int witness_open(struct witness **witness, struct engine *engine,
     const struct witness_calls *calls, size_t capacity, struct diag *diag);
 void witness_close(struct witness **witness);
 
+/* Before the first dump: how many namespaces of witness.netns are read besides our
+ * own.  What was learned of listeners while others were read is forgotten: their
+ * sessions may be out of sight now. */
+void witness_scope(struct witness *witness, const struct generation *generation,
+    unsigned namespaces);
+
 /* To be called just before a dump is requested from the kernel; the sequence
  * goes into witness_dump_end: only older sessions may be closed by it. */
 uint32_t witness_dump_begin(struct witness *witness);

@@ -175,6 +175,7 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
 	struct front_witness *front = calloc(1, sizeof(*front));
 	struct witness_calls calls = { .lookup = kernel_table_lookup,
 		.process_lives = process_lives };
+	const struct generation *generation;
 
 	*result = NULL;
 	if (front == NULL)
@@ -194,6 +195,9 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
 		front_witness_close(&front);
 		return -1;
 	}
+	generation = engine_pin(engine);
+	witness_scope(front->witness, generation, count > 1 ? count - 1 : 0);
+	engine_unpin(engine, generation);
 	if (count == 0)
 		log_event(EVENT_WITNESS,
 		    "text=\"no netlink socket: sessions live by owners and leases\"");
