@@ -7,8 +7,7 @@ import signal
 
 from lib.leaving import OUT, PORT, Site, outbound_class
 from lib.sendmail import Sendmail, find_root
-from lib.smtp import Session
-from lib.testing import alive, main
+from lib.testing import main
 
 HOSTS = {f"127.0.1.{n}": f"h{n}.slow.example" for n in range(1, 6)}
 NAMES = list(HOSTS.values())
@@ -22,6 +21,11 @@ LOCAL_RULESETS
 SLocal_tls_server
 R$*\t$: $&{server_name}
 Rh5.slow.example\t$#error $@ 4.7.1 $: "450 4.7.1 the site wants none of h5"
+"""
+# FEATURE(`compat_check'), too.
+ACCESS = "/run/t/access"
+COMPAT_CHECK = f"""FEATURE(`access_db', `text -k0 -v1 -T<TMPF> {ACCESS}')dnl
+FEATURE(`compat_check')dnl
 """
 OPEN = "R$* <TMPF>\t\t$: OK"
 CLOSED = "R$* <TMPF>\t\t$: DEFER Postern does not answer"
@@ -63,13 +67,16 @@ def local_and_own_rules(test, site):
     site.submit("root@localhost")
     site.submit("root+detail@localhost")
     site.submit("forbidden@" + NAMES[0])
+    site.submit("discarded@" + NAMES[0])
     site.submit("u@" + NAMES[4])
     site.finish(site.runs())
     log, queue = site.syslog(), site.sendmail.queue_text()
     test.check("the site forbids it" in queue, "check_compat of the site works")
     test.check("the site wants none of h5" in log, "its tls_server, too")
     asked = site.postern.status()["counters"]["outbound_questions"] - questions
-    test.equal(asked, 3, "asked about two hosts, once more when connected, and never for local mail")
+    test.check("discarded@" + NAMES[0] not in site.delivered() and "discarded@" not in queue,
+               "FEATURE(`compat_check') works: what it discards is gone")
+    test.equal(asked, 4, "asked about three recipients, once more when connected, and never for local mail")
     test.check(log.count("mailer=local") >= 2 and "class rest" not in queue,
                "local mail is not held")
     test.equal(site.delivered().count("u@" + NAMES[4]), 0, "what the site defers stays queued")
@@ -112,7 +119,9 @@ def closed(test, site):
 
 def body(test):
     test.deaths_expected = True
-    site = Site(test, CLASSES, list(HOSTS), after=OWN_RULES)
+    with open(ACCESS, "w") as access:
+        access.write(f"compat:a@example.org<@>discarded@{NAMES[0]}\tDISCARD\n")
+    site = Site(test, CLASSES, list(HOSTS), after=OWN_RULES + COMPAT_CHECK)
     roles_are_killed(test, site)
     local_and_own_rules(test, site)
     without_postern(test, site)

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: ISC
 """A Sendmail whose outgoing mail Postern counts, slow servers that it leaves for,
 and the classes between."""
-import os
 import signal
-from pathlib import Path
 
 from lib import dns
 from lib.postern import Postern, substitute
 from lib.sendmail import Sendmail
 from lib.sink import Sink
 from lib.smtp import Session
-from lib.testing import alive
 
 PORT, OUT = 2025, 2026
 
