@@ -62,13 +62,20 @@ static const char *const doubt_words[] = {
 #undef DOUBT
 };
 
+static const char *const doubt_texts[] = {
+#define DOUBT(symbol, word, text) [HINT_DOUBT_##symbol] = text,
+#include "defs/doubts.def"
+#undef DOUBT
+};
+
 const char *hint_doubt_word(enum hint_doubt doubt) {
 	return doubt_words[doubt];
 }
 
-/* Of lower-case letters, digits, '.', '-' and '_', and no address. */
+/* Of letters, digits, '.', '-' and '_', and no address. */
 static bool is_host_name(const char *name, size_t length) {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-_";
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-_"
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	bool has_letter = false;
 
 	for (size_t i = 0; i < length; i++) {
@@ -163,6 +170,35 @@ bool hint_class_holds(const struct engine *engine,
 	if (open != NOT_HELD)
 		say(generation, class_index, open, text);
 	return open != NOT_HELD;
+}
+
+void hint_explain(const struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint32_t class_index,
+    struct hint_explained *out) {
+	struct destination_seen seen;
+	bool is_seen = destinations_find(engine->segment, domain, length, &seen);
+	char text[HINT_TEXT_MAX + 1];
+
+	*out = (struct hint_explained){ .mta = UINT8_MAX, .why = "" };
+	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
+		const char *detail;
+		enum hint_doubt doubt;
+
+		if (generation->mtas[mta].kind != MTA_POSTFIX)
+			continue;
+		doubt = hint_destination_doubt(generation, mta, domain, length,
+		    is_seen ? &seen : NULL, &detail);
+		if (doubt == HINT_DOUBT_NONE)
+			doubt = hint_class_doubt(generation, class_index);
+		if (out->mta != UINT8_MAX && doubt != HINT_DOUBT_NONE)
+			continue;
+		*out = (struct hint_explained){ .mta = mta, .doubt = doubt,
+			.why = *detail != '\0' ? detail : doubt_texts[doubt] };
+		if (doubt == HINT_DOUBT_NONE)
+			break;
+	}
+	out->held = out->mta != UINT8_MAX && out->doubt == HINT_DOUBT_NONE &&
+	    hint_class_holds(engine, generation, class_index, text);
 }
 
 int engine_hints_open(struct engine_hints **hints, struct engine *engine,

@@ -36,6 +36,18 @@ bool hint_class_holds(const struct engine *engine,
     const struct generation *generation, uint32_t class_index,
     char text[HINT_TEXT_MAX + 1]);
 
+/* All of it about one destination, for the Postfix whose mail for it may be held, else
+ * for the first one. */
+struct hint_explained {
+	uint8_t mta;		/* UINT8_MAX: there is no Postfix; nothing else is set */
+	enum hint_doubt doubt;
+	const char *why;	/* the doubt in words, or the site's about it; never NULL */
+	bool held;		/* now */
+};
+void hint_explain(const struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint32_t class_index,
+    struct hint_explained *out);
+
 /* The hints file, PATH.hints beside the state.  One thread. */
 struct engine_hints;
 int engine_hints_open(struct engine_hints **hints, struct engine *engine,

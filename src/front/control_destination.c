@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "base/text.h"
+#include "engine/hints.h"
 #include "engine/outbound.h"
 #include "front/control_answer.h"
 #include "front/control_row.h"
@@ -38,6 +39,22 @@ static void add_counts(struct control_writer *writer,
 	control_answer_limit(writer, "inbound", limits->inbound);
 }
 
+/* What a Postfix's queue manager is told about mail for it. */
+static void add_hint(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length,
+    uint32_t class_index) {
+	struct hint_explained hint;
+
+	hint_explain(engine, generation, destination, length, class_index, &hint);
+	if (hint.mta == UINT8_MAX)
+		return;
+	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
+	    generation->mtas[hint.mta].name));
+	control_writer_add(writer, "hint", "%s", hint.held ? "retry" : "none");
+	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
+	control_writer_add(writer, "doubt_text", "%s", hint.why);
+}
+
 static size_t explain(struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, char *out) {
 	struct control_writer writer;
@@ -59,6 +76,8 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	if (answer->rule != CLASS_NO_RULE)
 		add_counts(&writer, generation, answer, open);
 	control_answer_decision(&writer, answer);
+	add_hint(&writer, engine, generation, destination, length,
+	    answer->class_index);
 	return control_writer_finish(&writer);
 }
 

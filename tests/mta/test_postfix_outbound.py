@@ -22,7 +22,8 @@ def not_before_a_delivery(test, site, sink):
     test.wait_for(lambda: len(sink.waiting()) == LIMIT + 1, "three deliveries wait")
     test.within(2, lambda: site.postern.open("others") == LIMIT + 1,
                 "connections to a destination never delivered to go, counted by address alone")
-    test.equal(site.ask("u@slow.example"), "NOTFOUND", "no hint for what was never seen")
+    test.equal((site.ask("u@slow.example"), site.explain("slow.example")),
+               ("NOTFOUND", ("none", "never-seen")), "no hint for what was never seen")
     sink.held = False
     test.wait_for(lambda: site.known() == 1 and site.postern.open("others") == 0,
                   "the deliveries are seen, the class is empty")
@@ -53,6 +54,8 @@ def holds(test, site, sink):
     fill(test, site, sink)
     test.equal(site.ask("U@Slow.Example"), f"OK retry:4.7.1 Postern: class slow holds {LIMIT} "
                f"of {LIMIT} sessions", "its text")
+    test.equal((site.explain("slow.example"), site.explain("192.0.2.11")),
+               (("retry", "none"), ("none", "odd-name")), "explain says so")
     for key in ("*", "slow.example", "u@other.example", "u@[192.0.2.11]", "@slow.example", "u@"):
         test.equal(site.ask(key), "NOTFOUND", f"no hint for {key}")
     site.postfix.send(PORT, "slow.example", FLOOD, user="flood")
@@ -97,6 +100,7 @@ def own_maps(test, site, sink):
         "/usr/local/sbin/postern-lookup", str(site.lookup))])
     site.postfix.reload()
     fill(test, site, sink)
+    test.equal(site.explain("mapped.example"), ("none", "excluded"), "explain says so")
     site.postfix.send(PORT, "mapped.example", 3)
     test.within(5, lambda: site.postfix.log_text().count("/discard[") == 3,
                 "mail for it goes where the site says while the class is full")

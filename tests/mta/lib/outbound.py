@@ -52,6 +52,11 @@ class Outbound:
                               input=f"{len(key)}:{key},", capture_output=True)
         return done.stdout.partition(":")[2].rstrip(",").strip()
 
+    def explain(self, domain):
+        """(hint, doubt) of a destination."""
+        row = self.postern.ask("explain", "destination", domain)
+        return row["hint"], row["doubt"]
+
     def known(self):
         """How many destinations deliveries were seen to."""
         return next(row["used"] for row in self.postern.status()["tables"]
