@@ -171,16 +171,19 @@ static void open_log(struct feed *feed, struct feed_log *log, const char *path)
 {
 	struct feed_place place;
 	struct followed_place from;
-	int fd = -1, error = 0;
+	int fd = -1, before_fd = -1, error = 0;
 
 	for (unsigned i = 0; i < feed->opened_count; i++)
 		if (strcmp(feed->opened[i].path, path) == 0) {
 			fd = feed->opened[i].fd;
+			before_fd = feed->opened[i].before_fd;
 			error = feed->opened[i].error;
 		}
 	if (engine_feed_place(feed->engine, log->number, &place)) {
 		from = (struct followed_place){ place.device, place.inode, place.offset };
 		followed_log_open(&log->log, path, fd, &from);
+		if (before_fd >= 0)
+			followed_log_before(&log->log, before_fd, &from, feed->now_ns);
 	} else {
 		followed_log_open(&log->log, path, fd, NULL);
 	}

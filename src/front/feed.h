@@ -17,6 +17,7 @@ struct feed_opened {
 	const char *path;
 	int fd;			/* taken over */
 	int error;
+	int before_fd;		/* the file that was read last, where it is another; or -1 */
 };
 
 /* Reads until a log has to be opened by somebody with more rights: returns 0; or

@@ -82,6 +82,26 @@ void followed_log_open(struct followed_log *log, const char *path, int fd,
 	}
 }
 
+void followed_log_before(struct followed_log *log, int fd, const struct followed_place *from,
+    int64_t now_ns)
+{
+	struct followed_file before;
+	off_t size;
+
+	if (!take_file(&before, fd, &size))
+		return;
+	if (before.device != from->device || before.inode != from->inode ||
+	    (log->file.fd >= 0 && before.inode == log->file.inode)) {
+		close_file(&before);
+		return;
+	}
+	before.offset = from->offset;
+	close_file(&log->before);
+	log->before = before;
+	log->before_waits = true;
+	log->before_until_ns = now_ns + BEFORE_NS;
+}
+
 void followed_log_close(struct followed_log *log)
 {
 	close_file(&log->file);
@@ -138,7 +158,8 @@ bool followed_log_read(struct followed_log *log, char *buffer, size_t buffer_siz
     followed_line each, void *context)
 {
 	/* in the order in which they were written */
-	if (read_file(log, &log->before, buffer, buffer_size, each, context))
+	log->before_waits = read_file(log, &log->before, buffer, buffer_size, each, context);
+	if (log->before_waits)
 		return true;
 	return read_file(log, &log->file, buffer, buffer_size, each, context);
 }
@@ -146,14 +167,6 @@ bool followed_log_read(struct followed_log *log, char *buffer, size_t buffer_siz
 static bool is_same(const struct followed_file *file, const struct stat *status)
 {
 	return file->fd >= 0 && file->device == status->st_dev && file->inode == status->st_ino;
-}
-
-static bool is_read(const struct followed_file *file)
-{
-	struct stat status;
-
-	return file->fd < 0 || fstat(file->fd, &status) != 0 ||
-	    (uint64_t)status.st_size <= file->offset;
 }
 
 /* Another file is at the path. */
@@ -165,7 +178,7 @@ static bool change(struct followed_log *log, int64_t now_ns)
 
 	if (fd < 0 || !take_file(&next, fd, &size)) {
 		log->error = errno;
-		return (errno == EACCES || errno == EPERM) && is_read(&log->file);
+		return errno == EACCES || errno == EPERM;
 	}
 	log->error = 0;
 	if (log->file.fd < 0) {
@@ -186,7 +199,7 @@ bool followed_log_look(struct followed_log *log, int64_t now_ns)
 {
 	struct stat status;
 
-	if (log->before.fd >= 0 && now_ns > log->before_until_ns && is_read(&log->before))
+	if (log->before.fd >= 0 && now_ns > log->before_until_ns)
 		close_file(&log->before);
 	if (stat(log->path, &status) != 0) {
 		/* removed: what we have is read on until there is another one */
@@ -206,8 +219,10 @@ bool followed_log_look(struct followed_log *log, int64_t now_ns)
 
 bool followed_log_place(const struct followed_log *log, struct followed_place *out)
 {
-	if (log->file.fd < 0)
+	const struct followed_file *file = log->before_waits ? &log->before : &log->file;
+
+	if (file->fd < 0)
 		return false;
-	*out = (struct followed_place){ log->file.device, log->file.inode, log->file.offset };
+	*out = (struct followed_place){ file->device, file->inode, file->offset };
 	return true;
 }

@@ -30,6 +30,7 @@ struct followed_log {
 	struct followed_file file;	/* what was at the path last */
 	struct followed_file before;	/* what was there before it */
 	int64_t before_until_ns;
+	bool before_waits;	/* there is more in it than was read */
 	bool appeared;		/* there was none at first: all of it is new */
 	int error;		/* why nothing is at the path: errno; 0: all is well */
 	/* what happened; whoever counts sets them to 0 */
@@ -49,6 +50,10 @@ struct followed_place {
 };
 void followed_log_open(struct followed_log *log, const char *path, int fd,
     const struct followed_place *from);
+/* After that: `fd` (taken over) may be the file that `from` is of, which is no longer
+ * at the path: then its rest comes first. */
+void followed_log_before(struct followed_log *log, int fd, const struct followed_place *from,
+    int64_t now_ns);
 void followed_log_close(struct followed_log *log);
 
 /* Reads `buffer_size` bytes at most (twice FOLLOWED_LINE_MAX or more) and calls `each` for each
@@ -56,12 +61,13 @@ void followed_log_close(struct followed_log *log);
 bool followed_log_read(struct followed_log *log, char *buffer, size_t buffer_size,
     followed_line each, void *context);
 
-/* Looks where the path leads now, once a second or so.  True: it leads to a file
- * that is not ours to open (log->error tells why), after the one that we have was
- * read to its end: somebody else has to open it. */
+/* Looks where the path leads now, when there is nothing more to read.  True: it
+ * leads to a file that is not ours to open (log->error tells why): somebody else has
+ * to open it. */
 bool followed_log_look(struct followed_log *log, int64_t now_ns);
 
-/* How far it was read.  False: there is no file. */
+/* How far it was read: of the file before, while there is more in that.  False:
+ * there is no file. */
 bool followed_log_place(const struct followed_log *log, struct followed_place *out);
 
 #endif

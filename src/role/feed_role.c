@@ -5,13 +5,19 @@
  */
 #include "role/feed_role.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/engine.h"
+#include "segment/feed_position.h"
 
 bool feed_role_needed(const struct generation *generation) {
 	uint32_t i;
@@ -32,6 +38,35 @@ static bool is_opened(const struct role_context *context, const char *path) {
 	return false;
 }
 
+/* The file that was read last, when it is no longer `fd`: renamed within its
+ * directory.  -1: it is, or it cannot be found. */
+static int open_before(const struct segment *segment, unsigned mta,
+    const char *path, int fd) {
+	struct feed_position position;
+	struct stat status;
+	char directory[PATH_MAX];
+	const struct dirent *entry;
+	DIR *stream;
+	int found = -1;
+
+	if (!feed_position_get(segment, mta, &position) ||
+	    (fd >= 0 && fstat(fd, &status) == 0 &&
+		status.st_dev == position.device &&
+		status.st_ino == position.inode) ||
+	    !text_copy(directory, sizeof(directory), path, strlen(path)))
+		return -1;
+	stream = opendir(dirname(directory));
+	if (stream == NULL)
+		return -1;
+	while (found < 0 && (entry = readdir(stream)) != NULL)
+		if (entry->d_ino == position.inode)
+			found = openat(dirfd(stream), entry->d_name,
+			    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW |
+			    O_CLOEXEC);
+	closedir(stream);
+	return found;
+}
+
 void feed_role_open(const struct generation *generation,
     struct role_context *context) {
 	uint32_t i;
@@ -48,6 +83,7 @@ void feed_role_open(const struct generation *generation,
 		log->fd = open(path,
 		    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		log->error = log->fd < 0 ? errno : 0;
+		log->before_fd = open_before(context->segment, i, path, log->fd);
 		context->log_count++;
 	}
 }

@@ -145,6 +145,19 @@ def reload(test, site):
     site.all_seen("mail after the mail servers were taken out and put back")
 
 
+def renamed_while_away(test, site):
+    pid = site.feed()
+    os.kill(pid, signal.SIGSTOP)
+    site.send(site.a, PORT, 2)
+    os.rename(site.a.log, f"{site.a.log}-20261122")
+    site.send(site.a, PORT, 1)
+    site.a.reload()
+    site.send(site.a, PORT, 1)
+    os.kill(pid, signal.SIGKILL)
+    site.feed_after(pid)
+    site.all_seen("mail logged to a file that was renamed while no feed ran, and to the new one")
+
+
 def bad_lines(test, site):
     bad = site.counter("feed_bad_lines")
     with open(site.a.log, "ab") as log:
@@ -167,6 +180,7 @@ def body(test):
     rename_and_create(test, site)
     copy_and_truncate(test, site)
     killed(test, site)
+    renamed_while_away(test, site)
     bad_lines(test, site)
     reload(test, site)
 

@@ -203,6 +203,35 @@ static void goes_on_where_the_last_one_was(void **state)
 	assert_int_equal(followed.truncated, 1);
 }
 
+static void the_rest_of_the_last_one_comes_first(void **state)
+{
+	struct followed_place place, now;
+
+	(void)state;
+	put(path, "");
+	followed_log_open(&followed, path, -1, NULL);
+	put(path, "a\n");
+	expect("a|");
+	assert_true(followed_log_place(&followed, &place));
+	followed_log_close(&followed);
+	put(path, "b\n");
+	assert_int_equal(rename(path, other), 0);
+	put(path, "c\n");
+	followed_log_open(&followed, path, -1, &place);
+	followed_log_before(&followed, open(other, O_RDONLY), &place, now_ns);
+	assert_true(followed_log_place(&followed, &now));
+	assert_int_equal(now.inode, place.inode);	/* until it was read */
+	expect("b|c|");
+	assert_true(followed_log_place(&followed, &now));
+	assert_int_not_equal(now.inode, place.inode);
+	/* what is another file is not taken for it */
+	followed_log_close(&followed);
+	followed_log_open(&followed, path, -1, &now);
+	followed_log_before(&followed, open(other, O_RDONLY), &now, now_ns);
+	assert_int_equal(followed.before.fd, -1);
+	expect("");
+}
+
 static void long_lines_are_passed_over(void **state)
 {
 	char *text = malloc(1 << 20);
@@ -290,6 +319,7 @@ int main(void)
 		TEST(copied_and_cut),
 		TEST(removed_and_made_again),
 		TEST(goes_on_where_the_last_one_was),
+		TEST(the_rest_of_the_last_one_comes_first),
 		TEST(long_lines_are_passed_over),
 		TEST(what_is_no_file_is_told),
 		TEST(asks_who_may_open_it),
