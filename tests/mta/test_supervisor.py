@@ -422,7 +422,6 @@ def without_a_mail_server(test, postern):
     """As shipped, where Postfix's queue directory does not exist."""
     (postern.spool / "private").rmdir()
     postern.spool.rmdir()
-    postern.kinds = {"milter", "keeper"}
     postern.start()
     text = postern.file.read_text().splitlines()
     for name in ("postern", "postern-milter"):
@@ -430,8 +429,8 @@ def without_a_mail_server(test, postern):
         line = next(n for n, one in enumerate(text, 1) if f'"{path}"' in one)
         test.check(f"{postern.file}:{line}: listener {path} is left out" in postern.log_text(),
                    f"without Postfix: {name} is left out, and its line is named")
-    test.equal(sorted(postern.roles()), ["keeper.0", "milter.0"],
-               "... only what there is a socket for runs")
+    test.equal(sorted(postern.roles()), ["keeper.0", "milter.0", "policy.0", "policy.1"],
+               "... and what there is a socket for runs: the milter, and the socket map's roles")
     with socket.socket(socket.AF_UNIX) as sendmail:
         sendmail.connect(str(postern.root / "milter"))
     test.equal(postern.command("reload").returncode, 0, "... and a reload changes nothing of it")
