@@ -157,10 +157,13 @@ static int64_t delay_ns(const struct child *child) {
 	return delay < DELAY_LAST_NS ? delay : DELAY_LAST_NS;
 }
 
-/* The feed ends by itself to have a log opened. */
-static bool is_asked_for(const struct child *child, int status) {
-	return child->kind == ROLE_FEED && WIFEXITED(status) &&
-	    WEXITSTATUS(status) == 0;
+/* The feed ends by itself to have a log opened, the keeper to have a network
+ * namespace opened. */
+static enum event_kind event_of(const struct child *child, int status) {
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return EVENT_ROLE_DIED;
+	return child->kind == ROLE_FEED ? EVENT_FEED :
+	    child->kind == ROLE_KEEPER ? EVENT_WITNESS : EVENT_ROLE_DIED;
 }
 
 static void bury(struct supervisor *supervisor, struct child *child, int status,
@@ -175,7 +178,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	else if (life_ns >= SETTLED_NS)
 		child->quick_deaths = 0;
 	delay = life_ns < QUICK_NS ? delay_ns(child) : 0;
-	log_event(is_asked_for(child, status) ? EVENT_FEED : EVENT_ROLE_DIED,
+	log_event(event_of(child, status),
 	    "name=%s pid=%ld %s=%d life_ms=%lld restart_in_ms=%lld", child->name,
 	    (long)child->pid, WIFSIGNALED(status) ? "signal" : "exit",
 	    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),

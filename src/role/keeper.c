@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The keeper role: the witness, leases, the saved sessions, the control
- *          socket.
+ * PURPOSE  The keeper role: the witness, leases, the saved sessions, the hints file,
+ *          the control socket.
  * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
  *          sessions is put off where it took long, so that it never takes more
  *          than a twentieth of the time; a million take more than a second, and a
@@ -24,6 +24,7 @@
 #include "front/control.h"
 #include "front/hints.h"
 #include "front/witness.h"
+#include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
 
@@ -39,6 +40,7 @@ struct keeper {
 	struct gate_watch gate;
 	struct event *beat;
 	struct event *second;
+	bool stale;		/* a namespace of witness.netns was made anew */
 };
 
 static int give_up(const struct diag *diag) {
@@ -113,6 +115,20 @@ static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	watch_gate(keeper, clock_now_ns());
 }
 
+/* The successor is given sockets in the namespaces that are there now. */
+static void end_when_stale(struct keeper *keeper) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	bool stale = netlink_is_stale(generation, keeper->context);
+
+	engine_unpin(keeper->engine, generation);
+	if (!stale)
+		return;
+	log_event(EVENT_WITNESS,
+	    "text=\"a network namespace was made anew: it is to be opened\"");
+	keeper->stale = true;
+	(void)event_base_loopbreak(keeper->base);
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument) {
 	struct keeper *keeper = argument;
 
@@ -120,6 +136,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
+	end_when_stale(keeper);
 	log_flush();
 }
 
@@ -164,6 +181,8 @@ int keeper_role_main(const struct role_context *context) {
 	if (open_all(&keeper, &diag) != 0)
 		return give_up(&diag);
 	(void)event_base_dispatch(keeper.base);
+	if (keeper.stale)
+		return EX_OK;
 	diag_set(&diag, 0, "the event loop ended");
 	return give_up(&diag);
 }

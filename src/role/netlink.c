@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -59,13 +60,43 @@ static void complain(const char *name, const struct diag *diag) {
 	    log_quote(quoted, sizeof(quoted), name, strlen(name)), diag->text);
 }
 
+/* False: too long a name. */
+static bool namespace_path(const char *name, char path[256]) {
+	size_t length = text_append(path, 256, 0,
+	    name[0] == '/' ? "%s" : "/run/netns/%s", name);
+
+	return length + 1 < 256;
+}
+
+/* All zero: there is none. */
+static struct namespace_file namespace_file(const char *name) {
+	char path[256];
+	struct stat status;
+
+	if (!namespace_path(name, path) || stat(path, &status) != 0)
+		return (struct namespace_file){ 0 };
+	return (struct namespace_file){ status.st_dev, status.st_ino };
+}
+
+bool netlink_is_stale(const struct generation *generation,
+    const struct role_context *context) {
+	for (uint32_t i = 0; i < generation->netns_count; i++) {
+		const struct namespace_file *was = &context->netns[i];
+		struct namespace_file is = namespace_file(
+		    generation_text(generation, generation->netns[i]));
+
+		if (is.inode != 0 && (is.device != was->device ||
+			is.inode != was->inode))
+			return true;
+	}
+	return false;
+}
+
 static int open_namespace(const char *name, struct diag *diag) {
 	char path[256];
-	size_t length = text_append(path, sizeof(path), 0,
-	    name[0] == '/' ? "%s" : "/run/netns/%s", name);
 	int fd;
 
-	if (length + 1 >= sizeof(path))
+	if (!namespace_path(name, path))
 		return diag_set(diag, 0, "the name is too long");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -103,6 +134,7 @@ bool netlink_open(const struct generation *generation,
 	for (i = 0; i < generation->netns_count; i++) {
 		const char *name = generation_text(generation, generation->netns[i]);
 
+		context->netns[i] = namespace_file(name);
 		if (open_namespace(name, &diag) != 0) {
 			complain(name, &diag);
 			continue;

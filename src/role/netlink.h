@@ -14,4 +14,10 @@
 bool netlink_open(const struct generation *generation,
     struct role_context *context);
 
+/* Is a namespace of witness.netns another than when they were opened, or there
+ * now and was not then (a container that was started again)?  Its connections
+ * cannot be seen by these sockets.  Any process. */
+bool netlink_is_stale(const struct generation *generation,
+    const struct role_context *context);
+
 #endif

@@ -19,6 +19,12 @@ struct role_socket {
 	uint8_t kind;		/* enum listener_kind */
 };
 
+/* What a name of witness.netns stands for; all zero: nothing. */
+struct namespace_file {
+	uint64_t device;
+	uint64_t inode;
+};
+
 struct role_context {
 	enum role_kind kind;
 	unsigned number;		/* policy.0 ... */
@@ -29,6 +35,7 @@ struct role_context {
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
+	struct namespace_file netns[8];	/* witness.netns, as they were opened */
 	struct feed_opened logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
 	unsigned log_count;
 };
@@ -36,6 +43,7 @@ struct role_context {
 /* The mains of the roles: they return only when they cannot go on (exit code). */
 int policy_role_main(const struct role_context *context);
 int milter_role_main(const struct role_context *context);
+/* Ends with EX_OK when another namespace has to be opened by root. */
 int keeper_role_main(const struct role_context *context);
 /* Ends with EX_OK when a log has to be opened by root. */
 int feed_role_main(const struct role_context *context);

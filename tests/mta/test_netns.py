@@ -37,6 +37,7 @@ class Elsewhere(Postfix):
 def make_namespace(test):
     ip = test.need("ip")
     for words in (["netns", "add", "mail"],
+                  ["netns", "add", "spare"],
                   ["link", "add", "name", "veth0", "type", "veth", "peer", "name", "veth1"],
                   ["link", "set", "veth1", "netns", "mail"],
                   *(["addr", "add", f"{address}/24", "dev", "veth0"]
@@ -50,7 +51,7 @@ def make_namespace(test):
 
 def configuration(netns):
     def edit(text):
-        witness = 'witness = { netns = [ "mail" ]; };\n' if netns else ""
+        witness = 'witness = { netns = [ "mail", "spare" ]; };\n' if netns else ""
         return text + f'\n{witness}lease = {{ owner = "1h"; orphan = "3s"; }};\n'
     return edit
 
@@ -91,6 +92,16 @@ def smtpd_dies(test, postern, postfix):
     test.within(1.0, zero(postern), "0 after kill -9 of the smtpd processes")
     for session in held:
         session.drop()
+
+
+def made_anew(test, postern):
+    """A container that is started again has another namespace under the old name."""
+    keeper = postern.roles()["keeper.0"]
+    test.run(["ip", "netns", "add", "again"])
+    test.run(["mount", "--bind", "/run/netns/again", "/run/netns/spare"])
+    test.wait_for(lambda: postern.roles().get("keeper.0") not in (None, keeper)
+                  and postern.ready(), "a new namespace has the keeper begin anew")
+    test.check("made anew" in postern.log_text(), "a namespace that is made anew is opened")
 
 
 def servers(postfix):
@@ -166,6 +177,7 @@ def body(test):
     postern.start()
     postfix.start(POLICY, MILTER, BOTH, MORTAL)
     exact(test, postern)
+    made_anew(test, postern)
     smtpd_dies(test, postern, postfix)
     postern.stop()
     postern.configure(classes, configuration(False))
