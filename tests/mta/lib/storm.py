@@ -23,6 +23,7 @@ from lib.tcp_ends import TcpEnds, live_by_ss, live_sessions
 from lib.testing import alive, end_process, processes
 
 WORKERS = 26
+FAIL_OPEN = 8           # sessions, in each outage
 TCP_CLOSE_WAIT = 8
 
 
@@ -64,6 +65,7 @@ class Clients:
         self.inside = 0
         self.lock = threading.Lock()
         self.over = threading.Event()
+        self.outage = threading.Event()     # who comes now stays
         self.leave = threading.Event()      # those that stay at the end
         self.threads = [threading.Thread(target=self.run, args=(number,), daemon=True)
                         for number in range(WORKERS)]
@@ -108,7 +110,8 @@ class Clients:
             session.socket.settimeout(SERVER_TIMEOUT + 20)
             session.ended()
         else:
-            linger(session, self.over, chance.choice((0.01, 0.2, 0.6, 1.2, 3.0, 3.0))
+            stays = (4.0,) if self.outage.is_set() else (0.01, 0.2, 0.6, 1.2, 3.0, 3.0)
+            linger(session, self.over, chance.choice(stays)
                    * chance.uniform(0.5, 1.5))
             if self.over.is_set() and chance.random() < 0.7:
                 linger(session, self.leave, 60)
@@ -198,8 +201,9 @@ class Watcher:
 class Strikes:
     """What is done to both, and when who was down."""
 
-    def __init__(self, test, postern, serving, port, mta):
+    def __init__(self, test, postern, serving, port, mta, clients):
         self.test, self.postern, self.serving = test, postern, serving
+        self.clients = clients
         self.port, self.mta = port, mta
         self.downs, self.done = [], {}
         self.reloads = 0
@@ -254,10 +258,17 @@ class Strikes:
         self.away(self.serving, signal.SIGKILL, 10.0)
 
     def restart(self):
+        """Away until some have failed open; then nothing for as long as their adoption
+        may take."""
         down = self.down("restart")
         self.postern.stop()
+        self.clients.outage.set()
+        before = self.clients.let_in()
+        self.test.poll(lambda: self.clients.let_in() >= before + FAIL_OPEN, 3.0)
+        self.clients.outage.clear()
         self.postern.start()
         down.end = time.monotonic()
+        time.sleep(1.5 * LONG)
 
     def kill_supervisor(self):
         down = self.down("supervisor SIGKILL")
@@ -361,7 +372,7 @@ def storm(test, postern, mta, port, serving):
     ends = TcpEnds(test, [port])
     clients = Clients(test, ("127.0.0.1", port), test.seed)
     watcher = Watcher(postern, port)
-    strikes = Strikes(test, postern, serving, port, mta)
+    strikes = Strikes(test, postern, serving, port, mta, clients)
     clients.start()
     kinds = []
     while kinds or clients.let_in() < test.rounds or not strikes.done:
