@@ -28,7 +28,8 @@
 #include "wire/postfix_log.h"
 
 #define CHUNK_BYTES	((size_t)256 << 10)
-#define TURN_LINES	4096		/* one look at the clock */
+/* A sign of life at each: a lock may take 50 ms, and after 3 s we count as hung. */
+#define BEAT_DELIVERIES	16
 #define SOON_MS		20		/* from a change to the turn: many come at once */
 /* Only root can open it, and root could not: it is asked again this often. */
 #define ASK_AGAIN_NS	(60 * NS_PER_SECOND)
@@ -117,7 +118,7 @@ static void on_line(void *context, const char *line, size_t length)
 	};
 	(void)engine_feed_delivery(feed->engine, feed->generation, feed->reading->mtas,
 	    &delivery, feed->now_ns);
-	if (feed->lines % TURN_LINES == 0) {
+	if (feed->deliveries % BEAT_DELIVERIES == 0) {
 		feed->now_ns = clock_now_ns();
 		engine_heartbeat(feed->engine, feed->now_ns);
 	}
@@ -256,7 +257,7 @@ static void ask_for_help(struct feed *feed, struct feed_log *log)
 	feed->wants_help = true;
 }
 
-static void turn(struct feed *feed, bool look)
+static void turn(struct feed *feed)
 {
 	static const struct timeval at_once;
 	bool more = false;
@@ -271,10 +272,9 @@ static void turn(struct feed *feed, bool look)
 
 		if (read_log(feed, log))
 			more = true;
-		else if (look)
+		else
 			refused = followed_log_look(&log->log, feed->now_ns);
-		if (look)
-			tell(log);
+		tell(log);
 		if (refused)
 			ask_for_help(feed, log);
 		count(feed, log);
@@ -295,7 +295,7 @@ static void on_soon(evutil_socket_t fd, short what, void *argument)
 {
 	(void)fd;
 	(void)what;
-	turn(argument, true);
+	turn(argument);
 }
 
 static void on_second(evutil_socket_t fd, short what, void *argument)
@@ -304,8 +304,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 
 	(void)fd;
 	(void)what;
-	turn(feed, true);
-	engine_heartbeat(feed->engine, clock_now_ns());
+	turn(feed);
 	log_flush();
 }
 
@@ -375,7 +374,7 @@ int feed_run(struct engine *engine, const struct feed_opened *opened, unsigned c
 	result = prepare(feed, diag);
 	if (result == 0) {
 		engine_heartbeat(engine, feed->began_ns);
-		turn(feed, true);
+		turn(feed);
 		if (!feed->wants_help)
 			(void)event_base_dispatch(feed->base);
 		if (!feed->wants_help)

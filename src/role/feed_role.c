@@ -39,11 +39,15 @@ static bool is_opened(const struct role_context *context, const char *path) {
 }
 
 /* The file that was read last, when it is no longer `fd`: renamed within its
- * directory.  -1: it is, or it cannot be found. */
+ * directory, with more behind its name.  We are root, and any role can write which
+ * file it is: another name is none of the feed's business.  -1: it is `fd`, or it
+ * cannot be found. */
 static int open_before(const struct segment *segment, unsigned mta,
     const char *path, int fd) {
 	struct feed_position position;
 	struct stat status;
+	const char *slash = strrchr(path, '/');
+	const char *name = slash == NULL ? path : slash + 1;
 	char directory[PATH_MAX];
 	const struct dirent *entry;
 	DIR *stream;
@@ -59,7 +63,8 @@ static int open_before(const struct segment *segment, unsigned mta,
 	if (stream == NULL)
 		return -1;
 	while (found < 0 && (entry = readdir(stream)) != NULL)
-		if (entry->d_ino == position.inode)
+		if (entry->d_ino == position.inode &&
+		    strncmp(entry->d_name, name, strlen(name)) == 0)
 			found = openat(dirfd(stream), entry->d_name,
 			    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW |
 			    O_CLOEXEC);
