@@ -268,6 +268,7 @@ class Strikes:
         self.clients.outage.clear()
         self.postern.start()
         down.end = time.monotonic()
+        # LINT-SLEEP: a pause between strikes; whether they were adopted is judged at the end
         time.sleep(1.5 * LONG)
 
     def kill_supervisor(self):
