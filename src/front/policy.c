@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -28,12 +26,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/generation.h"
+#include "front/acceptor.h"
 #include "front/policy_session.h"
 
 #define READ_BYTES	POLICY_REQUEST_MAX
 #define REPLIES_BYTES	8192		/* sent in one piece, for pipelined requests */
 #define OWN_BYTES_LEAST	4096
-#define ACCEPT_PAUSE_MS	100
 
 struct connection {
 	struct event event;
@@ -54,23 +52,13 @@ struct connection {
 
 TAILQ_HEAD(connection_list, connection);
 
-struct listening {
-	struct event event;
-	struct policy_front *front;
-	uint8_t listener;
-	bool is_tcp;
-	bool used;
-};
-
 struct policy_front {
 	struct engine *engine;
 	struct event_base *base;
 	struct event second;
-	struct event resume;
-	struct listening listening[GENERATION_LISTENERS_MAX];
+	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct connection_list waiting;	/* oldest first */
-	uint32_t connection_count;
 	char bytes[READ_BYTES];
 };
 
@@ -101,7 +89,7 @@ static void connection_free(struct connection *c, const struct generation *gener
 	policy_session_over(&c->session, front->engine, generation, now_ns);
 	wait_end(c);
 	TAILQ_REMOVE(&front->connections, c, all);
-	front->connection_count--;
+	acceptor_left(front->acceptor);
 	event_del(&c->event);
 	close(c->fd);
 	free(c->in);
@@ -305,85 +293,26 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	engine_unpin(engine, generation);
 }
 
-static void connection_new(struct listening *l, int fd)
+static bool connection_new(void *context, int fd, uint8_t listener)
 {
-	struct policy_front *front = l->front;
+	struct policy_front *front = context;
 	struct connection *c = calloc(1, sizeof(*c));
-	int one = 1;
 
 	if (c == NULL) {
 		close(fd);
-		return;
+		return false;
 	}
-	if (l->is_tcp)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->front = front;
 	c->fd = fd;
-	c->listener = l->listener;
+	c->listener = listener;
 	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
 	    event_add(&c->event, NULL) != 0) {
 		close(fd);
 		free(c);
-		return;
+		return false;
 	}
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
-	front->connection_count++;
-}
-
-static uint32_t connection_limit(struct policy_front *front)
-{
-	const struct generation *generation = engine_pin(front->engine);
-	uint32_t limit = generation->policy_connections;
-
-	engine_unpin(front->engine, generation);
-	return limit;
-}
-
-/* No descriptors or memory: level-triggered events would come at once again. */
-static void pause_accepting(struct policy_front *front, int error)
-{
-	const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_MS * 1000 };
-
-	log_event(EVENT_SYSTEM, "from=policy text=\"cannot accept: %s\"",
-	    strerror(error));
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
-		if (front->listening[i].used)
-			event_del(&front->listening[i].event);
-	event_add(&front->resume, &pause);
-}
-
-static void on_resume(evutil_socket_t fd, short what, void *argument)
-{
-	struct policy_front *front = argument;
-
-	(void)fd, (void)what;
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
-		if (front->listening[i].used)
-			event_add(&front->listening[i].event, NULL);
-}
-
-/* One a turn, so that processes on one socket share the connections. */
-static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
-{
-	struct listening *l = argument;
-	struct policy_front *front = l->front;
-	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	uint32_t limit;
-
-	(void)what;
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			pause_accepting(front, errno);
-		return;
-	}
-	limit = connection_limit(front);
-	if (front->connection_count < limit) {
-		connection_new(l, fd);
-		return;
-	}
-	close(fd);
-	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u connections=%u "
-	    "limit=%u action=close", l->listener, front->connection_count, limit);
+	return true;
 }
 
 /* Oldest first, so that the first that still has time ends the walk. */
@@ -428,12 +357,14 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 		free(front);
 		return diag_set(diag, 0, "cannot make an event loop");
 	}
+	diag_set(diag, 0, "cannot make a timer");
 	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
-	    event_assign(&front->resume, front->base, -1, 0, on_resume, front) != 0) {
+	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,
+		front, diag) != 0) {
 		event_base_free(front->base);
 		free(front);
-		return diag_set(diag, 0, "cannot make a timer");
+		return -1;
 	}
 	*result = front;
 	return 0;
@@ -442,25 +373,7 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 int policy_front_listen(struct policy_front *front, int fd, uint8_t listener,
     struct diag *diag)
 {
-	struct sockaddr_storage address = { 0 };
-	socklen_t length = sizeof(address);
-	struct listening *l = NULL;
-
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX && l == NULL; i++)
-		if (!front->listening[i].used)
-			l = &front->listening[i];
-	if (l == NULL)
-		return diag_set(diag, 0, "too many listening sockets");
-	if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
-		return diag_set(diag, errno, "listening socket %d", fd);
-	l->front = front;
-	l->listener = listener;
-	l->is_tcp = address.ss_family != AF_UNIX;
-	if (event_assign(&l->event, front->base, fd, EV_READ | EV_PERSIST,
-	    on_connection, l) != 0 || event_add(&l->event, NULL) != 0)
-		return diag_set(diag, 0, "cannot wait for connections");
-	l->used = true;
-	return 0;
+	return acceptor_listen(front->acceptor, fd, listener, diag);
 }
 
 struct event_base *policy_front_base(struct policy_front *front)
@@ -486,14 +399,8 @@ void policy_front_close(struct policy_front **result)
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
 		connection_free(c, generation, clock_now_ns());
 	engine_unpin(front->engine, generation);
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++) {
-		if (!front->listening[i].used)
-			continue;
-		event_del(&front->listening[i].event);
-		close(event_get_fd(&front->listening[i].event));
-	}
+	acceptor_close(&front->acceptor);
 	event_del(&front->second);
-	event_del(&front->resume);
 	event_base_free(front->base);
 	free(front);
 	*result = NULL;

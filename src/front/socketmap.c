@@ -28,12 +28,12 @@
 #include "base/process.h"
 #include "config/generation.h"
 #include "engine/outbound.h"
+#include "front/acceptor.h"
 #include "front/map_question.h"
 #include "wire/socketmap.h"
 
 /* Holds the longest request, so that what does not fit is none. */
 #define READ_BYTES	(2 * SOCKETMAP_REQUEST_MAX)
-#define ACCEPT_PAUSE_MS	100
 
 struct connection {
 	struct event event;
@@ -53,22 +53,13 @@ struct connection {
 
 TAILQ_HEAD(connection_list, connection);
 
-struct listening {
-	struct event event;
-	struct socketmap_front *front;
-	uint8_t listener;
-	bool used;
-};
-
 struct socketmap_front {
 	struct engine *engine;
 	struct event_base *base;
 	struct event second;
-	struct event resume;
-	struct listening listening[GENERATION_LISTENERS_MAX];
+	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct connection_list waiting;	/* oldest first */
-	uint32_t connection_count;
 	char bytes[READ_BYTES];
 };
 
@@ -98,7 +89,7 @@ static void connection_free(struct connection *c, const struct generation *gener
 	outbound_process_close(&c->client.process, generation, now_ns);
 	wait_end(c);
 	TAILQ_REMOVE(&front->connections, c, all);
-	front->connection_count--;
+	acceptor_left(front->acceptor);
 	event_del(&c->event);
 	close(c->fd);
 	free(c->in);
@@ -300,83 +291,27 @@ static void know_client(struct connection *c)
 		    c->listener, (int)c->client.pid);
 }
 
-static void connection_new(struct listening *l, int fd)
+static bool connection_new(void *context, int fd, uint8_t listener)
 {
-	struct socketmap_front *front = l->front;
+	struct socketmap_front *front = context;
 	struct connection *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
 		close(fd);
-		return;
+		return false;
 	}
 	c->front = front;
 	c->fd = fd;
-	c->listener = l->listener;
+	c->listener = listener;
 	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
 	    event_add(&c->event, NULL) != 0) {
 		close(fd);
 		free(c);
-		return;
+		return false;
 	}
 	know_client(c);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
-	front->connection_count++;
-}
-
-static uint32_t connection_limit(struct socketmap_front *front)
-{
-	const struct generation *generation = engine_pin(front->engine);
-	uint32_t limit = generation->policy_connections;
-
-	engine_unpin(front->engine, generation);
-	return limit;
-}
-
-/* No descriptors or memory: level-triggered events would come at once again. */
-static void pause_accepting(struct socketmap_front *front, int error)
-{
-	const struct timeval pause = { .tv_usec = ACCEPT_PAUSE_MS * 1000 };
-
-	log_event(EVENT_SYSTEM, "from=socketmap text=\"cannot accept: %s\"",
-	    strerror(error));
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
-		if (front->listening[i].used)
-			event_del(&front->listening[i].event);
-	event_add(&front->resume, &pause);
-}
-
-static void on_resume(evutil_socket_t fd, short what, void *argument)
-{
-	struct socketmap_front *front = argument;
-
-	(void)fd, (void)what;
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++)
-		if (front->listening[i].used)
-			event_add(&front->listening[i].event, NULL);
-}
-
-/* One a turn, so that processes on one socket share the connections. */
-static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
-{
-	struct listening *l = argument;
-	struct socketmap_front *front = l->front;
-	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	uint32_t limit;
-
-	(void)what;
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			pause_accepting(front, errno);
-		return;
-	}
-	limit = connection_limit(front);
-	if (front->connection_count < limit) {
-		connection_new(l, fd);
-		return;
-	}
-	close(fd);
-	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u connections=%u "
-	    "limit=%u action=close", l->listener, front->connection_count, limit);
+	return true;
 }
 
 /* Oldest first, so that the first that still has time ends the walk. */
@@ -409,10 +344,14 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 	front->base = base;
 	TAILQ_INIT(&front->connections);
 	TAILQ_INIT(&front->waiting);
-	if (event_assign(&front->second, base, -1, EV_PERSIST, on_second, front) != 0 ||
-	    event_add(&front->second, &second) != 0 ||
-	    event_assign(&front->resume, base, -1, 0, on_resume, front) != 0) {
+	if (acceptor_open(&front->acceptor, base, engine, "socketmap", connection_new, front,
+		diag) != 0) {
 		free(front);
+		return -1;
+	}
+	if (event_assign(&front->second, base, -1, EV_PERSIST, on_second, front) != 0 ||
+	    event_add(&front->second, &second) != 0) {
+		socketmap_front_close(&front);
 		return diag_set(diag, 0, "cannot make a timer");
 	}
 	*result = front;
@@ -422,20 +361,7 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 int socketmap_front_listen(struct socketmap_front *front, int fd, uint8_t listener,
     struct diag *diag)
 {
-	struct listening *l = NULL;
-
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX && l == NULL; i++)
-		if (!front->listening[i].used)
-			l = &front->listening[i];
-	if (l == NULL)
-		return diag_set(diag, 0, "too many listening sockets");
-	l->front = front;
-	l->listener = listener;
-	if (event_assign(&l->event, front->base, fd, EV_READ | EV_PERSIST,
-	    on_connection, l) != 0 || event_add(&l->event, NULL) != 0)
-		return diag_set(diag, 0, "cannot wait for connections");
-	l->used = true;
-	return 0;
+	return acceptor_listen(front->acceptor, fd, listener, diag);
 }
 
 void socketmap_front_close(struct socketmap_front **result)
@@ -450,14 +376,8 @@ void socketmap_front_close(struct socketmap_front **result)
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
 		connection_free(c, generation, clock_now_ns());
 	engine_unpin(front->engine, generation);
-	for (unsigned i = 0; i < GENERATION_LISTENERS_MAX; i++) {
-		if (!front->listening[i].used)
-			continue;
-		event_del(&front->listening[i].event);
-		close(event_get_fd(&front->listening[i].event));
-	}
+	acceptor_close(&front->acceptor);
 	event_del(&front->second);
-	event_del(&front->resume);
 	free(front);
 	*result = NULL;
 }
