@@ -31,6 +31,7 @@ struct asking {
 	struct session_lock lock;
 	uint32_t slot;		/* of the process in the class, or SEGMENT_NO_SLOT */
 	bool taken;		/* just now */
+	bool ours;		/* noted by this very connection */
 	struct session session;	/* as it is in the slot */
 };
 
@@ -72,10 +73,14 @@ static void describe(const struct asking *asking, struct session *session) {
 		session->server = asking->out->found.relay;
 }
 
+/* With another serial whoever asked before does not hold it any more: the end of
+ * that connection may be heard later than this question. */
 static void renew_slot(struct asking *asking, bool admitted) {
 	struct session session = asking->session;
 
 	session.policy_owner = asking->process->engine->incarnation;
+	if (!asking->ours)
+		session.serial++;
 	if (admitted)
 		describe(asking, &session);
 	if (memcmp(&session, &asking->session, sizeof(session)) == 0)
@@ -83,6 +88,7 @@ static void renew_slot(struct asking *asking, bool admitted) {
 	sessions_change_begin(&asking->lock);
 	session_store(asking->lock.segment, asking->slot, &session);
 	sessions_change_end(&asking->lock);
+	asking->session = session;
 }
 
 static void take_slot(struct asking *asking) {
@@ -124,17 +130,20 @@ static void take_slot(struct asking *asking) {
 static bool find_slot(struct asking *asking) {
 	const struct address anywhere = { { 0 } };
 	struct address proof = proof_of_process(&asking->process->identity);
+	struct session_ref ref;
 
 	asking->slot = sessions_find(&asking->lock, &anywhere, 0);
 	if (asking->slot == SEGMENT_NO_SLOT)
 		return true;
 	session_load(asking->lock.segment, asking->slot, &asking->session);
+	ref = ref_of(&asking->session, asking->slot);
 	if (asking->session.control.state == SESSION_OPEN &&
 	    (asking->session.control.flags & SESSION_FLAG_PROCESS) != 0 &&
 	    address_equal(&asking->session.proof_address, &proof)) {
-		/* an earlier connection of ours was told so */
-		if (asking->session.policy_owner !=
-			asking->process->engine->incarnation &&
+		asking->ours = outbound_holds(asking->process,
+		    (uint16_t)asking->class->record, &ref);
+		/* an earlier connection of the process was told so */
+		if (!asking->ours &&
 		    asking->session.proof_port == host_mark(asking))
 			asking->same_host = true;
 		return true;

@@ -53,7 +53,8 @@ struct process_identity {
 
 /* What one delivering process was admitted to; held by its map connection.  One
  * thread.  NULL: no memory.  A process that comes again on another connection,
- * as a role died, goes on with the slots that it has. */
+ * as a role died, goes on with the slots that it has; they are that connection's
+ * then, and the end of the older one does not touch them. */
 struct outbound_process;
 struct outbound_process *outbound_process_open(struct engine *engine,
     const struct process_identity *identity);

@@ -41,6 +41,10 @@ bool outbound_reserve_hold(struct outbound_process *process);
 void outbound_note_hold(struct outbound_process *process, uint16_t record,
     const struct session_ref *ref, bool taken);
 
+/* Is that slot what it holds of the class? */
+bool outbound_holds(struct outbound_process *process, uint16_t record,
+    const struct session_ref *ref);
+
 /* The host, or NULL: it was not admitted to it. */
 struct admitted_host *outbound_host(struct outbound_process *process,
     uint64_t name_hash);

@@ -62,6 +62,14 @@ void outbound_note_hold(struct outbound_process *process, uint16_t record,
 	hold->ref = *ref;
 }
 
+bool outbound_holds(struct outbound_process *process, uint16_t record,
+    const struct session_ref *ref) {
+	const struct hold *hold = find_hold(process, record);
+
+	return hold != NULL && hold->ref.slot == ref->slot &&
+	    hold->ref.serial == ref->serial;
+}
+
 /* Gives a slot back unless another host is counted there. */
 static void leave_class(struct outbound_process *process,
     const struct generation *generation, uint16_t record, int64_t now_ns) {

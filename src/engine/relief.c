@@ -88,8 +88,7 @@ void relief_seek(struct engine *engine, const struct generation *generation,
 	struct relief *relief = engine->relief;
 	int64_t begun_ns, over_ns;
 
-	if (relief == NULL || class == NULL || 
-	    !is_short(engine, class, limit, now_ns))
+	if (relief == NULL || !is_short(engine, class, limit, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
 	begun_ns = clock_now_ns();

@@ -368,6 +368,26 @@ static void a_process_goes_on_with_its_slot_after_a_role_died(void **state) {
 	lost_ones_are_freed();
 }
 
+/* The process asks on another connection, of the same role or of another one, before
+ * the role of the first one hears that it ended. */
+static void an_older_connection_that_ends_takes_nothing_away(void **state) {
+	(void)state;
+	with(TWO(1, 9));
+	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
+	lost[1] = processes[1];
+	processes[1] = NULL;
+	assert_admitted(ask(1, "a.slow.example"), SAME_HOST);
+	outbound_process_close(&lost[1], site.generation, now_ns);
+	assert_int_equal(open_of("slow"), 1);
+	assert_deferred(ask(2, "a.slow.example"));
+	role_restarts();
+	assert_admitted(ask(1, "a.slow.example"), SAME_HOST);
+	lost_ones_are_freed();
+	assert_int_equal(open_of("slow"), 1);
+	ends(1);
+	assert_int_equal(open_of("slow"), 0);
+}
+
 static enum lookup_result nothing(void *context, const struct connection *which,
     struct connection *found) {
 	(void)context;
@@ -506,6 +526,7 @@ int main(void) {
 		TEST(a_connection_may_lead_out_of_every_class),
 		TEST(a_reload_moves_what_is_connected),
 		TEST(a_process_goes_on_with_its_slot_after_a_role_died),
+		TEST(an_older_connection_that_ends_takes_nothing_away),
 		TEST(slots_of_a_dead_role_last_as_long_as_the_process),
 		TEST(another_process_of_the_same_number_is_another_one),
 		TEST(many_hosts_are_forgotten_but_not_their_slot),
