@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Kills a process at the n-th store of its opens and closes and of what it notes
- * of destinations, for many random n, while others go on.  After each death the
+ * Kills a process at the n-th store of its opens and closes, inbound and outbound,
+ * and of what it notes of destinations, for many random n, while others go on.  After each death the
  * counters are compared with the slots, and no entry of a destination may be half
  * of one and half of another.
  *
@@ -31,7 +31,8 @@
 static struct site site;
 
 #define CLASSES "classes = ( " \
-	"{ name = \"a\"; match = [ \"*.a\" ]; sessions = 30; inbound = 30; " \
+	"{ name = \"a\"; match = [ \"*.a\", \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" ]; " \
+	"  sessions = 30; inbound = 30; " \
 	"  action = \"defer\"; client = { sessions = 5; rate = \"1000000/1s\"; }; }, " \
 	"{ name = \"all\"; match = [ \"*\" ]; sessions = 60; inbound = 60; " \
 	"  client = { sessions = 20; ipv4 = 24; }; } );"
@@ -104,6 +105,61 @@ static void learn_something(uint64_t *random) {
 	    draw(random) % 2, (uint8_t)(draw(random) % 8));
 	position.offset = position.device ^ position.inode;
 	feed_position_set(site.segment, my_log, &position);
+}
+
+#define PROCESSES 4	/* that deliver */
+#define CONNECTIONS 6	/* outbound, in a dump */
+
+static struct outbound_process *processes[PROCESSES];
+
+/* Both workers are asked for the same processes, as when a role has died. */
+static void ask_or_end(uint64_t *random) {
+	const struct process_identity identity = { .pid =
+		(int32_t)(1 + draw(random) % PROCESSES), .start_ticks = 7 };
+	struct outbound_process **process = &processes[identity.pid - 1];
+	char host[] = "name0.example";
+	struct outbound_question question = { .destination = host,
+		.destination_length = strlen(host), .mta = UINT8_MAX };
+	unsigned name = draw(random) % 3;
+	struct outbound_answer answer;
+
+	host[4] = (char)('0' + name);
+	if (*process == NULL)
+		*process = outbound_process_open(site.engine, &identity);
+	if (draw(random) % 4 == 0) {
+		outbound_process_close(process, site.generation, clock_now_ns());
+		return;
+	}
+	if (draw(random) % 2 == 0) {
+		question.stage = OUTBOUND_CONNECTED;
+		question.server = relay_of(name, draw(random) % 2);
+	}
+	outbound_process_ask(*process, site.generation, &question,
+	    clock_now_ns(), &answer);
+}
+
+static enum lookup_result look_up(void *context, const struct connection *which,
+    struct connection *found) {
+	(void)context;
+	(void)found;
+	return which->outbound ? LOOKUP_GONE : LOOKUP_UNKNOWN;
+}
+
+/* Connections come and go, and the names of their relays change. */
+static void dump(struct witness *witness, uint64_t *random) {
+	struct connection list[CONNECTIONS];
+	uint32_t sequence = witness_dump_begin(witness);
+	size_t count = draw(random) % (CONNECTIONS + 1);
+
+	for (unsigned i = 0; i < 2; i++)
+		(void)note_delivery(i, draw(random) % 2, draw(random) % 2, 0);
+	for (size_t i = 0; i < count; i++)
+		list[i] = (struct connection){ .client = { .bytes = { 0xfd } },
+			.client_port = (uint16_t)(1 + draw(random) % CONNECTIONS),
+			.server = relay_of((unsigned)i % 2, draw(random) % 2),
+			.server_port = 25, .alive = true, .outbound = true };
+	witness_dump_end(witness, site.generation, sequence, list, count,
+	    clock_now_ns());
 }
 
 struct check {
@@ -240,11 +296,20 @@ static void one_step(uint64_t *random, struct session_ref *held, unsigned *count
 }
 
 static void work(uint64_t random, unsigned steps) {
+	const struct witness_calls calls = { .lookup = look_up };
 	struct session_ref held[16];
+	struct witness *witness;
 	unsigned count = 0;
+	struct diag diag;
 
-	for (unsigned i = 0; i < steps; i++)
+	if (witness_open(&witness, site.engine, &calls, 16, &diag) != 0)
+		abort();
+	for (unsigned i = 0; i < steps; i++) {
 		one_step(&random, held, &count);
+		ask_or_end(&random);
+		if (draw(&random) % 4 == 0)
+			dump(witness, &random);
+	}
 	while (count > 0)
 		engine_session_close(site.engine, &held[--count],
 		    clock_now_ns());
@@ -324,7 +389,7 @@ static bool died_as_planned(pid_t victim, pid_t other) {
 }
 
 static bool one_kill(uint64_t *random) {
-	/* a step passes some seventy points: everywhere in the first dozens of steps */
+	/* a step passes some hundred points: everywhere in the first dozens of steps */
 	uint64_t die_at = 1 + draw(random) % 2000;
 	uint64_t seeds[2] = { (uint64_t)draw(random) << 8 | 1,
 		(uint64_t)draw(random) << 8 | 1 };
