@@ -80,50 +80,42 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 	return true;
 }
 
-static bool try_ended(struct engine *engine, const struct generation *generation,
-    const struct session_ref *ref, enum session_owner owner, int64_t now_ns) {
+/* False: to be tried again. */
+static bool try_end(struct engine *engine, const struct generation *generation,
+    const struct late_end *end, int64_t now_ns) {
 	struct session_lock lock;
 	struct session session;
-	enum ref_state state = session_lock_ref(engine, ref, now_ns, &lock,
+	enum ref_state state = session_lock_ref(engine, &end->ref, now_ns, &lock,
 	    &session);
+	uint32_t slot = end->ref.slot - 1;
 	bool done;
 
 	if (state != REF_HELD)
 		return state == REF_OVER;
-	done = end_or_mark(engine, generation, &lock, ref->slot - 1, &session,
-	    owner);
+	done = end->outright ? slot_close(&lock, slot, &session) :
+	    end_or_mark(engine, generation, &lock, slot, &session, end->owner);
 	sessions_unlock(&lock);
 	return done;
 }
 
-static bool try_close(struct engine *engine, const struct session_ref *ref,
+static void end_now_or_later(struct engine *engine,
+    const struct generation *generation, const struct late_end *end,
     int64_t now_ns) {
-	struct session_lock lock;
-	struct session session;
-	enum ref_state state = session_lock_ref(engine, ref, now_ns, &lock,
-	    &session);
-	bool done;
-
-	if (state != REF_HELD)
-		return state == REF_OVER;
-	done = slot_close(&lock, ref->slot - 1, &session);
-	sessions_unlock(&lock);
-	return done;
+	if (!try_end(engine, generation, end, now_ns))
+		keep_for_later(&engine->late, end);
 }
 
 void engine_session_ended(struct engine *engine,
     const struct generation *generation, const struct session_ref *ref,
     enum session_owner owner, int64_t now_ns) {
-	if (!try_ended(engine, generation, ref, owner, now_ns))
-		keep_for_later(&engine->late,
-		    &(struct late_end){ .ref = *ref, .owner = owner });
+	end_now_or_later(engine, generation,
+	    &(struct late_end){ .ref = *ref, .owner = owner }, now_ns);
 }
 
 void engine_session_close(struct engine *engine, const struct session_ref *ref,
     int64_t now_ns) {
-	if (!try_close(engine, ref, now_ns))
-		keep_for_later(&engine->late,
-		    &(struct late_end){ .ref = *ref, .outright = true });
+	end_now_or_later(engine, NULL,
+	    &(struct late_end){ .ref = *ref, .outright = true }, now_ns);
 }
 
 void ends_retry(struct engine *engine, const struct generation *generation,
@@ -138,13 +130,8 @@ void ends_retry(struct engine *engine, const struct generation *generation,
 	late->list = NULL;
 	late->count = late->size = 0;
 	pthread_mutex_unlock(&late->mutex);
-	for (size_t i = 0; i < count; i++) {
-		if (list[i].outright)
-			engine_session_close(engine, &list[i].ref, now_ns);
-		else
-			engine_session_ended(engine, generation, &list[i].ref,
-			    list[i].owner, now_ns);
-	}
+	for (size_t i = 0; i < count; i++)
+		end_now_or_later(engine, generation, &list[i], now_ns);
 	free(list);
 }
 
