@@ -223,6 +223,11 @@ bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	return true;
 }
 
+void gate_command_leave(const struct supervisor *supervisor) {
+	if (supervisor->gate.pid != 0)
+		close(supervisor->gate.output_fd);
+}
+
 void gate_command_end(struct supervisor *supervisor) {
 	struct gate_command *gate = &supervisor->gate;
 

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -62,12 +63,10 @@ void spawn_reset_signals(void) {
 /* The kernel keeps 15 characters. */
 static void set_title(const struct child *child) {
 	char title[16];
-	const char *word = child->kind == ROLE_POLICY ? "policy" :
-	    child->kind == ROLE_MILTER ? "milter" :
-	    child->kind == ROLE_FEED ? "feed" : "keeper";
+	int word = (int)strcspn(child->name, "."), room = child->number < 10 ? 6 : 5;
 
 	text_append(title, sizeof(title), 0, "postern-%.*s%u",
-	    child->number < 10 ? 6 : 5, word, child->number);
+	    word < room ? word : room, child->name, child->number);
 	(void)prctl(PR_SET_NAME, title, 0, 0, 0);
 }
 
@@ -143,6 +142,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	close(supervisor->signal_fd);
 	background_leave(supervisor->ready_fd);
 	keeper_link_close(&supervisor->link);
+	gate_command_leave(supervisor);
 	set_title(child);
 	take_sockets(supervisor, child, &context);
 	(void)privileges_raise_files(FILES_BESIDES +

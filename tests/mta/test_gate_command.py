@@ -1,7 +1,9 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """gate.command: how it is run, and what becomes of one that fails or hangs."""
+import os
 import re
+import signal
 
 from lib.postern import Postern, one_class
 from lib.testing import alive, main
@@ -57,6 +59,23 @@ def fails(test, postern):
                   in postern.log_text(), "so is one that is not there")
 
 
+def pipes(pid):
+    held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    return sum(what.startswith("pipe:") for what in held)
+
+
+def role_of_then(test, postern):
+    """One that is started while a command runs."""
+    test.deaths_expected = True
+    old = postern.roles()["policy.0"]
+    before = pipes(old)
+    os.kill(old, signal.SIGKILL)
+    test.wait_for(lambda: postern.roles().get("policy.0") not in (None, old)
+                  and postern.ready(), "the role has a successor")
+    test.equal(pipes(postern.roles()["policy.0"]), before,
+               "the command's pipe is not among its descriptors")
+
+
 def hangs(test, postern):
     pids = test.directory / "pids"
     use(test, postern, script(test, "hangs",
@@ -65,6 +84,7 @@ def hangs(test, postern):
     both = [int(pid) for pid in pids.read_text().split()]
     test.within(0.5, lambda: postern.command("reload").returncode == 0,
                 "the supervisor answers meanwhile")
+    role_of_then(test, postern)
     test.within(2.3, lambda: not any(map(alive, both)),
                 "it is killed after 2 s, with what it started")
     test.check(re.search(r"event=gate-command .*signal=9 killed=yes", postern.log_text()),
