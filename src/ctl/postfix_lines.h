@@ -7,7 +7,6 @@
 
 #include "ctl/postfix_site.h"
 
-#define POSTFIX_RESOLVER	"rewrite-postern"
 #define POSTFIX_HINT_SERVICE	"postern-hint"
 
 /* Writes them; `hints` is the hints file, `mta` the name of the mta. */

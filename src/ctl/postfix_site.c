@@ -25,7 +25,6 @@
 #define LIST_FILE_MAX	((size_t)16 << 20)
 #define LIST_DEPTH_MAX	4
 #define TOKEN_MAX	4096
-#define OUR_RESOLVER	"rewrite-postern"
 
 void site_refuse(struct postfix_site *site, const char *word,
     const char *format, ...) {
@@ -272,7 +271,7 @@ static void find_resolver(struct postfix_site *site) {
 	const char *name = postfix_override(site->settings, "qmgr",
 	    "rewrite_service_name", false);
 
-	if (name == NULL || strcmp(name, OUR_RESOLVER) == 0)
+	if (name == NULL || strcmp(name, POSTFIX_RESOLVER) == 0)
 		name = postfix_main(site->settings, "rewrite_service_name", false);
 	if (name == NULL)
 		name = "rewrite";

@@ -14,6 +14,9 @@
 #include "base/diag.h"
 #include "ctl/postfix_settings.h"
 
+/* The service that resolves addresses for the queue manager once hints are attached. */
+#define POSTFIX_RESOLVER	"rewrite-postern"
+
 struct site_exclusion {
 	char *mask;		/* "a.example" or "*.a.example" */
 	const char *setting;	/* that says something about it: static text */
