@@ -101,7 +101,7 @@ static void take_name(void *context, const struct destination_seen *seen) {
 }
 
 static int ask_tables(struct lanes *lanes, struct diag *diag) {
-	struct names names = { NULL };
+	struct names names = { .list = NULL };
 	struct reader *reader;
 	int result = 0;
 

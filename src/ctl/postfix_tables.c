@@ -163,7 +163,7 @@ static int ask_table(struct postfix_site *site, const struct site_table *table,
 	const struct site_setting setting = { .name = table->setting, .routes = true,
 		.below = table->below, .dotted = table->dotted };
 	struct program_output output;
-	struct text keys = { NULL };
+	struct text keys = { .at = NULL };
 	bool good = add_line(&keys, "", "*");
 	int result;
 

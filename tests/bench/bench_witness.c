@@ -369,7 +369,7 @@ static void dumps(struct kernel_table *table, const char *name, size_t wanted) {
 
 static struct kernel_table *open_table(void) {
 	struct role_context context = { .kind = ROLE_POLICY };
-	struct kernel_table *table;
+	struct kernel_table *table = NULL;
 	struct diag diag;
 
 	if (!netlink_open(site.generation, &context) ||

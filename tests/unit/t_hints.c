@@ -193,11 +193,12 @@ static void believes_nothing_foreign_or_torn(void **state) {
 	header = map_file(place, &bytes);
 	groups = (void *)((char *)header + header->groups_offset);
 	assert_true(fresh_reader_believes(place));
+/* the comma makes a plain value of an atomic one */
 #define WITH(lvalue, bad) do { \
-	__typeof__(header->bytes) good = (__typeof__(good))(lvalue); \
-	(lvalue) = (__typeof__(lvalue))(bad); \
+	__typeof__(((void)0, (lvalue))) good = (lvalue); \
+	(lvalue) = (__typeof__(good))(bad); \
 	assert_false(fresh_reader_believes(place)); \
-	(lvalue) = (__typeof__(lvalue))good; \
+	(lvalue) = good; \
 	assert_true(fresh_reader_believes(place)); \
 	} while (0)
 	WITH(header->magic, 0);
