@@ -208,12 +208,17 @@ class Strikes:
         self.downs, self.done = [], {}
         self.reloads = 0
 
+    def one_of_each(self):
+        """A role of each kind that the sessions hang on, chosen anew each time."""
+        return [self.test.random.choice([role for role in self.serving if role.startswith(kind)])
+                for kind in sorted({role.split(".")[0] for role in self.serving})] + ["keeper.0"]
+
     def all_kinds(self):
-        # One of each kind, chosen anew each time.
-        kinds = [(how, self.test.random.choice([role for role in (*self.serving, "keeper.0")
-                                                if role.startswith(kind)]))
-                 for how in (self.kill, self.stop) for kind in ("policy", "milter", "keeper")
-                 if kind == "keeper" or any(role.startswith(kind) for role in self.serving)]
+        killed, stopped = self.one_of_each(), self.one_of_each()
+        if not self.test.rounds:
+            # a stopped one takes 3 s to be missed
+            stopped = self.test.random.sample(stopped, 2)
+        kinds = [(self.kill, role) for role in killed] + [(self.stop, role) for role in stopped]
         kinds += [(self.kill_serving, ""), (self.restart, ""), (self.kill_supervisor, ""),
                   (self.reload, ""), (self.kill_child, ""),
                   (self.mta.reload, ""), (self.mta.restart, "")]
