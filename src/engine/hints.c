@@ -27,6 +27,8 @@
 #define REBUILD_LEAST_NS (250 * NS_PER_MS)
 /* A destination's relays may change their order unseen. */
 #define REBUILD_MOST_NS	(5 * NS_PER_SECOND)
+/* Classes that become full while many destinations are looked at do not wait. */
+#define LOOKED_AT	4096
 #define NOT_HELD	UINT32_MAX
 
 _Static_assert(HINT_TEXT_MAX == HINTS_TEXT_MAX, "texts fit the file");
@@ -42,6 +44,7 @@ struct engine_hints {
 	struct hints_writer *writer;
 	uint64_t generation, version;	/* that the table was made from */
 	bool published;
+	bool failed;			/* the last table could not be written; it was told */
 	int64_t made_ns, next_ns;	/* when it was made, and may be again */
 	uint32_t class_count;
 	uint32_t *shown;		/* open sessions that a class's text tells, or NOT_HELD */
@@ -53,6 +56,7 @@ struct gathering {
 	const struct generation *generation;
 	struct candidate *list;
 	size_t count, size;
+	unsigned looked_at;
 	bool failed;
 };
 
@@ -246,6 +250,26 @@ static void add(struct gathering *gathering, const struct destination_seen *seen
 	grown->class_index = class_index;
 }
 
+/* What the table in force says of the classes, and that we live. */
+static void renew_states(struct engine_hints *hints,
+    const struct generation *generation, int64_t now_ns) {
+	char text[HINT_TEXT_MAX + 1];
+
+	if (!hints->published || hints->generation != generation->number)
+		return;
+	for (uint32_t i = 0; i < hints->class_count; i++) {
+		uint32_t held = held_by(hints->engine, generation, i);
+
+		if (held == hints->shown[i])
+			continue;
+		if (held != NOT_HELD)
+			say(generation, i, held, text);
+		hints_writer_hold(hints->writer, i, held == NOT_HELD ? NULL : text);
+		hints->shown[i] = held;
+	}
+	hints_writer_beat(hints->writer, now_ns);
+}
+
 static void consider(void *context, const struct destination_seen *seen) {
 	struct gathering *gathering = context;
 	const struct generation *generation = gathering->generation;
@@ -254,6 +278,8 @@ static void consider(void *context, const struct destination_seen *seen) {
 	bool is_found = false;
 	const char *detail;
 
+	if (++gathering->looked_at % LOOKED_AT == 0)
+		renew_states(gathering->hints, generation, clock_now_ns());
 	for (uint8_t mta = 0; mta < generation->mta_count && !gathering->failed; mta++) {
 		if (hint_destination_doubt(generation, mta, seen->name, length, seen,
 			&detail) != HINT_DOUBT_NONE)
@@ -350,22 +376,6 @@ static bool is_due(const struct engine_hints *hints,
 	     now_ns - hints->made_ns >= REBUILD_MOST_NS);
 }
 
-static void renew_states(struct engine_hints *hints,
-    const struct generation *generation) {
-	char text[HINT_TEXT_MAX + 1];
-
-	for (uint32_t i = 0; i < hints->class_count; i++) {
-		uint32_t held = held_by(hints->engine, generation, i);
-
-		if (held == hints->shown[i])
-			continue;
-		if (held != NOT_HELD)
-			say(generation, i, held, text);
-		hints_writer_hold(hints->writer, i, held == NOT_HELD ? NULL : text);
-		hints->shown[i] = held;
-	}
-}
-
 /* Is there any Postfix to give hints to? */
 static bool is_wanted(const struct generation *generation) {
 	for (uint32_t i = 0; i < generation->mta_count; i++)
@@ -383,12 +393,13 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
 		engine_unpin(hints->engine, generation);
 		return 0;
 	}
-	if (is_due(hints, generation, now_ns))
-		result = rebuild(hints, generation, now_ns, diag);
-	if (hints->published && hints->generation == generation->number) {
-		renew_states(hints, generation);
-		hints_writer_beat(hints->writer, now_ns);
+	if (is_due(hints, generation, now_ns)) {
+		bool had_failed = hints->failed;
+
+		hints->failed = rebuild(hints, generation, now_ns, diag) != 0;
+		result = hints->failed && !had_failed ? -1 : 0;
 	}
+	renew_states(hints, generation, now_ns);
 	engine_unpin(hints->engine, generation);
 	return result;
 }

@@ -56,8 +56,9 @@ void engine_hints_close(struct engine_hints **hints);
 
 /* Renews the states of the classes, and the table where destinations or the
  * configuration changed (at most four times a second, and never more than a
- * twentieth of the time).  Every 50 to 100 ms.  -1 with *diag: the table could not
- * be written; it tries again. */
+ * twentieth of the time).  Every 50 to 100 ms; takes some microseconds for each
+ * destination where it makes the table.  -1 with *diag: the table could not be
+ * written; it tries again, and tells no more until that works. */
 int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
     struct diag *diag);
 

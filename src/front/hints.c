@@ -4,13 +4,13 @@
  * MODEL    A turn each TURN_MS: that long after a class became full, at most, its
  *          mail is held (and the witness's time comes on top of it).
  * ERRORS   Logged once until it works again; nothing is held meanwhile.
- * THREADS  The loop's.
+ * THREADS  One of its own: to make the table of a million destinations takes a
+ *          second, and a disk may take any time.
  */
 #include "front/hints.h"
 
-#include <event2/event.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,28 +20,10 @@
 
 struct front_hints {
 	struct engine_hints *hints;
-	struct event *timer;
-	bool failed;
 };
 
-static void on_turn(evutil_socket_t fd, short what, void *argument) {
-	struct front_hints *front = argument;
-	char text[512];
-	struct diag diag;
-	bool failed;
-
-	(void)fd;
-	(void)what;
-	failed = engine_hints_turn(front->hints, clock_now_ns(), &diag) != 0;
-	if (failed && !front->failed)
-		log_event(EVENT_SYSTEM, "from=hints text=\"%s\"",
-		    log_sentence(text, sizeof(text), diag.text));
-	front->failed = failed;
-}
-
-int front_hints_open(struct front_hints **front, struct event_base *base,
-    struct engine *engine, struct diag *diag) {
-	static const struct timeval turn = { .tv_usec = TURN_MS * 1000 };
+int front_hints_open(struct front_hints **front, struct engine *engine,
+    struct diag *diag) {
 	struct front_hints *new = calloc(1, sizeof(*new));
 
 	if (new == NULL)
@@ -50,22 +32,22 @@ int front_hints_open(struct front_hints **front, struct event_base *base,
 		free(new);
 		return -1;
 	}
-	new->timer = event_new(base, -1, EV_PERSIST, on_turn, new);
-	if (new->timer == NULL || event_add(new->timer, &turn) != 0) {
-		front_hints_close(&new);
-		return diag_set(diag, 0, "no memory for a timer");
-	}
-	on_turn(-1, 0, new);
 	*front = new;
 	return 0;
 }
 
-void front_hints_close(struct front_hints **front) {
-	if (*front == NULL)
-		return;
-	if ((*front)->timer != NULL)
-		event_free((*front)->timer);
-	engine_hints_close(&(*front)->hints);
-	free(*front);
-	*front = NULL;
+void *front_hints_run(void *argument) {
+	static const struct timespec turn = { .tv_nsec = TURN_MS * NS_PER_MS };
+	struct front_hints *front = argument;
+
+	for (;;) {
+		char text[512];
+		struct diag diag;
+
+		if (engine_hints_turn(front->hints, clock_now_ns(), &diag) != 0)
+			log_event(EVENT_SYSTEM, "from=hints text=\"%s\"",
+			    log_sentence(text, sizeof(text), diag.text));
+		(void)nanosleep(&turn, NULL);
+	}
+	return NULL;
 }

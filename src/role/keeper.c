@@ -5,11 +5,11 @@
  * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
  *          sessions is put off where it took long, so that it never takes more
  *          than a twentieth of the time; a million take more than a second, and a
- *          disk may take any time, so it has a thread: nobody is to take the
- *          keeper for hung.
+ *          disk may take any time, so it has a thread, as the hints have: nobody is
+ *          to take the keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  Two: the loop, and one that saves, which shares nothing with it but
- *          the segment.
+ * THREADS  Three: the loop; one that saves, which shares nothing with it but the
+ *          segment; and one for the hints, which shares the engine.
  */
 #include <event2/event.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void *save_sessions(void *argument) {
 	return NULL;
 }
 
-static int start_saving(struct segment *segment, struct diag *diag) {
+static int start_thread(void *(*run)(void *), void *argument, struct diag *diag) {
 	sigset_t all, before;
 	pthread_t thread;
 	int error;
@@ -82,7 +82,7 @@ static int start_saving(struct segment *segment, struct diag *diag) {
 	/* signals are for the loop's thread */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, save_sessions, segment);
+	error = pthread_create(&thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error != 0)
 		return diag_set(diag, error, "cannot start a thread");
@@ -162,7 +162,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			diag) != 0)
 			return -1;
 	}
-	if (front_hints_open(&keeper->hints, keeper->base, keeper->engine, diag) != 0)
+	if (front_hints_open(&keeper->hints, keeper->engine, diag) != 0)
 		return -1;
 	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
 	    keeper);
@@ -171,7 +171,9 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	    event_add(keeper->second, &one_second) != 0 ||
 	    event_add(keeper->beat, &fifth) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
-	return start_saving(context->segment, diag);
+	if (start_thread(front_hints_run, keeper->hints, diag) != 0)
+		return -1;
+	return start_thread(save_sessions, context->segment, diag);
 }
 
 int keeper_role_main(const struct role_context *context) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -184,12 +185,33 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	atomic_store(&site_class(&place->site, "seen")->open, 0);
 }
 
+static void what_cannot_be_written_is_told_once(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	char path[200];
+	struct diag diag;
+
+	snprintf(path, sizeof(path), "%s.hints.new", segment_path(place->site.segment));
+	publish(place, "postern-site 1\nmta out\n");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(mkdir(path, 0700), 0);
+		see(place, i == 0 ? "a.example" : "b.example", 1, true);
+		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), -1);
+		/* between two tries, and at the next one */
+		assert_int_equal(engine_hints_turn(place->hints, now_ns + 1, &diag), 0);
+		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), 0);
+		assert_int_equal(rmdir(path), 0);
+		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), 0);
+	}
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(whatever_is_in_doubt_is_not_held),
 		TEST(classes_without_a_limit_hold_nothing),
 		TEST(a_full_class_is_held_until_it_has_room),
+		TEST(what_cannot_be_written_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
