@@ -7,6 +7,7 @@
  */
 #include "base/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,28 +16,61 @@
 
 #define FIELDS_BEFORE_START 19	/* after the state: fields 4 to 22 of proc(5) */
 
-bool process_start_ticks(pid_t pid, uint64_t *ticks) {
-	char path[40], text[1024], *at;
+enum look { LIVES, IS_OVER, CANNOT_TELL };
+
+static enum look read_stat(pid_t pid, char *text, size_t size) {
+	char path[40];
 	ssize_t length;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
-	length = read(fd, text, sizeof(text) - 1);
+		return errno == ENOENT || errno == ESRCH ? IS_OVER : CANNOT_TELL;
+	length = read(fd, text, size - 1);
+	if (length <= 0) {
+		bool is_over = length < 0 && errno == ESRCH;
+
+		close(fd);
+		return is_over ? IS_OVER : CANNOT_TELL;
+	}
 	close(fd);
-	if (length <= 0)
-		return false;
 	text[length] = '\0';
+	return LIVES;
+}
+
+static enum look look_at(pid_t pid, uint64_t *ticks) {
+	char text[1024], *at;
+	enum look look = read_stat(pid, text, sizeof(text));
+
+	if (look != LIVES)
+		return look;
 	at = strrchr(text, ')');
-	if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
-		return false;
+	if (at == NULL || at[1] != ' ')
+		return CANNOT_TELL;
+	if (at[2] == 'Z' || at[2] == 'X')
+		return IS_OVER;
 	at += 3;
 	for (unsigned i = 1; i < FIELDS_BEFORE_START && at != NULL; i++)
 		at = strchr(at + 1, ' ');
-	if (at == NULL)
-		return false;
-	*ticks = strtoull(at, NULL, 10);
-	return *ticks != 0;
+	*ticks = at == NULL ? 0 : strtoull(at, NULL, 10);
+	return *ticks == 0 ? CANNOT_TELL : LIVES;
+}
+
+bool process_start_ticks(pid_t pid, uint64_t *ticks) {
+	return look_at(pid, ticks) == LIVES;
+}
+
+bool process_is_over(pid_t pid, uint64_t start_ticks) {
+	uint64_t ticks;
+
+	switch (look_at(pid, &ticks)) {
+	case LIVES:
+		return ticks != start_ticks;
+	case IS_OVER:
+		return true;
+	case CANNOT_TELL:
+		break;
+	}
+	return false;
 }

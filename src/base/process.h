@@ -12,4 +12,8 @@
  * tell. */
 bool process_start_ticks(pid_t pid, uint64_t *ticks);
 
+/* Is it proven that the process which started then is gone?  Where /proc does not
+ * tell (no descriptors, no permission), it is not. */
+bool process_is_over(pid_t pid, uint64_t start_ticks);
+
 #endif

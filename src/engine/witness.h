@@ -44,7 +44,8 @@ struct witness_calls {
 	 * which.  UNKNOWN: it could not be asked. */
 	enum lookup_result (*lookup)(void *context, const struct connection *which,
 	    struct connection *found);
-	/* Does this very process live?  NULL: nobody can tell. */
+	/* Does this very process live, or can it not be told?  NULL: nobody can
+	 * tell of any. */
 	bool (*process_lives)(void *context,
 	    const struct process_identity *process);
 };

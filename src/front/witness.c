@@ -163,11 +163,8 @@ static int open_events(struct front_witness *front, struct event_base *base,
 }
 
 static bool process_lives(void *context, const struct process_identity *process) {
-	uint64_t start_ticks;
-
 	(void)context;
-	return process_start_ticks((pid_t)process->pid, &start_ticks) &&
-	    start_ticks == process->start_ticks;
+	return !process_is_over((pid_t)process->pid, process->start_ticks);
 }
 
 int front_witness_open(struct front_witness **result, struct event_base *base,

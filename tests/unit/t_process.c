@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,12 +96,34 @@ static void what_is_no_process_is_none(void **state) {
 	assert_false(process_start_ticks(INT32_MAX, &ticks));
 }
 
+static void in_doubt_it_is_not_over(void **state) {
+	struct rlimit before, none;
+	pid_t pid = child("victim");
+	uint64_t ticks;
+
+	(void)state;
+	assert_true(process_start_ticks(pid, &ticks));
+	assert_false(process_is_over(pid, ticks));
+	assert_true(process_is_over(pid, ticks + 1));
+	/* no descriptor is left to look with */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(process_is_over(pid, ticks));
+	assert_false(process_start_ticks(pid, &ticks));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(process_is_over(pid, ticks));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mine_began_before_now),
 		cmocka_unit_test(a_zombie_is_none),
 		cmocka_unit_test(a_name_can_hold_anything),
 		cmocka_unit_test(what_is_no_process_is_none),
+		cmocka_unit_test(in_doubt_it_is_not_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
