@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,24 +27,19 @@
 #include "config/generation.h"
 #include "front/acceptor.h"
 #include "front/policy_session.h"
+#include "front/stream.h"
 
 #define READ_BYTES	POLICY_REQUEST_MAX
 #define REPLIES_BYTES	8192		/* sent in one piece, for pipelined requests */
 #define OWN_BYTES_LEAST	4096
 
 struct connection {
-	struct event event;
+	struct stream stream;
 	struct policy_front *front;
 	TAILQ_ENTRY(connection) all;
-	TAILQ_ENTRY(connection) waits;
-	int64_t waits_since_ns;		/* 0: not in the list */
-	int fd;
 	uint8_t listener;
-	bool writing;
 	char *in;			/* unfinished request, NULL: none */
 	size_t in_size, in_length;
-	char *out;			/* replies that wait, NULL: none */
-	size_t out_length, out_sent;
 	struct policy_parser parser;
 	struct policy_session session;
 };
@@ -58,28 +52,9 @@ struct policy_front {
 	struct event second;
 	struct acceptor *acceptor;
 	struct connection_list connections;
-	struct connection_list waiting;	/* oldest first */
+	struct stream_list waiting;
 	char bytes[READ_BYTES];
 };
-
-/* What processing found. */
-enum outcome { GOES_ON, MUST_CLOSE };
-
-static void wait_begin(struct connection *c, int64_t now_ns)
-{
-	if (c->waits_since_ns != 0)
-		return;
-	c->waits_since_ns = now_ns;
-	TAILQ_INSERT_TAIL(&c->front->waiting, c, waits);
-}
-
-static void wait_end(struct connection *c)
-{
-	if (c->waits_since_ns == 0)
-		return;
-	c->waits_since_ns = 0;
-	TAILQ_REMOVE(&c->front->waiting, c, waits);
-}
 
 static void connection_free(struct connection *c, const struct generation *generation,
     int64_t now_ns)
@@ -87,13 +62,10 @@ static void connection_free(struct connection *c, const struct generation *gener
 	struct policy_front *front = c->front;
 
 	policy_session_over(&c->session, front->engine, generation, now_ns);
-	wait_end(c);
 	TAILQ_REMOVE(&front->connections, c, all);
 	acceptor_left(front->acceptor);
-	event_del(&c->event);
-	close(c->fd);
+	stream_close(&c->stream);
 	free(c->in);
-	free(c->out);
 	free(c);
 }
 
@@ -114,48 +86,8 @@ static void report_stalled(struct connection *c)
 {
 	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" action=close",
-	    c->listener, c->out != NULL ? "the client does not read its reply" :
+	    c->listener, c->stream.out != NULL ? "the client does not read its reply" :
 	    "the client does not finish its request");
-}
-
-static void on_event(evutil_socket_t fd, short what, void *argument);
-
-/* Waits for the other direction from now on. */
-static enum outcome turn_to(struct connection *c, bool writing)
-{
-	if (c->writing == writing)
-		return GOES_ON;
-	c->writing = writing;
-	event_del(&c->event);
-	if (event_assign(&c->event, c->front->base, c->fd,
-		(short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event, c) != 0 ||
-	    event_add(&c->event, NULL) != 0)
-		return MUST_CLOSE;
-	return GOES_ON;
-}
-
-/* Sends replies; what the kernel does not take is kept. */
-static enum outcome send_replies(struct connection *c, const char *replies,
-    size_t length, int64_t now_ns)
-{
-	ssize_t n = send(c->fd, replies, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n == (ssize_t)length)
-		return GOES_ON;
-	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
-			return MUST_CLOSE;
-		n = 0;
-	}
-	c->out_length = length - (size_t)n;
-	c->out_sent = 0;
-	c->out = malloc(c->out_length);
-	if (c->out == NULL)
-		return MUST_CLOSE;
-	memcpy(c->out, replies + n, c->out_length);
-	wait_end(c);
-	wait_begin(c, now_ns);
-	return turn_to(c, true);
 }
 
 /* Keeps the unfinished request at data, which may lie in c->in already. */
@@ -197,15 +129,15 @@ static enum outcome answer_all(struct connection *c,
 			    now_ns, replies + reply_length);
 			at += (size_t)used;
 			policy_parser_reset(&c->parser);
-			wait_end(c);
+			stream_wait_end(&c->stream);
 		}
 		if (reply_length == 0 || (used > 0 && at < length &&
 			reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
 			continue;
-		if (send_replies(c, replies, reply_length, now_ns) != GOES_ON)
+		if (stream_send(&c->stream, replies, reply_length, now_ns) != GOES_ON)
 			return MUST_CLOSE;
 		reply_length = 0;
-		if (c->out != NULL)
+		if (c->stream.out != NULL)
 			break;
 	}
 	if (used < 0) {
@@ -213,7 +145,7 @@ static enum outcome answer_all(struct connection *c,
 		return MUST_CLOSE;
 	}
 	if (at < length)
-		wait_begin(c, now_ns);
+		stream_wait_begin(&c->stream, now_ns);
 	return keep_rest(c, data + at, length - at);
 }
 
@@ -238,9 +170,9 @@ static enum outcome read_requests(struct connection *c,
 		to = c->in + c->in_length;
 		room = c->in_size - c->in_length;
 	}
-	n = read(c->fd, to, room);
+	n = read(c->stream.fd, to, room);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? GOES_ON : MUST_CLOSE;
+		return stream_is_passing(errno) ? GOES_ON : MUST_CLOSE;
 	if (n == 0) {
 		const struct policy_error cut = {
 			"the connection ended in the middle of a request", 0 };
@@ -258,21 +190,9 @@ static enum outcome read_requests(struct connection *c,
 static enum outcome write_replies(struct connection *c,
     const struct generation *generation, int64_t now_ns)
 {
-	ssize_t n = send(c->fd, c->out + c->out_sent, c->out_length - c->out_sent,
-	    MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ?
-		    GOES_ON : MUST_CLOSE;
-	c->out_sent += (size_t)n;
-	if (c->out_sent < c->out_length)
-		return GOES_ON;
-	free(c->out);
-	c->out = NULL;
-	wait_end(c);
-	if (turn_to(c, false) != GOES_ON)
+	if (stream_flush(&c->stream) != GOES_ON)
 		return MUST_CLOSE;
-	if (c->in == NULL)
+	if (c->stream.out != NULL || c->in == NULL)
 		return GOES_ON;
 	policy_parser_reset(&c->parser);
 	return answer_all(c, generation, c->in, c->in_length, now_ns);
@@ -284,7 +204,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	struct engine *engine = c->front->engine;
 	const struct generation *generation = engine_pin(engine);
 	int64_t now_ns = clock_now_ns();
-	enum outcome outcome = c->writing ? write_replies(c, generation, now_ns) :
+	enum outcome outcome = c->stream.writing ? write_replies(c, generation, now_ns) :
 	    read_requests(c, generation, now_ns);
 
 	(void)fd, (void)what;
@@ -303,11 +223,8 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 		return false;
 	}
 	c->front = front;
-	c->fd = fd;
 	c->listener = listener;
-	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
-	    event_add(&c->event, NULL) != 0) {
-		close(fd);
+	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
 		free(c);
 		return false;
 	}
@@ -315,14 +232,12 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	return true;
 }
 
-/* Oldest first, so that the first that still has time ends the walk. */
 static void close_stalled(struct policy_front *front, int64_t now_ns)
 {
 	const struct generation *generation = engine_pin(front->engine);
 	struct connection *c;
 
-	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
-	    now_ns - c->waits_since_ns >= POLICY_PATIENCE_NS) {
+	while ((c = stream_overdue(&front->waiting, now_ns, POLICY_PATIENCE_NS)) != NULL) {
 		report_stalled(c);
 		connection_free(c, generation, now_ns);
 	}

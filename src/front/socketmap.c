@@ -30,24 +30,19 @@
 #include "engine/outbound.h"
 #include "front/acceptor.h"
 #include "front/map_question.h"
+#include "front/stream.h"
 #include "wire/socketmap.h"
 
 /* Holds the longest request, so that what does not fit is none. */
 #define READ_BYTES	(2 * SOCKETMAP_REQUEST_MAX)
 
 struct connection {
-	struct event event;
+	struct stream stream;
 	struct socketmap_front *front;
 	TAILQ_ENTRY(connection) all;
-	TAILQ_ENTRY(connection) waits;
-	int64_t waits_since_ns;		/* 0: not in the list */
-	int fd;
 	uint8_t listener;
-	bool writing;
 	char *in;			/* requests not answered, NULL: none */
 	size_t in_length;
-	char *out;			/* a reply that waits, NULL: none */
-	size_t out_length, out_sent;
 	struct map_client client;
 };
 
@@ -59,27 +54,9 @@ struct socketmap_front {
 	struct event second;
 	struct acceptor *acceptor;
 	struct connection_list connections;
-	struct connection_list waiting;	/* oldest first */
+	struct stream_list waiting;
 	char bytes[READ_BYTES];
 };
-
-enum outcome { GOES_ON, MUST_CLOSE };
-
-static void wait_begin(struct connection *c, int64_t now_ns)
-{
-	if (c->waits_since_ns != 0)
-		return;
-	c->waits_since_ns = now_ns;
-	TAILQ_INSERT_TAIL(&c->front->waiting, c, waits);
-}
-
-static void wait_end(struct connection *c)
-{
-	if (c->waits_since_ns == 0)
-		return;
-	c->waits_since_ns = 0;
-	TAILQ_REMOVE(&c->front->waiting, c, waits);
-}
 
 static void connection_free(struct connection *c, const struct generation *generation,
     int64_t now_ns)
@@ -87,13 +64,10 @@ static void connection_free(struct connection *c, const struct generation *gener
 	struct socketmap_front *front = c->front;
 
 	outbound_process_close(&c->client.process, generation, now_ns);
-	wait_end(c);
 	TAILQ_REMOVE(&front->connections, c, all);
 	acceptor_left(front->acceptor);
-	event_del(&c->event);
-	close(c->fd);
+	stream_close(&c->stream);
 	free(c->in);
-	free(c->out);
 	free(c);
 }
 
@@ -115,53 +89,9 @@ static void report_stalled(struct connection *c)
 {
 	engine_count(c->front->engine, COUNTER_STALLED_MAP_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
-	    "action=close", c->listener, (int)c->client.pid, c->out != NULL ?
+	    "action=close", c->listener, (int)c->client.pid, c->stream.out != NULL ?
 	    "the client does not read its reply" :
 	    "the client does not finish its request");
-}
-
-static void on_event(evutil_socket_t fd, short what, void *argument);
-
-/* Waits for the other direction from now on. */
-static enum outcome turn_to(struct connection *c, bool writing)
-{
-	if (c->writing == writing)
-		return GOES_ON;
-	c->writing = writing;
-	event_del(&c->event);
-	if (event_assign(&c->event, c->front->base, c->fd,
-		(short)((writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_event, c) != 0 ||
-	    event_add(&c->event, NULL) != 0)
-		return MUST_CLOSE;
-	return GOES_ON;
-}
-
-static bool is_passing(int error)
-{
-	return error == EAGAIN || error == EINTR || error == ENOBUFS;
-}
-
-/* Sends a reply; what the kernel does not take is kept. */
-static enum outcome send_reply(struct connection *c, const char *reply, size_t length,
-    int64_t now_ns)
-{
-	ssize_t n = send(c->fd, reply, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n == (ssize_t)length)
-		return GOES_ON;
-	if (n < 0) {
-		if (!is_passing(errno))
-			return MUST_CLOSE;
-		n = 0;
-	}
-	c->out_length = length - (size_t)n;
-	c->out_sent = 0;
-	c->out = malloc(c->out_length);
-	if (c->out == NULL)
-		return MUST_CLOSE;
-	memcpy(c->out, reply + n, c->out_length);
-	wait_begin(c, now_ns);
-	return turn_to(c, true);
 }
 
 /* Keeps what is at data, the tail of the process's buffer or of c->in. */
@@ -191,7 +121,7 @@ static enum outcome answer_all(struct connection *c,
 	struct socketmap_error error;
 	size_t at = 0;
 
-	while (at < length && c->out == NULL) {
+	while (at < length && c->stream.out == NULL) {
 		long used = socketmap_parse(data + at, length - at, &request, &error);
 
 		if (used < 0) {
@@ -200,14 +130,14 @@ static enum outcome answer_all(struct connection *c,
 		}
 		if (used == 0)
 			break;
-		wait_end(c);
+		stream_wait_end(&c->stream);
 		at += (size_t)used;
-		if (send_reply(c, reply, map_question_answer(&c->client, c->front->engine,
+		if (stream_send(&c->stream, reply, map_question_answer(&c->client, c->front->engine,
 			generation, &request, now_ns, reply), now_ns) != GOES_ON)
 			return MUST_CLOSE;
 	}
 	if (at < length)
-		wait_begin(c, now_ns);
+		stream_wait_begin(&c->stream, now_ns);
 	return keep_rest(c, data + at, length - at);
 }
 
@@ -221,9 +151,9 @@ static enum outcome read_requests(struct connection *c,
 	/* a whole request would have been answered: there is room for its rest */
 	if (c->in_length > 0)
 		memcpy(bytes, c->in, c->in_length);
-	n = read(c->fd, bytes + c->in_length, READ_BYTES - c->in_length);
+	n = read(c->stream.fd, bytes + c->in_length, READ_BYTES - c->in_length);
 	if (n < 0)
-		return is_passing(errno) ? GOES_ON : MUST_CLOSE;
+		return stream_is_passing(errno) ? GOES_ON : MUST_CLOSE;
 	if (n == 0) {
 		const struct socketmap_error cut = {
 			"the connection ended in the middle of a request", 0 };
@@ -239,20 +169,9 @@ static enum outcome read_requests(struct connection *c,
 static enum outcome write_reply(struct connection *c,
     const struct generation *generation, int64_t now_ns)
 {
-	ssize_t n = send(c->fd, c->out + c->out_sent, c->out_length - c->out_sent,
-	    MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n < 0)
-		return is_passing(errno) ? GOES_ON : MUST_CLOSE;
-	c->out_sent += (size_t)n;
-	if (c->out_sent < c->out_length)
-		return GOES_ON;
-	free(c->out);
-	c->out = NULL;
-	wait_end(c);
-	if (turn_to(c, false) != GOES_ON)
+	if (stream_flush(&c->stream) != GOES_ON)
 		return MUST_CLOSE;
-	if (c->in == NULL)
+	if (c->stream.out != NULL || c->in == NULL)
 		return GOES_ON;
 	return answer_all(c, generation, c->in, c->in_length, now_ns);
 }
@@ -263,7 +182,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	struct engine *engine = c->front->engine;
 	const struct generation *generation = engine_pin(engine);
 	int64_t now_ns = clock_now_ns();
-	enum outcome outcome = c->writing ? write_reply(c, generation, now_ns) :
+	enum outcome outcome = c->stream.writing ? write_reply(c, generation, now_ns) :
 	    read_requests(c, generation, now_ns);
 
 	(void)fd, (void)what;
@@ -280,7 +199,7 @@ static void know_client(struct connection *c)
 	socklen_t length = sizeof(peer);
 	struct process_identity identity;
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+	if (getsockopt(c->stream.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
 		c->client.pid = peer.pid;
 	identity.pid = c->client.pid;
 	if (c->client.pid > 0 && process_start_ticks(c->client.pid, &identity.start_ticks))
@@ -301,11 +220,8 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 		return false;
 	}
 	c->front = front;
-	c->fd = fd;
 	c->listener = listener;
-	if (event_assign(&c->event, front->base, fd, EV_READ | EV_PERSIST, on_event, c) != 0 ||
-	    event_add(&c->event, NULL) != 0) {
-		close(fd);
+	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
 		free(c);
 		return false;
 	}
@@ -314,7 +230,6 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	return true;
 }
 
-/* Oldest first, so that the first that still has time ends the walk. */
 static void on_second(evutil_socket_t fd, short what, void *argument)
 {
 	struct socketmap_front *front = argument;
@@ -323,8 +238,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	struct connection *c;
 
 	(void)fd, (void)what;
-	while ((c = TAILQ_FIRST(&front->waiting)) != NULL &&
-	    now_ns - c->waits_since_ns >= SOCKETMAP_PATIENCE_NS) {
+	while ((c = stream_overdue(&front->waiting, now_ns, SOCKETMAP_PATIENCE_NS)) != NULL) {
 		report_stalled(c);
 		connection_free(c, generation, now_ns);
 	}
