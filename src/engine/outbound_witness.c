@@ -41,11 +41,23 @@ static uint8_t mta_of(const struct generation *generation, uint16_t port) {
 	return UINT8_MAX;
 }
 
+/* To a service of this host, by the addresses alone: the server's end may not be in
+ * the table yet, or not any more. */
+static bool stays_here(const struct witness *witness,
+    const struct connection *connection) {
+	bool loopback = address_is_v4(&connection->client) &&
+	    connection->client.bytes[12] == 127;
+
+	return port_is_in(witness->asked, connection->server_port) &&
+	    (loopback || address_equal(&connection->client, &connection->server));
+}
+
 /* Is it counted here, or is it another's: asked about, or one of our own clients,
  * which is inbound? */
 static bool is_witnessed(const struct dump *dump,
     const struct connection *connection) {
 	return !is_asked_about(dump->generation, connection->uid) &&
+	    !stays_here(dump->witness, connection) &&
 	    !dump_shows(&dump->inbound, connection);
 }
 

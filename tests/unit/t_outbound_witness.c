@@ -229,6 +229,29 @@ static void a_client_of_our_own_server_is_inbound(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
+static void what_does_not_leave_the_host_is_never_outbound(void **state) {
+	uint16_t ports[16];
+
+	(void)state;
+	with(THREE MTAS "witness = { ports = [ 25 ]; };");
+	assert_true(witness_ports(witness, site.generation, ports, 16) > 0);
+	/* of none the server's end is listed */
+	kernel_has("192.0.2.25", 1000);
+	kernel_has("127.0.0.1", 1001)->client = address("127.0.0.2");
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+	/* a port that is nobody's service here */
+	kernel_has("192.0.2.25", 1000)->server_port = 587;
+	kernel_has("127.0.0.1", 1001)->server_port = 587;
+	/* and another host's */
+	kernel_has("192.0.2.26", 1000);
+	dump();
+	assert_int_equal(open_of("rest"), 3);
+	kernel_count = 0;
+	dump();
+	assert_int_equal(open_of("rest"), 0);
+}
+
 static void a_name_that_becomes_known_moves_it(void **state) {
 	struct session session;
 	uint32_t opened_ds = 0;
@@ -357,6 +380,7 @@ int main(void) {
 		TEST(announced_ends_are_looked_up),
 		TEST(who_asks_is_not_counted_twice),
 		TEST(a_client_of_our_own_server_is_inbound),
+		TEST(what_does_not_leave_the_host_is_never_outbound),
 		TEST(a_name_that_becomes_known_moves_it),
 		TEST(a_reload_moves_what_is_connected),
 		TEST(without_sight_a_lease_runs),
