@@ -67,6 +67,11 @@ class Site:
     def feed(self):
         return self.postern.roles().get("feed.0")
 
+    def feed_is_up_to_date(self):
+        status = self.postern.status()
+        return any(role["role"] == "feed.0" and role["generation"] == status["generation"]
+                   for role in status["roles"])
+
     def feed_after(self, pid):
         self.test.wait_for(lambda: self.feed() not in (None, pid), "another feed runs")
 
@@ -138,9 +143,12 @@ def reload(test, site):
     """Logs change with a reload."""
     site.postern.configure([one_class("others", 100)], lambda text: text)
     site.postern.ask("reload")
-    test.wait_for(lambda: site.postern.ask("destinations") is not None, "a reload")
+    test.wait_for(site.feed_is_up_to_date, "the feed has let go of the logs")
+    line = f'log={site.a.log} text="is read"'
+    before = site.postern.log_text().count(line)
     site.postern.configure([one_class("others", 100)], site.edit)
     site.postern.ask("reload")
+    test.wait_for(lambda: site.postern.log_text().count(line) > before, "the log is read again")
     site.send(site.a, PORT, 1)
     site.all_seen("mail after the mail servers were taken out and put back")
 
