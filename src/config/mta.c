@@ -146,6 +146,21 @@ static void compile_site(struct compilation *c, const config_setting_t *group,
 		site_read_file(c, where ? where : group, mta);
 }
 
+/* The feed tells whose a delivery is by the syslog_name before its program. */
+static void note_program(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].syslog_name");
+	const char *own = block_at(&c->block, mta->syslog_name);
+	const char *program = block_at(&c->block, mta->clone_program);
+	size_t length = strlen(own);
+
+	if (strncmp(program, own, length) != 0 || program[length] != '/')
+		note(c, where ? where : group, "mta.syslog_name is %s, but Postfix logs the "
+		    "deliveries as %s (its site file): none is read, and no mail is held",
+		    own, program);
+}
+
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
@@ -160,6 +175,8 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 	mta->clone_program = block_text(&c->block, program);
 	if (!c->block.failed)
 		compile_site(c, group, mta);
+	if (!c->block.failed && mta->site_known)
+		note_program(c, group, mta);
 }
 
 static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group)

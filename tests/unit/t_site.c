@@ -95,11 +95,11 @@ static bool listed(const struct generation *g, const char *domain)
 static void the_facts_are_kept(void **state)
 {
 	struct generation *g = good(HEAD "made 2026-11-21T12:00:00Z\n\n# a remark\n"
-	    "clone-program postfix-out/relay\n"
+	    "clone-program postfix/out/relay\n"
 	    "exclude *.a.example transport_maps names it\nexclude B.example.   \n");
 
 	(void)state;
-	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix-out/relay");
+	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix/out/relay");
 	assert_int_equal(g->mtas[0].site_refusal, 0);
 	assert_int_equal(g->mtas[0].site_excluded_count, 2);
 	assert_true(excluded(g, "x.a.example", "transport_maps names it"));
@@ -114,7 +114,7 @@ static void the_facts_are_kept(void **state)
 static void a_list_leaves_out_the_rest(void **state)
 {
 	struct generation *g = good(HEAD "only-listed\nlist a.example\nlist b.example\n"
-	    "clone-program x/smtp");
+	    "clone-program postfix/x/smtp");
 
 	(void)state;
 	assert_true(listed(g, "a.example"));
@@ -128,6 +128,27 @@ static void a_list_leaves_out_the_rest(void **state)
 	assert_false(excluded(g, "a.example", ""));
 	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix/smtp");
 	free(g);
+}
+
+static void deliveries_that_are_logged_under_another_name_are_noted(void **state)
+{
+	static const char *const programs[] = { "other/smtp", "postfix-x/smtp", "postfix" };
+	struct config_messages messages;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), HEAD "clone-program %s\n", programs[i]);
+		write_file(site_file, text, strlen(text));
+		free(compile(&messages));
+		assert_int_equal(messages.errors, 0);
+		assert_int_equal(messages.count, 2);
+		assert_string_equal(messages.list[1].file, config_file);
+		assert_non_null(strstr(messages.list[1].text, "mta.syslog_name is postfix, "));
+		assert_non_null(strstr(messages.list[1].text, programs[i]));
+		config_messages_free(&messages);
+	}
 }
 
 static void the_first_refusal_counts(void **state)
@@ -248,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_facts_are_kept),
 		cmocka_unit_test(a_list_leaves_out_the_rest),
+		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),
 		cmocka_unit_test(the_first_refusal_counts),
 		cmocka_unit_test(nothing_is_taken_of_a_bad_file),
 		cmocka_unit_test(a_flood_of_mistakes_is_cut),
