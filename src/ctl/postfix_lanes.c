@@ -314,7 +314,7 @@ static int do_it(struct lanes *lanes) {
 	}
 	if (write_site(lanes, &diag) != 0) {
 		code = ctl_fail(&diag);
-		return code == EX_OSERR ? EX_CANTCREAT : code;
+		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;
 	}
 	reload(lanes);
 	code = make_lines(lanes);

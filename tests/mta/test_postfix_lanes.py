@@ -183,6 +183,11 @@ def body(test):
     attached(test, sites)
     done = sites.postern.command("postfix-lanes", "nobody")
     test.equal(done.returncode, 78, "an mta that is not there is told")
+    sites.file.unlink()
+    sites.file.parent.rmdir()
+    sites.file.parent.symlink_to("nowhere/nowhere")
+    done = sites.postern.command("postfix-lanes", "out")
+    test.equal(done.returncode, 73, "a site file that cannot be written is no daemon away")
 
 
 main(body)
