@@ -131,7 +131,6 @@ void outbound_drop_host(struct outbound_process *process,
 		return;
 	record = host->record;
 	*host = process->hosts[--process->host_count];
-	process->oldest = 0;
 	leave_class(process, generation, record, now_ns);
 }
 

@@ -371,6 +371,8 @@ static void a_process_goes_on_with_its_slot_after_a_role_died(void **state) {
 /* The process asks on another connection, of the same role or of another one, before
  * the role of the first one hears that it ended. */
 static void an_older_connection_that_ends_takes_nothing_away(void **state) {
+	struct outbound_answer answer;
+
 	(void)state;
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
@@ -383,6 +385,17 @@ static void an_older_connection_that_ends_takes_nothing_away(void **state) {
 	role_restarts();
 	assert_admitted(ask(1, "a.slow.example"), SAME_HOST);
 	lost_ones_are_freed();
+	assert_int_equal(open_of("slow"), 1);
+	/* nor when the slot was free meanwhile */
+	lost[1] = processes[1];
+	processes[1] = NULL;
+	answer = ask(1, "a.slow.example");
+	engine_session_close(site.engine, &answer.answer.session, now_ns);
+	lost[2] = processes[1];
+	processes[1] = NULL;
+	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
+	outbound_process_close(&lost[1], site.generation, now_ns);
+	outbound_process_close(&lost[2], site.generation, now_ns);
 	assert_int_equal(open_of("slow"), 1);
 	ends(1);
 	assert_int_equal(open_of("slow"), 0);
