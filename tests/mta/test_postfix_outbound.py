@@ -46,15 +46,9 @@ def fill(test, site, sink):
                 "the hint says so soon after")
 
 
-def drained(test, site, sink, count):
-    """Queue runs, as an admin would make them, until all is delivered: each fills the
-    class again and holds what it finds then."""
-    def run():
-        if len(sink.delivered) < count and site.ask("u@slow.example") == "NOTFOUND":
-            site.postfix.flush()
-            test.poll(lambda: len(sink.delivered) == count, 0.3)
-        return len(sink.delivered) == count
-    test.wait_for(run, f"{count} messages are delivered")
+def drained(site, sink, count):
+    site.drain("u@slow.example", lambda: len(sink.delivered) == count,
+               f"{count} messages are delivered")
 
 
 def holds(test, site, sink):
@@ -70,7 +64,7 @@ def holds(test, site, sink):
     test.equal(len(sink.open), LIMIT, f"{FLOOD} messages more, and no connection more")
     sink.held = False
     test.within(3, lambda: site.ask("u@slow.example") == "NOTFOUND", "freed as they end")
-    drained(test, site, sink, 2 * LIMIT + 1 + FLOOD)
+    drained(site, sink, 2 * LIMIT + 1 + FLOOD)
     test.check(True, "all of it is delivered later")
 
 
@@ -96,7 +90,7 @@ def overshoot(test, site, sink):
     test.check(most <= BOUND, f"{most} connections for a limit of {LIMIT}: an overshoot of "
                f"{most - LIMIT}, not more than the stated {BOUND - LIMIT}")
     sink.held = False
-    drained(test, site, sink, before + 2 * FLOOD + 10)
+    drained(site, sink, before + 2 * FLOOD + 10)
 
 
 def own_maps(test, site, sink):

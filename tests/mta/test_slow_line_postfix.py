@@ -16,12 +16,7 @@ HOSTS = {"192.0.2.11": "one.example", "192.0.2.12": "two.example"}
 def long_message(test):
     """A session from outside that is in the middle of its message."""
     session = Session(("127.0.0.1", OUTSIDE), "127.0.0.1")
-    for line in ("EHLO client.example.org", "MAIL FROM:<a@example.org>",
-                 "RCPT TO:<u@one.example>", "DATA"):
-        code, text = session.command(line)
-        if code not in (250, 354):
-            test.check(False, f"{line}: {code} {text}")
-    session.socket.sendall(b"Subject: long\r\n\r\n" + b"x" * 70 + b"\r\n")
+    test.check(session.long_message("u@one.example"), "a long message comes in")
     return session
 
 
@@ -67,12 +62,8 @@ def body(test):
     test.within(2, lambda: site.postern.open("line") == 0, "all end: the line is free")
     test.equal(knocks(), 220, "sessions from outside come in")
 
-    def drained():
-        if site.ask("u@one.example") == "NOTFOUND":
-            site.postfix.flush()
-            test.poll(lambda: len(sink.delivered) == before + 11, 0.3)
-        return len(sink.delivered) == before + 11
-    test.wait_for(drained, "queue runs deliver the rest")
+    site.drain("u@one.example", lambda: len(sink.delivered) == before + 11,
+               "queue runs deliver the rest")
     test.check(True, "what was held is delivered")
 
 

@@ -14,14 +14,11 @@ NAMES = sorted(HOSTS.values())
 CLASSES = [outbound_class("line", '"*"', LIMIT, f"inbound = {LIMIT};")]
 
 
-def slow_sessions():
+def slow_sessions(test):
     """In the middle of a long message each."""
     sessions = [Session(("127.0.0.1", PORT), f"127.0.7.{n}") for n in range(1, LIMIT + 1)]
-    for session in sessions:
-        for line in ("EHLO client.example.org", "MAIL FROM:<a@example.org>",
-                     "RCPT TO:<b@near.example>", "DATA"):
-            session.command(line)
-        session.socket.sendall(b"Subject: long\r\n\r\n" + b"x" * 70 + b"\r\n")
+    test.equal([session.long_message("b@near.example") for session in sessions], [True] * LIMIT,
+               "three sessions from outside are in, with long messages")
     return sessions
 
 
@@ -35,9 +32,7 @@ def all_held(test, site):
     site.forget()
     for name in NAMES:
         site.submit(f"second@{name}")
-    sessions = slow_sessions()
-    test.equal([session.code for session in sessions], [220] * LIMIT,
-               "three sessions from outside are in")
+    sessions = slow_sessions(test)
     site.finish(site.runs(2))
     test.equal((site.sink.all, site.sendmail.queued()), ([], len(NAMES)),
                "mail that leaves is held, without a connection")

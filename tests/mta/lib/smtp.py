@@ -59,12 +59,24 @@ class Session:
 
     def send(self, recipients=("b@example.com",), sender="a@example.org"):
         """One message; returns the reply after the dot, or the refusal."""
+        code, text = self.data(recipients, sender)
+        return (code, text) if code != 354 else self.command("Subject: test\r\n\r\ntest\r\n.")
+
+    def data(self, recipients, sender="a@example.org"):
+        """All that comes before a message; returns the reply to DATA, or the refusal."""
         for line in ("EHLO client.example.org", f"MAIL FROM:<{sender}>",
                      *(f"RCPT TO:<{recipient}>" for recipient in recipients), "DATA"):
             code, text = self.command(line)
-            if code not in (220, 250, 354):
-                return code, text
-        return self.command("Subject: test\r\n\r\ntest\r\n.")
+            if code not in (250, 354):
+                break
+        return code, text
+
+    def long_message(self, recipient):
+        """In the middle of one; "." ends it.  Was it taken?"""
+        if self.data([recipient])[0] != 354:
+            return False
+        self.socket.sendall(b"Subject: long\r\n\r\n" + b"x" * 70 + b"\r\n")
+        return True
 
     def ended(self):
         """Has the server closed the connection?  Waits for it."""
@@ -100,9 +112,7 @@ class Session:
         self.close()
 
     def reset_in_data(self):
-        for line in ("EHLO client.example.org", "MAIL FROM:<a@example.org>",
-                     "RCPT TO:<b@example.com>", "DATA"):
-            self.command(line)
+        self.data(["b@example.com"])
         self.reset()
 
 
