@@ -95,7 +95,6 @@ size_t socketmap_reply(char out[SOCKETMAP_REPLY_MAX], enum socketmap_status stat
 	static const char *const words[] = {
 		[SOCKETMAP_OK] = "OK ",
 		[SOCKETMAP_NOTFOUND] = "NOTFOUND ",
-		[SOCKETMAP_TEMP] = "TEMP ",
 	};
 	const size_t around = sizeof("1234:,") - 1;
 	size_t word = strlen(words[status]), length = strlen(text), at;

@@ -29,7 +29,7 @@ struct socketmap_error {
 long socketmap_parse(const char *data, size_t length,
     struct socketmap_request *request, struct socketmap_error *error);
 
-enum socketmap_status { SOCKETMAP_OK, SOCKETMAP_NOTFOUND, SOCKETMAP_TEMP };
+enum socketmap_status { SOCKETMAP_OK, SOCKETMAP_NOTFOUND };
 
 /* Writes a reply with a text (OK's must not be empty: Sendmail leaves mail
  * undelivered then, sendmail-facts 2.1); bytes that are not printable ASCII

@@ -150,7 +150,6 @@ static void replies(void **state)
 	reply_is(SOCKETMAP_OK, "OK", "5:OK OK,");
 	reply_is(SOCKETMAP_OK, "DEFER class a is full", "24:OK DEFER class a is full,");
 	reply_is(SOCKETMAP_NOTFOUND, "", "9:NOTFOUND ,");
-	reply_is(SOCKETMAP_TEMP, "later", "10:TEMP later,");
 	reply_is(SOCKETMAP_OK, "a\nb\tc\x7f\xc3\xa9~", "12:OK a?b?c???~,");
 }
 
