@@ -13,13 +13,12 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "front/policy.h"
 #include "tests/unit/fake_engine.h"
+#include "tests/unit/front_clients.h"
 #include "wire/policy_request.h"
 
 #define HEAD "request=smtpd_access_policy\n"
@@ -29,48 +28,16 @@
 #define DUNNO "action=DUNNO\n\n"
 #define REFUSAL "action=421 4.7.0 Too many of you\n\n"
 
-static int64_t test_now_ns;
-
-int64_t clock_now_ns(void)
-{
-	return test_now_ns;
-}
-
-int64_t clock_wall_s(void)
-{
-	return 1;
-}
-
 static struct policy_front *front;
-static struct sockaddr_un place;
-static unsigned lines;
-static char line[4096];
-
-static void catch_line(void *context, const char *text)
-{
-	(void)context;
-	lines++;
-	snprintf(line, sizeof(line), "%s", text);
-}
 
 static int set_up(void **state)
 {
-	socklen_t length = sizeof(place);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	int fd = begin();
 	struct diag diag;
 
 	(void)state;
-	fake_reset();
-	test_now_ns += 1000 * NS_PER_SECOND;
-	lines = 0;
-	line[0] = '\0';
-	log_redirect(catch_line, NULL);
-	/* autobind: an abstract name that the kernel picks */
-	place = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
-	assert_int_equal(listen(fd, 100), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &length), 0);
 	assert_int_equal(policy_front_open(&front, &fake, &diag), 0);
+	loop = policy_front_base(front);
 	assert_int_equal(policy_front_listen(front, fd, 3, &diag), 0);
 	return 0;
 }
@@ -84,13 +51,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Everything that is ready now. */
-static void turn(void)
-{
-	for (int i = 0; i < 20; i++)
-		event_base_loop(policy_front_base(front), EVLOOP_NONBLOCK);
-}
-
 /* Until the timer of the front end has fired once more. */
 static void turn_for_a_second(void)
 {
@@ -98,37 +58,11 @@ static void turn_for_a_second(void)
 	time_t limit = time(NULL) + 20;
 
 	while (fake.heartbeats == before && time(NULL) < limit)
-		event_base_loop(policy_front_base(front), EVLOOP_ONCE);
+		event_base_loop(loop, EVLOOP_ONCE);
 	assert_true(fake.heartbeats > before);
 }
 
-static int client(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	assert_int_equal(connect(fd, (struct sockaddr *)&place,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
-	turn();
-	return fd;
-}
-
-static void say(int fd, const char *text, size_t length)
-{
-	assert_int_equal(send(fd, text, length, MSG_NOSIGNAL), length);
-	turn();
-}
-
 #define SAY(fd, text) say(fd, text, sizeof(text) - 1)
-
-static void hear(int fd, const char *wanted)
-{
-	char text[4096];
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-
-	assert_true(n >= 0);
-	text[n] = '\0';
-	assert_string_equal(text, wanted);
-}
 
 static void hear_nothing(int fd)
 {
@@ -136,15 +70,6 @@ static void hear_nothing(int fd)
 
 	assert_int_equal(read(fd, &c, 1), -1);
 	assert_int_equal(errno, EAGAIN);
-}
-
-static void hear_end(int fd)
-{
-	char c;
-
-	turn();
-	assert_int_equal(read(fd, &c, 1), 0);
-	close(fd);
 }
 
 static void requests_are_answered_one_by_one(void **state)
@@ -417,8 +342,7 @@ static void accepting_pauses_without_descriptors(void **state)
 	none = before;
 	none.rlim_cur = (rlim_t)late + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_int_equal(connect(late, (struct sockaddr *)&place,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
+	try_connect(late);
 	turn();
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "event=system from=policy text=\"cannot accept: "));

@@ -11,28 +11,15 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "engine/outbound.h"
 #include "front/socketmap.h"
 #include "tests/unit/fake_engine.h"
+#include "tests/unit/front_clients.h"
 #include "wire/socketmap.h"
-
-static int64_t test_now_ns;
-
-int64_t clock_now_ns(void)
-{
-	return test_now_ns;
-}
-
-int64_t clock_wall_s(void)
-{
-	return 1;
-}
 
 /* The engine's outbound part */
 
@@ -90,17 +77,6 @@ const char *class_source_word(enum class_source source)
 /* The front end */
 
 static struct socketmap_front *front;
-static struct event_base *base;
-static struct sockaddr_un place;
-static unsigned lines;
-static char line[4096];
-
-static void catch_line(void *context, const char *text)
-{
-	(void)context;
-	lines++;
-	snprintf(line, sizeof(line), "%s", text);
-}
 
 static void engine_answers(enum verdict verdict, enum reason reason)
 {
@@ -112,25 +88,14 @@ static void engine_answers(enum verdict verdict, enum reason reason)
 
 static int set_up(void **state)
 {
-	socklen_t length = sizeof(place);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	int fd = begin();
 	struct diag diag;
 
 	(void)state;
-	fake_reset();
 	engine_answers(VERDICT_ADMIT, REASON_BELOW_LIMIT);
 	opened = asks = closed = 0;
-	test_now_ns += 1000 * NS_PER_SECOND;
-	lines = 0;
-	line[0] = '\0';
-	log_redirect(catch_line, NULL);
-	/* autobind: an abstract name that the kernel picks */
-	place = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
-	assert_int_equal(listen(fd, 100), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &length), 0);
-	base = event_base_new();
-	assert_int_equal(socketmap_front_open(&front, &fake, base, &diag), 0);
+	loop = event_base_new();
+	assert_int_equal(socketmap_front_open(&front, &fake, loop, &diag), 0);
 	assert_int_equal(socketmap_front_listen(front, fd, 3, &diag), 0);
 	return 0;
 }
@@ -140,40 +105,10 @@ static int tear_down(void **state)
 	(void)state;
 	socketmap_front_close(&front);
 	assert_null(front);
-	event_base_free(base);
+	event_base_free(loop);
 	assert_int_equal(fake.pins, 0);
 	assert_int_equal(opened, closed);
 	return 0;
-}
-
-/* Everything that is ready now. */
-static void turn(void)
-{
-	for (int i = 0; i < 20; i++)
-		event_base_loop(base, EVLOOP_NONBLOCK);
-}
-
-static int try_connect(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	assert_int_equal(connect(fd, (struct sockaddr *)&place,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
-	return fd;
-}
-
-static int client(void)
-{
-	int fd = try_connect();
-
-	turn();
-	return fd;
-}
-
-static void say(int fd, const char *text, size_t length)
-{
-	assert_int_equal(send(fd, text, length, MSG_NOSIGNAL), length);
-	turn();
 }
 
 static void request(int fd, const char *content)
@@ -181,25 +116,6 @@ static void request(int fd, const char *content)
 	char text[400];
 
 	say(fd, text, (size_t)snprintf(text, sizeof(text), "%zu:%s,", strlen(content), content));
-}
-
-static void hear(int fd, const char *wanted)
-{
-	char text[4096];
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-
-	assert_true(n >= 0);
-	text[n] = '\0';
-	assert_string_equal(text, wanted);
-}
-
-static void hear_end(int fd)
-{
-	char c;
-
-	turn();
-	assert_int_equal(read(fd, &c, 1), 0);
-	close(fd);
 }
 
 static void the_process_is_known(void **state)
@@ -227,7 +143,8 @@ static void a_process_that_is_gone_counts_nothing(void **state)
 
 	(void)state;
 	if (pid == 0) {
-		fd = try_connect();
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		try_connect(fd);
 		_exit(send(fd, "18:postern compat;h=a,", 22, MSG_NOSIGNAL) == 22 ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -414,7 +331,7 @@ static void stalled(void **state)
 	say(fd, "19:postern comp", 15);
 	test_now_ns += SOCKETMAP_PATIENCE_NS;
 	while (closed == 0 && time(NULL) < limit)
-		event_base_loop(base, EVLOOP_ONCE);
+		event_base_loop(loop, EVLOOP_ONCE);
 	hear_end(fd);
 	assert_int_equal(fake.counted[COUNTER_STALLED_MAP_CLIENTS], 1);
 	assert_non_null(strstr(line, "event=client-limit"));
