@@ -241,6 +241,7 @@ static void an_address_literal_is_classed_by_its_address(void **state) {
 
 static void the_relay_last_seen_tells_the_class(void **state) {
 	struct outbound_answer answer;
+	struct session session;
 
 	(void)state;
 	with(TWO(1, 9));
@@ -252,6 +253,8 @@ static void the_relay_last_seen_tells_the_class(void **state) {
 	assert_string_equal(class_source_word(answer.found.source), "connection");
 	assert_int_equal(open_of("slow"), 1);
 	assert_int_equal(open_of("rest"), 0);	/* it was taken for this host only */
+	session_load(site.segment, answer.answer.session.slot - 1, &session);
+	assert_true(address_equal(&session.server, &answer.found.relay));
 	answer = ask(2, "FAR.example.");
 	assert_deferred(answer);
 	assert_int_equal(answer.found.source, CLASS_SOURCE_RELAY);
