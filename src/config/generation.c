@@ -41,7 +41,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
 	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
-	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) X(s, cf) \
+	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, port_count) X(s, ports)
 #define RULE_FIELDS(X, s) \
 	X(s, class_index) X(s, file) X(s, line) X(s, text)
@@ -167,7 +167,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
 	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
-	    text_fits(g, mta->cf) && mta->port_count <= GENERATION_PORTS_MAX &&
+	    mta->port_count <= GENERATION_PORTS_MAX &&
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
 	    array_fits(g, mta->site_reasons, mta->site_excluded_count, sizeof(*reasons), 4);
 

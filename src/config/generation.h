@@ -100,7 +100,6 @@ struct generation_mta {
 	uint32_t site_excluded_count;
 	uint32_t site_reasons;	/* offset of uint32_t[site_excluded_count]: texts */
 	uint32_t site_listed_index;
-	uint32_t cf;
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
 };

@@ -192,12 +192,10 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 	compile_name(c, group, &mta);
 	compile_ports(c, group, &mta);
 	mta.log = text_of(c, group, "mta[].log");
-	if (mta.kind == MTA_POSTFIX) {
+	if (mta.kind == MTA_POSTFIX)
 		compile_postfix(c, group, &mta);
-	} else {
+	else
 		compile_user(c, group, &mta);
-		mta.cf = text_of(c, group, "mta[].cf");
-	}
 	return mta;
 }
 
