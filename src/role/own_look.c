@@ -9,8 +9,6 @@
  */
 #include "role/own_look.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/witness.h"
@@ -78,20 +76,17 @@ static enum lookup_result look_up(void *context, const struct connection *which,
 
 void own_look_open(const struct role_context *context, struct engine *engine)
 {
-	struct own_look *look = calloc(1, sizeof(*look));
-	const struct witness_calls calls = { .lookup = look_up, .context = look };
+	static struct own_look look;	/* a role has one */
+	const struct witness_calls calls = { .lookup = look_up, .context = &look };
 	struct diag diag;
 
-	if (context->netlink_count == 0 || look == NULL) {
-		free(look);
+	if (context->netlink_count == 0)
 		return;
-	}
-	if (kernel_table_open(&look->table, context->netlink_fds,
+	if (kernel_table_open(&look.table, context->netlink_fds,
 	    context->netlink_count, &diag) == 0) {
 		if (engine_lend_witness(engine, &calls, &diag) == 0)
 			return;
-		kernel_table_close(&look->table);
+		kernel_table_close(&look.table);
 	}
-	free(look);
 	log_event(EVENT_WITNESS, "text=\"%s\"", diag.text);
 }
