@@ -16,6 +16,7 @@ HERE, THERE = "10.9.0.1", "10.9.0.2"
 POLICY, MILTER, BOTH, MORTAL = 2025, 2026, 2027, 2028
 LIMIT = 6
 IDLE = 2            # seconds until an idle smtpd ends, and its policy connection
+ORPHAN = 2          # seconds of the lease of those without an owner
 SOURCES = [f"10.9.0.{number}" for number in range(11, 31)]
 
 
@@ -52,7 +53,7 @@ def make_namespace(test):
 def configuration(netns):
     def edit(text):
         witness = 'witness = { netns = [ "mail", "spare" ]; };\n' if netns else ""
-        return text + f'\n{witness}lease = {{ owner = "1h"; orphan = "3s"; }};\n'
+        return text + f'\n{witness}lease = {{ owner = "1h"; orphan = "{ORPHAN}s"; }};\n'
     return edit
 
 
@@ -122,7 +123,7 @@ def servers(postfix):
 
 def by_milter(test, postern, port, what):
     held = come(test, postern, port, LIMIT + 2, what)
-    test.throughout(4.0, lambda: postern.open("limited") == LIMIT,
+    test.throughout(ORPHAN + 1.0, lambda: postern.open("limited") == LIMIT,
                     f"{what}: none is dropped while it lives")
     test.check("witness" not in {row["proof"] for row in postern.sessions()},
                f"{what}: the kernel's table proves nothing of them")
@@ -136,7 +137,7 @@ def by_milter(test, postern, port, what):
 def by_policy(test, postern):
     what = "policy alone"
     held = come(test, postern, POLICY, LIMIT + 2, what)
-    test.throughout(4.0, lambda: postern.open("limited") == LIMIT,
+    test.throughout(ORPHAN + 1.0, lambda: postern.open("limited") == LIMIT,
                     f"{what}: none is dropped while it lives")
     for session in held[3:]:
         session.reset()
@@ -158,9 +159,10 @@ def by_lease(test, postern):
         if name.startswith("policy"):
             os.kill(pid, signal.SIGKILL)
     start = time.monotonic()
-    test.throughout(2.0, lambda: postern.open("limited") == 3, "orphans: a role's death ends nothing")
+    test.throughout(ORPHAN / 2, lambda: postern.open("limited") == 3,
+                    "orphans: a role's death ends nothing")
     test.wait_for(zero(postern), "the leases of orphans end")
-    test.check(time.monotonic() - start < 6, "orphans: 0 by their lease, after "
+    test.check(time.monotonic() - start < ORPHAN + 3, "orphans: 0 by their lease, after "
                f"{time.monotonic() - start:.1f} s")
     for session in held:
         session.drop()
