@@ -219,11 +219,6 @@ bool address_equal(const struct address *a, const struct address *b)
 	return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-int address_compare(const struct address *a, const struct address *b)
-{
-	return memcmp(a->bytes, b->bytes, sizeof a->bytes);
-}
-
 void address_truncate(struct address *address, unsigned bits)
 {
 	size_t whole = bits / 8;

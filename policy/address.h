@@ -39,9 +39,6 @@ bool address_is_v4(const struct address *address);
 bool address_is_unknown(const struct address *address);
 bool address_equal(const struct address *a, const struct address *b);
 
-/* <0, 0, >0 in numeric order. */
-int address_compare(const struct address *a, const struct address *b);
-
 /* Zeroes all but the first `bits` (0..128, of the 128-bit form). */
 void address_truncate(struct address *address, unsigned bits);
 

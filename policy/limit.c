@@ -60,12 +60,6 @@ struct decision limit_outbound(const struct limits *limits,
 	    limits->sessions);
 }
 
-bool limit_takes_slot(const struct decision *decision)
-{
-	return decision->verdict == VERDICT_ADMIT &&
-	    decision->reason == REASON_BELOW_LIMIT;
-}
-
 bool limit_has_room(const struct limits *limits, uint32_t open)
 {
 	return open < limits->inbound;

@@ -46,12 +46,9 @@ bool limit_reason_is_client(enum reason reason);
  * holds a counted connection of this class: it is admitted only while
  * n < sessions, its own counted, and is not counted again.  `same_host`: it was
  * already admitted to this very host: no new connection.
- * VERDICT_ADMIT or VERDICT_DEFER. */
+ * VERDICT_ADMIT (REASON_BELOW_LIMIT: to be counted) or VERDICT_DEFER. */
 struct decision limit_outbound(const struct limits *limits,
     const struct limit_state *state, bool held, bool same_host);
-
-/* Does a decision of limit_outbound take a slot?  (reason BELOW_LIMIT) */
-bool limit_takes_slot(const struct decision *decision);
 
 /* Has this class room for an inbound session?  When no class has, the gate is
  * shut (first row of the table). */

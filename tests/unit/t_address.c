@@ -173,24 +173,21 @@ static void random_texts_and_the_c_library(void **state)
 	assert_true(good > 100);
 }
 
-static void order_and_families(void **state)
+static void equality_and_families(void **state)
 {
-	static const char *const ordered[] = {
+	static const char *const texts[] = {
 		"::", "::1", "::fffe:ffff:ffff", "0.0.0.0", "0.0.0.1", "127.255.255.255",
 		"128.0.0.0", "255.255.255.255", "::1:0:0:0", "2001:db8::", "ff00::",
 	};
-	size_t count = sizeof ordered / sizeof ordered[0];
+	size_t count = sizeof texts / sizeof texts[0];
 
 	(void)state;
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < count; j++) {
 			struct address a, b;
-			int order;
 
-			assert_true(parse(ordered[i], &a));
-			assert_true(parse(ordered[j], &b));
-			order = address_compare(&a, &b);
-			assert_int_equal(order < 0 ? -1 : order > 0, i < j ? -1 : i > j);
+			assert_true(parse(texts[i], &a));
+			assert_true(parse(texts[j], &b));
 			assert_int_equal(address_equal(&a, &b), i == j);
 			assert_int_equal(address_is_v4(&a), i >= 3 && i <= 7);
 			assert_int_equal(address_is_unknown(&a), i == 0);
@@ -294,7 +291,7 @@ int main(void)
 		cmocka_unit_test(bad_texts),
 		cmocka_unit_test(random_addresses_and_the_c_library),
 		cmocka_unit_test(random_texts_and_the_c_library),
-		cmocka_unit_test(order_and_families),
+		cmocka_unit_test(equality_and_families),
 		cmocka_unit_test(truncate_to_bits),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(the_longest_text_fits),

@@ -20,6 +20,12 @@
 
 #define SECOND	INT64_C(1000000000)
 
+static bool takes_slot(const struct decision *decision)
+{
+	return decision->verdict == VERDICT_ADMIT &&
+	    decision->reason == REASON_BELOW_LIMIT;
+}
+
 static struct limits xla(uint32_t queue, uint32_t reject)
 {
 	return (struct limits){
@@ -130,7 +136,7 @@ static void outbound_rows(void **state)
 		assert_decision(decision, cases[i].reason == REASON_CLASS_SESSIONS ?
 		    VERDICT_DEFER : VERDICT_ADMIT, cases[i].reason,
 		    cases[i].open, cases[i].queue);
-		assert_int_equal(limit_takes_slot(&decision),
+		assert_int_equal(takes_slot(&decision),
 		    cases[i].reason == REASON_BELOW_LIMIT);
 	}
 }
@@ -145,7 +151,7 @@ static void same_host_row(void **state)
 		struct decision decision = outbound(&limits, open, true, true);
 
 		assert_decision(decision, VERDICT_ADMIT, REASON_SAME_HOST, 0, 0);
-		assert_false(limit_takes_slot(&decision));
+		assert_false(takes_slot(&decision));
 	}
 }
 
@@ -291,7 +297,7 @@ static void step(struct random *random, const struct limits *limits,
 		decision = limit_inbound(limits, &state, 0);
 		assert_int_equal(decision.verdict == VERDICT_ADMIT,
 		    *n < limits->inbound && world->in[client] < limits->client_sessions);
-		if (limit_takes_slot(&decision)) {
+		if (takes_slot(&decision)) {
 			world->in[client]++;
 			++*n;
 			assert_true(*n <= limits->inbound);
@@ -302,10 +308,10 @@ static void step(struct random *random, const struct limits *limits,
 		held = world->out[process] > 0;
 		decision = limit_outbound(limits, &state, held, false);
 		assert_int_equal(decision.verdict == VERDICT_ADMIT, *n < limits->sessions);
-		assert_int_equal(limit_takes_slot(&decision), *n < limits->sessions && !held);
+		assert_int_equal(takes_slot(&decision), *n < limits->sessions && !held);
 		if (decision.verdict == VERDICT_ADMIT)
 			world->out[process]++;
-		if (limit_takes_slot(&decision))
+		if (takes_slot(&decision))
 			assert_true(++*n <= limits->sessions);
 		break;
 	case 3:
