@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Whose a delivery result is, and what it means there (DESIGN section 8): the
+ * mail server that wrote it, the destination that was really tried, the class
+ * after the provider rules.  For the engine, and for posternctl replay, which
+ * judges the same lines without a daemon.
+ */
+#ifndef JUDGE_JUDGE_H
+#define JUDGE_JUDGE_H
+
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "config/generation.h"
+#include "policy/delivery.h"
+#include "policy/reply.h"
+
+struct judge;
+
+/* Compiles the patterns of a generation, which must outlive it.  One thread uses one
+ * judge.  -1 with *diag: no memory (patterns were checked when it was compiled). */
+int judge_open(struct judge **judge, const struct generation *generation,
+    struct diag *diag);
+void judge_close(struct judge **judge);
+
+enum destination_kind {
+	DESTINATION_NONE,	/* nobody's: local delivery, no domain, not our mail server */
+	DESTINATION_DOMAIN,	/* a recipient domain, reached by its own MXs */
+	DESTINATION_PROVIDER,	/* of providers.conf: several domains share it */
+	DESTINATION_RELAY,	/* a fixed relay: "[127.0.0.1]:10024" */
+};
+
+#define JUDGE_NAME_MAX	80
+#define JUDGE_NONE	UINT32_MAX
+
+/* A relay that was really tried, out of relay= or out of the text. */
+struct tried_relay {
+	struct span name;	/* or empty */
+	struct address address;	/* or unknown */
+	uint16_t port;		/* 0: not told */
+};
+
+struct judgement {
+	unsigned mta;		/* of the generation; GENERATION_MTAS_MAX: nobody's, then
+				 * all else is unset but reply */
+	struct reply reply;	/* its class as the provider rules refine it */
+	enum destination_kind kind;
+	/* The destination's name as it stands in the segment: a domain in lower case
+	 * without a dot at its end, "provider:NAME", "[address]:port".  Where the result
+	 * tells no relay it is the domain: whoever knows by which relays that was
+	 * reached last asks judge_provider. */
+	char destination[JUDGE_NAME_MAX + 1];
+	uint32_t provider;	/* of the generation, or JUDGE_NONE */
+	uint32_t rule;		/* that matched the reply, or JUDGE_NONE */
+	struct tried_relay tried;
+	bool cloned;		/* by the transport that the lanes clone, or a lane */
+	uint32_t lane;		/* the lane's concurrency; 0: none */
+};
+
+/* `mtas`: bit i is mail server i of the generation, whose log it stood in. */
+void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
+    struct judgement *out);
+
+/* The provider whose relays match, or JUDGE_NONE.  Any thread. */
+uint32_t judge_provider(const struct generation *generation, const char *relay_name,
+    size_t length, const struct address *relay);
+
+#endif
