@@ -118,6 +118,12 @@ void window_adjust(struct window *window, const struct window_settings *settings
 void window_result(struct window *window, const struct window_settings *settings,
     const struct window_result *result, int64_t now_ns, struct window_change *change);
 
+/* The level of a result that window_result was told without one is known by now
+ * (policy/level.h): moves the ceiling of probe, and nothing else.  Verdicts come in the
+ * order of their starts. */
+void window_late_level(struct window *window, const struct window_settings *settings,
+    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
+
 /* Time passes: a destination whose suspension or hold has ended comes back, a canary
  * that was lost is given up. */
 void window_turn(struct window *window, const struct window_settings *settings,

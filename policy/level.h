@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The levels of attempts, rebuilt from a log that tells of an attempt only once it
+ * has ended (DESIGN section 7: the level is the place that an attempt asks for, one
+ * more than the deliveries, accepted and not ended, in flight when it started).
+ *
+ * Model: for one destination, attempts go in as they are read, in any order; out
+ * come verdicts in the order of their starts, each once no delivery that began before
+ * it can still be unread: after a wait that follows the longest deliveries and the
+ * latest reports seen of late.  Starts and ends are rounded by the log (slack_ns), so
+ * a level is told on the side that claims no more than is certain: for an accepted
+ * attempt what it was at least, for a refused one what it was at most.
+ *
+ * Bounded: the memory is the caller's.  Where it is full, attempts are not taken, and
+ * refusals that one of those may have caused are of unknown level (0) until it is over.
+ *
+ * Pure: no clock, no malloc.  All times are of one clock, whichever.  One thread.
+ */
+#ifndef POLICY_LEVEL_H
+#define POLICY_LEVEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct level_attempt {
+	int64_t start_ns;	/* a log's: end less (c+d) of delays= */
+	int64_t end_ns;
+	int64_t slack_ns;	/* start may be so much earlier or later; level_slack() */
+	uint64_t tag;		/* the caller's own, comes back with the verdict */
+	bool accepted;		/* it took a place from start to end: class OK and whatever
+				 * came after the handshake; refused attempts take none */
+};
+
+/* 32 bytes; what is in it is level.c's. */
+struct level_entry {
+	int64_t start_ns;
+	int64_t end_ns;
+	uint64_t tag;
+	uint32_t slack_us;
+	uint32_t accepted;
+};
+
+struct level {
+	struct level_entry *entries;	/* the caller's */
+	uint32_t capacity;
+	uint32_t active;	/* accepted, and counted from the swept time on */
+	uint32_t count;		/* active, then those that wait for a verdict, by start */
+	uint32_t lost;		/* attempts that were not taken, ever */
+	int64_t swept_ns;	/* start of the last verdict */
+	int64_t lost_ns;	/* end of the last attempt that was not taken */
+	int64_t longest_ns;	/* deliveries of late */
+	int64_t latest_ns;	/* reports of late: read so long after the end */
+};
+
+struct level_verdict {
+	uint64_t tag;
+	int64_t start_ns;
+	uint32_t level;		/* 0: cannot be known */
+	bool accepted;
+};
+
+/* The slack of a time that Postfix wrote with two significant digits and not more
+ * than two decimals, in ms as read: half of its last digit. */
+int64_t level_slack(int64_t delay_ms);
+
+/* `entries` stays the caller's and must outlive *level; capacity at least 1. */
+void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity);
+
+/* Larger (or smaller, at least level->count) memory: entries are copied over; the old
+ * memory is the caller's to free. */
+void level_move(struct level *level, struct level_entry *entries, uint32_t capacity);
+
+/* An attempt was read at now_ns.  False: no room, its level will not be told; take
+ * verdicts by level_next first, or level_move to more.  An end before its start or
+ * after now_ns is put right, a time before the last verdict's counts from there on
+ * but gets a verdict of level 0. */
+bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns);
+
+/* The next verdict that is due; false: none is.  Call until false, whenever something
+ * was added, and at level_due_ns. */
+bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out);
+
+/* When the next verdict will be due; INT64_MAX: nothing waits.  Something added later
+ * may make it later or earlier. */
+int64_t level_due_ns(const struct level *level);
+
+/* Deliveries that were in flight at the start of the last verdict or later, as far as
+ * is known: what a log can tell of "in flight now", late by the wait. */
+uint32_t level_in_flight(const struct level *level, int64_t at_ns);
+
+#endif
