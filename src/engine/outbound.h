@@ -72,6 +72,10 @@ struct outbound_question {
 	size_t server_name_length;
 	struct address server;		/* CONNECTED only; or unknown */
 	uint8_t mta;			/* of the generation, or UINT8_MAX */
+	const char *recipient;		/* without < >, or NULL */
+	size_t recipient_length;
+	const char *queue_id;		/* or NULL */
+	size_t queue_id_length;
 };
 
 struct outbound_answer {

@@ -33,6 +33,8 @@ struct role_context {
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
+	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/mta_link.h);
+					 * or -1 */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
 	struct namespace_file netns[8];	/* witness.netns, as they were opened */

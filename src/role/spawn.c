@@ -129,7 +129,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
     int link_fd) {
 	struct role_context context = { .kind = child->kind,
 		.number = child->number, .role_slot = child->place,
-		.segment = supervisor->segment, .supervisor_fd = link_fd };
+		.segment = supervisor->segment, .supervisor_fd = link_fd,
+		.mta_fd = -1 };
 	struct diag diag;
 
 	die_with_parent(supervisor->pid);

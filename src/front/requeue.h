@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Mail that waits for destinations to come back (engine/requeue.h) in the feed's
+ * event loop: what is due is asked of the supervisor, and the lists of the queues
+ * are read.  One thread: the loop's.
+ */
+#ifndef FRONT_REQUEUE_H
+#define FRONT_REQUEUE_H
+
+#include "base/diag.h"
+#include "engine/engine.h"
+#include "engine/requeue.h"
+
+struct event_base;
+struct front_requeue;
+
+/* `mta_fd`: role_context.mta_fd, taken over; -1: nothing is ever asked.  0, or -1 with
+ * *diag.  Works by itself from then on, in the loop of `base`. */
+int front_requeue_open(struct front_requeue **front, struct event_base *base,
+    struct engine *engine, int mta_fd, struct diag *diag);
+void front_requeue_close(struct front_requeue **front);
+
+/* Each delivery result of a Postfix that was judged, and each "removed" line, goes
+ * to requeue_note and requeue_removed of this. */
+struct requeue *front_requeue_of(struct front_requeue *front);
+
+#endif

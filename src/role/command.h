@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * One program that the supervisor runs as root: an argument list, no shell, no
+ * input, an environment of its own making, the root directory, a session of its own
+ * that is killed as a whole.
+ */
+#ifndef ROLE_COMMAND_H
+#define ROLE_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct command {
+	pid_t pid;		/* 0: none runs */
+	int output_fd;		/* what it says, read at its end; valid with pid, -1: nobody's */
+	bool killed;
+	int64_t started_ns;
+	int64_t life_ns;	/* it is killed after so long */
+};
+
+/* What is run.  The texts are read in the child only. */
+struct command_line {
+	const char *const *arguments;	/* [0] is the program's path; ends with NULL */
+	const char *const *variables;	/* "NAME=value" besides PATH and LC_ALL, or NULL */
+	int64_t life_ns;
+	/* Standard output goes here instead of output_fd, which is then for standard
+	 * error alone; closed by the caller.  -1: both to output_fd. */
+	int stdout_fd;
+};
+
+/* 0, or -1 with errno: nothing runs. */
+int command_start(struct command *command, const struct command_line *line,
+    int64_t now_ns);
+
+/* Kills it when its time is over. */
+void command_turn(struct command *command, int64_t now_ns);
+/* When command_turn has something to do, or INT64_MAX. */
+int64_t command_next_ns(const struct command *command);
+
+/* It ended: `said` gets its first line. */
+void command_bury(struct command *command, char *said, size_t size);
+
+/* In a role's new process: what it says is not for it. */
+void command_leave(const struct command *command);
+
+/* Kills it and waits until it is gone. */
+void command_end(struct command *command);
+
+#endif
