@@ -76,7 +76,7 @@ static bool has_port(const struct generation_mta *mta, uint16_t port)
 	return false;
 }
 
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+bool engine_feed_note(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns)
 {
 	size_t rest;
@@ -98,6 +98,39 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	seen.cloned = is_program(delivery, generation_text(generation, mta->clone_program)) ||
 	    is_lane(delivery->program + rest, delivery->program_length - rest);
 	return destinations_note(engine->segment, &seen, now_ns);
+}
+
+bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *d, const struct feed_origin *origin,
+    int64_t now_ns)
+{
+	const struct feed_delivery note = {
+		.program = d->program.text, .program_length = d->program.length,
+		.domain = d->domain.text, .domain_length = d->domain.length,
+		.relay_name = d->relay_name.text, .relay_name_length = d->relay_name.length,
+		.relay = d->relay_address, .relay_port = d->relay_port,
+	};
+
+	(void)origin;
+	return engine_feed_note(engine, generation, mtas, &note, now_ns);
+}
+
+void engine_feed_start(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *delivery, int64_t now_ns)
+{
+	(void)engine;
+	(void)generation;
+	(void)mtas;
+	(void)delivery;
+	(void)now_ns;
+}
+
+void engine_feed_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns)
+{
+	(void)engine;
+	(void)generation;
+	(void)now_ns;
 }
 
 bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out)

@@ -16,6 +16,7 @@
 #define ENGINE_FEED_H
 
 #include "engine/engine.h"
+#include "policy/delivery.h"
 
 struct feed_delivery {
 	const char *program;		/* "postfix/lane1/smtp" */
@@ -28,10 +29,39 @@ struct feed_delivery {
 	uint16_t relay_port;		/* 0: not known */
 };
 
-/* `mtas`: bit i is mail server i of the generation, whose log it stood in.  False:
- * nothing was learned.  Any thread. */
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+/* As engine_feed_delivery, but notes relays alone: goes when the feed reads with
+ * wire/mail_log.h. */
+bool engine_feed_note(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns);
+
+/* Where a result was read, so that it counts once: a slot does not take what is at or
+ * below the place in the same log that it took last. */
+struct feed_origin {
+	uint64_t log;		/* who the log is (device and inode, hashed); 0: no log, each
+				 * result is a new one */
+	uint64_t offset;	/* of the byte behind its line */
+	int64_t ended_ns;	/* when the delivery ended, as far as its line tells (clock.h);
+				 * 0: just now */
+};
+
+/* One delivery result: has it judged (judge.h), notes its relay, and lets the window of
+ * the destination that was tried learn (windows.h).  `mtas`: bit i is mail server i of
+ * the generation, whose log it stood in.  False: nothing was learned.  One thread of
+ * the one process that feeds: levels are kept in its memory. */
+bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
+    int64_t now_ns);
+
+/* A delivery began, told by a mail server that tells beginnings (the event socket): its
+ * level is exact then.  Of `delivery` only queue_id, domain or recipient, and relay (as
+ * far as they are known) are looked at. */
+void engine_feed_start(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *delivery, int64_t now_ns);
+
+/* Results that wait for others to end are judged when those did, or when they have
+ * waited long enough: each second, and before the process ends. */
+void engine_feed_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns);
 
 /* How far the log of mail server `mta` was read: kept in the segment for the next
  * feed process.  One process writes. */

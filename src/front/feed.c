@@ -116,7 +116,7 @@ static void on_line(void *context, const char *line, size_t length)
 		.relay = out.delivery.relay_address,
 		.relay_port = out.delivery.relay_port,
 	};
-	(void)engine_feed_delivery(feed->engine, feed->generation, feed->reading->mtas,
+	(void)engine_feed_note(feed->engine, feed->generation, feed->reading->mtas,
 	    &delivery, feed->now_ns);
 	if (feed->deliveries % BEAT_DELIVERIES == 0) {
 		feed->now_ns = clock_now_ns();

@@ -33,7 +33,7 @@ static bool note(unsigned mtas, const char *program, const char *domain, const c
 
 	if (*relay != '\0')
 		assert_true(address_parse(relay, strlen(relay), &d.relay));
-	return engine_feed_delivery(site.engine, site.generation, mtas, &d, clock_now_ns());
+	return engine_feed_note(site.engine, site.generation, mtas, &d, clock_now_ns());
 }
 
 static struct destination_seen find(const char *domain)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The windows of destinations (DESIGN sections 7, 8, 11): who owns the window that
+ * mail for a name runs by, what it says now, and what people do to it by hand.
+ * Results come in by engine_feed_delivery (feed.h).
+ *
+ * One window for the whole host, kept in the destination's slot of the segment; its
+ * law is of policy/window.h and its settings are those of the generation.  Where the
+ * shared state cannot be had within 50 ms nothing is held (fail open, counted).  No
+ * function here logs: what happened is reported after all locks are given back.
+ */
+#ifndef ENGINE_WINDOWS_H
+#define ENGINE_WINDOWS_H
+
+#include "engine/engine.h"
+#include "engine/outbound.h"
+#include "judge/judge.h"
+#include "policy/window.h"
+#include "segment/destinations.h"
+
+#define WINDOW_REASON_MAX	160
+
+/* --- whose -------------------------------------------------------------------- */
+
+struct window_owner {
+	enum destination_kind kind;	/* DESTINATION_NONE: nobody's, the rest is unset */
+	char name[SEGMENT_NAME_MAX + 1]; /* "example.com", "provider:google", "[192.0.2.1]:25" */
+	uint32_t provider;		/* of the generation, or JUDGE_NONE */
+};
+
+/* Whose window mail for `destination` runs by: a recipient domain (in any spelling), a
+ * host as Sendmail names it, or a name as above.  A domain belongs to a provider when
+ * one of the relays that it was reached by last does.  Any thread, no lock. */
+void windows_owner(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, struct window_owner *out);
+
+/* The same for a domain that was looked up already (each one, when a table is made). */
+void windows_owner_seen(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, struct window_owner *out);
+
+/* --- what it says -------------------------------------------------------------- */
+
+struct window_view {
+	bool known;		/* there is a window; else settings' first one is shown */
+	enum window_law law;
+	enum window_state state;	/* DEAD and HELD only until their end, by `now_ns` */
+	bool by_hand;		/* HELD, or DEAD by an operator */
+	bool by_rule;		/* DEAD by a provider rule */
+	bool observed;		/* as it stands, it is not applied (observe mode) */
+	uint32_t window;	/* deliveries that may run at once now; 0: none */
+	uint32_t stored;	/* the window's number, whatever the state */
+	uint32_t ceiling;	/* 0: not known */
+	uint32_t in_flight;
+	double success, failure, fail_cohorts;
+	int64_t until_ns;	/* DEAD, HELD: the end; INT64_MAX: until it is resumed */
+	int64_t resumed_ns;	/* the last time by hand; 0: never */
+	bool canary_due;	/* one may go above the window now (probe) */
+	bool canary_out;	/* one was issued, its result is awaited */
+	uint64_t ok, failed, held;	/* deliveries since it was begun */
+	char reason[WINDOW_REASON_MAX + 1]; /* the last one, printable; or "" */
+};
+
+/* A copy, at `now_ns`.  False: there is no window of that name yet; *out is what a new
+ * one would be.  Any thread, no lock. */
+bool windows_view(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, int64_t now_ns, struct window_view *out);
+
+/* Are its holds applied, or only decided and counted? */
+bool windows_observed(const struct generation *generation, const struct window_owner *owner);
+
+/* One sentence for whoever is held: "Postern: example.com is suspended for 240 s: 421
+ * 4.7.0 ...".  Printable ASCII. */
+#define WINDOW_TEXT_MAX	160
+const char *windows_text(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, char out[WINDOW_TEXT_MAX + 1]);
+
+/* Marks a canary as issued, if its turn has come: its result is awaited.  True: the
+ * caller is to let one delivery go above the window.  For whoever makes hints. */
+bool windows_issue_canary(struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, int64_t now_ns);
+
+/* --- asked before a connect (Sendmail) ----------------------------------------- */
+
+enum window_answer {
+	WINDOW_GO,		/* a place was taken, or the process has it already */
+	WINDOW_GO_CANARY,	/* the same, above the window */
+	WINDOW_FULL,		/* as many as may are in flight */
+	WINDOW_SUSPENDED,	/* dead or held */
+	WINDOW_UNUSABLE,	/* shared state: let it go; no place was taken */
+};
+struct window_question {
+	const struct window_owner *owner;
+	const struct process_identity *process;
+	const char *queue_id;	/* the result is found again by it and the owner */
+	size_t queue_id_length;
+	uint8_t mta;		/* of the generation */
+};
+struct window_asked {
+	enum window_answer answer;
+	bool observed;		/* FULL, SUSPENDED: decided so, but it may go (and holds a
+				 * place, so that the counts are right) */
+	uint32_t window, in_flight;	/* its own place counted */
+	uint32_t level;		/* the place that it got; 0: none */
+	int64_t until_ns;	/* SUSPENDED */
+	char reason[WINDOW_REASON_MAX + 1];
+};
+/* Takes a place for the process in the owner's window, if there is one.  It keeps it
+ * until windows_leave. */
+void windows_ask(struct engine *engine, const struct generation *generation,
+    const struct window_question *question, int64_t now_ns, struct window_asked *out);
+
+/* The process ended: all its places are free. */
+void windows_leave(struct engine *engine, const struct process_identity *process,
+    int64_t now_ns);
+
+/* --- by hand ------------------------------------------------------------------- */
+
+enum by_hand_verb { BY_HAND_SUSPEND, BY_HAND_HOLD, BY_HAND_RESUME, BY_HAND_FORGET,
+	BY_HAND_SET };
+/* "suspend" ... */
+const char *by_hand_word(enum by_hand_verb verb);
+
+#define BY_HAND_UNSET	UINT32_MAX
+struct by_hand {
+	enum by_hand_verb verb;
+	const char *name;	/* a destination, or a recipient's address */
+	size_t name_length;
+	int64_t for_ns;		/* 0: not told */
+	const char *reason;	/* or NULL */
+	uint32_t window, ceiling;	/* SET: or BY_HAND_UNSET; RESUME: window alone */
+};
+enum by_hand_error {
+	BY_HAND_DONE,
+	BY_HAND_BAD_NAME,	/* no name that a destination can have */
+	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held */
+	BY_HAND_NO_ROOM,	/* of recipients held */
+	BY_HAND_BUSY,		/* the shared state could not be had in time */
+};
+/* `owner`: whose window it was. */
+enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
+    const struct by_hand *request, int64_t now_ns, struct window_owner *owner);
+
+/* --- time ---------------------------------------------------------------------- */
+
+/* Brings back those whose time has come, gives up lost canaries and places of dead
+ * processes.  The keeper, each second; a part of a large table at a time. */
+void windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns);
+
+/* --- what happened --------------------------------------------------------------- */
+
+enum window_happened {
+	WINDOW_DIED,		/* suspended by failed cohorts */
+	WINDOW_RULE_SUSPENDED,	/* by a provider rule */
+	WINDOW_RULE_CEILING,
+	WINDOW_RULE_HELD,	/* one recipient is held, by a provider rule */
+	WINDOW_RULE_ALERT,	/* a provider rule tells people, and does nothing */
+	WINDOW_BACK,		/* its time came, or a delivery got through */
+	WINDOW_CHANGED,		/* window or ceiling; only where ..._feedback_debug is set */
+	WINDOW_BY_HAND,
+};
+struct window_report {
+	enum window_happened what;
+	const struct generation *generation;
+	const char *name;		/* of the destination; RULE_HELD: the recipient's */
+	size_t name_length;
+	uint32_t provider, rule;	/* of the generation, or JUDGE_NONE */
+	enum window_state state;
+	uint32_t before, window, ceiling;
+	double success, failure, fail_cohorts;
+	int64_t for_ns;			/* DIED, SUSPENDED, HELD: how long; 0: not told */
+	bool observed;			/* decided, not applied */
+	const char *reason;		/* printable; never NULL */
+	const struct judgement *judgement;	/* or NULL: by time, by hand */
+};
+/* Who hears of it, once for this engine; front/window_log.h has one that logs. */
+void windows_listen(struct engine *engine,
+    void (*report)(void *context, const struct window_report *), void *context);
+
+#endif
