@@ -115,6 +115,12 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	return engine_feed_note(engine, generation, mtas, &note, now_ns);
 }
 
+const struct judgement *engine_feed_judged(const struct engine *engine)
+{
+	(void)engine;
+	return NULL;
+}
+
 void engine_feed_start(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, int64_t now_ns)
 {

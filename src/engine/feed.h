@@ -16,6 +16,7 @@
 #define ENGINE_FEED_H
 
 #include "engine/engine.h"
+#include "judge/judge.h"
 #include "policy/delivery.h"
 
 struct feed_delivery {
@@ -51,6 +52,11 @@ struct feed_origin {
 bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
     int64_t now_ns);
+
+/* What the last engine_feed_delivery made of its result, until the next call; NULL: it
+ * was nobody's.  `destination`, `kind` and `provider` are those of the window that it
+ * counted for, after roll-up. */
+const struct judgement *engine_feed_judged(const struct engine *engine);
 
 /* A delivery began, told by a mail server that tells beginnings (the event socket): its
  * level is exact then.  Of `delivery` only queue_id, domain or recipient, and relay (as

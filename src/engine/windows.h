@@ -74,6 +74,20 @@ bool windows_observed(const struct generation *generation, const struct window_o
 const char *windows_text(const struct window_owner *owner, const struct window_view *view,
     int64_t now_ns, char out[WINDOW_TEXT_MAX + 1]);
 
+/* Is mail to this one recipient ("user@domain") held now, by a provider rule or by
+ * hand?  Then until when and why; `observed`: it may go all the same.  Any thread. */
+struct window_held {
+	int64_t until_ns;	/* INT64_MAX: until it is resumed */
+	bool observed;
+	char reason[WINDOW_REASON_MAX + 1];
+};
+bool windows_recipient_held(const struct engine *engine, const struct generation *generation,
+    const char *recipient, size_t length, int64_t now_ns, struct window_held *out);
+
+/* Is outbound mail of the class held now, by hand? */
+bool windows_class_held(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct window_held *out);
+
 /* Marks a canary as issued, if its turn has come: its result is awaited.  True: the
  * caller is to let one delivery go above the window.  For whoever makes hints. */
 bool windows_issue_canary(struct engine *engine, const struct generation *generation,
@@ -123,15 +137,17 @@ const char *by_hand_word(enum by_hand_verb verb);
 #define BY_HAND_UNSET	UINT32_MAX
 struct by_hand {
 	enum by_hand_verb verb;
-	const char *name;	/* a destination, or a recipient's address */
+	const char *name;	/* a destination, or a recipient's address, or of a class */
 	size_t name_length;
-	int64_t for_ns;		/* 0: not told */
+	bool class;		/* SUSPEND, HOLD, RESUME, FORGET: the name is a class's */
+	int64_t for_ns;		/* 0: not told.  SET: no canary tries more for so long */
 	const char *reason;	/* or NULL */
 	uint32_t window, ceiling;	/* SET: or BY_HAND_UNSET; RESUME: window alone */
 };
 enum by_hand_error {
 	BY_HAND_DONE,
-	BY_HAND_BAD_NAME,	/* no name that a destination can have */
+	BY_HAND_BAD_NAME,	/* no name that a destination can have, or of no class */
+	BY_HAND_SENSELESS,	/* the verb does not go with what the name is */
 	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held */
 	BY_HAND_NO_ROOM,	/* of recipients held */
 	BY_HAND_BUSY,		/* the shared state could not be had in time */
