@@ -14,23 +14,22 @@
 
 struct command {
 	pid_t pid;		/* 0: none runs */
-	int output_fd;		/* what it says, read at its end; valid with pid, -1: nobody's */
-	bool killed;
+	int output_fd;		/* what it says, read at its end; valid with pid */
+	bool killed;		/* its time was over */
 	int64_t started_ns;
-	int64_t life_ns;	/* it is killed after so long */
+	int64_t life_ns;
 };
 
-/* What is run.  The texts are read in the child only. */
 struct command_line {
 	const char *const *arguments;	/* [0] is the program's path; ends with NULL */
-	const char *const *variables;	/* "NAME=value" besides PATH and LC_ALL, or NULL */
-	int64_t life_ns;
-	/* Standard output goes here instead of output_fd, which is then for standard
-	 * error alone; closed by the caller.  -1: both to output_fd. */
-	int stdout_fd;
+	const char *const *variables;	/* up to 8 "NAME=value" besides PATH and LC_ALL, then
+					 * NULL; or NULL */
+	int64_t life_ns;		/* it is killed after so long */
+	int stdout_fd;			/* its standard output, the caller's; -1: as its
+					 * standard error */
 };
 
-/* 0, or -1 with errno: nothing runs. */
+/* 0, or -1 with errno: nothing runs, and *command is as before. */
 int command_start(struct command *command, const struct command_line *line,
     int64_t now_ns);
 
@@ -39,7 +38,7 @@ void command_turn(struct command *command, int64_t now_ns);
 /* When command_turn has something to do, or INT64_MAX. */
 int64_t command_next_ns(const struct command *command);
 
-/* It ended: `said` gets its first line. */
+/* It was waited for: `said` gets its first line. */
 void command_bury(struct command *command, char *said, size_t size);
 
 /* In a role's new process: what it says is not for it. */

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "role/command.h"
+
 struct supervisor;
 
 enum gate_word { GATE_WORD_NONE, GATE_WORD_SHUT, GATE_WORD_OPEN };
@@ -18,9 +20,7 @@ enum gate_word { GATE_WORD_NONE, GATE_WORD_SHUT, GATE_WORD_OPEN };
 struct gate_command {
 	enum gate_word wanted;	/* waits to be run */
 	enum gate_word last;	/* that was run, or is */
-	pid_t pid;		/* of the one that runs; 0: none */
-	int output_fd;		/* what that one says; valid with pid */
-	bool killed;
+	struct command command;	/* that runs now */
 	int64_t started_ns;	/* the last one */
 	int64_t changed_ns;	/* the last one that differed from the one before */
 };

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Run one program as root.
+ * MODEL    The child leads a session of its own: what it started is killed with it.
+ *          Its output goes to a pipe that is read when it has ended.
+ * ERRORS   A program that cannot be run says so on its output and ends with
+ *          EX_OSERR.
+ * THREADS  The supervisor's.
+ */
+#include "role/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "role/spawn.h"
+
+#define VARIABLES_MAX	8
+#define FIRST_FREE_FD	3
+
+static void leave_parent(int stdout_fd, int stderr_fd) {
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || setsid() < 0 ||
+	    null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	    dup2(stdout_fd, STDOUT_FILENO) < 0 ||
+	    dup2(stderr_fd, STDERR_FILENO) < 0 || chdir("/") != 0)
+		_exit(EX_OSERR);
+	/* all are close-on-exec; should one not be, it stays here */
+#ifdef SYS_close_range
+	(void)syscall(SYS_close_range, (unsigned)FIRST_FREE_FD, ~0U, 0U);
+#endif
+	umask(022);
+	spawn_reset_signals();
+	(void)signal(SIGPIPE, SIG_DFL);
+}
+
+static void run(const struct command_line *line, int output_fd)
+    __attribute__((noreturn));
+
+static void run(const struct command_line *line, int output_fd) {
+	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
+	char *environment[VARIABLES_MAX + 3] = { path, locale };
+	size_t words = 0;
+	char **arguments;
+
+	for (size_t i = 0; line->variables != NULL && i < VARIABLES_MAX &&
+	     line->variables[i] != NULL; i++) {
+		environment[i + 2] = strdup(line->variables[i]);
+		if (environment[i + 2] == NULL)
+			_exit(EX_OSERR);
+	}
+	while (line->arguments[words] != NULL)
+		words++;
+	arguments = calloc(words + 1, sizeof(*arguments));
+	if (arguments == NULL)
+		_exit(EX_OSERR);
+	for (size_t i = 0; i < words; i++) {
+		arguments[i] = strdup(line->arguments[i]);
+		if (arguments[i] == NULL)
+			_exit(EX_OSERR);
+	}
+	leave_parent(line->stdout_fd >= 0 ? line->stdout_fd : output_fd, output_fd);
+	execve(arguments[0], arguments, environment);
+	dprintf(STDERR_FILENO, "cannot be run: %s\n", strerror(errno));
+	_exit(EX_OSERR);
+}
+
+int command_start(struct command *command, const struct command_line *line,
+    int64_t now_ns) {
+	int fds[2], error;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		run(line, fds[1]);
+	error = errno;
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		errno = error;
+		return -1;
+	}
+	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	*command = (struct command){ .pid = pid, .output_fd = fds[0],
+		.started_ns = now_ns, .life_ns = line->life_ns };
+	return 0;
+}
+
+void command_turn(struct command *command, int64_t now_ns) {
+	if (command->pid == 0 || command->killed ||
+	    now_ns - command->started_ns < command->life_ns)
+		return;
+	(void)kill(-command->pid, SIGKILL);
+	command->killed = kill(command->pid, SIGKILL) == 0;
+}
+
+int64_t command_next_ns(const struct command *command) {
+	return command->pid == 0 || command->killed ? INT64_MAX :
+	    command->started_ns + command->life_ns;
+}
+
+void command_bury(struct command *command, char *said, size_t size) {
+	ssize_t length = read(command->output_fd, said, size - 1);
+
+	said[length > 0 ? length : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	close(command->output_fd);
+	command->pid = 0;
+}
+
+void command_leave(const struct command *command) {
+	if (command->pid != 0)
+		close(command->output_fd);
+}
+
+void command_end(struct command *command) {
+	if (command->pid == 0)
+		return;
+	(void)kill(-command->pid, SIGKILL);
+	(void)kill(command->pid, SIGKILL);
+	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(command->output_fd);
+	command->pid = 0;
+}
