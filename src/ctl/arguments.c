@@ -25,7 +25,10 @@ const struct command_words *command_words(enum command command) {
 	return &commands[command];
 }
 
-enum { OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT };
+enum {
+	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
+	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
+};
 
 static const struct option options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -36,6 +39,11 @@ static const struct option options[] = {
 	{ "class", required_argument, NULL, OPTION_CLASS },
 	{ "all", no_argument, NULL, OPTION_ALL },
 	{ "port", required_argument, NULL, OPTION_PORT },
+	{ "for", required_argument, NULL, OPTION_FOR },
+	{ "reason", required_argument, NULL, OPTION_REASON },
+	{ "window", required_argument, NULL, OPTION_WINDOW },
+	{ "ceiling", required_argument, NULL, OPTION_CEILING },
+	{ "relays", no_argument, NULL, OPTION_RELAYS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -43,13 +51,45 @@ struct parse {
 	struct ctl *ctl;
 	bool *json;
 	bool help, version, wrong;
-	const char *own[4];	/* options that belong to one command */
+	const char *own[8];	/* options that belong to one command */
 	size_t own_count;
 };
 
 static void take_own(struct parse *parse, const char *option) {
 	if (parse->own_count < sizeof(parse->own) / sizeof(parse->own[0]))
 		parse->own[parse->own_count++] = option;
+}
+
+/* False: it is no option of a command's own. */
+static bool take_own_option(struct parse *parse, int option) {
+	struct ctl *ctl = parse->ctl;
+	const struct {
+		int option;
+		const char *name;
+		const char **value;
+		bool *flag;
+	} own[] = {
+		{ OPTION_CLASS, "--class", &ctl->class, NULL },
+		{ OPTION_ALL, "--all", NULL, &ctl->all },
+		{ OPTION_PORT, "--port", &ctl->port, NULL },
+		{ OPTION_FOR, "--for", &ctl->duration, NULL },
+		{ OPTION_REASON, "--reason", &ctl->reason, NULL },
+		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
+		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
+		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (own[i].option != option)
+			continue;
+		if (own[i].flag != NULL)
+			*own[i].flag = true;
+		else
+			*own[i].value = optarg;
+		take_own(parse, own[i].name);
+		return true;
+	}
+	return false;
 }
 
 static void take_option(struct parse *parse, int option) {
@@ -70,20 +110,9 @@ static void take_option(struct parse *parse, int option) {
 	case 'V':
 		parse->version = true;
 		break;
-	case OPTION_CLASS:
-		parse->ctl->class = optarg;
-		take_own(parse, "--class");
-		break;
-	case OPTION_ALL:
-		parse->ctl->all = true;
-		take_own(parse, "--all");
-		break;
-	case OPTION_PORT:
-		parse->ctl->port = optarg;
-		take_own(parse, "--port");
-		break;
 	default:
-		parse->wrong = true;
+		if (!take_own_option(parse, option))
+			parse->wrong = true;
 	}
 }
 

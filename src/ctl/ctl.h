@@ -35,6 +35,10 @@ struct ctl {
 	const char *class;		/* --class, or NULL */
 	const char *port;		/* --port, or NULL */
 	bool all;			/* --all */
+	bool relays;			/* --relays */
+	const char *duration;		/* --for, or NULL */
+	const char *reason;		/* --reason, or NULL */
+	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
 };
 
 /* Where a daemon's files are, by its configuration. */
