@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "policy/address.h"
+#include "policy/window.h"
 #include "segment/layout.h"
 
 struct segment;
@@ -36,6 +37,35 @@ struct destination_seen {
 	/* Bit i: one was seen from mta i by any other transport. */
 	uint8_t other_by;
 	int64_t seen_ns;		/* the last time; of segment_ds resolution */
+};
+
+/* Flags: what somebody did by hand.  A destination with any of them is never given
+ * up for another. */
+#define DESTINATION_HELD	0x01	/* hold, suspend: until window.until_ns */
+#define DESTINATION_CEILING	0x02	/* its ceiling was set by hand */
+#define DESTINATION_PINNED	0x04	/* any other setting of this destination alone */
+#define DESTINATION_FLAGS	0xff
+
+/* All that is known of a destination but its relays. */
+struct destination_state {
+	/* Without one: all zeros, and begun is false.  Whoever changes it says
+	 * window_begin and sets begun. */
+	struct window window;
+	bool begun;
+	uint8_t flags;			/* DESTINATION_* */
+	uint16_t in_flight;		/* exact: flights.h counts; not to be changed here */
+	uint16_t running;		/* as rebuilt from a log: whoever reads it tells */
+	uint32_t ok, failed, held;	/* deliveries: taken; not taken; kept by us */
+	int64_t resumed_ns;		/* the last time by hand, rounded up to 0.1 s; 0: never */
+	int64_t seen_ns;		/* a delivery, or a change; 0.1 s */
+};
+
+/* The same with its name and the last reason, as readers get it. */
+struct destination_window {
+	char name[SEGMENT_NAME_MAX + 1];
+	uint32_t number;		/* of its slot: the same while it is known */
+	struct destination_state state;
+	char reason[SEGMENT_REASON_MAX + 1];	/* "": none, or it had to make room */
 };
 
 /* A delivery to `name` went to this relay (unknown address: to none).  `mta` is a
