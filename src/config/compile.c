@@ -144,6 +144,16 @@ static void compile_observe(struct compilation *c)
 		header->outbound_observe = header->observe;
 }
 
+static void compile_requeue_rate(struct compilation *c)
+{
+	struct generation *header = compilation_header(c);
+	struct setting_value value;
+
+	compilation_value(config_lookup(&c->config, "outbound"), "outbound.requeue_rate", &value);
+	header->requeue_rate = (struct rate_limit){ .count = (uint32_t)value.number,
+		.period_ns = value.period_ns };
+}
+
 static void compile_witness(struct compilation *c)
 {
 	const config_setting_t *ports = config_lookup(&c->config, "witness.ports");
@@ -208,6 +218,7 @@ static void compile_all(struct compilation *c, const char *name)
 	if (c->block.failed)
 		return;
 	compile_observe(c);
+	compile_requeue_rate(c);
 	compile_witness(c);
 	compile_listeners(c);
 	if (!c->block.failed)

@@ -39,7 +39,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
-	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, clone) \
+	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, command_directory) \
+	X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, port_count) X(s, ports)
@@ -60,6 +61,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
+	X(s, requeue_rate) \
 	hash = mix(hash, offsetof(struct s, field)); \
 	hash = mix(hash, sizeof(((struct s *)0)->field));
 #define SUM_FIELD(s, field) + sizeof(((struct s *)0)->field)
@@ -261,6 +263,7 @@ bool generation_site_lists(const struct generation *g,
 }
 
 int generation_log_facility(const struct generation *g)
+	    text_fits(g, mta->command_directory) &&
 {
 	/* the words of log.facility, in their order */
 	static const int facilities[] = {

@@ -150,6 +150,8 @@ struct generation {
 	uint16_t remote_ports[GENERATION_PORTS_MAX];
 	/* gate.command: texts, none: 0. */
 	uint32_t gate_word_count;
+	uint32_t command_directory; /* of postqueue and postfix */
+	uint32_t may_reload;
 	uint32_t gate_words[16];
 	/* Address prefixes of `exempt`, with a space between them, or "". */
 	uint32_t gate_exempt4;
@@ -210,6 +212,7 @@ bool generation_site_excludes(const struct generation *g,
  * where the site has none (site_only_listed is 0). */
 bool generation_site_lists(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
+	struct rate_limit requeue_rate;	/* of each mta */
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);

@@ -113,8 +113,8 @@ static void compile_user(struct compilation *c, const config_setting_t *group,
 static void note_idle(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta)
 {
-	static const char *const of_postfix[] = { "config_directory", "syslog_name", "clone",
-		"lanes", "site", NULL };
+	static const char *const of_postfix[] = { "config_directory", "command_directory",
+		"reload", "syslog_name", "clone", "lanes", "site", NULL };
 	static const char *const of_sendmail[] = { "user", "cf", "queue", "daemon", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
@@ -169,7 +169,10 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 
 	mta->syslog_name = text_of(c, group, "mta[].syslog_name");
 	mta->config_directory = text_of(c, group, "mta[].config_directory");
+	mta->command_directory = text_of(c, group, "mta[].command_directory");
 	mta->clone = text_of(c, group, "mta[].clone");
+	compilation_value(group, "mta[].reload", &value);
+	mta->may_reload = value.number != 0;
 	compilation_value(group, "mta[].syslog_name", &value);
 	snprintf(program, sizeof(program), "%s/smtp", value.text ? value.text : "postfix");
 	mta->clone_program = block_text(&c->block, program);
