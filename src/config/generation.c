@@ -51,6 +51,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, class_count) X(s, classes) X(s, rule_count) X(s, rules) X(s, listener_count) \
 	X(s, listeners) X(s, port_count) X(s, ports) X(s, port_index) X(s, other_index) \
 	X(s, outbound_index) X(s, exempt_index) X(s, observe) X(s, outbound_observe) \
+	X(s, requeue_rate) \
 	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, reserved) X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
@@ -61,7 +62,6 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
-	X(s, requeue_rate) \
 	hash = mix(hash, offsetof(struct s, field)); \
 	hash = mix(hash, sizeof(((struct s *)0)->field));
 #define SUM_FIELD(s, field) + sizeof(((struct s *)0)->field)
@@ -166,6 +166,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	const uint32_t *reasons = (const uint32_t *)(const void *)
 	    ((const char *)g + mta->site_reasons);
 	bool good = text_fits(g, mta->name) && text_fits(g, mta->log) &&
+	    text_fits(g, mta->command_directory) &&
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
 	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
@@ -263,7 +264,6 @@ bool generation_site_lists(const struct generation *g,
 }
 
 int generation_log_facility(const struct generation *g)
-	    text_fits(g, mta->command_directory) &&
 {
 	/* the words of log.facility, in their order */
 	static const int facilities[] = {

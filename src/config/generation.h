@@ -92,6 +92,8 @@ struct generation_mta {
 	uint32_t log;		/* path, or "" */
 	uint32_t syslog_name;
 	uint32_t config_directory;
+	uint32_t command_directory; /* of postqueue and postfix */
+	uint32_t may_reload;
 	uint32_t clone;		/* transport that the lanes clone */
 	uint32_t clone_program;	/* how its deliveries are named in the log, "postfix/smtp" */
 	uint32_t site;		/* path of the file that tells about the site */
@@ -148,10 +150,9 @@ struct generation {
 	struct generation_mta mtas[GENERATION_MTAS_MAX];
 	uint32_t remote_port_count;	/* of all mtas: outbound connections to them count */
 	uint16_t remote_ports[GENERATION_PORTS_MAX];
+	struct rate_limit requeue_rate;	/* of each mta */
 	/* gate.command: texts, none: 0. */
 	uint32_t gate_word_count;
-	uint32_t command_directory; /* of postqueue and postfix */
-	uint32_t may_reload;
 	uint32_t gate_words[16];
 	/* Address prefixes of `exempt`, with a space between them, or "". */
 	uint32_t gate_exempt4;
@@ -212,7 +213,6 @@ bool generation_site_excludes(const struct generation *g,
  * where the site has none (site_only_listed is 0). */
 bool generation_site_lists(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
-	struct rate_limit requeue_rate;	/* of each mta */
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);
