@@ -10,7 +10,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 2
+#define GENERATION_VERSION 3
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -43,7 +43,17 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
-	X(s, port_count) X(s, ports)
+	X(s, relayhost) X(s, window) X(s, port_count) X(s, ports)
+#define WINDOW_FIELDS(X, s) \
+	X(s, given) X(s, debug) X(s, reserved) X(s, settings)
+#define DESTINATIONS_FIELDS(X, s) \
+	X(s, file) X(s, line) X(s, window)
+#define PROVIDER_FIELDS(X, s) \
+	X(s, name) X(s, file) X(s, line) X(s, window) X(s, rules) X(s, rule_count)
+#define REPLY_RULE_FIELDS(X, s) \
+	X(s, provider) X(s, name) X(s, pattern) X(s, note) X(s, file) X(s, line) \
+	X(s, has_class) X(s, class) X(s, action) X(s, reserved) X(s, ceiling) X(s, count) \
+	X(s, reserved2) X(s, period_ns) X(s, for_ns) X(s, identity)
 #define RULE_FIELDS(X, s) \
 	X(s, class_index) X(s, file) X(s, line) X(s, text)
 #define GENERATION_FIELDS(X, s) \
@@ -57,6 +67,10 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
 	X(s, mta_count) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
 	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
+	X(s, window) X(s, destinations_count) X(s, destinations) X(s, destinations_index) \
+	X(s, destinations_mask_count) X(s, destinations_masks) X(s, providers_file) \
+	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
+	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count)
 
@@ -73,6 +87,14 @@ _Static_assert(sizeof(struct generation_class) ==
     0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
 _Static_assert(sizeof(struct generation_mta) ==
     0 MTA_FIELDS(SUM_FIELD, generation_mta), "every field is named");
+_Static_assert(sizeof(struct generation_window) ==
+    0 WINDOW_FIELDS(SUM_FIELD, generation_window), "every field is named");
+_Static_assert(sizeof(struct generation_destinations) ==
+    0 DESTINATIONS_FIELDS(SUM_FIELD, generation_destinations), "every field is named");
+_Static_assert(sizeof(struct generation_provider) ==
+    0 PROVIDER_FIELDS(SUM_FIELD, generation_provider), "every field is named");
+_Static_assert(sizeof(struct generation_reply_rule) ==
+    0 REPLY_RULE_FIELDS(SUM_FIELD, generation_reply_rule), "every field is named");
 _Static_assert(sizeof(struct generation_rule) ==
     0 RULE_FIELDS(SUM_FIELD, generation_rule), "every field is named");
 _Static_assert(sizeof(struct generation) - (0 GENERATION_FIELDS(SUM_FIELD, generation)) < 16,
@@ -88,6 +110,10 @@ uint64_t generation_layout(void)
 	RATE_FIELDS(MIX_FIELD, rate_limit)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
 	MTA_FIELDS(MIX_FIELD, generation_mta)
+	WINDOW_FIELDS(MIX_FIELD, generation_window)
+	DESTINATIONS_FIELDS(MIX_FIELD, generation_destinations)
+	PROVIDER_FIELDS(MIX_FIELD, generation_provider)
+	REPLY_RULE_FIELDS(MIX_FIELD, generation_reply_rule)
 	GENERATION_FIELDS(MIX_FIELD, generation)
 	hash = mix(hash, sizeof(struct address));
 	return mix(hash, UINT64_C(0x0102030405060708));	/* byte order */
@@ -161,6 +187,77 @@ static bool classes_fit(const struct generation *g)
 	return true;
 }
 
+static bool window_fits(const struct generation *g, uint32_t offset)
+{
+	return offset == 0 || array_fits(g, offset, 1, sizeof(struct generation_window), 8);
+}
+
+/* The numbers of an array lie below `limit`. */
+static bool numbers_fit(const struct generation *g, uint32_t offset, uint32_t count,
+    uint32_t limit)
+{
+	const uint32_t *numbers = (const uint32_t *)(const void *)((const char *)g + offset);
+
+	if (!array_fits(g, offset, count, sizeof(*numbers), 4))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (numbers[i] >= limit)
+			return false;
+	return true;
+}
+
+static bool reply_rules_fit(const struct generation *g)
+{
+	if (!array_fits(g, g->reply_rules, g->reply_rule_count,
+	    sizeof(struct generation_reply_rule), 8) || g->common_rules > g->reply_rule_count)
+		return false;
+	for (uint32_t i = 0; i < g->reply_rule_count; i++) {
+		const struct generation_reply_rule *rule = generation_reply_rule(g, i);
+
+		if ((rule->provider != GENERATION_NO_PROVIDER &&
+		    rule->provider >= g->provider_count) || !text_fits(g, rule->name) ||
+		    !text_fits(g, rule->pattern) || !text_fits(g, rule->note) ||
+		    !text_fits(g, rule->file) || rule->class >= RESULT_CLASS_COUNT)
+			return false;
+	}
+	return true;
+}
+
+static bool providers_fit(const struct generation *g)
+{
+	if (!text_fits(g, g->providers_file) || !index_fits(g, g->provider_index) ||
+	    !array_fits(g, g->providers, g->provider_count,
+	    sizeof(struct generation_provider), 4) ||
+	    !numbers_fit(g, g->provider_masks, g->provider_mask_count, g->provider_count))
+		return false;
+	for (uint32_t i = 0; i < g->provider_count; i++) {
+		const struct generation_provider *provider = generation_provider(g, i);
+
+		if (!text_fits(g, provider->name) || !text_fits(g, provider->file) ||
+		    !window_fits(g, provider->window) || provider->rules > g->reply_rule_count ||
+		    provider->rule_count > g->reply_rule_count - provider->rules)
+			return false;
+	}
+	return reply_rules_fit(g);
+}
+
+static bool windows_fit(const struct generation *g)
+{
+	const struct generation_destinations *list;
+
+	if (!index_fits(g, g->destinations_index) ||
+	    !array_fits(g, g->destinations, g->destinations_count, sizeof(*list), 4) ||
+	    !numbers_fit(g, g->destinations_masks, g->destinations_mask_count,
+	    g->destinations_count))
+		return false;
+	list = (const struct generation_destinations *)(const void *)
+	    ((const char *)g + g->destinations);
+	for (uint32_t i = 0; i < g->destinations_count; i++)
+		if (!text_fits(g, list[i].file) || !window_fits(g, list[i].window))
+			return false;
+	return true;
+}
+
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
 	const uint32_t *reasons = (const uint32_t *)(const void *)
@@ -170,6 +267,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
 	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
+	    text_fits(g, mta->relayhost) && window_fits(g, mta->window) &&
 	    mta->port_count <= GENERATION_PORTS_MAX &&
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
 	    array_fits(g, mta->site_reasons, mta->site_excluded_count, sizeof(*reasons), 4);
@@ -203,7 +301,7 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 		return diag_set(diag, 0, "the configuration block is %zu bytes long, not %llu",
 		    bytes, (unsigned long long)g->bytes);
 	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
-	    !mtas_fit(g))
+	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g))
 		return diag_set(diag, 0, "the configuration block points outside itself");
 	return 0;
 }

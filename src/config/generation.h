@@ -17,6 +17,7 @@
 #include "base/diag.h"
 #include "policy/class.h"
 #include "policy/limit.h"
+#include "policy/window.h"
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
 #define GENERATION_LISTENERS_MAX 32
@@ -25,6 +26,8 @@
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX
 #define GENERATION_MTAS_MAX	8
+#define GENERATION_NO_PROVIDER	UINT32_MAX
+#define GENERATION_NO_REPLY_RULE UINT32_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 	LISTENER_CONTROL, LISTENER_METRICS };
@@ -77,6 +80,61 @@ struct generation_rule {
 	uint32_t text;		/* the mask as written */
 };
 
+/* A group of window parameters: window, mta[].window, destinations[].window, a
+ * provider's window. */
+struct generation_window {
+	uint32_t given;		/* bit of each parameter that the group sets; the
+				 * rest of the fields means nothing */
+	uint8_t debug;		/* each change is logged */
+	uint8_t reserved[3];
+	struct window_settings settings;
+};
+
+/* Destinations with window parameters of their own: destinations[]. */
+struct generation_destinations {
+	uint32_t file;
+	uint32_t line;
+	uint32_t window;	/* struct generation_window, or 0 */
+};
+
+/* A site that several domains share, out of the file of providers. */
+struct generation_provider {
+	uint32_t name;		/* "google"; its destination is "provider:google" */
+	uint32_t file;
+	uint32_t line;
+	uint32_t window;	/* struct generation_window, or 0 */
+	uint32_t rules;		/* number of its first reply rule */
+	uint32_t rule_count;
+};
+
+enum reply_action {
+	REPLY_ACTION_NONE,		/* the class alone */
+	REPLY_ACTION_CEILING,		/* so many at once, no more */
+	REPLY_ACTION_SUSPEND,		/* the destination, for a time */
+	REPLY_ACTION_HOLD_RECIPIENT,	/* this recipient alone, for a time */
+	REPLY_ACTION_ALERT,		/* tells people; the window learns nothing of it */
+};
+
+/* What a reply of a provider (or of anybody) means. */
+struct generation_reply_rule {
+	uint32_t provider;	/* GENERATION_NO_PROVIDER: anybody's */
+	uint32_t name;		/* "", where it has none */
+	uint32_t pattern;	/* of PCRE2 (base/pattern.h), checked */
+	uint32_t note;
+	uint32_t file;
+	uint32_t line;
+	uint8_t has_class;
+	uint8_t class;		/* enum result_class, if has_class */
+	uint8_t action;		/* enum reply_action */
+	uint8_t reserved;
+	uint32_t ceiling;	/* of CEILING: 1 or more */
+	uint32_t count;		/* so many within period_ns before anything is done: 1 or more */
+	uint32_t reserved2;
+	int64_t period_ns;	/* 0 where count is 1 */
+	int64_t for_ns;		/* of the action; 0: window.suspend of the destination */
+	uint64_t identity;	/* the same after a reload while provider and pattern are */
+};
+
 /* A mail server whose deliveries are counted and read: mta[].  Its place in the
  * table is its number. */
 struct generation_mta {
@@ -102,6 +160,10 @@ struct generation_mta {
 	uint32_t site_excluded_count;
 	uint32_t site_reasons;	/* offset of uint32_t[site_excluded_count]: texts */
 	uint32_t site_listed_index;
+	/* The relay that all its mail goes to (relayhost, SMART_HOST), as written:
+	 * "[host]:port", "host"; or "". */
+	uint32_t relayhost;
+	uint32_t window;	/* struct generation_window, or 0 */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
 };
@@ -158,6 +220,24 @@ struct generation {
 	uint32_t gate_exempt4;
 	uint32_t gate_exempt6;
 
+	/* Windows, and the providers (generation_windows.c reads them). */
+	struct generation_window window;	/* for all: every parameter is set */
+	uint32_t destinations_count;
+	uint32_t destinations;		/* struct generation_destinations[] */
+	uint32_t destinations_index;	/* of their masks */
+	uint32_t destinations_mask_count;
+	uint32_t destinations_masks;	/* uint32_t[]: the place in destinations of each mask */
+	uint32_t providers_file;	/* name of the file, or "": there is none */
+	uint32_t provider_count;
+	uint32_t providers;		/* struct generation_provider[] */
+	uint32_t provider_index;	/* of their relays */
+	uint32_t provider_mask_count;
+	uint32_t provider_masks;	/* uint32_t[]: the provider of each mask */
+	uint32_t reply_rule_count;
+	uint32_t reply_rules;		/* struct generation_reply_rule[] */
+	uint32_t common_rules;		/* number of the first one that is anybody's; those
+					 * are the last */
+
 	/* Those that wait for a restart. */
 	uint32_t state_path;
 	uint32_t user;
@@ -213,6 +293,29 @@ bool generation_site_excludes(const struct generation *g,
  * where the site has none (site_only_listed is 0). */
 bool generation_site_lists(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
+
+/* The window parameters of a destination: each from the innermost group that sets
+ * it, of destinations[], its provider, the mail server, all.  `mta`: its number, or
+ * GENERATION_MTAS_MAX; `destination`: its name as the judge writes it (a domain,
+ * "provider:NAME", "[address]:port"), compared without case; `provider`: its
+ * number, or GENERATION_NO_PROVIDER.  Returns whether each change of the window is
+ * to be logged.  Any thread; about 60 ns. */
+bool generation_window_settings(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider, struct window_settings *out);
+
+/* The provider whose relays match, or GENERATION_NO_PROVIDER.  Either may be unknown
+ * (NULL). */
+uint32_t generation_match_provider(const struct generation *g,
+    const char *relay_name, size_t length, const struct address *relay);
+
+/* The provider of this name, or GENERATION_NO_PROVIDER. */
+uint32_t generation_find_provider(const struct generation *g, const char *name,
+    size_t length);
+
+const struct generation_provider *generation_provider(const struct generation *g,
+    uint32_t index);
+const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
+    uint32_t index);
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);

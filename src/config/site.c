@@ -17,11 +17,6 @@
 #define BYTES_MAX	((size_t)64 << 20)
 #define MISTAKES_MAX	20	/* so many are named */
 
-struct span {
-	const char *text;
-	size_t length;
-};
-
 /* Masks of one kind of line, and what stands behind each. */
 struct mask_list {
 	struct class_rule *masks;

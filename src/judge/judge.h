@@ -31,7 +31,7 @@ enum destination_kind {
 };
 
 #define JUDGE_NAME_MAX	80
-#define JUDGE_NONE	UINT32_MAX
+#define JUDGE_NONE	UINT32_MAX	/* GENERATION_NO_PROVIDER, _NO_REPLY_RULE */
 
 /* A relay that was really tried, out of relay= or out of the text. */
 struct tried_relay {
@@ -42,7 +42,9 @@ struct tried_relay {
 
 struct judgement {
 	unsigned mta;		/* of the generation; GENERATION_MTAS_MAX: nobody's, then
-				 * all else is unset but reply */
+				 * all else is unset but reply (a delivery that was told
+				 * over the event socket, DELIVERY_OF_OTHER, is judged
+				 * all the same, for port 25) */
 	struct reply reply;	/* its class as the provider rules refine it */
 	enum destination_kind kind;
 	/* The destination's name as it stands in the segment: a domain in lower case
@@ -64,5 +66,35 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 /* The provider whose relays match, or JUDGE_NONE.  Any thread. */
 uint32_t judge_provider(const struct generation *generation, const char *relay_name,
     size_t length, const struct address *relay);
+
+/* Writes "provider:NAME" into out; false: it is too long to be a destination. */
+bool judge_provider_destination(const struct generation *generation, uint32_t provider,
+    char out[JUDGE_NAME_MAX + 1]);
+
+/* A rule for replies, for whoever acts by it.  Texts live as long as the generation. */
+struct judge_rule {
+	enum reply_action action;	/* config/generation.h */
+	int64_t for_ns;		/* of the action; 0: suspend_ns of the destination */
+	uint32_t ceiling;	/* of REPLY_ACTION_CEILING */
+	/* The action is taken by the count-th reply of one destination (hold-recipient:
+	 * of one recipient) within period_ns; count 1: by each. */
+	uint32_t count;
+	int64_t period_ns;
+	uint64_t identity;	/* the same over reloads, while provider and pattern are */
+	const char *provider;	/* "": a rule for everybody */
+	const char *name;	/* "google-ip-rate"; without one "providers.conf:LINE" is
+				 * for people: file and line */
+	const char *note;	/* what the remote means by it, or "" */
+	const char *file;
+	unsigned line;
+};
+void judge_rule(const struct generation *generation, uint32_t rule, struct judge_rule *out);
+
+/* How often a pattern was given up because it met its limits, since judge_open. */
+uint64_t judge_patterns_given_up(const struct judge *judge);
+
+/* Does the window learn from it?  Not from what only alerts (a blocklist, failed
+ * authentication), even where the class is a site-failure. */
+bool judge_teaches(const struct generation *generation, const struct judgement *judgement);
 
 #endif
