@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Which lanes carry a window (DESIGN sections 1, 7 and 11).  A lane is a clone of a
+ * Postfix transport with a fixed concurrency, its width; mail of one queue (a mail
+ * server's mail for one next hop) may be given to several lanes at once, and as each
+ * has a queue of its own in the queue manager, their widths add up.
+ *
+ * Law: mail that was given to a lane stays there until it was tried once
+ * (postfix-facts.md 3.4).  So a lane that is left counts as used until its mail has
+ * drained or the mail server was reloaded, and another lane comes to it only where
+ * the sum of all that are used stays within what is allowed.
+ *
+ * Pure: no clock, no memory of its own.
+ */
+#ifndef POLICY_LANE_H
+#define POLICY_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LANE_WIDTHS_MAX	16
+#define LANE_SET_MAX	4	/* lanes that one queue's mail is given to at once */
+#define LANE_WIDTH_MOST	10000
+
+struct lane_widths {
+	uint32_t count;
+	uint16_t width[LANE_WIDTHS_MAX];	/* rising, no two the same */
+	/* Deliveries that the transport itself runs to one next hop, which it does until
+	 * its mail is given to lanes; 0: any number. */
+	uint32_t origin;
+};
+
+/* Bit i: the lane of width[i].  LANE_ORIGIN: the transport that was cloned. */
+typedef uint32_t lane_set;
+#define LANE_ORIGIN	(UINT32_C(1) << LANE_WIDTHS_MAX)
+
+/* Of their widths. */
+uint32_t lane_sum(const struct lane_widths *widths, lane_set set);
+
+struct lane_now {
+	lane_set given;		/* mail is given to these now; 0: none yet, or held */
+	lane_set used;		/* mail may be in these: given, or left and not drained */
+	lane_set waiting;	/* of those: mail waits in them for a place */
+	uint32_t allowed;	/* so many deliveries at once, for this queue alone; 0: none */
+	bool limited;		/* more than `allowed` is known to do harm: rather wait */
+	bool patient;		/* lanes may be left for wider ones, though mail waits */
+};
+
+struct lane_choice {
+	lane_set give;		/* at most LANE_SET_MAX lanes, or LANE_ORIGIN alone; 0: hold */
+	lane_set wanted;	/* what it would be if nothing were in use */
+	bool reload;		/* mail waits in a lane that is too wide by now: only a reload
+				 * of the mail server takes it out */
+};
+
+/* What mail is to be given to from now on.  Whatever it says, the sum of `used` and
+ * `give` is within `allowed`, or `give` brings no lane that is not used.  (Where even
+ * the narrowest lane is wider than `allowed`, that one is the exception.) */
+void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
+    struct lane_choice *choice);
+
+/* A lane for one message above the window, beside what was given: one that nothing is
+ * in, the narrowest.  LANE_WIDTHS_MAX: there is none, or the lanes in use do not fill
+ * the window, so that it would not be above it. */
+uint32_t lane_canary(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set give);
+
+/* When has the mail of a lane that was left at left_ns drained, if nothing more is heard
+ * of it?  last_ns: its last result (0: none); longest_ns: the longest deliveries of late
+ * (0: not known). */
+int64_t lane_drained_ns(int64_t left_ns, int64_t last_ns, int64_t longest_ns);
+
+/* The share of `allowed` that one of several queues gets which run by one window: all
+ * that wait get the same, those that do not leave what they do not take.  `rest`: the
+ * deliveries of queues that do not wait. */
+uint32_t lane_share(uint32_t window, uint32_t rest, uint32_t waiting);
+
+#endif
