@@ -52,6 +52,7 @@ struct delivery {
 	struct span mailer;	/* Sendmail: mailer= ; else empty */
 	struct span queue_id;
 	struct span recipient;	/* without < >; Sendmail: the first of its list */
+	struct span list;	/* Sendmail: all of to=, as written; else empty */
 	struct span domain;	/* of the recipient, or empty */
 	struct span relay;	/* all of it: "none", "local", "host[address]:25" */
 	struct span relay_name;	/* the host's, without a dot at its end; or empty */

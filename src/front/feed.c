@@ -25,7 +25,7 @@
 #include "base/text.h"
 #include "engine/feed.h"
 #include "front/followed_log.h"
-#include "wire/postfix_log.h"
+#include "wire/mail_log.h"
 
 #define CHUNK_BYTES	((size_t)256 << 10)
 /* A sign of life at each: a lock may take 50 ms, and after 3 s we count as hung. */
@@ -91,18 +91,20 @@ static void tell(struct feed_log *log)
 static void on_line(void *context, const char *line, size_t length)
 {
 	struct feed *feed = context;
-	struct postfix_line out;
+	struct log_line out;
 	struct feed_delivery delivery;
 
 	feed->lines++;
-	switch (postfix_log_scan(line, length, &out)) {
-	case POSTFIX_LINE_FOREIGN:
-	case POSTFIX_LINE_OTHER:
+	switch (mail_log_scan(line, length, &out)) {
+	case LOG_LINE_FOREIGN:
+	case LOG_LINE_OTHER:
+	case LOG_LINE_SESSION:
+	case LOG_LINE_REMOVED:
 		return;
-	case POSTFIX_LINE_BROKEN:
+	case LOG_LINE_BROKEN:
 		feed->broken++;
 		return;
-	case POSTFIX_LINE_DELIVERY:
+	case LOG_LINE_DELIVERY:
 		break;
 	}
 	feed->deliveries++;

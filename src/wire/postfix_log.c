@@ -1,72 +1,11 @@
 /* SPDX-License-Identifier: ISC */
-/*
- * A cursor goes over the line once; nothing is copied.  The date is not read:
- * its forms are many, and the program's token is told by its own form.
- */
+/* A cursor goes over the line once; nothing is copied. */
 #include "wire/postfix_log.h"
 
-#include <stdbool.h>
-#include <string.h>
+#include "wire/log_cursor.h"
 
-#define TOKENS_MAX	9	/* "Nov 21 05:48:22.123 2026 host PROGRAM[1]:", with some to spare */
-#define HEADER_MAX	512	/* bytes in which the program stands */
 #define QUEUE_ID_MAX	30
 #define SECONDS_MAX	999999999
-
-struct cursor {
-	const char *at;
-	const char *end;
-};
-
-static size_t left(const struct cursor *c)
-{
-	return (size_t)(c->end - c->at);
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool begins(const struct cursor *c, const char *text, size_t length)
-{
-	return left(c) >= length && memcmp(c->at, text, length) == 0;
-}
-
-/* Passes over `text`, if it is next. */
-#define TAKE(c, text)	take(c, text, sizeof(text) - 1)
-static bool take(struct cursor *c, const char *text, size_t length)
-{
-	if (!begins(c, text, length))
-		return false;
-	c->at += length;
-	return true;
-}
-
-static bool is(struct log_span span, const char *text)
-{
-	return span.length == strlen(text) && memcmp(span.text, text, span.length) == 0;
-}
-
-/* Digits up to a number of at most `max`; false: none, or more. */
-static bool take_number(struct cursor *c, uint32_t max, uint32_t *out)
-{
-	uint64_t number = 0;
-	const char *start = c->at;
-
-	while (c->at < c->end && is_digit(*c->at)) {
-		number = number * 10 + (uint64_t)(*c->at++ - '0');
-		if (number > max)
-			return false;
-	}
-	*out = (uint32_t)number;
-	return c->at > start;
-}
 
 /* "12", "0.02", in milliseconds. */
 static bool take_seconds(struct cursor *c, int64_t *ms)
@@ -84,87 +23,8 @@ static bool take_seconds(struct cursor *c, int64_t *ms)
 	return true;
 }
 
-/* --- the head of a line ---------------------------------------------------- */
-
-static bool is_program_byte(char c)
-{
-	return is_letter(c) || is_digit(c) || c == '/' || c == '-' || c == '_' || c == '.' ||
-	    c == '+';
-}
-
-/* "NAME/PROGRAM[PID]:", or "NAME/PROGRAM:" where the name has a part before. */
-static bool read_program(struct log_span token, struct postfix_line *out)
-{
-	struct cursor c = { token.text, token.text + token.length };
-	const char *slash = NULL;
-	bool numbered;
-
-	while (c.at < c.end && is_program_byte(*c.at)) {
-		if (*c.at == '/')
-			slash = c.at;
-		c.at++;
-	}
-	out->program = (struct log_span){ token.text, (size_t)(c.at - token.text) };
-	out->daemon = slash == NULL ? out->program :
-	    (struct log_span){ slash + 1, (size_t)(c.at - slash - 1) };
-	out->pid = 0;
-	numbered = TAKE(&c, "[") && take_number(&c, INT32_MAX, &out->pid) && TAKE(&c, "]");
-	return out->daemon.length > 0 && (numbered || (slash != NULL && out->pid == 0)) &&
-	    TAKE(&c, ":") && c.at == c.end;
-}
-
-/* "[NAME/PROGRAM]", as some collectors write it. */
-static bool read_bracketed(struct log_span token, struct postfix_line *out)
-{
-	char name[80 + 1];
-	size_t length = token.length - 2;
-
-	if (token.length < 3 || token.text[token.length - 1] != ']' || length >= sizeof(name))
-		return false;
-	memcpy(name, token.text + 1, length);
-	name[length] = ':';
-	if (!read_program((struct log_span){ name, length + 1 }, out))
-		return false;
-	out->daemon.text = token.text + 1 + (out->daemon.text - name);
-	out->program.text = token.text + 1;
-	return out->pid == 0;
-}
-
-/* Goes to what the program wrote. */
-static bool take_head(struct cursor *c, struct postfix_line *out)
-{
-	const char *stop = left(c) > HEADER_MAX ? c->at + HEADER_MAX : c->end;
-	unsigned tokens = 0;
-
-	while (c->at < stop && tokens < TOKENS_MAX) {
-		const char *space = memchr(c->at, ' ', (size_t)(stop - c->at));
-		struct log_span token = { c->at, (size_t)((space ? space : stop) - c->at) };
-
-		c->at = space ? space + 1 : stop;
-		if (token.length == 0)
-			continue;	/* "Nov  1" */
-		tokens++;
-		if (token.text[0] == '[' ? read_bracketed(token, out) :
-		    token.text[token.length - 1] == ':' && read_program(token, out))
-			return true;
-	}
-	return false;
-}
-
-/* Solaris: "[ID 197553 mail.info] " */
-static void pass_message_id(struct cursor *c)
-{
-	const char *close;
-
-	if (!begins(c, "[ID ", 4))
-		return;
-	close = memchr(c->at, ']', left(c));
-	if (close != NULL && close + 1 < c->end && close[1] == ' ')
-		c->at = close + 2;
-}
-
 /* Short ones are hexadecimal, long ones have no vowels (file_id.h of Postfix). */
-static void take_queue_id(struct cursor *c, struct log_span *out)
+static void take_queue_id(struct cursor *c, struct span *out)
 {
 	const char *at = c->at;
 	bool is_short = true, is_long = true;
@@ -176,7 +36,7 @@ static void take_queue_id(struct cursor *c, struct log_span *out)
 		is_long = is_long && (is_digit(*at) || memchr("aeiouAEIOU", *at, 10) == NULL);
 	}
 	length = (size_t)(at - c->at);
-	*out = (struct log_span){ c->at, 0 };
+	*out = (struct span){ c->at, 0 };
 	if (c->end - at < 2 || at[0] != ':' || at[1] != ' ' || length > QUEUE_ID_MAX ||
 	    !((is_short && length >= 3) || (is_long && length >= 10)))
 		return;
@@ -184,19 +44,19 @@ static void take_queue_id(struct cursor *c, struct log_span *out)
 	c->at = at + 2;
 }
 
-/* --- a delivery ------------------------------------------------------------ */
+/* --- addresses ------------------------------------------------------------- */
 
 /* The inside of < >, up to it. A quoted local part may hold anything; else there
- * is nothing in it that only a quoted one could have. */
-static bool take_address(struct cursor *c, struct log_span *out)
+ * is nothing in it that only a quoted one could have, but for a blank. */
+static bool take_address(struct cursor *c, struct span *out)
 {
 	const char *start = c->at;
 	bool quoted = false;
 
 	for (; c->at < c->end; c->at++) {
-		unsigned char byte = (unsigned char)*c->at;
+		char byte = *c->at;
 
-		if (byte < ' ' || byte == 0x7f)
+		if (is_control(byte))
 			return false;
 		if (byte == '"') {
 			quoted = !quoted;
@@ -204,9 +64,9 @@ static bool take_address(struct cursor *c, struct log_span *out)
 			if (byte == '\\' && left(c) > 1)
 				c->at++;
 		} else if (byte == '>') {
-			*out = (struct log_span){ start, (size_t)(c->at++ - start) };
+			*out = span_of(start, c->at++);
 			return true;
-		} else if (byte == ' ' || byte == '<' || byte == ',') {
+		} else if (byte == '<' || byte == ',') {
 			return false;
 		}
 	}
@@ -214,55 +74,50 @@ static bool take_address(struct cursor *c, struct log_span *out)
 }
 
 /* Without < >, as anonymizers write it: up to the comma. */
-static bool take_bare_address(struct cursor *c, struct log_span *out)
+static bool take_bare_address(struct cursor *c, struct span *out)
 {
 	const char *start = c->at;
 
 	for (; c->at < c->end && *c->at != ','; c->at++) {
-		unsigned char byte = (unsigned char)*c->at;
+		char byte = *c->at;
 
-		if (byte <= ' ' || byte == 0x7f || byte == '<' || byte == '>' || byte == '"')
+		if (byte == ' ' || is_control(byte) || byte == '<' || byte == '>' || byte == '"')
 			return false;
 	}
-	*out = (struct log_span){ start, (size_t)(c->at - start) };
+	*out = span_of(start, c->at);
 	return true;
 }
 
-static bool take_any_address(struct cursor *c, struct log_span *out)
+static bool take_any_address(struct cursor *c, struct span *out)
 {
 	return TAKE(c, "<") ? take_address(c, out) : take_bare_address(c, out);
 }
 
-/* Behind the last @ that is not quoted. */
-static struct log_span domain_of(struct log_span address)
+/* "NAME[ADDRESS]" or "NAME[ADDRESS]:PORT", all of it; false: no such thing, but what
+ * could be read is set. */
+static bool read_host(struct span text, struct span *name, struct address *address,
+    uint16_t *port)
 {
-	size_t at = address.length;
-
-	while (at > 0 && address.text[at - 1] != '@' && address.text[at - 1] != '"')
-		at--;
-	if (at == 0 || address.text[at - 1] != '@')
-		return (struct log_span){ address.text + address.length, 0 };
-	return (struct log_span){ address.text + at, address.length - at };
-}
-
-static void read_relay(struct postfix_delivery *d)
-{
-	const char *end = d->relay.text + d->relay.length;
-	const char *open = memchr(d->relay.text, '[', d->relay.length);
+	const char *end = text.text + text.length;
+	const char *open = memchr(text.text, '[', text.length);
 	const char *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
-	struct cursor port;
+	struct cursor c;
 	uint32_t number;
 
 	if (close == NULL)
-		return;
-	d->relay_name = (struct log_span){ d->relay.text, (size_t)(open - d->relay.text) };
-	(void)address_parse(open + 1, (size_t)(close - open - 1), &d->relay_address);
-	port = (struct cursor){ close + 1, end };
-	if (TAKE(&port, ":") && take_number(&port, UINT16_MAX, &number) && port.at == end)
-		d->relay_port = (uint16_t)number;
+		return false;
+	*name = span_of(text.text, open);
+	if (name->length > 0 && open[-1] == '.')
+		name->length--;
+	c = (struct cursor){ close + 1, end };
+	if (TAKE(&c, ":") && take_number(&c, UINT16_MAX, &number) && c.at == end)
+		*port = (uint16_t)number;
+	return address_parse(open + 1, (size_t)(close - open - 1), address) && c.at == end;
 }
 
-static bool read_delays(struct cursor *c, struct postfix_delivery *d)
+/* --- a delivery ------------------------------------------------------------ */
+
+static bool read_delays(struct cursor *c, struct delivery *d)
 {
 	for (int i = 0; i < 4; i++)
 		if ((i > 0 && !TAKE(c, "/")) || !take_seconds(c, &d->delays_ms[i]))
@@ -270,90 +125,90 @@ static bool read_delays(struct cursor *c, struct postfix_delivery *d)
 	return true;
 }
 
-static bool read_dsn(struct cursor *c, struct postfix_delivery *d)
-{
-	for (int i = 0; i < 3; i++) {
-		uint32_t number;
-
-		if ((i > 0 && !TAKE(c, ".")) || !take_number(c, 999, &number))
-			return false;
-		d->dsn[i] = (uint16_t)number;
-	}
-	return true;
-}
-
-static bool read_status(struct cursor *c, struct postfix_delivery *d)
+static enum delivery_status status_of(struct span word)
 {
 	static const struct {
 		const char *word;
-		enum postfix_status status;
+		enum delivery_status status;
 	} words[] = {
-		{ "sent", POSTFIX_STATUS_SENT },
-		{ "deferred", POSTFIX_STATUS_DEFERRED },
-		{ "SOFTBOUNCE", POSTFIX_STATUS_DEFERRED },
-		{ "bounced", POSTFIX_STATUS_BOUNCED },
-		{ "expired", POSTFIX_STATUS_EXPIRED },
-		{ "force-expired", POSTFIX_STATUS_EXPIRED },
+		{ "sent", DELIVERY_SENT },
+		{ "deferred", DELIVERY_DEFERRED },
+		{ "bounced", DELIVERY_BOUNCED },
+		{ "SOFTBOUNCE", DELIVERY_DEFERRED },
+		{ "expired", DELIVERY_EXPIRED },
+		{ "force-expired", DELIVERY_EXPIRED },
+		{ "deliverable", DELIVERY_DELIVERABLE },
+		{ "undeliverable", DELIVERY_UNDELIVERABLE },
+		{ "undeliverable-but-not-cached", DELIVERY_UNDELIVERABLE },
 	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (word.length == strlen(words[i].word) &&
+		    memcmp(word.text, words[i].word, word.length) == 0)
+			return words[i].status;
+	return DELIVERY_STATUS_OTHER;
+}
+
+static bool read_status(struct cursor *c, struct log_line *line)
+{
 	const char *start = c->at;
+	struct delivery *d = &line->delivery;
 
 	while (c->at < c->end && (is_letter(*c->at) || *c->at == '-'))
 		c->at++;
-	d->status_word = (struct log_span){ start, (size_t)(c->at - start) };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (is(d->status_word, words[i].word))
-			d->status = words[i].status;
-	if (d->status_word.length == 0)
+	line->status_word = span_of(start, c->at);
+	d->status = status_of(line->status_word);
+	if (line->status_word.length == 0)
 		return false;
 	if (TAKE(c, " (")) {
-		d->text = (struct log_span){ c->at, left(c) };
+		d->text = span_of(c->at, c->end);
 		if (d->text.length > 0 && c->end[-1] == ')')
 			d->text.length--;
 		return true;
 	}
 	/* a cut line may have lost the rest of the word */
-	return left(c) > 0 || d->status != POSTFIX_STATUS_OTHER;
+	return left(c) > 0 || d->status != DELIVERY_STATUS_OTHER;
 }
 
 /* A field between two commas; false: what stands there is no such value. */
-static bool read_field(struct log_span key, struct cursor value, struct postfix_delivery *d)
+static bool read_field(struct span key, struct cursor value, struct delivery *d)
 {
-	if (is(key, "relay")) {
+	if (SPAN_IS(key, "relay")) {
 		if (d->relay.length > 0)
 			return false;
-		d->relay = (struct log_span){ value.at, left(&value) };
-		read_relay(d);
+		d->relay = span_of(value.at, value.end);
+		(void)read_host(d->relay, &d->relay_name, &d->relay_address, &d->relay_port);
 		return d->relay.length > 0;
 	}
-	if (is(key, "conn_use"))
+	if (SPAN_IS(key, "conn_use"))
 		return take_number(&value, UINT32_MAX, &d->conn_use) && left(&value) == 0;
-	if (is(key, "delay"))
+	if (SPAN_IS(key, "delay"))
 		return take_seconds(&value, &d->delay_ms) && left(&value) == 0;
-	if (is(key, "delays"))
+	if (SPAN_IS(key, "delays"))
 		return read_delays(&value, d) && left(&value) == 0;
-	if (is(key, "dsn"))
-		return read_dsn(&value, d) && left(&value) == 0;
+	if (SPAN_IS(key, "dsn"))
+		return take_dsn(&value, d->dsn) && left(&value) == 0;
 	return true;	/* of a Postfix to come */
 }
 
 /* ", key=value" each, and status last. */
-static const char *read_fields(struct cursor *c, struct postfix_delivery *d)
+static const char *read_fields(struct cursor *c, struct log_line *line)
 {
 	while (TAKE(c, ", ")) {
 		const char *start = c->at, *comma;
-		struct log_span key;
+		struct span key;
 
 		while (c->at < c->end && (is_letter(*c->at) || *c->at == '_'))
 			c->at++;
-		key = (struct log_span){ start, (size_t)(c->at - start) };
+		key = span_of(start, c->at);
 		if (!TAKE(c, "="))
 			return "it ends within its fields";
-		if (is(key, "status"))
-			return read_status(c, d) ? NULL : "its status is cut";
+		if (SPAN_IS(key, "status"))
+			return read_status(c, line) ? NULL : "its status is cut";
 		comma = memchr(c->at, ',', left(c));
 		if (comma == NULL)
 			return "it ends within its fields";
-		if (!read_field(key, (struct cursor){ c->at, comma }, d))
+		if (!read_field(key, (struct cursor){ c->at, comma }, &line->delivery))
 			return "a field has no value of its kind";
 		c->at = comma;
 	}
@@ -376,39 +231,196 @@ static bool is_ambiguous(struct cursor c)
 	return false;
 }
 
-/* Returns NULL, or why it is broken. */
-static const char *read_delivery(struct cursor c, struct postfix_delivery *d)
+/* Does the relay lie behind a network?  lmtp may speak to a socket in a directory:
+ * "host[private/lmtp]", or "connect to host[/run/lmtp]: ..." where it did not come
+ * so far. */
+static bool is_remote(const struct delivery *d)
 {
+	struct cursor c = { d->text.text, d->text.text + d->text.length };
+	const char *open;
+
+	if (!address_is_unknown(&d->relay_address) || memchr(d->relay.text, '[', d->relay.length))
+		return !address_is_unknown(&d->relay_address);
+	open = memchr(c.at, '[', left(&c));
+	if (open == NULL)
+		return true;
+	c.at = open + 1;
+	return !BEGINS(&c, "/") && !BEGINS(&c, "private/") && !BEGINS(&c, "public/");
+}
+
+static enum delivery_agent agent_of(struct span daemon, const struct delivery *d)
+{
+	if (daemon.length >= 4 && memcmp(daemon.text, "smtp", 4) == 0)
+		return AGENT_SMTP;
+	if (SPAN_IS(daemon, "error") || SPAN_IS(daemon, "retry"))
+		return AGENT_ERROR;
+	if (SPAN_IS(daemon, "qmgr") || SPAN_IS(daemon, "nqmgr") || SPAN_IS(daemon, "oqmgr"))
+		return AGENT_QUEUE;
+	if (daemon.length >= 4 && memcmp(daemon.text, "lmtp", 4) == 0 && is_remote(d))
+		return AGENT_SMTP;
+	return AGENT_LOCAL;
+}
+
+static void begin_delivery(struct log_line *line)
+{
+	struct delivery *d = &line->delivery;
+
 	memset(d, 0, sizeof(*d));
+	d->source = DELIVERY_OF_POSTFIX;
+	d->status = DELIVERY_STATUS_OTHER;
+	d->program = line->program;
+	d->queue_id = line->queue_id;
 	d->conn_use = 1;
+	d->recipients = 1;
+	d->delay_ms = DELIVERY_MS_UNKNOWN;
+	for (int i = 0; i < 4; i++)
+		d->delays_ms[i] = DELIVERY_MS_UNKNOWN;
+	line->orig_to = (struct span){ NULL, 0 };
+	line->status_word = (struct span){ NULL, 0 };
+}
+
+/* Returns NULL, or why it is broken. */
+static const char *read_delivery(struct cursor c, struct log_line *line)
+{
+	struct delivery *d = &line->delivery;
+	const char *why;
+
+	begin_delivery(line);
 	if (!take_any_address(&c, &d->recipient))
 		return "its recipient is no address, or does not end";
 	d->domain = domain_of(d->recipient);
-	if (TAKE(&c, ", orig_to=") && !take_any_address(&c, &d->orig_to))
+	if (TAKE(&c, ", orig_to=") && !take_any_address(&c, &line->orig_to))
 		return "its orig_to is no address, or does not end";
-	if (!begins(&c, ", relay=", 8))
+	if (!BEGINS(&c, ", relay="))
 		return "no relay stands behind its recipient";
 	if (is_ambiguous(c))
 		return "it can be read in two ways";
-	return read_fields(&c, d);
+	why = read_fields(&c, line);
+	d->agent = agent_of(line->daemon, d);
+	return why;
 }
 
-enum postfix_line_kind postfix_log_scan(const char *line, size_t length,
-    struct postfix_line *out)
+/* qmgr gives up: "from=<SENDER>, status=expired, returned to sender", of all that is
+ * left of a message. */
+static bool read_expired(struct cursor c, struct log_line *line)
 {
-	struct cursor c = { line, line + length };
+	struct span sender;
 
-	out->kind = POSTFIX_LINE_FOREIGN;
-	out->why = NULL;
-	if (!take_head(&c, out))
-		return out->kind;
-	pass_message_id(&c);
-	take_queue_id(&c, &out->queue_id);
-	out->message = (struct log_span){ c.at, left(&c) };
-	out->kind = POSTFIX_LINE_OTHER;
-	if (out->queue_id.length > 0 && TAKE(&c, "to=")) {
-		out->why = read_delivery(c, &out->delivery);
-		out->kind = out->why ? POSTFIX_LINE_BROKEN : POSTFIX_LINE_DELIVERY;
+	if (!take_any_address(&c, &sender) || !TAKE(&c, ", status="))
+		return false;
+	begin_delivery(line);
+	line->delivery.agent = AGENT_QUEUE;
+	line->status_word = span_of(c.at, c.at);
+	while (c.at < c.end && (is_letter(*c.at) || *c.at == '-'))
+		c.at++;
+	line->status_word.length = (size_t)(c.at - line->status_word.text);
+	line->delivery.status = status_of(line->status_word);
+	if (TAKE(&c, ", "))
+		line->delivery.text = span_of(c.at, c.end);
+	return line->delivery.status == DELIVERY_EXPIRED;
+}
+
+/* --- sessions -------------------------------------------------------------- */
+
+/* Up to a blank: "NAME[ADDRESS]", perhaps ":PORT" and a colon or a comma. */
+static bool read_client(struct cursor *c, struct log_session *session)
+{
+	struct span client = { c->at, 0 };
+	const char *blank = memchr(c->at, ' ', left(c));
+
+	client.length = (size_t)((blank ? blank : c->end) - c->at);
+	while (client.length > 0 && (client.text[client.length - 1] == ':' ||
+	    client.text[client.length - 1] == ','))
+		client.length--;
+	if (!read_host(client, &session->name, &session->address, &session->port) &&
+	    session->name.length == 0)
+		return false;
+	if (SPAN_IS(session->name, "unknown"))
+		session->name.length = 0;
+	return true;
+}
+
+/* "... from NAME[ADDRESS]": what stands before is smtpd's own. */
+static bool read_client_behind_from(struct cursor *c, struct log_session *session)
+{
+	const char *from = FIND(c, " from ");
+
+	if (from == NULL)
+		return false;
+	c->at = from + sizeof(" from ") - 1;
+	return read_client(c, session);
+}
+
+static bool read_smtpd(struct cursor c, struct log_session *out)
+{
+	if (TAKE(&c, "connect from ")) {
+		out->event = LOG_SESSION_CONNECT;
+		return read_client(&c, out);
 	}
-	return out->kind;
+	if (TAKE(&c, "disconnect from ")) {
+		out->event = LOG_SESSION_DISCONNECT;
+		return read_client(&c, out);
+	}
+	out->event = LOG_SESSION_LOST;
+	if (TAKE(&c, "lost connection after ") || TAKE(&c, "timeout after ") ||
+	    TAKE(&c, "too many errors after "))
+		return read_client_behind_from(&c, out);
+	out->event = LOG_SESSION_REFUSED;
+	if (TAKE(&c, "warning: Connection concurrency limit exceeded: ") ||
+	    TAKE(&c, "warning: Connection rate limit exceeded: "))
+		return read_client_behind_from(&c, out);
+	return false;
+}
+
+static bool read_postscreen(struct cursor c, struct log_session *out)
+{
+	out->postscreen = true;
+	if (TAKE(&c, "CONNECT from "))
+		out->event = LOG_SESSION_CONNECT;
+	else if (TAKE(&c, "DISCONNECT "))
+		out->event = LOG_SESSION_DISCONNECT;
+	else if (TAKE(&c, "PASS OLD ") || TAKE(&c, "PASS NEW ") || TAKE(&c, "WHITELISTED ") ||
+	    TAKE(&c, "ALLOWLISTED "))
+		out->event = LOG_SESSION_PASSED;
+	else if (TAKE(&c, "NOQUEUE: reject: CONNECT from "))
+		out->event = LOG_SESSION_REFUSED;
+	else
+		return false;
+	return read_client(&c, out);
+}
+
+static bool read_session(struct cursor c, struct log_line *line)
+{
+	memset(&line->session, 0, sizeof(line->session));
+	if (SPAN_IS(line->daemon, "smtpd"))
+		return read_smtpd(c, &line->session);
+	if (SPAN_IS(line->daemon, "postscreen"))
+		return read_postscreen(c, &line->session);
+	return false;
+}
+
+enum log_line_kind postfix_log_read(struct log_line *line)
+{
+	struct cursor c = { line->message.text, line->message.text + line->message.length };
+
+	take_queue_id(&c, &line->queue_id);
+	line->message = span_of(c.at, c.end);
+	line->kind = LOG_LINE_OTHER;
+	if (line->queue_id.length == 0) {
+		if (read_session(c, line))
+			line->kind = LOG_LINE_SESSION;
+	} else if (TAKE(&c, "to=")) {
+		line->why = read_delivery(c, line);
+		line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
+	} else if (SPAN_IS(line->message, "removed")) {
+		line->kind = LOG_LINE_REMOVED;
+	} else if (SPAN_IS(line->daemon, "qmgr") && TAKE(&c, "from=") && read_expired(c, line)) {
+		line->kind = LOG_LINE_DELIVERY;
+	}
+	return line->kind;
+}
+
+enum log_line_kind postfix_log_scan(const char *line, size_t length, struct log_line *out)
+{
+	return log_line_head(line, length, out) ? postfix_log_read(out) : out->kind;
 }

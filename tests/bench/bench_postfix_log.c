@@ -68,10 +68,10 @@ int main(void)
 
 		for (const char *line = lines; line < at;) {
 			const char *end = memchr(line, '\n', (size_t)(at - line));
-			struct postfix_line out;
+			struct log_line out;
 
 			if (postfix_log_scan(line, (size_t)(end - line), &out) ==
-			    POSTFIX_LINE_DELIVERY)
+			    LOG_LINE_DELIVERY)
 				sum += out.delivery.relay_port;
 			line = end + 1;
 		}

@@ -10,33 +10,35 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void inside(struct log_span span, const char *line, size_t size)
+static void inside(struct span span, const char *line, size_t size)
 {
 	MUST(span.length == 0 || (span.text >= line && span.length <= size &&
 	    span.text <= line + size - span.length));
 }
 
-static void check_delivery(const struct postfix_delivery *d, const char *line, size_t size)
+static void check_delivery(const struct log_line *out, const char *line, size_t size)
 {
-	const struct log_span spans[] = { d->recipient, d->domain, d->orig_to, d->relay,
-		d->relay_name, d->status_word, d->text };
+	const struct delivery *d = &out->delivery;
+	const struct span spans[] = { d->recipient, d->domain, out->orig_to, d->relay,
+		d->relay_name, out->status_word, d->text };
 
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
 		inside(spans[i], line, size);
-	MUST(d->relay.length > 0 && d->status_word.length > 0);
+	MUST(d->agent == AGENT_QUEUE || d->relay.length > 0);
+	MUST(out->status_word.length > 0 && d->recipients == 1);
 	MUST(d->domain.length <= d->recipient.length);
 	for (size_t i = 0; i < d->domain.length; i++) {
 		unsigned char c = (unsigned char)d->domain.text[i];
 
 		MUST(c > ' ' && c != '"' && c != '@' && c != '<' && c != '>' && c != ',' && c != 0x7f);
 	}
-	MUST(d->delay_ms >= 0 && d->dsn[0] < 1000);
+	MUST(d->delay_ms >= DELIVERY_MS_UNKNOWN && d->dsn[0] < 1000);
 	MUST(address_is_unknown(&d->relay_address) || d->relay.length > d->relay_name.length);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct postfix_line out;
+	struct log_line out;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 
 	if (line == NULL)
@@ -44,15 +46,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(line, data, size);
 	switch (postfix_log_scan(line, size, &out)) {
-	case POSTFIX_LINE_DELIVERY:
-		check_delivery(&out.delivery, line, size);
+	case LOG_LINE_DELIVERY:
+		check_delivery(&out, line, size);
 		break;
-	case POSTFIX_LINE_BROKEN:
+	case LOG_LINE_BROKEN:
 		MUST(out.why != NULL);
 		break;
-	case POSTFIX_LINE_OTHER:
+	case LOG_LINE_SESSION:
+		inside(out.session.name, line, size);
 		break;
-	case POSTFIX_LINE_FOREIGN:
+	case LOG_LINE_REMOVED:
+		MUST(out.queue_id.length > 0);
+		break;
+	case LOG_LINE_OTHER:
+		break;
+	case LOG_LINE_FOREIGN:
 		free(line);
 		return 0;
 	}

@@ -17,12 +17,12 @@
 #define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
-static struct postfix_line line;
+static struct log_line line;
 
 /* In memory of just that size, so that the sanitizers see every byte too far. */
 static char *scanned;
 
-static enum postfix_line_kind scan_bytes(const char *text, size_t length)
+static enum log_line_kind scan_bytes(const char *text, size_t length)
 {
 	free(scanned);
 	scanned = malloc(length ? length : 1);
@@ -31,18 +31,18 @@ static enum postfix_line_kind scan_bytes(const char *text, size_t length)
 	return postfix_log_scan(scanned, length, &line);
 }
 
-static enum postfix_line_kind scan(const char *text)
+static enum log_line_kind scan(const char *text)
 {
 	return scan_bytes(text, strlen(text));
 }
 
-static bool equal(struct log_span span, const char *expected)
+static bool equal(struct span span, const char *expected)
 {
 	return span.length == strlen(expected) &&
 	    (span.length == 0 || memcmp(span.text, expected, span.length) == 0);
 }
 
-static void same(struct log_span span, const char *expected)
+static void same(struct span span, const char *expected)
 {
 	if (!equal(span, expected))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
@@ -50,21 +50,21 @@ static void same(struct log_span span, const char *expected)
 
 static void all_fields(void **state)
 {
-	const struct postfix_delivery *d = &line.delivery;
+	const struct delivery *d = &line.delivery;
 	char address[ADDRESS_TEXT_MAX];
 
 	(void)state;
 	assert_int_equal(scan("Nov 21 05:44:57 out postfix-B/lane1/smtp[6447]: 714F1A7E1A3: "
 	    "to=<x@q.example.org>, orig_to=<root>, relay=mx.example.org[192.0.2.7]:2525, "
 	    "conn_use=2, delay=1.5, delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred "
-	    "(host mx.example.org[192.0.2.7] said: 451 4.7.1 (later))"), POSTFIX_LINE_DELIVERY);
+	    "(host mx.example.org[192.0.2.7] said: 451 4.7.1 (later))"), LOG_LINE_DELIVERY);
 	same(line.program, "postfix-B/lane1/smtp");
 	same(line.daemon, "smtp");
 	assert_int_equal(line.pid, 6447);
 	same(line.queue_id, "714F1A7E1A3");
 	same(d->recipient, "x@q.example.org");
 	same(d->domain, "q.example.org");
-	same(d->orig_to, "root");
+	same(line.orig_to, "root");
 	same(d->relay, "mx.example.org[192.0.2.7]:2525");
 	same(d->relay_name, "mx.example.org");
 	address_format(&d->relay_address, address);
@@ -79,8 +79,8 @@ static void all_fields(void **state)
 	assert_int_equal(d->dsn[0], 4);
 	assert_int_equal(d->dsn[1], 7);
 	assert_int_equal(d->dsn[2], 1);
-	assert_int_equal(d->status, POSTFIX_STATUS_DEFERRED);
-	same(d->status_word, "deferred");
+	assert_int_equal(d->status, DELIVERY_DEFERRED);
+	same(line.status_word, "deferred");
 	same(d->text, "host mx.example.org[192.0.2.7] said: 451 4.7.1 (later)");
 }
 
@@ -113,7 +113,7 @@ static void every_form_of_head(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		snprintf(text, sizeof(text), "%s3mPVKl0Mhjz7sXv: to=<a@b.example>%s", heads[i], RELAY);
-		if (scan(text) != POSTFIX_LINE_DELIVERY)
+		if (scan(text) != LOG_LINE_DELIVERY)
 			fail_msg("%s: %s", text, line.why ? line.why : "no delivery");
 		same(line.program, "postfix/smtp");
 		assert_int_equal(line.pid, 7);
@@ -121,7 +121,7 @@ static void every_form_of_head(void **state)
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		snprintf(text, sizeof(text), "%s5C1E9A7E2B8: to=<a@b.example>%s", others[i][0], RELAY);
-		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.program, others[i][1]);
 		same(line.daemon, others[i][2]);
 	}
@@ -150,7 +150,7 @@ static void relays(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=%s%s", forms[i].relay, TAIL);
-		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.delivery.relay, forms[i].relay);
 		same(line.delivery.relay_name, forms[i].name);
 		address_format(&line.delivery.relay_address, address);
@@ -164,6 +164,8 @@ static void recipients(void **state)
 	static const char *const good[][2] = {
 		{ "a@b.example", "b.example" },
 		{ "a", "" },
+		{ "a b@c.example", "c.example" },
+		{ "a@b c.example", "" },
 		{ "", "" },
 		{ "a@[192.0.2.1]", "[192.0.2.1]" },
 		{ "\"a b\"@c.example", "c.example" },
@@ -177,7 +179,7 @@ static void recipients(void **state)
 		{ "b\303\274cher@b\303\274cher.example", "b\303\274cher.example" },
 	};
 	static const char *const broken[] = {
-		"a b@c.example", "a,b@c.example", "a<b@c.example", "\"a@c.example", "a\001@c.example",
+		"a,b@c.example", "a<b@c.example", "\"a@c.example", "a\001@c.example",
 		"a@gmail.example>, relay=evil[192.0.2.99]:25, delay=1, delays=0/0/0/0, dsn=2.0.0, "
 		    "status=sent (ok@x.example",
 		"\"a\"@gmail.example>, relay=evil[192.0.2.99]:25, delay=1, delays=0/0/0/0, "
@@ -190,29 +192,29 @@ static void recipients(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<%s>%s", good[i][0], RELAY);
-		if (scan(text) != POSTFIX_LINE_DELIVERY)
+		if (scan(text) != LOG_LINE_DELIVERY)
 			fail_msg("%s", text);
 		same(line.delivery.recipient, good[i][0]);
 		same(line.delivery.domain, good[i][1]);
 		same(line.delivery.relay_name, "mx.example.net");
 		snprintf(text, sizeof(text), HEAD "to=<r@q.example>, orig_to=<%s>%s", good[i][0],
 		    RELAY);
-		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.delivery.domain, "q.example");
-		same(line.delivery.orig_to, good[i][0]);
+		same(line.orig_to, good[i][0]);
 	}
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<%s>%s", broken[i], RELAY);
-		if (scan(text) != POSTFIX_LINE_BROKEN)
+		if (scan(text) != LOG_LINE_BROKEN)
 			fail_msg("%s", text);
 		assert_non_null(line.why);
 	}
-	assert_int_equal(scan(HEAD "to=" RELAY), POSTFIX_LINE_DELIVERY);
+	assert_int_equal(scan(HEAD "to=" RELAY), LOG_LINE_DELIVERY);
 	same(line.delivery.recipient, "");
 	assert_int_equal(scan(HEAD "to=a@b.example, orig_to=c@d.example" RELAY),
-	    POSTFIX_LINE_DELIVERY);
+	    LOG_LINE_DELIVERY);
 	same(line.delivery.domain, "b.example");
-	assert_int_equal(scan(HEAD "to=\"a\"@b.example" RELAY), POSTFIX_LINE_BROKEN);
+	assert_int_equal(scan(HEAD "to=\"a\"@b.example" RELAY), LOG_LINE_BROKEN);
 }
 
 /* What a server says is text, whatever it looks like. */
@@ -229,28 +231,30 @@ static void replies(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, "
 		    "delay=1, delays=0/0/0/1, dsn=2.0.0, status=sent (%s)", texts[i]);
-		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.delivery.recipient, "a@b.example");
 		same(line.delivery.relay_name, "mx.example.net");
 		same(line.delivery.text, texts[i]);
-		assert_int_equal(line.delivery.status, POSTFIX_STATUS_SENT);
+		assert_int_equal(line.delivery.status, DELIVERY_SENT);
 	}
 	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
-	    "delays=0/0/0/1, dsn=2.0.0, status=sent (<a>, relay=x)"), POSTFIX_LINE_BROKEN);
+	    "delays=0/0/0/1, dsn=2.0.0, status=sent (<a>, relay=x)"), LOG_LINE_BROKEN);
 }
 
 static void statuses(void **state)
 {
 	static const struct {
 		const char *word;
-		enum postfix_status status;
+		enum delivery_status status;
 	} words[] = {
-		{ "sent", POSTFIX_STATUS_SENT }, { "deferred", POSTFIX_STATUS_DEFERRED },
-		{ "bounced", POSTFIX_STATUS_BOUNCED }, { "expired", POSTFIX_STATUS_EXPIRED },
-		{ "SOFTBOUNCE", POSTFIX_STATUS_DEFERRED },
-		{ "force-expired", POSTFIX_STATUS_EXPIRED },
-		{ "deliverable", POSTFIX_STATUS_OTHER },
-		{ "undeliverable-but-not-cached", POSTFIX_STATUS_OTHER },
+		{ "sent", DELIVERY_SENT }, { "deferred", DELIVERY_DEFERRED },
+		{ "bounced", DELIVERY_BOUNCED }, { "expired", DELIVERY_EXPIRED },
+		{ "SOFTBOUNCE", DELIVERY_DEFERRED },
+		{ "force-expired", DELIVERY_EXPIRED },
+		{ "deliverable", DELIVERY_DELIVERABLE },
+		{ "undeliverable", DELIVERY_UNDELIVERABLE },
+		{ "undeliverable-but-not-cached", DELIVERY_UNDELIVERABLE },
+		{ "vaporised", DELIVERY_STATUS_OTHER },
 	};
 	char text[512];
 
@@ -258,26 +262,31 @@ static void statuses(void **state)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, delay=0, "
 		    "delays=0/0/0/0, dsn=5.4.4, status=%s (x)", words[i].word);
-		assert_int_equal(scan(text), POSTFIX_LINE_DELIVERY);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		assert_int_equal(line.delivery.status, words[i].status);
-		same(line.delivery.status_word, words[i].word);
+		same(line.status_word, words[i].word);
 	}
 	/* older and newer forms */
 	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7], delay=603, "
-	    "status=deferred (timed out)"), POSTFIX_LINE_DELIVERY);
+	    "status=deferred (timed out)"), LOG_LINE_DELIVERY);
 	assert_int_equal(line.delivery.delay_ms, 603000);
 	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=none, tls_level=may, delay=0.1, "
-	    "status=sent (x)"), POSTFIX_LINE_DELIVERY);
+	    "status=sent (x)"), LOG_LINE_DELIVERY);
 }
 
 static void other_lines(void **state)
 {
 	static const char *const others[] = {
-		HEAD "removed",
 		HEAD "host mx.example.net[192.0.2.7] said: 451 (in reply to RCPT TO command)",
-		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, "
+		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, size=306, "
+		    "nrcpt=1 (queue active)",
+		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<\"x>, status=expired, y\"@b>, "
+		    "size=306, nrcpt=1 (queue active)",
+		"Nov 21 05:48:22 mx postfix/cleanup[7]: 5C1E9A7E2B8: from=<a@b.example>, "
 		    "status=expired, returned to sender",
-		"Nov 21 05:48:22 mx postfix/smtpd[7]: connect from unknown[192.0.2.1]",
+		"Nov 21 05:48:22 mx postfix/smtpd[7]: warning: connect from unknown[192.0.2.1]",
+		"Nov 21 05:48:22 mx postfix/smtpd[7]: connect from unknown",
+		"Nov 21 05:48:22 mx postfix/smtp[7]: connect from unknown[192.0.2.1]",
 		"Nov 21 05:48:22 mx postfix/smtpd[7]: NOQUEUE: reject: RCPT from x[192.0.2.1]: "
 		    "550 5.1.1; from=<a@b.example> to=<c@d.example> proto=ESMTP helo=<h>",
 		"Nov 21 05:48:22 mx postfix/smtp[7]: warning: to=<a@b.example>" RELAY,
@@ -294,11 +303,109 @@ static void other_lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (scan(others[i]) != POSTFIX_LINE_OTHER)
+		if (scan(others[i]) != LOG_LINE_OTHER)
 			fail_msg("%s", others[i]);
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (scan(foreign[i]) != POSTFIX_LINE_FOREIGN)
+		if (scan(foreign[i]) != LOG_LINE_FOREIGN)
 			fail_msg("%s", foreign[i]);
+}
+
+static void expired_and_removed(void **state)
+{
+	(void)state;
+	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, "
+	    "status=expired, returned to sender"), LOG_LINE_DELIVERY);
+	assert_int_equal(line.delivery.status, DELIVERY_EXPIRED);
+	assert_int_equal(line.delivery.agent, AGENT_QUEUE);
+	same(line.delivery.queue_id, "5C1E9A7E2B8");
+	same(line.delivery.recipient, "");
+	same(line.delivery.relay, "");
+	same(line.status_word, "expired");
+	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<>, "
+	    "status=force-expired, returned to sender"), LOG_LINE_DELIVERY);
+	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: removed"),
+	    LOG_LINE_REMOVED);
+	same(line.queue_id, "5C1E9A7E2B8");
+}
+
+static void agents(void **state)
+{
+	static const struct {
+		const char *daemon, *relay, *text;
+		enum delivery_agent agent;
+	} forms[] = {
+		{ "smtp", "mx.example.net[192.0.2.7]:25", "x", AGENT_SMTP },
+		{ "smtp", "none", "connect to mx.example.net[192.0.2.7]:25: x", AGENT_SMTP },
+		{ "lmtp", "store.example.net[192.0.2.7]:24", "x", AGENT_SMTP },
+		{ "lmtp", "none", "connect to store.example.net[192.0.2.7]:24: x", AGENT_SMTP },
+		{ "lmtp", "mx.example.net[private/dovecot]", "x", AGENT_LOCAL },
+		{ "lmtp", "none", "connect to mx.example.net[/run/lmtp]: No such file", AGENT_LOCAL },
+		{ "local", "local", "delivered to mailbox", AGENT_LOCAL },
+		{ "virtual", "virtual", "delivered to maildir", AGENT_LOCAL },
+		{ "pipe", "dovecot", "delivered via dovecot service", AGENT_LOCAL },
+		{ "discard", "none", "example.net", AGENT_LOCAL },
+		{ "error", "none", "x", AGENT_ERROR },
+		{ "retry", "none", "x", AGENT_ERROR },
+		{ "qmgr", "none", "mail transport unavailable", AGENT_QUEUE },
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		snprintf(text, sizeof(text), "Nov 21 05:48:22 mx postfix/%s[7]: 5C1E9A7E2B8: "
+		    "to=<a@b.example>, relay=%s, delay=0, delays=0/0/0/0, dsn=4.0.0, "
+		    "status=deferred (%s)", forms[i].daemon, forms[i].relay, forms[i].text);
+		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
+		if (line.delivery.agent != forms[i].agent)
+			fail_msg("%s", text);
+	}
+}
+
+static void sessions(void **state)
+{
+#define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
+#define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
+	static const struct {
+		const char *text, *name, *address;
+		enum log_session_event event;
+		uint16_t port;
+	} forms[] = {
+		{ SMTPD "connect from mail.example.org[192.0.2.7]", "mail.example.org", "192.0.2.7",
+		    LOG_SESSION_CONNECT, 0 },
+		{ SMTPD "connect from unknown[2001:db8::7]:4711", "", "2001:db8::7",
+		    LOG_SESSION_CONNECT, 4711 },
+		{ SMTPD "connect from unknown[unknown]", "", "unknown", LOG_SESSION_CONNECT, 0 },
+		{ SMTPD "disconnect from unknown[192.0.2.7] ehlo=1 quit=1 commands=2", "",
+		    "192.0.2.7", LOG_SESSION_DISCONNECT, 0 },
+		{ SMTPD "lost connection after DATA (494133 bytes) from localhost[127.0.0.1]",
+		    "localhost", "127.0.0.1", LOG_SESSION_LOST, 0 },
+		{ SMTPD "timeout after END-OF-MESSAGE from unknown[192.0.2.7]", "", "192.0.2.7",
+		    LOG_SESSION_LOST, 0 },
+		{ SMTPD "warning: Connection concurrency limit exceeded: 9 from unknown[192.0.2.7] "
+		    "for service smtp", "", "192.0.2.7", LOG_SESSION_REFUSED, 0 },
+		{ POSTSCREEN "CONNECT from [192.0.2.7]:59177 to [198.51.100.1]:25", "",
+		    "192.0.2.7", LOG_SESSION_CONNECT, 59177 },
+		{ POSTSCREEN "CONNECT from [2001:db8::7]:59177 to [2001:db8::1]:25", "",
+		    "2001:db8::7", LOG_SESSION_CONNECT, 59177 },
+		{ POSTSCREEN "PASS OLD [192.0.2.7]:59177", "", "192.0.2.7", LOG_SESSION_PASSED,
+		    59177 },
+		{ POSTSCREEN "DISCONNECT [192.0.2.7]:59177", "", "192.0.2.7",
+		    LOG_SESSION_DISCONNECT, 59177 },
+		{ POSTSCREEN "NOQUEUE: reject: CONNECT from [192.0.2.7]:59177: too many connections",
+		    "", "192.0.2.7", LOG_SESSION_REFUSED, 59177 },
+	};
+	char address[ADDRESS_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (scan(forms[i].text) != LOG_LINE_SESSION)
+			fail_msg("%s", forms[i].text);
+		same(line.session.name, forms[i].name);
+		address_format(&line.session.address, address);
+		assert_string_equal(address, forms[i].address);
+		assert_int_equal(line.session.event, forms[i].event);
+		assert_int_equal(line.session.port, forms[i].port);
+	}
 }
 
 /* Cut anywhere, a line is the same delivery with less text, or none at all. */
@@ -314,18 +421,18 @@ static void cut_lines(void **state)
 
 		scan_bytes(text, length);
 		if (length >= (size_t)(status - text) + strlen("status=deferred")) {
-			assert_int_equal(line.kind, POSTFIX_LINE_DELIVERY);
+			assert_int_equal(line.kind, LOG_LINE_DELIVERY);
 			same(line.delivery.recipient, "a@b.example");
-			assert_int_equal(line.delivery.status, POSTFIX_STATUS_DEFERRED);
+			assert_int_equal(line.delivery.status, DELIVERY_DEFERRED);
 		} else {
-			assert_int_not_equal(line.kind, POSTFIX_LINE_DELIVERY);
+			assert_int_not_equal(line.kind, LOG_LINE_DELIVERY);
 		}
 	}
 	/* two lines that ran into each other */
 	assert_int_equal(scan(HEAD "to=<aNov 21 05:48:22 mx postfix/smtp[1]: 5C1E9A7E2B8: "
-	    "to=<a@b.example>" RELAY), POSTFIX_LINE_BROKEN);
+	    "to=<a@b.example>" RELAY), LOG_LINE_BROKEN);
 	assert_int_equal(scan(HEAD "to=<a@b.example>, relay=mx.exaNov 21 05:48:22 mx "
-	    "postfix/smtp[1]: 5C1E9A7E2B8: to=<c@d.example>" RELAY), POSTFIX_LINE_BROKEN);
+	    "postfix/smtp[1]: 5C1E9A7E2B8: to=<c@d.example>" RELAY), LOG_LINE_BROKEN);
 }
 
 static void strange_values(void **state)
@@ -344,13 +451,13 @@ static void strange_values(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, %s", broken[i]);
-		if (scan(text) != POSTFIX_LINE_BROKEN)
+		if (scan(text) != LOG_LINE_BROKEN)
 			fail_msg("%s", text);
 	}
 	assert_int_equal(scan_bytes(HEAD "to=<a\0@b.example>" RELAY,
-	    sizeof(HEAD "to=<a\0@b.example>" RELAY) - 1), POSTFIX_LINE_BROKEN);
+	    sizeof(HEAD "to=<a\0@b.example>" RELAY) - 1), LOG_LINE_BROKEN);
 	assert_int_equal(scan_bytes(HEAD "to=<a@b.example>, relay=n\0ne" TAIL,
-	    sizeof(HEAD "to=<a@b.example>, relay=n\0ne" TAIL) - 1), POSTFIX_LINE_DELIVERY);
+	    sizeof(HEAD "to=<a@b.example>, relay=n\0ne" TAIL) - 1), LOG_LINE_DELIVERY);
 	assert_true(address_is_unknown(&line.delivery.relay_address));
 }
 
@@ -363,12 +470,12 @@ static void huge_lines(void **state)
 	(void)state;
 	assert_non_null(text);
 	memset(text, 'a', length);
-	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_FOREIGN);
+	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_FOREIGN);
 	memset(text, ' ', length);
-	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_FOREIGN);
+	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_FOREIGN);
 	memset(text, '>', length);
 	memcpy(text, start, sizeof(start) - 1);
-	assert_int_equal(postfix_log_scan(text, length, &line), POSTFIX_LINE_BROKEN);
+	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_BROKEN);
 	free(text);
 }
 
@@ -396,7 +503,7 @@ static void the_corpus(void **state)
 			continue;
 		snprintf(text, sizeof(text), "%s%s", fields[12][0] == 'n' ?
 		    "Nov 21 05:48:22 mx postfix/smtp[1]: " : "", fields[1]);
-		good = scan(text) == POSTFIX_LINE_DELIVERY &&
+		good = scan(text) == LOG_LINE_DELIVERY &&
 		    equal(line.queue_id, fields[2]) &&
 		    equal(line.delivery.recipient, fields[3]) &&
 		    equal(line.delivery.relay, fields[4]);
@@ -422,6 +529,9 @@ int main(void)
 		cmocka_unit_test(replies),
 		cmocka_unit_test(statuses),
 		cmocka_unit_test(other_lines),
+		cmocka_unit_test(expired_and_removed),
+		cmocka_unit_test(agents),
+		cmocka_unit_test(sessions),
 		cmocka_unit_test(cut_lines),
 		cmocka_unit_test(strange_values),
 		cmocka_unit_test(huge_lines),
