@@ -139,19 +139,32 @@ void engine_feed_turn(struct engine *engine, const struct generation *generation
 	(void)now_ns;
 }
 
+/* By their numbers, until the feed keeps a place for each file (feed_places.h). */
 bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out)
 {
-	struct feed_position position;
+	struct feed_position all[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
+	unsigned count = feed_positions(engine->segment, mta + 1, all, records);
 
-	if (!feed_position_get(engine->segment, mta, &position))
+	if (count == 0)
 		return false;
-	*out = (struct feed_place){ position.device, position.inode, position.offset };
+	*out = (struct feed_place){ all[0].device, all[0].inode, all[0].spot.offset };
 	return true;
 }
 
 void engine_feed_keep_place(struct engine *engine, unsigned mta, const struct feed_place *place)
 {
-	const struct feed_position position = { place->device, place->inode, place->offset };
+	struct feed_position all[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
+	unsigned count = feed_positions(engine->segment, mta + 1, all, records);
+	const struct feed_position position = { .log = mta + 1, .device = place->device,
+		.inode = place->inode, .spot.offset = place->offset };
 
-	feed_position_set(engine->segment, mta, &position);
+	if (count > 0 && all[0].device == place->device && all[0].inode == place->inode) {
+		feed_position_move(engine->segment, records[0], &position.spot);
+		return;
+	}
+	if (count > 0)
+		feed_position_forget(engine->segment, records[0]);
+	(void)feed_position_begin(engine->segment, &position);
 }

@@ -44,7 +44,8 @@ static bool is_opened(const struct role_context *context, const char *path) {
  * cannot be found. */
 static int open_before(const struct segment *segment, unsigned mta,
     const char *path, int fd) {
-	struct feed_position position;
+	struct feed_position all[FEED_FILES_MAX], position;
+	uint32_t records[FEED_FILES_MAX];
 	struct stat status;
 	const char *slash = strrchr(path, '/');
 	const char *name = slash == NULL ? path : slash + 1;
@@ -53,8 +54,10 @@ static int open_before(const struct segment *segment, unsigned mta,
 	DIR *stream;
 	int found = -1;
 
-	if (!feed_position_get(segment, mta, &position) ||
-	    (fd >= 0 && fstat(fd, &status) == 0 &&
+	if (feed_positions(segment, mta + 1, all, records) == 0)
+		return -1;
+	position = all[0];
+	if ((fd >= 0 && fstat(fd, &status) == 0 &&
 		status.st_dev == position.device &&
 		status.st_ino == position.inode) ||
 	    !text_copy(directory, sizeof(directory), path, strlen(path)))

@@ -1,31 +1,83 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * How far the log of each mail server was read, kept in the segment's header so
- * that the next feed process goes on there.  One process writes; whoever comes
- * after it reads.  A position that was torn by a death is unknown, and so is that
- * of a mail server that is configured newly in the place of another one.
+ * How far each log file was read, kept in the segment's header so that the next
+ * feed process goes on there.  A log is what a mail server's `log` names (a
+ * path, or a pattern of paths), or a socket that lines come by; at any time it
+ * may be several files: the one that is written now, and those that a writer may
+ * not have let go of.
+ *
+ * A place within a file changes by one store after each line that was dealt
+ * with: whoever dies has dealt with one line more, at most.  What was torn by a
+ * death is unknown; that can only be a file of which nothing was read yet.  One
+ * process writes; whoever comes after it, and the text file's writer, read.
  */
 #ifndef SEGMENT_FEED_POSITION_H
 #define SEGMENT_FEED_POSITION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct segment;
 
-struct feed_position {
-	uint64_t device;	/* st_dev and st_ino of the log file */
-	uint64_t inode;
-	uint64_t offset;	/* bytes that were read of it and dealt with */
+#define FEED_FILES_MAX		8	/* of one log */
+#define FEED_OFFSET_MAX		((UINT64_C(1) << 43) - 1)
+#define FEED_TAIL_BITS		20
+#define FEED_NO_RECORD		UINT32_MAX
+
+struct feed_spot {
+	uint64_t offset;	/* bytes that were dealt with, FEED_OFFSET_MAX at most */
+	/* Of the bytes before it, so that other contents are told from these;
+	 * FEED_TAIL_BITS. */
+	uint32_t tail;
+	bool skipping;		/* within a line that is not wanted */
 };
 
-/* mta: its number in the generation.  False: nothing is known. */
-bool feed_position_get(const struct segment *segment, unsigned mta,
-    struct feed_position *out);
+struct feed_position {
+	uint64_t log;		/* feed_log_id; never 0 */
+	uint64_t device;	/* st_dev and st_ino; both 0: there was no file yet */
+	uint64_t inode;
+	uint32_t epoch;		/* rises each time that the file was cut */
+	uint32_t rank;		/* the file that came last has the highest of its log */
+	struct feed_spot spot;
+};
 
-/* One process, one thread; others may read meanwhile.  A number that no
- * mail server can have is ignored. */
-void feed_position_set(struct segment *segment, unsigned mta,
+/* The log of that text: the same in each process and segment. */
+uint64_t feed_log_id(const char *text);
+
+/* What the destinations' slots know a file by (struct feed_origin): another one
+ * after it was cut.  Never 0. */
+uint64_t feed_origin_id(const struct feed_position *position);
+
+/* The files of a log, in the order in which they came; returns how many.
+ * records[i] names out[i] below. */
+unsigned feed_positions(const struct segment *segment, uint64_t log,
+    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
+
+/* Begins a record; its rank is the next of its log.  The oldest file of a log
+ * that has FEED_FILES_MAX is forgotten for it.  FEED_NO_RECORD: there is no room. */
+uint32_t feed_position_begin(struct segment *segment,
     const struct feed_position *position);
+void feed_position_move(struct segment *segment, uint32_t record,
+    const struct feed_spot *spot);
+/* The file was cut: it is read from its start, and is another one from now on. */
+void feed_position_cut(struct segment *segment, uint32_t record);
+void feed_position_forget(struct segment *segment, uint32_t record);
+
+/* Forgets the files of all other logs. */
+void feed_positions_keep(struct segment *segment, const uint64_t logs[],
+    unsigned count);
+
+/* Lines "log ..." of the text file, and what they tell in another segment; the
+ * first returns how many, the second false for a line that makes no sense. */
+unsigned feed_positions_write(const struct segment *segment, FILE *file);
+bool feed_position_restore(struct segment *segment, char **words, unsigned count);
+
+/* As they are, into another segment. */
+void feed_positions_carry(const struct segment *from, struct segment *to);
+
+/* None is known any more. */
+void feed_positions_clear(struct segment *segment);
 
 #endif

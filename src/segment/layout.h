@@ -33,6 +33,7 @@
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_NAME_MAX	80
 #define SEGMENT_MTAS		8
+#define SEGMENT_LOG_FILES	80
 #define SEGMENT_REASON_MAX	160
 #define RECIPIENT_MAX		152
 
@@ -226,14 +227,20 @@ struct listener_record {
 	_Atomic int64_t fault_until_ns;	/* to 1 s after the last time */
 };
 
-/* A mail server of the configuration: whom its number meant last, and how far
- * its log was read (feed_position.h). */
+/* A mail server of the configuration: whom its number meant last. */
 struct mta_record {
 	char name[SEGMENT_NAME_MAX + 8];
+};
+
+/* How far a log file was read (feed_position.h). */
+struct log_record {
+	_Atomic uint64_t check;		/* of log, device, inode, rank; anything else: free */
+	_Atomic uint64_t log;
 	_Atomic uint64_t device;
 	_Atomic uint64_t inode;
-	_Atomic uint64_t offset;
-	_Atomic uint64_t check;		/* of the three; anything else: unknown */
+	_Atomic uint64_t place;
+	_Atomic uint32_t rank;
+	_Atomic uint32_t epoch;
 };
 
 /* Where a table of destinations or relays lies. */
@@ -292,6 +299,7 @@ struct segment_header {
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct mta_record mtas[SEGMENT_MTAS];
+	struct log_record logs[SEGMENT_LOG_FILES];
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
 };

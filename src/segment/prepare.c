@@ -196,14 +196,10 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 /* What no text tells. */
 static void carry_learned(const struct segment *from, struct segment *to) {
 	destinations_carry(from, to);
-	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
-		struct feed_position position;
-
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
 		memcpy(to->header->mtas[i].name, from->header->mtas[i].name,
 		    sizeof(to->header->mtas[i].name));
-		if (feed_position_get(from, i, &position))
-			feed_position_set(to, i, &position);
-	}
+	feed_positions_carry(from, to);
 }
 
 /* Why the file is not adopted (static text), or NULL with the mapping.  *old: the

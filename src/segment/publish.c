@@ -152,7 +152,6 @@ static void refresh_mtas(struct segment *segment,
 
 		if (strcmp(record->name, name) == 0)
 			continue;
-		atomic_store(&record->check, 0);
 		destinations_forget_mta(segment, i, now_ns);
 		memset(record->name, 0, sizeof(record->name));
 		snprintf(record->name, sizeof(record->name), "%s", name);

@@ -3,20 +3,21 @@
  * PURPOSE  The sessions as text, for the day when the layout is another one.
  * MODEL    PATH.sessions, renewed through a rename:
  *
- *	postern-sessions 2
+ *	postern-sessions 3
  *	boot BOOT-ID
  *	saved BOOTTIME-NS
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
- *	log MTA-NUMBER MTA-NAME DEVICE INODE OFFSET
+ *	mta NUMBER NAME
+ *	log ID DEVICE INODE EPOCH RANK OFFSET TAIL SKIPPING
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
  *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
  *	end LINES
  *
  *          Class names hold no blank.  PROOF-CLIENT of a session that a delivering
  *          process holds is process:PID:START-TICKS; its own PORT stands for the
- *          class, whose record may be another one.  Form 1 is read too: it knew
- *          neither logs nor processes.  A file without its last line, or of
+ *          class, whose record may be another one.  Forms 1 and 2 are read too: the first
+ *          knew no processes, and what they say of logs is passed over.  A file without its last line, or of
  *          another boot, is as good as none.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
@@ -83,19 +84,15 @@ static unsigned write_listeners(const struct segment *segment, FILE *file) {
 	return lines;
 }
 
-static unsigned write_logs(const struct segment *segment, FILE *file) {
+static unsigned write_mtas(const struct segment *segment, FILE *file) {
 	unsigned lines = 0;
 
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
 		const char *name = segment->header->mtas[i].name;
-		struct feed_position position;
 
-		if (name[0] == '\0' || !feed_position_get(segment, i, &position))
+		if (name[0] == '\0')
 			continue;
-		fprintf(file, "log %u %s %llu %llu %llu\n", i, name,
-		    (unsigned long long)position.device,
-		    (unsigned long long)position.inode,
-		    (unsigned long long)position.offset);
+		fprintf(file, "mta %u %s\n", i, name);
 		lines++;
 	}
 	return lines;
@@ -176,11 +173,12 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		close(fd);
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
-	fprintf(file, "postern-sessions 2\nboot %s\nsaved %lld\n",
+	fprintf(file, "postern-sessions 3\nboot %s\nsaved %lld\n",
 	    segment->header->boot_id, (long long)now_ns);
 	lines = write_classes(segment, file);
 	lines += write_listeners(segment, file);
-	lines += write_logs(segment, file);
+	lines += write_mtas(segment, file);
+	lines += feed_positions_write(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
 	if (ferror(file)) {
@@ -282,21 +280,24 @@ static bool restore_listener(struct segment *segment, char **words,
 	return true;
 }
 
-static bool restore_log(struct segment *segment, char **words, unsigned count) {
-	struct feed_position position;
+static bool restore_mta(struct segment *segment, char **words, unsigned count) {
 	struct mta_record *record;
 	uint64_t mta;
 
-	if (count != 6 || !number(words[1], SEGMENT_MTAS - 1, &mta) ||
-	    strlen(words[2]) > SEGMENT_NAME_MAX ||
-	    !number(words[3], UINT64_MAX, &position.device) ||
-	    !number(words[4], UINT64_MAX, &position.inode) ||
-	    !number(words[5], UINT64_MAX, &position.offset))
+	if (count != 3 || !number(words[1], SEGMENT_MTAS - 1, &mta) ||
+	    strlen(words[2]) > SEGMENT_NAME_MAX)
 		return false;
 	record = &segment->header->mtas[mta];
 	snprintf(record->name, sizeof(record->name), "%s", words[2]);
-	feed_position_set(segment, (unsigned)mta, &position);
 	return true;
+}
+
+/* In forms before 3 of a mail server, and none of its file. */
+static bool restore_log(struct segment *segment, unsigned form, char **words,
+    unsigned count) {
+	if (form < 3)
+		return count == 6 && restore_mta(segment, words, 3);
+	return feed_position_restore(segment, words, count);
 }
 
 /* process:PID:TICKS */
@@ -412,7 +413,7 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 	unsigned form;
 
 	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld\n", &form,
-		boot, &saved_ns) != 3 || form < 1 || form > 2 ||
+		boot, &saved_ns) != 3 || form < 1 || form > 3 ||
 	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
 		return diag_set(diag, 0, "no saved sessions of this boot");
 	while (fgets(line, sizeof(line), file) != NULL) {
@@ -430,7 +431,9 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 		else if (count > 0 && strcmp(words[0], "listener") == 0)
 			good = restore_listener(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "log") == 0)
-			good = restore_log(segment, words, count);
+			good = restore_log(segment, form, words, count);
+		else if (count > 0 && strcmp(words[0], "mta") == 0)
+			good = restore_mta(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
 			good = restore_session(segment, words, count, now_ns);
 			sessions++;
@@ -447,8 +450,7 @@ static void forget_all(struct segment *segment) {
 	struct session_control control = { .class_record = SEGMENT_NO_CLASS };
 	uint32_t first, count;
 
-	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
-		atomic_store(&segment->header->mtas[i].check, 0);
+	feed_positions_clear(segment);
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t i = 0; i < count; i++)

@@ -99,12 +99,21 @@ static bool note_delivery(unsigned name, unsigned relay, unsigned letter,
 }
 
 static void learn_something(uint64_t *random) {
-	struct feed_position position = { draw(random), draw(random), 0 };
+	struct feed_position position = { .log = 1 + my_log, .device = draw(random) };
+	uint32_t record;
 
 	(void)note_delivery(draw(random) % NAMES, draw(random) % 5,
 	    draw(random) % 2, (uint8_t)(draw(random) % 8));
-	position.offset = position.device ^ position.inode;
-	feed_position_set(site.segment, my_log, &position);
+	/* whatever comes back is of one file */
+	position.inode = ~position.device;
+	position.spot.offset = position.device & FEED_OFFSET_MAX;
+	record = feed_position_begin(site.segment, &position);
+	if (draw(random) % 4 == 0)
+		feed_position_cut(site.segment, record);
+	else
+		feed_position_move(site.segment, record, &position.spot);
+	if (draw(random) % 4 == 0)
+		feed_position_forget(site.segment, record);
 }
 
 #define PROCESSES 4	/* that deliver */
@@ -203,12 +212,16 @@ static bool relays_are_whole(void) {
 }
 
 static bool positions_are_whole(void) {
-	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
-		struct feed_position position;
+	for (uint64_t log = 1; log <= SEGMENT_MTAS; log++) {
+		struct feed_position p[FEED_FILES_MAX];
+		uint32_t records[FEED_FILES_MAX];
+		unsigned count = feed_positions(site.segment, log, p, records);
 
-		if (feed_position_get(site.segment, i, &position) &&
-		    position.offset != (position.device ^ position.inode))
-			return false;
+		for (unsigned i = 0; i < count; i++)
+			if (p[i].inode != ~p[i].device || (p[i].spot.offset != 0 &&
+			    p[i].spot.offset != (p[i].device & FEED_OFFSET_MAX)) ||
+			    (i > 0 && p[i].rank <= p[i - 1].rank))
+				return false;
 	}
 	return true;
 }

@@ -86,7 +86,8 @@ static void look_at_one(void *context, const struct destination_seen *seen) {
 
 static void look_at_destinations(void) {
 	const struct segment_header *header = site.segment->header;
-	struct feed_position position;
+	struct feed_position positions[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
 	uint64_t destinations, relays;
 	unsigned listed = 0;
 
@@ -94,12 +95,11 @@ static void look_at_destinations(void) {
 	destinations_used_in(header, header, &destinations, &relays);
 	if (destinations != listed || relays > header->destination_count)
 		abort();
-	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
-		(void)feed_position_get(site.segment, i, &position);
+	(void)feed_positions(site.segment, 1, positions, records);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static const struct feed_position start = { 1, 2, 3 };
+	static const struct feed_position start = { .log = 1, .device = 2, .inode = 3 };
 
 	if (site.segment == NULL) {
 		site_open_sized(&site, 64, 64, ALL);
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		    i % 2 ? "a.example" : NULL, NULL);
 	for (unsigned i = 0; i < 40; i++)
 		note(i);
-	feed_position_set(site.segment, 0, &start);
+	(void)feed_position_begin(site.segment, &start);
 	spoil(data, size);
 	site_restart(&site, 64, ALL);
 	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);

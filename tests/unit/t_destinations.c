@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "segment/destinations.h"
-#include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "segment/name.h"
 #include "site.h"
@@ -362,8 +361,6 @@ static void a_scribbled_slot_is_not_adopted(void **state) {
 }
 
 static void another_mta_of_the_same_number_saw_nothing(void **state) {
-	const struct feed_position written = { 1, 2, 3 };
-	struct feed_position position;
 	struct destination_seen seen;
 	uint64_t version;
 
@@ -371,40 +368,16 @@ static void another_mta_of_the_same_number_saw_nothing(void **state) {
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	note_at("a.example", NULL, NULL, 0, true, clock_now_ns());
 	note_at("a.example", NULL, NULL, 1, false, clock_now_ns());
-	feed_position_set(site.segment, 0, &written);
-	feed_position_set(site.segment, 1, &written);
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	assert_true(find("a.example", &seen));
 	assert_int_equal(seen.cloned_by, 1);
 	assert_int_equal(seen.other_by, 2);
-	assert_true(feed_position_get(site.segment, 1, &position));
 	version = destinations_version(site.segment);
 	site_reload(&site, CLASSES MTAS("one", "three"));
 	assert_true(find("a.example", &seen));
 	assert_int_equal(seen.cloned_by, 1);
 	assert_int_equal(seen.other_by, 0);
 	assert_true(destinations_version(site.segment) > version);
-	assert_true(feed_position_get(site.segment, 0, &position));
-	assert_false(feed_position_get(site.segment, 1, &position));
-}
-
-static void a_log_position_is_whole_or_unknown(void **state) {
-	struct feed_position written = { 7, 8, 9 }, position;
-
-	(void)state;
-	assert_false(feed_position_get(site.segment, 3, &position));
-	feed_position_set(site.segment, 3, &written);
-	feed_position_set(site.segment, SEGMENT_MTAS, &written);
-	assert_false(feed_position_get(site.segment, SEGMENT_MTAS, &position));
-	site_restart(&site, 64, CLASSES);
-	assert_true(feed_position_get(site.segment, 3, &position));
-	assert_memory_equal(&position, &written, sizeof(position));
-	atomic_store(&site.segment->header->mtas[3].offset, 10);
-	assert_false(feed_position_get(site.segment, 3, &position));
-	atomic_store(&site.segment->header->mtas[3].offset, 9);
-	assert_true(feed_position_get(site.segment, 3, &position));
-	atomic_store(&site.segment->header->mtas[3].check, 0);
-	assert_false(feed_position_get(site.segment, 3, &position));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
@@ -422,7 +395,6 @@ int main(void) {
 		TEST(it_survives_other_sizes),
 		TEST(a_scribbled_slot_is_not_adopted),
 		TEST(another_mta_of_the_same_number_saw_nothing),
-		TEST(a_log_position_is_whole_or_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
