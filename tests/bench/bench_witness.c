@@ -34,7 +34,6 @@
 
 #define PRESENT		10000
 #define RATE		1000
-#define SECONDS		5
 #define OTHERS		50000	/* sockets, of others */
 #define OTHERS_EACH	8400	/* pairs in one process */
 #define DUMPS		11
@@ -51,6 +50,7 @@ struct client {
 static struct site site;
 static struct client clients[PRESENT];
 static uint32_t made;
+static unsigned seconds = 5;	/* of load */
 
 static void fail(const char *what) {
 	fprintf(stderr, "bench_witness: %s: %s\n", what, strerror(errno));
@@ -273,7 +273,7 @@ static int64_t cpu_ns(clockid_t clock) {
 static void load(bool announced) {
 	int64_t began_ns = clock_now_ns();
 
-	for (uint32_t i = 0; i < RATE * SECONDS; i++) {
+	for (uint32_t i = 0; i < RATE * seconds; i++) {
 		struct client *client = &clients[i * 7919u % PRESENT];
 		int64_t due_ns = began_ns + (int64_t)i * NS_PER_SECOND / RATE;
 		int64_t early_ns = due_ns - clock_now_ns();
@@ -301,7 +301,7 @@ static double share_of(clockid_t clock, void (*do_it)(bool), bool argument) {
 }
 
 static void rest(bool unused) {
-	const struct timespec time = { .tv_sec = 3 };
+	const struct timespec time = { .tv_sec = seconds };
 
 	(void)unused;
 	(void)nanosleep(&time, NULL);
@@ -322,7 +322,7 @@ static void shares(pid_t server) {
 
 	own = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
 	printf("witness_bare_load_cpu_percent %.2f\n", servers +
-	    percent(own, SECONDS * NS_PER_SECOND));
+	    percent(own, seconds * NS_PER_SECOND));
 	keeper = start(keep, 0);
 	for (uint32_t i = 0; i < PRESENT; i++)
 		announce(&clients[i]);
@@ -398,11 +398,14 @@ static void dump_costs(struct kernel_table *table) {
 		end_process(crowds[--count]);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
 	struct kernel_table *table;
 	int listener;
 	pid_t server;
 
+	(void)argv;
+	if (argc > 1)
+		seconds = 1;	/* short: no figures to quote */
 	setvbuf(stdout, NULL, _IONBF, 0);
 	own_network();
 	many_files();
