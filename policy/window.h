@@ -71,18 +71,20 @@ struct window {
 	int64_t until_ns;		/* DEAD, HELD: the end */
 	int64_t canary_ns;		/* probe: the next may go then; while one is out: gives it up */
 	uint16_t concurrency;		/* the window; also while DEAD: what it will be */
-	uint16_t ceiling;		/* probe: highest level that is accepted; 0: not known */
+	uint16_t ceiling;		/* highest level that is accepted; 0: not known */
+	uint16_t run_level;		/* probe: a refusal above it is not in that row */
 	uint8_t state;			/* enum window_state */
 	uint8_t law;			/* enum window_law that it was begun with */
-	uint8_t refused_run;		/* refusals at or below an accepted level in a row */
+	uint8_t refused_run;		/* probe: refusals in a row */
 	uint8_t canary_step;		/* how often the interval was doubled */
+	uint8_t lowered;		/* probe: by failures whose level is not known yet */
 	uint8_t canary_out;		/* 1: one was issued, its result is awaited */
 	uint8_t by_rule;		/* DEAD: 0 cohorts, else 1: a provider rule */
+	uint8_t told;			/* 1: the ceiling was told, not found */
 	/* probe: highest level accepted in the current and earlier spans of
 	 * believe_ns / 2 */
 	uint16_t accepted[3];
 	uint32_t accepted_span;		/* number of the current one */
-	uint32_t spare;
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 
@@ -118,9 +120,10 @@ void window_adjust(struct window *window, const struct window_settings *settings
 void window_result(struct window *window, const struct window_settings *settings,
     const struct window_result *result, int64_t now_ns, struct window_change *change);
 
-/* The level of a result that window_result was told without one is known by now
- * (policy/level.h): moves the ceiling of probe, and nothing else.  Verdicts come in the
- * order of their starts. */
+/* The level of a result that window_result was told without one (level 0) is known by
+ * now (policy/level.h; 0 again: it cannot be known): moves what probe knows of the
+ * ceiling, and gives back what was taken on suspicion.  Verdicts come in the order of
+ * their starts.  Canaries' results are not told here. */
 void window_late_level(struct window *window, const struct window_settings *settings,
     enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
 
@@ -134,7 +137,8 @@ void window_turn(struct window *window, const struct window_settings *settings,
 uint32_t window_now(const struct window *window, const struct window_settings *settings,
     int64_t now_ns);
 
-/* May one delivery go above window_now, to find out?  probe only. */
+/* May one delivery go above window_now, to find out?  probe only.  Ask when the window
+ * is full: a canary that starts at a lower level proves nothing. */
 bool window_canary_due(const struct window *window, const struct window_settings *settings,
     int64_t now_ns);
 /* It was issued; its result is awaited until give_up_ns. */
