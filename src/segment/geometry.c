@@ -58,6 +58,9 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct segment_header, record_count),
 		offsetof(struct segment_header, destinations),
 		offsetof(struct segment_header, relays),
+		offsetof(struct segment_header, lane_uses_offset),
+		offsetof(struct segment_header, lane_uses_next),
+		sizeof(struct lane_use_slot), SEGMENT_LANE_USES,
 		offsetof(struct segment_header, destinations_version),
 		offsetof(struct segment_header, mtas),
 		offsetof(struct segment_header, logs),
@@ -183,6 +186,9 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	    sizeof(struct destination), offset);
 	offset = place_learned(header, &header->relays, sizeof(struct relay),
 	    offset);
+	header->lane_uses_offset = round_up(offset, PAGE_BYTES);
+	offset = header->lane_uses_offset +
+	    SEGMENT_LANE_USES * sizeof(struct lane_use_slot);
 	header->bytes = round_up(offset, PAGE_BYTES);
 	return true;
 }
@@ -216,5 +222,6 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->learned_lines_per_shard == right.learned_lines_per_shard &&
 	    same_place(&header->destinations, &right.destinations) &&
 	    same_place(&header->relays, &right.relays) &&
+	    header->lane_uses_offset == right.lane_uses_offset &&
 	    header->bytes == right.bytes && header->bytes == file_bytes;
 }

@@ -17,7 +17,7 @@
 
 struct segment;
 
-#define LANE_USE_MS_MOST	UINT32_C(0xffffff)	/* longer times are cut to it */
+#define LANE_USE_MS_MOST	UINT32_C(0x3fffff)	/* 70 minutes; longer times are cut */
 
 /* One result of a delivery by the transport that lanes clone, or by a lane. */
 struct lane_use {
@@ -31,7 +31,7 @@ struct lane_use {
 };
 
 /* The same in all processes, for one segment's life; any case, a dot at its end is
- * passed over. */
+ * passed over.  0: no name that is ever remembered. */
 uint64_t lane_uses_hash(const struct segment *segment, const char *domain, size_t length);
 
 /* One process, one thread: the feed's.  About 20 ns. */

@@ -4,7 +4,7 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | session shards | client shards
- *	| destinations | relays
+ *	| destinations | relays | ring of lane uses
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
@@ -243,6 +243,14 @@ struct log_record {
 	_Atomic uint32_t epoch;
 };
 
+/* A place of the ring of lane_uses.h: its number first (0: half written). */
+#define SEGMENT_LANE_USES	16384	/* a power of two */
+struct lane_use_slot {
+	_Atomic uint64_t number;
+	_Atomic uint64_t words[3];
+};
+_Static_assert(sizeof(struct lane_use_slot) == 32, "four words");
+
 /* Where a table of destinations or relays lies. */
 struct table_place {
 	uint64_t shards_offset;
@@ -281,6 +289,7 @@ struct segment_header {
 	uint32_t learned_reserved;
 	struct table_place destinations;
 	struct table_place relays;
+	uint64_t lane_uses_offset;
 
 	_Atomic uint64_t generation;	/* published configuration */
 	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
@@ -296,6 +305,7 @@ struct segment_header {
 	_Atomic uint32_t gate_shut;	/* 1: no class has (engine/gate.h) */
 	_Atomic int64_t gate_since_ns;	/* its last change, 0: none yet */
 	_Atomic uint64_t destinations_version;
+	_Atomic uint64_t lane_uses_next;
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct mta_record mtas[SEGMENT_MTAS];

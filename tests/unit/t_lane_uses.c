@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "segment/internal.h"
+#include "segment/lane_uses.h"
+#include "site.h"
+
+static struct site site;
+
+static int set_up(void **state) {
+	(void)state;
+	site_open(&site, 1024, "classes = ();");
+	return 0;
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+static const struct lane_use some = { .ended_ns = INT64_C(123456789012345), .waited_ms = 7,
+	.took_ms = LANE_USE_MS_MOST, .width = 10000, .mta = 7, .tried = true };
+
+static void note(uint64_t domain) {
+	struct lane_use use = some;
+
+	use.domain = domain;
+	lane_uses_note(site.segment, &use);
+}
+
+static void what_was_noted_is_read_in_order(void **state) {
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct lane_use use;
+	bool lost = false;
+
+	(void)state;
+	assert_false(lane_uses_next(site.segment, &cursor, &use, &lost));
+	for (uint64_t i = 1; i <= 3; i++)
+		note(i);
+	for (uint64_t i = 1; i <= 3; i++) {
+		assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+		assert_int_equal(use.domain, i);
+		assert_int_equal(use.ended_ns, some.ended_ns);
+		assert_int_equal(use.waited_ms, 7);
+		assert_int_equal(use.took_ms, LANE_USE_MS_MOST);
+		assert_int_equal(use.width, 10000);
+		assert_int_equal(use.mta, 7);
+		assert_true(use.tried);
+	}
+	assert_false(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_false(lost);
+	/* longer times are cut, and spoil nothing */
+	lane_uses_note(site.segment, &(struct lane_use){ .waited_ms = UINT32_MAX,
+		.took_ms = UINT32_MAX });
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_int_equal(use.waited_ms, LANE_USE_MS_MOST);
+	assert_int_equal(use.took_ms, LANE_USE_MS_MOST);
+	assert_int_equal(use.width, 0);
+	assert_int_equal(use.mta, 0);
+	assert_false(use.tried);
+}
+
+static void who_is_late_is_told(void **state) {
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct lane_use use;
+	bool lost = false;
+
+	(void)state;
+	note(1);
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	for (uint64_t i = 0; i < SEGMENT_LANE_USES + 5; i++)
+		note(i);
+	assert_false(lost);
+	for (uint64_t i = 5; i < SEGMENT_LANE_USES + 5; i++) {
+		assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+		assert_true(lost);
+		assert_int_equal(use.domain, i);
+	}
+	assert_false(lane_uses_next(site.segment, &cursor, &use, &lost));
+	/* who begins, begins with what is there, and lost nothing */
+	lost = false;
+	cursor = (struct lane_uses_cursor){ .begun = false };
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_int_equal(use.domain, 5);
+	assert_false(lost);
+}
+
+static void what_is_half_written_is_lost(void **state) {
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct segment_header *header = site.segment->header;
+	struct lane_use_slot *slots = (void *)((char *)header + header->lane_uses_offset);
+	struct lane_use use;
+	bool lost = false;
+
+	(void)state;
+	note(1);
+	note(2);
+	note(3);
+	atomic_store(&slots[1].number, 0);
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_false(lost);
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_true(lost);
+	assert_int_equal(use.domain, 3);
+	/* a number that went back */
+	atomic_store(&header->lane_uses_next, 1);
+	lost = false;
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_int_equal(use.domain, 1);
+}
+
+static void names_are_told_apart(void **state) {
+	(void)state;
+	assert_true(lane_uses_hash(site.segment, "A.Example.", 10) ==
+	    lane_uses_hash(site.segment, "a.example", 9));
+	assert_true(lane_uses_hash(site.segment, "b.example", 9) !=
+	    lane_uses_hash(site.segment, "a.example", 9));
+	assert_true(lane_uses_hash(site.segment, "", 0) == 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_noted_is_read_in_order),
+		TEST(who_is_late_is_told),
+		TEST(what_is_half_written_is_lost),
+		TEST(names_are_told_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
