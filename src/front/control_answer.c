@@ -224,7 +224,10 @@ enum control_request control_answer(struct engine *engine,
 		*length = control_answer_destination(engine, request, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
-	else	/* ping */
+	else if (strcmp(words, "ping") == 0)
 		*length = answer_ping(engine, out);
+	else
+		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_UNAVAILABLE,
+		    "not to be had yet");
 	return CONTROL_REQUEST_ANSWERED;
 }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl suspend, hold, resume, forget, set.
+ * MODEL    The daemon does it and answers what stands then; only values are checked
+ *          here, where their option can be named.
+ * ERRORS   Where outbound actions are only observed, that is complained about: the exit
+ *          code is 0, as it was noted.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ctl/control_client.h"
+#include "ctl/ctl.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define TIMEOUT_MS	10000
+#define FOR_MOST_NS	(366 * 86400 * NS_PER_SECOND)
+#define COUNT_MAX	10000	/* as the settings of windows allow */
+#define REASON_MAX	160
+#define FIELDS_MAX	8
+
+static const struct column columns[] = {
+	{ "name", COLUMN_TEXT },
+	{ "kind", COLUMN_TEXT },
+	{ "state", COLUMN_TEXT },
+	{ "window", COLUMN_NUMBER },
+	{ "ceiling", COLUMN_NUMBER },
+	{ "in_flight", COLUMN_NUMBER },
+	{ "until", COLUMN_SECONDS },
+	{ "reason", COLUMN_TEXT },
+	{ "observed", COLUMN_TRUTH },
+};
+
+struct answer_rows {
+	struct writer *writer;
+	bool observed;
+};
+
+struct by_hand_request {
+	struct control_field fields[FIELDS_MAX];
+	size_t count;
+	char seconds[24];
+};
+
+static struct value field_value(const struct control_frame *frame,
+    const struct column *column) {
+	const char *text = control_frame_get(frame, column->name);
+	uint32_t number;
+
+	if (text == NULL)
+		return value_unknown();
+	if (column->kind == COLUMN_TEXT)
+		return value_text(text);
+	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
+		return value_unknown();
+	return value_number(number);
+}
+
+static void take_row(void *context, const struct control_frame *frame) {
+	struct answer_rows *rows = context;
+	struct value values[COUNT_OF(columns)];
+	const char *observed = control_frame_get(frame, "observed");
+
+	for (size_t i = 0; i < COUNT_OF(columns); i++)
+		values[i] = field_value(frame, &columns[i]);
+	writer_object_begin(rows->writer, NULL);
+	writer_members(rows->writer, columns, values, COUNT_OF(columns));
+	writer_object_end(rows->writer);
+	rows->observed = observed != NULL && strcmp(observed, "1") == 0;
+}
+
+static void add(struct by_hand_request *request, const char *key, const char *value) {
+	if (value != NULL)
+		request->fields[request->count++] = (struct control_field){ key, value };
+}
+
+static int check_count(enum command command, const char *option, const char *text,
+    uint32_t least) {
+	uint32_t number;
+
+	if (text == NULL || (text_to_u32(text, strlen(text), COUNT_MAX, &number) &&
+		number >= least))
+		return EX_OK;
+	return ctl_usage(command, "%s %s: not a number from %u to %d", option, text,
+	    least, COUNT_MAX);
+}
+
+static int check_reason(enum command command, const char *reason) {
+	for (const char *at = reason; at != NULL && *at != '\0'; at++)
+		if (*at < ' ' || *at > '~')
+			return ctl_usage(command, "--reason: only printable ASCII");
+	if (reason != NULL && (*reason == '\0' || strlen(reason) > REASON_MAX))
+		return ctl_usage(command, "--reason: 1 to %d characters", REASON_MAX);
+	return EX_OK;
+}
+
+static int check_duration(enum command command, const char *text, char out[24]) {
+	int64_t ns;
+
+	if (text == NULL)
+		return EX_OK;
+	if (!text_to_duration_ns(text, &ns) || ns < NS_PER_SECOND || ns > FOR_MOST_NS)
+		return ctl_usage(command,
+		    "--for %s: not a time from 1s to 366d, as 90s, 15m, 2h or 1d", text);
+	snprintf(out, 24, "%lld", (long long)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+	return EX_OK;
+}
+
+/* A usage error, or EX_OK with *request filled. */
+static int make_request(const struct ctl *ctl, enum command command, const char *word,
+    struct by_hand_request *request) {
+	const char *name = ctl->argument_count > 0 ? ctl->arguments[0] : NULL;
+	int result;
+
+	if ((name == NULL) == (ctl->class == NULL))
+		return ctl_usage(command, "%s: a destination, or --class with one of them",
+		    word);
+	if ((name != NULL ? name : ctl->class)[0] == '\0')
+		return ctl_usage(command, "%s: the name is empty", word);
+	if (command == COMMAND_SET && ctl->window == NULL && ctl->ceiling == NULL)
+		return ctl_usage(command, "set: --window, --ceiling or both are missing");
+	if ((result = check_count(command, "--window", ctl->window, 1)) != EX_OK ||
+	    (result = check_count(command, "--ceiling", ctl->ceiling, 0)) != EX_OK ||
+	    (result = check_reason(command, ctl->reason)) != EX_OK ||
+	    (result = check_duration(command, ctl->duration, request->seconds)) != EX_OK)
+		return result;
+	add(request, "command", word);
+	add(request, "name", name);
+	add(request, "class", ctl->class);
+	add(request, "for", ctl->duration == NULL ? NULL : request->seconds);
+	add(request, "reason", ctl->reason);
+	add(request, "window", ctl->window);
+	add(request, "ceiling", ctl->ceiling);
+	return EX_OK;
+}
+
+static int ask(struct ctl *ctl, const struct by_hand_request *request) {
+	struct answer_rows rows = { .writer = &ctl->writer };
+	struct control_reply reply;
+	struct places places;
+	struct diag diag;
+	int result = places_find(ctl, &places);
+
+	if (result == EX_OK && control_ask(places.control, request->fields, request->count,
+		TIMEOUT_MS, take_row, &rows, &reply, &diag) != 0)
+		result = ctl_fail(&diag);
+	else if (result == EX_OK && (result = reply.exit) != EX_OK)
+		ctl_complain("%s", reply.error);
+	if (result == EX_OK && rows.observed)
+		ctl_complain("noted, but not applied: outbound actions are only observed "
+		    "(outbound.observe)");
+	places_free(&places);
+	return result;
+}
+
+static int by_hand(struct ctl *ctl, enum command command, const char *word) {
+	struct by_hand_request request = { .count = 0 };
+	int result = make_request(ctl, command, word, &request);
+
+	return result == EX_OK ? ask(ctl, &request) : result;
+}
+
+int command_SUSPEND(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_SUSPEND, "suspend");
+}
+
+int command_HOLD(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_HOLD, "hold");
+}
+
+int command_RESUME(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_RESUME, "resume");
+}
+
+int command_FORGET(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_FORGET, "forget");
+}
+
+int command_SET(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_SET, "set");
+}
