@@ -186,8 +186,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	child->pid = 0;
 	child->start_ns = now_ns + delay;
 	atomic_fetch_add(&header->counters[COUNTER_ROLE_RESTARTS], 1);
-	if (child->kind == ROLE_KEEPER)
-		keeper_link_close(&supervisor->link);
+	spawn_unlink(supervisor, child);
 }
 
 void children_reap(struct supervisor *supervisor, int64_t now_ns) {
@@ -197,7 +196,8 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		unsigned i;
 
-		if (gate_command_bury(supervisor, pid, status))
+		if (gate_command_bury(supervisor, pid, status) ||
+		    mta_commands_bury(supervisor, pid, status))
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].pid == pid)

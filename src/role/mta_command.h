@@ -6,7 +6,8 @@
  * trusted: the number of the mail server, the queue id and the rates are checked
  * here, and programs and directories come from the configuration alone.
  *
- * Each role that may ask has a link of its own, a socket of datagrams.
+ * Each role that may ask has a link of its own, a socket of datagrams; while as many
+ * commands run as may, nothing more is read from it.
  */
 #ifndef ROLE_MTA_COMMAND_H
 #define ROLE_MTA_COMMAND_H
@@ -20,6 +21,7 @@
 #include "role/command.h"
 #include "wire/mta_order.h"
 
+struct pollfd;
 struct supervisor;
 
 enum mta_asker { MTA_ASKER_FEED, MTA_ASKER_KEEPER, MTA_ASKER_COUNT };
@@ -28,16 +30,18 @@ enum mta_asker { MTA_ASKER_FEED, MTA_ASKER_KEEPER, MTA_ASKER_COUNT };
 
 struct mta_command {
 	struct command command;
-	enum mta_asker asker;
 	struct mta_order order;
+	enum mta_asker asker;
+	unsigned link;		/* its number: a later role of the kind did not ask */
 };
 
 struct mta_commands {
 	int link_fds[MTA_ASKER_COUNT];	/* -1: that role is away */
+	unsigned links[MTA_ASKER_COUNT];
 	struct mta_command running[MTA_COMMANDS_AT_ONCE];
 	int64_t requeue_tat_ns[GENERATION_MTAS_MAX];
-	int64_t listed_ns[GENERATION_MTAS_MAX];	/* 0: never */
-	int64_t reloaded_ns[GENERATION_MTAS_MAX];
+	int64_t next_list_ns[GENERATION_MTAS_MAX];
+	int64_t next_reload_ns[GENERATION_MTAS_MAX];
 };
 
 void mta_commands_init(struct mta_commands *commands);
@@ -47,19 +51,23 @@ int mta_commands_link(struct mta_commands *commands, enum mta_asker asker,
     struct diag *diag);
 void mta_commands_unlink(struct mta_commands *commands, enum mta_asker asker);
 
+/* Fills one place for each asker: what to wait for. */
+void mta_commands_poll(const struct mta_commands *commands,
+    struct pollfd *polled);
+
 /* Takes what was asked, starts it, kills what hangs; never waits. */
 void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns);
 
 /* A child ended.  False: it is none of these. */
 bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status);
 
-/* When mta_commands_turn has something to do, or INT64_MAX. */
-int64_t mta_commands_next_ns(const struct supervisor *supervisor);
+/* When mta_commands_turn has something to do by itself, or INT64_MAX. */
+int64_t mta_commands_next_ns(const struct mta_commands *commands);
 
 /* In a role's new process: none of it is its own. */
-void mta_commands_leave(const struct supervisor *supervisor);
+void mta_commands_leave(const struct mta_commands *commands);
 
 /* Kills those that run, if any. */
-void mta_commands_end(struct supervisor *supervisor);
+void mta_commands_end(struct mta_commands *commands);
 
 #endif

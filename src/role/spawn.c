@@ -122,15 +122,21 @@ static int role_main(const struct role_context *context) {
 	return EX_SOFTWARE;
 }
 
-static void run_role(struct supervisor *supervisor, const struct child *child,
-    int link_fd) __attribute__((noreturn));
+/* The role's ends of its links to the supervisor. */
+struct links {
+	int control_fd;		/* keeper, or -1 */
+	int mta_fd;		/* keeper and feed, or -1 */
+};
 
 static void run_role(struct supervisor *supervisor, const struct child *child,
-    int link_fd) {
+    const struct links *links) __attribute__((noreturn));
+
+static void run_role(struct supervisor *supervisor, const struct child *child,
+    const struct links *links) {
 	struct role_context context = { .kind = child->kind,
 		.number = child->number, .role_slot = child->place,
-		.segment = supervisor->segment, .supervisor_fd = link_fd,
-		.mta_fd = -1 };
+		.segment = supervisor->segment,
+		.supervisor_fd = links->control_fd, .mta_fd = links->mta_fd };
 	struct diag diag;
 
 	die_with_parent(supervisor->pid);
@@ -144,6 +150,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	background_leave(supervisor->ready_fd);
 	keeper_link_close(&supervisor->link);
 	gate_command_leave(supervisor);
+	mta_commands_leave(&supervisor->mta);
 	set_title(child);
 	take_sockets(supervisor, child, &context);
 	(void)privileges_raise_files(FILES_BESIDES +
@@ -160,27 +167,60 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	_exit(role_main(&context));
 }
 
-int spawn_role(struct supervisor *supervisor, struct child *child,
-    struct diag *diag) {
-	int link_fd = -1;
-	pid_t pid;
+static void close_links(const struct links *links) {
+	if (links->control_fd >= 0)
+		close(links->control_fd);
+	if (links->mta_fd >= 0)
+		close(links->mta_fd);
+}
 
+static enum mta_asker asker_of(const struct child *child) {
+	return child->kind == ROLE_FEED ? MTA_ASKER_FEED :
+	    child->kind == ROLE_KEEPER ? MTA_ASKER_KEEPER : MTA_ASKER_COUNT;
+}
+
+void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
+	if (child->kind == ROLE_KEEPER)
+		keeper_link_close(&supervisor->link);
+	if (asker_of(child) != MTA_ASKER_COUNT)
+		mta_commands_unlink(&supervisor->mta, asker_of(child));
+}
+
+/* -1 with *diag: there are none. */
+static int open_links(struct supervisor *supervisor, const struct child *child,
+    struct links *links, struct diag *diag) {
+	*links = (struct links){ -1, -1 };
 	if (child->kind == ROLE_KEEPER) {
-		link_fd = keeper_link_open(&supervisor->link, diag);
-		if (link_fd < 0)
+		links->control_fd = keeper_link_open(&supervisor->link, diag);
+		if (links->control_fd < 0)
 			return -1;
 	}
+	if (asker_of(child) == MTA_ASKER_COUNT)
+		return 0;
+	links->mta_fd = mta_commands_link(&supervisor->mta, asker_of(child), diag);
+	if (links->mta_fd >= 0)
+		return 0;
+	close_links(links);
+	spawn_unlink(supervisor, child);
+	return -1;
+}
+
+int spawn_role(struct supervisor *supervisor, struct child *child,
+    struct diag *diag) {
+	struct links links;
+	pid_t pid;
+
+	if (open_links(supervisor, child, &links, diag) != 0)
+		return -1;
 	segment_role_starting(supervisor->segment, child->place,
 	    child->started_ns);
 	pid = fork();
 	if (pid == 0)
-		run_role(supervisor, child, link_fd);
-	if (link_fd >= 0)
-		close(link_fd);
+		run_role(supervisor, child, &links);
+	close_links(&links);
 	if (pid < 0) {
 		diag_set(diag, errno, "cannot fork");
-		if (child->kind == ROLE_KEEPER)
-			keeper_link_close(&supervisor->link);
+		spawn_unlink(supervisor, child);
 		return -1;
 	}
 	child->pid = pid;

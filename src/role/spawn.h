@@ -11,6 +11,9 @@
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag);
 
+/* The links that its role had are closed. */
+void spawn_unlink(struct supervisor *supervisor, const struct child *child);
+
 /* In a new process: signals do again what they do by default, but for SIGPIPE,
  * which is ignored; none is blocked. */
 void spawn_reset_signals(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The daemon's parent process: start, loop, stop.
- * MODEL    One poll for signals, the keeper's stream, and the next thing that is
+ * MODEL    One poll for signals, what roles ask for, and the next thing that is
  *          due.  Each turn looks at everything (the dead, the silent, those to
  *          start), so that no lost wake-up matters.  Its death takes all roles
  *          with it; the next supervisor adopts the segment.  There is no orderly
@@ -165,11 +165,14 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	int64_t next_ns = children_next_ns(supervisor), wait_ns;
 	int64_t gate_ns = gate_command_next_ns(supervisor);
+	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
 	/* while somebody waits for our start, look more often */
 	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
 
 	if (gate_ns < next_ns)
 		next_ns = gate_ns;
+	if (mta_ns < next_ns)
+		next_ns = mta_ns;
 	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
@@ -184,19 +187,21 @@ static void loop(struct supervisor *supervisor) {
 
 	supervisor->began_ns = supervisor->present_ns = now_ns;
 	while (go_on) {
-		struct pollfd polled[] = {
+		struct pollfd polled[2 + MTA_ASKER_COUNT] = {
 			{ .fd = supervisor->signal_fd, .events = POLLIN },
-			{ .fd = -1 },
 		};
 
 		children_reap(supervisor, now_ns);
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
+		mta_commands_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
 		polled[1].fd = supervisor->link.fd;
 		polled[1].events = keeper_link_events(&supervisor->link);
-		(void)poll(polled, 2, more ? 0 : wait_ms(supervisor, now_ns));
+		mta_commands_poll(&supervisor->mta, polled + 2);
+		(void)poll(polled, sizeof(polled) / sizeof(polled[0]),
+		    more ? 0 : wait_ms(supervisor, now_ns));
 		if (more || polled[1].revents != 0)
 			more = serve_keeper(supervisor);
 		if (polled[0].revents != 0)
@@ -215,12 +220,14 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		.generation = generation, .pid = getpid(), .lock_fd = -1,
 		.signal_fd = -1, .ready_fd = ready_fd };
 	keeper_link_init(&supervisor.link);
+	mta_commands_init(&supervisor.mta);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
 		loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		gate_command_end(&supervisor);
+		mta_commands_end(&supervisor.mta);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)
 			code = EX_TEMPFAIL;

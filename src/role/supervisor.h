@@ -15,6 +15,7 @@
 #include "config/generation.h"
 #include "role/gate_command.h"
 #include "role/keeper_link.h"
+#include "role/mta_command.h"
 #include "role/privileges.h"
 #include "role/sockets.h"
 #include "segment/layout.h"
@@ -43,6 +44,7 @@ struct supervisor {
 	struct sockets sockets;
 	struct keeper_link link;
 	struct gate_command gate;
+	struct mta_commands mta;
 	pid_t pid;
 	int lock_fd;
 	int signal_fd;

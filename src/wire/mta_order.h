@@ -7,6 +7,11 @@
  *	command=list mta=N generation=G			postqueue -c DIR -j
  *	command=reload-mta mta=N generation=G		postfix -c DIR reload
  *	done=WORD mta=N exit=N [id=QUEUE-ID]		the answer to each
+ *	done=WORD mta=N failed=WORD [id=QUEUE-ID]	not-run, too-soon, killed
+ *
+ * What the list says comes as a pipe that is sent along with a datagram
+ *	output=list mta=N
+ * before it.
  *
  * Only numbers and a queue id of letters and digits pass; the supervisor takes
  * programs and directories from its configuration.
@@ -48,11 +53,13 @@ bool mta_queue_id_is_sound(const char *text, size_t length);
 
 /* The datagram's length. */
 size_t mta_order_write(const struct mta_order *order, char out[MTA_ORDER_MAX]);
+size_t mta_output_write(unsigned mta, char out[MTA_ORDER_MAX]);
 size_t mta_outcome_write(const struct mta_outcome *outcome, char out[MTA_ORDER_MAX]);
 
 /* `data` is changed.  False: *why is static text. */
 bool mta_order_parse(char *data, size_t length, struct mta_order *order, const char **why);
+/* *is_output: it is about the list's pipe; of *outcome only verb and mta are set. */
 bool mta_outcome_parse(char *data, size_t length, struct mta_outcome *outcome,
-    const char **why);
+    bool *is_output, const char **why);
 
 #endif

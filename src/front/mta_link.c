@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * A role's end of its link to the supervisor.
+ *
+ * MODEL: a datagram is an order or an outcome, whole or not at all; what the list
+ * says comes as a descriptor that is sent along.
+ * ERRORS: whatever the supervisor says that makes no sense is counted as nothing: it
+ * is trusted, and of the same build.
+ * THREADS: one.
+ */
+#include "front/mta_link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
+    uint64_t generation, const char *queue_id)
+{
+	struct mta_order order = { .verb = verb, .mta = mta, .generation = generation };
+	char data[MTA_ORDER_MAX];
+	size_t length;
+
+	if (link->fd < 0 || (queue_id != NULL && !text_copy(order.queue_id,
+	    sizeof(order.queue_id), queue_id, strlen(queue_id))))
+		return false;
+	length = mta_order_write(&order, data);
+	return length > 0 &&
+	    send(link->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+/* The descriptor that came along, or -1. */
+static int descriptor_of(struct msghdr *message)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(message);
+	int fd = -1;
+
+	if (control != NULL && control->cmsg_level == SOL_SOCKET &&
+	    control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(control), sizeof(fd));
+	return fd;
+}
+
+static void drop(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
+    int *output_fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	char data[MTA_ORDER_MAX];
+	struct iovec part = { data, sizeof(data) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control) };
+	bool is_output = false;
+	const char *why;
+	ssize_t length;
+
+	*output_fd = -1;
+	if (link->fd < 0)
+		return MTA_NO_NEWS;
+	length = recvmsg(link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return MTA_NO_NEWS;
+	if (length <= 0) {
+		close(link->fd);
+		link->fd = -1;
+		return MTA_LINK_ENDED;
+	}
+	*output_fd = descriptor_of(&message);
+	if (!mta_outcome_parse(data, (size_t)length, outcome, &is_output, &why) ||
+	    is_output != (*output_fd >= 0)) {
+		drop(*output_fd);
+		*output_fd = -1;
+		return MTA_NO_NEWS;
+	}
+	return is_output ? MTA_OUTPUT : MTA_OUTCOME;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: ISC */
+/* Commands on a Postfix: orders and outcomes, what the supervisor runs of them and
+ * what it refuses, and both ends of the link. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/mta_link.h"
+#include "role/supervisor.h"
+#include "wire/mta_order.h"
+
+#define NUMBER	7	/* of the generation */
+
+/* --- a supervisor with two mail servers, the first of which is a Postfix ---------- */
+
+static struct {
+	struct generation generation;
+	char texts[4096];
+} block;
+static struct supervisor supervisor;
+static struct mta_link role;
+static size_t used;
+static char directory[] = "/tmp/postern-t-mta-XXXXXX";
+static unsigned logged;
+static char last_line[1024];
+
+static uint32_t text(const char *words) {
+	size_t at = used;
+
+	used += strlen(words) + 1;
+	assert_true(used <= sizeof(block.texts));
+	memcpy(block.texts + at, words, strlen(words) + 1);
+	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
+}
+
+static void on_line(void *context, const char *line) {
+	(void)context;
+	logged++;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static void write_program(const char *name, const char *script) {
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "#!/bin/sh\n%s\n", script);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+}
+
+static int begin(void **state) {
+	struct generation *g = &block.generation;
+	struct diag diag;
+
+	(void)state;
+	memset(&block, 0, sizeof(block));
+	used = 0;
+	g->number = NUMBER;
+	g->mta_count = 2;
+	g->mtas[0].kind = MTA_POSTFIX;
+	g->mtas[0].name = text("out");
+	g->mtas[0].config_directory = text("/etc/postfix-out");
+	g->mtas[0].command_directory = text(directory);
+	g->mtas[1].kind = MTA_SENDMAIL;
+	g->mtas[1].name = text("sendmail");
+	g->requeue_rate = (struct rate_limit){ .count = 100,
+		.period_ns = NS_PER_SECOND };
+	supervisor = (struct supervisor){ .generation = g };
+	mta_commands_init(&supervisor.mta);
+	role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_FEED, &diag);
+	logged = 0;
+	log_redirect(on_line, NULL);
+	return role.fd >= 0 ? 0 : -1;
+}
+
+static int end(void **state) {
+	(void)state;
+	mta_commands_end(&supervisor.mta);
+	if (role.fd >= 0)
+		close(role.fd);
+	log_redirect(NULL, NULL);
+	return 0;
+}
+
+/* Lets the supervisor work until the role hears something. */
+static enum mta_news news(struct mta_outcome *outcome, int *output_fd, int64_t now_ns) {
+	for (unsigned i = 0; i < 2000; i++) {
+		static const struct timespec turn = { .tv_nsec = 5 * NS_PER_MS };
+		enum mta_news there;
+		int status;
+		pid_t pid;
+
+		mta_commands_turn(&supervisor, now_ns);
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			assert_true(mta_commands_bury(&supervisor, pid, status));
+		there = mta_link_next(&role, outcome, output_fd);
+		if (there != MTA_NO_NEWS)
+			return there;
+		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
+	}
+	fail_msg("nothing was heard");
+	return MTA_NO_NEWS;
+}
+
+static int outcome_at(enum mta_verb verb, const char *id, int64_t now_ns) {
+	struct mta_outcome outcome;
+	int fd;
+
+	assert_int_equal(news(&outcome, &fd, now_ns), MTA_OUTCOME);
+	assert_int_equal(outcome.verb, verb);
+	assert_int_equal(outcome.mta, 0);
+	assert_string_equal(outcome.queue_id, id == NULL ? "" : id);
+	return outcome.code;
+}
+
+static bool ask(enum mta_verb verb, unsigned mta, uint64_t generation, const char *id) {
+	return mta_link_ask(&role, verb, mta, generation, id);
+}
+
+/* What a file of the programs' says. */
+static const char *told(const char *name) {
+	static char content[4096];
+	char path[256];
+	FILE *file;
+	size_t length = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "r");
+	if (file != NULL) {
+		length = fread(content, 1, sizeof(content) - 1, file);
+		fclose(file);
+		unlink(path);
+	}
+	content[length] = '\0';
+	return content;
+}
+
+/* --- orders -------------------------------------------------------------------------- */
+
+static void orders_are_read_as_written(void **state) {
+	static const enum mta_verb verbs[] = { MTA_REQUEUE, MTA_LIST, MTA_RELOAD };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct mta_order order = { .verb = verbs[i], .mta = 5,
+			.generation = UINT64_MAX }, read;
+		char data[MTA_ORDER_MAX];
+		const char *why;
+		size_t length;
+
+		if (verbs[i] == MTA_REQUEUE)
+			snprintf(order.queue_id, sizeof(order.queue_id),
+			    "4V7xXy0Z1zzzzzzzzzzzzzzzzzzzzzz");
+		length = mta_order_write(&order, data);
+		assert_true(length > 0);
+		assert_true(mta_order_parse(data, length, &read, &why));
+		assert_memory_equal(&read, &order, sizeof(order));
+	}
+}
+
+static void outcomes_are_read_as_written(void **state) {
+	static const int codes[] = { 0, 1, 69, 255, MTA_NOT_RUN, MTA_TOO_SOON,
+		MTA_KILLED };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct mta_outcome outcome = { .verb = MTA_REQUEUE, .mta = 7,
+			.code = codes[i], .queue_id = "ABCDEF" }, read;
+		char data[MTA_ORDER_MAX];
+		bool is_output = true;
+		const char *why;
+		size_t length = mta_outcome_write(&outcome, data);
+
+		assert_true(mta_outcome_parse(data, length, &read, &is_output, &why));
+		assert_false(is_output);
+		assert_memory_equal(&read, &outcome, sizeof(outcome));
+	}
+}
+
+static void queue_ids(void **state) {
+	static const char *const bad[] = { "", "ABCDE", "ABCDE;", "-iABCDEF", "ALL 123",
+		"../../x", "ABCDEF\n", "0123456789012345678901234567890X" };
+
+	(void)state;
+	assert_true(mta_queue_id_is_sound("3F9A21C04D", 10));
+	assert_true(mta_queue_id_is_sound("4V7xXy0Z1zzzz", 13));
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(mta_queue_id_is_sound(bad[i], strlen(bad[i])));
+}
+
+static void what_is_no_order(void **state) {
+	static const char *const bad[] = {
+		"", "x", "10\ncommand=a\n", "13\ncommand=list\n",
+		"31\ncommand=list\nmta=0\ngeneration=\n",
+		"33\ncommand=list\nmta=256\ngeneration=1\n",
+		"33\ncommand=list\nmta=-1\ngeneration=11\n",
+		"51\ncommand=list\nmta=0\ngeneration=18446744073709551616\n",
+		"39\ncommand=requeue\nmta=0\ngeneration=1\nid=\n",
+		"46\ncommand=requeue\nmta=0\ngeneration=1\nid=ABC -f\n",
+		"31\ncommand=list\nmta=0\ngeneration=1\nrest",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char data[MTA_ORDER_MAX];
+		struct mta_order order;
+		const char *why = NULL;
+
+		memcpy(data, bad[i], strlen(bad[i]) + 1);
+		assert_false(mta_order_parse(data, strlen(bad[i]), &order, &why));
+		assert_non_null(why);
+	}
+}
+
+/* --- what is run ---------------------------------------------------------------------- */
+
+static void an_id_is_requeued(void **state) {
+	(void)state;
+	write_program("postqueue", "cd `dirname $0`\n"
+	    "{ echo \"$@\"; env | sort; ls -l /proc/$$/fd | wc -l; cat; } >told");
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "3F9A21C04D"));
+	assert_int_equal(outcome_at(MTA_REQUEUE, "3F9A21C04D", clock_now_ns()), 0);
+	{
+		const char *said = told("told");
+
+		assert_non_null(strstr(said, "-c /etc/postfix-out -i 3F9A21C04D\n"));
+		assert_non_null(strstr(said,
+		    "PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"));
+		assert_non_null(strstr(said, "LC_ALL=C\n"));
+		assert_null(strstr(said, "HOME="));
+	}
+	assert_int_equal(logged, 0);
+}
+
+static void what_is_not_run(void **state) {
+	static const struct {
+		enum mta_verb verb;
+		unsigned mta;
+		uint64_t generation;
+	} refused[] = {
+		{ MTA_REQUEUE, 0, NUMBER - 1 },	/* of another generation */
+		{ MTA_LIST, 0, NUMBER + 1 },
+		{ MTA_REQUEUE, 1, NUMBER },	/* no Postfix */
+		{ MTA_REQUEUE, 2, NUMBER },	/* there is none */
+		{ MTA_REQUEUE, 255, NUMBER },
+		{ MTA_RELOAD, 0, NUMBER },	/* reload is off */
+	};
+	struct mta_outcome outcome;
+	int fd;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_true(ask(refused[i].verb, refused[i].mta, refused[i].generation,
+		    refused[i].verb == MTA_REQUEUE ? "ABCDEF" : NULL));
+		assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTCOME);
+		assert_int_equal(outcome.code, MTA_NOT_RUN);
+		assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
+	}
+}
+
+static void a_failure_is_told(void **state) {
+	(void)state;
+	write_program("postqueue", "echo 'fatal: no \"such\" file' >&2; exit 69");
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", clock_now_ns()), 69);
+	assert_int_equal(logged, 1);
+	assert_non_null(strstr(last_line, "mta=out queue_id=ABCDEF"));
+	assert_non_null(strstr(last_line, "exit=69 text=\"fatal: no 'such' file\""));
+}
+
+static void a_program_that_is_not_there(void **state) {
+	(void)state;
+	block.generation.mtas[0].command_directory = text("/nowhere");
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", clock_now_ns()), 71);
+	assert_non_null(strstr(last_line, "cannot be run: No such file"));
+}
+
+static void one_that_hangs_is_killed(void **state) {
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	write_program("postqueue", "sleep 1000 & sleep 1000");
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	mta_commands_turn(&supervisor, now_ns);
+	assert_int_equal(mta_commands_next_ns(&supervisor.mta),
+	    now_ns + 10 * NS_PER_SECOND);
+	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", now_ns + 10 * NS_PER_SECOND),
+	    MTA_KILLED);
+	assert_non_null(strstr(last_line, "signal=9 killed=yes"));
+}
+
+static void no_faster_than_the_rate(void **state) {
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	write_program("postqueue", "exit 0");
+	block.generation.requeue_rate = (struct rate_limit){ .count = 2,
+		.period_ns = NS_PER_SECOND };
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+		assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", now_ns),
+		    i < 2 ? 0 : MTA_TOO_SOON);
+	}
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", now_ns + NS_PER_SECOND / 2), 0);
+}
+
+static void as_many_at_once_as_may(void **state) {
+	unsigned running = 0;
+
+	(void)state;
+	write_program("postqueue", "sleep 1000");
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE + 3; i++)
+		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	for (unsigned i = 0; i < 5; i++)
+		mta_commands_turn(&supervisor, clock_now_ns());
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
+		running += supervisor.mta.running[i].command.pid != 0;
+	assert_int_equal(running, MTA_COMMANDS_AT_ONCE);
+	/* and the role is told in time that there is no more room */
+	for (unsigned i = 0; ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"); i++)
+		assert_true(i < 100000);
+}
+
+static void a_list_comes_by_a_pipe(void **state) {
+	struct mta_outcome outcome;
+	char said[64] = "";
+	size_t length = 0;
+	int fd, other;
+
+	(void)state;
+	write_program("postqueue", "echo \"$@\"; echo warning >&2");
+	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
+	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTPUT);
+	assert_int_equal(outcome.mta, 0);
+	assert_int_equal(news(&outcome, &other, clock_now_ns()), MTA_OUTCOME);
+	assert_int_equal(outcome.code, 0);
+	for (;;) {
+		ssize_t got = read(fd, said + length, sizeof(said) - 1 - length);
+
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	close(fd);
+	assert_string_equal(said, "-c /etc/postfix-out -j\n");
+	/* not twice in a minute */
+	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_LIST, NULL, clock_now_ns()), MTA_TOO_SOON);
+}
+
+static void one_reload_a_minute(void **state) {
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	write_program("postfix", "cd `dirname $0`; echo \"$@\" >>told");
+	block.generation.mtas[0].may_reload = 1;
+	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns), 0);
+	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns + 59 * NS_PER_SECOND),
+	    MTA_TOO_SOON);
+	assert_string_equal(told("told"), "-c /etc/postfix-out reload\n");
+	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns + 60 * NS_PER_SECOND), 0);
+}
+
+/* --- links ------------------------------------------------------------------------------ */
+
+static void garbage_costs_the_link(void **state) {
+	struct mta_outcome outcome;
+	int fd;
+
+	(void)state;
+	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
+	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_LINK_ENDED);
+	assert_int_equal(role.fd, -1);
+	assert_false(ask(MTA_LIST, 0, NUMBER, NULL));
+	assert_non_null(strstr(last_line, "from=feed"));
+}
+
+static void another_role_hears_nothing(void **state) {
+	struct mta_outcome outcome;
+	struct diag diag;
+	int fd, status;
+
+	(void)state;
+	write_program("postqueue", "exit 0");
+	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	mta_commands_turn(&supervisor, clock_now_ns());
+	close(role.fd);
+	role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_FEED, &diag);
+	assert_true(mta_commands_bury(&supervisor, waitpid(-1, &status, 0), status));
+	assert_int_equal(mta_link_next(&role, &outcome, &fd), MTA_NO_NEWS);
+}
+
+static int make_directory(void **state) {
+	(void)state;
+	return mkdtemp(directory) != NULL ? 0 : -1;
+}
+
+static int remove_directory(void **state) {
+	char path[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/postqueue", directory);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/postfix", directory);
+	unlink(path);
+	(void)told("told");
+	return rmdir(directory);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(orders_are_read_as_written),
+		cmocka_unit_test(outcomes_are_read_as_written),
+		cmocka_unit_test(queue_ids),
+		cmocka_unit_test(what_is_no_order),
+		T(an_id_is_requeued),
+		T(what_is_not_run),
+		T(a_failure_is_told),
+		T(a_program_that_is_not_there),
+		T(one_that_hangs_is_killed),
+		T(no_faster_than_the_rate),
+		T(as_many_at_once_as_may),
+		T(a_list_comes_by_a_pipe),
+		T(one_reload_a_minute),
+		T(garbage_costs_the_link),
+		T(another_role_hears_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
