@@ -17,6 +17,8 @@ struct mapped_generation {
 };
 
 struct relief;
+struct feed_memory;
+struct window_report;
 
 /* An end that is still to be carried out. */
 struct late_end {
@@ -41,6 +43,9 @@ struct engine {
 	uint64_t refused_number;	/* a generation that could not be mapped */
 	_Atomic bool beaten;
 	struct late_ends late;
+	struct feed_memory *feed;	/* NULL: no result was fed yet */
+	void (*window_listener)(void *context, const struct window_report *);
+	void *window_context;
 };
 
 static inline struct session_ref ref_of(const struct session *session,

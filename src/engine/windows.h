@@ -30,7 +30,9 @@ struct window_owner {
 
 /* Whose window mail for `destination` runs by: a recipient domain (in any spelling), a
  * host as Sendmail names it, or a name as above.  A domain belongs to a provider when
- * one of the relays that it was reached by last does.  Any thread, no lock. */
+ * one of the relays that it was reached by last does, and to the relay that all mail
+ * goes to where there is one; but what is held by hand stands alone.  Any thread, no
+ * lock. */
 void windows_owner(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, struct window_owner *out);
 
@@ -64,6 +66,10 @@ struct window_view {
  * one would be.  Any thread, no lock. */
 bool windows_view(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, int64_t now_ns, struct window_view *out);
+
+/* "open", "limited", "dead", "held"; "probe", "postfix", "document". */
+const char *windows_state_word(enum window_state state);
+const char *windows_law_word(enum window_law law);
 
 /* Are its holds applied, or only decided and counted? */
 bool windows_observed(const struct generation *generation, const struct window_owner *owner);
@@ -102,9 +108,19 @@ enum window_answer {
 	WINDOW_SUSPENDED,	/* dead or held */
 	WINDOW_UNUSABLE,	/* shared state: let it go; no place was taken */
 };
+/* The places that one delivering process has, in its asker's memory; one thread.  A
+ * process that comes again on another connection goes on with those that it has.
+ * NULL: no memory. */
+struct windows_places;
+struct windows_places *windows_places_open(struct engine *engine,
+    const struct process_identity *process);
+/* `over`: the process ended, its places are free; else they stay, and the keeper frees
+ * them when it finds that it did.  Nulls *places. */
+void windows_places_close(struct windows_places **places, bool over, int64_t now_ns);
+
 struct window_question {
 	const struct window_owner *owner;
-	const struct process_identity *process;
+	struct windows_places *places;
 	const char *queue_id;	/* the result is found again by it and the owner */
 	size_t queue_id_length;
 	uint8_t mta;		/* of the generation */
@@ -119,13 +135,9 @@ struct window_asked {
 	char reason[WINDOW_REASON_MAX + 1];
 };
 /* Takes a place for the process in the owner's window, if there is one.  It keeps it
- * until windows_leave. */
+ * until the process ends, as its connection may be cached. */
 void windows_ask(struct engine *engine, const struct generation *generation,
     const struct window_question *question, int64_t now_ns, struct window_asked *out);
-
-/* The process ended: all its places are free. */
-void windows_leave(struct engine *engine, const struct process_identity *process,
-    int64_t now_ns);
 
 /* --- by hand ------------------------------------------------------------------- */
 
@@ -148,11 +160,13 @@ enum by_hand_error {
 	BY_HAND_DONE,
 	BY_HAND_BAD_NAME,	/* no name that a destination can have, or of no class */
 	BY_HAND_SENSELESS,	/* the verb does not go with what the name is */
+	BY_HAND_SHARED,		/* it runs by the window of *owner: that is to be named */
 	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held */
 	BY_HAND_NO_ROOM,	/* of recipients held */
 	BY_HAND_BUSY,		/* the shared state could not be had in time */
 };
-/* `owner`: whose window it was. */
+/* Does it to what bears the name, and to nothing that shares its window.  `owner`: whose
+ * window it was; kind NONE: a recipient or a class. */
 enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, int64_t now_ns, struct window_owner *owner);
 
@@ -186,6 +200,7 @@ struct window_report {
 	int64_t for_ns;			/* DIED, SUSPENDED, HELD: how long; 0: not told */
 	bool observed;			/* decided, not applied */
 	const char *reason;		/* printable; never NULL */
+	enum by_hand_verb verb;		/* BY_HAND */
 	const struct judgement *judgement;	/* or NULL: by time, by hand */
 };
 /* Who hears of it, once for this engine; front/window_log.h has one that logs. */
