@@ -2,9 +2,239 @@
 /*
  * Levels rebuilt from a log (level.h).
  *
- * Model: a sweep over starts.  entries[0, active) are the accepted attempts that began
- * before the swept time and may still have been in flight there, in no order;
- * entries[active, count) wait, in the order of their starts.
+ * Model: a sweep over starts.  entries[0, active) had their verdicts, were accepted and
+ * may still have been in flight at the next start, in no order; entries[head, end) wait,
+ * by start (of equal ones, the first that was read first).  What is between is free, and
+ * is closed up when the end is reached.
+ *
+ * A start s that may be off by its slack is surely within an interval that begins and
+ * ends at least so far from it, and surely outside of one that does not come so near.
  * Errors: none.  Threads: no state.
  */
 #include "policy/level.h"
+
+#define MS			INT64_C(1000000)
+#define SECOND			(1000 * MS)
+#define WAIT_LEAST_NS		(50 * MS)
+#define WAIT_FIRST_NS		(10 * SECOND)	/* before any delivery has ended */
+#define WAIT_MOST_NS		(120 * SECOND)
+
+int64_t level_slack(int64_t delay_ms)
+{
+	int64_t half_ms = 5;	/* two decimals */
+
+	for (int64_t least = 1000; delay_ms >= least && half_ms < INT64_MAX / 100;
+	     least *= 10) {
+		half_ms *= 10;
+		if (least > INT64_MAX / 10)
+			break;
+	}
+	return half_ms > INT64_MAX / MS ? INT64_MAX : half_ms * MS;
+}
+
+void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity)
+{
+	*level = (struct level){ .entries = entries, .capacity = capacity,
+		.swept_ns = INT64_MIN, .lost_ns = INT64_MIN };
+}
+
+/* Where the next one would stand, with those that wait moved down to the active. */
+static void close_up(struct level *level)
+{
+	uint32_t at = level->active;
+
+	for (uint32_t i = level->head; i < level->end; i++)
+		level->entries[at++] = level->entries[i];
+	level->head = level->active;
+	level->end = at;
+}
+
+void level_move(struct level *level, struct level_entry *entries, uint32_t capacity)
+{
+	close_up(level);
+	for (uint32_t i = 0; i < level->end; i++)
+		entries[i] = level->entries[i];
+	level->entries = entries;
+	level->capacity = capacity;
+}
+
+/* a - b and a + b, as far as the type goes: a wrong clock may tell anything. */
+static int64_t less(int64_t a, int64_t b)
+{
+	int64_t out;
+
+	return __builtin_sub_overflow(a, b, &out) ? b < 0 ? INT64_MAX : INT64_MIN : out;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	int64_t out;
+
+	return __builtin_add_overflow(a, b, &out) ? b < 0 ? INT64_MIN : INT64_MAX : out;
+}
+
+/* A quarter up for each above, 1/128 down for each below: 29 of 30 are below. */
+static int64_t follow(int64_t quantile, int64_t seen)
+{
+	if (seen > WAIT_MOST_NS)
+		seen = WAIT_MOST_NS;
+	if (quantile == 0)
+		return seen > 0 ? seen : 1;
+	if (seen <= quantile)
+		return quantile - quantile / 128;
+	quantile += quantile / 4 + MS;
+	return quantile < WAIT_MOST_NS ? quantile : WAIT_MOST_NS;
+}
+
+static int64_t wait_ns(const struct level *level)
+{
+	if (level->longest_ns == 0)
+		return plus(WAIT_FIRST_NS, level->latest_ns);
+	return level->longest_ns + level->longest_ns / 4 + level->latest_ns +
+	    WAIT_LEAST_NS;
+}
+
+/* For those that are read too late: how far behind the swept time all is kept. */
+static int64_t keep_ns(const struct level *level)
+{
+	return level->longest_ns < 4 * SECOND ? level->longest_ns / 4 : SECOND;
+}
+
+/* --- in ----------------------------------------------------------------------- */
+
+/* Forgets the active that ended long before the swept time. */
+static void forget(struct level *level, int64_t before_ns)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < level->active; i++)
+		if (level->entries[i].end_ns >= before_ns)
+			level->entries[kept++] = level->entries[i];
+	level->active = kept;
+}
+
+static bool make_room(struct level *level)
+{
+	if (level->end < level->capacity)
+		return true;
+	if (level->swept_ns != INT64_MIN)
+		forget(level, less(level->swept_ns, keep_ns(level)));
+	close_up(level);
+	return level->end < level->capacity;
+}
+
+bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns)
+{
+	int64_t end_ns = attempt->end_ns < now_ns ? attempt->end_ns : now_ns;
+	int64_t start_ns = attempt->start_ns < end_ns ? attempt->start_ns : end_ns;
+	int64_t slack_us = attempt->slack_ns > 0 ? attempt->slack_ns / 1000 : 0;
+	uint32_t at;
+
+	level->latest_ns = follow(level->latest_ns, less(now_ns, end_ns));
+	if (attempt->accepted)
+		level->longest_ns = follow(level->longest_ns, less(end_ns, start_ns));
+	if (!make_room(level)) {
+		level->lost++;
+		if (attempt->accepted && end_ns > level->lost_ns)
+			level->lost_ns = end_ns;
+		return false;
+	}
+	for (at = level->end; at > level->head &&
+	     level->entries[at - 1].start_ns > start_ns; at--)
+		level->entries[at] = level->entries[at - 1];
+	level->entries[at] = (struct level_entry){
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.tag = attempt->tag,
+		.slack_us = slack_us < UINT32_MAX ? (uint32_t)slack_us : UINT32_MAX,
+		.accepted = attempt->accepted,
+	};
+	level->end++;
+	return true;
+}
+
+/* --- out ---------------------------------------------------------------------- */
+
+static int64_t slack_ns(const struct level_entry *entry)
+{
+	return (int64_t)entry->slack_us * 1000;
+}
+
+/* Was `other` in flight when `entry` started: surely, or for all that is known? */
+static bool covers(const struct level_entry *other, const struct level_entry *entry,
+    bool surely)
+{
+	int64_t slack = slack_ns(entry), both = slack + slack_ns(other);
+
+	if (surely)
+		return plus(other->start_ns, both) <= entry->start_ns &&
+		    other->end_ns > plus(entry->start_ns, slack);
+	return less(other->start_ns, both) <= entry->start_ns &&
+	    other->end_ns > less(entry->start_ns, slack);
+}
+
+static uint32_t count_level(const struct level *level, const struct level_entry *entry)
+{
+	uint32_t count = 1;
+
+	for (uint32_t i = 0; i < level->active; i++)
+		count += covers(&level->entries[i], entry, entry->accepted);
+	if (entry->accepted)
+		return count;
+	/* Those behind it that may have started before it. */
+	for (uint32_t i = level->head; i < level->end; i++) {
+		const struct level_entry *other = &level->entries[i];
+
+		if (less(other->start_ns, SECOND + slack_ns(entry)) > entry->start_ns)
+			break;
+		if (other->accepted)
+			count += covers(other, entry, false);
+	}
+	return count;
+}
+
+static uint32_t judge(const struct level *level, const struct level_entry *entry)
+{
+	if (entry->start_ns < less(level->swept_ns, keep_ns(level)))
+		return 0;
+	if (!entry->accepted && entry->start_ns <= level->lost_ns)
+		return 0;
+	return count_level(level, entry);
+}
+
+bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
+{
+	struct level_entry entry;
+
+	if (level->head == level->end || level_due_ns(level) > now_ns)
+		return false;
+	entry = level->entries[level->head++];
+	*out = (struct level_verdict){ .tag = entry.tag, .start_ns = entry.start_ns,
+		.level = judge(level, &entry), .accepted = entry.accepted };
+	if (entry.start_ns > level->swept_ns)
+		level->swept_ns = entry.start_ns;
+	forget(level, less(level->swept_ns, keep_ns(level)));
+	if (entry.accepted && entry.end_ns >= less(level->swept_ns, keep_ns(level)))
+		level->entries[level->active++] = entry;
+	return true;
+}
+
+int64_t level_due_ns(const struct level *level)
+{
+	return level->head == level->end ? INT64_MAX :
+	    plus(level->entries[level->head].start_ns, wait_ns(level));
+}
+
+uint32_t level_in_flight(const struct level *level, int64_t at_ns)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < level->active; i++)
+		count += level->entries[i].start_ns <= at_ns &&
+		    level->entries[i].end_ns > at_ns;
+	for (uint32_t i = level->head; i < level->end; i++)
+		count += level->entries[i].accepted &&
+		    level->entries[i].start_ns <= at_ns &&
+		    level->entries[i].end_ns > at_ns;
+	return count;
+}

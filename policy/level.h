@@ -6,8 +6,8 @@
  *
  * Model: for one destination, attempts go in as they are read, in any order; out
  * come verdicts in the order of their starts, each once no delivery that began before
- * it can still be unread: after a wait that follows the longest deliveries and the
- * latest reports seen of late.  Starts and ends are rounded by the log (slack_ns), so
+ * it is likely to be unread still: after a wait that follows the longest deliveries and
+ * the latest reports of late (29 of 30).  Starts and ends are rounded by the log (slack_ns), so
  * a level is told on the side that claims no more than is certain: for an accepted
  * attempt what it was at least, for a refused one what it was at most.
  *
@@ -43,13 +43,14 @@ struct level_entry {
 struct level {
 	struct level_entry *entries;	/* the caller's */
 	uint32_t capacity;
-	uint32_t active;	/* accepted, and counted from the swept time on */
-	uint32_t count;		/* active, then those that wait for a verdict, by start */
+	uint32_t active;	/* the first entries: accepted, verdict told, and they may
+				 * have been in flight at the next start */
+	uint32_t head, end;	/* those that wait for a verdict, by start */
 	uint32_t lost;		/* attempts that were not taken, ever */
-	int64_t swept_ns;	/* start of the last verdict */
-	int64_t lost_ns;	/* end of the last attempt that was not taken */
-	int64_t longest_ns;	/* deliveries of late */
-	int64_t latest_ns;	/* reports of late: read so long after the end */
+	int64_t swept_ns;	/* latest start of a verdict; INT64_MIN: none yet */
+	int64_t lost_ns;	/* end of the last accepted one that was not taken */
+	int64_t longest_ns;	/* what 29 of 30 deliveries took at most of late; 0: none */
+	int64_t latest_ns;	/* how late 29 of 30 were read at most */
 };
 
 struct level_verdict {
@@ -66,14 +67,15 @@ int64_t level_slack(int64_t delay_ms);
 /* `entries` stays the caller's and must outlive *level; capacity at least 1. */
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity);
 
-/* Larger (or smaller, at least level->count) memory: entries are copied over; the old
+/* Larger (or smaller, at least level_count) memory: entries are copied over; the old
  * memory is the caller's to free. */
 void level_move(struct level *level, struct level_entry *entries, uint32_t capacity);
 
 /* An attempt was read at now_ns.  False: no room, its level will not be told; take
  * verdicts by level_next first, or level_move to more.  An end before its start or
- * after now_ns is put right, a time before the last verdict's counts from there on
- * but gets a verdict of level 0. */
+ * after now_ns is put right.  One that began long (a quarter of a delivery, at
+ * most a second) before the last verdict's start gets a verdict of level 0, and counts
+ * for those to come. */
 bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns);
 
 /* The next verdict that is due; false: none is.  Call until false, whenever something
@@ -84,8 +86,14 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out);
  * may make it later or earlier. */
 int64_t level_due_ns(const struct level *level);
 
-/* Deliveries that were in flight at the start of the last verdict or later, as far as
- * is known: what a log can tell of "in flight now", late by the wait. */
+/* Deliveries known to have been in flight at a time: complete for level->swept_ns, the
+ * fewer the later.  Looks at every entry. */
 uint32_t level_in_flight(const struct level *level, int64_t at_ns);
+
+/* Entries in use. */
+static inline uint32_t level_count(const struct level *level)
+{
+	return level->active + (level->end - level->head);
+}
 
 #endif
