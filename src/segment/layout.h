@@ -4,7 +4,7 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | session shards | client shards
- *	| destinations | relays | ring of lane uses
+ *	| ring of lane uses | destinations | relays
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
