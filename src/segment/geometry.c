@@ -181,10 +181,10 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
 	header->records_offset = offset;
 	offset += (uint64_t)record_count * sizeof(struct class_record);
-	offset = place_sessions(header, &sessions, offset);
 	header->lane_uses_offset = round_up(offset, PAGE_BYTES);
 	offset = header->lane_uses_offset +
 	    SEGMENT_LANE_USES * sizeof(struct lane_use_slot);
+	offset = place_sessions(header, &sessions, offset);
 	offset = place_learned(header, &header->destinations,
 	    sizeof(struct destination), offset);
 	offset = place_learned(header, &header->relays, sizeof(struct relay),

@@ -3,8 +3,8 @@
  * What lies in the shared memory segment (DESIGN section 4): one file, no
  * pointers, every place fixed when it is made.
  *
- *	header | roles | listeners | class records | session shards | client shards
- *	| ring of lane uses | destinations | relays
+ *	header | roles | listeners | class records | ring of lane uses | session shards
+ *	| client shards | destinations | relays
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
