@@ -10,15 +10,22 @@
 #include "base/log.h"
 #include "config/compilation.h"
 
-static void check_group(struct compilation *c, const config_setting_t *group,
-    const char *path, bool later);
+/* Where a group's rows stand. */
+struct shelf {
+	enum setting_book book;
+	const char *path;
+};
 
-static void unknown(struct compilation *c, const config_setting_t *value, const char *group)
+static void check_group(struct compilation *c, const config_setting_t *group,
+    struct shelf shelf, bool later);
+
+static void unknown(struct compilation *c, const config_setting_t *value, struct shelf shelf)
 {
+	const char *group = shelf.path;
 	const char *name = config_setting_name(value);
 	bool kept = c->report.messages->count < REPORT_KEPT;	/* else only counted */
-	const char *near = kept ? setting_nearest(group, name) : NULL;
-	const struct setting *elsewhere = kept && !near ? setting_elsewhere(name) : NULL;
+	const char *near = kept ? setting_nearest(shelf.book, group, name) : NULL;
+	const struct setting *elsewhere = kept && !near ? setting_elsewhere(shelf.book, name) : NULL;
 	char spoken[SETTING_PATH_MAX], other[SETTING_PATH_MAX], quoted[128];
 	const char *point;
 
@@ -55,7 +62,7 @@ static void check_scalar(struct compilation *c, const config_setting_t *value,
 
 static void check_listen_group(struct compilation *c, const config_setting_t *group)
 {
-	check_group(c, group, "listen.*[]", false);
+	check_group(c, group, (struct shelf){ BOOK_MAIN, "listen.*[]" }, false);
 	if (config_setting_get_member(group, "address") == NULL)
 		complain(c, group, "listen: a group must have an address");
 }
@@ -82,7 +89,7 @@ static void check_elements(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_groups(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, bool later)
+    const struct setting *row, enum setting_book book, bool later)
 {
 	char path[SETTING_PATH_MAX];
 
@@ -91,19 +98,20 @@ static void check_groups(struct compilation *c, const config_setting_t *value,
 		wrong(c, value, row, "must be a list of groups, ( { ... }, { ... } )");
 		return;
 	}
-	snprintf(path, sizeof(path), "%s[]", row->path);
+	snprintf(path, sizeof(path), "%s[]",
+	    row->type == SETTING_REPLIES ? "replies" : row->path);
 	for (unsigned i = 0; i < (unsigned)config_setting_length(value); i++) {
 		const config_setting_t *element = config_setting_get_elem(value, i);
 
 		if (config_setting_is_group(element))
-			check_group(c, element, path, later);
+			check_group(c, element, (struct shelf){ book, path }, later);
 		else
 			wrong(c, element, row, "each element must be a group { ... }");
 	}
 }
 
 static void check_setting(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, bool later)
+    const struct setting *row, enum setting_book book, bool later)
 {
 	char spoken[SETTING_PATH_MAX];
 
@@ -113,14 +121,16 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 		later = true;
 	}
 	switch (row->type) {
-	case SETTING_GROUP:
+	case SETTING_GROUP: case SETTING_WINDOW:
 		if (config_setting_is_group(value))
-			check_group(c, value, row->path, later);
+			check_group(c, value, row->type == SETTING_GROUP ?
+			    (struct shelf){ book, row->path } :
+			    (struct shelf){ BOOK_MAIN, "window" }, later);
 		else
 			wrong(c, value, row, "must be a group { ... }");
 		break;
-	case SETTING_GROUPS:
-		check_groups(c, value, row, later);
+	case SETTING_GROUPS: case SETTING_REPLIES:
+		check_groups(c, value, row, book, later);
 		break;
 	case SETTING_MASKS: case SETTING_PORTS: case SETTING_NUMBERS: case SETTING_TEXTS:
 	case SETTING_LISTEN:
@@ -133,24 +143,25 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_group(struct compilation *c, const config_setting_t *group,
-    const char *path, bool later)
+    struct shelf shelf, bool later)
 {
 	for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
 		const config_setting_t *value = config_setting_get_elem(group, i);
 		const struct setting *row;
 		char full[SETTING_PATH_MAX];
-		int length = snprintf(full, sizeof(full), "%s%s%s", path, *path ? "." : "",
-		    config_setting_name(value));
+		int length = snprintf(full, sizeof(full), "%s%s%s", shelf.path,
+		    *shelf.path ? "." : "", config_setting_name(value));
 
-		row = length > 0 && (size_t)length < sizeof(full) ? setting_find(full) : NULL;
+		row = length > 0 && (size_t)length < sizeof(full) ? 
+		    setting_find_in(shelf.book, full) : NULL;
 		if (row == NULL)
-			unknown(c, value, path);
+			unknown(c, value, shelf);
 		else
-			check_setting(c, value, row, later);
+			check_setting(c, value, row, shelf.book, later);
 	}
 }
 
-void check_settings(struct compilation *c)
+void check_settings(struct compilation *c, enum setting_book book)
 {
-	check_group(c, config_root_setting(&c->config), "", false);
+	check_group(c, config_root_setting(&c->config), (struct shelf){ book, "" }, false);
 }

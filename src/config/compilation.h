@@ -19,6 +19,8 @@ struct compilation {
 	struct block block;	/* begins with the struct generation */
 	int64_t proof;		/* of the top level */
 	bool reads_files;	/* false: a text alone, nothing else is looked at */
+	const char *providers_text;	/* instead of the file of providers, or NULL */
+	const char *providers_name;
 };
 
 /* The header of the block: valid until the block grows. */
@@ -48,8 +50,24 @@ const config_setting_t *compilation_member(const config_setting_t *group, const 
 bool compilation_value(const config_setting_t *group, const char *path,
     struct setting_value *out);
 
+/* The same of a row of any table. */
+bool compilation_value_of(const struct setting *row, const config_setting_t *group,
+    struct setting_value *out);
+
+/* Says what libconfig had against the text. */
+void compilation_syntax_error(struct compilation *c);
+
 /* check.c: every setting is known, of its type and within its bounds. */
-void check_settings(struct compilation *c);
+void check_settings(struct compilation *c, enum setting_book book);
+
+/* windows.c: window, and (after the providers) destinations. */
+void compile_windows(struct compilation *c);
+void compile_destinations(struct compilation *c);
+/* A group as `window`: its offset, or 0 where it is NULL or sets nothing. */
+uint32_t compile_window_group(struct compilation *c, const config_setting_t *group);
+
+/* providers.c: the file that `providers` names. */
+void compile_providers(struct compilation *c);
 
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);

@@ -69,11 +69,10 @@ const config_setting_t *compilation_member(const config_setting_t *group, const 
 	    point ? point + 1 : path);
 }
 
-bool compilation_value(const config_setting_t *group, const char *path,
+bool compilation_value_of(const struct setting *row, const config_setting_t *group,
     struct setting_value *out)
 {
-	const struct setting *row = setting_find(path);
-	const config_setting_t *value = compilation_member(group, path);
+	const config_setting_t *value = compilation_member(group, row->path);
 	char why[256];
 
 	memset(out, 0, sizeof(*out));
@@ -83,6 +82,12 @@ bool compilation_value(const config_setting_t *group, const char *path,
 	if (*row->fallback != '\0')
 		(void)setting_parse_text(row, row->fallback, out, why, sizeof(why));
 	return false;
+}
+
+bool compilation_value(const config_setting_t *group, const char *path,
+    struct setting_value *out)
+{
+	return compilation_value_of(setting_find(path), group, out);
 }
 
 /* Stores a number of `bytes` at `offset` of the header. */
@@ -222,7 +227,13 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_witness(c);
 	compile_listeners(c);
 	if (!c->block.failed)
+		compile_windows(c);
+	if (!c->block.failed)
 		compile_mtas(c);
+	if (!c->block.failed)
+		compile_providers(c);
+	if (!c->block.failed)
+		compile_destinations(c);
 	if (!c->block.failed)
 		compile_classes(c);
 }
@@ -254,6 +265,15 @@ static const char *syntax_hint(const char *error)
 	    "before a closing bracket?";
 }
 
+void compilation_syntax_error(struct compilation *c)
+{
+	unsigned line = (unsigned)config_error_line(&c->config), file_line;
+	const char *file = source_place(&c->source, line, &file_line);
+
+	report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s",
+	    config_error_text(&c->config), syntax_hint(config_error_text(&c->config)));
+}
+
 static struct generation *compile_source(struct compilation *c, const char *name)
 {
 	struct generation *result = NULL;
@@ -265,15 +285,11 @@ static struct generation *compile_source(struct compilation *c, const char *name
 	 * find nothing below a device. */
 	config_set_include_dir(&c->config, "/dev/null");
 	if (config_read_string(&c->config, c->source.text) == CONFIG_TRUE) {
-		check_settings(c);
+		check_settings(c, BOOK_MAIN);
 		compile_all(c, name);
 		result = finish(c, name);
 	} else {
-		unsigned line = (unsigned)config_error_line(&c->config), file_line;
-		const char *file = source_place(&c->source, line, &file_line);
-
-		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s",
-		    config_error_text(&c->config), syntax_hint(config_error_text(&c->config)));
+		compilation_syntax_error(c);
 	}
 	config_destroy(&c->config);
 	return result;
@@ -297,10 +313,18 @@ struct generation *config_compile(const char *path, struct config_messages *mess
 struct generation *config_compile_text(const char *text, const char *name,
     struct config_messages *messages)
 {
+	return config_compile_texts(text, name, NULL, NULL, messages);
+}
+
+struct generation *config_compile_texts(const char *text, const char *name,
+    const char *providers, const char *providers_name, struct config_messages *messages)
+{
 	struct compilation c;
 	struct generation *result;
 
 	memset(&c, 0, sizeof(c));
+	c.providers_text = providers;
+	c.providers_name = providers_name;
 	report_begin(&c.report, messages);
 	source_read_text(&c.source, text, name, &c.report);
 	result = compile_source(&c, name);

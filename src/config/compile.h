@@ -41,6 +41,10 @@ struct generation *config_compile(const char *path,
 struct generation *config_compile_text(const char *text, const char *name,
     struct config_messages *messages);
 
+/* The same with a file of providers (NULL: none). */
+struct generation *config_compile_texts(const char *text, const char *name,
+    const char *providers, const char *providers_name, struct config_messages *messages);
+
 void config_messages_free(struct config_messages *messages);
 
 /* Which settings that wait for a restart differ: calls `each` with the

@@ -115,7 +115,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
 		"reload", "syslog_name", "clone", "lanes", "site", NULL };
-	static const char *const of_sendmail[] = { "user", "cf", "queue", "daemon", NULL };
+	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue", "daemon", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
 	for (; *names != NULL; names++) {
@@ -161,6 +161,32 @@ static void note_program(struct compilation *c, const config_setting_t *group,
 		    own, program);
 }
 
+/* A host in [ ] or not, perhaps with a port: nothing that a mailer takes besides. */
+static void compile_smart_host(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].smart_host");
+	const char *host, *end;
+	struct setting_value value;
+	char quoted[128];
+	size_t length;
+
+	if (!compilation_value(group, "mta[].smart_host", &value))
+		return;
+	host = value.text + (value.text[0] == '[');
+	length = strcspn(host, value.text[0] == '[' ? "]" : ":");
+	end = host + length + (value.text[0] == '[' && host[length] == ']');
+	if (length == 0 || memchr(host, '@', length) != NULL ||
+	    (value.text[0] == '[' && host[length] != ']') ||
+	    (*end != '\0' && (*end != ':' || end[1] == '\0' ||
+	    end[1 + strspn(end + 1, "0123456789")] != '\0')))
+		complain(c, where, "mta.smart_host: \"%s\" must be a host, [host], or either with "
+		    ":PORT, without a mailer", log_quote(quoted, sizeof(quoted), value.text,
+		    strlen(value.text)));
+	else
+		mta->relayhost = block_text(&c->block, value.text);
+}
+
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
@@ -199,6 +225,9 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 		compile_postfix(c, group, &mta);
 	else
 		compile_user(c, group, &mta);
+	if (mta.kind == MTA_SENDMAIL)
+		compile_smart_host(c, group, &mta);
+	mta.window = compile_window_group(c, compilation_member(group, "mta[].window"));
 	return mta;
 }
 

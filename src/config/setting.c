@@ -29,31 +29,49 @@
 #define SETTING(path, type, fallback, allowed, effect, at, help) \
 	SETTING_SPREAD((path, type, fallback, allowed, effect, at, help))
 
-static const struct setting table[] = {
+static const struct setting main_table[] = {
 #include "defs/settings.def"
+};
+static const struct setting providers_table[] = {
+#include "defs/providers.def"
+};
+
+static const struct {
+	const struct setting *rows;
+	size_t count;
+} books[] = {
+	[BOOK_MAIN] = { main_table, sizeof(main_table) / sizeof(main_table[0]) },
+	[BOOK_PROVIDERS] = { providers_table,
+	    sizeof(providers_table) / sizeof(providers_table[0]) },
 };
 
 const struct setting *settings(size_t *count)
 {
-	*count = sizeof(table) / sizeof(table[0]);
-	return table;
+	*count = books[BOOK_MAIN].count;
+	return books[BOOK_MAIN].rows;
+}
+
+const struct setting *setting_find_in(enum setting_book book, const char *path)
+{
+	for (size_t i = 0; i < books[book].count; i++)
+		if (strcmp(books[book].rows[i].path, path) == 0)
+			return &books[book].rows[i];
+	return NULL;
 }
 
 const struct setting *setting_find(const char *path)
 {
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (strcmp(table[i].path, path) == 0)
-			return &table[i];
-	return NULL;
+	return setting_find_in(BOOK_MAIN, path);
 }
 
-const char *setting_nearest(const char *group, const char *name)
+const char *setting_nearest(enum setting_book book, const char *group, const char *name)
 {
+	const struct setting *table = books[book].rows;
 	size_t group_length = strlen(group), length = strlen(name);
 	unsigned nearest = length < 4 ? 2 : length < 8 ? 3 : 4;
 	const char *found = NULL;
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < books[book].count; i++) {
 		const char *path = table[i].path;
 		unsigned distance;
 
@@ -90,12 +108,13 @@ const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
 	return out;
 }
 
-const struct setting *setting_elsewhere(const char *name)
+const struct setting *setting_elsewhere(enum setting_book book, const char *name)
 {
+	const struct setting *table = books[book].rows;
 	const struct setting *found = NULL;
 	unsigned nearest = strlen(name) < 4 ? 1 : 2;
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < books[book].count; i++) {
 		const char *point = strrchr(table[i].path, '.');
 		unsigned distance = text_distance(name, point ? point + 1 : table[i].path);
 
@@ -224,6 +243,16 @@ static bool parse_address(const char *text, struct setting_value *out,
 	return true;
 }
 
+static bool parse_feedback(const char *text, struct setting_value *out,
+    char *why, size_t why_size)
+{
+	if (window_feedback_parse(text, strlen(text), &out->feedback))
+		return true;
+	explain(why, why_size, "is no feedback: it must be", text,
+	    "a number or fraction of 0 to 1, \"1/concurrency\" or \"1/sqrt_concurrency\"");
+	return false;
+}
+
 bool setting_parse_text(const struct setting *setting, const char *text,
     struct setting_value *out, char *why, size_t why_size)
 {
@@ -265,7 +294,10 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 		return true;
 	case SETTING_TEXT: case SETTING_WORD_TEXT: case SETTING_PATH: case SETTING_TEXTS:
 		return parse_words_of_text(setting, text, out, why, why_size);
-	case SETTING_GROUP: case SETTING_GROUPS:
+	case SETTING_FEEDBACK:
+		return parse_feedback(text, out, why, why_size);
+	case SETTING_GROUP: case SETTING_GROUPS: case SETTING_WINDOW:
+	case SETTING_REPLIES:
 		break;
 	}
 	snprintf(why, why_size, "must be a group");
@@ -292,6 +324,8 @@ static const char *shape(const struct setting *setting)
 		return "a mode in quotes, such as \"0660\"";
 	case SETTING_MASKS:
 		return "masks in quotes, such as [ \"*.example\", \"192.0.2.0/24\" ]";
+	case SETTING_FEEDBACK:
+		return "a number of 0 to 1, or text such as \"1/concurrency\"";
 	case SETTING_ADDRESS: case SETTING_LISTEN:
 		return "an address in quotes, such as \"unix:/path\"";
 	default:
@@ -331,7 +365,8 @@ bool setting_parse(const struct setting *setting, const config_setting_t *value,
 		return true;
 	}
 	if (type == CONFIG_TYPE_STRING && setting->type != SETTING_FLAG &&
-	    setting->type != SETTING_GROUP && setting->type != SETTING_GROUPS)
+	    setting->type != SETTING_GROUP && setting->type != SETTING_GROUPS &&
+	    setting->type != SETTING_WINDOW && setting->type != SETTING_REPLIES)
 		return setting_parse_text(setting, config_setting_get_string(value), out,
 		    why, why_size);
 	if (type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64) {
@@ -347,9 +382,15 @@ bool setting_parse(const struct setting *setting, const config_setting_t *value,
 			return within_bounds(setting, out->number, digits, why, why_size);
 		case SETTING_MODE:	/* libconfig reads 0660 as 660 */
 			return parse_mode(digits, out, why, why_size);
+		case SETTING_FEEDBACK:
+			return parse_feedback(digits, out, why, why_size);
 		default:
 			break;
 		}
+	}
+	if (type == CONFIG_TYPE_FLOAT && setting->type == SETTING_FEEDBACK) {
+		snprintf(digits, sizeof(digits), "%.9f", config_setting_get_float(value));
+		return parse_feedback(digits, out, why, why_size);
 	}
 	snprintf(why, why_size, "must be %s, not %s", shape(setting), found(value));
 	return false;

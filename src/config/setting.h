@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/window.h"
+
 #define SETTING_PATH_MAX 96
 
 /* What the source puts for a bare number that was refused already (written out,
@@ -32,6 +34,9 @@ enum setting_type {
 	SETTING_PATH,		/* absolute */
 	SETTING_MODE,		/* "0660" */
 	SETTING_ADDRESS,	/* listen_address.h */
+	SETTING_FEEDBACK,	/* 0..1, or text: "1/4", "1/concurrency" */
+	SETTING_WINDOW,		/* { } with the settings of the group window */
+	SETTING_REPLIES,	/* ( { }, ... ) with those of the list replies */
 	/* a single one, or an array or list of them: */
 	SETTING_MASKS,
 	SETTING_PORTS,
@@ -60,20 +65,28 @@ struct setting_value {
 	int64_t number;		/* flags, numbers, sizes, ns, places of words, modes, rates */
 	int64_t period_ns;	/* rates */
 	const char *text;	/* texts: the caller's or libconfig's */
+	struct window_feedback feedback;
 };
 
-/* All rows, `*count` of them. */
+/* Each kind of file has a table of its own. */
+enum setting_book {
+	BOOK_MAIN,		/* postern.conf: defs/settings.def */
+	BOOK_PROVIDERS,		/* providers.conf: defs/providers.def */
+};
+
+/* All rows of postern.conf, `*count` of them. */
 const struct setting *settings(size_t *count);
 
 /* The row of a path such as "classes[].name", or NULL. */
-const struct setting *setting_find(const char *path);
+const struct setting *setting_find(const char *path);	/* of postern.conf */
+const struct setting *setting_find_in(enum setting_book book, const char *path);
 
 /* The known name that is most like `name` in the group `group` ("" is the top
  * level), or NULL when none is near. Static text. */
-const char *setting_nearest(const char *group, const char *name);
+const char *setting_nearest(enum setting_book book, const char *group, const char *name);
 
 /* The row whose last word is `name`, or nearly so, wherever it stands, or NULL. */
-const struct setting *setting_elsewhere(const char *name);
+const struct setting *setting_elsewhere(enum setting_book book, const char *name);
 
 /* The path as people write it: without "[]" and "*". */
 const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX]);

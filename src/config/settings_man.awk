@@ -25,6 +25,9 @@ function fold(s,   words, n, i, line, out) {
 function kind(type) {
 	if (type == "GROUP") return "group"
 	if (type == "GROUPS") return "list of groups"
+	if (type == "WINDOW") return "group as window"
+	if (type == "REPLIES") return "list as replies"
+	if (type == "FEEDBACK") return "feedback"
 	if (type == "FLAG") return "true or false"
 	if (type == "NUMBER") return "number"
 	if (type == "SIZE") return "size"

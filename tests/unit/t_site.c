@@ -14,7 +14,7 @@
 
 #define HEAD "postern-site 1\nmta out\n"
 
-static char directory[64], config_file[96], site_file[96];
+static char directory[64], config_file[96], site_file[96], providers_file[96];
 
 static void write_file(const char *path, const char *text, size_t length)
 {
@@ -38,6 +38,8 @@ static int make_files(void **state)
 	snprintf(text, sizeof(text), "version = 1; classes = ();\n"
 	    "mta = ( { name = \"out\"; site = \"%s\"; } );\n", site_file);
 	write_file(config_file, text, strlen(text));
+	snprintf(providers_file, sizeof(providers_file), "%s/providers.conf", directory);
+	write_file(providers_file, "version = 1;\n", 13);
 	return 0;
 }
 
@@ -46,6 +48,7 @@ static int remove_files(void **state)
 	(void)state;
 	unlink(config_file);
 	unlink(site_file);
+	unlink(providers_file);
 	return rmdir(directory);
 }
 
