@@ -50,6 +50,13 @@ static void keep_first_host(struct outbound_text *host)
 	drop_final_dot(host);
 }
 
+static void drop_brackets(struct outbound_text *address)
+{
+	if (address->length >= 2 && address->text[0] == '<' &&
+	    address->text[address->length - 1] == '>')
+		*address = trimmed(address->text + 1, address->length - 2);
+}
+
 /* Up to the next semicolon; moves on behind it. */
 static struct outbound_text next_field(struct outbound_text *rest)
 {
@@ -86,6 +93,7 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 	else if (!is(word, "compat"))
 		return false;
 	while (rest.length > 0) {
+		struct outbound_text all = trimmed(rest.text, rest.length);
 		struct outbound_text field = next_field(&rest), name, value;
 		const char *equals = memchr(field.text, '=', field.length);
 
@@ -93,6 +101,11 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 			continue;
 		name = trimmed(field.text, (size_t)(equals - field.text));
 		value = trimmed(equals + 1, (size_t)(field.text + field.length - equals - 1));
+		if (is(name, "t")) {
+			take_first(&out->recipient, trimmed(equals + 1,
+			    (size_t)(all.text + all.length - equals - 1)));
+			break;
+		}
 		if (is(name, "h"))
 			take_first(&out->host, value);
 		else if (is(name, "i"))
@@ -104,6 +117,7 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 	}
 	keep_first_host(&out->host);
 	drop_final_dot(&out->server_name);
+	drop_brackets(&out->recipient);
 	if (address.length > 0 && !address_parse(address.text, address.length, &out->server))
 		memset(&out->server, 0, sizeof(out->server));
 	return true;

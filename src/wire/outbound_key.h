@@ -2,13 +2,14 @@
 /*
  * The keys that the rules of conf/sendmail-outbound.mc look up, sans I/O:
  *
- *	compat;h=HOST;i=QUEUE-ID		before a connect
+ *	compat;h=HOST;i=QUEUE-ID;t=RECIPIENT	before a connect
  *	tlssrv;h=HOST;i=QUEUE-ID;sn=NAME;sa=ADDRESS	connected
  *
  * Blanks that Sendmail puts behind '=' (or anywhere around a value) and the dot
  * at the end of a name are no part of it.  Of a field that stands twice the first
- * counts, so that fields which strangers fill must stand last.  Other fields, as
- * n=, c=, u=, f= and t=, are let pass.
+ * counts, so that fields which strangers fill must stand last.  Such a one is t=: it
+ * goes to the end of the key, as an address may have anything in it between quotes.
+ * Other fields, as n=, c=, u= and f=, are let pass.
  */
 #ifndef WIRE_OUTBOUND_KEY_H
 #define WIRE_OUTBOUND_KEY_H
@@ -30,6 +31,7 @@ struct outbound_key {
 	struct outbound_text host;	/* of "a:b", which are tried in turn, the first */
 	struct outbound_text queue_id;
 	struct outbound_text server_name;
+	struct outbound_text recipient;	/* without < > around it */
 	struct address server;		/* all zero: none, or none that is an address */
 };
 

@@ -44,9 +44,35 @@ static void real_keys(void **state)
 	k = parse("tlssrv;h=a;sa= IPv6:2001:db8::1");
 	address_format(&k.server, text);
 	assert_string_equal(text, "2001:db8::1");
-	k = parse("compat;i= 6AL5;f= a@example.com;t= b@h2.example.org;h= h2.example.org.;rh=;rm=;"
-	    "n= 0;c= 1;u=");
+	k = parse("compat;i= 6AL5;f= a@example.com;h= h2.example.org.;rh=;rm=;"
+	    "n= 0;c= 1;u=;t= b@h2.example.org");
 	text_is(k.host, "h2.example.org");
+	text_is(k.recipient, "b@h2.example.org");
+}
+
+static void the_recipient_is_all_the_rest(void **state)
+{
+	static const struct { const char *key, *recipient; } rows[] = {
+		{ "compat;h=a;i=1", "" },
+		{ "compat;h=a;i=1;t=", "" },
+		{ "compat;h=a;i=1;t= u@a.example ", "u@a.example" },
+		{ "compat;h=a;i=1;t=<u@a.example>", "u@a.example" },
+		{ "compat;h=a;i=1;t=< >", "" },
+		{ "compat;h=a;i=1;t=\"x;h=b;i=2\"@a.example", "\"x;h=b;i=2\"@a.example" },
+		{ "compat;h=a;i=1;t=\";t=v@b\"@a", "\";t=v@b\"@a" },
+		{ "compat;h=a;i=1; t = \"a b\" @ c ;", "\"a b\" @ c ;" },
+		{ "compat;h=a;i=1;t=a=b@c", "a=b@c" },
+		{ "compat;h=a;i=1;t=\xff\x01@c", "\xff\x01@c" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct outbound_key k = parse(rows[i].key);
+
+		text_is(k.recipient, rows[i].recipient);
+		text_is(k.host, "a");
+		text_is(k.queue_id, "1");
+	}
 }
 
 static void the_first_of_a_field_counts(void **state)
@@ -117,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_keys),
+		cmocka_unit_test(the_recipient_is_all_the_rest),
 		cmocka_unit_test(the_first_of_a_field_counts),
 		cmocka_unit_test(hosts),
 		cmocka_unit_test(other_keys),
