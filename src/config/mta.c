@@ -114,7 +114,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta)
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
-		"reload", "syslog_name", "clone", "lanes", "site", NULL };
+		"reload", "clone", "lanes", "site", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue", "daemon", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
@@ -187,6 +187,17 @@ static void compile_smart_host(struct compilation *c, const config_setting_t *gr
 		mta->relayhost = block_text(&c->block, value.text);
 }
 
+static void compile_sendmail(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	struct setting_value value;
+
+	compile_user(c, group, mta);
+	compile_smart_host(c, group, mta);
+	if (compilation_value(group, "mta[].syslog_name", &value))
+		mta->syslog_name = block_text(&c->block, value.text);
+}
+
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
@@ -224,9 +235,7 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 	if (mta.kind == MTA_POSTFIX)
 		compile_postfix(c, group, &mta);
 	else
-		compile_user(c, group, &mta);
-	if (mta.kind == MTA_SENDMAIL)
-		compile_smart_host(c, group, &mta);
+		compile_sendmail(c, group, &mta);
 	mta.window = compile_window_group(c, compilation_member(group, "mta[].window"));
 	return mta;
 }

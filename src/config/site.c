@@ -35,6 +35,7 @@ struct site_work {
 	bool named;
 	bool only_listed;
 	struct span clone_program;
+	struct span relayhost;
 	struct span refusal;
 	struct mask_list excluded;
 	struct mask_list listed;
@@ -137,6 +138,9 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 	} else if (is(keyword, "clone-program")) {
 		if (one_word(w, keyword, rest, &word))
 			w->clone_program = word;
+	} else if (is(keyword, "relayhost")) {
+		if (one_word(w, keyword, rest, &word))
+			w->relayhost = word;
 	} else if (is(keyword, "refuse")) {
 		if (rest.length == 0)
 			mistake(w, "a reason must stand behind", keyword);
@@ -221,6 +225,7 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_only_listed = w->only_listed;
 	if (w->clone_program.length > 0)
 		mta->clone_program = keep(w, w->clone_program);
+	mta->relayhost = keep(w, w->relayhost);
 	mta->site_refusal = keep(w, w->refusal);
 	mta->site_excluded_index = keep_index(w, &w->excluded);
 	mta->site_reasons = keep_reasons(w, &w->excluded);

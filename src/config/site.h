@@ -7,6 +7,7 @@
  *	mta NAME			must be the name of the mta
  *	made TIME
  *	clone-program SYSLOG/PROGRAM	deliveries of the cloned transport in the log
+ *	relayhost HOST			as Postfix's setting: "[host]:port", "host"; none: no line
  *	refuse REASON			no destination gets a hint; the first one counts
  *	exclude MASK [REASON]		these get none
  *	only-listed			those of `list` alone can have one

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Judges delivery results: the mail server, the owner, the meaning.
+ * MODEL    The class comes from policy/reply.h; rules for replies refine it, those of the
+ *          relay's provider before those of all, the first that matches.  They are tried
+ *          on what a remote site said or did to us alone.
+ * ERRORS   A pattern that is given up on counts as no match; one that was given up often
+ *          is not tried again, as who sends the replies may do it on purpose.
+ * THREADS  A judge belongs to one thread.
+ */
+#include "judge/judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pattern.h"
+#include "judge/owner.h"
+
+#define GIVEN_UP_MAX 16
+
+struct judge_pattern {
+	struct pattern *pattern;	/* NULL: not to be tried */
+	unsigned given_up;
+};
+
+struct judge {
+	const struct generation *generation;
+	struct pattern_room *room;
+	uint64_t given_up;
+	struct judge_pattern *patterns;	/* by number of the rule */
+};
+
+int judge_open(struct judge **judge, const struct generation *g, struct diag *diag)
+{
+	struct judge *new = calloc(1, sizeof(*new));
+	char why[160];
+	size_t at;
+
+	*judge = new;
+	if (new == NULL)
+		return diag_set(diag, 0, "no memory for a judge");
+	new->generation = g;
+	new->room = pattern_room_open();
+	new->patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*new->patterns));
+	if (new->room == NULL || new->patterns == NULL) {
+		judge_close(judge);
+		return diag_set(diag, 0, "no memory for a judge");
+	}
+	for (uint32_t i = 0; i < g->reply_rule_count; i++) {
+		const char *text = generation_text(g, generation_reply_rule(g, i)->pattern);
+
+		if (pattern_compile(&new->patterns[i].pattern, text, true, why, sizeof(why),
+		    &at) != 0) {
+			judge_close(judge);
+			return diag_set(diag, 0, "pattern of rule %u: %s", i, why);
+		}
+	}
+	return 0;
+}
+
+void judge_close(struct judge **judge)
+{
+	struct judge *old = *judge;
+
+	if (old == NULL)
+		return;
+	if (old->patterns != NULL)
+		for (uint32_t i = 0; i < old->generation->reply_rule_count; i++)
+			pattern_free(&old->patterns[i].pattern);
+	free(old->patterns);
+	pattern_room_close(&old->room);
+	free(old);
+	*judge = NULL;
+}
+
+/* --- the mail server ------------------------------------------------------- */
+
+static bool span_is(struct span span, const char *text)
+{
+	return strlen(text) == span.length && memcmp(span.text, text, span.length) == 0;
+}
+
+/* The Postfix whose syslog_name the program begins with, the longest; *rest: where its
+ * own part of the program's name begins. */
+static unsigned find_postfix(const struct generation *g, unsigned mtas, struct span program,
+    size_t *rest)
+{
+	unsigned found = GENERATION_MTAS_MAX;
+
+	*rest = 0;
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		const char *name = generation_text(g, g->mtas[i].syslog_name);
+		size_t length = strlen(name);
+
+		if ((mtas >> i & 1) == 0 || g->mtas[i].kind != MTA_POSTFIX ||
+		    length >= program.length || length < *rest ||
+		    program.text[length] != '/' || memcmp(program.text, name, length) != 0)
+			continue;
+		found = i;
+		*rest = length + 1;
+	}
+	return found;
+}
+
+/* The Sendmail that logs under this name, or the first that may have any. */
+static unsigned find_sendmail(const struct generation *g, unsigned mtas, struct span program)
+{
+	unsigned found = GENERATION_MTAS_MAX;
+
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		const struct generation_mta *mta = &g->mtas[i];
+
+		if ((mtas >> i & 1) == 0 || mta->kind != MTA_SENDMAIL)
+			continue;
+		if (mta->syslog_name != 0 &&
+		    span_is(program, generation_text(g, mta->syslog_name)))
+			return i;
+		if (mta->syslog_name == 0 && found == GENERATION_MTAS_MAX)
+			found = i;
+	}
+	return found;
+}
+
+static unsigned find_first(const struct generation *g, unsigned mtas)
+{
+	for (unsigned i = 0; i < g->mta_count; i++)
+		if ((mtas >> i & 1) != 0)
+			return i;
+	return GENERATION_MTAS_MAX;
+}
+
+/* "laneN/smtp": N, or 0. */
+static uint32_t lane_of(struct span name)
+{
+	static const char end[] = "/smtp";
+	uint32_t number = 0;
+	size_t at = 4;
+
+	if (name.length < 4 || memcmp(name.text, "lane", 4) != 0)
+		return 0;
+	for (; at < name.length && name.text[at] >= '0' && name.text[at] <= '9'; at++)
+		if (at > 8 || (at == 4 && name.text[at] == '0'))
+			return 0;
+		else
+			number = number * 10 + (uint32_t)(name.text[at] - '0');
+	return name.length - at == sizeof(end) - 1 &&
+	    memcmp(name.text + at, end, sizeof(end) - 1) == 0 ? number : 0;
+}
+
+static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
+    struct judgement *out)
+{
+	const struct generation_mta *mta;
+	size_t rest = 0;
+
+	switch (d->source) {
+	case DELIVERY_OF_POSTFIX:
+		out->mta = find_postfix(g, mtas, d->program, &rest);
+		break;
+	case DELIVERY_OF_SENDMAIL:
+		out->mta = find_sendmail(g, mtas, d->program);
+		break;
+	case DELIVERY_OF_OTHER:
+		out->mta = find_first(g, mtas);
+		break;
+	}
+	if (d->source != DELIVERY_OF_POSTFIX || out->mta == GENERATION_MTAS_MAX)
+		return;
+	mta = &g->mtas[out->mta];
+	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest });
+	out->cloned = out->lane != 0 || span_is(d->program, generation_text(g, mta->clone_program));
+}
+
+/* --- rules --------------------------------------------------------------------- */
+
+/* The first rule of `count` that matches, or JUDGE_NONE. */
+static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t count,
+    struct span words)
+{
+	for (uint32_t i = first; i < first + count; i++) {
+		struct judge_pattern *p = &judge->patterns[i];
+
+		if (p->given_up >= GIVEN_UP_MAX)
+			continue;
+		switch (pattern_match(p->pattern, judge->room, words.text, words.length)) {
+		case PATTERN_MATCH:
+			return i;
+		case PATTERN_GAVE_UP:
+			p->given_up++;
+			judge->given_up++;
+			break;
+		case PATTERN_NO_MATCH:
+			break;
+		}
+	}
+	return JUDGE_NONE;
+}
+
+static void refine(struct judge *judge, struct judgement *out)
+{
+	const struct generation *g = judge->generation;
+	const struct generation_reply_rule *rule;
+	struct span words = out->reply.words;
+
+	if (out->reply.class == RESULT_OK || out->reply.class == RESULT_LOCAL ||
+	    out->reply.class == RESULT_SUSPENDED || words.length == 0)
+		return;
+	if (out->provider != JUDGE_NONE) {
+		const struct generation_provider *own = generation_provider(g, out->provider);
+
+		out->rule = find_rule(judge, own->rules, own->rule_count, words);
+	}
+	if (out->rule == JUDGE_NONE)
+		out->rule = find_rule(judge, g->common_rules,
+		    g->reply_rule_count - g->common_rules, words);
+	if (out->rule == JUDGE_NONE)
+		return;
+	rule = generation_reply_rule(g, out->rule);
+	if (rule->has_class)
+		out->reply.class = (enum result_class)rule->class;
+}
+
+void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
+    struct judgement *out)
+{
+	const struct generation *g = judge->generation;
+
+	memset(out, 0, sizeof(*out));
+	out->provider = JUDGE_NONE;
+	out->rule = JUDGE_NONE;
+	out->mta = GENERATION_MTAS_MAX;
+	reply_judge(delivery, &out->reply);
+	find_mta(g, mtas, delivery, out);
+	if (out->mta == GENERATION_MTAS_MAX && delivery->source != DELIVERY_OF_OTHER)
+		return;
+	find_tried(delivery, &out->tried);
+	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, delivery, out);
+	if (delivery->agent == AGENT_SMTP)
+		refine(judge, out);
+}
+
+/* --- for others ------------------------------------------------------------- */
+
+uint32_t judge_provider(const struct generation *generation, const char *relay_name,
+    size_t length, const struct address *relay)
+{
+	return generation_match_provider(generation, relay_name, length, relay);
+}
+
+bool judge_provider_destination(const struct generation *generation, uint32_t provider,
+    char out[JUDGE_NAME_MAX + 1])
+{
+	int length = snprintf(out, JUDGE_NAME_MAX + 1, "provider:%s",
+	    generation_text(generation, generation_provider(generation, provider)->name));
+
+	return length > 0 && length <= JUDGE_NAME_MAX;
+}
+
+void judge_rule(const struct generation *generation, uint32_t rule, struct judge_rule *out)
+{
+	const struct generation_reply_rule *row = generation_reply_rule(generation, rule);
+
+	*out = (struct judge_rule){
+		.action = (enum reply_action)row->action,
+		.for_ns = row->for_ns,
+		.ceiling = row->ceiling,
+		.count = row->count,
+		.period_ns = row->period_ns,
+		.identity = row->identity,
+		.provider = row->provider == GENERATION_NO_PROVIDER ? "" :
+		    generation_text(generation, generation_provider(generation,
+		    row->provider)->name),
+		.name = generation_text(generation, row->name),
+		.note = generation_text(generation, row->note),
+		.file = generation_text(generation, row->file),
+		.line = row->line,
+	};
+}
+
+uint64_t judge_patterns_given_up(const struct judge *judge)
+{
+	return judge->given_up;
+}
+
+bool judge_teaches(const struct generation *generation, const struct judgement *judgement)
+{
+	if (judgement->kind == DESTINATION_NONE)
+		return false;
+	return judgement->rule == JUDGE_NONE ||
+	    generation_reply_rule(generation, judgement->rule)->action != REPLY_ACTION_ALERT;
+}
