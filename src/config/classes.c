@@ -143,6 +143,8 @@ static void compile_observe(struct class_work *w, const config_setting_t *group,
 	    (uint8_t)value.number : class->observe;
 	class->outbound_observe = config_lookup(&w->c->config, "outbound.observe") ?
 	    header->outbound_observe : class->observe;
+	compilation_value(group, "classes[].bulk", &value);
+	class->bulk = (uint8_t)value.number;
 }
 
 static int by_port(const void *a, const void *b)

@@ -32,7 +32,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, retry_s) X(s, reserved) X(s, limits)
+	X(s, retry_s) X(s, bulk) X(s, reserved) X(s, limits)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
 #define RATE_FIELDS(X, s) \
@@ -62,7 +62,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, listeners) X(s, port_count) X(s, ports) X(s, port_index) X(s, other_index) \
 	X(s, outbound_index) X(s, exempt_index) X(s, observe) X(s, outbound_observe) \
 	X(s, requeue_rate) \
-	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, reserved) X(s, lease_owner_ns) \
+	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, back_pressure) X(s, reserved) \
+	X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
 	X(s, mta_count) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \

@@ -68,7 +68,8 @@ struct generation_class {
 	uint32_t port_count;
 	uint32_t record_use;	/* filled with `record`: which of its uses this is */
 	uint32_t retry_s;	/* what {retry} in the text stands for */
-	uint32_t reserved;
+	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
+	uint8_t reserved[3];
 	struct limits limits;
 };
 
@@ -199,7 +200,8 @@ struct generation {
 	uint8_t fail_closed;
 	uint8_t adopt;		/* enum adopt_setting */
 	uint8_t log_facility;	/* place in the words of settings.def */
-	uint8_t reserved[3];
+	uint8_t back_pressure;	/* bulk is deferred at RCPT while its destination is suspended */
+	uint8_t reserved[2];
 	int64_t lease_owner_ns;		/* an owner lives: 1 h */
 	int64_t lease_orphan_ns;	/* none does: 10 min */
 	uint32_t policy_processes;
