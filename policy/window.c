@@ -100,9 +100,7 @@ static bool is_within(double value, double least, double most)
 bool window_is_sound(const struct window *window)
 {
 	return window->concurrency >= 1 && window->state < WINDOW_STATE_COUNT &&
-	    window->law < WINDOW_LAW_COUNT && window->canary_out <= 1 &&
-	    window->by_rule <= 1 && window->told <= 1 &&
-	    window->canary_step <= CANARY_STEP_MOST &&
+	    window->law < WINDOW_LAW_COUNT && window->canary_step <= CANARY_STEP_MOST &&
 	    (window->state != WINDOW_LIMITED || window->ceiling != 0) &&
 	    (window->state != WINDOW_OPEN || window->ceiling == 0) &&
 	    is_within(window->success, -1, 2) && is_within(window->failure, -2, 2) &&
@@ -148,8 +146,12 @@ bool window_counts_failure(struct window *window,
     const struct window_settings *settings)
 {
 	double limit = settings->failed_cohort_limit;
+	uint32_t cohort = window->concurrency;
 
-	window->fail_cohorts += 1.0 / window->concurrency;
+	/* A ceiling of 1 or 2 would make one or two failures the end of a site. */
+	if (settings->law == WINDOW_LAW_PROBE && cohort < settings->initial)
+		cohort = settings->initial;
+	window->fail_cohorts += 1.0 / cohort;
 	if (window->fail_cohorts > COHORTS_MOST)
 		window->fail_cohorts = COHORTS_MOST;
 	if (limit <= 0)
@@ -285,7 +287,9 @@ void window_set_ceiling(struct window *window, const struct window_settings *set
     uint32_t ceiling, int64_t now_ns)
 {
 	window->ceiling = (uint16_t)(ceiling > WINDOW_MOST ? WINDOW_MOST : ceiling);
-	window->told = ceiling != 0;
+	window->told = 0;
+	if (ceiling != 0)
+		window->told = 1;
 	window->refused_run = 0;
 	window->lowered = 0;
 	window->canary_out = 0;

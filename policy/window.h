@@ -72,19 +72,23 @@ struct window {
 	int64_t canary_ns;		/* probe: the next may go then; while one is out: gives it up */
 	uint16_t concurrency;		/* the window; also while DEAD: what it will be */
 	uint16_t ceiling;		/* highest level that is accepted; 0: not known */
-	uint16_t run_level;		/* probe: a refusal above it is not in that row */
 	uint8_t state;			/* enum window_state */
 	uint8_t law;			/* enum window_law that it was begun with */
-	uint8_t refused_run;		/* probe: refusals in a row */
-	uint8_t canary_step;		/* how often the interval was doubled */
-	uint8_t lowered;		/* probe: by failures whose level is not known yet */
-	uint8_t canary_out;		/* 1: one was issued, its result is awaited */
-	uint8_t by_rule;		/* DEAD: 0 cohorts, else 1: a provider rule */
-	uint8_t told;			/* 1: the ceiling was told, not found */
-	/* probe: highest level accepted in the current and earlier spans of
-	 * believe_ns / 2 */
-	uint16_t accepted[3];
-	uint32_t accepted_span;		/* number of the current one */
+	/* probe, but for by_rule; window_probe.c tells more */
+	uint8_t canary_step : 6;	/* how often the interval was doubled */
+	uint8_t canary_out : 1;		/* one was issued, its result is awaited */
+	uint8_t told : 1;		/* the ceiling was told, not found */
+	uint8_t refused_run : 6;	/* refusals in a row */
+	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_run */
+	uint8_t by_rule : 1;		/* DEAD: by a provider rule, not by cohorts */
+	uint8_t lowered;		/* the window, by failures of a level not known yet */
+	uint8_t run_ended;		/* deliveries since the last refusal */
+	uint16_t run_level;		/* the next refusal's, if nothing was accepted since */
+	uint16_t run_first, run_last;	/* refusals of the row: when they were heard of */
+	uint16_t noise;			/* refusals that meant nothing, of 65536 attempts */
+	/* highest level accepted in the current span of believe_ns and in the one before */
+	uint16_t accepted[2];
+	uint16_t accepted_span;		/* number of the current one */
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 
@@ -95,6 +99,7 @@ struct window_result {
 				 * deliveries, accepted and not ended, in flight when it
 				 * started; 0: not known */
 	uint32_t in_flight;	/* deliveries in flight just now, this one not counted */
+	int64_t start_ns;	/* when it started; 0: not known */
 	bool canary;		/* it was issued as one */
 };
 
