@@ -6,9 +6,6 @@
  * may still have been in flight at the next start, in no order; entries[head, end) wait,
  * by start (of equal ones, the first that was read first).  What is between is free, and
  * is closed up when the end is reached.
- *
- * A start s that may be off by its slack is surely within an interval that begins and
- * ends at least so far from it, and surely outside of one that does not come so near.
  * Errors: none.  Threads: no state.
  */
 #include "policy/level.h"
@@ -160,17 +157,15 @@ static int64_t slack_ns(const struct level_entry *entry)
 	return (int64_t)entry->slack_us * 1000;
 }
 
-/* Was `other` in flight when `entry` started: surely, or for all that is known? */
-static bool covers(const struct level_entry *other, const struct level_entry *entry,
-    bool surely)
+/* Was `other` in flight when `entry` started?  One that ended just about then made the
+ * room for it; of one that began just about then, an accepted entry does not boast. */
+static bool covers(const struct level_entry *other, const struct level_entry *entry)
 {
 	int64_t slack = slack_ns(entry), both = slack + slack_ns(other);
 
-	if (surely)
-		return plus(other->start_ns, both) <= entry->start_ns &&
-		    other->end_ns > plus(entry->start_ns, slack);
-	return less(other->start_ns, both) <= entry->start_ns &&
-	    other->end_ns > less(entry->start_ns, slack);
+	return other->end_ns > plus(entry->start_ns, slack) &&
+	    (entry->accepted ? plus(other->start_ns, both) : less(other->start_ns, both)) <=
+	    entry->start_ns;
 }
 
 static uint32_t count_level(const struct level *level, const struct level_entry *entry)
@@ -178,7 +173,7 @@ static uint32_t count_level(const struct level *level, const struct level_entry 
 	uint32_t count = 1;
 
 	for (uint32_t i = 0; i < level->active; i++)
-		count += covers(&level->entries[i], entry, entry->accepted);
+		count += covers(&level->entries[i], entry);
 	if (entry->accepted)
 		return count;
 	/* Those behind it that may have started before it. */
@@ -188,7 +183,7 @@ static uint32_t count_level(const struct level *level, const struct level_entry 
 		if (less(other->start_ns, SECOND + slack_ns(entry)) > entry->start_ns)
 			break;
 		if (other->accepted)
-			count += covers(other, entry, false);
+			count += covers(other, entry);
 	}
 	return count;
 }

@@ -7,9 +7,10 @@
  * Model: for one destination, attempts go in as they are read, in any order; out
  * come verdicts in the order of their starts, each once no delivery that began before
  * it is likely to be unread still: after a wait that follows the longest deliveries and
- * the latest reports of late (29 of 30).  Starts and ends are rounded by the log (slack_ns), so
- * a level is told on the side that claims no more than is certain: for an accepted
- * attempt what it was at least, for a refused one what it was at most.
+ * the latest reports of late (29 of 30).  Starts are rounded by the log
+ * (slack_ns): an end that may be before or after a start was before it, as it made the
+ * room; of two starts in doubt, an accepted attempt was the first (its level is what it
+ * was at least) and a refused one the last (at most).
  *
  * Bounded: the memory is the caller's.  Where it is full, attempts are not taken, and
  * refusals that one of those may have caused are of unknown level (0) until it is over.

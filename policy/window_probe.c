@@ -368,9 +368,11 @@ void window_probe_late(struct window *window, const struct window_settings *sett
 		if (level == 0)
 			return;
 		note_accepted(window, level);
-		/* Levels out of a log are rounded. */
-		if (level + window->run_level / 8u >= window->run_level)
+		if (level >= window->run_level)
 			break_run(window, settings);
+		/* Levels out of a log are rounded: enough for a doubt. */
+		else if (level + window->run_level / 8u >= window->run_level)
+			window->refused_run = 0;
 		return;
 	}
 	if (level != 0 && !is_explained(window, level)) {
