@@ -49,7 +49,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define DESTINATIONS_FIELDS(X, s) \
 	X(s, file) X(s, line) X(s, window)
 #define PROVIDER_FIELDS(X, s) \
-	X(s, name) X(s, file) X(s, line) X(s, window) X(s, rules) X(s, rule_count)
+	X(s, name) X(s, file) X(s, line) X(s, window) X(s, rules) X(s, rule_count) \
+	X(s, ceiling)
 #define REPLY_RULE_FIELDS(X, s) \
 	X(s, provider) X(s, name) X(s, pattern) X(s, note) X(s, file) X(s, line) \
 	X(s, has_class) X(s, class) X(s, action) X(s, reserved) X(s, ceiling) X(s, count) \

@@ -106,6 +106,7 @@ struct generation_provider {
 	uint32_t window;	/* struct generation_window, or 0 */
 	uint32_t rules;		/* number of its first reply rule */
 	uint32_t rule_count;
+	uint32_t ceiling;	/* of deliveries at once, by its own word; 0: not known */
 };
 
 enum reply_action {
@@ -297,7 +298,8 @@ bool generation_site_lists(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
 
 /* The window parameters of a destination: each from the innermost group that sets
- * it, of destinations[], its provider, the mail server, all.  `mta`: its number, or
+ * it, of destinations[], its provider, the mail server, all; the provider's ceiling cuts
+ * the limit where destinations[] does not give it.  `mta`: its number, or
  * GENERATION_MTAS_MAX; `destination`: its name as the judge writes it (a domain,
  * "provider:NAME", "[address]:port"), compared without case; `provider`: its
  * number, or GENERATION_NO_PROVIDER.  Returns whether each change of the window is

@@ -66,8 +66,13 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 	*out = g->window.settings;
 	if (mta < g->mta_count)
 		apply(g, g->mtas[mta].window, out, &debug);
-	if (provider < g->provider_count)
-		apply(g, generation_provider(g, provider)->window, out, &debug);
+	if (provider < g->provider_count) {
+		const struct generation_provider *site = generation_provider(g, provider);
+
+		apply(g, site->window, out, &debug);
+		if (site->ceiling != 0 && (out->limit == 0 || out->limit > site->ceiling))
+			out->limit = site->ceiling;
+	}
 	if (own != NULL)
 		apply(g, own->window, out, &debug);
 	return debug;

@@ -275,6 +275,7 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 	uint32_t number = w->provider_count;
 	struct generation_provider *provider = &w->providers[number];
 	char name[64 + 1] = "";
+	struct setting_value value;
 
 	memset(provider, 0, sizeof(*provider));
 	provider->file = compilation_place(c, group, &provider->line);
@@ -285,6 +286,8 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 	w->groups[number] = group;
 	w->provider_count++;
 	read_relays(w, group, number);
+	if (value_of(group, "providers[].ceiling", &value))
+		provider->ceiling = (uint32_t)value.number;
 	provider->window = compile_window_group(c, compilation_member(group, "window"));
 	provider->rules = w->rule_count;
 	read_rules(w, compilation_member(group, "replies"), number, name);

@@ -197,28 +197,29 @@ static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t count,
 	return JUDGE_NONE;
 }
 
-static void refine(struct judge *judge, struct judgement *out)
+uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply)
 {
 	const struct generation *g = judge->generation;
-	const struct generation_reply_rule *rule;
-	struct span words = out->reply.words;
+	const struct generation_reply_rule *row;
+	uint32_t rule = JUDGE_NONE;
 
-	if (out->reply.class == RESULT_OK || out->reply.class == RESULT_LOCAL ||
-	    out->reply.class == RESULT_SUSPENDED || words.length == 0)
-		return;
-	if (out->provider != JUDGE_NONE) {
-		const struct generation_provider *own = generation_provider(g, out->provider);
+	if (reply->class == RESULT_OK || reply->class == RESULT_LOCAL ||
+	    reply->class == RESULT_SUSPENDED || reply->words.length == 0)
+		return JUDGE_NONE;
+	if (provider != JUDGE_NONE) {
+		const struct generation_provider *own = generation_provider(g, provider);
 
-		out->rule = find_rule(judge, own->rules, own->rule_count, words);
+		rule = find_rule(judge, own->rules, own->rule_count, reply->words);
 	}
-	if (out->rule == JUDGE_NONE)
-		out->rule = find_rule(judge, g->common_rules,
-		    g->reply_rule_count - g->common_rules, words);
-	if (out->rule == JUDGE_NONE)
-		return;
-	rule = generation_reply_rule(g, out->rule);
-	if (rule->has_class)
-		out->reply.class = (enum result_class)rule->class;
+	if (rule == JUDGE_NONE)
+		rule = find_rule(judge, g->common_rules, g->reply_rule_count - g->common_rules,
+		    reply->words);
+	if (rule == JUDGE_NONE)
+		return JUDGE_NONE;
+	row = generation_reply_rule(g, rule);
+	if (row->has_class)
+		reply->class = (enum result_class)row->class;
+	return rule;
 }
 
 void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
@@ -237,7 +238,7 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 	find_tried(delivery, &out->tried);
 	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, delivery, out);
 	if (delivery->agent == AGENT_SMTP)
-		refine(judge, out);
+		out->rule = judge_reply(judge, out->provider, &out->reply);
 }
 
 /* --- for others ------------------------------------------------------------- */

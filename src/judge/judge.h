@@ -71,6 +71,10 @@ uint32_t judge_provider(const struct generation *generation, const char *relay_n
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
     char out[JUDGE_NAME_MAX + 1]);
 
+/* Refines the class of a reply by the rules of `provider` (or JUDGE_NONE) and those of
+ * all, as judge_delivery does.  The rule that matched, or JUDGE_NONE. */
+uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply);
+
 /* A rule for replies, for whoever acts by it.  Texts live as long as the generation. */
 struct judge_rule {
 	enum reply_action action;	/* config/generation.h */
