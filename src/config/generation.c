@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "config/window_settings.h"
+
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
 #define GENERATION_VERSION 3
@@ -45,7 +47,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, window) X(s, port_count) X(s, ports)
 #define WINDOW_FIELDS(X, s) \
-	X(s, given) X(s, debug) X(s, reserved) X(s, settings)
+	X(s, given) X(s, file) X(s, line) X(s, debug) X(s, reserved) X(s, settings)
 #define DESTINATIONS_FIELDS(X, s) \
 	X(s, file) X(s, line) X(s, window)
 #define PROVIDER_FIELDS(X, s) \
@@ -113,6 +115,9 @@ uint64_t generation_layout(void)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
 	MTA_FIELDS(MIX_FIELD, generation_mta)
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
+#define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
+	WINDOW_PARAMETERS(X)
+#undef X
 	DESTINATIONS_FIELDS(MIX_FIELD, generation_destinations)
 	PROVIDER_FIELDS(MIX_FIELD, generation_provider)
 	REPLY_RULE_FIELDS(MIX_FIELD, generation_reply_rule)
@@ -143,7 +148,8 @@ static bool index_fits(const struct generation *g, uint32_t offset)
 
 static bool header_fits(const struct generation *g)
 {
-	bool good = text_fits(g, g->file) && text_fits(g, g->state_path) &&
+	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
+	    text_fits(g, g->state_path) &&
 	    text_fits(g, g->user) && text_fits(g, g->group) &&
 	    g->listener_count <= GENERATION_LISTENERS_MAX &&
 	    g->port_count <= GENERATION_PORTS_MAX &&
@@ -191,7 +197,12 @@ static bool classes_fit(const struct generation *g)
 
 static bool window_fits(const struct generation *g, uint32_t offset)
 {
-	return offset == 0 || array_fits(g, offset, 1, sizeof(struct generation_window), 8);
+	const struct generation_window *window;
+
+	if (offset == 0)
+		return true;
+	window = (const struct generation_window *)(const void *)((const char *)g + offset);
+	return array_fits(g, offset, 1, sizeof(*window), 8) && text_fits(g, window->file);
 }
 
 /* The numbers of an array lie below `limit`. */

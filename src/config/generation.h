@@ -86,6 +86,8 @@ struct generation_rule {
 struct generation_window {
 	uint32_t given;		/* bit of each parameter that the group sets; the
 				 * rest of the fields means nothing */
+	uint32_t file;		/* where the group is written */
+	uint32_t line;
 	uint8_t debug;		/* each change is logged */
 	uint8_t reserved[3];
 	struct window_settings settings;
@@ -306,6 +308,19 @@ bool generation_site_lists(const struct generation *g,
  * to be logged.  Any thread; about 60 ns. */
 bool generation_window_settings(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider, struct window_settings *out);
+
+/* The groups that it looks at for those, innermost first: "destinations", "provider",
+ * "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
+ * defaults. */
+struct generation_window_source {
+	const char *what;
+	const char *file;
+	uint32_t line;
+};
+#define GENERATION_WINDOW_SOURCES 4
+unsigned generation_window_sources(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider,
+    struct generation_window_source out[GENERATION_WINDOW_SOURCES]);
 
 /* The provider whose relays match, or GENERATION_NO_PROVIDER.  Either may be unknown
  * (NULL). */

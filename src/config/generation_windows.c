@@ -78,6 +78,34 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 	return debug;
 }
 
+unsigned generation_window_sources(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider,
+    struct generation_window_source out[GENERATION_WINDOW_SOURCES])
+{
+	const struct generation_destinations *own = find_destinations(g, destination, length);
+	const struct generation_window *window;
+	unsigned count = 0;
+
+	if (own != NULL)
+		out[count++] = (struct generation_window_source){ "destinations",
+		    generation_text(g, own->file), own->line };
+	if (provider < g->provider_count) {
+		const struct generation_provider *site = generation_provider(g, provider);
+
+		if (site->window != 0 || site->ceiling != 0)
+			out[count++] = (struct generation_window_source){ "provider",
+			    generation_text(g, site->file), site->line };
+	}
+	if (mta < g->mta_count && g->mtas[mta].window != 0) {
+		window = window_at(g, g->mtas[mta].window);
+		out[count++] = (struct generation_window_source){ "mta",
+		    generation_text(g, window->file), window->line };
+	}
+	out[count++] = (struct generation_window_source){ "window",
+	    generation_text(g, g->window.file), g->window.line };
+	return count;
+}
+
 uint32_t generation_match_provider(const struct generation *g,
     const char *relay_name, size_t length, const struct address *relay)
 {

@@ -58,9 +58,12 @@ void compile_windows(struct compilation *c)
 	if (group != NULL && !config_setting_is_group(group))
 		group = NULL;
 	read_window(group, &window);
-	if (group != NULL)
+	if (group != NULL) {
 		check_window(c, group, &window);
-	compilation_header(c)->window = window;
+		window.file = compilation_place(c, group, &window.line);
+	}
+	if (!c->block.failed)
+		compilation_header(c)->window = window;
 }
 
 uint32_t compile_window_group(struct compilation *c, const config_setting_t *group)
@@ -74,6 +77,7 @@ uint32_t compile_window_group(struct compilation *c, const config_setting_t *gro
 	check_window(c, group, &window);
 	if (window.given == 0)
 		return 0;
+	window.file = compilation_place(c, group, &window.line);
 	offset = block_reserve(&c->block, sizeof(window));
 	if (offset != 0)
 		memcpy(block_at(&c->block, offset), &window, sizeof(window));
