@@ -42,6 +42,25 @@ enum delivery_status {
 	DELIVERY_STATUS_OTHER,	/* not known: teaches nothing */
 };
 
+/* How far an attempt came. */
+enum delivery_phase {
+	PHASE_UNKNOWN,
+	PHASE_NONE,		/* nothing was tried */
+	PHASE_DNS,
+	PHASE_CONNECT,
+	PHASE_GREETING,
+	PHASE_EHLO,
+	PHASE_STARTTLS,
+	PHASE_AUTH,
+	PHASE_MAIL,
+	PHASE_RCPT,
+	PHASE_DATA,
+	PHASE_END_OF_DATA,
+	PHASE_COUNT
+};
+/* "connect", "greeting", "end-of-data" ...; "" for UNKNOWN */
+const char *delivery_phase_word(enum delivery_phase phase);
+
 #define DELIVERY_MS_UNKNOWN	(-1)
 
 struct delivery {
@@ -66,6 +85,8 @@ struct delivery {
 	uint16_t dsn[3];	/* 0.0.0: not told */
 	struct span text;	/* Postfix: within ( ); Sendmail: behind stat= */
 	struct span reply;	/* Sendmail: reply= ; else empty */
+	/* Of the failure, as the event socket tells it; UNKNOWN: the text tells it. */
+	enum delivery_phase phase;
 	uint32_t recipients;	/* that this result is for: 1, or Sendmail's list */
 };
 

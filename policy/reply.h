@@ -17,24 +17,6 @@ enum result_class {
 /* "ok", "site-failure" ... */
 const char *result_class_word(enum result_class class);
 
-enum delivery_phase {
-	PHASE_UNKNOWN,
-	PHASE_NONE,		/* nothing was tried */
-	PHASE_DNS,
-	PHASE_CONNECT,
-	PHASE_GREETING,
-	PHASE_EHLO,
-	PHASE_STARTTLS,
-	PHASE_AUTH,
-	PHASE_MAIL,
-	PHASE_RCPT,
-	PHASE_DATA,
-	PHASE_END_OF_DATA,
-	PHASE_COUNT
-};
-/* "connect", "greeting", "end-of-data" ...; "" for UNKNOWN */
-const char *delivery_phase_word(enum delivery_phase phase);
-
 struct reply {
 	enum result_class class;
 	enum delivery_phase phase;

@@ -108,22 +108,31 @@ static bool take_named(struct cursor *c, uint32_t year, struct date *out)
 	return out->year >= 1970;
 }
 
+static bool take_date(struct cursor c, uint32_t year, struct date *out)
+{
+	*out = (struct date){ .year = 0 };
+	return c.at < c.end && (is_digit(*c.at) ? take_numeric(&c, out) :
+	    take_named(&c, year, out));
+}
+
 bool log_date_read(struct span head, int year, int64_t *ms)
 {
 	struct cursor c = { head.text, head.text + head.length };
-	struct date date = { .year = 0 };
+	struct date date;
 	uint32_t priority;
-	bool good;
 
 	if (TAKE(&c, "<") && (!take_number(&c, 999, &priority) || !TAKE(&c, ">")))
 		return false;
-	if (BEGINS(&c, "1 "))
-		c.at += 2;
 	pass_blanks(&c);
-	good = c.at < c.end && (is_digit(*c.at) ? take_numeric(&c, &date) :
-	    take_named(&c, year > 1970 ? (uint32_t)year : 1970, &date));
-	if (!good)
-		return false;
+	/* collectors put words of their own before it */
+	while (!take_date(c, year > 1970 ? (uint32_t)year : 1970, &date)) {
+		const char *blank = left(&c) == 0 ? NULL : memchr(c.at, ' ', left(&c));
+
+		if (blank == NULL)
+			return false;
+		c.at = blank;
+		pass_blanks(&c);
+	}
 	*ms = (((days_since_1970(&date) * 24 + date.hour) * 60 + date.minute -
 	    date.zone_minutes) * 60 + date.second) * 1000 + date.ms;
 	return true;

@@ -406,12 +406,13 @@ enum log_line_kind postfix_log_read(struct log_line *line)
 	take_queue_id(&c, &line->queue_id);
 	line->message = span_of(c.at, c.end);
 	line->kind = LOG_LINE_OTHER;
-	if (line->queue_id.length == 0) {
-		if (read_session(c, line))
-			line->kind = LOG_LINE_SESSION;
-	} else if (TAKE(&c, "to=")) {
+	/* a collector may have taken the queue id for a field of its own */
+	if (TAKE(&c, "to=")) {
 		line->why = read_delivery(c, line);
 		line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
+	} else if (line->queue_id.length == 0) {
+		if (read_session(c, line))
+			line->kind = LOG_LINE_SESSION;
 	} else if (SPAN_IS(line->message, "removed")) {
 		line->kind = LOG_LINE_REMOVED;
 	} else if (SPAN_IS(line->daemon, "qmgr") && TAKE(&c, "from=") && read_expired(c, line)) {

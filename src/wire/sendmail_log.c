@@ -191,7 +191,7 @@ static bool is_ambiguous(struct span text)
 	struct cursor c = { text.text, text.text + text.length };
 	const char *comma;
 
-	while ((comma = memchr(c.at, ',', left(&c))) != NULL) {
+	while (left(&c) > 0 && (comma = memchr(c.at, ',', left(&c))) != NULL) {
 		c.at = comma + 1;
 		if (BEGINS(&c, " stat=") || BEGINS(&c, " dsn=") || BEGINS(&c, " mailer="))
 			return true;
@@ -371,7 +371,8 @@ enum log_line_kind sendmail_log_read(struct log_line *line)
 	take_queue_id(&c, &line->queue_id);
 	line->message = span_of(c.at, c.end);
 	line->kind = LOG_LINE_OTHER;
-	if (line->queue_id.length > 0 && TAKE(&c, "to=")) {
+	/* a collector may have taken the queue id for a field of its own */
+	if (TAKE(&c, "to=")) {
 		line->why = read_delivery(c, line);
 		line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
 	} else if (read_session(c, line)) {

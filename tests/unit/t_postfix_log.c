@@ -290,7 +290,6 @@ static void other_lines(void **state)
 		"Nov 21 05:48:22 mx postfix/smtpd[7]: NOQUEUE: reject: RCPT from x[192.0.2.1]: "
 		    "550 5.1.1; from=<a@b.example> to=<c@d.example> proto=ESMTP helo=<h>",
 		"Nov 21 05:48:22 mx postfix/smtp[7]: warning: to=<a@b.example>" RELAY,
-		"Nov 21 05:48:22 mx postfix/smtp[7]: to=<a@b.example>" RELAY,
 		"Nov 21 05:48:22 mx postfix/smtp[7]: ABCDEFGHIJKL: to=<a@b.example>" RELAY,
 		"Nov 21 05:48:22 mx sshd[7]: error: 5C1E9A7E2B8: to=<a@b.example>" RELAY,
 	};
