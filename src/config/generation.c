@@ -45,7 +45,9 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
-	X(s, relayhost) X(s, window) X(s, port_count) X(s, ports)
+	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, site_lanes) X(s, site_origin) \
+	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, window) \
+	X(s, port_count) X(s, ports)
 #define WINDOW_FIELDS(X, s) \
 	X(s, given) X(s, file) X(s, line) X(s, debug) X(s, reserved) X(s, settings)
 #define DESTINATIONS_FIELDS(X, s) \
@@ -75,7 +77,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, destinations_mask_count) X(s, destinations_masks) X(s, providers_file) \
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
-	X(s, state_path) X(s, user) X(s, group) X(s, record_count) X(s, session_count) \
+	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count)
 
 #define MIX_FIELD(s, field) \
@@ -271,11 +273,21 @@ static bool windows_fit(const struct generation *g)
 	return true;
 }
 
+static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count)
+{
+	const uint32_t *list = (const uint32_t *)(const void *)((const char *)g + texts);
+
+	if (!array_fits(g, texts, count, sizeof(*list), 4))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!text_fits(g, list[i]))
+			return false;
+	return true;
+}
+
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
-	const uint32_t *reasons = (const uint32_t *)(const void *)
-	    ((const char *)g + mta->site_reasons);
-	bool good = text_fits(g, mta->name) && text_fits(g, mta->log) &&
+	return text_fits(g, mta->name) && text_fits(g, mta->log) &&
 	    text_fits(g, mta->command_directory) &&
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
@@ -283,11 +295,9 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    text_fits(g, mta->relayhost) && window_fits(g, mta->window) &&
 	    mta->port_count <= GENERATION_PORTS_MAX &&
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
-	    array_fits(g, mta->site_reasons, mta->site_excluded_count, sizeof(*reasons), 4);
-
-	for (uint32_t i = 0; good && i < mta->site_excluded_count; i++)
-		good = text_fits(g, reasons[i]);
-	return good;
+	    texts_fit(g, mta->site_reasons, mta->site_excluded_count) &&
+	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
+	    texts_fit(g, mta->site_routes, mta->site_route_count);
 }
 
 static bool mtas_fit(const struct generation *g)
@@ -365,6 +375,18 @@ bool generation_site_excludes(const struct generation *g,
 	if (reason != NULL)
 		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
 	return true;
+}
+
+const char *generation_site_next_hop(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length)
+{
+	const uint32_t *routes = (const uint32_t *)(const void *)
+	    ((const char *)g + mta->site_routes);
+	uint32_t rule = match(g, mta->site_route_index, NULL, domain, length);
+
+	if (rule == CLASS_NO_RULE || rule >= mta->site_route_count)
+		return generation_text(g, mta->relayhost);
+	return generation_text(g, routes[rule]);
 }
 
 bool generation_site_lists(const struct generation *g,

@@ -26,6 +26,7 @@
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_NO_RECORD	UINT32_MAX
 #define GENERATION_MTAS_MAX	8
+#define GENERATION_LANES_MAX	16	/* of one mta */
 #define GENERATION_NO_PROVIDER	UINT32_MAX
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
@@ -167,6 +168,14 @@ struct generation_mta {
 	/* The relay that all its mail goes to (relayhost, SMART_HOST), as written:
 	 * "[host]:port", "host"; or "". */
 	uint32_t relayhost;
+	uint16_t lanes[GENERATION_LANES_MAX];	/* concurrency of each, rising */
+	uint32_t lane_count;
+	uint32_t site_lanes;	/* bit i: lanes[i] stands in the site's master.cf */
+	uint32_t site_origin;	/* deliveries at once to one next hop by the cloned transport
+				 * itself; 0: any number */
+	uint32_t site_route_index;	/* masks of which the site names the next hop */
+	uint32_t site_route_count;
+	uint32_t site_routes;	/* offset of uint32_t[site_route_count]: next hops */
 	uint32_t window;	/* struct generation_window, or 0 */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
@@ -247,6 +256,7 @@ struct generation {
 	uint32_t state_path;
 	uint32_t user;
 	uint32_t group;
+	uint32_t hints_group;		/* who may read the hints; 0: everybody */
 	uint32_t record_count;		/* class records in the segment */
 	uint64_t session_count;
 	uint64_t destination_count;
@@ -297,6 +307,11 @@ bool generation_site_excludes(const struct generation *g,
 /* May `domain` have hints as far as the site's list of destinations goes?  True
  * where the site has none (site_only_listed is 0). */
 bool generation_site_lists(const struct generation *g,
+    const struct generation_mta *mta, const char *domain, size_t length);
+
+/* The next hop that the site names for mail to `domain` by the cloned transport, spelled
+ * as it does: an entry of its transport maps, else relayhost; "": the domain itself. */
+const char *generation_site_next_hop(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
 
 /* The window parameters of a destination: each from the innermost group that sets

@@ -198,6 +198,48 @@ static void compile_sendmail(struct compilation *c, const config_setting_t *grou
 		mta->syslog_name = block_text(&c->block, value.text);
 }
 
+/* Adds a width to a sorted list without doubles; false: it is full. */
+static bool add_lane(struct generation_mta *mta, uint16_t width)
+{
+	uint32_t at = 0;
+
+	while (at < mta->lane_count && mta->lanes[at] < width)
+		at++;
+	if (at < mta->lane_count && mta->lanes[at] == width)
+		return true;
+	if (mta->lane_count == GENERATION_LANES_MAX)
+		return false;
+	memmove(mta->lanes + at + 1, mta->lanes + at,
+	    (mta->lane_count - at) * sizeof(*mta->lanes));
+	mta->lanes[at] = width;
+	mta->lane_count++;
+	return true;
+}
+
+static void compile_lanes(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	static const uint16_t usual[] = { 1, 2, 3, 5, 10, 20 };
+	const struct setting *row = setting_find("mta[].lanes");
+	const config_setting_t *lanes = compilation_member(group, "mta[].lanes");
+	struct setting_value value;
+	char why[256];
+
+	for (unsigned i = 0; lanes == NULL && i < sizeof(usual) / sizeof(usual[0]); i++)
+		(void)add_lane(mta, usual[i]);
+	for (unsigned i = 0; lanes != NULL && i < setting_element_count(lanes); i++) {
+		if (!setting_parse(row, setting_element(lanes, i), &value, why, sizeof(why)))
+			continue;
+		if (!add_lane(mta, (uint16_t)value.number)) {
+			complain(c, lanes, "mta.lanes: more than %d lanes", GENERATION_LANES_MAX);
+			return;
+		}
+	}
+	if (mta->lane_count > 0 && mta->lanes[0] > 1)
+		note(c, lanes, "mta.lanes: the narrowest lane is %u: no window below that is kept",
+		    mta->lanes[0]);
+}
+
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
@@ -210,6 +252,7 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 	mta->clone = text_of(c, group, "mta[].clone");
 	compilation_value(group, "mta[].reload", &value);
 	mta->may_reload = value.number != 0;
+	compile_lanes(c, group, mta);
 	compilation_value(group, "mta[].syslog_name", &value);
 	snprintf(program, sizeof(program), "%s/smtp", value.text ? value.text : "postfix");
 	mta->clone_program = block_text(&c->block, program);

@@ -39,6 +39,10 @@ struct site_work {
 	struct span refusal;
 	struct mask_list excluded;
 	struct mask_list listed;
+	struct mask_list routes;
+	uint16_t lanes[GENERATION_LANES_MAX];
+	uint32_t lane_count;
+	uint32_t origin;
 };
 
 static void mistake(struct site_work *w, const char *what, struct span where)
@@ -123,6 +127,42 @@ static bool one_word(struct site_work *w, struct span keyword, struct span rest,
 	return false;
 }
 
+/* The same, and it must be a number up to `most`. */
+static bool one_number(struct site_work *w, struct span keyword, struct span rest,
+    uint32_t most, uint32_t *number)
+{
+	struct span word;
+
+	if (!one_word(w, keyword, rest, &word))
+		return false;
+	if (text_to_u32(word.text, word.length, most, number))
+		return true;
+	mistake(w, "no number, or too large", word);
+	return false;
+}
+
+static void read_route(struct site_work *w, struct span rest)
+{
+	struct span word = take_word(&rest);
+
+	if (rest.length == 0 || rest.length > 255 || memchr(rest.text, ' ', rest.length) != NULL)
+		mistake(w, "a next hop must stand behind the mask", word);
+	else
+		add_mask(w, &w->routes, word, rest);
+}
+
+static void read_lane(struct site_work *w, struct span keyword, struct span rest)
+{
+	uint32_t width;
+
+	if (!one_number(w, keyword, rest, 10000, &width))
+		return;
+	if (w->lane_count == GENERATION_LANES_MAX)
+		mistake(w, "more lanes than an mta can have", rest);
+	else
+		w->lanes[w->lane_count++] = (uint16_t)width;
+}
+
 static void read_fact(struct site_work *w, struct span keyword, struct span rest)
 {
 	struct span word;
@@ -141,6 +181,12 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 	} else if (is(keyword, "relayhost")) {
 		if (one_word(w, keyword, rest, &word))
 			w->relayhost = word;
+	} else if (is(keyword, "clone-limit")) {
+		(void)one_number(w, keyword, rest, INT32_MAX, &w->origin);
+	} else if (is(keyword, "lane")) {
+		read_lane(w, keyword, rest);
+	} else if (is(keyword, "route")) {
+		read_route(w, rest);
 	} else if (is(keyword, "refuse")) {
 		if (rest.length == 0)
 			mistake(w, "a reason must stand behind", keyword);
@@ -219,6 +265,18 @@ static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list)
 	return offset;
 }
 
+/* Lanes that are both configured and there. */
+static uint32_t attached_lanes(const struct site_work *w, const struct generation_mta *mta)
+{
+	uint32_t attached = 0;
+
+	for (uint32_t i = 0; i < mta->lane_count; i++)
+		for (uint32_t j = 0; j < w->lane_count; j++)
+			if (w->lanes[j] == mta->lanes[i])
+				attached |= UINT32_C(1) << i;
+	return attached;
+}
+
 static void keep_all(struct site_work *w, struct generation_mta *mta)
 {
 	mta->site_known = 1;
@@ -231,6 +289,11 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_reasons = keep_reasons(w, &w->excluded);
 	mta->site_excluded_count = mta->site_reasons == 0 ? 0 : w->excluded.count;
 	mta->site_listed_index = keep_index(w, &w->listed);
+	mta->site_lanes = attached_lanes(w, mta);
+	mta->site_origin = w->origin;
+	mta->site_route_index = keep_index(w, &w->routes);
+	mta->site_routes = keep_reasons(w, &w->routes);
+	mta->site_route_count = mta->site_routes == 0 ? 0 : w->routes.count;
 }
 
 static void free_lists(struct site_work *w)
@@ -239,6 +302,8 @@ static void free_lists(struct site_work *w)
 	free(w->excluded.reasons);
 	free(w->listed.masks);
 	free(w->listed.reasons);
+	free(w->routes.masks);
+	free(w->routes.reasons);
 }
 
 void site_read_text(struct compilation *c, const char *text, size_t length,

@@ -7,6 +7,10 @@
  *	mta NAME			must be the name of the mta
  *	made TIME
  *	clone-program SYSLOG/PROGRAM	deliveries of the cloned transport in the log
+ *	clone-limit N			that it runs at once to one next hop; 0: any number
+ *	lane N				the lane of this concurrency stands in master.cf
+ *	route MASK NEXTHOP		the site names the next hop for these, the first one that
+ *					matches counts; spelled as there
  *	relayhost HOST			as Postfix's setting: "[host]:port", "host"; none: no line
  *	refuse REASON			no destination gets a hint; the first one counts
  *	exclude MASK [REASON]		these get none

@@ -210,8 +210,10 @@ static const struct {
 	    "3: policy.processes and listen.milter ask for 41 processes, 40 are possible" },
 	{ V "listen = { metrics = \"inet:127.0.0.1:9471\"; };\n" C,
 	    "2: note: listen.metrics is checked, but this version does nothing with it yet" },
-	{ V "mta = ( { lanes = [ 1, 2 ]; } );\n" C,
-	    "2: note: mta.lanes is checked, but this version does nothing with it yet" },
+	{ V "mta = ( { lanes = [ 5, 2 ]; } );\n" C,
+	    "2: note: mta.lanes: the narrowest lane is 2: no window below that is kept" },
+	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "
+	    "} );\n" C, "2: mta.lanes: more than 16 lanes" },
 	/* mail servers */
 	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C, "" },
 	{ V "mta = { };\n" C, "2: mta: must be a list of groups" },

@@ -114,6 +114,33 @@ static void the_facts_are_kept(void **state)
 	free(g);
 }
 
+static const char *next_hop(const struct generation *g, const char *domain)
+{
+	return generation_site_next_hop(g, &g->mtas[0], domain, strlen(domain));
+}
+
+static void lanes_and_next_hops_are_kept(void **state)
+{
+	struct generation *g = good(HEAD "clone-limit 20\nlane 1\nlane 5\nlane 7\n"
+	    "route a.example [Relay.Example]:587\nroute *.b.example mx.b.example\n"
+	    "relayhost [smart.example]\n");
+
+	(void)state;
+	assert_int_equal(g->mtas[0].lane_count, 6);
+	assert_int_equal(g->mtas[0].lanes[3], 5);
+	/* 7 is not configured; 2, 3, 10 and 20 are not there */
+	assert_int_equal(g->mtas[0].site_lanes, 1 << 0 | 1 << 3);
+	assert_int_equal(g->mtas[0].site_origin, 20);
+	assert_string_equal(next_hop(g, "A.example"), "[Relay.Example]:587");
+	assert_string_equal(next_hop(g, "x.b.example"), "mx.b.example");
+	assert_string_equal(next_hop(g, "x.a.example"), "[smart.example]");
+	free(g);
+	g = good(HEAD);
+	assert_int_equal(g->mtas[0].site_lanes, 0);
+	assert_string_equal(next_hop(g, "a.example"), "");
+	free(g);
+}
+
 static void a_list_leaves_out_the_rest(void **state)
 {
 	struct generation *g = good(HEAD "only-listed\nlist a.example\nlist b.example\n"
@@ -180,6 +207,12 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 		{ HEAD "made a b\n", 3, "one word must stand behind: made" },
 		{ HEAD "exclude a..b\n", 3, ": a..b" },
 		{ HEAD "exclude\n", 3, ": -" },
+		{ HEAD "lane x\n", 3, "no number, or too large: x" },
+		{ HEAD "lane 10001\n", 3, "no number, or too large: 10001" },
+		{ HEAD "clone-limit 1 2\n", 3, "one word must stand behind: clone-limit" },
+		{ HEAD "route a.example\n", 3, "a next hop must stand behind the mask: a.example" },
+		{ HEAD "route a.example b c\n", 3, "a next hop must stand behind the mask" },
+		{ HEAD "route a..b c\n", 3, ": a..b" },
 		{ HEAD "list a.example b\n", 3, "one word must stand behind: list" },
 		{ HEAD "only-listed x\n", 3, "nothing may stand behind: only-listed" },
 		{ HEAD "refuse\n", 3, "a reason must stand behind: refuse" },
@@ -248,11 +281,13 @@ static void no_file_is_a_note(void **state)
 
 static void what_points_outside_is_refused(void **state)
 {
-	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n");
+	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n"
+	    "route c.example d\n");
 	struct diag diag;
 	uint32_t *const fields[] = { &g->mtas[0].name, &g->mtas[0].site,
 	    &g->mtas[0].site_reasons, &g->mtas[0].site_excluded_index,
-	    &g->mtas[0].site_listed_index, &g->mtas[0].clone_program, &g->mtas[0].port_count,
+	    &g->mtas[0].site_listed_index, &g->mtas[0].site_route_index,
+	    &g->mtas[0].site_routes, &g->mtas[0].site_route_count, &g->mtas[0].lane_count, &g->mtas[0].clone_program, &g->mtas[0].port_count,
 	    &g->mta_count, &g->remote_port_count, &g->mtas[0].site_excluded_count };
 
 	(void)state;
@@ -271,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_facts_are_kept),
+		cmocka_unit_test(lanes_and_next_hops_are_kept),
 		cmocka_unit_test(a_list_leaves_out_the_rest),
 		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),
 		cmocka_unit_test(the_first_refusal_counts),
