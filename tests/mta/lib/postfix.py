@@ -32,6 +32,7 @@ local_recipient_maps =
 relay_domains = example.com, example.org, example.net
 transport_maps = static:discard:
 smtpd_tls_security_level = none
+smtpd_timeout = 1h
 """
 
 MASTER = """postlog   unix-dgram n - n - 1 postlogd
