@@ -13,15 +13,14 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "segment/learned.h"
+#include "segment/destination_table.h"
 #include "segment/name.h"
 
 #define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
 #define ADDRESS_WORDS		(sizeof(struct address) / 8)
-#define NEW_ORDER		0xe4	/* places 0, 1, 2, 3 */
 
 _Static_assert(DESTINATION_RELAYS + 1 == DESTINATION_PLACES, "one to spare");
-_Static_assert(WORD_OF(destination, seen_ds) == 1 && WORD_OF(relay, seen_ds) == 1,
+_Static_assert(WORD_OF(destination, seen) == 1 && WORD_OF(relay, seen) == 1,
     "where free slots are chained");
 
 /* --- what makes sense -------------------------------------------------------- */
@@ -30,7 +29,7 @@ static unsigned place_of(struct learned_control control, unsigned rank) {
 	return control.relay_order >> (2 * rank) & 3;
 }
 
-static bool destination_is_sound(const uint64_t *words) {
+bool destination_is_sound(const uint64_t *words) {
 	struct destination d;
 	unsigned seen = 0;
 
@@ -64,19 +63,26 @@ static bool relay_is_sound(const uint64_t *words) {
 	    name_is_folded(r.name);
 }
 
+/* What changes under the sequence is left to destination_state_kind. */
 static const struct learned_kind destination_kind = {
 	.slot_words = sizeof(struct destination) / 8,
 	.key_at = WORD_OF(destination, name),
 	.key_words = NAME_WORDS,
-	.copied_words = WORD_OF(destination, reserved),
+	.text_at = 0,
+	.copied_words = WORD_OF(destination, window),
 	.evicted = COUNTER_DESTINATIONS_EVICTED,
 	.is_sound = destination_is_sound,
+	.worth = destination_worth,
+	.fetch = destination_fetch,
+	.repair = destination_repair,
+	.forgotten = destination_forgotten,
 };
 
 static const struct learned_kind relay_kind = {
 	.slot_words = sizeof(struct relay) / 8,
 	.key_at = WORD_OF(relay, address),
 	.key_words = ADDRESS_WORDS,
+	.text_at = ADDRESS_WORDS,
 	.copied_words = WORD_OF(relay, reserved),
 	.evicted = COUNTER_RELAYS_EVICTED,
 	.is_sound = relay_is_sound,
@@ -144,7 +150,7 @@ static bool relay_at(const _Atomic uint64_t *slot, unsigned place,
 /* Puts the relay first; true: it was not among those known. */
 static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
     const struct address *address) {
-	uint64_t relay[ADDRESS_WORDS], words[WORD_OF(destination, reserved)];
+	uint64_t relay[ADDRESS_WORDS], words[WORD_OF(destination, window)];
 	unsigned rank = 0;
 	uint32_t at;
 
@@ -166,9 +172,12 @@ static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
 	return true;
 }
 
-static void mark_seen(_Atomic uint64_t *slot, uint64_t now_ds) {
-	if (atomic_load_explicit(&slot[1], memory_order_relaxed) != now_ds)
-		atomic_store_explicit(&slot[1], now_ds, memory_order_relaxed);
+static void mark_seen(_Atomic uint64_t *slot, uint32_t now_ds) {
+	uint64_t seen = atomic_load_explicit(&slot[1], memory_order_relaxed);
+
+	if (SEEN_DS(seen) != now_ds)
+		atomic_store_explicit(&slot[1], SEEN_WORD(SEEN_SEQUENCE(seen),
+		    now_ds), memory_order_relaxed);
 }
 
 /* True: a list made earlier would not show it. */
@@ -192,7 +201,7 @@ static void write_destination(_Atomic uint64_t *slot,
     const struct learned_key *key, const struct delivery_seen *seen,
     uint32_t now_ds) {
 	struct destination d = { .control = { .used = 1,
-		.relay_order = NEW_ORDER }, .seen_ds = now_ds };
+		.relay_order = DESTINATION_NEW_ORDER }, .seen = now_ds };
 	uint64_t words[sizeof(d) / 8];
 
 	memcpy(d.name, key->words, sizeof(d.name));
@@ -226,8 +235,12 @@ static bool note_destination(struct segment *segment,
 		return lost(segment, COUNTER_NOTES_LOST);
 	slot = learned_find(&table, &key);
 	if (slot == NULL) {
-		write_destination(learned_take(&table, &key), &key, seen,
-		    now_ds);
+		slot = learned_take(&table, &key, now_ds);
+		if (slot == NULL) {
+			learned_unlock(&table, &key);
+			return lost(segment, COUNTER_DESTINATIONS_FULL);
+		}
+		write_destination(slot, &key, seen, now_ds);
 		raise_version(segment);
 	} else if (update_destination(slot, seen, now_ds)) {
 		raise_version(segment);
@@ -272,7 +285,7 @@ static bool note_relay(struct segment *segment, const struct delivery_seen *seen
     int64_t now_ns) {
 	struct learned table = relay_table(segment);
 	struct relay relay = { .control = { .used = 1 },
-		.seen_ds = segment_ds(segment, now_ns), .address = seen->relay };
+		.seen = segment_ds(segment, now_ns), .address = seen->relay };
 	uint64_t name[NAME_WORDS];
 	struct learned_key key;
 	_Atomic uint64_t *slot;
@@ -285,12 +298,14 @@ static bool note_relay(struct segment *segment, const struct delivery_seen *seen
 		return lost(segment, COUNTER_NOTES_LOST);
 	slot = learned_find(&table, &key);
 	if (slot != NULL && has_name(slot, &relay)) {
-		mark_seen(slot, relay.seen_ds);
+		mark_seen(slot, SEEN_DS(relay.seen));
 	} else {
+		/* none of them is kept for ever: there is always one to take */
 		if (slot != NULL)
 			rename_relay(&table, &key, slot, &relay);
 		else
-			write_relay(learned_take(&table, &key), &relay);
+			write_relay(learned_take(&table, &key,
+			    SEEN_DS(relay.seen)), &relay);
 		raise_version(segment);
 	}
 	learned_unlock(&table, &key);
@@ -312,7 +327,7 @@ static void decode(const uint64_t *copy, int64_t created_ns,
     struct destination_seen *out) {
 	struct destination d = { 0 };
 
-	memcpy(&d, copy, offsetof(struct destination, reserved));
+	memcpy(&d, copy, offsetof(struct destination, window));
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, d.name, sizeof(d.name));
 	out->relay_count = d.control.relay_count > DESTINATION_RELAYS ?
@@ -321,7 +336,7 @@ static void decode(const uint64_t *copy, int64_t created_ns,
 		out->relays[i] = d.relays[place_of(d.control, i)];
 	out->cloned_by = d.control.cloned_by;
 	out->other_by = d.control.other_by;
-	out->seen_ns = created_ns + (int64_t)d.seen_ds * 100000000;
+	out->seen_ns = created_ns + (int64_t)SEEN_DS(d.seen) * 100000000;
 }
 
 bool destinations_find(const struct segment *segment, const char *name,
@@ -329,11 +344,12 @@ bool destinations_find(const struct segment *segment, const char *name,
 	struct learned table = destination_table(segment);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
+	uint32_t number;
 
 	if (!name_fold(name, name_length, key.words))
 		return false;
 	learned_aim(&table, &key);
-	if (!learned_look(&table, &key, copy))
+	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
 	decode(copy, segment->header->created_ns, out);
 	return true;
@@ -344,12 +360,13 @@ bool relays_find(const struct segment *segment, const struct address *address,
 	struct learned table = relay_table(segment);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
+	uint32_t number;
 
 	out[0] = '\0';
 	if (address_is_unknown(address))
 		return false;
 	relay_key(&table, address, &key);
-	if (!learned_look(&table, &key, copy))
+	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
 	memcpy(out, copy + WORD_OF(relay, name), SEGMENT_NAME_MAX);
 	out[SEGMENT_NAME_MAX] = '\0';
@@ -362,10 +379,13 @@ struct visit {
 	int64_t created_ns;
 };
 
-static void visit_one(void *context, const uint64_t *copy) {
+static void visit_one(void *context, uint32_t shard, uint32_t number,
+    const uint64_t *copy) {
 	const struct visit *visit = context;
 	struct destination_seen seen;
 
+	(void)shard;
+	(void)number;
 	decode(copy, visit->created_ns, &seen);
 	visit->each(visit->context, &seen);
 }
@@ -421,15 +441,18 @@ void destinations_scrub(struct segment *segment, int64_t now_ns) {
 
 	learned_scrub(&destinations, now_ds);
 	learned_scrub(&relays, now_ds);
+	states_scrub(segment, now_ns);
 }
 
 void destinations_carry(const struct segment *from, struct segment *to) {
 	struct learned old = destination_table(from), new = destination_table(to);
+	struct states_moving moving = { from, to };
 
-	learned_carry(&old, &new);
+	learned_carry(&old, &new, states_move, &moving);
 	old = relay_table(from);
 	new = relay_table(to);
-	learned_carry(&old, &new);
+	learned_carry(&old, &new, NULL, NULL);
+	states_carry(from, to);
 }
 
 struct forgetting {
@@ -438,13 +461,16 @@ struct forgetting {
 	int64_t now_ns;
 };
 
-static void forget_in_one(void *context, const uint64_t *copy) {
+static void forget_in_one(void *context, uint32_t shard, uint32_t number,
+    const uint64_t *copy) {
 	const struct forgetting *forgetting = context;
 	struct learned table = destination_table(forgetting->segment);
 	struct learned_control control;
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
+	(void)shard;
+	(void)number;
 	memcpy(&control, copy, sizeof(control));
 	if (((control.cloned_by | control.other_by) & forgetting->bit) == 0)
 		return;

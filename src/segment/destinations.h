@@ -64,6 +64,7 @@ struct destination_state {
 struct destination_window {
 	char name[SEGMENT_NAME_MAX + 1];
 	uint32_t number;		/* of its slot: the same while it is known */
+	uint64_t origin;		/* of the event applied last; for segment/ only */
 	struct destination_state state;
 	char reason[SEGMENT_REASON_MAX + 1];	/* "": none, or it had to make room */
 };

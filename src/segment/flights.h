@@ -34,7 +34,8 @@ struct flight_ref {
 
 struct flight_attempt {
 	uint64_t queue_hash;	/* flights_queue_hash; 0: no queue id was told */
-	uint16_t level;		/* usually in_flight + 1, or in_flight where it holds a place */
+	uint16_t level;		/* the place that it asks for: in_flight + 1, or in_flight where
+				 * its process holds a place already */
 	bool canary;
 };
 
@@ -44,8 +45,8 @@ uint64_t flights_queue_hash(const struct segment *segment, const char *queue_id,
 
 /* --- inside a state_lock ------------------------------------------------------ */
 
-/* Takes a place for the process: lock->state.in_flight rises at once, in the segment
- * with the states_store that has to follow.  False: there is no flight left
+/* Takes a place for the process: lock->state.in_flight rises at once, here and in the
+ * segment (whether states_store follows or not).  False: there is no flight left
  * (counted); *ref is none then. */
 bool flights_take(struct state_lock *lock, const struct flight_process *process,
     const struct flight_attempt *attempt, struct flight_ref *ref);
@@ -89,7 +90,8 @@ struct flight_seen {
 void flights_each(const struct segment *segment,
     void (*each)(void *context, const struct flight_seen *), void *context);
 
-/* How many there are and may be. */
-void flights_used(const struct segment *segment, uint32_t *used, uint32_t *size);
+/* How many there are and may be, in a mapping whose sizes were checked. */
+void flights_used_in(const struct segment_header *sizes, const void *mapping,
+    uint32_t *used, uint32_t *size);
 
 #endif

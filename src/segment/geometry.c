@@ -17,6 +17,14 @@
 #define SLOTS_PER_LINE		13
 #define SLOTS_PER_SHARD_MAX	((1u << 20) - 2)
 #define PAGE_BYTES		4096
+#define DESTINATIONS_PER_RECIPIENT 64
+#define RECIPIENTS_LEAST	64
+#define RECIPIENTS_MOST		4096
+#define DESTINATIONS_PER_REASON	16
+#define REASONS_LEAST		8
+#define SESSIONS_PER_FLIGHT	8	/* flights.h tells it */
+#define FLIGHTS_LEAST		256
+#define FLIGHTS_MOST		65536
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
 	/* FNV-1a over words: only has to differ, not to resist anybody */
@@ -35,10 +43,27 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct session, dump_sequence),
 		sizeof(struct client_slot), offsetof(struct client_slot, open),
 		offsetof(struct client_slot, class_record),
-		sizeof(struct destination), offsetof(struct destination, seen_ds),
+		sizeof(struct destination), offsetof(struct destination, seen),
 		offsetof(struct destination, name),
+		offsetof(struct destination, kept),
 		offsetof(struct destination, relays),
-		offsetof(struct destination, reserved), DESTINATION_PLACES,
+		offsetof(struct destination, window), DESTINATION_PLACES,
+		sizeof(struct window), offsetof(struct window, until_ns),
+		offsetof(struct window, canary_ns),
+		offsetof(struct window, concurrency),
+		offsetof(struct window, ceiling), offsetof(struct window, state),
+		offsetof(struct window, accepted),
+		offsetof(struct window, accepted_span), WINDOW_STATE_COUNT,
+		WINDOW_LAW_COUNT,
+		sizeof(struct recipient), offsetof(struct recipient, until_ns),
+		offsetof(struct recipient, mta),
+		offsetof(struct recipient, address),
+		offsetof(struct recipient, reason),
+		sizeof(struct state_shard), offsetof(struct state_shard, undo),
+		sizeof(struct reason_text), offsetof(struct reason_text, text),
+		sizeof(struct flight), offsetof(struct flight, queue_hash),
+		offsetof(struct flight, level), sizeof(struct attempt),
+		ATTEMPT_PLACES,
 		sizeof(struct learned_control),
 		offsetof(struct learned_control, relay_order),
 		offsetof(struct learned_control, cloned_by),
@@ -61,6 +86,9 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct segment_header, lane_uses_offset),
 		offsetof(struct segment_header, lane_uses_next),
 		sizeof(struct lane_use_slot), SEGMENT_LANE_USES,
+		offsetof(struct segment_header, recipients),
+		offsetof(struct segment_header, states_offset),
+		offsetof(struct segment_header, states_version),
 		offsetof(struct segment_header, destinations_version),
 		offsetof(struct segment_header, mtas),
 		offsetof(struct segment_header, logs),
@@ -136,29 +164,67 @@ static uint64_t place_sessions(struct segment_header *header,
 	    sizeof(struct client_slot);
 }
 
-static uint64_t place_learned(const struct segment_header *header,
-    struct table_place *place, uint64_t slot_bytes, uint64_t offset) {
-	uint64_t shards = header->learned_shards;
-
+/* One that is full forgets something: no room for an uneven deal. */
+static uint64_t place_learned(struct table_place *place, const struct share *share,
+    uint64_t slot_bytes, uint64_t offset) {
+	place->shards = share->shards;
+	place->per_shard = (uint32_t)share->each;
+	place->lines_per_shard = lines_for(share->each);
 	offset = round_up(offset, PAGE_BYTES);
 	place->shards_offset = offset;
-	offset += shards * sizeof(struct shard);
+	offset += place->shards * sizeof(struct shard);
 	place->lines_offset = offset;
-	offset += shards * header->learned_lines_per_shard *
+	offset += (uint64_t)place->shards * place->lines_per_shard *
 	    sizeof(struct index_line);
 	offset = round_up(offset, PAGE_BYTES);
 	place->slots_offset = offset;
-	return offset + shards * header->learned_per_shard * slot_bytes;
+	return offset + (uint64_t)place->shards * place->per_shard * slot_bytes;
+}
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
+	return value < least ? least : value > most ? most : value;
+}
+
+static bool deal_recipients(uint64_t destination_count, struct share *share) {
+	return deal(within(destination_count / DESTINATIONS_PER_RECIPIENT,
+	    RECIPIENTS_LEAST, RECIPIENTS_MOST), share);
+}
+
+/* What stands beside the destinations, and the flights. */
+static uint64_t place_states(struct segment_header *header, uint64_t offset) {
+	uint64_t shards = header->destinations.shards;
+	uint32_t each = header->destinations.per_shard;
+
+	header->states_offset = offset = round_up(offset, PAGE_BYTES);
+	offset += shards * sizeof(struct state_shard);
+	header->changed_per_shard = (each + 63) / 64;
+	header->changed_offset = offset;
+	offset += shards * header->changed_per_shard * 8;
+	header->reasons_per_shard = (uint32_t)within(
+	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
+	header->reasons_offset = offset = round_up(offset, PAGE_BYTES);
+	offset += shards * header->reasons_per_shard * sizeof(struct reason_text);
+	header->flight_count = (uint32_t)within(
+	    header->session_count / SESSIONS_PER_FLIGHT, FLIGHTS_LEAST,
+	    FLIGHTS_MOST);
+	header->flights_offset = offset = round_up(offset, PAGE_BYTES);
+	offset += header->flight_count * sizeof(struct flight);
+	header->attempt_lines = header->flight_count;
+	header->attempts_offset = offset;
+	return offset + (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
+	    sizeof(struct attempt);
 }
 
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
     uint64_t session_count, uint64_t destination_count) {
-	struct share sessions, learned;
+	struct share sessions, learned, recipients;
 	uint64_t slots, clients, offset;
 
 	/* the numbers may come from a file that anybody wrote */
 	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX ||
-	    !deal(session_count, &sessions) || !deal(destination_count, &learned))
+	    !deal(session_count, &sessions) ||
+	    !deal(destination_count, &learned) ||
+	    !deal_recipients(destination_count, &recipients))
 		return false;
 	slots = sessions.each + 5 * (uint64_t)sessions.root + 1;
 	clients = sessions.each + 2 * (uint64_t)sessions.root + 1;
@@ -172,11 +238,7 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	header->clients_per_shard = (uint32_t)clients;
 	header->client_lines_per_shard = lines_for(clients);
 	header->session_count = session_count;
-	/* one that is full forgets the oldest: no room for an uneven deal */
 	header->destination_count = destination_count;
-	header->learned_shards = learned.shards;
-	header->learned_per_shard = (uint32_t)learned.each;
-	header->learned_lines_per_shard = lines_for(learned.each);
 
 	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
 	header->records_offset = offset;
@@ -185,10 +247,13 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	offset = header->lane_uses_offset +
 	    SEGMENT_LANE_USES * sizeof(struct lane_use_slot);
 	offset = place_sessions(header, &sessions, offset);
-	offset = place_learned(header, &header->destinations,
+	offset = place_learned(&header->destinations, &learned,
 	    sizeof(struct destination), offset);
-	offset = place_learned(header, &header->relays, sizeof(struct relay),
+	offset = place_learned(&header->relays, &learned, sizeof(struct relay),
 	    offset);
+	offset = place_learned(&header->recipients, &recipients,
+	    sizeof(struct recipient), offset);
+	offset = place_states(header, offset);
 	header->bytes = round_up(offset, PAGE_BYTES);
 	return true;
 }
@@ -196,7 +261,9 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 static bool same_place(const struct table_place *a, const struct table_place *b) {
 	return a->shards_offset == b->shards_offset &&
 	    a->lines_offset == b->lines_offset &&
-	    a->slots_offset == b->slots_offset;
+	    a->slots_offset == b->slots_offset && a->shards == b->shards &&
+	    a->per_shard == b->per_shard &&
+	    a->lines_per_shard == b->lines_per_shard;
 }
 
 bool segment_geometry_valid(const struct segment_header *header,
@@ -217,11 +284,18 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->slots_offset == right.slots_offset &&
 	    header->client_lines_offset == right.client_lines_offset &&
 	    header->clients_offset == right.clients_offset &&
-	    header->learned_shards == right.learned_shards &&
-	    header->learned_per_shard == right.learned_per_shard &&
-	    header->learned_lines_per_shard == right.learned_lines_per_shard &&
 	    same_place(&header->destinations, &right.destinations) &&
 	    same_place(&header->relays, &right.relays) &&
 	    header->lane_uses_offset == right.lane_uses_offset &&
+	    same_place(&header->recipients, &right.recipients) &&
+	    header->states_offset == right.states_offset &&
+	    header->changed_offset == right.changed_offset &&
+	    header->reasons_offset == right.reasons_offset &&
+	    header->flights_offset == right.flights_offset &&
+	    header->attempts_offset == right.attempts_offset &&
+	    header->changed_per_shard == right.changed_per_shard &&
+	    header->reasons_per_shard == right.reasons_per_shard &&
+	    header->flight_count == right.flight_count &&
+	    header->attempt_lines == right.attempt_lines &&
 	    header->bytes == right.bytes && header->bytes == file_bytes;
 }

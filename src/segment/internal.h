@@ -37,6 +37,11 @@ struct listener_record *segment_listener(const struct segment *segment,
 int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
+/* The same of PATH.destinations, and of what was learned; of another boot, too, by the
+ * wall clock.  Returns how many lines made sense. */
+int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
+    struct diag *diag);
+
 /* The record named so, or a free one that it gives the name; SEGMENT_NO_CLASS:
  * all are taken.  Supervisor only. */
 uint16_t segment_record(struct segment *segment, const char *name, int64_t now_ns);

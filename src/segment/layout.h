@@ -4,13 +4,14 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
- *	| client shards | destinations | relays
+ *	| client shards | destinations | relays | recipients held | what stands beside
+ *	the destinations' shards | reasons | flights | attempts
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
  * mutex.  A session slot is made of 64-bit words; its control word is stored
  * last, in one piece, so that whoever dies in the middle leaves a slot that is
- * either counted or not.  The same holds for destinations and relays, whose
+ * either counted or not.  The same holds for all other tables, whose
  * locks are never held together with any other.
  */
 #ifndef SEGMENT_LAYOUT_H
@@ -22,20 +23,17 @@
 
 #include "base/siphash.h"
 #include "policy/address.h"
+#include "segment/layout_destinations.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		2
+#define SEGMENT_VERSION		3
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
 #define SEGMENT_NO_SLOT		UINT32_MAX
-#define SEGMENT_SHARDS_MAX	64
 #define SEGMENT_RECORDS_MAX	65000
-#define SEGMENT_NAME_MAX	80
 #define SEGMENT_MTAS		8
 #define SEGMENT_LOG_FILES	80
-#define SEGMENT_REASON_MAX	160
-#define RECIPIENT_MAX		152
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -120,42 +118,6 @@ struct client_slot {
 	uint8_t reserved;
 };
 _Static_assert(sizeof(struct client_slot) == 32, "four words");
-
-/* A destination or a relay: the first word of its slot. */
-struct learned_control {
-	uint8_t used;			/* 0: the slot is free */
-	uint8_t relay_count;		/* destinations only, as all up to `serial` */
-	uint8_t relay_order;		/* places, two bits each: most recent first, a spare one last */
-	uint8_t cloned_by;		/* bit i: seen from mta i, transport that its lanes clone */
-	uint8_t other_by;		/* bit i: by another transport of mta i */
-	uint8_t reserved;
-	uint16_t serial;		/* rises with each change of this word */
-};
-_Static_assert(sizeof(struct learned_control) == 8, "one word");
-
-#define DESTINATION_PLACES	4	/* of relays: three that are shown, and a spare */
-
-/* What was learned of a destination.  256 bytes, in words: as with sessions, the
- * control word is stored last, in one piece, and names all that is to be
- * believed. */
-struct destination {
-	struct learned_control control;
-	uint64_t seen_ds;		/* the last time */
-	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
-	struct address relays[DESTINATION_PLACES];
-	uint64_t reserved[12];		/* 0: room for its window */
-};
-_Static_assert(sizeof(struct destination) == 256, "four cache lines");
-
-/* The name under which an address was reached.  128 bytes. */
-struct relay {
-	struct learned_control control;
-	uint64_t seen_ds;
-	struct address address;
-	char name[SEGMENT_NAME_MAX];
-	uint64_t reserved[2];
-};
-_Static_assert(sizeof(struct relay) == 128, "two cache lines");
 
 /* One cache line of an index: 15 places and how many keys passed on. */
 #define INDEX_PLACES 15
@@ -251,11 +213,15 @@ struct lane_use_slot {
 };
 _Static_assert(sizeof(struct lane_use_slot) == 32, "four words");
 
-/* Where a table of destinations or relays lies. */
+/* Where a table of what was learned lies. */
 struct table_place {
 	uint64_t shards_offset;
 	uint64_t lines_offset;
 	uint64_t slots_offset;
+	uint32_t shards;
+	uint32_t per_shard;
+	uint32_t lines_per_shard;
+	uint32_t reserved;
 };
 
 struct segment_header {
@@ -283,13 +249,19 @@ struct segment_header {
 	uint64_t client_lines_offset;
 	uint64_t clients_offset;
 	uint64_t destination_count;	/* as configured; as many relays */
-	uint32_t learned_shards;	/* of destinations, and of relays */
-	uint32_t learned_per_shard;
-	uint32_t learned_lines_per_shard;
-	uint32_t learned_reserved;
 	struct table_place destinations;
 	struct table_place relays;
+	struct table_place recipients;
 	uint64_t lane_uses_offset;
+	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
+	uint64_t changed_offset;	/* a bit for each destination */
+	uint64_t reasons_offset;
+	uint64_t flights_offset;
+	uint64_t attempts_offset;
+	uint32_t changed_per_shard;	/* 64-bit words */
+	uint32_t reasons_per_shard;
+	uint32_t flight_count;
+	uint32_t attempt_lines;
 
 	_Atomic uint64_t generation;	/* published configuration */
 	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
@@ -306,6 +278,8 @@ struct segment_header {
 	_Atomic int64_t gate_since_ns;	/* its last change, 0: none yet */
 	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t lane_uses_next;
+	_Atomic uint64_t states_version;
+	_Atomic uint64_t recipients_version;
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct mta_record mtas[SEGMENT_MTAS];

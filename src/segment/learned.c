@@ -16,10 +16,11 @@
 #include "base/failpoint.h"
 #include "segment/lock.h"
 
-#define READ_TRIES	100
 #define LOOKED_AT	32	/* for a place, where all are taken */
+#define LOOKED_AT_MOST	256	/* where none of them is to be given up */
 
 #define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
+#define LINE_WORDS	8
 
 void learned_bind(struct learned *table, struct segment_header *header,
     void *mapping, const struct table_place *place,
@@ -28,13 +29,14 @@ void learned_bind(struct learned *table, struct segment_header *header,
 
 	table->kind = kind;
 	table->header = header;
+	table->place = place;
 	table->shards = (void *)(base + place->shards_offset);
 	table->lines = (void *)(base + place->lines_offset);
 	table->words = (void *)(base + place->slots_offset);
 }
 
-static struct index shard_index(const struct learned *table, uint32_t shard) {
-	uint32_t lines = table->header->learned_lines_per_shard;
+struct index learned_index(const struct learned *table, uint32_t shard) {
+	uint32_t lines = table->place->lines_per_shard;
 
 	return (struct index){
 		.lines = table->lines + (size_t)shard * lines,
@@ -42,16 +44,21 @@ static struct index shard_index(const struct learned *table, uint32_t shard) {
 	};
 }
 
-/* slot: within the shard */
-static _Atomic uint64_t *slot_at(const struct learned *table, uint32_t shard,
+_Atomic uint64_t *learned_slot(const struct learned *table, uint32_t shard,
     uint32_t slot) {
-	size_t number = (size_t)shard * table->header->learned_per_shard + slot;
+	size_t number = (size_t)shard * table->place->per_shard + slot;
 
 	return table->words + number * table->kind->slot_words;
 }
 
+uint32_t learned_number(const struct learned *table, const struct learned_key *key,
+    const _Atomic uint64_t *slot) {
+	return (uint32_t)((size_t)(slot - learned_slot(table, key->shard, 0)) /
+	    table->kind->slot_words);
+}
+
 /* Most keys are short: the zeros behind them say nothing. */
-static uint64_t key_hash(const struct learned *table, const uint64_t *words) {
+uint64_t learned_hash(const struct learned *table, const uint64_t *words) {
 	uint32_t count = table->kind->key_words;
 
 	while (count > 1 && words[count - 1] == 0)
@@ -62,10 +69,28 @@ static uint64_t key_hash(const struct learned *table, const uint64_t *words) {
 void learned_aim(const struct learned *table, struct learned_key *key) {
 	struct index index;
 
-	key->hash = key_hash(table, key->words);
-	key->shard = (uint32_t)key->hash & (table->header->learned_shards - 1);
-	index = shard_index(table, key->shard);
+	key->hash = learned_hash(table, key->words);
+	key->shard = (uint32_t)key->hash & (table->place->shards - 1);
+	index = learned_index(table, key->shard);
 	index_prefetch(&index, key->hash);
+}
+
+/* Where the slot has more than one line they come all at once. */
+static void fetch_slot(const struct learned *table, const _Atomic uint64_t *slot) {
+	for (uint32_t i = 0; i < table->kind->slot_words; i += LINE_WORDS)
+		__builtin_prefetch(&slot[i]);
+}
+
+void learned_approach(const struct learned *table, const struct learned_key *key) {
+	struct index index = learned_index(table, key->shard);
+	struct index_walk walk;
+	uint32_t found;
+
+	index_walk_begin(&index, key->hash, &walk);
+	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
+		if (found < table->place->per_shard)
+			fetch_slot(table, learned_slot(table, key->shard, found));
+	}
 }
 
 struct learned_control learned_load_control(const _Atomic uint64_t *slot) {
@@ -97,6 +122,11 @@ void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
 	}
 }
 
+/* Text that ends within a word is equal when that word is. */
+static bool ends_within(uint64_t word) {
+	return ((const char *)&word)[sizeof(word) - 1] == '\0';
+}
+
 static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
     const uint64_t *key) {
 	const struct learned_kind *kind = table->kind;
@@ -104,6 +134,8 @@ static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
 	for (uint32_t i = 0; i < kind->key_words; i++) {
 		if (RELAXED(slot[kind->key_at + i]) != key[i])
 			return false;
+		if (i >= kind->text_at && ends_within(key[i]))
+			return true;
 	}
 	return true;
 }
@@ -116,7 +148,7 @@ static void load_key(const struct learned *table, const _Atomic uint64_t *slot,
 
 static void free_push(const struct learned *table, uint32_t shard,
     uint32_t slot) {
-	atomic_store_explicit(&slot_at(table, shard, slot)[1],
+	atomic_store_explicit(&learned_slot(table, shard, slot)[1],
 	    table->shards[shard].free_head, memory_order_relaxed);
 	FAILPOINT();
 	table->shards[shard].free_head = slot;
@@ -125,33 +157,33 @@ static void free_push(const struct learned *table, uint32_t shard,
 
 static uint32_t find_slot(const struct learned *table, uint32_t shard,
     uint64_t hash, const uint64_t *key) {
-	struct index index = shard_index(table, shard);
+	struct index index = learned_index(table, shard);
 	struct index_walk walk;
 	uint32_t found;
 
 	index_walk_begin(&index, hash, &walk);
 	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
-		const _Atomic uint64_t *slot = slot_at(table, shard, found);
+		const _Atomic uint64_t *slot = learned_slot(table, shard, found);
 
-		__builtin_prefetch(&slot[8]);
+		fetch_slot(table, slot);
 		if (learned_load_control(slot).used && has_key(table, slot, key))
 			return found;
 	}
 	return SEGMENT_NO_SLOT;
 }
 
-static uint32_t high_water(const struct learned *table, uint32_t shard) {
+uint32_t learned_high_water(const struct learned *table, uint32_t shard) {
 	uint32_t high = RELAXED(table->shards[shard].high_water);
-	uint32_t all = table->header->learned_per_shard;
+	uint32_t all = table->place->per_shard;
 
 	return high < all ? high : all;
 }
 
 /* Index and free list from the control words. */
-static void shard_rebuild(const struct learned *table, uint32_t number) {
+void learned_rebuild(const struct learned *table, uint32_t number) {
 	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
-	struct index index = shard_index(table, number);
+	struct index index = learned_index(table, number);
 	uint32_t used = 0;
 
 	/* odd already where somebody died in here, or in a change */
@@ -159,13 +191,13 @@ static void shard_rebuild(const struct learned *table, uint32_t number) {
 		seq_begin(&shard->seq);
 	index_clear(&index);
 	shard->free_head = SEGMENT_NO_SLOT;
-	for (uint32_t i = high_water(table, number); i-- > 0;) {
-		_Atomic uint64_t *slot = slot_at(table, number, i);
+	for (uint32_t i = learned_high_water(table, number); i-- > 0;) {
+		_Atomic uint64_t *slot = learned_slot(table, number, i);
 		uint64_t key[LEARNED_KEY_MAX], hash;
 
 		if (learned_load_control(slot).used) {
 			load_key(table, slot, key);
-			hash = key_hash(table, key);
+			hash = learned_hash(table, key);
 			if (find_slot(table, number, hash, key) ==
 			    SEGMENT_NO_SLOT) {
 				MUST(index_insert(&index, hash, i));
@@ -189,12 +221,16 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		shard_rebuild(table, key->shard);
+		if (table->kind->repair != NULL)
+			table->kind->repair(table, key->shard);
+		learned_rebuild(table, key->shard);
 		atomic_fetch_add_explicit(&table->header->counters[
 		    COUNTER_REPAIRS], 1, memory_order_relaxed);
 		/* a change that nobody announced may be among them */
 		atomic_fetch_add_explicit(&table->header->destinations_version,
 		    1, memory_order_release);
+		atomic_fetch_add_explicit(&table->header->states_version, 1,
+		    memory_order_release);
 		lock_repaired(&shard->mutex);
 		return true;
 	case LOCK_TIMED_OUT:
@@ -211,77 +247,109 @@ _Atomic uint64_t *learned_find(const struct learned *table,
     const struct learned_key *key) {
 	uint32_t slot = find_slot(table, key->shard, key->hash, key->words);
 
-	return slot == SEGMENT_NO_SLOT ? NULL : slot_at(table, key->shard, slot);
+	return slot == SEGMENT_NO_SLOT ? NULL : learned_slot(table, key->shard, slot);
 }
 
 static void forget(const struct learned *table, uint32_t shard, uint32_t number) {
 	static const struct learned_control free_slot;
-	_Atomic uint64_t *slot = slot_at(table, shard, number);
-	struct index index = shard_index(table, shard);
+	_Atomic uint64_t *slot = learned_slot(table, shard, number);
+	struct index index = learned_index(table, shard);
 	uint64_t key[LEARNED_KEY_MAX];
 
 	load_key(table, slot, key);
 	learned_store_control(slot, free_slot);
-	MUST(index_remove(&index, key_hash(table, key), number));
+	MUST(index_remove(&index, learned_hash(table, key), number));
 	free_push(table, shard, number);
 	guarded_add(&table->shards[shard].used, UINT32_MAX);
+	if (table->kind->forgotten != NULL)
+		table->kind->forgotten(table, shard, number);
 }
 
-/* All are taken: gives up the one seen longest ago among the next few.  Never all
- * are looked at: that would be each note's cost where there are many. */
-static void evict(const struct learned *table, uint32_t shard) {
-	uint32_t count = table->header->learned_per_shard;
-	uint32_t at = table->shards[shard].hand % count, oldest = at;
-	uint32_t oldest_ds = UINT32_MAX;
+void learned_forget(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot) {
+	forget(table, key->shard, learned_number(table, key, slot));
+}
+
+static uint64_t worth_of(const struct learned *table, const _Atomic uint64_t *slot,
+    uint32_t now_ds) {
+	if (table->kind->worth != NULL)
+		return table->kind->worth(slot, now_ds);
+	return SEEN_DS(RELAXED(slot[1]));
+}
+
+static void fetch_some(const struct learned *table, uint32_t shard, uint32_t at) {
+	uint32_t count = table->place->per_shard;
 
 	for (uint32_t i = 0; i < LOOKED_AT && i < count; i++) {
-		uint32_t seen_ds;
+		at = at + 1 < count ? at + 1 : 0;
+		if (table->kind->fetch != NULL)
+			table->kind->fetch(learned_slot(table, shard, at));
+	}
+}
+
+/* All are taken: gives up the one that is worth least among the next few.  Never all
+ * are looked at: that would be each note's cost where there are many. */
+static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) {
+	uint32_t count = table->place->per_shard;
+	uint32_t at = table->shards[shard].hand % count, least = at;
+	uint64_t least_worth = LEARNED_NEVER;
+
+	fetch_some(table, shard, at);
+	for (uint32_t i = 0; i < count && (i < LOOKED_AT ||
+	    (least_worth == LEARNED_NEVER && i < LOOKED_AT_MOST)); i++) {
+		uint64_t worth;
 
 		at = at + 1 < count ? at + 1 : 0;
-		seen_ds = (uint32_t)RELAXED(slot_at(table, shard, at)[1]);
-		if (i == 0 || seen_ds < oldest_ds) {
-			oldest = at;
-			oldest_ds = seen_ds;
+		worth = worth_of(table, learned_slot(table, shard, at), now_ds);
+		if (worth < least_worth) {
+			least = at;
+			least_worth = worth;
 		}
 	}
 	table->shards[shard].hand = at;
-	forget(table, shard, oldest);
+	if (least_worth == LEARNED_NEVER)
+		return false;
+	forget(table, shard, least);
 	atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
 	    1, memory_order_relaxed);
+	return true;
 }
 
 /* A free slot of the shard, in no list. */
-static uint32_t take_slot(const struct learned *table, uint32_t number) {
+static uint32_t take_slot(const struct learned *table, uint32_t number,
+    uint32_t now_ds) {
 	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
-	uint32_t high = high_water(table, number), slot;
+	uint32_t high = learned_high_water(table, number), slot;
 
 	if (shard->free_head == SEGMENT_NO_SLOT &&
-	    high >= table->header->learned_per_shard)
-		evict(table, number);
+	    high >= table->place->per_shard && !evict(table, number, now_ds))
+		return SEGMENT_NO_SLOT;
 	slot = shard->free_head;
 	if (slot != SEGMENT_NO_SLOT) {
 		shard->free_head =
-		    (uint32_t)RELAXED(slot_at(table, number, slot)[1]);
+		    (uint32_t)RELAXED(learned_slot(table, number, slot)[1]);
 		FAILPOINT();
 		return slot;
 	}
 	/* an adopted file may hold anything up there */
-	learned_store_control(slot_at(table, number, high), free_slot);
+	learned_store_control(learned_slot(table, number, high), free_slot);
 	atomic_store_explicit(&shard->high_water, high + 1, memory_order_relaxed);
 	FAILPOINT();
 	return high;
 }
 
 _Atomic uint64_t *learned_take(const struct learned *table,
-    const struct learned_key *key) {
-	uint32_t slot = take_slot(table, key->shard);
-	struct index index = shard_index(table, key->shard);
+    const struct learned_key *key, uint32_t now_ds) {
+	uint32_t slot = take_slot(table, key->shard, now_ds);
+	struct index index = learned_index(table, key->shard);
 
+	if (slot == SEGMENT_NO_SLOT)
+		return NULL;
 	/* there are more places than slots */
 	MUST(index_insert(&index, key->hash, slot));
 	guarded_add(&table->shards[key->shard].used, 1);
-	return slot_at(table, key->shard, slot);
+	return learned_slot(table, key->shard, slot);
 }
 
 void learned_change_begin(const struct learned *table,
@@ -294,174 +362,4 @@ void learned_change_end(const struct learned *table,
     const struct learned_key *key) {
 	FAILPOINT();
 	seq_end(&table->shards[key->shard].seq);
-}
-
-enum copied { COPIED, COPIED_NOTHING, COPIED_TORN };
-
-static enum copied copy_slot(const struct learned *table,
-    const _Atomic uint64_t *slot, uint64_t *copy) {
-	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		struct learned_control control = learned_load_control(slot);
-
-		if (!control.used)
-			return COPIED_NOTHING;
-		memcpy(copy, &control, sizeof(control));
-		for (uint32_t i = 1; i < table->kind->copied_words; i++)
-			copy[i] = RELAXED(slot[i]);
-		atomic_thread_fence(memory_order_acquire);
-		if (RELAXED(slot[0]) == copy[0])
-			return COPIED;
-	}
-	return COPIED_TORN;
-}
-
-static bool look_once(const struct learned *table, const struct learned_key *key,
-    uint64_t *copy) {
-	const struct learned_kind *kind = table->kind;
-	struct index index = shard_index(table, key->shard);
-	struct index_walk walk;
-	uint32_t found;
-
-	index_walk_begin(&index, key->hash, &walk);
-	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
-		const _Atomic uint64_t *slot;
-
-		/* whoever writes may just be making the index anew */
-		if (found >= table->header->learned_per_shard)
-			continue;
-		slot = slot_at(table, key->shard, found);
-		if (copy_slot(table, slot, copy) == COPIED &&
-		    memcmp(copy + kind->key_at, key->words,
-			kind->key_words * sizeof(key->words[0])) == 0)
-			return true;
-	}
-	return false;
-}
-
-bool learned_look(const struct learned *table, const struct learned_key *key,
-    uint64_t *copy) {
-	const struct shard *shard = &table->shards[key->shard];
-
-	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t before = atomic_load_explicit(&shard->seq,
-		    memory_order_acquire);
-
-		if (look_once(table, key, copy))
-			return true;
-		atomic_thread_fence(memory_order_acquire);
-		if (before % 2 == 0 && before == RELAXED(shard->seq))
-			return false;
-	}
-	return false;
-}
-
-unsigned learned_each(const struct learned *table,
-    void (*each)(void *context, const uint64_t *copy), void *context) {
-	unsigned torn = 0;
-
-	for (uint32_t shard = 0; shard < table->header->learned_shards; shard++) {
-		uint32_t high = high_water(table, shard);
-
-		for (uint32_t i = 0; i < high; i++) {
-			uint64_t copy[LEARNED_WORDS_MAX];
-
-			switch (copy_slot(table, slot_at(table, shard, i), copy)) {
-			case COPIED:
-				each(context, copy);
-				break;
-			case COPIED_NOTHING:
-				break;
-			case COPIED_TORN:
-				torn++;
-				break;
-			}
-		}
-	}
-	return torn;
-}
-
-static bool slot_is_ours(const struct learned *table, uint32_t shard,
-    const _Atomic uint64_t *slot) {
-	uint64_t words[LEARNED_WORDS_MAX];
-	uint64_t hash;
-
-	for (uint32_t i = 0; i < table->kind->slot_words; i++)
-		words[i] = RELAXED(slot[i]);
-	hash = key_hash(table, words + table->kind->key_at);
-	return ((uint32_t)hash & (table->header->learned_shards - 1)) == shard &&
-	    table->kind->is_sound(words);
-}
-
-static void scrub_shard(const struct learned *table, uint32_t number,
-    uint32_t now_ds) {
-	static const struct learned_control free_slot;
-	struct shard *shard = &table->shards[number];
-	uint32_t high = high_water(table, number);
-
-	lock_init(&shard->mutex);
-	atomic_store(&shard->seq, 0);
-	atomic_store(&shard->stuck_until_ns, 0);
-	atomic_store(&shard->high_water, high);
-	shard->hand = 0;
-	for (uint32_t i = 0; i < high; i++) {
-		_Atomic uint64_t *slot = slot_at(table, number, i);
-
-		if (!learned_load_control(slot).used)
-			continue;
-		if (!slot_is_ours(table, number, slot))
-			learned_store_control(slot, free_slot);
-		else if (RELAXED(slot[1]) > now_ds)
-			atomic_store(&slot[1], now_ds);
-	}
-	shard_rebuild(table, number);
-}
-
-void learned_scrub(const struct learned *table, uint32_t now_ds) {
-	for (uint32_t i = 0; i < table->header->learned_shards; i++)
-		scrub_shard(table, i, now_ds);
-}
-
-static void carry_one(const struct learned *to, uint64_t *words) {
-	struct learned_control control;
-	struct learned_key key;
-	_Atomic uint64_t *slot;
-
-	memcpy(key.words, words + to->kind->key_at,
-	    to->kind->key_words * sizeof(key.words[0]));
-	learned_aim(to, &key);
-	if (!learned_lock(to, &key, 0))
-		return;
-	if (learned_find(to, &key) == NULL) {
-		slot = learned_take(to, &key);
-		memcpy(&control, words, sizeof(control));
-		words[1] = 0;
-		learned_store(slot, words, 1, to->kind->slot_words);
-		learned_store_control(slot, control);
-	}
-	learned_unlock(to, &key);
-}
-
-void learned_carry(const struct learned *from, const struct learned *to) {
-	for (uint32_t shard = 0; shard < from->header->learned_shards; shard++) {
-		uint32_t high = high_water(from, shard);
-
-		for (uint32_t i = 0; i < high; i++) {
-			const _Atomic uint64_t *slot = slot_at(from, shard, i);
-			uint64_t words[LEARNED_WORDS_MAX];
-
-			if (!learned_load_control(slot).used)
-				continue;
-			for (uint32_t w = 0; w < from->kind->slot_words; w++)
-				words[w] = RELAXED(slot[w]);
-			carry_one(to, words);
-		}
-	}
-}
-
-uint64_t learned_used(const struct learned *table) {
-	uint64_t used = 0;
-
-	for (uint32_t i = 0; i < table->header->learned_shards; i++)
-		used += RELAXED(table->shards[i].used);
-	return used;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The tables of what was learned, destinations and relays: sharded, of fixed
- * size, each entry one that may be forgotten.  A full shard gives up, of a few
- * that it looks at, the one seen longest ago.
+ * The tables of what was learned: destinations, relays, recipients that are held.
+ * Sharded, of fixed size, each entry one that may be forgotten.  A full shard gives
+ * up, of a few that it looks at, the one that is worth least.
  *
- * Slots are 64-bit words; word 0 is a struct learned_control, word 1 the time it
- * was seen.  Whoever stands inside learned_lock changes them: first the words that
+ * Slots are 64-bit words; word 0 is a struct learned_control, word 1 a SEEN_WORD.  Whoever stands inside learned_lock changes them: first the words that
  * the control word in force does not name, then the control word.  So whoever
  * dies leaves the old entry, the new one, or a free slot.  Readers take no lock:
  * the serial of the control word tells them of a change.  For segment/ only.
@@ -19,16 +18,31 @@
 #include "segment/index.h"
 #include "segment/internal.h"
 
-#define LEARNED_WORDS_MAX	(sizeof(struct destination) / 8)
-#define LEARNED_KEY_MAX		(SEGMENT_NAME_MAX / 8)
+#define LEARNED_WORDS_MAX	(sizeof(struct recipient) / 8)
+#define LEARNED_KEY_MAX		(RECIPIENT_MAX / 8 + 1)
+#define LEARNED_NEVER		UINT64_MAX
+_Static_assert(sizeof(struct recipient) >= sizeof(struct destination), "the largest");
+
+struct learned;
 
 /* What tells one table from the other. */
 struct learned_kind {
 	uint32_t slot_words;
 	uint32_t key_at;	/* first word of the key, padded with zeros */
 	uint32_t key_words;
+	uint32_t text_at;	/* first of them that is text; key_words: none */
 	uint32_t copied_words;	/* that readers want */
+	bool is_sequenced;	/* readers want what changes under SEEN_SEQUENCE, too */
 	enum counter evicted;
+	/* What it is worth to keep an entry: whoever has to make room looks at a few.
+	 * NULL: the younger, the more.  LEARNED_NEVER: never given up. */
+	uint64_t (*worth)(const _Atomic uint64_t *slot, uint32_t now_ds);
+	/* Has what `worth` reads fetched. */
+	void (*fetch)(const _Atomic uint64_t *slot);
+	/* Whoever inherits a mutex calls it before the slots are believed; or NULL. */
+	void (*repair)(const struct learned *table, uint32_t shard);
+	/* An entry was given up. */
+	void (*forgotten)(const struct learned *table, uint32_t shard, uint32_t slot);
 	/* Does a slot in use say something that our code could have written? */
 	bool (*is_sound)(const uint64_t *words);
 };
@@ -36,6 +50,7 @@ struct learned_kind {
 struct learned {
 	const struct learned_kind *kind;
 	struct segment_header *header;
+	const struct table_place *place;
 	struct shard *shards;
 	struct index_line *lines;
 	_Atomic uint64_t *words;
@@ -54,8 +69,10 @@ void learned_bind(struct learned *table, struct segment_header *header,
     void *mapping, const struct table_place *place,
     const struct learned_kind *kind);
 
-/* Fills hash and shard from words; has the memory fetched meanwhile. */
+/* Fills hash and shard from words; has the index fetched meanwhile. */
 void learned_aim(const struct learned *table, struct learned_key *key);
+/* Has the entry fetched, if there is one; without a lock. */
+void learned_approach(const struct learned *table, const struct learned_key *key);
 
 /* --- writers ----------------------------------------------------------------- */
 
@@ -68,9 +85,20 @@ void learned_unlock(const struct learned *table, const struct learned_key *key);
 _Atomic uint64_t *learned_find(const struct learned *table,
     const struct learned_key *key);
 
-/* A free slot, linked for the key; the caller writes it, control word last. */
+/* A free slot, linked for the key; the caller writes it, control word last.  NULL: all
+ * that were looked at are never given up. */
 _Atomic uint64_t *learned_take(const struct learned *table,
-    const struct learned_key *key);
+    const struct learned_key *key, uint32_t now_ds);
+
+/* Gives up an entry that learned_find found. */
+void learned_forget(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot);
+
+/* Its number within the shard, and back. */
+uint32_t learned_number(const struct learned *table, const struct learned_key *key,
+    const _Atomic uint64_t *slot);
+_Atomic uint64_t *learned_slot(const struct learned *table, uint32_t shard,
+    uint32_t number);
 
 /* Stores words from ... to - 1 that the control word in force does not name. */
 void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
@@ -86,13 +114,30 @@ void learned_change_end(const struct learned *table, const struct learned_key *k
 
 /* --- readers: any process, no lock ------------------------------------------- */
 
-/* Copies the entry; false: not known, or it changes all the time. */
-bool learned_look(const struct learned *table, const struct learned_key *key,
-    uint64_t *copy);
+enum learned_copied {
+	LEARNED_COPIED,
+	LEARNED_NOTHING,
+	LEARNED_TORN,		/* it changes all the time, or its writer died */
+};
+enum learned_copied learned_look(const struct learned *table,
+    const struct learned_key *key, uint64_t *copy, uint32_t *number);
+/* Slot `number` of the shard. */
+enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
+    uint32_t number, uint64_t *copy);
 
-/* Calls `each` with a copy of every entry; returns how many changed all the time. */
-unsigned learned_each(const struct learned *table,
-    void (*each)(void *context, const uint64_t *copy), void *context);
+/* Calls `each` with a copy of every entry (slot: `number` of `shard`); returns how
+ * many changed all the time. */
+unsigned learned_each(const struct learned *table, void (*each)(void *context,
+    uint32_t shard, uint32_t number, const uint64_t *copy), void *context);
+
+/* For learned_keep.c. */
+struct index learned_index(const struct learned *table, uint32_t shard);
+uint64_t learned_hash(const struct learned *table, const uint64_t *words);
+/* Index and free list from the control words. */
+void learned_rebuild(const struct learned *table, uint32_t number);
+
+/* Slots that can hold anything are those below it. */
+uint32_t learned_high_water(const struct learned *table, uint32_t shard);
 
 /* --- the supervisor, while nobody else has the segment ----------------------- */
 
@@ -101,8 +146,9 @@ unsigned learned_each(const struct learned *table,
 void learned_scrub(const struct learned *table, uint32_t now_ds);
 
 /* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either.
- * Both are of one kind. */
-void learned_carry(const struct learned *from, const struct learned *to);
+ * Both are of one kind.  `change` makes of its words what is true there, or is NULL. */
+void learned_carry(const struct learned *from, const struct learned *to,
+    void (*change)(void *context, uint64_t *words), void *context);
 
 /* How many are known. */
 uint64_t learned_used(const struct learned *table);

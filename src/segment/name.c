@@ -25,17 +25,17 @@ static bool fold_word(uint64_t *word, uint64_t all) {
 	return is_bad == 0;
 }
 
-bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
+static bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
 	static const unsigned char ones[16] = { 0xff, 0xff, 0xff, 0xff, 0xff,
 		0xff, 0xff, 0xff };
 	uint64_t all;
 
-	if (length > 0 && name[length - 1] == '.')
+	if (length > 0 && text[length - 1] == '.')
 		length--;
-	if (length == 0 || length > SEGMENT_NAME_MAX || name[length - 1] == '.')
+	if (length == 0 || length > max || text[length - 1] == '.')
 		return false;
-	memset(words, 0, NAME_WORDS * sizeof(words[0]));
-	memcpy(words, name, length);
+	memset(words, 0, max);
+	memcpy(words, text, length);
 	for (size_t i = 0; i * 8 < length; i++) {
 		size_t left = length - i * 8;
 
@@ -46,21 +46,38 @@ bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
 	return true;
 }
 
+bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
+	return fold(name, length, SEGMENT_NAME_MAX, words);
+}
+
+bool recipient_fold(const char *address, size_t length,
+    uint64_t words[RECIPIENT_WORDS]) {
+	return fold(address, length, RECIPIENT_MAX, words);
+}
+
 static bool is_name_byte(unsigned char c) {
 	return c > ' ' && c != 0x7f;
 }
 
-bool name_is_folded(const char name[SEGMENT_NAME_MAX]) {
-	size_t length = strnlen(name, SEGMENT_NAME_MAX);
+static bool is_folded(const char *text, size_t max) {
+	size_t length = strnlen(text, max);
 
-	if (length == 0 || name[length - 1] == '.')
+	if (length == 0 || text[length - 1] == '.')
 		return false;
-	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++) {
-		unsigned char c = (unsigned char)name[i];
+	for (size_t i = 0; i < max; i++) {
+		unsigned char c = (unsigned char)text[i];
 
 		if (i < length ? !is_name_byte(c) || (c >= 'A' && c <= 'Z') :
 		    c != 0)
 			return false;
 	}
 	return true;
+}
+
+bool name_is_folded(const char name[SEGMENT_NAME_MAX]) {
+	return is_folded(name, SEGMENT_NAME_MAX);
+}
+
+bool recipient_is_folded(const char address[RECIPIENT_MAX]) {
+	return is_folded(address, RECIPIENT_MAX);
 }

@@ -17,6 +17,14 @@ _Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
  * empty or longer than SEGMENT_NAME_MAX, or has blanks or control characters. */
 bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]);
 
+#define RECIPIENT_WORDS	(RECIPIENT_MAX / 8)
+_Static_assert(RECIPIENT_MAX % 8 == 0, "addresses are whole words");
+
+/* The same for a recipient's address, of at most RECIPIENT_MAX bytes. */
+bool recipient_fold(const char *address, size_t length,
+    uint64_t words[RECIPIENT_WORDS]);
+bool recipient_is_folded(const char address[RECIPIENT_MAX]);
+
 /* Is it what name_fold makes? */
 bool name_is_folded(const char name[SEGMENT_NAME_MAX]);
 

@@ -28,6 +28,7 @@
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
+#include "segment/recipients.h"
 #include "segment/sessions.h"
 
 #define STATE_MODE 0640
@@ -170,6 +171,7 @@ static uint64_t adopt(struct segment *segment) {
 	scrub_listeners(segment);
 	scrub_mtas(segment);
 	destinations_scrub(segment, clock_now_ns());
+	recipients_scrub(segment, clock_now_ns());
 	atomic_store(&segment->header->replaced, 0);
 	return sessions_rebuild(segment);
 }
@@ -196,6 +198,7 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 /* What no text tells. */
 static void carry_learned(const struct segment *from, struct segment *to) {
 	destinations_carry(from, to);
+	recipients_carry(from, to);
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
 		memcpy(to->header->mtas[i].name, from->header->mtas[i].name,
 		    sizeof(to->header->mtas[i].name));
@@ -303,6 +306,7 @@ static void init_locks(struct segment *segment) {
 		segment->client_shards[i].free_head = SEGMENT_NO_SLOT;
 	}
 	destinations_scrub(segment, segment->header->created_ns);
+	recipients_scrub(segment, segment->header->created_ns);
 	sessions_rebuild(segment);
 }
 
@@ -330,6 +334,8 @@ static int make(struct segment *segment, const struct segment *old,
 		report->sessions = (uint64_t)restored;
 	if (old != NULL)
 		carry_learned(old, segment);
+	else
+		(void)segment_restore_destinations(segment, now_ns, &ignored);
 	atomic_store(&segment->header->magic, SEGMENT_MAGIC);
 	if (rename(path, segment->path) != 0) {
 		diag_set(diag, errno, "cannot rename %s to %s", path,

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "segment/destinations.h"
+#include "segment/recipients.h"
 #include "segment/sessions.h"
 
 static void config_path(const struct segment *segment, uint64_t number,
@@ -153,6 +154,7 @@ static void refresh_mtas(struct segment *segment,
 		if (strcmp(record->name, name) == 0)
 			continue;
 		destinations_forget_mta(segment, i, now_ns);
+		recipients_forget_mta(segment, i, now_ns);
 		memset(record->name, 0, sizeof(record->name));
 		snprintf(record->name, sizeof(record->name), "%s", name);
 	}

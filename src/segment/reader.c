@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "segment/flights.h"
 #include "segment/geometry.h"
 
 #define READER_TRIES	100
@@ -196,11 +197,16 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 		out->clients_used +=
 		    RELAXED(shard_at(reader, sizes->shard_count + i)->used);
 	}
-	out->destinations_size = (uint64_t)sizes->learned_shards *
-	    sizes->learned_per_shard;
+	out->destinations_size = (uint64_t)sizes->destinations.shards *
+	    sizes->destinations.per_shard;
 	out->relays_size = out->destinations_size;
 	destinations_used_in(sizes, reader->map, &out->destinations_used,
 	    &out->relays_used);
+	out->recipients_size = (uint64_t)sizes->recipients.shards *
+	    sizes->recipients.per_shard;
+	out->recipients_used = recipients_used_in(sizes, reader->map);
+	flights_used_in(sizes, reader->map, &out->flights_used,
+	    &out->flights_size);
 	out->records_size = sizes->record_count;
 	for (uint32_t i = 0; i < sizes->record_count; i++)
 		if (RELAXED(record_at(reader, i)->in_use) != 0)
@@ -420,4 +426,15 @@ unsigned reader_sessions(const struct reader *reader,
 unsigned reader_destinations(const struct reader *reader,
     void (*each)(void *context, const struct destination_seen *), void *context) {
 	return destinations_each_in(&reader->sizes, reader->map, each, context);
+}
+
+unsigned reader_windows(const struct reader *reader,
+    void (*each)(void *context, const struct destination_window *), void *context) {
+	return states_each_in(&reader->sizes, reader->map, each, context);
+}
+
+unsigned reader_recipients(const struct reader *reader,
+    void (*each)(void *context, const struct recipient_held *), void *context) {
+	return recipients_each_in(&reader->sizes, reader->map, clock_now_ns(), each,
+	    context);
 }

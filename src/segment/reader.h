@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "segment/destinations.h"
 #include "segment/layout.h"
+#include "segment/recipients.h"
 
 struct reader;
 
@@ -34,6 +35,8 @@ struct reader_status {
 	uint64_t clients_size, clients_used;
 	uint64_t destinations_size, destinations_used;
 	uint64_t relays_size, relays_used;
+	uint64_t recipients_size, recipients_used;	/* that are held */
+	uint32_t flights_size, flights_used;		/* deliveries in flight, of who asks */
 	uint32_t records_size, records_used;
 	uint64_t counters[COUNTER_COUNT];
 };
@@ -82,5 +85,13 @@ unsigned reader_sessions(const struct reader *reader,
 /* Calls `each` for every destination that was seen; returns how many were torn. */
 unsigned reader_destinations(const struct reader *reader,
     void (*each)(void *context, const struct destination_seen *), void *context);
+
+/* The same with their windows. */
+unsigned reader_windows(const struct reader *reader,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+/* Calls `each` for every recipient that is held now; returns how many were torn. */
+unsigned reader_recipients(const struct reader *reader,
+    void (*each)(void *context, const struct recipient_held *), void *context);
 
 #endif

@@ -68,5 +68,10 @@ void recipients_forget_mta(struct segment *segment, unsigned mta, int64_t now_ns
 unsigned recipients_each_in(const struct segment_header *sizes, const void *mapping,
     int64_t now_ns, void (*each)(void *context, const struct recipient_held *),
     void *context);
+uint64_t recipients_used_in(const struct segment_header *sizes, const void *mapping);
+
+/* As destinations_scrub and destinations_carry. */
+void recipients_scrub(struct segment *segment, int64_t now_ns);
+void recipients_carry(const struct segment *from, struct segment *to);
 
 #endif

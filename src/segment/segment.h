@@ -82,4 +82,10 @@ void segment_beat(struct segment *segment, int64_t now_ns);
 int segment_save_sessions(const struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
+/* The same for windows, what was done by hand and recipients that are held, in
+ * PATH.destinations.  It is to be called after segment_save_sessions: then no event of a
+ * log is applied twice. */
+int segment_save_destinations(const struct segment *segment, int64_t now_ns,
+    struct diag *diag);
+
 #endif

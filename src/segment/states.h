@@ -47,10 +47,11 @@ struct state_lock {
 	struct learned_key key;
 	int64_t now_ns;
 	_Atomic uint64_t *slot;
-	bool is_new;			/* nothing was known of it: it is made by states_store */
-	struct destination_state was;	/* what stands in the slot */
+	uint64_t words[STATE_WORDS];	/* what stands in it */
+	bool is_new;			/* nothing was known of it but by CREATE */
 	struct destination_state state;	/* for the caller to change */
 	struct state_origin origin;	/* of the event: stored with it, unless log is 0 */
+	uint64_t raw_origin;		/* for segment/: as destination_window has it */
 	const char *reason;		/* NULL: as it was; "": none; else the new one */
 };
 
@@ -65,7 +66,9 @@ void states_approach(const struct state_lock *lock);
 enum states_create { STATES_KNOWN_ONLY, STATES_CREATE };
 enum states_locked {
 	STATES_HELD,
-	STATES_UNKNOWN,	/* KNOWN_ONLY, and it is not known */
+	STATES_UNKNOWN,		/* KNOWN_ONLY, and it is not known */
+	STATES_FULL,		/* CREATE, and no room: all that were looked at are held by
+				 * hand or have deliveries in flight (counted) */
 	STATES_BUSY,		/* not to be had within 50 ms (counted) */
 };
 /* Held only where it says STATES_HELD; state is filled then, reason is NULL, origin is
@@ -77,10 +80,9 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
 bool states_was_applied(const struct state_lock *lock,
     const struct state_origin *origin);
 
-/* Stores state, origin and reason as one.  False: no room for a new destination, as all
- * that were looked at are held by hand or in flight (counted).  Reasons are cut
- * at SEGMENT_REASON_MAX bytes; the caller made them harmless. */
-bool states_store(struct state_lock *lock);
+/* Stores state, origin and reason as one.  Reasons are cut at SEGMENT_REASON_MAX bytes;
+ * the caller made them harmless. */
+void states_store(struct state_lock *lock);
 void states_unlock(struct state_lock *lock);
 
 /* Forgets all but what must stay: the deliveries in flight.  Its window, counts,

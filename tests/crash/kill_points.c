@@ -241,14 +241,14 @@ static bool places_add_up(const struct table_place *place, size_t slot_bytes) {
 	const char *base = (const char *)header;
 	const struct shard *shards = (const void *)(base + place->shards_offset);
 
-	for (uint32_t i = 0; i < header->learned_shards; i++) {
+	for (uint32_t i = 0; i < place->shards; i++) {
 		uint32_t known = atomic_load(&shards[i].used);
 		uint32_t at = shards[i].free_head;
 
-		for (; at != SEGMENT_NO_SLOT && known <= header->learned_per_shard;
+		for (; at != SEGMENT_NO_SLOT && known <= place->per_shard;
 		     known++) {
 			const char *slot = base + place->slots_offset +
-			    ((size_t)i * header->learned_per_shard + at) *
+			    ((size_t)i * place->per_shard + at) *
 			    slot_bytes;
 			uint64_t next;
 

@@ -309,8 +309,8 @@ static _Atomic uint64_t *slot_of(const char *name) {
 	struct destination *slots = (void *)((char *)header +
 	    header->destinations.slots_offset);
 
-	for (uint32_t i = 0; i < header->learned_shards *
-	     header->learned_per_shard; i++) {
+	for (uint32_t i = 0; i < header->destinations.shards *
+	     header->destinations.per_shard; i++) {
 		if (strcmp(slots[i].name, name) == 0)
 			return (_Atomic uint64_t *)(void *)&slots[i];
 	}

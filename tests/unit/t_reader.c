@@ -389,9 +389,15 @@ static void damage_is_told(void **state) {
 	WITH(clients_offset, 1, "damaged");
 	WITH(destination_count, 0, "damaged");
 	WITH(destination_count, UINT64_MAX, "damaged");
-	WITH(learned_shards, 0, "damaged");
-	WITH(learned_per_shard, UINT32_MAX, "damaged");
-	WITH(learned_lines_per_shard, 0, "damaged");
+	WITH(destinations.shards, 0, "damaged");
+	WITH(destinations.per_shard, UINT32_MAX, "damaged");
+	WITH(relays.lines_per_shard, 0, "damaged");
+	WITH(recipients.per_shard, UINT32_MAX, "damaged");
+	WITH(states_offset, UINT64_MAX / 2, "damaged");
+	WITH(reasons_per_shard, UINT32_MAX, "damaged");
+	WITH(flight_count, UINT32_MAX, "damaged");
+	WITH(flights_offset, 8, "damaged");
+	WITH(attempt_lines, 0, "damaged");
 	WITH(destinations.slots_offset, UINT64_MAX / 2, "damaged");
 	WITH(relays.lines_offset, 8, "damaged");
 }

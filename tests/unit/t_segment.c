@@ -61,16 +61,23 @@ static void a_destination_costs_256_bytes_and_its_place_in_an_index(void **state
 
 	(void)state;
 	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
-	slots = (uint64_t)header.learned_shards * header.learned_per_shard;
+	slots = (uint64_t)header.destinations.shards *
+	    header.destinations.per_shard;
 	assert_true(slots >= 1000000 && slots < 1000064);
 	/* 64 bytes of index for 13 of them; as many relays */
-	assert_true(learned_bytes(&header) <=
-	    UINT64_C(1000000) * (256 + 128 + 10) + 100000);
+	assert_true(header.relays.shards_offset -
+	    header.destinations.shards_offset <=
+	    UINT64_C(1000000) * (256 + 5) + 50000);
+	assert_true(header.recipients.shards_offset -
+	    header.relays.shards_offset <= UINT64_C(1000000) * (128 + 5) + 50000);
+	/* counted apart: recipients that are held, reasons, deliveries in flight */
+	assert_true(header.bytes - header.recipients.shards_offset <=
+	    4096 * 400 + UINT64_C(1000000) * (168 / 16 + 1) + 50000);
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	header.relays.slots_offset += 4096;
 	assert_false(segment_geometry_valid(&header, header.bytes));
 	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
-	header.learned_per_shard--;
+	header.destinations.per_shard--;
 	assert_false(segment_geometry_valid(&header, header.bytes));
 	assert_false(segment_geometry(&header, 10, 100, 0));
 	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40));

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: ISC */
+/* What destinations.c, states.c and flights.c share of the table of destinations.
+ * Where a lock is spoken of it is the shard's mutex. */
+#ifndef SEGMENT_DESTINATION_TABLE_H
+#define SEGMENT_DESTINATION_TABLE_H
+
+#include "segment/destinations.h"
+#include "segment/learned.h"
+#include "segment/states.h"
+
+#define DESTINATION_NEW_ORDER	0xe4	/* places 0, 1, 2, 3 */
+
+#define KEPT_AT		(offsetof(struct destination, kept) / 8)
+#define WINDOW_AT	(offsetof(struct destination, window) / 8)
+#define KEPT_WORDS	(sizeof(struct destination_words) / 8)
+#define WINDOW_WORDS	(sizeof(struct window) / 8)
+
+/* What stands in the words of kept. */
+#define OK_OF(w)	((uint32_t)(w)[0])
+#define FAILED_OF(w)	((uint32_t)((w)[0] >> 32))
+#define HELD_OF(w)	((uint32_t)(w)[1])
+#define REASON_OF(w)	((uint32_t)((w)[1] >> 32) & 0xffffff)
+#define FLAGS_OF(w)	((uint8_t)((w)[1] >> 56))
+#define FLIGHTS_AT	2	/* the word of in_flight */
+#define IN_FLIGHT_OF(w)	((uint16_t)(w)[FLIGHTS_AT])
+#define RUNNING_OF(w)	((uint16_t)((w)[FLIGHTS_AT] >> 16))
+#define RESUMED_OF(w)	((uint32_t)((w)[FLIGHTS_AT] >> 32))
+
+/* As destinations.c's, but with window, and whole. */
+extern const struct learned_kind destination_state_kind;
+
+/* For the kinds of table. */
+bool destination_is_sound(const uint64_t *words);
+uint64_t destination_worth(const _Atomic uint64_t *slot, uint32_t now_ds);
+void destination_fetch(const _Atomic uint64_t *slot);
+void destination_repair(const struct learned *table, uint32_t shard);
+void destination_forgotten(const struct learned *table, uint32_t shard,
+    uint32_t slot);
+
+/* A destination that is dead, held or the like is worth that much or more. */
+#define WORTH_DEAD	(UINT64_C(3) << 32)
+
+struct learned destination_state_table(const struct segment *segment);
+
+/* Marks the destination for states_changed, and raises the version. */
+void states_tell(const struct learned *table, uint32_t shard, uint32_t number);
+
+/* Counts the deliveries in flight of a slot anew: under the lock. */
+void states_set_in_flight(_Atomic uint64_t *slot, uint16_t in_flight);
+
+/* Flights whose claim was never finished, and in_flight of each slot: under the lock of
+ * a shard that was inherited. */
+void flights_repair(const struct learned *table, uint32_t shard);
+
+/* --- the supervisor, while nobody else has the segment ----------------------- */
+
+void states_scrub(struct segment *segment, int64_t now_ns);
+
+/* Makes of a slot's words what is true in another segment. */
+struct states_moving {
+	const struct segment *from;
+	struct segment *to;
+};
+void states_move(void *moving, uint64_t *words);
+/* Then: reasons and flights. */
+void states_carry(const struct segment *from, struct segment *to);
+void flights_scrub(struct segment *segment);
+void flights_carry(const struct segment *from, struct segment *to);
+
+#endif

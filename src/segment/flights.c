@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Deliveries in flight.
+ * MODEL    A flight is claimed by one compare-and-swap of its control word, filled,
+ *          and counts once that word says RUNNING; all of it, and its end, under
+ *          the mutex of its destination's shard.  So whoever holds that sees all
+ *          flights of the shard stand still.  Attempts (attempts.h) need no lock.
+ * ERRORS   Whoever inherits a shard's mutex frees the claims of that shard and
+ *          counts in_flight of its slots anew.
+ * THREADS  Any, of any process.
+ */
+#include "segment/flights.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/attempts.h"
+#include "segment/destination_table.h"
+#include "segment/name.h"
+
+#define PROBES		256
+
+#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
+#define STORE(word, value) \
+	atomic_store_explicit(&(word), value, memory_order_relaxed)
+
+static struct flight *flights_of(const struct segment_header *header) {
+	return (struct flight *)(void *)((char *)(uintptr_t)header +
+	    header->flights_offset);
+}
+
+static uint64_t control_word(struct flight_control control) {
+	uint64_t word;
+
+	memcpy(&word, &control, sizeof(word));
+	return word;
+}
+
+static struct flight_control load_control(const struct flight *flight) {
+	uint64_t word = atomic_load_explicit(&flight->control,
+	    memory_order_acquire);
+	struct flight_control control;
+
+	memcpy(&control, &word, sizeof(control));
+	return control;
+}
+
+static void store_control(struct flight *flight, struct flight_control control) {
+	FAILPOINT();
+	atomic_store_explicit(&flight->control, control_word(control),
+	    memory_order_release);
+	FAILPOINT();
+}
+
+static void set_free(struct flight *flight, struct flight_control control) {
+	control.state = FLIGHT_FREE;
+	store_control(flight, control);
+}
+
+uint64_t flights_queue_hash(const struct segment *segment, const char *queue_id,
+    size_t length) {
+	uint64_t hash = siphash13(&segment->header->key, queue_id, length);
+
+	return hash == 0 ? 1 : hash;
+}
+
+/* --- inside a state_lock --------------------------------------------------------- */
+
+static uint32_t first_probe(const struct segment_header *header,
+    const struct flight_process *process) {
+	uint64_t mixed = ((uint64_t)(uint32_t)process->pid ^ process->start_ticks) *
+	    UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)((mixed >> 32) % header->flight_count);
+}
+
+/* NULL: those that were looked at are taken. */
+static struct flight *claim(const struct state_lock *lock, uint32_t at,
+    struct flight_control *control) {
+	const struct segment_header *header = lock->segment->header;
+
+	for (unsigned i = 0; i < PROBES; i++) {
+		struct flight *flight = flights_of(header) + at;
+		struct flight_control found = load_control(flight);
+		uint64_t was = control_word(found);
+
+		*control = (struct flight_control){ .state = FLIGHT_CLAIMED,
+			.slot = learned_number(&lock->table, &lock->key,
+			    lock->slot), .shard = (uint8_t)lock->key.shard,
+			.serial = (uint16_t)(found.serial + 1) };
+		if (found.state == FLIGHT_FREE &&
+		    atomic_compare_exchange_strong_explicit(&flight->control,
+			&was, control_word(*control), memory_order_acq_rel,
+			memory_order_relaxed)) {
+			FAILPOINT();
+			return flight;
+		}
+		at = at + 1 < header->flight_count ? at + 1 : 0;
+	}
+	return NULL;
+}
+
+static uint64_t level_word(const struct flight_attempt *attempt) {
+	return attempt->level | (attempt->canary ? UINT64_C(1) << 16 : 0);
+}
+
+static void set_attempt(const struct state_lock *lock, struct flight *flight,
+    const struct flight_attempt *attempt) {
+	uint64_t key = attempt->queue_hash == 0 ? 0 :
+	    attempts_key(lock->segment, attempt->queue_hash, lock->key.hash);
+
+	STORE(flight->queue_hash, attempt->queue_hash);
+	STORE(flight->attempt, key);
+	STORE(flight->level, level_word(attempt));
+	FAILPOINT();
+	if (key != 0)
+		attempts_put(lock->segment, key, attempt->level, attempt->canary,
+		    lock->now_ns);
+}
+
+static void set_in_flight(struct state_lock *lock, uint16_t in_flight) {
+	states_set_in_flight(lock->slot, in_flight);
+	lock->words[FLIGHTS_AT] = (lock->words[FLIGHTS_AT] &
+	    ~(uint64_t)UINT16_MAX) | in_flight;
+	lock->state.in_flight = in_flight;
+}
+
+bool flights_take(struct state_lock *lock, const struct flight_process *process,
+    const struct flight_attempt *attempt, struct flight_ref *ref) {
+	struct flight_control control;
+	struct flight *flight = NULL;
+
+	*ref = (struct flight_ref){ 0, 0 };
+	if (lock->state.in_flight < UINT16_MAX)
+		flight = claim(lock, first_probe(lock->segment->header, process),
+		    &control);
+	if (flight == NULL) {
+		segment_count(lock->segment, COUNTER_FLIGHTS_UNTRACKED, 1);
+		return false;
+	}
+	STORE(flight->process, (uint32_t)process->pid);
+	STORE(flight->start_ticks, process->start_ticks);
+	STORE(flight->started_ns, (uint64_t)lock->now_ns);
+	set_attempt(lock, flight, attempt);
+	control.state = FLIGHT_RUNNING;
+	store_control(flight, control);
+	set_in_flight(lock, (uint16_t)(lock->state.in_flight + 1));
+	ref->number = 1 + (uint32_t)(flight - flights_of(lock->segment->header));
+	ref->serial = control.serial;
+	return true;
+}
+
+static bool is_of(const struct flight *flight,
+    const struct flight_process *process) {
+	return (int32_t)RELAXED(flight->process) == process->pid &&
+	    RELAXED(flight->start_ticks) == process->start_ticks;
+}
+
+/* NULL: it names none. */
+static struct flight *flight_of(const struct segment_header *header,
+    const struct flight_ref *ref, struct flight_control *control) {
+	struct flight *flight;
+
+	if (ref->number == 0 || ref->number > header->flight_count)
+		return NULL;
+	flight = flights_of(header) + ref->number - 1;
+	*control = load_control(flight);
+	return control->state == FLIGHT_RUNNING && control->serial == ref->serial ?
+	    flight : NULL;
+}
+
+bool flights_again(struct state_lock *lock, const struct flight_process *process,
+    const struct flight_attempt *attempt, const struct flight_ref *ref) {
+	struct flight_control control;
+	struct flight *flight = flight_of(lock->segment->header, ref, &control);
+	uint64_t before;
+
+	if (flight == NULL || control.shard != lock->key.shard ||
+	    control.slot != learned_number(&lock->table, &lock->key, lock->slot) ||
+	    !is_of(flight, process))
+		return false;
+	before = RELAXED(flight->attempt);
+	if (before != 0 && RELAXED(flight->queue_hash) != attempt->queue_hash)
+		attempts_end(lock->segment, before, lock->now_ns);
+	set_attempt(lock, flight, attempt);
+	return true;
+}
+
+/* --- ends ------------------------------------------------------------------------- */
+
+static void end_locked(struct segment *segment, const struct learned *table,
+    struct flight *flight, struct flight_control control, int64_t now_ns) {
+	_Atomic uint64_t *slot = learned_slot(table, control.shard, control.slot);
+	uint64_t kept[KEPT_WORDS] = { [FLIGHTS_AT] =
+		RELAXED(slot[KEPT_AT + FLIGHTS_AT]) };
+	uint64_t attempt = RELAXED(flight->attempt);
+
+	set_free(flight, control);
+	if (IN_FLIGHT_OF(kept) > 0)
+		states_set_in_flight(slot, (uint16_t)(IN_FLIGHT_OF(kept) - 1));
+	if (attempt != 0)
+		attempts_end(segment, attempt, now_ns);
+}
+
+bool flights_end(struct segment *segment, const struct flight_ref *ref,
+    int64_t now_ns) {
+	struct learned table = destination_state_table(segment);
+	struct flight_control control, again;
+	struct flight *flight = flight_of(segment->header, ref, &control);
+	struct learned_key key;
+	bool ended;
+
+	if (flight == NULL)
+		return false;
+	key.shard = control.shard;
+	if (!learned_lock(&table, &key, now_ns))
+		return false;
+	again = load_control(flight);
+	ended = memcmp(&control, &again, sizeof(control)) == 0;
+	if (ended)
+		end_locked(segment, &table, flight, control, now_ns);
+	learned_unlock(&table, &key);
+	return ended;
+}
+
+/* Those that `is_over` says; returns how many. */
+static unsigned end_some(struct segment *segment,
+    bool (*is_over)(void *context, const struct flight_process *), void *context,
+    int64_t now_ns) {
+	unsigned ended = 0;
+
+	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+		struct flight *flight = flights_of(segment->header) + i;
+		struct flight_control control = load_control(flight);
+		struct flight_process process = {
+			.pid = (int32_t)RELAXED(flight->process),
+			.start_ticks = RELAXED(flight->start_ticks) };
+		struct flight_ref ref = { i + 1, control.serial };
+
+		/* one that is taken anew meanwhile has another serial */
+		if (control.state == FLIGHT_RUNNING && is_over(context, &process))
+			ended += flights_end(segment, &ref, now_ns);
+	}
+	return ended;
+}
+
+static bool is_this(void *context, const struct flight_process *process) {
+	const struct flight_process *wanted = context;
+
+	return process->pid == wanted->pid &&
+	    process->start_ticks == wanted->start_ticks;
+}
+
+unsigned flights_end_process(struct segment *segment,
+    const struct flight_process *process, int64_t now_ns) {
+	struct flight_process wanted = *process;
+
+	return end_some(segment, is_this, &wanted, now_ns);
+}
+
+struct sweep {
+	bool (*is_alive)(void *context, const struct flight_process *);
+	void *context;
+};
+
+static bool is_dead(void *context, const struct flight_process *process) {
+	const struct sweep *sweep = context;
+
+	return !sweep->is_alive(sweep->context, process);
+}
+
+unsigned flights_sweep(struct segment *segment,
+    bool (*is_alive)(void *context, const struct flight_process *), void *context,
+    int64_t now_ns) {
+	struct sweep sweep = { is_alive, context };
+
+	return end_some(segment, is_dead, &sweep, now_ns);
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+bool flights_find_attempt(const struct segment *segment, const char *destination,
+    size_t length, uint64_t queue_hash, int64_t now_ns, struct flight_attempt *out) {
+	struct learned table = destination_state_table(segment);
+	struct learned_key key;
+
+	if (queue_hash == 0 || !name_fold(destination, length, key.words))
+		return false;
+	out->queue_hash = queue_hash;
+	return attempts_find(segment, attempts_key(segment, queue_hash,
+	    learned_hash(&table, key.words)), now_ns, &out->level, &out->canary);
+}
+
+static bool copy_flight(const struct segment *segment, uint32_t number,
+    struct flight_seen *out) {
+	struct learned table = destination_state_table(segment);
+	const struct flight *flight = flights_of(segment->header) + number;
+	struct flight_control control = load_control(flight), again;
+	uint64_t copy[LEARNED_WORDS_MAX], level = RELAXED(flight->level);
+
+	if (control.state != FLIGHT_RUNNING)
+		return false;
+	out->ref = (struct flight_ref){ number + 1, control.serial };
+	out->process.pid = (int32_t)RELAXED(flight->process);
+	out->process.start_ticks = RELAXED(flight->start_ticks);
+	out->attempt = (struct flight_attempt){ RELAXED(flight->queue_hash),
+		(uint16_t)level, (level >> 16 & 1) != 0 };
+	out->started_ns = (int64_t)RELAXED(flight->started_ns);
+	if (learned_copy(&table, control.shard, control.slot, copy) !=
+	    LEARNED_COPIED)
+		return false;
+	memcpy(out->destination, copy + offsetof(struct destination, name) / 8,
+	    SEGMENT_NAME_MAX);
+	out->destination[SEGMENT_NAME_MAX] = '\0';
+	atomic_thread_fence(memory_order_acquire);
+	again = load_control(flight);
+	return memcmp(&control, &again, sizeof(control)) == 0;
+}
+
+void flights_each(const struct segment *segment,
+    void (*each)(void *context, const struct flight_seen *), void *context) {
+	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+		struct flight_seen seen;
+
+		if (copy_flight(segment, i, &seen))
+			each(context, &seen);
+	}
+}
+
+void flights_used_in(const struct segment_header *sizes, const void *mapping,
+    uint32_t *used, uint32_t *size) {
+	const struct flight *flights = (const void *)((const char *)mapping +
+	    sizes->flights_offset);
+
+	*used = 0;
+	*size = sizes->flight_count;
+	for (uint32_t i = 0; i < sizes->flight_count; i++)
+		*used += load_control(&flights[i]).state == FLIGHT_RUNNING;
+}
+
+/* --- keeping ------------------------------------------------------------------------ */
+
+static bool is_slot(const struct learned *table, struct flight_control control) {
+	return control.shard < table->place->shards &&
+	    control.slot < learned_high_water(table, control.shard) &&
+	    learned_load_control(learned_slot(table, control.shard,
+		control.slot)).used;
+}
+
+/* All slots to 0, then 1 for each flight: no memory is needed, and whoever dies in it
+ * leaves it to the next. */
+void flights_repair(const struct learned *table, uint32_t shard) {
+	const struct segment_header *header = table->header;
+
+	for (uint32_t i = learned_high_water(table, shard); i-- > 0;) {
+		_Atomic uint64_t *slot = learned_slot(table, shard, i);
+		uint64_t kept[KEPT_WORDS] = { [FLIGHTS_AT] =
+			RELAXED(slot[KEPT_AT + FLIGHTS_AT]) };
+
+		if (IN_FLIGHT_OF(kept) != 0)
+			states_set_in_flight(slot, 0);
+	}
+	for (uint32_t i = 0; i < header->flight_count; i++) {
+		struct flight *flight = flights_of(header) + i;
+		struct flight_control control = load_control(flight);
+		_Atomic uint64_t *slot;
+		uint64_t kept[KEPT_WORDS] = { 0 };
+
+		if (control.state == FLIGHT_FREE || control.shard != shard)
+			continue;
+		if (control.state != FLIGHT_RUNNING || !is_slot(table, control)) {
+			set_free(flight, control);
+			continue;
+		}
+		slot = learned_slot(table, shard, control.slot);
+		kept[FLIGHTS_AT] = RELAXED(slot[KEPT_AT + FLIGHTS_AT]);
+		if (IN_FLIGHT_OF(kept) < UINT16_MAX)
+			states_set_in_flight(slot,
+			    (uint16_t)(IN_FLIGHT_OF(kept) + 1));
+	}
+}
+
+void flights_scrub(struct segment *segment) {
+	struct learned table = destination_state_table(segment);
+
+	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+		struct flight *flight = flights_of(segment->header) + i;
+		struct flight_control control = load_control(flight);
+
+		if (control.state != FLIGHT_FREE &&
+		    (control.state != FLIGHT_RUNNING || !is_slot(&table, control) ||
+			(int32_t)RELAXED(flight->process) <= 0))
+			set_free(flight, control);
+	}
+}
+
+/* Queue ids are hashed otherwise there: what they ask for now is not known. */
+static void carry_one(void *context, const struct flight_seen *seen) {
+	struct segment *to = context;
+	struct flight_attempt attempt = { 0, seen->attempt.level,
+		seen->attempt.canary };
+	struct state_lock lock;
+	struct flight_ref ref;
+
+	if (!states_aim(to, seen->destination, strlen(seen->destination), &lock) ||
+	    states_lock(&lock, seen->started_ns, STATES_CREATE) != STATES_HELD)
+		return;
+	(void)flights_take(&lock, &seen->process, &attempt, &ref);
+	states_unlock(&lock);
+}
+
+void flights_carry(const struct segment *from, struct segment *to) {
+	flights_each(from, carry_one, to);
+}

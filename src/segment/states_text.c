@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What is known of destinations as text, for the day when the layout is
+ *          another one, or the boot.
+ * MODEL    PATH.destinations, renewed through a rename:
+ *
+ *	postern-destinations 1
+ *	boot BOOT-ID
+ *	saved BOOTTIME-NS WALL-S
+ *	mta NUMBER NAME
+ *	destination NAME KEY=VALUE ...
+ *	reason NAME TEXT TO THE END OF THE LINE
+ *	flight NAME PID START-TICKS LEVEL CANARY AGE-NS
+ *	recipient ADDRESS MTA LEFT-NS AGE-NS TEXT TO THE END OF THE LINE
+ *	end LINES
+ *
+ *          Keys that are not known are passed over, those that are missing are 0.
+ *          Times are what is left or passed since then, so that they hold in
+ *          another boot, too, by the wall clock; there flights are none and levels
+ *          are forgotten.  All that has a ceiling, is dead or held, or has flags
+ *          stands there; of the windows that are open so many at most.
+ * ERRORS   A line that makes no sense is passed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/destination_table.h"
+#include "segment/flights.h"
+#include "segment/recipients.h"
+
+#define LINE_BYTES	1024
+#define OPEN_LINES_MOST	200000
+#define DS_NS		INT64_C(100000000)
+#define FOREVER		"ever"
+
+/* --- writing ------------------------------------------------------------------- */
+
+struct writing {
+	const struct segment *segment;
+	FILE *file;
+	int64_t now_ns;
+	unsigned lines;
+	unsigned open_lines;
+};
+
+static void write_left(FILE *file, const char *key, int64_t time_ns,
+    int64_t now_ns) {
+	if (time_ns == INT64_MAX)
+		fprintf(file, " %s=" FOREVER, key);
+	else if (time_ns != 0)
+		fprintf(file, " %s=%" PRId64, key, time_ns - now_ns);
+}
+
+static void write_window(FILE *file, const struct window *w, int64_t now_ns) {
+	fprintf(file, " law=%u state=%u size=%u ceiling=%u rule=%u told=%u weak=%u "
+	    "step=%u out=%u lowered=%u run=%u run_ended=%u run_level=%u run_first=%u "
+	    "run_last=%u noise=%u level0=%u level1=%u span=%u success=%.9g "
+	    "failure=%.9g cohorts=%.9g", w->law, w->state, w->concurrency,
+	    w->ceiling, w->by_rule, w->told, w->weak, w->canary_step,
+	    w->canary_out, w->lowered, w->refused_run, w->run_ended,
+	    w->run_level, w->run_first, w->run_last, w->noise, w->accepted[0],
+	    w->accepted[1], w->accepted_span, w->success, w->failure,
+	    w->fail_cohorts);
+	write_left(file, "until", w->until_ns, now_ns);
+	write_left(file, "canary", w->canary_ns, now_ns);
+}
+
+static bool is_open(const struct destination_state *s) {
+	return s->flags == 0 && s->window.state == WINDOW_OPEN &&
+	    s->window.ceiling == 0;
+}
+
+/* Texts come from other hosts. */
+static void write_text(FILE *file, const char *text) {
+	for (; *text != '\0'; text++)
+		fputc(*text < ' ' || *text >= 0x7f ? '?' : *text, file);
+	fputc('\n', file);
+}
+
+static void write_destination(void *context,
+    const struct destination_window *window) {
+	struct writing *writing = context;
+	const struct destination_state *s = &window->state;
+
+	if (!s->begun && s->flags == 0)
+		return;
+	if (is_open(s) && writing->open_lines++ >= OPEN_LINES_MOST)
+		return;
+	fprintf(writing->file, "destination %s flags=%u ok=%u failed=%u held=%u",
+	    window->name, s->flags, s->ok, s->failed, s->held);
+	write_left(writing->file, "resumed", s->resumed_ns, writing->now_ns);
+	fprintf(writing->file, " origin=%" PRIu64, window->origin);
+	if (s->begun)
+		write_window(writing->file, &s->window, writing->now_ns);
+	fputc('\n', writing->file);
+	writing->lines++;
+	if (window->reason[0] != '\0') {
+		fprintf(writing->file, "reason %s ", window->name);
+		write_text(writing->file, window->reason);
+		writing->lines++;
+	}
+}
+
+static void write_flight(void *context, const struct flight_seen *seen) {
+	struct writing *writing = context;
+
+	fprintf(writing->file, "flight %s %" PRId32 " %" PRIu64 " %u %u %" PRId64
+	    "\n", seen->destination, seen->process.pid, seen->process.start_ticks,
+	    seen->attempt.level, seen->attempt.canary,
+	    writing->now_ns - seen->started_ns);
+	writing->lines++;
+}
+
+static void write_recipient(void *context, const struct recipient_held *held) {
+	struct writing *writing = context;
+
+	fprintf(writing->file, "recipient %s %u ", held->address, held->mta);
+	if (held->until_ns == INT64_MAX)
+		fputs(FOREVER, writing->file);
+	else
+		fprintf(writing->file, "%" PRId64,
+		    held->until_ns - writing->now_ns);
+	fprintf(writing->file, " %" PRId64 " ", writing->now_ns - held->since_ns);
+	write_text(writing->file, held->reason);
+	writing->lines++;
+}
+
+static void write_all(const struct segment *segment, FILE *file, int64_t now_ns) {
+	struct writing writing = { segment, file, now_ns, 0, 0 };
+
+	fprintf(file, "postern-destinations 1\nboot %s\nsaved %" PRId64 " %" PRId64
+	    "\n", segment->header->boot_id, now_ns, (int64_t)clock_wall_s());
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		const char *name = segment->header->mtas[i].name;
+
+		if (name[0] != '\0') {
+			fprintf(file, "mta %u %s\n", i, name);
+			writing.lines++;
+		}
+	}
+	(void)states_each(segment, write_destination, &writing);
+	flights_each(segment, write_flight, &writing);
+	recipients_each(segment, now_ns, write_recipient, &writing);
+	fprintf(file, "end %u\n", writing.lines);
+}
+
+int segment_save_destinations(const struct segment *segment, int64_t now_ns,
+    struct diag *diag) {
+	char temporary[PATH_MAX + 32], path[PATH_MAX + 32];
+	FILE *file;
+	bool failed;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.destinations", segment->path);
+	snprintf(temporary, sizeof(temporary), "%s.destinations.new",
+	    segment->path);
+	unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    0640);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot create %s", temporary);
+	file = fdopen(fd, "w");
+	if (file == NULL) {
+		close(fd);
+		return diag_set(diag, errno, "cannot write to %s", temporary);
+	}
+	write_all(segment, file, now_ns);
+	failed = ferror(file) != 0;
+	failed |= fclose(file) != 0;
+	if (failed) {
+		unlink(temporary);
+		return diag_set(diag, EIO, "cannot write to %s", temporary);
+	}
+	if (rename(temporary, path) != 0) {
+		diag_set(diag, errno, "cannot renew %s", path);
+		unlink(temporary);
+		return -1;
+	}
+	return 0;
+}
+
+/* --- reading -------------------------------------------------------------------- */
+
+struct reading {
+	struct segment *segment;
+	int64_t now_ns;
+	int64_t then_ns;	/* when it was saved, by the clock of now */
+	bool same_boot;
+};
+
+/* The next word of a line, or NULL. */
+static char *next_word(char **line) {
+	char *word = *line, *end;
+
+	if (*word == '\0')
+		return NULL;
+	end = strchr(word, ' ');
+	if (end == NULL) {
+		*line = word + strlen(word);
+	} else {
+		*end = '\0';
+		*line = end + 1;
+	}
+	return word;
+}
+
+static bool unsigned_of(const char *text, uint64_t max, uint64_t *out) {
+	char *end;
+
+	if (text == NULL || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && *out <= max;
+}
+
+/* A time that is told by its distance from when it was saved. */
+static bool time_of(const struct reading *reading, const char *text,
+    int64_t *out) {
+	long long left;
+	char *end;
+
+	if (text == NULL || *text == '\0')
+		return false;
+	if (strcmp(text, FOREVER) == 0) {
+		*out = INT64_MAX;
+		return true;
+	}
+	errno = 0;
+	left = strtoll(text, &end, 10);
+	if (errno != 0 || *end != '\0' || left > INT64_MAX / 4 ||
+	    left < INT64_MIN / 4)
+		return false;
+	*out = reading->then_ns + left;
+	/* 0 says that there is none */
+	*out = *out < 1 ? 1 : *out;
+	return true;
+}
+
+static bool double_of(const char *text, double *out) {
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && *end == '\0';
+}
+
+/* Where a number of the line goes. */
+static bool set_number(struct destination_window *to, const char *key,
+    uint64_t value) {
+	struct window *w = &to->state.window;
+	struct destination_state *s = &to->state;
+
+#define FIELD(word, member, cut) \
+	if (strcmp(key, word) == 0) { \
+		member = cut value; \
+		return (uint64_t)member == value; \
+	}
+	FIELD("flags", s->flags, (uint8_t))
+	FIELD("ok", s->ok, (uint32_t))
+	FIELD("failed", s->failed, (uint32_t))
+	FIELD("held", s->held, (uint32_t))
+	FIELD("origin", to->origin, (uint64_t))
+	FIELD("law", w->law, (uint8_t))
+	FIELD("state", w->state, (uint8_t))
+	FIELD("size", w->concurrency, (uint16_t))
+	FIELD("ceiling", w->ceiling, (uint16_t))
+	FIELD("rule", w->by_rule, (bool))
+	FIELD("told", w->told, (bool))
+	FIELD("weak", w->weak, (bool))
+	FIELD("step", w->canary_step, 0x3f &)
+	FIELD("out", w->canary_out, (bool))
+	FIELD("lowered", w->lowered, (uint8_t))
+	FIELD("run", w->refused_run, 0x3f &)
+	FIELD("run_ended", w->run_ended, (uint8_t))
+	FIELD("run_level", w->run_level, (uint16_t))
+	FIELD("run_first", w->run_first, (uint16_t))
+	FIELD("run_last", w->run_last, (uint16_t))
+	FIELD("noise", w->noise, (uint16_t))
+	FIELD("level0", w->accepted[0], (uint16_t))
+	FIELD("level1", w->accepted[1], (uint16_t))
+	FIELD("span", w->accepted_span, (uint16_t))
+#undef FIELD
+	return true;
+}
+
+static bool set_key(const struct reading *reading, struct destination_window *to,
+    const char *key, const char *text) {
+	struct window *w = &to->state.window;
+	uint64_t value;
+
+	if (strcmp(key, "success") == 0)
+		return double_of(text, &w->success);
+	if (strcmp(key, "failure") == 0)
+		return double_of(text, &w->failure);
+	if (strcmp(key, "cohorts") == 0)
+		return double_of(text, &w->fail_cohorts);
+	if (strcmp(key, "until") == 0)
+		return time_of(reading, text, &w->until_ns);
+	if (strcmp(key, "canary") == 0)
+		return time_of(reading, text, &w->canary_ns);
+	if (strcmp(key, "resumed") == 0)
+		return time_of(reading, text, &to->state.resumed_ns);
+	return unsigned_of(text, UINT64_MAX, &value) && set_number(to, key, value);
+}
+
+static bool read_destination(const struct reading *reading, char *line) {
+	struct destination_window window = { .number = 0 };
+	struct window *w = &window.state.window;
+	const char *name = next_word(&line);
+	struct state_lock lock;
+	char *word;
+
+	while ((word = next_word(&line)) != NULL) {
+		char *value = strchr(word, '=');
+
+		if (value == NULL)
+			return false;
+		*value++ = '\0';
+		if (!set_key(reading, &window, word, value))
+			return false;
+	}
+	window.state.begun = w->concurrency != 0;
+	if (window.state.begun && !reading->same_boot) {
+		/* told by the clock of that boot */
+		memset(w->accepted, 0, sizeof(w->accepted));
+		w->accepted_span = 0;
+		w->refused_run = 0;
+	}
+	if (name == NULL || (window.state.begun && !window_is_sound(w)) ||
+	    !states_aim(reading->segment, name, strlen(name), &lock) ||
+	    states_lock(&lock, reading->now_ns, STATES_CREATE) != STATES_HELD)
+		return false;
+	lock.state = window.state;
+	lock.raw_origin = window.origin;
+	states_store(&lock);
+	states_unlock(&lock);
+	return true;
+}
+
+static bool read_reason(const struct reading *reading, char *line) {
+	const char *name = next_word(&line);
+	struct state_lock lock;
+
+	if (name == NULL ||
+	    !states_aim(reading->segment, name, strlen(name), &lock) ||
+	    states_lock(&lock, reading->now_ns, STATES_KNOWN_ONLY) != STATES_HELD)
+		return false;
+	lock.reason = line;
+	states_store(&lock);
+	states_unlock(&lock);
+	return true;
+}
+
+static bool read_flight(const struct reading *reading, char *line) {
+	static const uint64_t max[5] = { INT32_MAX, UINT64_MAX, UINT16_MAX, 1,
+		INT64_MAX / 4 };
+	const char *name = next_word(&line);
+	struct flight_process process;
+	struct flight_attempt attempt;
+	struct flight_ref ref;
+	struct state_lock lock;
+	uint64_t v[5];
+
+	for (unsigned i = 0; i < 5; i++) {
+		if (!unsigned_of(next_word(&line), max[i], &v[i]))
+			return false;
+	}
+	if (!reading->same_boot)
+		return true;
+	if (v[0] == 0 ||
+	    !states_aim(reading->segment, name, strlen(name), &lock) ||
+	    states_lock(&lock, reading->then_ns - (int64_t)v[4],
+		STATES_CREATE) != STATES_HELD)
+		return false;
+	process = (struct flight_process){ (int32_t)v[0], v[1] };
+	attempt = (struct flight_attempt){ 0, (uint16_t)v[2], v[3] != 0 };
+	(void)flights_take(&lock, &process, &attempt, &ref);
+	states_unlock(&lock);
+	return true;
+}
+
+static bool read_recipient(const struct reading *reading, char *line) {
+	struct recipient_hold hold = { .address = next_word(&line),
+		.rule = UINT16_MAX };
+	int64_t since_ns;
+	uint64_t mta;
+
+	if (hold.address == NULL ||
+	    !unsigned_of(next_word(&line), UINT8_MAX, &mta) ||
+	    !time_of(reading, next_word(&line), &hold.until_ns) ||
+	    !time_of(reading, next_word(&line), &since_ns))
+		return false;
+	hold.length = strlen(hold.address);
+	hold.mta = (uint8_t)mta;
+	hold.reason = line;
+	return hold.until_ns <= reading->now_ns ||
+	    recipients_hold(reading->segment, &hold, reading->now_ns);
+}
+
+/* A number means whom it meant then; the sessions' text, where there is one, says
+ * the same. */
+static bool read_mta(const struct reading *reading, char *line) {
+	struct mta_record *record;
+	const char *name;
+	uint64_t mta;
+
+	if (!unsigned_of(next_word(&line), SEGMENT_MTAS - 1, &mta))
+		return false;
+	record = &reading->segment->header->mtas[mta];
+	name = next_word(&line);
+	if (name == NULL || strlen(name) > SEGMENT_NAME_MAX)
+		return false;
+	if (record->name[0] == '\0')
+		snprintf(record->name, sizeof(record->name), "%s", name);
+	return true;
+}
+
+static bool read_line(const struct reading *reading, char *line) {
+	static const struct {
+		const char *word;
+		bool (*read)(const struct reading *, char *line);
+	} kinds[] = {
+		{ "destination", read_destination },
+		{ "reason", read_reason },
+		{ "flight", read_flight },
+		{ "recipient", read_recipient },
+		{ "mta", read_mta },
+	};
+	const char *word = next_word(&line);
+
+	for (unsigned i = 0; word != NULL && i < sizeof(kinds) / sizeof(kinds[0]);
+	     i++) {
+		if (strcmp(word, kinds[i].word) == 0)
+			return kinds[i].read(reading, line);
+	}
+	return false;
+}
+
+static bool read_head(struct reading *reading, FILE *file) {
+	long long saved_ns, saved_s;
+	char boot[64];
+	unsigned form;
+
+	if (fscanf(file, "postern-destinations %u\nboot %39s\nsaved %lld %lld\n",
+		&form, boot, &saved_ns, &saved_s) != 4 || form != 1)
+		return false;
+	reading->same_boot = strcmp(boot, reading->segment->header->boot_id) == 0;
+	reading->then_ns = saved_ns;
+	if (!reading->same_boot) {
+		int64_t passed_s = clock_wall_s() - saved_s;
+
+		/* a wall clock that went back tells nothing */
+		if (passed_s < 0 || passed_s > INT32_MAX)
+			passed_s = 0;
+		reading->then_ns = reading->now_ns - passed_s * NS_PER_SECOND;
+	}
+	return reading->then_ns <= reading->now_ns;
+}
+
+int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
+    struct diag *diag) {
+	struct reading reading = { segment, now_ns, 0, false };
+	char path[PATH_MAX + 32], line[LINE_BYTES];
+	int64_t lines = 0;
+	FILE *file;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.destinations", segment->path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (file == NULL) {
+		int error = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return diag_set(diag, error, "cannot open %s", path);
+	}
+	if (!read_head(&reading, file)) {
+		fclose(file);
+		return diag_set(diag, 0, "%s: not of a form that is known", path);
+	}
+	while (fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		lines += read_line(&reading, line);
+	}
+	fclose(file);
+	return lines;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: ISC */
+/* States of destinations over restarts, other layouts and other boots, and as readers
+ * see them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "segment/destination_table.h"
+#include "segment/reader.h"
+#include "states_site.h"
+
+/* --- restarts --------------------------------------------------------------------- */
+
+static void fill(int64_t now_ns) {
+	const struct flight_process process = { 4711, 99 };
+	const struct flight_attempt attempt = { 5, 3, true };
+	struct recipient_hold hold = { .address = "Joe@a.example", .length = 13,
+		.mta = 1, .rule = 3, .until_ns = now_ns + 60 * NS_PER_SECOND,
+		.reason = "over quota" };
+	struct flight_ref ref;
+	struct state_lock lock;
+
+	begin("limit.example", 7, "421 too many");
+	begin("open.example", 0, NULL);
+	assert_int_equal(lock_it("dead.example", STATES_CREATE, &lock),
+	    STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	window_suspend(&lock.state.window, now_ns + 90 * NS_PER_SECOND);
+	lock.state.begun = true;
+	lock.state.window.accepted[0] = 4;
+	lock.state.window.accepted_span = 77;
+	lock.state.ok = 5;
+	lock.state.failed = 6;
+	lock.state.held = 7;
+	lock.state.resumed_ns = now_ns;
+	lock.origin = (struct state_origin){ 12, 13 };
+	lock.reason = "refused";
+	states_store(&lock);
+	assert_true(flights_take(&lock, &process, &attempt, &ref));
+	states_unlock(&lock);
+	assert_int_equal(lock_it("held.example", STATES_CREATE, &lock),
+	    STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	window_hold(&lock.state.window, INT64_MAX);
+	lock.state.begun = true;
+	lock.state.flags = DESTINATION_HELD;
+	states_store(&lock);
+	states_unlock(&lock);
+	assert_true(recipients_hold(site.segment, &hold, now_ns));
+	hold.until_ns = INT64_MAX;
+	hold.mta = RECIPIENT_ANY_MTA;
+	hold.address = "jim@a.example";
+	hold.reason = NULL;
+	assert_true(recipients_hold(site.segment, &hold, now_ns));
+}
+
+/* slack: of times that were stored as what was left */
+static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
+	struct destination_window found;
+	struct recipient_held held;
+	struct state_lock lock;
+
+	assert_true(find("limit.example", &found));
+	assert_int_equal(found.state.window.ceiling, 7);
+	assert_int_equal(found.state.window.state, WINDOW_LIMITED);
+	assert_int_equal(found.state.window.concurrency, 5);
+	assert_string_equal(found.reason, "421 too many");
+	assert_true(find("open.example", &found));
+	assert_true(found.state.begun);
+	assert_true(find("held.example", &found));
+	assert_int_equal(found.state.flags, DESTINATION_HELD);
+	assert_int_equal(found.state.window.state, WINDOW_HELD);
+	assert_true(found.state.window.until_ns == INT64_MAX);
+	assert_true(find("dead.example", &found));
+	assert_int_equal(found.state.window.state, WINDOW_DEAD);
+	assert_int_equal(found.state.window.by_rule, 1);
+	assert_in_range(found.state.window.until_ns,
+	    now_ns + 90 * NS_PER_SECOND - slack_ns,
+	    now_ns + 90 * NS_PER_SECOND + slack_ns);
+	assert_int_equal(found.state.window.accepted[0], same_boot ? 4 : 0);
+	assert_int_equal(found.state.window.accepted_span, same_boot ? 77 : 0);
+	assert_int_equal(found.state.ok, 5);
+	assert_int_equal(found.state.failed, 6);
+	assert_int_equal(found.state.held, 7);
+	/* what stands there was done by then */
+	assert_true(found.state.resumed_ns != 0);
+	assert_int_equal(found.state.in_flight, same_boot ? 1 : 0);
+	assert_string_equal(found.reason, "refused");
+	assert_int_equal(lock_it("dead.example", STATES_KNOWN_ONLY, &lock),
+	    STATES_HELD);
+	assert_true(states_was_applied(&lock, &(struct state_origin){ 12, 13 }));
+	assert_false(states_was_applied(&lock, &(struct state_origin){ 12, 14 }));
+	states_unlock(&lock);
+	assert_true(recipients_find(site.segment, "joe@A.example", 13, 1,
+	    clock_now_ns(), &held));
+	assert_string_equal(held.reason, "over quota");
+	assert_in_range(held.until_ns, now_ns + 60 * NS_PER_SECOND - slack_ns,
+	    now_ns + 60 * NS_PER_SECOND + slack_ns);
+	assert_false(recipients_find(site.segment, "joe@a.example", 13, 0,
+	    clock_now_ns(), &held));
+	assert_true(recipients_find(site.segment, "jim@a.example", 13, 5,
+	    clock_now_ns(), &held));
+	assert_true(held.until_ns == INT64_MAX);
+}
+
+static void it_survives_a_restart(void **state) {
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	site_reload(&site, CLASSES MTAS("one", "two"));
+	fill(now_ns);
+	site_restart(&site, 64, CLASSES MTAS("one", "two"));
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	assert_filled(now_ns, 0, true);
+	/* other sizes */
+	site.destinations = 1024;
+	site_restart(&site, 128, CLASSES MTAS("one", "two"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_filled(now_ns, 0, true);
+	/* another mail server of that number held nobody */
+	site_reload(&site, CLASSES MTAS("one", "three"));
+	assert_false(recipients_find(site.segment, "joe@a.example", 13, 1,
+	    clock_now_ns(), &(struct recipient_held){ .mta = 0 }));
+	assert_true(recipients_find(site.segment, "jim@a.example", 13, 1,
+	    clock_now_ns(), &(struct recipient_held){ .mta = 0 }));
+}
+
+static void path_of(const char *suffix, char out[256]) {
+	snprintf(out, 256, "%s/state%s", site.directory, suffix);
+}
+
+static void it_survives_another_layout(void **state) {
+	int64_t now_ns = clock_now_ns();
+	struct diag diag;
+
+	(void)state;
+	site_reload(&site, CLASSES MTAS("one", "two"));
+	fill(now_ns);
+	assert_int_equal(segment_save_sessions(site.segment, now_ns, &diag), 0);
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
+	    &diag), 0);
+	site.segment->header->version = SEGMENT_VERSION - 1;
+	site_restart(&site, 64, CLASSES MTAS("one", "two"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_filled(now_ns, 0, true);
+}
+
+/* Each line of the file, changed by `edit`. */
+static void rewrite(bool (*edit)(char *line, size_t size)) {
+	char path[256], temporary[256], line[1200];
+	FILE *from, *to;
+
+	path_of(".destinations", path);
+	path_of(".edited", temporary);
+	from = fopen(path, "r");
+	to = fopen(temporary, "w");
+	assert_non_null(from);
+	assert_non_null(to);
+	while (fgets(line, sizeof(line), from) != NULL) {
+		if (edit(line, sizeof(line)))
+			fputs(line, to);
+	}
+	fclose(from);
+	fclose(to);
+	assert_int_equal(rename(temporary, path), 0);
+}
+
+/* Saved 20 s ago in another boot, whose clock stood elsewhere. */
+static bool as_of_another_boot(char *line, size_t size) {
+	if (strncmp(line, "boot ", 5) == 0)
+		snprintf(line, size, "boot 00000000-0000-0000-0000-000000000000\n");
+	if (strncmp(line, "saved ", 6) == 0) {
+		long long saved_ns, wall_s;
+
+		assert_int_equal(sscanf(line, "saved %lld %lld", &saved_ns,
+		    &wall_s), 2);
+		snprintf(line, size, "saved %lld %lld\n", saved_ns * 1000,
+		    wall_s - 20);
+	}
+	return true;
+}
+
+static void it_survives_another_boot(void **state) {
+	int64_t now_ns = clock_now_ns();
+	struct diag diag;
+
+	(void)state;
+	site_reload(&site, CLASSES MTAS("one", "two"));
+	fill(now_ns);
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
+	    &diag), 0);
+	rewrite(as_of_another_boot);
+	site.segment->header->boot_id[0] ^= 1;
+	site_restart(&site, 64, CLASSES MTAS("one", "two"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	/* wall clocks tell seconds */
+	assert_filled(now_ns - 20 * NS_PER_SECOND, 3 * NS_PER_SECOND, false);
+}
+
+/* Every second line is spoilt; what is left is read. */
+static bool with_senseless_lines(char *line, size_t size) {
+	if (strncmp(line, "destination open.example ", 25) == 0)
+		snprintf(line, size, "destination open.example law=9 size=5\n");
+	if (strncmp(line, "destination limit.example ", 26) == 0)
+		snprintf(line, size, "destination limit.example size=70000 \n"
+		    "destination\ndestination  \nreason\nflight x\nrecipient\n"
+		    "recipient a@b 300 5 5 x\nflight limit.example 0 0 0 0 0\n"
+		    "destination bad name size=5\ndestination x until=5\n"
+		    "destination y later=77 size=5\nmta 9 x\nmta 1\n\nnothing\n");
+	return strncmp(line, "end", 3) != 0;
+}
+
+static void senseless_lines_are_passed_over(void **state) {
+	struct destination_window found;
+	struct diag diag;
+
+	(void)state;
+	fill(clock_now_ns());
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
+	    &diag), 0);
+	rewrite(with_senseless_lines);
+	site.segment->header->version = SEGMENT_VERSION - 1;
+	site_restart(&site, 64, CLASSES);
+	assert_false(find("open.example", &found));
+	assert_true(!find("limit.example", &found) || !found.state.begun);
+	assert_true(find("dead.example", &found));
+	assert_true(find("held.example", &found));
+	/* keys of a later form */
+	assert_true(find("y", &found));
+	assert_int_equal(found.state.window.concurrency, 5);
+}
+
+/* --- another file ------------------------------------------------------------------- */
+
+static _Atomic uint64_t *slot_of(const char *name) {
+	struct learned table = destination_state_table(site.segment);
+	struct state_lock lock;
+	_Atomic uint64_t *slot;
+
+	(void)table;
+	assert_int_equal(lock_it(name, STATES_KNOWN_ONLY, &lock), STATES_HELD);
+	slot = lock.slot;
+	states_unlock(&lock);
+	return slot;
+}
+
+static void a_scribbled_state_is_not_believed(void **state) {
+	struct destination_window found;
+	_Atomic uint64_t *slot;
+
+	(void)state;
+	begin("a.example", 5, "why");
+	slot = slot_of("a.example");
+	/* 4 in flight, 5 running, resumed in the future; a reason that is not there */
+	atomic_store(&slot[KEPT_AT + FLIGHTS_AT], UINT64_MAX);
+	atomic_store(&slot[KEPT_AT + 1], UINT64_C(0x00ffffff00000000));
+	atomic_store(&slot[WINDOW_AT + 5], UINT64_MAX);
+	atomic_store(&slot[1], atomic_load(&slot[1]) | UINT64_C(1) << 32);
+	site_restart(&site, 64, CLASSES);
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	assert_int_equal(counted(COUNTER_WINDOWS_BEGUN_ANEW), 1);
+	assert_true(find("a.example", &found));
+	assert_false(found.state.begun);
+	assert_int_equal(found.state.in_flight, 0);
+	assert_true(found.state.resumed_ns <= clock_now_ns() + 100000000);
+	assert_string_equal(found.reason, "");
+	begin("a.example", 5, "again");
+	assert_true(find("a.example", &found));
+	assert_string_equal(found.reason, "again");
+}
+
+/* What posternctl sees. */
+static void count_windows(void *context, const struct destination_window *window) {
+	unsigned *count = context;
+
+	*count += window->state.begun;
+}
+
+static void count_held(void *context, const struct recipient_held *held) {
+	(void)held;
+	++*(unsigned *)context;
+}
+
+static void a_reader_sees_it(void **state) {
+	struct reader_status status;
+	struct reader *reader;
+	unsigned windows = 0, held = 0;
+	struct diag diag;
+	char path[256];
+
+	(void)state;
+	fill(clock_now_ns());
+	path_of("", path);
+	assert_int_equal(reader_open(&reader, path, &diag), 0);
+	assert_int_equal(reader_windows(reader, count_windows, &windows), 0);
+	assert_int_equal(reader_recipients(reader, count_held, &held), 0);
+	reader_status(reader, &status);
+	reader_close(&reader);
+	assert_int_equal(windows, 4);
+	assert_int_equal(held, 2);
+	assert_int_equal(status.flights_used, 1);
+	assert_int_equal(status.flights_size, 256);
+	assert_int_equal(status.recipients_used, 2);
+	assert_int_equal(status.recipients_size, 64);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(it_survives_a_restart),
+		TEST(it_survives_another_layout),
+		TEST(it_survives_another_boot),
+		TEST(senseless_lines_are_passed_over),
+		TEST(a_scribbled_state_is_not_believed),
+		TEST(a_reader_sees_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
