@@ -28,6 +28,7 @@ const struct command_words *command_words(enum command command) {
 enum {
 	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
+	OPTION_SIMULATED	/* and those of simulations.def */
 };
 
 static const struct option options[] = {
@@ -44,14 +45,26 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, OPTION_WINDOW },
 	{ "ceiling", required_argument, NULL, OPTION_CEILING },
 	{ "relays", no_argument, NULL, OPTION_RELAYS },
+	/* One that stands above, too, is that one. */
+#define SIMULATION(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
+#include "defs/simulations.def"
+#undef SIMULATION
 	{ NULL, 0, NULL, 0 },
+};
+
+/* As in the syntax of commands. */
+static const char *const simulated_names[SIMULATION_COUNT] = {
+#define SIMULATION(symbol, option, argument, text) [SIMULATION_##symbol] = option,
+#include "defs/simulations.def"
+#undef SIMULATION
 };
 
 struct parse {
 	struct ctl *ctl;
 	bool *json;
 	bool help, version, wrong;
-	const char *own[8];	/* options that belong to one command */
+	const char *own[SIMULATION_COUNT];	/* options that belong to one command */
 	size_t own_count;
 };
 
@@ -79,6 +92,11 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
 	};
 
+	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
+		ctl->simulated[option - OPTION_SIMULATED] = optarg;
+		take_own(parse, simulated_names[option - OPTION_SIMULATED]);
+		return true;
+	}
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		if (own[i].option != option)
 			continue;
@@ -298,6 +316,14 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	return REQUEST_RUN;
 }
 
+static void help_simulations(FILE *out) {
+	putc('\n', out);
+#define SIMULATION(symbol, option, argument, text) \
+	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
+#include "defs/simulations.def"
+#undef SIMULATION
+}
+
 void arguments_help(FILE *out, enum command command) {
 	if (command != COMMAND_COUNT) {
 		const struct command_words *one = &commands[command];
@@ -305,6 +331,8 @@ void arguments_help(FILE *out, enum command command) {
 		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
 		    one->words, one->arguments[0] == '\0' ? "" : " ", one->arguments,
 		    one->text);
+		if (command == COMMAND_SIMULATE_WINDOW)
+			help_simulations(out);
 		return;
 	}
 	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n\n"

@@ -23,6 +23,13 @@ enum command {
 	COMMAND_COUNT
 };
 
+enum simulation_option {
+#define SIMULATION(symbol, option, argument, text) SIMULATION_##symbol,
+#include "defs/simulations.def"
+#undef SIMULATION
+	SIMULATION_COUNT
+};
+
 struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
@@ -39,6 +46,7 @@ struct ctl {
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
+	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
 };
 
 /* Where a daemon's files are, by its configuration. */

@@ -122,6 +122,12 @@ static void seconds_text(char out[NUMBER_TEXT_MAX], uint64_t s) {
 		snprintf(out, NUMBER_TEXT_MAX, "%llud%02lluh", days, hours);
 }
 
+static void decimal_text(char out[NUMBER_TEXT_MAX], uint64_t thousandths) {
+	snprintf(out, NUMBER_TEXT_MAX, "%llu.%03llu",
+	    (unsigned long long)(thousandths / 1000),
+	    (unsigned long long)(thousandths % 1000));
+}
+
 static void bytes_text(char out[NUMBER_TEXT_MAX], uint64_t bytes) {
 	static const char units[] = "kMGTPE";
 	uint64_t tenths = bytes;
@@ -156,6 +162,9 @@ static const char *text_of(enum column_kind kind, const struct value *value,
 	case COLUMN_BYTES:
 		bytes_text(space, value->number);
 		return space;
+	case COLUMN_DECIMAL:
+		decimal_text(space, value->number);
+		return space;
 	case COLUMN_NUMBER:
 		break;
 	}
@@ -164,12 +173,16 @@ static const char *text_of(enum column_kind kind, const struct value *value,
 }
 
 static void json_value(FILE *out, enum column_kind kind, const struct value *value) {
+	char space[NUMBER_TEXT_MAX];
+
 	if (!value->known)
 		fputs("null", out);
 	else if (kind == COLUMN_TEXT)
 		json_string(out, value->text);
 	else if (kind == COLUMN_TRUTH)
 		fputs(value->number != 0 ? "true" : "false", out);
+	else if (kind == COLUMN_DECIMAL)
+		fputs(text_of(kind, value, space), out);
 	else
 		fprintf(out, "%llu", (unsigned long long)value->number);
 }
@@ -297,7 +310,8 @@ void writer_strings(struct writer *writer, const char *name,
 }
 
 static bool is_right(enum column_kind kind) {
-	return kind == COLUMN_NUMBER || kind == COLUMN_SECONDS || kind == COLUMN_BYTES;
+	return kind == COLUMN_NUMBER || kind == COLUMN_SECONDS || kind == COLUMN_BYTES ||
+	    kind == COLUMN_DECIMAL;
 }
 
 static void text_cell(struct writer *writer, size_t column, const char *text) {

@@ -25,6 +25,7 @@ enum column_kind {
 	COLUMN_NUMBER,
 	COLUMN_SECONDS,		/* JSON: a number; text: "3m07s" */
 	COLUMN_BYTES,		/* JSON: a number; text: "13.0M" */
+	COLUMN_DECIMAL,		/* three digits behind the point */
 	COLUMN_TRUTH,
 };
 
@@ -36,7 +37,7 @@ struct column {
 struct value {
 	bool known;
 	const char *text;	/* NUL-terminated; COLUMN_TEXT */
-	uint64_t number;	/* every other kind */
+	uint64_t number;	/* every other kind; COLUMN_DECIMAL: thousandths */
 };
 
 static inline struct value value_unknown(void) {
@@ -50,6 +51,11 @@ static inline struct value value_text(const char *text) {
 
 static inline struct value value_number(uint64_t number) {
 	return (struct value){ .known = true, .number = number };
+}
+
+/* Not below 0. */
+static inline struct value value_decimal(double number) {
+	return (struct value){ .known = true, .number = (uint64_t)(number * 1000 + 0.5) };
 }
 
 static inline struct value value_truth(bool truth) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: ISC */
+/* What happens later in virtual time: a heap by time, and by order of coming where the
+ * time is the same. */
+#ifndef CTL_SIMULATE_EVENTS_H
+#define CTL_SIMULATE_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum simulated_event_kind { EVENT_END, EVENT_REPORT };
+
+struct simulated_event {
+	int64_t at_ns;
+	uint64_t order;		/* the heap's own */
+	int64_t start_ns, end_ns;
+	uint32_t level;
+	enum simulated_event_kind kind;
+	bool accepted, served, canary;	/* served: it holds a place of the server */
+};
+
+struct simulated_events {
+	struct simulated_event *heap;
+	size_t count, size;
+	uint64_t orders;
+};
+
+/* False: no memory. */
+bool simulate_push(struct simulated_events *events, const struct simulated_event *event);
+/* The next one, which must be there. */
+struct simulated_event simulate_pop(struct simulated_events *events);
+void simulate_events_free(struct simulated_events *events);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The laws of windows in virtual time.
+ * MODEL    The client starts deliveries while fewer than the window are under way, and
+ *          a canary above it where the law wants one; it knows at once when one has
+ *          ended (as the mail server does), while the law hears of it by a report,
+ *          perhaps later.  The server takes `limit' deliveries at once; above that it
+ *          refuses, or, where it times out, keeps one and a half times as many waiting
+ *          for their turn (as a listen queue does) and leaves the rest hanging.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+
+#include "ctl/simulate.h"
+#include "ctl/simulate_events.h"
+#include "policy/level.h"
+
+#define MS			INT64_C(1000000)
+#define SECOND			(1000 * MS)
+#define CONNECT_TIMEOUT_NS	(30 * SECOND)
+#define GREETING_TIMEOUT_NS	(300 * SECOND)
+#define CANARY_GIVE_UP_NS	(600 * SECOND)
+#define LEVEL_ENTRIES		65536
+
+struct world {
+	const struct simulation *simulation;
+	struct simulation_result *result;
+	struct window window;
+	struct simulated_events events;
+	struct level level;
+	int64_t now_ns;
+	uint64_t random;
+	uint64_t waiting;	/* deliveries not started */
+	uint64_t done;
+	uint32_t in_flight;	/* attempts, as the client sees them */
+	uint32_t canaries;	/* of them */
+	uint32_t served;	/* that the server works on */
+	uint32_t accepted;	/* served, or in the server's queue */
+	double sum, squares;
+	int64_t shown_ns;
+	/* In the server's queue, oldest first: a ring. */
+	struct simulated_event *queue;
+	size_t queue_head, queue_count, queue_size;
+};
+
+/* splitmix64, as 0 <= x < 1 */
+static double chance(struct world *world) {
+	uint64_t z = world->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static uint32_t server_limit(const struct world *world) {
+	const struct simulation *s = world->simulation;
+	uint32_t limit = 0;
+
+	for (uint32_t i = 0; i < s->change_count && s->changes[i].at_ns <= world->now_ns; i++)
+		limit = s->changes[i].limit;
+	return limit;
+}
+
+/* --- the server -------------------------------------------------------------------- */
+
+static bool serve(struct world *world, struct simulated_event *attempt) {
+	const struct simulation *s = world->simulation;
+	double share = 1 + s->jitter * (2 * chance(world) - 1);
+
+	world->served++;
+	attempt->served = true;
+	attempt->at_ns = world->now_ns + (int64_t)((double)s->service_ns * share);
+	return simulate_push(&world->events, attempt);
+}
+
+static bool enqueue(struct world *world, const struct simulated_event *attempt) {
+	if (world->queue_count == world->queue_size) {
+		size_t size = world->queue_size > 0 ? 2 * world->queue_size : 16;
+		struct simulated_event *queue = reallocarray(NULL, size, sizeof(*queue));
+
+		if (queue == NULL)
+			return false;
+		for (size_t i = 0; i < world->queue_count; i++)
+			queue[i] = world->queue[(world->queue_head + i) % world->queue_size];
+		free(world->queue);
+		world->queue = queue;
+		world->queue_head = 0;
+		world->queue_size = size;
+	}
+	world->queue[(world->queue_head + world->queue_count++) % world->queue_size] =
+	    *attempt;
+	return true;
+}
+
+/* Those that waited for their turn at the server. */
+static bool serve_queue(struct world *world) {
+	while (world->queue_count > 0 && world->served < server_limit(world)) {
+		struct simulated_event *next = &world->queue[world->queue_head];
+
+		world->queue_head = (world->queue_head + 1) % world->queue_size;
+		world->queue_count--;
+		if (!serve(world, next))
+			return false;
+	}
+	return true;
+}
+
+static bool is_bad_luck(struct world *world) {
+	const struct simulation *s = world->simulation;
+	bool noise = s->noise > 0 && chance(world) < s->noise;
+	bool bad = s->bad_of > 0 && chance(world) * s->bad_of < 1;
+
+	return noise || bad;
+}
+
+/* An attempt arrives; its end is an event from now on, or waits in the queue. */
+static bool arrive(struct world *world, struct simulated_event *attempt) {
+	const struct simulation *s = world->simulation;
+	uint32_t limit = server_limit(world), queue = limit / 2 + limit;
+	bool bad = is_bad_luck(world);
+
+	attempt->level = world->accepted + 1;
+	attempt->accepted = !bad &&
+	    (world->served < limit || (s->mode != SERVER_REFUSES && world->queue_count < queue));
+	if (attempt->accepted) {
+		world->accepted++;
+		return world->served < limit ? serve(world, attempt) :
+		    enqueue(world, attempt);
+	}
+	attempt->at_ns = world->now_ns + (bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
+	    s->mode == SERVER_CONNECT_TIMEOUT ? CONNECT_TIMEOUT_NS : GREETING_TIMEOUT_NS);
+	return simulate_push(&world->events, attempt);
+}
+
+/* --- the client -------------------------------------------------------------------- */
+
+static void show_until(struct world *world, int64_t until_ns) {
+	const struct simulation *s = world->simulation;
+
+	for (; s->every_ns > 0 && world->shown_ns < until_ns; world->shown_ns += s->every_ns) {
+		struct simulated_state state = {
+			.at_ns = world->shown_ns,
+			.state = (enum window_state)world->window.state,
+			.window = window_now(&world->window, &s->window, world->shown_ns),
+			.ceiling = world->window.ceiling,
+			.in_flight = world->in_flight,
+			.done = world->done,
+			.deferred = world->result->deferred,
+		};
+
+		s->show(s->context, &state);
+	}
+}
+
+static bool start(struct world *world, bool canary) {
+	struct simulated_event attempt = {
+		.kind = EVENT_END, .start_ns = world->now_ns, .canary = canary
+	};
+
+	world->waiting--;
+	world->in_flight++;
+	world->canaries += canary;
+	world->result->canaries += canary;
+	if (world->in_flight > world->result->most)
+		world->result->most = world->in_flight;
+	world->sum += world->in_flight;
+	world->squares += (double)world->in_flight * world->in_flight;
+	return arrive(world, &attempt);
+}
+
+static bool is_full(const struct world *world) {
+	uint32_t window = window_now(&world->window, &world->simulation->window,
+	    world->now_ns);
+
+	return window == 0 || world->in_flight - world->canaries >= window;
+}
+
+static bool start_all(struct world *world) {
+	const struct window_settings *settings = &world->simulation->window;
+
+	while (world->waiting > 0 && !is_full(world))
+		if (!start(world, false))
+			return false;
+	if (world->waiting > 0 && world->canaries == 0 &&
+	    window_canary_due(&world->window, settings, world->now_ns)) {
+		window_canary_issued(&world->window, settings,
+		    world->now_ns + CANARY_GIVE_UP_NS);
+		return start(world, true);
+	}
+	return true;
+}
+
+/* When the law itself has something to do: INT64_MAX if nothing. */
+static int64_t law_due_ns(const struct world *world) {
+	const struct window *window = &world->window;
+	const struct window_settings *settings = &world->simulation->window;
+	int64_t due_ns = INT64_MAX;
+
+	if (window->state == WINDOW_DEAD || window->state == WINDOW_HELD)
+		due_ns = window->until_ns;
+	else if (world->waiting > 0 && world->canaries == 0 &&
+	    window_canary_due(window, settings, INT64_MAX))
+		due_ns = window->canary_ns;
+	if (world->simulation->levels == LEVELS_LOG &&
+	    level_due_ns(&world->level) < due_ns)
+		due_ns = level_due_ns(&world->level);
+	return due_ns > world->now_ns ? due_ns : world->now_ns;
+}
+
+/* --- the law ----------------------------------------------------------------------- */
+
+static enum result_class class_of(bool accepted) {
+	return accepted ? RESULT_OK : RESULT_SITE_FAILURE;
+}
+
+/* What took so long, in Postfix's two digits. */
+static int64_t rounded_ns(int64_t duration_ns) {
+	int64_t unit_ms = 2 * level_slack(duration_ns / MS) / MS;
+
+	return (duration_ns / MS + unit_ms / 2) / unit_ms * unit_ms * MS;
+}
+
+static void read_log(struct world *world, const struct simulated_event *report) {
+	int64_t duration_ns = rounded_ns(report->end_ns - report->start_ns);
+	struct level_attempt attempt = {
+		.start_ns = report->end_ns - duration_ns,
+		.end_ns = report->end_ns,
+		.slack_ns = level_slack(duration_ns / MS),
+		.tag = report->canary,
+		.accepted = report->accepted,
+	};
+
+	(void)level_add(&world->level, &attempt, world->now_ns);
+}
+
+static void tell_levels(struct world *world) {
+	struct level_verdict verdict;
+	struct window_change change;
+
+	while (level_next(&world->level, world->now_ns, &verdict))
+		if (!verdict.tag)
+			window_late_level(&world->window, &world->simulation->window,
+			    class_of(verdict.accepted), verdict.level, world->now_ns, &change);
+}
+
+static void report(struct world *world, const struct simulated_event *event) {
+	const struct simulation *s = world->simulation;
+	struct window_change change;
+	struct window_result result = {
+		.class = class_of(event->accepted),
+		.level = s->levels == LEVELS_KNOWN ? event->level : 0,
+		.in_flight = world->in_flight,
+		.start_ns = event->start_ns,
+		.canary = event->canary,
+	};
+
+	window_result(&world->window, &s->window, &result, world->now_ns, &change);
+	world->result->deaths += change.died;
+	if (s->levels == LEVELS_LOG)
+		read_log(world, event);
+}
+
+static bool end(struct world *world, struct simulated_event *event) {
+	const struct simulation *s = world->simulation;
+
+	event->end_ns = world->now_ns;
+	world->in_flight--;
+	world->canaries -= event->canary;
+	world->done++;
+	world->served -= event->served;
+	world->accepted -= event->accepted;
+	world->result->deferred += !event->accepted;
+	world->result->duration_ns = world->now_ns;
+	if (!serve_queue(world))
+		return false;
+	if (s->report_ns == 0) {
+		report(world, event);
+		return true;
+	}
+	event->kind = EVENT_REPORT;
+	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * chance(world));
+	return simulate_push(&world->events, event);
+}
+
+static bool step(struct world *world) {
+	const struct simulation *s = world->simulation;
+	int64_t due_ns = law_due_ns(world);
+	struct simulated_event event;
+	struct window_change change;
+	bool ok = true;
+
+	if (world->events.count > 0 && world->events.heap[0].at_ns <= due_ns) {
+		event = simulate_pop(&world->events);
+		show_until(world, event.at_ns);
+		world->now_ns = event.at_ns;
+		if (event.kind == EVENT_END)
+			ok = end(world, &event);
+		else
+			report(world, &event);
+	} else {
+		show_until(world, due_ns);
+		world->now_ns = due_ns;
+	}
+	if (s->levels == LEVELS_LOG)
+		tell_levels(world);
+	window_turn(&world->window, &s->window, world->in_flight, world->now_ns, &change);
+	return ok && start_all(world);
+}
+
+static double square_root(double x) {
+	double root = x > 1 ? x : 1;
+
+	for (int i = 0; i < 64; i++)
+		root = (root + x / root) / 2;
+	return x > 0 ? root : 0;
+}
+
+static void sum_up(struct world *world) {
+	const struct simulation *s = world->simulation;
+	double count = (double)s->deliveries, mean = world->sum / count;
+
+	world->result->mean = mean;
+	world->result->deviation = square_root(world->squares / count - mean * mean);
+	world->result->window = window_now(&world->window, &s->window, world->now_ns);
+	world->result->ceiling = world->window.ceiling;
+	show_until(world, world->result->duration_ns + 1);
+}
+
+bool simulate_window(const struct simulation *simulation,
+    struct simulation_result *result) {
+	struct world world = { .simulation = simulation, .result = result,
+		.random = simulation->seed, .waiting = simulation->deliveries };
+	struct level_entry *entries = calloc(LEVEL_ENTRIES, sizeof(*entries));
+	bool ok = entries != NULL;
+
+	*result = (struct simulation_result){ .deferred = 0 };
+	window_begin(&world.window, &simulation->window);
+	if (simulation->ceiling > 0)
+		window_set_ceiling(&world.window, &simulation->window,
+		    simulation->ceiling, 0);
+	level_begin(&world.level, entries, LEVEL_ENTRIES);
+	ok = ok && start_all(&world);
+	while (ok && world.done < simulation->deliveries)
+		ok = step(&world);
+	if (ok)
+		sum_up(&world);
+	simulate_events_free(&world.events);
+	free(world.queue);
+	free(entries);
+	return ok;
+}
