@@ -9,8 +9,10 @@
  * failed, or was held.  When the destination *returns* (its suspension or hold
  * ended, or its window has doubled since), those that waited by then are handed
  * out: oldest first, each once for each return, never faster than
- * outbound.requeue_rate, and never more at once than the window admits.  What
- * was tried for another reason waits for Postfix's own schedule.
+ * outbound.requeue_rate, and never more at once than the window admits.  One that
+ * our own hint held although nothing holds the destination any more (Postfix asks
+ * about an address once in 30 s) is handed out again.  What was deferred for
+ * another reason waits for Postfix's own schedule.
  *
  * In the feed process's own memory, bounded; what does not fit is read again from
  * the queue's list when there is room.  One thread, no I/O: the caller runs what
@@ -27,11 +29,13 @@ struct requeue;
 
 #define REQUEUE_ID_MAX	31	/* bytes of a queue id; longer ones are none */
 
-/* What is to be done now.  Each answers false when it cannot be asked for just now:
- * it is asked for again. */
 struct requeue_calls {
+	/* What is to be done now: `postqueue -i` for the id, `postqueue -j`.  False:
+	 * it cannot be asked for just now, and is asked for again. */
 	bool (*flush)(void *context, unsigned mta, const char *queue_id);
 	bool (*list)(void *context, unsigned mta);
+	/* A destination is back, and so many messages are to be handed out. */
+	void (*returned)(void *context, const char *destination, uint32_t messages);
 	void *context;
 };
 
@@ -40,38 +44,43 @@ int requeue_open(struct requeue **requeue, struct engine *engine,
     const struct requeue_calls *calls, struct diag *diag);
 void requeue_close(struct requeue **requeue);
 
-/* One delivery result of a Postfix, after it was judged.  `destination`: the name
- * of the window that it counted for (an owner: "provider:google", too). */
+/* One delivery result of a Postfix, after the engine has taken it into account. */
 struct requeue_result {
 	unsigned mta;
 	struct span queue_id;
-	const char *destination;
-	size_t destination_length;
+	const char *destination;	/* whose window it counted for: engine_feed_judged */
 	enum delivery_status status;
 	enum result_class class;
-	int64_t arrival_ns;	/* when the message arrived, on the clock of now_ns */
+	struct span words;		/* judgement.reply.words: who holds it */
+	int64_t arrival_ns;		/* of the message, on the clock of now_ns */
 };
-void requeue_note(struct requeue *requeue, const struct generation *generation,
+/* True: a turn may have something to do. */
+bool requeue_note(struct requeue *requeue, const struct generation *generation,
     const struct requeue_result *result, int64_t now_ns);
 
-/* The message has left the queue ("removed", "expired"). */
-void requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id);
+/* The message has left the queue ("removed", "expired").  True: as requeue_note. */
+bool requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id);
 
-/* What became of a call: `postqueue -i` for the id failed (there is no such
- * message, or it could not be run); the list of a queue has been read to its end,
- * or could not be. */
-void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id);
+/* One recipient of a message in a queue's list; why it was deferred. */
+void requeue_list_recipient(struct requeue *requeue, const struct generation *generation,
+    unsigned mta, struct span queue_id, struct span recipient, struct span reason,
+    int64_t arrival_ns, int64_t now_ns);
+/* The list of that queue was read; `whole`: to its end. */
 void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t now_ns);
 
+/* A flush was not run, or failed: it is asked for again, later. */
+void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id,
+    int64_t now_ns);
+
 /* Looks at the windows that mail waits for and hands out what is due.  Returns
- * when to come again (INT64_MAX: when something new was noted). */
+ * when to come again; INT64_MAX: when something new was noted. */
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,
     int64_t now_ns);
 
-/* For status and tests. */
 struct requeue_counts {
-	uint64_t waiting;	/* messages x destinations */
-	uint64_t out;		/* handed out, result not seen yet */
+	uint32_t waiting;	/* messages x destinations: until those return */
+	uint32_t due;		/* to be handed out */
+	uint32_t out;		/* handed out, nothing was heard of them yet */
 };
 void requeue_count(const struct requeue *requeue, struct requeue_counts *out);
 

