@@ -45,6 +45,12 @@ struct learned destination_state_table(const struct segment *segment);
 /* Marks the destination for states_changed, and raises the version. */
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number);
 
+/* Is it dead, held, or a canary out?  Then states_each_timed is to find it.  words: of the
+ * window. */
+bool states_is_timed(const uint64_t *words);
+void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
+    bool is_timed);
+
 /* Counts the deliveries in flight of a slot anew: under the lock. */
 void states_set_in_flight(_Atomic uint64_t *slot, uint16_t in_flight);
 

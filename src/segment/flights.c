@@ -223,58 +223,55 @@ bool flights_end(struct segment *segment, const struct flight_ref *ref,
 	return ended;
 }
 
-/* Those that `is_over` says; returns how many. */
-static unsigned end_some(struct segment *segment,
-    bool (*is_over)(void *context, const struct flight_process *), void *context,
-    int64_t now_ns) {
+/* Does flight i run?  Then which, and of whom. */
+static bool is_running(const struct segment *segment, uint32_t i,
+    struct flight_ref *ref, struct flight_process *process) {
+	const struct flight *flight = flights_of(segment->header) + i;
+	struct flight_control control = load_control(flight);
+
+	/* one that is taken anew meanwhile has another serial */
+	*ref = (struct flight_ref){ i + 1, control.serial };
+	process->pid = (int32_t)RELAXED(flight->process);
+	process->start_ticks = RELAXED(flight->start_ticks);
+	return control.state == FLIGHT_RUNNING;
+}
+
+/* The places that `claim` looks at. */
+static uint32_t probes(const struct segment_header *header) {
+	return PROBES < header->flight_count ? PROBES : header->flight_count;
+}
+
+unsigned flights_end_process(struct segment *segment,
+    const struct flight_process *process, int64_t now_ns) {
+	const struct segment_header *header = segment->header;
+	uint32_t first = first_probe(header, process);
 	unsigned ended = 0;
 
-	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
-		struct flight *flight = flights_of(segment->header) + i;
-		struct flight_control control = load_control(flight);
-		struct flight_process process = {
-			.pid = (int32_t)RELAXED(flight->process),
-			.start_ticks = RELAXED(flight->start_ticks) };
-		struct flight_ref ref = { i + 1, control.serial };
+	for (uint32_t i = 0; i < probes(header); i++) {
+		struct flight_process of;
+		struct flight_ref ref;
 
-		/* one that is taken anew meanwhile has another serial */
-		if (control.state == FLIGHT_RUNNING && is_over(context, &process))
+		if (is_running(segment, (first + i) % header->flight_count, &ref,
+			&of) && of.pid == process->pid &&
+		    of.start_ticks == process->start_ticks)
 			ended += flights_end(segment, &ref, now_ns);
 	}
 	return ended;
 }
 
-static bool is_this(void *context, const struct flight_process *process) {
-	const struct flight_process *wanted = context;
-
-	return process->pid == wanted->pid &&
-	    process->start_ticks == wanted->start_ticks;
-}
-
-unsigned flights_end_process(struct segment *segment,
-    const struct flight_process *process, int64_t now_ns) {
-	struct flight_process wanted = *process;
-
-	return end_some(segment, is_this, &wanted, now_ns);
-}
-
-struct sweep {
-	bool (*is_alive)(void *context, const struct flight_process *);
-	void *context;
-};
-
-static bool is_dead(void *context, const struct flight_process *process) {
-	const struct sweep *sweep = context;
-
-	return !sweep->is_alive(sweep->context, process);
-}
-
 unsigned flights_sweep(struct segment *segment,
     bool (*is_alive)(void *context, const struct flight_process *), void *context,
     int64_t now_ns) {
-	struct sweep sweep = { is_alive, context };
+	unsigned ended = 0;
 
-	return end_some(segment, is_dead, &sweep, now_ns);
+	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+		struct flight_process of;
+		struct flight_ref ref;
+
+		if (is_running(segment, i, &ref, &of) && !is_alive(context, &of))
+			ended += flights_end(segment, &ref, now_ns);
+	}
+	return ended;
 }
 
 /* --- reading ----------------------------------------------------------------------- */
@@ -323,6 +320,22 @@ void flights_each(const struct segment *segment,
 		struct flight_seen seen;
 
 		if (copy_flight(segment, i, &seen))
+			each(context, &seen);
+	}
+}
+
+void flights_each_of(const struct segment *segment,
+    const struct flight_process *process,
+    void (*each)(void *context, const struct flight_seen *), void *context) {
+	const struct segment_header *header = segment->header;
+	uint32_t first = first_probe(header, process);
+
+	for (uint32_t i = 0; i < probes(header); i++) {
+		struct flight_seen seen;
+
+		if (copy_flight(segment, (first + i) % header->flight_count,
+			&seen) && seen.process.pid == process->pid &&
+		    seen.process.start_ticks == process->start_ticks)
 			each(context, &seen);
 	}
 }

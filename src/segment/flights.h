@@ -63,8 +63,7 @@ bool flights_again(struct state_lock *lock, const struct flight_process *process
 bool flights_end(struct segment *segment, const struct flight_ref *ref,
     int64_t now_ns);
 
-/* All flights of a process that ended, whose refs nobody has: looks at the whole
- * table.  Returns how many. */
+/* All flights of a process that ended, whose refs nobody has.  Returns how many. */
 unsigned flights_end_process(struct segment *segment,
     const struct flight_process *process, int64_t now_ns);
 
@@ -88,6 +87,11 @@ struct flight_seen {
 };
 /* Every flight, without locks; those that end meanwhile may be missed. */
 void flights_each(const struct segment *segment,
+    void (*each)(void *context, const struct flight_seen *), void *context);
+
+/* The same for those of one process: looks at a few hundred places. */
+void flights_each_of(const struct segment *segment,
+    const struct flight_process *process,
     void (*each)(void *context, const struct flight_seen *), void *context);
 
 /* How many there are and may be, in a mapping whose sizes were checked. */

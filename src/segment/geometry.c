@@ -197,9 +197,11 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 
 	header->states_offset = offset = round_up(offset, PAGE_BYTES);
 	offset += shards * sizeof(struct state_shard);
-	header->changed_per_shard = (each + 63) / 64;
+	header->bits_per_shard = (each + 63) / 64;
 	header->changed_offset = offset;
-	offset += shards * header->changed_per_shard * 8;
+	offset += shards * header->bits_per_shard * 8;
+	header->timed_offset = offset;
+	offset += shards * header->bits_per_shard * 8;
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
 	header->reasons_offset = offset = round_up(offset, PAGE_BYTES);
@@ -290,10 +292,11 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    same_place(&header->recipients, &right.recipients) &&
 	    header->states_offset == right.states_offset &&
 	    header->changed_offset == right.changed_offset &&
+	    header->timed_offset == right.timed_offset &&
 	    header->reasons_offset == right.reasons_offset &&
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&
-	    header->changed_per_shard == right.changed_per_shard &&
+	    header->bits_per_shard == right.bits_per_shard &&
 	    header->reasons_per_shard == right.reasons_per_shard &&
 	    header->flight_count == right.flight_count &&
 	    header->attempt_lines == right.attempt_lines &&

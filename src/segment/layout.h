@@ -254,11 +254,12 @@ struct segment_header {
 	struct table_place recipients;
 	uint64_t lane_uses_offset;
 	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
-	uint64_t changed_offset;	/* a bit for each destination */
+	uint64_t changed_offset;	/* a bit for each destination: to be told of */
+	uint64_t timed_offset;		/* the same: time will change it */
 	uint64_t reasons_offset;
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
-	uint32_t changed_per_shard;	/* 64-bit words */
+	uint32_t bits_per_shard;	/* 64-bit words of either */
 	uint32_t reasons_per_shard;
 	uint32_t flight_count;
 	uint32_t attempt_lines;

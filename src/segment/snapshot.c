@@ -9,7 +9,6 @@
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
  *	mta NUMBER NAME
- *	log ID DEVICE INODE EPOCH RANK OFFSET TAIL SKIPPING
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
  *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
  *	end LINES
@@ -17,8 +16,8 @@
  *          Class names hold no blank.  PROOF-CLIENT of a session that a delivering
  *          process holds is process:PID:START-TICKS; its own PORT stands for the
  *          class, whose record may be another one.  Forms 1 and 2 are read too: the first
- *          knew no processes, and what they say of logs is passed over.  A file without its last line, or of
- *          another boot, is as good as none.
+ *          knew no processes.  A file without its last line, or of another boot, is
+ *          as good as none.  states_text.c saves how far logs were read.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
  */
@@ -31,7 +30,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/feed_position.h"
 #include "segment/sessions.h"
 
 #define LINE_BYTES 512
@@ -178,7 +176,6 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 	lines = write_classes(segment, file);
 	lines += write_listeners(segment, file);
 	lines += write_mtas(segment, file);
-	lines += feed_positions_write(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
 	if (ferror(file)) {
@@ -292,12 +289,9 @@ static bool restore_mta(struct segment *segment, char **words, unsigned count) {
 	return true;
 }
 
-/* In forms before 3 of a mail server, and none of its file. */
-static bool restore_log(struct segment *segment, unsigned form, char **words,
-    unsigned count) {
-	if (form < 3)
-		return count == 6 && restore_mta(segment, words, 3);
-	return feed_position_restore(segment, words, count);
+/* Of form 2: a mail server, and a place in its log that is passed over. */
+static bool restore_log(struct segment *segment, char **words, unsigned count) {
+	return count == 6 && restore_mta(segment, words, 3);
 }
 
 /* process:PID:TICKS */
@@ -431,7 +425,7 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 		else if (count > 0 && strcmp(words[0], "listener") == 0)
 			good = restore_listener(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "log") == 0)
-			good = restore_log(segment, form, words, count);
+			good = restore_log(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "mta") == 0)
 			good = restore_mta(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
@@ -450,7 +444,6 @@ static void forget_all(struct segment *segment) {
 	struct session_control control = { .class_record = SEGMENT_NO_CLASS };
 	uint32_t first, count;
 
-	feed_positions_clear(segment);
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t i = 0; i < count; i++)

@@ -139,15 +139,38 @@ void states_approach(const struct state_lock *lock) {
 	learned_approach(&lock->table, &lock->key);
 }
 
+static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
+    uint32_t shard, uint32_t number) {
+	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
+	    (size_t)shard * table->header->bits_per_shard + number / 64;
+}
+
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
 	struct segment_header *header = table->header;
-	_Atomic uint64_t *words = (_Atomic uint64_t *)(void *)((char *)header +
-	    header->changed_offset) + (size_t)shard * header->changed_per_shard;
-	uint64_t bit = UINT64_C(1) << number % 64;
 
-	atomic_fetch_or_explicit(&words[number / 64], bit, memory_order_release);
+	atomic_fetch_or_explicit(bits_of(table, header->changed_offset, shard,
+	    number), UINT64_C(1) << number % 64, memory_order_release);
 	atomic_fetch_add_explicit(&header->states_version, 1,
 	    memory_order_release);
+	FAILPOINT();
+}
+
+bool states_is_timed(const uint64_t *words) {
+	struct window window;
+
+	memcpy(&window, words, sizeof(window));
+	return window.state == WINDOW_DEAD || window.state == WINDOW_HELD ||
+	    window.canary_out;
+}
+
+void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
+    bool is_timed) {
+	_Atomic uint64_t *bits = bits_of(table, table->header->timed_offset, shard,
+	    number);
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	/* under the shard's mutex: nobody else changes these */
+	STORE(*bits, is_timed ? RELAXED(*bits) | bit : RELAXED(*bits) & ~bit);
 	FAILPOINT();
 }
 
@@ -277,8 +300,11 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 		FAILPOINT();
 	}
 	set_seen(lock, sequence + 2);
-	if (matters(lock->words, words))
+	if (matters(lock->words, words)) {
+		states_mark_timed(&lock->table, lock->key.shard, number,
+		    states_is_timed(words + KEPT_WORDS));
 		states_tell(&lock->table, lock->key.shard, number);
+	}
 	atomic_store_explicit(&shard->undo_slot, 0, memory_order_release);
 	FAILPOINT();
 }
@@ -464,23 +490,53 @@ unsigned states_changed(struct segment *segment,
 	struct segment_header *header = segment->header;
 	struct visit visit = { each, context, header, header };
 	struct learned table = destination_state_table(segment);
-	_Atomic uint64_t *words = (_Atomic uint64_t *)(void *)((char *)header +
-	    header->changed_offset);
-	uint32_t count = table.place->shards * header->changed_per_shard;
 	unsigned told = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
+	     i++) {
+		uint32_t shard = i / header->bits_per_shard;
+		uint32_t first = i % header->bits_per_shard * 64;
+		_Atomic uint64_t *word = bits_of(&table, header->changed_offset,
+		    shard, first);
 		uint64_t bits;
 
-		if (RELAXED(words[i]) == 0)
+		if (RELAXED(*word) == 0)
 			continue;
-		bits = atomic_exchange_explicit(&words[i], 0,
-		    memory_order_acquire);
+		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
 		for (; bits != 0; bits &= bits - 1)
-			told += follow(&table, &visit,
-			    i / header->changed_per_shard,
-			    i % header->changed_per_shard * 64 +
-			    (uint32_t)__builtin_ctzll(bits));
+			told += follow(&table, &visit, shard,
+			    first + (uint32_t)__builtin_ctzll(bits));
 	}
 	return told;
+}
+
+unsigned states_each_timed(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	const struct segment_header *header = segment->header;
+	struct visit visit = { each, context, header, header };
+	struct learned table = destination_state_table(segment);
+	uint64_t copy[LEARNED_WORDS_MAX];
+	unsigned torn = 0;
+
+	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
+	     i++) {
+		uint32_t shard = i / header->bits_per_shard;
+		uint32_t first = i % header->bits_per_shard * 64;
+		uint64_t bits = RELAXED(*bits_of(&table, header->timed_offset,
+		    shard, first));
+
+		for (; bits != 0; bits &= bits - 1) {
+			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
+			enum learned_copied copied = number >=
+			    table.place->per_shard ? LEARNED_NOTHING :
+			    learned_copy(&table, shard, number, copy);
+
+			torn += copied == LEARNED_TORN;
+			if (copied == LEARNED_COPIED &&
+			    states_is_timed(copy + WINDOW_AT))
+				visit_one(&visit, shard, number, copy);
+		}
+	}
+	return torn;
 }

@@ -116,6 +116,12 @@ uint64_t states_version(const struct segment *segment);
 unsigned states_changed(struct segment *segment,
     void (*each)(void *context, const struct destination_window *), void *context);
 
+/* Calls `each` for every destination that is dead or held, or has a canary out: of which
+ * time may change the state.  Costs as much as states_changed besides them.  Those that
+ * change all the time are missed: returns how many. */
+unsigned states_each_timed(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
 /* --- for segment/ only ----------------------------------------------------- */
 
 /* As states_each, in any mapping whose sizes were checked. */

@@ -78,6 +78,15 @@ static void set_sequence(_Atomic uint64_t *slot, uint32_t sequence) {
 	FAILPOINT();
 }
 
+static void mark_time(const struct learned *table, uint32_t shard,
+    uint32_t number) {
+	struct window window = window_of(learned_slot(table, shard, number));
+	uint64_t words[WINDOW_WORDS];
+
+	memcpy(words, &window, sizeof(words));
+	states_mark_timed(table, shard, number, states_is_timed(words));
+}
+
 /* A change that was not finished never was. */
 static void undo(const struct learned *table, uint32_t shard) {
 	struct state_shard *state = (struct state_shard *)(void *)(
@@ -94,6 +103,7 @@ static void undo(const struct learned *table, uint32_t shard) {
 			FAILPOINT();
 		}
 		set_sequence(slot, SEEN_SEQUENCE(RELAXED(slot[1])) + 1);
+		mark_time(table, shard, (uint32_t)mark - 1);
 		states_tell(table, shard, (uint32_t)mark - 1);
 	}
 	atomic_store_explicit(&state->undo_slot, 0, memory_order_release);
@@ -148,8 +158,10 @@ void states_scrub(struct segment *segment, int64_t now_ns) {
 		for (uint32_t i = 0; i < high; i++) {
 			_Atomic uint64_t *slot = learned_slot(&table, shard, i);
 
-			if (learned_load_control(slot).used)
-				scrub_slot(segment, slot, now_ds);
+			if (!learned_load_control(slot).used)
+				continue;
+			scrub_slot(segment, slot, now_ds);
+			mark_time(&table, shard, i);
 		}
 	}
 }
@@ -183,6 +195,12 @@ static void carry_reason(void *context, const struct destination_window *window)
 }
 
 void states_carry(const struct segment *from, struct segment *to) {
+	struct learned table = destination_state_table(to);
+
+	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
+		for (uint32_t i = learned_high_water(&table, shard); i-- > 0;)
+			mark_time(&table, shard, i);
+	}
 	(void)states_each(from, carry_reason, to);
 	flights_carry(from, to);
 }

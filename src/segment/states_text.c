@@ -8,6 +8,7 @@
  *	boot BOOT-ID
  *	saved BOOTTIME-NS WALL-S
  *	mta NUMBER NAME
+ *	log ID DEVICE INODE EPOCH RANK OFFSET TAIL SKIPPING
  *	destination NAME KEY=VALUE ...
  *	reason NAME TEXT TO THE END OF THE LINE
  *	flight NAME PID START-TICKS LEVEL CANARY AGE-NS
@@ -17,7 +18,8 @@
  *          Keys that are not known are passed over, those that are missing are 0.
  *          Times are what is left or passed since then, so that they hold in
  *          another boot, too, by the wall clock; there flights are none and levels
- *          are forgotten.  All that has a ceiling, is dead or held, or has flags
+ *          are forgotten.  How far logs were read stands before the destinations: so
+ *          their slots know of each event up to there, and no other.  All that has a ceiling, is dead or held, or has flags
  *          stands there; of the windows that are open so many at most.
  * ERRORS   A line that makes no sense is passed over.
  */
@@ -32,11 +34,13 @@
 
 #include "base/clock.h"
 #include "segment/destination_table.h"
+#include "segment/feed_position.h"
 #include "segment/flights.h"
 #include "segment/recipients.h"
 
 #define LINE_BYTES	1024
 #define OPEN_LINES_MOST	200000
+#define LOG_NUMBERS	8	/* feed_position.h */
 #define DS_NS		INT64_C(100000000)
 #define FOREVER		"ever"
 
@@ -145,6 +149,7 @@ static void write_all(const struct segment *segment, FILE *file, int64_t now_ns)
 			writing.lines++;
 		}
 	}
+	writing.lines += feed_positions_write(segment, file);
 	(void)states_each(segment, write_destination, &writing);
 	flights_each(segment, write_flight, &writing);
 	recipients_each(segment, now_ns, write_recipient, &writing);
@@ -422,6 +427,15 @@ static bool read_mta(const struct reading *reading, char *line) {
 	return true;
 }
 
+static bool read_log(const struct reading *reading, char *line) {
+	char log[] = "log", *words[1 + LOG_NUMBERS] = { log };
+	unsigned count = 1;
+
+	while (count <= LOG_NUMBERS && (words[count] = next_word(&line)) != NULL)
+		count++;
+	return feed_position_restore(reading->segment, words, count);
+}
+
 static bool read_line(const struct reading *reading, char *line) {
 	static const struct {
 		const char *word;
@@ -432,6 +446,7 @@ static bool read_line(const struct reading *reading, char *line) {
 		{ "flight", read_flight },
 		{ "recipient", read_recipient },
 		{ "mta", read_mta },
+		{ "log", read_log },
 	};
 	const char *word = next_word(&line);
 

@@ -249,6 +249,8 @@ static void outbound_sessions_outlive_another_layout(void **state) {
 	feed_position_move(site.segment, 0, &written.spot);
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
 	    &diag), 0);
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
+	    &diag), 0);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 1000, ALL "mta = ( { name = \"out\"; } );");
@@ -310,12 +312,7 @@ static void each_form_of_the_text_is_read(void **state) {
 		{ "2", "log 0 out 1 2\n" CLASS_LINE IN_LINE, 3, 0 },
 		{ "3", "mta 0 out\n" CLASS_LINE IN_LINE, 3, 1 },
 		{ "3", "mta 8 out\n" CLASS_LINE IN_LINE, 3, 0 },
-		{ "3", "log 1 2 3 4 5 6 7 1\n" CLASS_LINE IN_LINE, 3, 1 },
-		{ "3", "log 0 2 3 4 5 6 7 1\n" CLASS_LINE IN_LINE, 3, 0 },
-		{ "3", "log 1 2 3 4 5 6 7 2\n" CLASS_LINE IN_LINE, 3, 0 },
-		{ "3", "log 1 2 3 4 5 -6 7 1\n" CLASS_LINE IN_LINE, 3, 0 },
-		{ "3", "log 1 2 3 4 5 6 1048576 1\n" CLASS_LINE IN_LINE, 3, 0 },
-		{ "3", "log 1 2 3 4 5 6 7\n" CLASS_LINE IN_LINE, 3, 0 },
+		{ "3", "log 1 2 3 4 5 6 7 1\n" CLASS_LINE IN_LINE, 3, 0 },
 	};
 	struct site site;
 

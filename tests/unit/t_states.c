@@ -248,6 +248,39 @@ static void changes_that_matter_are_told_once(void **state) {
 #undef NOT_TOLD
 }
 
+static void those_that_time_will_change_are_found(void **state) {
+	struct state_lock lock;
+
+	(void)state;
+#define TIMED(count, ...) do { \
+	assert_int_equal(lock_it("b.example", STATES_CREATE, &lock), STATES_HELD); \
+	__VA_ARGS__; \
+	states_store(&lock); \
+	states_unlock(&lock); \
+	told_count = 0; \
+	assert_int_equal(states_each_timed(site.segment, take_down, NULL), 0); \
+	assert_int_equal(told_count, count); \
+} while (0)
+	begin("a.example", 7, NULL);
+	begin("b.example", 0, NULL);
+	TIMED(0, (void)0);
+	TIMED(1, lock.state.window.state = WINDOW_DEAD);
+	TIMED(1, lock.state.ok++);
+	TIMED(1, lock.state.window.state = WINDOW_HELD);
+	TIMED(0, lock.state.window.state = WINDOW_OPEN);
+	TIMED(1, lock.state.window.canary_out = 1);
+	assert_string_equal(told[0], "b.example");
+	site_restart(&site, 64, CLASSES);
+	TIMED(1, lock.state.ok++);
+	site.destinations = 1024;
+	site_restart(&site, 64, CLASSES);
+	TIMED(1, lock.state.ok++);
+	/* a place that somebody else has now */
+	assert_true(states_forget(site.segment, "b.example", 9, clock_now_ns()));
+	TIMED(0, (void)0);
+#undef TIMED
+}
+
 /* --- reasons --------------------------------------------------------------------- */
 
 static void reasons_are_cut_kept_and_given_back(void **state) {
@@ -428,6 +461,7 @@ int main(void) {
 		TEST(an_event_is_applied_once),
 		TEST(a_senseless_window_is_begun_anew),
 		TEST(changes_that_matter_are_told_once),
+		TEST(those_that_time_will_change_are_found),
 		TEST(reasons_are_cut_kept_and_given_back),
 		TEST(reasons_of_the_dead_stay_longest),
 		TEST(a_full_table_keeps_what_is_worth_most),

@@ -235,6 +235,100 @@ static void senseless_lines_are_passed_over(void **state) {
 	assert_int_equal(found.state.window.concurrency, 5);
 }
 
+static void write_lines(const char *lines) {
+	char path[256];
+	FILE *file;
+
+	path_of(".destinations", path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "postern-destinations 1\nboot %s\nsaved %lld %lld\n%s",
+	    site.segment->header->boot_id, (long long)clock_now_ns(),
+	    (long long)clock_wall_s(), lines);
+	fclose(file);
+}
+
+static void each_line_is_read_or_passed_over(void **state) {
+	static const struct {
+		const char *line;
+		int64_t read;
+	} rows[] = {
+		{ "", 0 }, { "\n", 0 }, { "destination", 0 },
+		{ "destination a.example", 1 },
+		{ "destination a.example size=5 state=1 ceiling=7", 1 },
+		/* no state that a window has */
+		{ "destination a.example size=5 state=1", 0 },
+		{ "destination a.example size=5 state=4", 0 },
+		{ "destination a.example size=65536", 0 },
+		{ "destination a.example size=-1", 0 },
+		{ "destination a.example size", 0 },
+		{ "destination a.example size=5 law=3", 0 },
+		{ "destination a.example size=5 step=64", 0 },
+		{ "destination a.example size=5 success=nan", 0 },
+		{ "destination a.example size=5 success=0x", 0 },
+		{ "destination a.example size=5 success=0.5", 1 },
+		{ "destination a.example size=5 until=99999999999999999999", 0 },
+		{ "destination a.example size=5 until=never", 0 },
+		{ "destination a.example size=5 state=2 until=ever", 1 },
+		{ "destination a.example size=5 state=2 until=-9999", 1 },
+		{ "destination a.example flags=256", 0 },
+		{ "destination a.example another=1", 1 },
+		{ "destination a.example another=word", 0 },
+		{ "destination a\tb size=5", 0 },
+		{ "reason known.example some text", 1 },
+		{ "reason none.example some text", 0 },
+		{ "flight known.example 7 8 9 1 10", 1 },
+		{ "flight a.example 7 8 9 1 10", 1 },
+		{ "flight known.example 0 8 9 1 10", 0 },
+		{ "flight known.example 7 8 9 2 10", 0 },
+		{ "flight known.example 7 8 65536 1 10", 0 },
+		{ "flight known.example 7 8 9 1", 0 },
+		{ "recipient a@b 255 ever 5 why", 1 },
+		{ "recipient a@b 255 5 5", 1 },
+		{ "recipient a@b 256 5 5 why", 0 },
+		{ "recipient a@b 1 x 5 why", 0 },
+		{ "recipient a@b", 0 },
+		{ "mta 0 out", 1 }, { "mta 8 out", 0 }, { "mta 1", 0 },
+		{ "log 1 2 3 4 5 6 7 1", 1 }, { "log 0 2 3 4 5 6 7 1", 0 },
+		{ "log 1 2 3 4 5 6 7 2", 0 }, { "log 1 2 3 4 5 -6 7 1", 0 },
+		{ "log 1 2 3 4 5 6 1048576 1", 0 }, { "log 1 2 3 4 5 6 7", 0 },
+		{ "end 7", 0 }, { "later 1", 0 },
+	};
+	struct diag diag;
+	char lines[256];
+
+	(void)state;
+	begin("known.example", 0, NULL);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(lines, sizeof(lines), "%s\n", rows[i].line);
+		write_lines(lines);
+		if (segment_restore_destinations(site.segment, clock_now_ns(),
+			&diag) != rows[i].read)
+			fail_msg("%s", rows[i].line);
+	}
+}
+
+static void another_form_is_not_read(void **state) {
+	static const char *const heads[] = { "", "postern-destinations 2\n",
+		"postern-sessions 1\n", "postern-destinations 1\nboot x\n" };
+	struct diag diag;
+	char path[256];
+
+	(void)state;
+	path_of(".destinations", path);
+	assert_int_equal(segment_restore_destinations(site.segment,
+	    clock_now_ns(), &diag), -1);
+	for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fprintf(file, "%sdestination a.example\n", heads[i]);
+		fclose(file);
+		assert_int_equal(segment_restore_destinations(site.segment,
+		    clock_now_ns(), &diag), -1);
+	}
+}
+
 /* --- another file ------------------------------------------------------------------- */
 
 static _Atomic uint64_t *slot_of(const char *name) {
@@ -317,6 +411,8 @@ int main(void) {
 		TEST(it_survives_another_layout),
 		TEST(it_survives_another_boot),
 		TEST(senseless_lines_are_passed_over),
+		TEST(each_line_is_read_or_passed_over),
+		TEST(another_form_is_not_read),
 		TEST(a_scribbled_state_is_not_believed),
 		TEST(a_reader_sees_it),
 	};
