@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The keeper role: the witness, leases, the saved sessions, the hints file,
- *          the control socket.
+ * PURPOSE  The keeper role: the witness, leases, the saved sessions and destinations,
+ *          the hints file, the control socket.
  * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
  *          sessions is put off where it took long, so that it never takes more
  *          than a twentieth of the time; a million take more than a second, and a
- *          disk may take any time, so it has a thread, as the hints have: nobody is
- *          to take the keeper for hung.
+ *          disk may take any time, so it has a thread, as the destinations and the
+ *          hints have: nobody is to take the keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  Three: the loop; one that saves, which shares nothing with it but the
+ * THREADS  Four: the loop; two that save, which share nothing with it but the
  *          segment; and one for the hints, which shares the engine.
  */
 #include <event2/event.h>
@@ -30,6 +30,12 @@
 
 #define SAVING_SHARE	20
 
+/* What a text file is for: the segment does not outlive another layout. */
+struct saver {
+	const struct segment *segment;
+	int (*save)(const struct segment *, int64_t now_ns, struct diag *);
+};
+
 struct keeper {
 	const struct role_context *context;
 	struct event_base *base;
@@ -40,6 +46,7 @@ struct keeper {
 	struct gate_watch gate;
 	struct event *beat;
 	struct event *second;
+	struct saver savers[2];
 	bool stale;		/* a namespace of witness.netns was made anew */
 };
 
@@ -55,15 +62,14 @@ static void rest(int64_t ns) {
 	(void)nanosleep(&time, NULL);
 }
 
-static void *save_sessions(void *argument) {
-	const struct segment *segment = argument;
+static void *save_again_and_again(void *argument) {
+	const struct saver *saver = argument;
 	bool had_failed = false;
 
 	for (;;) {
 		int64_t began_ns = clock_now_ns(), rest_ns;
 		struct diag diag;
-		bool failed = segment_save_sessions(segment, began_ns,
-		    &diag) != 0;
+		bool failed = saver->save(saver->segment, began_ns, &diag) != 0;
 
 		if (failed && !had_failed)
 			log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
@@ -173,7 +179,16 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 		return diag_set(diag, 0, "no memory for a timer");
 	if (start_thread(front_hints_run, keeper->hints, diag) != 0)
 		return -1;
-	return start_thread(save_sessions, context->segment, diag);
+	keeper->savers[0] = (struct saver){ context->segment,
+		segment_save_sessions };
+	keeper->savers[1] = (struct saver){ context->segment,
+		segment_save_destinations };
+	for (unsigned i = 0; i < 2; i++) {
+		if (start_thread(save_again_and_again, &keeper->savers[i],
+			diag) != 0)
+			return -1;
+	}
+	return 0;
 }
 
 int keeper_role_main(const struct role_context *context) {
