@@ -34,6 +34,14 @@ int64_t clock_wall_s(void)
 	return (int64_t)ts.tv_sec;
 }
 
+int64_t clock_wall_ms(void)
+{
+	struct timespec ts;
+
+	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+	return (int64_t)ts.tv_sec * 1000 + (int64_t)ts.tv_nsec / NS_PER_MS;
+}
+
 bool clock_boot_id(char out[CLOCK_BOOT_ID])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

@@ -15,6 +15,8 @@ int64_t clock_now_ns(void);
 int64_t clock_thread_cpu_ns(void);
 /* Wall time in seconds since 1970: for display and file headers only. */
 int64_t clock_wall_s(void);
+/* The same in ms: to tell how old what others dated is, never to measure time. */
+int64_t clock_wall_ms(void);
 
 /* Which boot the clock counts from, a text filled up with NULs; false: unknown. */
 #define CLOCK_BOOT_ID	40

@@ -41,8 +41,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
-	X(s, uid) X(s, log) X(s, syslog_name) X(s, config_directory) X(s, command_directory) \
-	X(s, may_reload) X(s, clone) \
+	X(s, uid) X(s, log) X(s, log_from_begin) X(s, syslog_name) X(s, config_directory) \
+	X(s, command_directory) X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, site_lanes) X(s, site_origin) \

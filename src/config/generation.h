@@ -31,7 +31,7 @@
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
-	LISTENER_CONTROL, LISTENER_METRICS };
+	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
@@ -152,7 +152,8 @@ struct generation_mta {
 	uint8_t site_only_listed; /* only destinations of site_listed_index qualify */
 	uint8_t uid_known;
 	uint32_t uid;		/* Sendmail: of its sockets; they are asked about */
-	uint32_t log;		/* path, or "" */
+	uint32_t log;		/* path or pattern (base/path_pattern.h), or "" */
+	uint32_t log_from_begin; /* what stands in it when it is first read counts, too */
 	uint32_t syslog_name;
 	uint32_t config_directory;
 	uint32_t command_directory; /* of postqueue and postfix */

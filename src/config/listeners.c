@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The table of sockets, out of listen.*: those of this version's kinds only. */
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "config/compilation.h"
+#include "config/listen_address.h"
 
 /* The listener that has this address already, or NULL. */
 static const struct generation_listener *same_address(const struct generation *header,
@@ -31,9 +33,33 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	}
 	setting = compilation_member(group, "proof");
 	if (setting != NULL &&
-	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP))
+	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP ||
+	    row->offset == LISTENER_SYSLOG))
 		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
 		    row->path);
+}
+
+/* Why nobody may be heard at this address: whoever can send there is believed.  NULL:
+ * all is well. */
+static const char *refusal(uint8_t kind, const char *text)
+{
+	static const uint8_t ipv4_local = 127;
+	bool is_unix = strncmp(text, "unix:", 5) == 0;
+	struct listen_address address;
+	const char *why;
+
+	if (kind == LISTENER_SOCKETMAP && !is_unix)
+		return "is no unix socket: only these tell which process asks";
+	if (kind == LISTENER_EVENTS && !is_unix)
+		return "is no unix socket: only these have permissions";
+	if (kind != LISTENER_SYSLOG || is_unix || !listen_address_parse(text, &address, &why))
+		return NULL;
+	if (address.socket_address.ss_family == AF_INET ?
+	    *(const uint8_t *)&((const struct sockaddr_in *)&address.socket_address)->sin_addr ==
+	    ipv4_local : IN6_IS_ADDR_LOOPBACK(
+	    &((const struct sockaddr_in6 *)&address.socket_address)->sin6_addr))
+		return NULL;
+	return "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
 }
 
 /* `element` is a text, a group, or NULL for the row's default. */
@@ -45,6 +71,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	struct generation_listener listener = { .kind = (uint8_t)row->offset };
 	const struct generation_listener *same;
 	struct setting_value address, mode, proof, owner, owner_group;
+	const char *unheard;
 	char why[256];
 
 	if (element == NULL) {
@@ -56,9 +83,9 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	}
 	if (address.text == NULL)
 		return;
-	if (listener.kind == LISTENER_SOCKETMAP && strncmp(address.text, "unix:", 5) != 0) {
-		complain(c, where, "%s: %s is no unix socket: only these tell which process "
-		    "asks", row->path, address.text);
+	unheard = refusal(listener.kind, address.text);
+	if (unheard != NULL) {
+		complain(c, where, "%s: %s %s", row->path, address.text, unheard);
 		return;
 	}
 	note_idle_settings(c, group, row, address.text);

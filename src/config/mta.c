@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/path_pattern.h"
 #include "config/compilation.h"
 #include "config/site.h"
 
@@ -262,6 +263,24 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 		note_program(c, group, mta);
 }
 
+static void compile_log(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].log");
+	struct setting_value value;
+	const char *fault;
+
+	compilation_value(group, "mta[].log_start", &value);
+	mta->log_from_begin = value.number == 1;
+	compilation_value(group, "mta[].log", &value);
+	if (value.text == NULL)
+		return;		/* check.c has said why */
+	fault = path_pattern_fault(value.text);
+	if (fault != NULL)
+		complain(c, where ? where : group, "mta.log %s", fault);
+	mta->log = block_text(&c->block, value.text);
+}
+
 static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group)
 {
 	struct generation_mta mta;
@@ -274,7 +293,7 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 	note_idle(c, group, &mta);
 	compile_name(c, group, &mta);
 	compile_ports(c, group, &mta);
-	mta.log = text_of(c, group, "mta[].log");
+	compile_log(c, group, &mta);
 	if (mta.kind == MTA_POSTFIX)
 		compile_postfix(c, group, &mta);
 	else

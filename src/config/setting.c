@@ -221,7 +221,8 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 		    setting->allowed, length);
 		return false;
 	}
-	if (setting->type == SETTING_PATH && text[0] != '/') {
+	/* where it may be empty it stands for none */
+	if (setting->type == SETTING_PATH && text[0] != '/' && length > 0) {
 		explain(why, why_size, "must be an absolute path,", text, "beginning with /");
 		return false;
 	}

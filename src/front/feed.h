@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The feed: the logs of all mail servers of the configuration, read as they grow.
- * What stands in them goes to the engine, and nowhere else.  One event loop, one
- * thread.
+ * The feed: what the mail servers tell of deliveries and sessions, in their logs as
+ * these grow, in datagrams of a syslog daemon, and over the event socket.  It
+ * goes to the engine, and nowhere else.  One event loop, one thread.
  */
 #ifndef FRONT_FEED_H
 #define FRONT_FEED_H
@@ -11,18 +11,26 @@
 
 #include "base/diag.h"
 #include "engine/engine.h"
+#include "front/log_files.h"
 
-/* A log that was opened for us, and why not where fd is -1 (an errno). */
-struct feed_opened {
-	const char *path;
-	int fd;			/* taken over */
-	int error;
-	int before_fd;		/* the file that was read last, where it is another; or -1 */
+/* A socket that was opened for us: bound datagrams, or a listening stream. */
+struct feed_socket {
+	int fd;			/* non-blocking; taken over */
+	uint8_t listener;	/* number in the generation */
+	uint8_t kind;		/* LISTENER_SYSLOG, LISTENER_EVENTS */
+};
+
+struct feed_setup {
+	/* Files of logs, opened with more rights than ours; whoever made them frees
+	 * the rest. */
+	struct log_files *logs;
+	unsigned log_count;
+	const struct feed_socket *sockets;
+	unsigned socket_count;
 };
 
 /* Reads until a log has to be opened by somebody with more rights: returns 0; or
  * -1 with *diag when it cannot go on. */
-int feed_run(struct engine *engine, const struct feed_opened *opened, unsigned count,
-    struct diag *diag);
+int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag *diag);
 
 #endif

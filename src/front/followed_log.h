@@ -1,73 +1,64 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A log file that is followed line by line wherever it goes: renamed and made anew
- * (the old one is read to its end first, and stays open for a while, as its writer
- * may be slow to change), copied and cut (read from its start again), removed, or
- * not there yet.  Never blocks; one thread.
+ * A log that is followed wherever its files go: renamed and made anew (the old
+ * file is read on, for as long as its writer may be slow to change), named by
+ * date, copied and cut (read from its start again), removed, or not there yet.
+ * Where each file was read to is handed to a keeper after each line that
+ * mattered.  Never blocks; one thread.
  */
 #ifndef FRONT_FOLLOWED_LOG_H
 #define FRONT_FOLLOWED_LOG_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-#define FOLLOWED_LINE_MAX	65536	/* longer lines are passed over */
-
-/* One opened file. */
-struct followed_file {
-	int fd;			/* -1: none */
-	dev_t device;
-	ino_t inode;
-	uint64_t offset;	/* in the file, of what the buffer begins with */
-	bool skipping;		/* within a line that is not wanted */
-};
+#include "front/followed_file.h"
+#include "front/log_files.h"
 
 struct followed_log {
-	char path[PATH_MAX];
-	struct followed_file file;	/* what was at the path last */
-	struct followed_file before;	/* what was there before it */
-	int64_t before_until_ns;
-	bool before_waits;	/* there is more in it than was read */
-	bool appeared;		/* there was none at first: all of it is new */
-	int error;		/* why nothing is at the path: errno; 0: all is well */
-	/* what happened; whoever counts sets them to 0 */
-	unsigned long_lines;
-	unsigned truncated;
-	unsigned replaced;
+	char log[PATH_MAX];	/* path or pattern */
+	uint64_t id;		/* feed_log_id of it */
+	bool plain;
+	bool from_begin;	/* as it was begun */
+	bool unseen;		/* it could not be looked at yet: nobody knows what is new */
+	struct followed_file files[FEED_FILES_MAX];	/* the oldest first */
+	unsigned count;
+	char *newest;		/* the last name that matched the pattern, or NULL */
+	uint64_t newest_order;
+	int64_t looked_ns;
+	const struct followed_keeper *keeper;
+	int error;		/* why nothing is at the path, or matches: errno; 0: all is well */
+	struct followed_counts counts; /* what happened; whoever counts sets them to 0 */
 };
 
-/* Each whole line, without its newline. */
-typedef void (*followed_line)(void *context, const char *line, size_t length);
-
-/* Follows `path` (shorter than PATH_MAX).  `fd` is the file there, which somebody
- * opened already and is taken over, or -1.  `from` is how far it was read (NULL: from
- * its end on). */
-struct followed_place {
-	uint64_t device, inode, offset;
+/* How to begin. */
+struct followed_start {
+	/* How far the files were read, and where that is kept, in the order in which they
+	 * came (feed_positions); none: the log was not followed before. */
+	const struct feed_position *known;
+	const uint32_t *records;
+	unsigned known_count;
+	/* What is there of a log that was not followed before is read (else passed over). */
+	bool from_begin;
+	/* The files, opened by somebody with more rights; those that are used are taken
+	 * over.  NULL: they are looked for. */
+	struct log_files *files;
 };
-void followed_log_open(struct followed_log *log, const char *path, int fd,
-    const struct followed_place *from);
-/* After that: `fd` (taken over) may be the file that `from` is of, which is no longer
- * at the path: then its rest comes first. */
-void followed_log_before(struct followed_log *log, int fd, const struct followed_place *from,
+
+/* Follows the path or pattern, which is shorter than PATH_MAX.  The keeper outlives
+ * it. */
+void followed_log_open(struct followed_log *log, const char *text,
+    const struct followed_start *start, const struct followed_keeper *keeper,
     int64_t now_ns);
 void followed_log_close(struct followed_log *log);
 
-/* Reads `buffer_size` bytes at most (twice FOLLOWED_LINE_MAX or more) and calls `each` for each
- * whole line.  True: there is more to read now. */
-bool followed_log_read(struct followed_log *log, char *buffer, size_t buffer_size,
-    followed_line each, void *context);
+/* Reads a buffer at most, of the oldest file with more to read.  True: there is more to
+ * read now.  The reader's keeper and counts are the log's own. */
+bool followed_log_read(struct followed_log *log, const struct followed_reader *reader,
+    int64_t now_ns);
 
-/* Looks where the path leads now, when there is nothing more to read.  True: it
- * leads to a file that is not ours to open (log->error tells why): somebody else has
- * to open it. */
+/* Looks for new files, when there is nothing more to read, and lets go of those that
+ * have been read to their end.  True: there is a file that is not ours to open
+ * (log->error tells why): somebody else has to. */
 bool followed_log_look(struct followed_log *log, int64_t now_ns);
-
-/* How far it was read: of the file before, while there is more in that.  False:
- * there is no file. */
-bool followed_log_place(const struct followed_log *log, struct followed_place *out);
 
 #endif

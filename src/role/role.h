@@ -38,7 +38,7 @@ struct role_context {
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
 	struct namespace_file netns[8];	/* witness.netns, as they were opened */
-	struct feed_opened logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
+	struct log_files logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
 	unsigned log_count;
 };
 

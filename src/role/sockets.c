@@ -25,15 +25,23 @@
 #include "config/listen_address.h"
 
 #define BACKLOG 4096		/* the kernel cuts it to net.core.somaxconn */
+#define DATAGRAM_ROOM (8 << 20)
 
 static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
-	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL;
+	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL ||
+	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
+}
+
+/* Datagrams, or connections. */
+static int type_of(uint8_t kind) {
+	return kind == LISTENER_SYSLOG ? SOCK_DGRAM : SOCK_STREAM;
 }
 
 /* Makes room at a path: 0 when there is nothing, or only a dead socket, which
  * goes. */
-static int clear_path(const struct listen_address *address, struct diag *diag) {
+static int clear_path(const struct listen_address *address, int type,
+    struct diag *diag) {
 	struct stat status;
 	int fd, error;
 
@@ -42,7 +50,7 @@ static int clear_path(const struct listen_address *address, struct diag *diag) {
 		    diag_set(diag, errno, "cannot look at the path");
 	if (!S_ISSOCK(status.st_mode))
 		return diag_set(diag, 0, "there is something else at this path");
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot make a socket");
 	error = connect(fd, (const struct sockaddr *)&address->socket_address,
@@ -102,11 +110,11 @@ static bool look_at_directory(const struct listen_address *address,
 }
 
 static int bind_unix(struct listen_socket *out, const struct listen_address *address,
-    mode_t mode, uid_t uid, gid_t gid, struct diag *diag) {
+    int type, mode_t mode, uid_t uid, gid_t gid, struct diag *diag) {
 	mode_t old_mask;
 	int error;
 
-	if (clear_path(address, diag) != 0)
+	if (clear_path(address, type, diag) != 0)
 		return -1;
 	if (fchmod(out->fd, mode) != 0)
 		return diag_set(diag, errno, "cannot set its mode");
@@ -122,10 +130,12 @@ static int bind_unix(struct listen_socket *out, const struct listen_address *add
 }
 
 static int bind_inet(struct listen_socket *out, const struct listen_address *address,
-    struct diag *diag) {
+    int type, struct diag *diag) {
 	static const int on = 1;
 
-	if (setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
+	/* of datagram sockets it would let others share the address */
+	if (type == SOCK_STREAM &&
+	    setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
 		return diag_set(diag, errno, "cannot set SO_REUSEADDR");
 	if (address->socket_address.ss_family == AF_INET6 &&
 	    setsockopt(out->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
@@ -136,6 +146,15 @@ static int bind_inet(struct listen_socket *out, const struct listen_address *add
 	return 0;
 }
 
+/* Datagrams wait here while their role is away; what does not fit is lost, or makes
+ * its sender wait. */
+static void make_room(int fd) {
+	static const int bytes = DATAGRAM_ROOM;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
 static int open_one(struct listen_socket *out, const struct generation *generation,
     const struct generation_listener *listener, const struct identity *identity,
     struct diag *diag) {
@@ -143,7 +162,7 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	const char *why;
 	uid_t uid;
 	gid_t gid;
-	int result;
+	int result, type = type_of(listener->kind);
 
 	if (!listen_address_parse(generation_text(generation, listener->address),
 		&address, &why))
@@ -151,15 +170,17 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	if (find_owner(generation, listener, identity, &uid, &gid, diag) != 0)
 		return -1;
 	out->fd = socket(address.socket_address.ss_family,
-	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	    type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (out->fd < 0)
 		return diag_set(diag, errno, "cannot make a socket");
 	if (address.socket_address.ss_family == AF_UNIX)
-		result = bind_unix(out, &address, listener->mode, uid,
+		result = bind_unix(out, &address, type, listener->mode, uid,
 		    gid, diag);
 	else
-		result = bind_inet(out, &address, diag);
-	if (result == 0 && listen(out->fd, BACKLOG) != 0)
+		result = bind_inet(out, &address, type, diag);
+	if (type == SOCK_DGRAM)
+		make_room(out->fd);
+	else if (result == 0 && listen(out->fd, BACKLOG) != 0)
 		result = diag_set(diag, errno, "cannot listen");
 	return result;
 }

@@ -79,6 +79,7 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 	case ROLE_KEEPER:
 		return kind == LISTENER_CONTROL;
 	case ROLE_FEED:
+		return kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Read a growing file by lines.
+ * MODEL    Each read begins FOLLOWED_TAIL_BYTES before the place; these are to be
+ *          what they were.
+ * ERRORS   A file that cannot be read has nothing to read.
+ * THREADS  One.
+ */
+#include "front/followed_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+uint32_t followed_tail(const char *bytes, size_t length)
+{
+	uint64_t hash = 0, word;
+
+	for (; length >= sizeof(word); bytes += sizeof(word), length -= sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	for (; length > 0; bytes++, length--)
+		hash = (hash ^ (unsigned char)*bytes) * UINT64_C(0x100000001b3);
+	hash *= UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(hash >> (64 - FEED_TAIL_BITS));
+}
+
+static size_t tail_length(uint64_t offset)
+{
+	return offset < FOLLOWED_TAIL_BYTES ? (size_t)offset : FOLLOWED_TAIL_BYTES;
+}
+
+/* The tail before `offset`, out of the file; false: it is shorter. */
+static bool read_tail(int fd, uint64_t offset, char *last, uint32_t *tail)
+{
+	char bytes[FOLLOWED_TAIL_BYTES];
+	size_t length = tail_length(offset);
+
+	if (pread(fd, bytes, length, (off_t)(offset - length)) != (ssize_t)length)
+		return false;
+	*tail = followed_tail(bytes, length);
+	*last = length == 0 ? '\n' : bytes[length - 1];
+	return true;
+}
+
+bool followed_file_to_end(struct followed_file *file)
+{
+	struct feed_spot *spot = &file->position.spot;
+	struct stat status;
+	char last;
+
+	if (fstat(file->fd, &status) != 0)
+		return false;
+	spot->offset = status.st_size < 0 ? 0 : (uint64_t)status.st_size;
+	if (!read_tail(file->fd, spot->offset, &last, &spot->tail))
+		return false;
+	spot->skipping = last != '\n';	/* what is cut in two is no line */
+	return true;
+}
+
+bool followed_file_continues(int fd, const struct feed_spot *spot)
+{
+	uint32_t tail;
+	char last;
+
+	return spot->offset >= FOLLOWED_TAIL_BYTES &&
+	    read_tail(fd, spot->offset, &last, &tail) && tail == spot->tail;
+}
+
+/* Begins again: a writer that does not append leaves a hole before what it writes. */
+static void cut(struct followed_file *file, const struct followed_reader *reader)
+{
+	off_t data = lseek(file->fd, 0, SEEK_DATA);
+	struct feed_spot spot = { 0 };
+	char last;
+
+	reader->counts->truncated++;
+	file->before_cut = file->position.spot;
+	reader->keeper->cut(reader->keeper->context, file->record);
+	file->position.epoch++;
+	file->origin = feed_origin_id(&file->position);
+	if (data > 0 && read_tail(file->fd, (uint64_t)data, &last, &spot.tail))
+		spot.offset = (uint64_t)data;
+	file->position.spot = spot;
+	if (spot.offset > 0)
+		reader->keeper->move(reader->keeper->context, file->record, &spot);
+}
+
+/* One line, `line` to `end` without its newline. */
+static bool give_line(struct followed_file *file, const struct followed_reader *reader,
+    const char *line, const char *end)
+{
+	if (file->position.spot.skipping) {
+		file->position.spot.skipping = false;
+		return false;
+	}
+	while (line < end && *line == '\0')
+		line++;
+	if (end - line > FOLLOWED_LINE_MAX) {
+		reader->counts->long_lines++;
+		return false;
+	}
+	return reader->each(reader->context, file, line, (size_t)(end - line));
+}
+
+/* Puts the place before `at`, whose offset is told. */
+static void move(struct followed_file *file, const struct followed_reader *reader,
+    const char *at, uint64_t offset)
+{
+	struct feed_spot *spot = &file->position.spot;
+	size_t length = tail_length(offset);
+
+	spot->offset = offset;
+	spot->tail = followed_tail(at - length, length);
+	reader->keeper->move(reader->keeper->context, file->record, spot);
+}
+
+/* Deals with the lines at `line`, which stands at the place. */
+static void give_lines(struct followed_file *file, const struct followed_reader *reader,
+    const char *line, const char *end)
+{
+	const char *start = line, *newline;
+	uint64_t offset = file->position.spot.offset;
+
+	while ((newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
+		uint64_t behind = offset + (uint64_t)(newline + 1 - start);
+
+		file->position.spot.offset = behind;
+		if (give_line(file, reader, line, newline))
+			move(file, reader, newline + 1, behind);
+		line = newline + 1;
+	}
+	if (end - line > FOLLOWED_LINE_MAX || file->position.spot.skipping) {
+		reader->counts->long_lines += !file->position.spot.skipping;
+		file->position.spot.skipping = true;
+		line = end;
+	}
+	if (line > start)
+		move(file, reader, line, offset + (uint64_t)(line - start));
+}
+
+bool followed_file_read(struct followed_file *file, const struct followed_reader *reader,
+    int64_t now_ns)
+{
+	const struct feed_spot *spot = &file->position.spot;
+	size_t before = tail_length(spot->offset);
+	ssize_t n = pread(file->fd, reader->buffer, reader->buffer_size,
+	    (off_t)(spot->offset - before));
+
+	if (n < 0)
+		return false;
+	if ((size_t)n < before || followed_tail(reader->buffer, before) != spot->tail) {
+		cut(file, reader);
+		return true;
+	}
+	if ((size_t)n == before)
+		return false;
+	file->grew_ns = now_ns;
+	give_lines(file, reader, reader->buffer + before, reader->buffer + n);
+	return (size_t)n == reader->buffer_size;
+}
