@@ -215,11 +215,12 @@ static bool begins_with(struct span span, const char *words) {
 	return span.length >= length && memcmp(span.text, words, length) == 0;
 }
 
-/* Held by the hint of a destination: not by its class, not by Postfix. */
+/* Held by the hint of a destination: not its class, not the recipient, not by Postfix. */
 static bool is_our_hold(const struct requeue_result *result) {
 	return result->class == RESULT_SUSPENDED &&
 	    begins_with(result->words, HOLD_BEGINS) &&
-	    !begins_with(result->words, HOLD_BEGINS "class ");
+	    !begins_with(result->words, HOLD_BEGINS "class ") &&
+	    !begins_with(result->words, HOLD_BEGINS "recipient ");
 }
 
 static bool is_queue_id(struct span id) {

@@ -321,6 +321,8 @@ static void held_by_an_old_answer(void **state) {
 	    "delivery temporarily suspended: x", 0);
 	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "Postern: class x holds 2 of 2 sessions", 0);
+	note("AAAAAA5", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
+	    "Postern: recipient held", 0);
 	pass(100 * S);
 	assert_int_equal(out_count, 9);
 }
