@@ -163,7 +163,8 @@ static bool is_by_relayhost(const struct generation *g, const struct generation_
 	if (mta->kind == MTA_SENDMAIL)
 		return true;
 	return j->cloned && !generation_site_excludes(g, mta, d->domain.text,
-	    d->domain.length, NULL);
+	    d->domain.length, NULL) && strcmp(generation_site_next_hop(g, mta,
+	    d->domain.text, d->domain.length), generation_text(g, mta->relayhost)) == 0;
 }
 
 /* --- names ------------------------------------------------------------------- */
@@ -253,4 +254,6 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
 	} else if (name_domain(d->domain, out->destination)) {
 		out->kind = DESTINATION_DOMAIN;
 	}
+	if (out->kind == DESTINATION_NONE)
+		out->destination[0] = '\0';
 }

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: ISC */
+/* Whose a delivery is, by the lines that mail servers log, and what the rules of
+ * providers make of replies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+#include "judge/judge.h"
+#include "wire/mail_log.h"
+
+static const char main_text[] = "version = 1; classes = ();\n"
+    "mta = ( { name = \"in\"; site = \"/none\"; },\n"
+    "        { name = \"out\"; site = \"/none\"; syslog_name = \"postfix-out\"; ports = [ 25, 2525 ]; },\n"
+    "        { name = \"old\"; kind = \"sendmail\"; user = \"root\"; },\n"
+    "        { name = \"msp\"; kind = \"sendmail\"; user = \"root\"; syslog_name = \"sm-msp-queue\"; } );\n";
+static const char providers_text[] = "version = 1;\n"
+    "providers = (\n"
+    "  { name = \"big\"; relays = [ \"*.big.example\", \"203.0.113.0/24\" ];\n"
+    "    replies = ( { name = \"big-rate\"; match = \"^421[ -]4\\.7\\.28\"; class = \"remote-throttle\";\n"
+    "                  action = \"suspend\"; for = \"10m\"; threshold = \"3/1h\"; note = \"slow\"; },\n"
+    "                { match = \"blocked\"; action = \"alert\"; } ); } );\n"
+    "replies = ( { name = \"all-rate\"; match = \"4\\.7\\.28\"; class = \"rcpt-temporary\"; },\n"
+    "            { name = \"slow\"; match = \"^(a|aa)+$\"; action = \"alert\"; } );\n";
+
+struct world {
+	struct generation *g;
+	struct judge *judge;
+};
+
+static struct world make_world(const char *text, const char *providers)
+{
+	struct config_messages messages;
+	struct world w;
+	struct diag diag;
+
+	w.g = config_compile_texts(text, "main", providers, "providers", &messages);
+	for (size_t i = 0; i < messages.count; i++)
+		if (messages.list[i].severity == MESSAGE_ERROR)
+			print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+			    messages.list[i].text);
+	assert_non_null(w.g);
+	config_messages_free(&messages);
+	if (judge_open(&w.judge, w.g, &diag) != 0)
+		fail_msg("%s", diag.text);
+	return w;
+}
+
+static void end_world(struct world *w)
+{
+	judge_close(&w->judge);
+	assert_null(w->judge);
+	judge_close(&w->judge);
+	free(w->g);
+}
+
+static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line)
+{
+	struct log_line out;
+	struct judgement judgement;
+
+	if (mail_log_scan(line, strlen(line), &out) != LOG_LINE_DELIVERY)
+		fail_msg("no delivery: %s", line);
+	judge_delivery(w->judge, mtas, &out.delivery, &judgement);
+	return judgement;
+}
+
+#define HEAD "Jul  1 12:00:00 host "
+#define POSTFIX(program, relay, status, text) HEAD program "[1]: 4ABCDEF123: to=<u@d.example>, " \
+	"relay=" relay ", delay=1, delays=0/0/1/0, dsn=4.0.0, status=" status " (" text ")"
+#define SENDMAIL(mailer, relay, stat) HEAD "sm-mta[2]: 16GAbc01234567: to=<u@d.example>, delay=00:00:01, " \
+	"xdelay=00:00:01, mailer=" mailer ", pri=1, relay=" relay ", dsn=4.0.0, stat=" stat
+
+static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
+{
+	static const struct {
+		unsigned mtas;
+		const char *line;
+		unsigned mta;
+	} cases[] = {
+		{ 15, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "sent", "250 ok"), 0 },
+		{ 15, POSTFIX("postfix-out/smtp", "m.d.example[192.0.2.1]:25", "sent", "250 ok"), 1 },
+		{ 15, POSTFIX("postfix-other/smtp", "m.d.example[192.0.2.1]:25", "sent", "250 ok"),
+		    GENERATION_MTAS_MAX },
+		{ 13, POSTFIX("postfix-out/smtp", "m.d.example[192.0.2.1]:25", "sent", "250 ok"),
+		    GENERATION_MTAS_MAX },
+		{ 14, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "sent", "250 ok"),
+		    GENERATION_MTAS_MAX },
+		{ 15, SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), 2 },
+		{ 15, HEAD "sm-msp-queue[3]: 16GAbc01234567: to=<u@d.example>, delay=00:00:01, xdelay=00:00:01, "
+		    "mailer=relay, pri=1, relay=[127.0.0.1] [127.0.0.1], dsn=2.0.0, stat=Sent (ok)", 3 },
+		{ 8, SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), GENERATION_MTAS_MAX },
+		{ 0, SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), GENERATION_MTAS_MAX },
+	};
+	struct world w = make_world(main_text, providers_text);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct judgement j = judge_line(&w, cases[i].mtas, cases[i].line);
+
+		if (j.mta != cases[i].mta)
+			fail_msg("mta %u: %s", j.mta, cases[i].line);
+		assert_int_equal(j.kind == DESTINATION_NONE, j.mta == GENERATION_MTAS_MAX);
+	}
+	end_world(&w);
+}
+
+static void a_lane_is_told_by_its_name(void **state)
+{
+	static const struct {
+		const char *line;
+		bool cloned;
+		uint32_t lane;
+	} cases[] = {
+		{ POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), true, 0 },
+		{ POSTFIX("postfix/lane5/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), true, 5 },
+		{ POSTFIX("postfix-out/lane20/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), true, 20 },
+		{ POSTFIX("postfix/lane0/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+		{ POSTFIX("postfix/lane05/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+		{ POSTFIX("postfix/lane99999999/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+		{ POSTFIX("postfix/lane/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+		{ POSTFIX("postfix/lanes5/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+		{ POSTFIX("postfix/relay/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
+	};
+	struct world w = make_world(main_text, providers_text);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct judgement j = judge_line(&w, 15, cases[i].line);
+
+		assert_int_equal(j.cloned, cases[i].cloned);
+		assert_int_equal(j.lane, cases[i].lane);
+		assert_string_equal(j.destination, "d.example");
+	}
+	end_world(&w);
+}
+
+static const struct {
+	const char *line;
+	enum destination_kind kind;
+	const char *destination;
+} owners[] = {
+	{ POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"),
+	    DESTINATION_DOMAIN, "d.example" },
+	{ POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:2525", "sent", "250"),
+	    DESTINATION_RELAY, "[192.0.2.1]:2525" },
+	{ POSTFIX("postfix-out/smtp", "m.d.example[192.0.2.1]:2525", "sent", "250"),
+	    DESTINATION_DOMAIN, "d.example" },
+	{ POSTFIX("postfix/smtp", "filter[127.0.0.1]:25", "sent", "250"),
+	    DESTINATION_RELAY, "[127.0.0.1]:25" },
+	{ POSTFIX("postfix/smtp", "filter[::1]:10024", "sent", "250"),
+	    DESTINATION_RELAY, "[::1]:10024" },
+	{ POSTFIX("postfix/smtp", "filter[127.9.9.9]:10024", "sent", "250"),
+	    DESTINATION_RELAY, "[127.9.9.9]:10024" },
+	{ POSTFIX("postfix/lmtp", "imap[192.0.2.9]:24", "sent", "250"),
+	    DESTINATION_RELAY, "[192.0.2.9]:24" },
+	{ POSTFIX("postfix/lmtp", "host[private/dovecot-lmtp]", "sent", "250"),
+	    DESTINATION_NONE, "" },
+	{ POSTFIX("postfix/local", "local", "sent", "delivered to mailbox"), DESTINATION_NONE, "" },
+	{ POSTFIX("postfix/pipe", "uucp", "deferred", "temporary failure"), DESTINATION_NONE, "" },
+	{ POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "sent", "250"),
+	    DESTINATION_PROVIDER, "provider:big" },
+	{ POSTFIX("postfix/smtp", "x.example[203.0.113.9]:25", "sent", "250"),
+	    DESTINATION_PROVIDER, "provider:big" },
+	/* own relays take no part in roll-up */
+	{ POSTFIX("postfix/smtp", "mx1.big.example[203.0.113.9]:10024", "sent", "250"),
+	    DESTINATION_RELAY, "[203.0.113.9]:10024" },
+	/* no relay is told, but the text does */
+	{ POSTFIX("postfix/smtp", "none", "deferred",
+	    "connect to mx1.big.example[192.0.2.1]:25: Connection refused"),
+	    DESTINATION_PROVIDER, "provider:big" },
+	{ POSTFIX("postfix/smtp", "none", "deferred",
+	    "connect to filter[127.0.0.1]:10024: Connection refused"),
+	    DESTINATION_RELAY, "[127.0.0.1]:10024" },
+	{ POSTFIX("postfix/smtp", "none", "deferred",
+	    "connect to m.d.example[2001:db8::1]:25: Network is unreachable"),
+	    DESTINATION_DOMAIN, "d.example" },
+	{ POSTFIX("postfix/error", "none", "deferred", "delivery temporarily suspended: "
+	    "connect to filter[127.0.0.1]:10024: Connection refused"),
+	    DESTINATION_RELAY, "[127.0.0.1]:10024" },
+	{ POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
+	    "host mx1.big.example[192.0.2.1] refused to talk to me: 421 no"),
+	    DESTINATION_PROVIDER, "provider:big" },
+	{ POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
+	    "lost connection with m.d.example[192.0.2.1] while receiving the initial server greeting"),
+	    DESTINATION_DOMAIN, "d.example" },
+	{ POSTFIX("postfix/error", "none", "bounced", "d.example does not accept mail"),
+	    DESTINATION_NONE, "" },
+	/* a remote cannot name another's relay: its words stand behind */
+	{ POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "deferred",
+	    "host m.d.example[192.0.2.1] said: 450 connect to mx1.big.example[203.0.113.1]:25: x "
+	    "(in reply to RCPT TO command)"), DESTINATION_DOMAIN, "d.example" },
+	{ HEAD "postfix/smtp[1]: 4ABCDEF123: to=<u@D.Example.>, relay=m.d.example[192.0.2.1]:25, "
+	    "delay=1, delays=0/0/1/0, dsn=2.0.0, status=sent (250)", DESTINATION_DOMAIN, "d.example" },
+	{ HEAD "postfix/smtp[1]: 4ABCDEF123: to=<u@[192.0.2.1]>, relay=192.0.2.1[192.0.2.1]:25, "
+	    "delay=1, delays=0/0/1/0, dsn=2.0.0, status=sent (250)", DESTINATION_DOMAIN, "[192.0.2.1]" },
+	{ HEAD "postfix/smtp[1]: 4ABCDEF123: to=<u@provider:big>, relay=m.d.example[192.0.2.1]:25, "
+	    "delay=1, delays=0/0/1/0, dsn=2.0.0, status=sent (250)", DESTINATION_NONE, "" },
+	{ HEAD "postfix/smtp[1]: 4ABCDEF123: to=<\"a@b c\"@[192.0.2.1]:25>, relay=m.d.example"
+	    "[192.0.2.1]:25, delay=1, delays=0/0/1/0, dsn=2.0.0, status=sent (250)",
+	    DESTINATION_NONE, "" },
+	{ SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), DESTINATION_DOMAIN, "d.example" },
+	{ SENDMAIL("esmtp", "mx1.big.example. [192.0.2.1]", "Sent (ok)"),
+	    DESTINATION_PROVIDER, "provider:big" },
+	{ SENDMAIL("relay", "gate.example. [192.0.2.4]", "Sent (ok)"),
+	    DESTINATION_RELAY, "[192.0.2.4]:25" },
+	{ SENDMAIL("relay", "[127.0.0.1] [127.0.0.1]", "Sent (ok)"), DESTINATION_RELAY, "[127.0.0.1]:25" },
+	{ SENDMAIL("local", "local", "Sent"), DESTINATION_NONE, "" },
+};
+
+static void a_result_belongs_to_the_next_hop_that_was_tried(void **state)
+{
+	struct world w = make_world(main_text, providers_text);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+		struct judgement j = judge_line(&w, 15, owners[i].line);
+
+		if (j.kind != owners[i].kind || strcmp(j.destination, owners[i].destination) != 0)
+			fail_msg("%d %s: %s", (int)j.kind, j.destination, owners[i].line);
+		assert_int_equal(j.provider != JUDGE_NONE, j.kind == DESTINATION_PROVIDER);
+	}
+	end_world(&w);
+}
+
+/* 80 bytes are kept, more are nobody's. */
+static void a_long_domain_is_nobodys(void **state)
+{
+	struct world w = make_world(main_text, providers_text);
+	char line[512], domain[JUDGE_NAME_MAX + 2];
+
+	(void)state;
+	for (size_t length = JUDGE_NAME_MAX; length <= JUDGE_NAME_MAX + 1; length++) {
+		struct judgement j;
+
+		memset(domain, 'a', length);
+		domain[40] = '.';
+		domain[length] = '\0';
+		snprintf(line, sizeof(line), HEAD "postfix/smtp[1]: 4ABCDEF123: to=<u@%s>, "
+		    "relay=m.d.example[192.0.2.1]:25, delay=1, delays=0/0/1/0, dsn=2.0.0, "
+		    "status=sent (250)", domain);
+		j = judge_line(&w, 15, line);
+		assert_int_equal(j.kind, length == JUDGE_NAME_MAX ? DESTINATION_DOMAIN :
+		    DESTINATION_NONE);
+	}
+	end_world(&w);
+}
+
+static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
+{
+	static const struct {
+		const char *smart_host, *line;
+		const char *destination;
+	} cases[] = {
+		{ "[gate.example]", SENDMAIL("esmtp", "gate.example. [192.0.2.4]", "Sent (ok)"),
+		    "[192.0.2.4]:25" },
+		{ "[192.0.2.4]", SENDMAIL("esmtp", "gate.example. [192.0.2.4]", "Sent (ok)"),
+		    "[192.0.2.4]:25" },
+		{ "[gate.example]:25", SENDMAIL("esmtp", "Gate.Example. [192.0.2.4]", "Sent (ok)"),
+		    "[192.0.2.4]:25" },
+		{ "[gate.example]", SENDMAIL("esmtp", "other.example. [192.0.2.5]", "Sent (ok)"),
+		    "d.example" },
+		/* its MX hosts may have any name */
+		{ "gate.example", SENDMAIL("esmtp", "other.example. [192.0.2.5]", "Sent (ok)"),
+		    "[192.0.2.5]:25" },
+		/* as above, no address is told */
+		{ "[gate.example]", SENDMAIL("esmtp", "gate.example.",
+		    "Deferred: Connection refused by gate.example."), "[gate.example]:25" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct judgement j;
+		struct world w;
+		char text[256];
+
+		snprintf(text, sizeof(text), "version = 1; classes = (); mta = ( "
+		    "{ kind = \"sendmail\"; user = \"root\"; smart_host = \"%s\"; } );\n",
+		    cases[i].smart_host);
+		w = make_world(text, NULL);
+		j = judge_line(&w, 1, cases[i].line);
+		if (strcmp(j.destination, cases[i].destination) != 0)
+			fail_msg("%s: %s", j.destination, cases[i].line);
+		end_world(&w);
+	}
+}
+
+static void a_postfix_relayhost_is_one_too(void **state)
+{
+	static const struct {
+		const char *relayhost, *line, *destination;
+	} cases[] = {
+		{ "[gate.example]", POSTFIX("postfix/smtp", "gate.example[192.0.2.4]:25", "sent", "250"),
+		    "[192.0.2.4]:25" },
+		{ "[gate.example]", POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"),
+		    "d.example" },
+		{ "gate.example", POSTFIX("postfix/smtp", "mx1.gate.example[192.0.2.4]:25", "sent", "250"),
+		    "[192.0.2.4]:25" },
+		/* another transport has its own ways */
+		{ "gate.example", POSTFIX("postfix/direct/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"),
+		    "d.example" },
+		{ "gate.example", POSTFIX("postfix/smtp", "none", "deferred",
+		    "Host or domain name not found. Name service error for name=gate.example type=MX: "
+		    "Host not found, try again"), "[gate.example]:25" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w = make_world(main_text, NULL);
+		struct judgement j;
+		char *block = malloc(w.g->bytes + 32);
+		struct generation *g = (struct generation *)(void *)block;
+
+		/* the site's file tells it; here it is put behind the block's end */
+		assert_non_null(block);
+		judge_close(&w.judge);
+		memcpy(block, w.g, w.g->bytes);
+		memset(block + g->bytes, 0, 32);
+		memcpy(block + g->bytes, cases[i].relayhost, strlen(cases[i].relayhost));
+		g->mtas[0].relayhost = (uint32_t)g->bytes;
+		g->bytes += 32;
+		free(w.g);
+		w.g = g;
+		assert_int_equal(judge_open(&w.judge, g, &(struct diag){ .error = 0 }), 0);
+		j = judge_line(&w, 1, cases[i].line);
+		if (strcmp(j.destination, cases[i].destination) != 0)
+			fail_msg("%s: %s", j.destination, cases[i].line);
+		end_world(&w);
+	}
+}
+
+static void another_mail_servers_results_need_no_entry(void **state)
+{
+	static const char domain[] = "D.example", name[] = "m.d.example";
+	struct world w = make_world(main_text, providers_text);
+	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
+		.status = DELIVERY_SENT, .domain = { domain, sizeof(domain) - 1 },
+		.relay_name = { name, sizeof(name) - 1 }, .relay_port = 25 };
+	struct judgement j;
+
+	(void)state;
+	assert_true(address_parse("192.0.2.1", 9, &d.relay_address));
+	judge_delivery(w.judge, 0, &d, &j);
+	assert_int_equal(j.mta, GENERATION_MTAS_MAX);
+	assert_int_equal(j.kind, DESTINATION_DOMAIN);
+	assert_string_equal(j.destination, "d.example");
+	d.relay_port = 2525;
+	judge_delivery(w.judge, 0, &d, &j);
+	assert_string_equal(j.destination, "[192.0.2.1]:2525");
+	judge_delivery(w.judge, 2, &d, &j);
+	assert_int_equal(j.mta, 1);
+	assert_string_equal(j.destination, "d.example");
+	end_world(&w);
+}
+
+/* --- rules -------------------------------------------------------------------- */
+
+static void the_providers_rules_go_before_those_of_all(void **state)
+{
+	struct world w = make_world(main_text, providers_text);
+	struct judge_rule rule;
+	struct judgement j;
+
+	(void)state;
+	j = judge_line(&w, 1, POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "deferred",
+	    "host mx1.big.example[192.0.2.1] said: 421-4.7.28 no (in reply to end of DATA command)"));
+	assert_int_equal(j.reply.class, RESULT_REMOTE_THROTTLE);
+	judge_rule(w.g, j.rule, &rule);
+	assert_string_equal(rule.name, "big-rate");
+	assert_string_equal(rule.provider, "big");
+	assert_string_equal(rule.note, "slow");
+	assert_string_equal(rule.file, "providers");
+	assert_int_equal(rule.line, 4);
+	assert_int_equal(rule.action, REPLY_ACTION_SUSPEND);
+	assert_int_equal(rule.for_ns, 600 * NS_PER_SECOND);
+	assert_int_equal(rule.count, 3);
+	assert_int_equal(rule.period_ns, 3600 * NS_PER_SECOND);
+	assert_true(judge_teaches(w.g, &j));
+
+	j = judge_line(&w, 1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "deferred",
+	    "host m.d.example[192.0.2.1] said: 421-4.7.28 no (in reply to end of DATA command)"));
+	assert_int_equal(j.reply.class, RESULT_RCPT_TEMPORARY);
+	judge_rule(w.g, j.rule, &rule);
+	assert_string_equal(rule.name, "all-rate");
+	assert_string_equal(rule.provider, "");
+	assert_int_equal(rule.action, REPLY_ACTION_NONE);
+	assert_true(judge_teaches(w.g, &j));
+	end_world(&w);
+}
+
+static void what_alerts_teaches_nothing(void **state)
+{
+	struct world w = make_world(main_text, providers_text);
+	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "none", "deferred",
+	    "host mx1.big.example[192.0.2.1] refused to talk to me: 554 you are blocked"));
+
+	(void)state;
+	assert_string_equal(j.destination, "provider:big");
+	assert_int_equal(j.reply.class, RESULT_SITE_FAILURE);
+	assert_int_equal(j.rule, 1);
+	assert_false(judge_teaches(w.g, &j));
+	end_world(&w);
+}
+
+static void no_rule_is_tried_on_what_nobody_said(void **state)
+{
+	static const char *const lines[] = {
+		POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "sent", "250 4.7.28 blocked"),
+		POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
+		    "host mx1.big.example[192.0.2.1] said: 421 4.7.28 no"),
+		POSTFIX("postfix/local", "local", "deferred", "421 4.7.28 blocked"),
+	};
+	struct world w = make_world(main_text, providers_text);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		assert_int_equal(judge_line(&w, 1, lines[i]).rule, JUDGE_NONE);
+	end_world(&w);
+}
+
+static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state)
+{
+	struct world w = make_world(main_text, providers_text);
+	char words[300];
+	struct reply reply = { .class = RESULT_PERMANENT, .words = { words, sizeof(words) } };
+
+	(void)state;
+	memset(words, 'a', sizeof(words));
+	words[sizeof(words) - 1] = '!';
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(judge_reply(w.judge, JUDGE_NONE, &reply), JUDGE_NONE);
+	assert_int_equal(judge_patterns_given_up(w.judge), 16);
+	end_world(&w);
+}
+
+/* --- the shipped rules ---------------------------------------------------------- */
+
+static struct world shipped_world(void)
+{
+	const char *top = getenv("top_srcdir");
+	char path[1024], *text;
+	struct world w;
+	FILE *file;
+	long length;
+
+	if (top == NULL)
+		skip();
+	snprintf(path, sizeof(path), "%s/conf/providers.conf", top);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	length = ftell(file);
+	assert_true(length > 0);
+	rewind(file);
+	text = calloc(1, (size_t)length + 1);
+	assert_non_null(text);
+	assert_int_equal(fread(text, 1, (size_t)length, file), length);
+	fclose(file);
+	w = make_world(main_text, text);
+	free(text);
+	return w;
+}
+
+/* Replies in the sites' ways, in words of our own. */
+static const struct {
+	const char *provider, *reply, *rule;
+	enum result_class class;
+	enum reply_action action;
+} shipped[] = {
+	{ "google", "421-4.7.28 [192.0.2.1 15] Gmail sees an unusual rate of mail from your IP",
+	    "google-ip-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "google", "421 4.7.28 Gmail sees an unusual rate of mail from your DKIM domain",
+	    "google-domain-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
+	{ "google", "421-4.7.0 [192.0.2.1] detected an unusual rate of unsolicited mail",
+	    "google-unusual", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "google", "421 4.7.26 rate limited because it is unauthenticated",
+	    "google-authentication", RESULT_REMOTE_THROTTLE, REPLY_ACTION_ALERT },
+	{ "google", "450-4.2.1 The user gets mail at a rate that prevents more",
+	    "google-recipient-rate", RESULT_RCPT_TEMPORARY, REPLY_ACTION_HOLD_RECIPIENT },
+	{ "google", "550-5.7.1 very low reputation of the sending IP",
+	    "google-refused", RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "google", "550 5.1.1 no such account", NULL, RESULT_PERMANENT, REPLY_ACTION_NONE },
+	{ "yahoo", "421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred",
+	    "yahoo-deferred", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "yahoo", "421 4.7.1 [TS03] All messages from 192.0.2.1 will be permanently deferred",
+	    "yahoo-no-more", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "yahoo", "451 4.7.1 [GL01] Message from (192.0.2.1) temporarily deferred",
+	    "yahoo-greylist", RESULT_RCPT_TEMPORARY, REPLY_ACTION_NONE },
+	{ "yahoo", "553 5.7.1 [BL21] Connections not accepted", "yahoo-blocked",
+	    RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "outlook", "451 4.7.650 The mail server [192.0.2.1] has been temporarily rate limited (S775)",
+	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "451 4.7.652 exceeded the maximum number of connections. (S3115)",
+	    "outlook-connections", RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
+	{ "outlook", "451 4.7.500 Server busy. Please try again later from [192.0.2.1]. (S77719)",
+	    "outlook-busy", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "550 5.7.1 part of their network is on our block list (S3150).",
+	    "outlook-blocked", RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "microsoft365", "550 5.7.606 Access denied, banned sending IP", "microsoft365-blocked",
+	    RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "comcast", "421 resimta Too many sessions opened", "comcast-connections",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_CEILING },
+	{ "cox", "421 cxr 192.0.2.1 blocked. AUP#CXCNCT", "cox-connections",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_CEILING },
+	{ "orange", "421 mw ME Trop de connexions. Too many connections, slow down. OFR004_104 [104]",
+	    "orange-connections", RESULT_REMOTE_THROTTLE, REPLY_ACTION_CEILING },
+	{ "orange", "550 5.7.1 mw [192.0.2.1] OFR_506 [506]", "orange-blocked", RESULT_PERMANENT,
+	    REPLY_ACTION_ALERT },
+	{ "qq", "550 Ip frequency limited. http://x/?no=1", "qq-ip-rate", RESULT_REMOTE_THROTTLE,
+	    REPLY_ACTION_SUSPEND },
+	{ "qq", "550 Sender frequency limited.", "qq-sender-rate", RESULT_REMOTE_THROTTLE,
+	    REPLY_ACTION_ALERT },
+	{ "qq", "550 Mailbox not found.", NULL, RESULT_PERMANENT, REPLY_ACTION_NONE },
+	{ "apple", "421 4.7.1 Messages to u@icloud.com deferred due to excessive volume.",
+	    "apple-recipient-rate", RESULT_RCPT_TEMPORARY, REPLY_ACTION_HOLD_RECIPIENT },
+	{ "gmx", "421-web.de (mx) Nemesis 421 Too many messages in a short time", "gmx-rate",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "gmx", "554-gmx.net (mx) Nemesis 554-IP address is block listed.", "gmx-blocked",
+	    RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "t-online", "554 IP=192.0.2.1 - A problem occurred. (tosa@rx.t-online.de)",
+	    "t-online-blocked", RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "mail.ru", "451 Ratelimit reached", "mail.ru-rate", RESULT_REMOTE_THROTTLE,
+	    REPLY_ACTION_SUSPEND },
+	{ "netease", "421 HL:ICC 163 mx1", "netease-connections", RESULT_REMOTE_THROTTLE,
+	    REPLY_ACTION_NONE },
+	{ "spectrum", "550 5.1.0 sender rejected AUP#I-1320", "spectrum-1h",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "", "450 4.2.0 <u@d.example>: Recipient address rejected: Greylisted, see x", "greylist",
+	    RESULT_RCPT_TEMPORARY, REPLY_ACTION_NONE },
+	{ "", "554 5.7.1 Service unavailable; blocked using zen.spamhaus.org", "blocklist",
+	    RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "", "550 5.7.1 SPF check failed", "sender-authentication", RESULT_PERMANENT,
+	    REPLY_ACTION_ALERT },
+	{ "", "550 5.7.26 mail does not pass DMARC", "sender-authentication", RESULT_PERMANENT,
+	    REPLY_ACTION_ALERT },
+	{ "", "535 5.7.8 Error: authentication failed", "own-authentication", RESULT_PERMANENT,
+	    REPLY_ACTION_ALERT },
+	{ "", "450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1]", "own-name",
+	    RESULT_RCPT_TEMPORARY, REPLY_ACTION_ALERT },
+	{ "", "550 5.1.1 <u@d.example>: Recipient address rejected: User unknown", NULL,
+	    RESULT_PERMANENT, REPLY_ACTION_NONE },
+	{ "", "452 4.2.2 Mailbox full", NULL, RESULT_RCPT_TEMPORARY, REPLY_ACTION_NONE },
+	{ "", "421 4.3.2 Too many connections", NULL, RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
+};
+
+static void the_shipped_rules_know_these(void **state)
+{
+	struct world w = shipped_world();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shipped) / sizeof(shipped[0]); i++) {
+		struct span words = { shipped[i].reply, strlen(shipped[i].reply) };
+		uint32_t provider = generation_find_provider(w.g, shipped[i].provider,
+		    strlen(shipped[i].provider));
+		struct judge_rule rule = { .name = "none" };
+		struct reply reply;
+		uint32_t number;
+
+		assert_int_equal(provider == GENERATION_NO_PROVIDER, *shipped[i].provider == '\0');
+		reply_judge_text(words, PHASE_END_OF_DATA, &reply);
+		number = judge_reply(w.judge, provider, &reply);
+		if (number != JUDGE_NONE)
+			judge_rule(w.g, number, &rule);
+		if ((shipped[i].rule == NULL) != (number == JUDGE_NONE) ||
+		    (shipped[i].rule != NULL && strcmp(rule.name, shipped[i].rule) != 0) ||
+		    reply.class != shipped[i].class || rule.action != shipped[i].action)
+			fail_msg("rule %s, class %s: %s", rule.name,
+			    result_class_word(reply.class), shipped[i].reply);
+	}
+	end_world(&w);
+}
+
+/* Greylisting is nobody's failure even where the phase says so, and what alerts never
+ * has another class than it had. */
+static void greylisting_in_the_greeting_is_no_site_failure(void **state)
+{
+	struct world w = shipped_world();
+	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25",
+	    "deferred", "host m.d.example[192.0.2.1] refused to talk to me: 451 4.7.1 Greylisted, "
+	    "come again"));
+
+	(void)state;
+	assert_int_equal(j.reply.phase, PHASE_GREETING);
+	assert_int_equal(j.reply.class, RESULT_RCPT_TEMPORARY);
+	for (uint32_t i = 0; i < w.g->reply_rule_count; i++) {
+		const struct generation_reply_rule *row = generation_reply_rule(w.g, i);
+
+		if (row->action == REPLY_ACTION_ALERT)
+			assert_true(!row->has_class || row->class == RESULT_REMOTE_THROTTLE);
+		if (row->action == REPLY_ACTION_SUSPEND)
+			assert_int_equal(row->class, RESULT_REMOTE_THROTTLE);
+	}
+	end_world(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_delivery_is_of_the_mail_server_that_logs_it),
+		cmocka_unit_test(a_lane_is_told_by_its_name),
+		cmocka_unit_test(a_result_belongs_to_the_next_hop_that_was_tried),
+		cmocka_unit_test(a_long_domain_is_nobodys),
+		cmocka_unit_test(the_relay_of_all_mail_is_a_destination_of_its_own),
+		cmocka_unit_test(a_postfix_relayhost_is_one_too),
+		cmocka_unit_test(another_mail_servers_results_need_no_entry),
+		cmocka_unit_test(the_providers_rules_go_before_those_of_all),
+		cmocka_unit_test(what_alerts_teaches_nothing),
+		cmocka_unit_test(no_rule_is_tried_on_what_nobody_said),
+		cmocka_unit_test(a_pattern_that_gives_up_is_left_out_in_the_end),
+		cmocka_unit_test(the_shipped_rules_know_these),
+		cmocka_unit_test(greylisting_in_the_greeting_is_no_site_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

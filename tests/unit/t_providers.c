@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: ISC */
+/* The file of providers and the settings of windows: what becomes of them, and the
+ * mistakes in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+
+#define MAIN "version = 1; classes = ();\n"
+#define V "version = 1;\n"
+
+static struct generation *compile(const char *text, const char *providers,
+    struct config_messages *messages)
+{
+	struct generation *g = config_compile_texts(text, "main", providers, "providers", messages);
+	struct diag diag;
+
+	if (g != NULL && generation_verify(g, g->bytes, &diag) != 0)
+		fail_msg("%s", diag.text);
+	return g;
+}
+
+static struct generation *compile_good(const char *text, const char *providers)
+{
+	struct config_messages messages;
+	struct generation *g = compile(text, providers, &messages);
+
+	for (size_t i = 0; i < messages.count; i++)
+		if (messages.list[i].severity == MESSAGE_ERROR)
+			print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+			    messages.list[i].text);
+	assert_non_null(g);
+	config_messages_free(&messages);
+	return g;
+}
+
+static uint32_t provider_of(const struct generation *g, const char *name, const char *address)
+{
+	struct address relay;
+
+	if (address != NULL)
+		assert_true(address_parse(address, strlen(address), &relay));
+	return generation_match_provider(g, name, name ? strlen(name) : 0,
+	    address ? &relay : NULL);
+}
+
+static void relays_are_of_the_first_provider_that_matches(void **state)
+{
+	struct generation *g = compile_good(MAIN, V
+	    "providers = (\n"
+	    " { name = \"olc\"; relays = \"*.olc.outlook.com\"; },\n"
+	    " { name = \"365\"; relays = [ \"*.outlook.com\", \"192.0.2.0/24\", \"2001:db8::/32\" ]; } );\n");
+
+	(void)state;
+	assert_int_equal(provider_of(g, "x.olc.outlook.com", NULL), 0);
+	assert_int_equal(provider_of(g, "x.mail.Outlook.com", NULL), 1);
+	assert_int_equal(provider_of(g, "x.example", "192.0.2.7"), 1);
+	assert_int_equal(provider_of(g, "x.olc.outlook.com", "192.0.2.7"), 0);
+	assert_int_equal(provider_of(g, NULL, "2001:db8::1"), 1);
+	assert_int_equal(provider_of(g, "outlook.com.example", "192.0.3.7"),
+	    GENERATION_NO_PROVIDER);
+	assert_int_equal(provider_of(g, "", NULL), GENERATION_NO_PROVIDER);
+	assert_int_equal(generation_find_provider(g, "365", 3), 1);
+	assert_int_equal(generation_find_provider(g, "36", 2), GENERATION_NO_PROVIDER);
+	free(g);
+	g = compile_good(MAIN, NULL);
+	assert_int_equal(provider_of(g, "x.olc.outlook.com", NULL), GENERATION_NO_PROVIDER);
+	assert_string_equal(generation_text(g, g->providers_file), "");
+	free(g);
+}
+
+static void a_rule_is_kept_as_it_is_written(void **state)
+{
+	struct generation *g = compile_good(MAIN, V
+	    "replies = (\n { match = \"grey\"; class = \"rcpt-temporary\"; } );\n"
+	    "providers = (\n"
+	    " { name = \"a\"; relays = \"a.example\";\n"
+	    "   replies = (\n"
+	    "    { name = \"slow\"; match = \"^4\\.7\"; class = \"remote-throttle\"; note = \"why\";\n"
+	    "      action = \"suspend\"; for = \"10m\"; threshold = \"3/1h\"; },\n"
+	    "    { match = \"many\"; action = \"ceiling\"; ceiling = 3; } ); },\n"
+	    " { name = \"b\"; relays = \"b.example\";\n"
+	    "   replies = ( { match = \"many\"; action = \"alert\"; threshold = \"1/1h\"; } ); } );\n");
+	const struct generation_reply_rule *rule;
+
+	(void)state;
+	assert_int_equal(g->reply_rule_count, 4);
+	assert_int_equal(g->common_rules, 3);
+	assert_int_equal(generation_provider(g, 0)->rules, 0);
+	assert_int_equal(generation_provider(g, 0)->rule_count, 2);
+	assert_int_equal(generation_provider(g, 1)->rules, 2);
+	rule = generation_reply_rule(g, 0);
+	assert_int_equal(rule->provider, 0);
+	assert_string_equal(generation_text(g, rule->pattern), "^4\\.7");
+	assert_string_equal(generation_text(g, rule->name), "slow");
+	assert_string_equal(generation_text(g, rule->note), "why");
+	assert_string_equal(generation_text(g, rule->file), "providers");
+	assert_int_equal(rule->line, 7);
+	assert_true(rule->has_class);
+	assert_int_equal(rule->class, RESULT_REMOTE_THROTTLE);
+	assert_int_equal(rule->action, REPLY_ACTION_SUSPEND);
+	assert_int_equal(rule->for_ns, 600 * NS_PER_SECOND);
+	assert_int_equal(rule->count, 3);
+	assert_int_equal(rule->period_ns, 3600 * NS_PER_SECOND);
+	rule = generation_reply_rule(g, 1);
+	assert_false(rule->has_class);
+	assert_int_equal(rule->action, REPLY_ACTION_CEILING);
+	assert_int_equal(rule->ceiling, 3);
+	assert_int_equal(rule->count, 1);
+	assert_int_equal(rule->for_ns, 0);
+	assert_int_equal(generation_reply_rule(g, 2)->action, REPLY_ACTION_ALERT);
+	assert_int_equal(generation_reply_rule(g, 2)->count, 1);
+	assert_int_equal(generation_reply_rule(g, 2)->period_ns, 0);
+	assert_true(generation_reply_rule(g, 2)->identity != rule->identity);
+	assert_int_equal(generation_reply_rule(g, 3)->provider, GENERATION_NO_PROVIDER);
+	assert_int_equal(generation_reply_rule(g, 3)->class, RESULT_RCPT_TEMPORARY);
+	free(g);
+}
+
+/* --- windows --------------------------------------------------------------------- */
+
+static struct window_settings settings_of(const struct generation *g, unsigned mta,
+    const char *destination, const char *provider)
+{
+	struct window_settings out;
+
+	memset(&out, 0xff, sizeof(out));
+	generation_window_settings(g, mta, destination, strlen(destination),
+	    provider ? generation_find_provider(g, provider, strlen(provider)) :
+	    GENERATION_NO_PROVIDER, &out);
+	return out;
+}
+
+static void without_settings_they_are_the_defaults(void **state)
+{
+	struct generation *g = compile_good(MAIN, NULL);
+	struct window_settings s = settings_of(g, GENERATION_MTAS_MAX, "a.example", NULL);
+
+	(void)state;
+	assert_int_equal(s.law, window_defaults.law);
+	assert_int_equal(s.initial, window_defaults.initial);
+	assert_int_equal(s.limit, window_defaults.limit);
+	assert_int_equal(s.positive.form, window_defaults.positive.form);
+	assert_true(s.positive.amount == window_defaults.positive.amount);
+	assert_int_equal(s.negative.form, window_defaults.negative.form);
+	assert_true(s.negative.amount == window_defaults.negative.amount);
+	assert_true(s.failed_cohort_limit == window_defaults.failed_cohort_limit);
+	assert_int_equal(s.suspend_ns, window_defaults.suspend_ns);
+	assert_int_equal(s.canary_least_ns, window_defaults.canary_least_ns);
+	assert_int_equal(s.canary_most_ns, window_defaults.canary_most_ns);
+	assert_int_equal(s.believe_ns, window_defaults.believe_ns);
+	assert_int_equal(s.believe_run, window_defaults.believe_run);
+	free(g);
+}
+
+static const char window_text[] = MAIN
+    "window = { initial_destination_concurrency = 1; destination_concurrency_limit = 11;\n"
+    "           suspend = \"1m\"; believe_run = 9; };\n"
+    "mta = ( { name = \"plain\"; site = \"/none\"; },\n"
+    "        { name = \"slow\"; site = \"/none\"; syslog_name = \"slow\";\n"
+    "          window = { initial_destination_concurrency = 2; destination_concurrency_limit = 12;\n"
+    "                     suspend = \"2m\"; }; } );\n"
+    "destinations = (\n"
+    "  { match = [ \"a.example\", \"*.b.example\", \"provider:big\", \"[192.0.2.1]:25\" ];\n"
+    "    window = { initial_destination_concurrency = 4; }; },\n"
+    "  { match = [ \"198.51.100.0/24\", \"provider:told\" ];\n"
+    "    window = { destination_concurrency_limit = 14; destination_concurrency_feedback_debug = true; }; } );\n";
+static const char window_providers[] = V
+    "providers = (\n"
+    "  { name = \"big\"; relays = \"*.big.example\";\n"
+    "    window = { initial_destination_concurrency = 3; destination_concurrency_limit = 13; }; },\n"
+    "  { name = \"told\"; relays = \"*.told.example\"; ceiling = 6; },\n"
+    "  { name = \"few\"; relays = \"*.few.example\"; ceiling = 7; } );\n";
+
+/* each parameter from the innermost group that gives it */
+static void the_innermost_group_gives_a_parameter(void **state)
+{
+	static const struct {
+		unsigned mta;
+		const char *destination, *provider;
+		uint32_t initial, limit, suspend_s;
+	} cases[] = {
+		{ GENERATION_MTAS_MAX, "x.example", NULL, 1, 11, 60 },
+		{ 0, "x.example", NULL, 1, 11, 60 },
+		{ 1, "x.example", NULL, 2, 12, 120 },
+		{ 0, "provider:big", "big", 4, 13, 60 },
+		{ 1, "provider:big", "big", 4, 13, 120 },
+		{ 1, "x.example", "big", 3, 13, 120 },
+		{ 1, "a.example", NULL, 4, 12, 120 },
+		{ 1, "A.Example", NULL, 4, 12, 120 },
+		{ 0, "x.b.example", NULL, 4, 11, 60 },
+		{ 0, "b.example", NULL, 4, 11, 60 },
+		{ 0, "[192.0.2.1]:25", NULL, 4, 11, 60 },
+		{ 0, "[192.0.2.1]:26", NULL, 1, 11, 60 },
+		{ 0, "[198.51.100.9]:10024", NULL, 1, 14, 60 },
+		/* the provider's own word cuts, but for what is told of it here */
+		{ 0, "provider:few", "few", 1, 7, 60 },
+		{ 0, "provider:told", "told", 1, 14, 60 },
+	};
+	struct generation *g = compile_good(window_text, window_providers);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct window_settings s = settings_of(g, cases[i].mta, cases[i].destination,
+		    cases[i].provider);
+
+		assert_int_equal(s.initial, cases[i].initial);
+		assert_int_equal(s.limit, cases[i].limit);
+		assert_int_equal(s.suspend_ns, cases[i].suspend_s * NS_PER_SECOND);
+		assert_int_equal(s.believe_run, 9);
+		assert_int_equal(s.law, WINDOW_LAW_PROBE);
+	}
+	free(g);
+}
+
+static void the_groups_that_give_them_are_told(void **state)
+{
+	struct generation *g = compile_good(window_text, window_providers);
+	struct generation_window_source from[GENERATION_WINDOW_SOURCES];
+	struct window_settings s;
+
+	(void)state;
+	assert_int_equal(generation_window_sources(g, 1, "provider:big", 12, 0, from), 4);
+	assert_string_equal(from[0].what, "destinations");
+	assert_int_equal(from[0].line, 9);
+	assert_string_equal(from[0].file, "main");
+	assert_string_equal(from[1].what, "provider");
+	assert_string_equal(from[1].file, "providers");
+	assert_int_equal(from[1].line, 3);
+	assert_string_equal(from[2].what, "mta");
+	assert_int_equal(from[2].line, 6);
+	assert_string_equal(from[3].what, "window");
+	assert_int_equal(from[3].line, 2);
+	assert_int_equal(generation_window_sources(g, 0, "x.example", 9, GENERATION_NO_PROVIDER,
+	    from), 1);
+	assert_string_equal(from[0].what, "window");
+	assert_true(generation_window_settings(g, 0, "[198.51.100.1]:25", 17,
+	    GENERATION_NO_PROVIDER, &s));
+	assert_false(generation_window_settings(g, 0, "x.example", 9, GENERATION_NO_PROVIDER, &s));
+	free(g);
+}
+
+static void feedback_is_a_number_or_a_text(void **state)
+{
+	static const struct {
+		const char *text;
+		enum window_feedback_form form;
+		double amount;
+	} cases[] = {
+		{ "0", FEEDBACK_FIXED, 0 }, { "1", FEEDBACK_FIXED, 1 },
+		{ "0.25", FEEDBACK_FIXED, 0.25 }, { "\"1/4\"", FEEDBACK_FIXED, 0.25 },
+		{ "\"0.5\"", FEEDBACK_FIXED, 0.5 },
+		{ "\"1/concurrency\"", FEEDBACK_PER_CONCURRENCY, 1 },
+		{ "\"1/sqrt_concurrency\"", FEEDBACK_PER_SQRT_CONCURRENCY, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct window_settings s;
+		struct generation *g;
+		char text[256];
+
+		snprintf(text, sizeof(text), MAIN "window = { law = \"postfix\"; "
+		    "destination_concurrency_negative_feedback = %s; };\n", cases[i].text);
+		g = compile_good(text, NULL);
+		s = settings_of(g, 0, "x.example", NULL);
+		assert_int_equal(s.law, WINDOW_LAW_POSTFIX);
+		assert_int_equal(s.negative.form, cases[i].form);
+		assert_true(s.negative.amount == cases[i].amount);
+		assert_true(s.positive.amount == 1);
+		free(g);
+	}
+}
+
+/* --- mistakes ---------------------------------------------------------------------- */
+
+#define P(settings) V "providers = ( { name = \"p\"; relays = \"p.example\";\n" settings " } );\n"
+#define R(settings) V "replies = ( { match = \"x\";\n" settings " } );\n"
+
+static const struct {
+	bool in_main;
+	const char *text;
+	int line;
+	const char *words;
+} mistakes[] = {
+	{ true, MAIN "window = 5;\n", 2, "window: must be a group" },
+	{ true, MAIN "window = { limit = 5; };\n", 2, "unknown setting window.limit" },
+	{ true, MAIN "window = { law = \"ours\"; };\n", 2, "window.law: \"ours\" is none of" },
+	{ true, MAIN "window = { destination_concurrency_negative_feedback = 2; };\n", 2,
+	    "\"2\" is no feedback" },
+	{ true, MAIN "window = { destination_concurrency_negative_feedback = \"1/x\"; };\n", 2,
+	    "\"1/x\" is no feedback" },
+	{ true, MAIN "window = { destination_concurrency_negative_feedback = 1.5; };\n", 2,
+	    "is no feedback" },
+	{ true, MAIN "window = { destination_concurrency_negative_feedback = true; };\n", 2,
+	    "must be a number of 0 to 1" },
+	{ true, MAIN "window = { canary = \"20m\"; };\n", 2, "canary is longer than" },
+	{ true, MAIN "window = { initial_destination_concurrency = 5;\n"
+	    "destination_concurrency_limit = 4; };\n", 2, "(5) is above" },
+	{ true, MAIN "mta = ( { window = { suspend = 3; };\nsite = \"/x\"; } );\n", 2,
+	    "window.suspend: must be a time" },
+	{ true, MAIN "destinations = ( { window = { suspend = \"5m\"; }; } );\n", 2,
+	    "has no masks: give match" },
+	{ true, MAIN "destinations = ( { match = \"a.example\"; } );\n", 2, "sets nothing" },
+	{ true, MAIN "destinations = ( { match = [ \"a.example\",\n\"a b\" ];\n"
+	    "window = { suspend = \"5m\"; }; } );\n", 3, "bad mask \"a\\x20b\"" },
+	{ true, MAIN "destinations = ( { match = \"provider:x\"; window = { suspend = \"5m\"; }; } );\n",
+	    2, "there is no provider x in providers" },
+	{ true, MAIN "destinations = ( { match = \"[1.2.3.4]:0\"; window = { suspend = \"5m\"; }; } );\n",
+	    2, "is no relay such as" },
+	{ true, MAIN "destinations = ( { match = \"[2001:DB8::1]:25\"; window = { suspend = \"5m\"; }; } );\n",
+	    2, "must be written [2001:db8::1]:25" },
+	{ true, MAIN "destinations = ( { match = \"*.a\"; window = { suspend = \"5m\"; }; },\n"
+	    "{ match = \"b.a\"; window = { suspend = \"5m\"; }; } );\n", 3,
+	    "can never match: the group of line 2" },
+	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"esmtp:[a.example]\"; } );\n", 2,
+	    "without a mailer" },
+	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"[a.example\"; } );\n", 2,
+	    "must be a host" },
+	{ false, "replies = ();\n", 0, "version = 1; is missing" },
+	{ false, "version = 2;\n", 1, "is not within 1..1" },
+	{ false, V "providers = (\n { name = \"a\" relays }\n", 3, "syntax error" },
+	{ false, V "classes = ();\n", 2, "unknown setting classes" },
+	{ false, V "provider = ();\n", 2, "did you mean providers?" },
+	{ false, V "providers = { };\n", 2, "must be a list of groups" },
+	{ false, V "providers = ( { relays = \"a.example\"; } );\n", 2, "one without a name" },
+	{ false, V "providers = ( { name = \"A\"; relays = \"a.example\"; } );\n", 2,
+	    "must be of small letters" },
+	{ false, V "providers = ( { name = \"a\"; } );\n", 2, "give relays" },
+	{ false, V "providers = ( { name = \"a\"; relays = [ ]; } );\n", 2, "give relays" },
+	{ false, V "providers = ( { name = \"a\"; relays = [ \"a\",\n\"*\" ]; } );\n", 3,
+	    "one site of everybody" },
+	{ false, V "providers = ( { name = \"a\"; relays = \"a..b\"; } );\n", 2, "bad mask \"a..b\"" },
+	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
+	    "{ name = \"a\"; relays = \"b\"; } );\n", 3, "the name a is taken already" },
+	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
+	    "{ name = \"b\"; relays = \"b.a\"; } );\n", 3, "the provider of line 2 takes all" },
+	{ false, P("ceiling = 0;"), 3, "\"0\" is not within" },
+	{ false, P("window = { lw = \"probe\"; };"), 3, "did you mean window.law?" },
+	{ false, P("replies = ( { class = \"local\"; } );"), 3, "a rule without a pattern" },
+	{ false, P("replies = ( { match = \"x\"; klass = 1; } );"), 3,
+	    "did you mean replies.class?" },
+	{ false, V "replies = ( { match = \"a(b\"; class = \"local\"; } );\n", 2,
+	    "\"a(b\" is no pattern: missing closing parenthesis, at character 4" },
+	{ false, V "replies = ( { match = \"\"; class = \"local\"; } );\n", 2,
+	    "must be of 1..500 characters" },
+	{ false, R("class = \"ok\";"), 3, "\"ok\" is none of" },
+	{ false, R("action = \"stop\";"), 3, "\"stop\" is none of" },
+	{ false, R("action = \"ceiling\";"), 2, "needs ceiling = NUMBER" },
+	{ false, R("action = \"suspend\";\nceiling = 3;"), 4, "it is for action \"ceiling\"" },
+	{ false, R("action = \"alert\";\nfor = \"5m\";"), 4, "it is for the actions" },
+	{ false, R("class = \"local\";\nthreshold = \"3/1h\";"), 4, "there is no action" },
+	{ false, R("action = \"alert\"; threshold = \"3\";"), 3, "is not a rate" },
+	{ false, R("action = \"alert\"; threshold = \"1001/1h\";"), 3, "more than 1000 replies" },
+	{ false, R("note = \"n\";"), 2, "only spares what it matches" },
+};
+
+static void every_mistake_has_its_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		struct config_messages messages;
+		bool found = false;
+
+		free(compile(mistakes[i].in_main ? mistakes[i].text : MAIN,
+		    mistakes[i].in_main ? V : mistakes[i].text, &messages));
+		for (size_t k = 0; k < messages.count && !found; k++)
+			found = strstr(messages.list[k].text, mistakes[i].words) != NULL &&
+			    messages.list[k].line == mistakes[i].line &&
+			    strcmp(messages.list[k].file,
+			    mistakes[i].in_main ? "main" : "providers") == 0;
+		if (!found) {
+			for (size_t k = 0; k < messages.count; k++)
+				print_message("%s:%d: %s\n", messages.list[k].file,
+				    messages.list[k].line, messages.list[k].text);
+			fail_msg("%s\n%d: %s", mistakes[i].text, mistakes[i].line,
+			    mistakes[i].words);
+		}
+		config_messages_free(&messages);
+	}
+}
+
+/* --- files ----------------------------------------------------------------------- */
+
+static char directory[64];
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void remove_file(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	unlink(path);
+}
+
+static int make_directory(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/t_providers.XXXXXX");
+	return mkdtemp(directory) == NULL ? -1 : 0;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	remove_file("postern.conf");
+	remove_file("providers.conf");
+	remove_file("mine.conf");
+	return rmdir(directory);
+}
+
+/* The first message that has these words; its line, or -1. */
+static int said(const struct config_messages *messages, const char *words)
+{
+	for (size_t i = 0; i < messages->count; i++)
+		if (strstr(messages->list[i].text, words) != NULL)
+			return messages->list[i].line;
+	return -1;
+}
+
+static void the_file_is_found(void **state)
+{
+	struct config_messages messages;
+	struct generation *g;
+	char main_file[128], text[512];
+
+	(void)state;
+	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
+	/* none, and nobody who needs one: nothing to say */
+	write_file("postern.conf", MAIN);
+	g = config_compile(main_file, &messages);
+	assert_non_null(g);
+	assert_int_equal(said(&messages, "providers.conf"), -1);
+	config_messages_free(&messages);
+	free(g);
+	/* none, a mail server: a note */
+	write_file("postern.conf", MAIN "mta = ( { site = \"/none\"; } );\n");
+	g = config_compile(main_file, &messages);
+	assert_non_null(g);
+	assert_int_equal(said(&messages, "there is no file"), 0);
+	config_messages_free(&messages);
+	free(g);
+	/* named, and not there: a mistake */
+	write_file("postern.conf", MAIN "\nproviders = \"/none/p.conf\";\n");
+	assert_null(config_compile(main_file, &messages));
+	assert_int_equal(said(&messages, "/none/p.conf cannot be read: No such file"), 3);
+	config_messages_free(&messages);
+	/* beside it, with an included one */
+	write_file("postern.conf", MAIN);
+	write_file("providers.conf", V "providers = (\n@include \"mine.conf\"\n);\n");
+	write_file("mine.conf", "\n{ name = \"mine\"; relays = \"*.mine.example\";\n"
+	    "replies = ( { match = \"x\"; action = \"alert\"; } ); }\n");
+	g = config_compile(main_file, &messages);
+	assert_non_null(g);
+	assert_int_equal(provider_of(g, "a.mine.example", NULL), 0);
+	assert_int_equal(generation_reply_rule(g, 0)->line, 3);
+	assert_non_null(strstr(generation_text(g, generation_reply_rule(g, 0)->file), "/mine.conf"));
+	config_messages_free(&messages);
+	free(g);
+	/* named, elsewhere */
+	snprintf(text, sizeof(text), MAIN "providers = \"%s/mine.conf\";\n", directory);
+	write_file("postern.conf", text);
+	write_file("mine.conf", V "\nproviders = 3;\n");
+	assert_null(config_compile(main_file, &messages));
+	assert_int_equal(said(&messages, "must be a list of groups"), 3);
+	config_messages_free(&messages);
+}
+
+static void the_shipped_file_is_good(void **state)
+{
+	const char *top = getenv("top_srcdir");
+	char main_file[128], text[4096];
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	if (top == NULL)
+		skip();
+	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
+	snprintf(text, sizeof(text), MAIN "providers = \"%s/conf/providers.conf\";\n", top);
+	write_file("postern.conf", text);
+	g = config_compile(main_file, &messages);
+	for (size_t i = 0; i < messages.count; i++)
+		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+		    messages.list[i].text);
+	assert_non_null(g);
+	assert_int_equal(messages.count, 1);	/* classes is empty */
+	config_messages_free(&messages);
+	assert_true(g->provider_count >= 15);
+	for (uint32_t i = 0; i < g->reply_rule_count; i++)
+		assert_true(generation_reply_rule(g, i)->name != 0);
+	assert_int_equal(provider_of(g, "gmail-smtp-in.l.google.com", NULL),
+	    generation_find_provider(g, "google", 6));
+	assert_int_equal(provider_of(g, "hotmail-com.olc.protection.outlook.com", NULL),
+	    generation_find_provider(g, "outlook", 7));
+	assert_int_equal(provider_of(g, "x-example.mail.protection.outlook.com", NULL),
+	    generation_find_provider(g, "microsoft365", 12));
+	assert_int_equal(provider_of(g, "mta5.am0.yahoodns.net", NULL),
+	    generation_find_provider(g, "yahoo", 5));
+	assert_int_equal(settings_of(g, 0, "provider:orange", "orange").limit, 3);
+	assert_int_equal(settings_of(g, 0, "provider:cox", "cox").limit, 10);
+	assert_int_equal(settings_of(g, 0, "provider:comcast", "comcast").limit, 20);
+	free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(relays_are_of_the_first_provider_that_matches),
+		cmocka_unit_test(a_rule_is_kept_as_it_is_written),
+		cmocka_unit_test(without_settings_they_are_the_defaults),
+		cmocka_unit_test(the_innermost_group_gives_a_parameter),
+		cmocka_unit_test(the_groups_that_give_them_are_told),
+		cmocka_unit_test(feedback_is_a_number_or_a_text),
+		cmocka_unit_test(every_mistake_has_its_place),
+		cmocka_unit_test(the_file_is_found),
+		cmocka_unit_test(the_shipped_file_is_good),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
