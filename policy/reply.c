@@ -219,11 +219,10 @@ static enum result_class class_of_words(struct span words, struct reply *out)
 	return class_of_reply(out);
 }
 
-void reply_judge_text(struct span words, enum delivery_phase phase, struct reply *out)
+static void judge_text(struct span words, enum delivery_phase phase, struct reply *out)
 {
 	struct reading reading;
 
-	memset(out, 0, sizeof(*out));
 	reading = reply_read_text(words_trimmed(words), out);
 	if (out->phase == PHASE_UNKNOWN)
 		out->phase = phase;
@@ -257,7 +256,7 @@ void reply_judge_text(struct span words, enum delivery_phase phase, struct reply
 /* Over the event socket, by a server that knows the phase. */
 static void judge_told(const struct delivery *d, struct reply *out)
 {
-	reply_judge_text(d->text, d->phase, out);
+	judge_text(d->text, d->phase, out);
 	out->phase = d->phase;
 	if (d->agent == AGENT_LOCAL)
 		out->class = RESULT_LOCAL;
@@ -265,9 +264,8 @@ static void judge_told(const struct delivery *d, struct reply *out)
 		out->class = RESULT_PERMANENT;
 }
 
-void reply_judge(const struct delivery *delivery, struct reply *out)
+static void judge(const struct delivery *delivery, struct reply *out)
 {
-	memset(out, 0, sizeof(*out));
 	switch (delivery->status) {
 	case DELIVERY_SENT:
 	case DELIVERY_DELIVERABLE:
@@ -294,4 +292,26 @@ void reply_judge(const struct delivery *delivery, struct reply *out)
 		judge_sendmail(delivery, out);
 	else
 		judge_postfix(delivery, out);
+}
+
+/* An empty span may point nowhere; arithmetic wants a place. */
+static struct span placed(struct span span)
+{
+	return span.text == NULL ? (struct span){ "", 0 } : span;
+}
+
+void reply_judge(const struct delivery *delivery, struct reply *out)
+{
+	struct delivery copy = *delivery;
+
+	memset(out, 0, sizeof(*out));
+	copy.text = placed(copy.text);
+	copy.reply = placed(copy.reply);
+	judge(&copy, out);
+}
+
+void reply_judge_text(struct span words, enum delivery_phase phase, struct reply *out)
+{
+	memset(out, 0, sizeof(*out));
+	judge_text(placed(words), phase, out);
 }

@@ -89,6 +89,20 @@ static inline struct span span_of(const char *start, const char *end)
 	((span).length == sizeof(literal) - 1 && \
 	memcmp((span).text, literal, sizeof(literal) - 1) == 0)
 
+/* Every span of *d empty, but none without a place to point to. */
+static inline void begin_delivery(struct delivery *d, const char *nowhere)
+{
+	memset(d, 0, sizeof(*d));
+	d->program.text = d->mailer.text = d->queue_id.text = d->recipient.text = d->list.text =
+	    d->domain.text = d->relay.text = d->relay_name.text = d->text.text = d->reply.text =
+	    nowhere;
+	d->status = DELIVERY_STATUS_OTHER;
+	d->conn_use = 1;
+	d->delay_ms = DELIVERY_MS_UNKNOWN;
+	for (int i = 0; i < 4; i++)
+		d->delays_ms[i] = DELIVERY_MS_UNKNOWN;
+}
+
 /* NULL: it is not in there. */
 static inline const char *find(const struct cursor *c, const char *text, size_t length)
 {

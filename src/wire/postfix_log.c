@@ -261,22 +261,17 @@ static enum delivery_agent agent_of(struct span daemon, const struct delivery *d
 	return AGENT_LOCAL;
 }
 
-static void begin_delivery(struct log_line *line)
+static void begin(struct log_line *line)
 {
-	struct delivery *d = &line->delivery;
+	const char *nowhere = line->message.text;
 
-	memset(d, 0, sizeof(*d));
-	d->source = DELIVERY_OF_POSTFIX;
-	d->status = DELIVERY_STATUS_OTHER;
-	d->program = line->program;
-	d->queue_id = line->queue_id;
-	d->conn_use = 1;
-	d->recipients = 1;
-	d->delay_ms = DELIVERY_MS_UNKNOWN;
-	for (int i = 0; i < 4; i++)
-		d->delays_ms[i] = DELIVERY_MS_UNKNOWN;
-	line->orig_to = (struct span){ NULL, 0 };
-	line->status_word = (struct span){ NULL, 0 };
+	begin_delivery(&line->delivery, nowhere);
+	line->delivery.source = DELIVERY_OF_POSTFIX;
+	line->delivery.program = line->program;
+	line->delivery.queue_id = line->queue_id;
+	line->delivery.recipients = 1;
+	line->orig_to = (struct span){ nowhere, 0 };
+	line->status_word = (struct span){ nowhere, 0 };
 }
 
 /* Returns NULL, or why it is broken. */
@@ -285,7 +280,7 @@ static const char *read_delivery(struct cursor c, struct log_line *line)
 	struct delivery *d = &line->delivery;
 	const char *why;
 
-	begin_delivery(line);
+	begin(line);
 	if (!take_any_address(&c, &d->recipient))
 		return "its recipient is no address, or does not end";
 	d->domain = domain_of(d->recipient);
@@ -308,7 +303,7 @@ static bool read_expired(struct cursor c, struct log_line *line)
 
 	if (!take_any_address(&c, &sender) || !TAKE(&c, ", status="))
 		return false;
-	begin_delivery(line);
+	begin(line);
 	line->delivery.agent = AGENT_QUEUE;
 	line->status_word = span_of(c.at, c.at);
 	while (c.at < c.end && (is_letter(*c.at) || *c.at == '-'))

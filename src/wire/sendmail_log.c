@@ -191,7 +191,7 @@ static bool is_ambiguous(struct span text)
 	struct cursor c = { text.text, text.text + text.length };
 	const char *comma;
 
-	while (left(&c) > 0 && (comma = memchr(c.at, ',', left(&c))) != NULL) {
+	while ((comma = memchr(c.at, ',', left(&c))) != NULL) {
 		c.at = comma + 1;
 		if (BEGINS(&c, " stat=") || BEGINS(&c, " dsn=") || BEGINS(&c, " mailer="))
 			return true;
@@ -309,17 +309,12 @@ static const char *read_delivery(struct cursor c, struct log_line *line)
 	struct delivery *d = &line->delivery;
 	const char *why;
 
-	memset(d, 0, sizeof(*d));
+	begin_delivery(d, line->message.text);
 	d->source = DELIVERY_OF_SENDMAIL;
-	d->status = DELIVERY_STATUS_OTHER;
 	d->program = line->program;
 	d->queue_id = line->queue_id;
-	d->conn_use = 1;
-	d->delay_ms = DELIVERY_MS_UNKNOWN;
-	for (int i = 0; i < 4; i++)
-		d->delays_ms[i] = DELIVERY_MS_UNKNOWN;
-	line->orig_to = (struct span){ NULL, 0 };
-	line->status_word = (struct span){ NULL, 0 };
+	line->orig_to = (struct span){ line->message.text, 0 };
+	line->status_word = (struct span){ line->message.text, 0 };
 	if (!take_recipients(&c, d))
 		return "its recipients do not end";
 	why = read_fields(&c, line);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "policy/reply.h"
 #include "wire/postfix_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,6 +22,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 	const struct delivery *d = &out->delivery;
 	const struct span spans[] = { d->recipient, d->domain, out->orig_to, d->relay,
 		d->relay_name, out->status_word, d->text };
+	struct reply reply;
 
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
 		inside(spans[i], line, size);
@@ -33,6 +35,9 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 		MUST(c > ' ' && c != '"' && c != '@' && c != '<' && c != '>' && c != ',' && c != 0x7f);
 	}
 	MUST(d->delay_ms >= DELIVERY_MS_UNKNOWN && d->dsn[0] < 1000);
+	reply_judge(d, &reply);
+	MUST((unsigned)reply.class < RESULT_CLASS_COUNT && (unsigned)reply.phase < PHASE_COUNT);
+	inside(reply.words, line, size);
 	MUST(address_is_unknown(&d->relay_address) || d->relay.length > d->relay_name.length);
 }
 

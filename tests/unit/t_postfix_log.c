@@ -478,46 +478,6 @@ static void huge_lines(void **state)
 	free(text);
 }
 
-/* The lines that others collected, where they are at hand. */
-static void the_corpus(void **state)
-{
-	const char *top = getenv("top_srcdir");
-	char path[512], row[8192];
-	unsigned rows = 0, missed = 0;
-	FILE *file;
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s/../shared/corpus/delivery-truth.tsv", top ? top : ".");
-	file = fopen(path, "r");
-	if (file == NULL)
-		skip();
-	while (fgets(row, sizeof(row), file) != NULL) {
-		char *fields[14], *next = row, text[8300];
-		bool good;
-
-		for (int i = 0; i < 14; i++)
-			fields[i] = next ? strsep(&next, "\t\n") : row + strlen(row);
-		/* others than deliveries by to= are for a later reader */
-		if (strcmp(fields[0], "postfix") != 0 || strstr(fields[1], ": to=") == NULL)
-			continue;
-		snprintf(text, sizeof(text), "%s%s", fields[12][0] == 'n' ?
-		    "Nov 21 05:48:22 mx postfix/smtp[1]: " : "", fields[1]);
-		good = scan(text) == LOG_LINE_DELIVERY &&
-		    equal(line.queue_id, fields[2]) &&
-		    equal(line.delivery.recipient, fields[3]) &&
-		    equal(line.delivery.relay, fields[4]);
-		rows++;
-		if (!good) {
-			missed++;
-			print_message("%s\n  %s\n", text, line.why ? line.why : "another reading");
-		}
-	}
-	fclose(file);
-	print_message("%u rows, %u missed\n", rows, missed);
-	assert_true(rows > 100);
-	assert_int_equal(missed, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,7 +494,6 @@ int main(void)
 		cmocka_unit_test(cut_lines),
 		cmocka_unit_test(strange_values),
 		cmocka_unit_test(huge_lines),
-		cmocka_unit_test(the_corpus),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

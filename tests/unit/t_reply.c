@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: ISC */
+/* What results mean: the phase first, then the reply; the mail server's own words; and
+ * what nobody tried. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "policy/reply.h"
+
+static struct span span(const char *text)
+{
+	return (struct span){ text, strlen(text) };
+}
+
+static void same(struct span got, const char *expected)
+{
+	if (got.length != strlen(expected) || memcmp(got.text, expected, got.length) != 0)
+		fail_msg("\"%.*s\" is not \"%s\"", (int)got.length, got.text, expected);
+}
+
+struct example {
+	const char *text;
+	enum result_class class;
+	enum delivery_phase phase;
+	uint16_t code;
+};
+
+static void check(const char *text, const struct reply *got, const struct example *expected)
+{
+	if (got->class != expected->class || got->phase != expected->phase ||
+	    got->code != expected->code)
+		fail_msg("%s: %s in \"%s\", %u", text, result_class_word(got->class),
+		    delivery_phase_word(got->phase), got->code);
+}
+
+static void check_all(const struct example *examples, size_t count, struct delivery delivery)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct reply reply;
+
+		delivery.text = span(examples[i].text);
+		reply_judge(&delivery, &reply);
+		check(examples[i].text, &reply, &examples[i]);
+	}
+}
+#define CHECK_ALL(list, ...) \
+	check_all(list, sizeof(list) / sizeof(list[0]), (struct delivery){ __VA_ARGS__ })
+
+static void before_the_session(void **state)
+{
+	static const struct example examples[] = {
+		{ "connect to mx.example.net[192.0.2.7]:25: Connection refused",
+		    RESULT_SITE_FAILURE, PHASE_CONNECT, 0 },
+		{ "connect to mx.example.net[2001:db8::7]:25: Network is unreachable",
+		    RESULT_SITE_FAILURE, PHASE_CONNECT, 0 },
+		{ "connect to mx.example.net[192.0.2.7]: server dropped connection without sending "
+		    "the initial greeting", RESULT_SITE_FAILURE, PHASE_GREETING, 0 },
+		{ "connect to mx.example.net[192.0.2.7]: server refused to talk to me: 421 later",
+		    RESULT_SITE_FAILURE, PHASE_GREETING, 421 },
+		{ "host mx.example.net[192.0.2.7] refused to talk to me: 421 too many connections",
+		    RESULT_SITE_FAILURE, PHASE_GREETING, 421 },
+		{ "host mx.example.net[192.0.2.7] refused to talk to me: 554 5.7.1 go away",
+		    RESULT_SITE_FAILURE, PHASE_GREETING, 554 },
+		{ "lost connection with mx.example.net[192.0.2.7] while receiving the initial "
+		    "server greeting", RESULT_SITE_FAILURE, PHASE_GREETING, 0 },
+		{ "conversation with mx.example.net[192.0.2.7] timed out while performing the EHLO "
+		    "handshake", RESULT_SITE_FAILURE, PHASE_EHLO, 0 },
+		{ "host mx.example.net[192.0.2.7] said: 451 busy (in reply to EHLO command)",
+		    RESULT_SITE_FAILURE, PHASE_EHLO, 451 },
+		{ "TLS is required, but was not offered by host mx.example.net[192.0.2.7]",
+		    RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "TLS is required, but host mx.example.net[192.0.2.7] refused to start TLS: "
+		    "454 4.7.0 no TLS today", RESULT_SITE_FAILURE, PHASE_STARTTLS, 454 },
+		{ "Cannot start TLS: handshake failure", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "Server certificate not verified", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+	};
+
+	(void)state;
+	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 4, 2 });
+}
+
+static void within_the_session(void **state)
+{
+	static const struct example examples[] = {
+		{ "host mx.example.net[192.0.2.7] said: 451 4.7.1 try later (in reply to MAIL FROM "
+		    "command)", RESULT_RCPT_TEMPORARY, PHASE_MAIL, 451 },
+		{ "host mx.example.net[192.0.2.7] said: 450 4.2.0 mailbox busy (in reply to RCPT TO "
+		    "command)", RESULT_RCPT_TEMPORARY, PHASE_RCPT, 450 },
+		{ "host mx.example.net[192.0.2.7] said: 421 4.3.0 data unavailable (in reply to DATA "
+		    "command)", RESULT_SITE_FAILURE, PHASE_DATA, 421 },
+		{ "host mx.example.net[192.0.2.7] said: 421 too many messages (in reply to end of DATA "
+		    "command)", RESULT_REMOTE_THROTTLE, PHASE_END_OF_DATA, 421 },
+		{ "host mx.example.net[192.0.2.7] said: 450 4.7.1 (in reply to EHLO command) greylisted "
+		    "(in reply to RCPT TO command)", RESULT_RCPT_TEMPORARY, PHASE_RCPT, 450 },
+		{ "lost connection with mx.example.net[192.0.2.7] while sending RCPT TO",
+		    RESULT_RCPT_TEMPORARY, PHASE_RCPT, 0 },
+		{ "conversation with mx.example.net[192.0.2.7] timed out while sending end of data -- "
+		    "message may be sent more than once", RESULT_RCPT_TEMPORARY, PHASE_END_OF_DATA, 0 },
+		{ "conversation with mx.example.net[192.0.2.7] timed out while sending message body",
+		    RESULT_RCPT_TEMPORARY, PHASE_END_OF_DATA, 0 },
+		{ "SASL authentication failed; server mx.example.net[192.0.2.7] said: 535 5.7.8 no",
+		    RESULT_LOCAL, PHASE_AUTH, 535 },
+		{ "Host or domain name not found. Name service error for name=example.net type=MX: "
+		    "Host not found, try again", RESULT_LOCAL, PHASE_DNS, 0 },
+		{ "mail system configuration error", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "no idea what happened here", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 0 },
+		{ "", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 0 },
+	};
+
+	(void)state;
+	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 0, 0 });
+}
+
+static void bounced(void **state)
+{
+	static const struct example examples[] = {
+		{ "host mx.example.net[192.0.2.7] said: 550 5.1.1 no such user (in reply to RCPT TO "
+		    "command)", RESULT_PERMANENT, PHASE_RCPT, 550 },
+		{ "host mx.example.net[192.0.2.7] said: 550 too many messages from you (in reply to "
+		    "end of DATA command)", RESULT_PERMANENT, PHASE_END_OF_DATA, 550 },
+		{ "host mx.example.net[192.0.2.7] refused to talk to me: 554 go away",
+		    RESULT_PERMANENT, PHASE_GREETING, 554 },
+		{ "Host or domain name not found. Name service error for name=example.net type=A: "
+		    "Host not found", RESULT_PERMANENT, PHASE_DNS, 0 },
+		{ "mail for example.net loops back to myself", RESULT_PERMANENT, PHASE_UNKNOWN, 0 },
+		{ "bad address syntax", RESULT_PERMANENT, PHASE_UNKNOWN, 0 },
+	};
+	struct delivery probe = { .status = DELIVERY_UNDELIVERABLE, .dsn = { 5, 0, 0 } };
+	struct reply reply;
+
+	(void)state;
+	CHECK_ALL(examples, .status = DELIVERY_BOUNCED, .dsn = { 5, 0, 0 });
+	CHECK_ALL(examples, .status = DELIVERY_BOUNCED);
+	probe.text = span(examples[2].text);
+	reply_judge(&probe, &reply);
+	assert_int_equal(reply.class, RESULT_SITE_FAILURE);
+	probe.text = span(examples[0].text);
+	reply_judge(&probe, &reply);
+	assert_int_equal(reply.class, RESULT_PERMANENT);
+}
+
+static void nobody_tried(void **state)
+{
+	static const struct example held[] = {
+		{ "delivery temporarily suspended: connect to mx.example.net[192.0.2.7]:25: "
+		    "Connection refused", RESULT_SUSPENDED, PHASE_NONE, 0 },
+		{ "4.7.1 Postern: example.net is held until 12:00", RESULT_SUSPENDED, PHASE_NONE, 0 },
+		{ "mail transport unavailable", RESULT_LOCAL, PHASE_NONE, 0 },
+		{ "address resolver failure", RESULT_LOCAL, PHASE_NONE, 0 },
+	};
+	static const struct example refused[] = {
+		{ "User unknown in virtual alias table", RESULT_PERMANENT, PHASE_NONE, 0 },
+	};
+	struct delivery delivery = { .agent = AGENT_ERROR, .status = DELIVERY_DEFERRED };
+	struct reply reply;
+
+	(void)state;
+	CHECK_ALL(held, .agent = AGENT_ERROR, .status = DELIVERY_DEFERRED);
+	CHECK_ALL(held, .agent = AGENT_QUEUE, .status = DELIVERY_DEFERRED);
+	CHECK_ALL(refused, .agent = AGENT_ERROR, .status = DELIVERY_BOUNCED);
+	delivery.text = span(held[0].text);
+	reply_judge(&delivery, &reply);
+	same(reply.words, "connect to mx.example.net[192.0.2.7]:25: Connection refused");
+	delivery.status = DELIVERY_EXPIRED;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_PERMANENT);
+	delivery.status = DELIVERY_STATUS_OTHER;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_LOCAL);
+}
+
+static void on_this_host(void **state)
+{
+	static const struct example examples[] = {
+		{ "unknown user: \"x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "Command died with status 8: \"/bin/x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "451 4.3.0 whatever", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "host mx.example.net[/run/lmtp] said: 452 4.2.2 full (in reply to RCPT TO command)",
+		    RESULT_RCPT_TEMPORARY, PHASE_RCPT, 452 },
+	};
+	struct delivery delivery = { .agent = AGENT_LOCAL, .status = DELIVERY_SENT,
+		.text = span("delivered to mailbox") };
+	struct reply reply;
+
+	(void)state;
+	CHECK_ALL(examples, .agent = AGENT_LOCAL, .status = DELIVERY_DEFERRED);
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_OK);
+}
+
+static void sendmail(void **state)
+{
+	static const struct {
+		struct example expected;	/* text: stat= */
+		const char *reply;
+		enum delivery_status status;
+		uint16_t dsn[3];
+		bool reached;
+		int64_t xdelay_ms;
+	} examples[] = {
+		{ { "Sent (ok)", RESULT_OK, PHASE_UNKNOWN, 0 }, "", DELIVERY_SENT, { 2, 0, 0 },
+		    true, 0 },
+		{ { "Deferred: Connection refused by mx.example.net.", RESULT_SITE_FAILURE,
+		    PHASE_CONNECT, 0 }, "", DELIVERY_DEFERRED, { 4, 4, 1 }, true, 0 },
+		{ { "Deferred: Connection timed out with mx.example.net.", RESULT_SITE_FAILURE,
+		    PHASE_CONNECT, 0 }, "", DELIVERY_DEFERRED, { 4, 4, 1 }, false, 60000 },
+		/* known from before */
+		{ { "Deferred: Connection refused by mx.example.net.", RESULT_SUSPENDED,
+		    PHASE_NONE, 0 }, "", DELIVERY_DEFERRED, { 4, 0, 0 }, false, 0 },
+		{ { "Deferred", RESULT_SUSPENDED, PHASE_NONE, 0 }, "", DELIVERY_DEFERRED,
+		    { 4, 2, 0 }, false, 0 },
+		/* the connection ended behind the dot */
+		{ { "Deferred", RESULT_SITE_FAILURE, PHASE_UNKNOWN, 0 }, "", DELIVERY_DEFERRED,
+		    { 4, 4, 2 }, true, 0 },
+		{ { "queued", RESULT_SUSPENDED, PHASE_NONE, 0 }, "", DELIVERY_DEFERRED,
+		    { 0, 0, 0 }, false, 0 },
+		{ { "Deferred: 451 4.7.1 deferred by Postern: window", RESULT_SUSPENDED, PHASE_NONE,
+		    0 }, "", DELIVERY_DEFERRED, { 4, 7, 1 }, false, 0 },
+		/* the reply goes before the state */
+		{ { "Deferred: Connection reset by mx.example.net.", RESULT_REMOTE_THROTTLE,
+		    PHASE_UNKNOWN, 421 }, "421 4.7.0 too many messages, slow down",
+		    DELIVERY_DEFERRED, { 4, 0, 0 }, true, 0 },
+		{ { "Deferred: Connection reset by mx.example.net.", RESULT_SITE_FAILURE,
+		    PHASE_CONNECT, 0 }, "250 2.0.0 ok", DELIVERY_DEFERRED, { 4, 4, 2 }, true, 0 },
+		/* what Sendmail makes of a greeting */
+		{ { "Deferred: 421 too many connections", RESULT_SITE_FAILURE, PHASE_GREETING, 421 },
+		    "421 too many connections", DELIVERY_DEFERRED, { 4, 5, 0 }, true, 0 },
+		{ { "Deferred: 450 4.2.1 not now", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 450 }, "",
+		    DELIVERY_DEFERRED, { 4, 2, 1 }, true, 0 },
+		{ { "User unknown", RESULT_PERMANENT, PHASE_UNKNOWN, 550 },
+		    "550 5.1.1 no such user", DELIVERY_BOUNCED, { 5, 1, 1 }, true, 0 },
+		{ { "Host unknown (Name server: x: host not found)", RESULT_PERMANENT, PHASE_DNS, 0 },
+		    "", DELIVERY_BOUNCED, { 5, 1, 2 }, false, 0 },
+		{ { "Deferred: Name server: x: host name lookup failure", RESULT_LOCAL, PHASE_DNS,
+		    0 }, "", DELIVERY_DEFERRED, { 4, 4, 3 }, false, 0 },
+		{ { "Deferred: local mailer (/bin/x) exited with EX_TEMPFAIL", RESULT_LOCAL,
+		    PHASE_UNKNOWN, 0 }, "", DELIVERY_DEFERRED, { 4, 0, 0 }, false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		struct delivery delivery = { .source = DELIVERY_OF_SENDMAIL,
+			.status = examples[i].status, .text = span(examples[i].expected.text),
+			.reply = span(examples[i].reply),
+			.delays_ms = { -1, -1, -1, examples[i].xdelay_ms } };
+		struct reply reply;
+
+		memcpy(delivery.dsn, examples[i].dsn, sizeof(delivery.dsn));
+		if (examples[i].reached)
+			delivery.relay_address.bytes[15] = 1;
+		reply_judge(&delivery, &reply);
+		check(examples[i].expected.text, &reply, &examples[i].expected);
+	}
+}
+
+static void told(void **state)
+{
+	struct delivery delivery = { .source = DELIVERY_OF_OTHER, .status = DELIVERY_DEFERRED,
+		.phase = PHASE_GREETING, .text = span("421 4.7.0 too many connections") };
+	struct reply reply;
+
+	(void)state;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_SITE_FAILURE);
+	assert_int_equal(reply.phase, PHASE_GREETING);
+	delivery.phase = PHASE_RCPT;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_REMOTE_THROTTLE);
+	delivery.phase = PHASE_UNKNOWN;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_REMOTE_THROTTLE);
+	assert_int_equal(reply.code, 421);
+	delivery.phase = PHASE_RCPT;
+	delivery.status = DELIVERY_BOUNCED;
+	reply_judge(&delivery, &reply);
+	assert_int_equal(reply.class, RESULT_PERMANENT);
+}
+
+/* After the handshake, or where no phase is known. */
+static void who_asks_for_less(void **state)
+{
+	static const char *const less[] = {
+		"450 too many connections from your address", "452 4.3.2 Connection rate limit exceeded",
+		"421 4.7.28 unusual rate of 421-4.7.28 mail", "421 slow down, please",
+		"451 Server busy, come back later", "450 THROTTLED: 4.7.1", "450 you are rate-limited",
+		"451 4.7.1 Too\tmuch mail", "421-too many\n421 concurrent sessions",
+		"452 4.5.3 too many recipients this hour", "450 maximum number of connections reached",
+		"450 Trop de messages", "421 unexpected volume", "450 high load.",
+	};
+	static const char *const others[] = {
+		"450 4.7.1 greylisted, you are too fast", "450 mailbox busy", "452 mailbox full",
+		"450 4.2.1 The user is receiving mail at a rate that 450-4.2.1 prevents more",
+		"452 4.5.3 too many recipients", "451 too many hops", "451 operating system error",
+		"451 corporate accurate moderate", "451 pseudobusyness", "451 local problem",
+		"450 cannot find your hostname", "451 rat", "450 the toomany", "450 too", "450 too ",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(less) / sizeof(less[0]); i++) {
+		struct reply reply;
+
+		reply_judge_text(span(less[i]), PHASE_RCPT, &reply);
+		if (reply.class != RESULT_REMOTE_THROTTLE)
+			fail_msg("%s: %s", less[i], result_class_word(reply.class));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct reply reply;
+
+		reply_judge_text(span(others[i]), PHASE_UNKNOWN, &reply);
+		if (reply.class != RESULT_RCPT_TEMPORARY)
+			fail_msg("%s: %s", others[i], result_class_word(reply.class));
+	}
+}
+
+static void texts_alone(void **state)
+{
+	static const struct {
+		struct example expected;
+		enum delivery_phase told;
+	} examples[] = {
+		{ { "421 closing", RESULT_SITE_FAILURE, PHASE_UNKNOWN, 421 }, PHASE_UNKNOWN },
+		{ { "550 no", RESULT_PERMANENT, PHASE_UNKNOWN, 550 }, PHASE_UNKNOWN },
+		{ { "550 no", RESULT_SITE_FAILURE, PHASE_GREETING, 550 }, PHASE_GREETING },
+		{ { "250 ok", RESULT_OK, PHASE_RCPT, 250 }, PHASE_RCPT },
+		{ { "<a@b.example>: host mx.example.net [192.0.2.7]: 550 5.1.1 no", RESULT_PERMANENT,
+		    PHASE_UNKNOWN, 550 }, PHASE_UNKNOWN },
+		{ { "Host unknown", RESULT_PERMANENT, PHASE_DNS, 0 }, PHASE_UNKNOWN },
+		{ { "servfail", RESULT_LOCAL, PHASE_DNS, 0 }, PHASE_DNS },
+		{ { "the server did not answer: Connection timed out", RESULT_SITE_FAILURE,
+		    PHASE_CONNECT, 0 }, PHASE_UNKNOWN },
+		{ { "this message was rejected", RESULT_PERMANENT, PHASE_UNKNOWN, 0 }, PHASE_UNKNOWN },
+		{ { "5.1.1 nobody", RESULT_PERMANENT, PHASE_UNKNOWN, 0 }, PHASE_UNKNOWN },
+		{ { "/var/mail/x: Disk quota exceeded", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		    PHASE_UNKNOWN },
+		{ { "held", RESULT_SUSPENDED, PHASE_NONE, 0 }, PHASE_NONE },
+		{ { "535 no", RESULT_LOCAL, PHASE_AUTH, 535 }, PHASE_AUTH },
+		{ { "", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 0 }, PHASE_UNKNOWN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		struct reply reply;
+
+		reply_judge_text(span(examples[i].expected.text), examples[i].told, &reply);
+		check(examples[i].expected.text, &reply, &examples[i].expected);
+	}
+}
+
+static void codes(void **state)
+{
+	static const struct {
+		const char *text, *words;
+		uint16_t code, enhanced[3];
+	} examples[] = {
+		{ "421 4.7.28 slow", "421 4.7.28 slow", 421, { 4, 7, 28 } },
+		{ "  \"450-4.2.1 x", "450-4.2.1 x", 450, { 4, 2, 1 } },
+		{ "550 #5.1.0 no", "550 #5.1.0 no", 550, { 5, 1, 0 } },
+		{ "550", "550", 550, { 0, 0, 0 } },
+		{ "550 4.1.1 liar", "550 4.1.1 liar", 550, { 0, 0, 0 } },
+		{ "550 5.1 x", "550 5.1 x", 550, { 0, 0, 0 } },
+		{ "550 5.1.1234 x", "550 5.1.1234 x", 550, { 0, 0, 0 } },
+		{ "x said 5.7.1 550-'5.7.1 no'", "550-'5.7.1 no'", 550, { 5, 7, 1 } },
+		{ "4.3.2 not now", "4.3.2 not now", 0, { 4, 3, 2 } },
+		{ "5501 x", "5501 x", 0, { 0, 0, 0 } },
+		{ "192.0.2.7 x", "192.0.2.7 x", 0, { 0, 0, 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		struct reply reply;
+
+		reply_judge_text(span(examples[i].text), PHASE_RCPT, &reply);
+		same(reply.words, examples[i].words);
+		assert_int_equal(reply.code, examples[i].code);
+		assert_memory_equal(reply.enhanced, examples[i].enhanced, sizeof(reply.enhanced));
+	}
+}
+
+static void words(void **state)
+{
+	(void)state;
+	assert_string_equal(result_class_word(RESULT_OK), "ok");
+	assert_string_equal(result_class_word(RESULT_REMOTE_THROTTLE), "remote-throttle");
+	assert_string_equal(result_class_word(RESULT_CLASS_COUNT), "");
+	assert_string_equal(delivery_phase_word(PHASE_END_OF_DATA), "end-of-data");
+	for (int phase = PHASE_UNKNOWN + 1; phase < PHASE_COUNT; phase++)
+		assert_true(delivery_phase_word((enum delivery_phase)phase)[0] != '\0');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(before_the_session),
+		cmocka_unit_test(within_the_session),
+		cmocka_unit_test(bounced),
+		cmocka_unit_test(nobody_tried),
+		cmocka_unit_test(on_this_host),
+		cmocka_unit_test(sendmail),
+		cmocka_unit_test(told),
+		cmocka_unit_test(who_asks_for_less),
+		cmocka_unit_test(texts_alone),
+		cmocka_unit_test(codes),
+		cmocka_unit_test(words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
