@@ -46,7 +46,7 @@ static void programs(void **state)
 	};
 	static const char *const foreign[] = { "smtp[7]:", "exim[7]:", "sshd[7]:", "kernel:",
 		"mysm-mta[7]:", "sendmail", "su:", "sshd(pam_unix)[7]:" };
-	char head[256];
+	char head[256], longer[512];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -62,8 +62,8 @@ static void programs(void **state)
 		if (scan(head, POSTFIX) != LOG_LINE_FOREIGN || scan(head, SENDMAIL) != LOG_LINE_FOREIGN)
 			fail_msg("%s", head);
 		/* what it writes is no head */
-		strcat(head, "postfix/smtp[7]: ");
-		if (scan(head, POSTFIX) == LOG_LINE_DELIVERY && strchr(foreign[i], ':') != NULL)
+		snprintf(longer, sizeof(longer), "%spostfix/smtp[7]: ", head);
+		if (scan(longer, POSTFIX) == LOG_LINE_DELIVERY && strchr(foreign[i], ':') != NULL)
 			fail_msg("%s", head);
 	}
 }
