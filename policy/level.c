@@ -70,7 +70,8 @@ static int64_t plus(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &out) ? b < 0 ? INT64_MIN : INT64_MAX : out;
 }
 
-/* A quarter up for each above, 1/128 down for each below: 29 of 30 are below. */
+/* At most a quarter up for each above, 1/128 down for each below: with the quarter that
+ * the wait adds, 29 of 30 are below. */
 static int64_t follow(int64_t quantile, int64_t seen)
 {
 	if (seen > WAIT_MOST_NS)
@@ -80,7 +81,7 @@ static int64_t follow(int64_t quantile, int64_t seen)
 	if (seen <= quantile)
 		return quantile - quantile / 128;
 	quantile += quantile / 4 + MS;
-	return quantile < WAIT_MOST_NS ? quantile : WAIT_MOST_NS;
+	return quantile < seen ? quantile : seen;
 }
 
 static int64_t wait_ns(const struct level *level)

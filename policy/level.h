@@ -50,8 +50,8 @@ struct level {
 	uint32_t lost;		/* attempts that were not taken, ever */
 	int64_t swept_ns;	/* latest start of a verdict; INT64_MIN: none yet */
 	int64_t lost_ns;	/* end of the last accepted one that was not taken */
-	int64_t longest_ns;	/* what 29 of 30 deliveries took at most of late; 0: none */
-	int64_t latest_ns;	/* how late 29 of 30 were read at most */
+	int64_t longest_ns;	/* what most deliveries took at most, of late; 0: none yet */
+	int64_t latest_ns;	/* how late most were read at most */
 };
 
 struct level_verdict {

@@ -5,13 +5,14 @@
  * Model: a limiter that accepts k deliveries refuses every attempt at level k+1 or
  * above, a bad server behind a balancer refuses some at any level.  So a refusal is
  * believed at once where nothing speaks against it, and otherwise only when it is one
- * of several in a row.  Above the ceiling goes one canary at a time, at intervals that
- * double as long as they are refused.
+ * of several in a row; of more, the larger the share of refusals that meant nothing was
+ * of late.  Above the ceiling goes one canary at a time, at intervals that double as
+ * long as they are refused.
  *
  * "In a row" is by the order of starts, though acceptances are heard of only when they
  * end: a refusal's level is that of the one before it, less those that have ended, plus
- * those that were accepted meanwhile; so a higher level than `run_level`, which goes
- * down by one with each that ends, tells of an acceptance in between.
+ * those that were accepted meanwhile; so a higher level than that tells of an acceptance
+ * in between.
  *
  * A failure whose level is not known leaves the ceiling alone, but lowers the window as
  * 1/concurrency would, until its level is known: else a limiter that is found out late
@@ -82,7 +83,6 @@ void window_canary_wait(struct window *window, const struct window_settings *set
     int64_t now_ns)
 {
 	int64_t interval_ns = settings->canary_least_ns;
-
 	uint32_t steps = window->canary_step;
 
 	/* Where refusals come by chance, too, one canary proves little. */
@@ -183,11 +183,12 @@ static void suspect(struct window *window, const struct window_settings *setting
 	}
 }
 
-static void count_failure(struct window *window, const struct window_settings *settings,
+/* One more of the cohort.  True: it died. */
+static bool count_failure(struct window *window, const struct window_settings *settings,
     int64_t now_ns, struct window_change *change)
 {
 	if (!window_counts_failure(window, settings))
-		return;
+		return false;
 	/* What was found in the last hours of a site tells little about its next
 	 * life, and a ceiling that is too low takes long to get over. */
 	if (!window->told) {
@@ -197,6 +198,7 @@ static void count_failure(struct window *window, const struct window_settings *s
 	}
 	window->refused_run = 0;
 	window_die(window, settings, now_ns, change);
+	return true;
 }
 
 static void raise_ceiling(struct window *window, const struct window_settings *settings,
@@ -323,15 +325,15 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	uint32_t level = result->level;
 
 	if (level == 0) {
-		suspect(window, settings);
-	} else {
-		if (is_explained(window, level))
-			return;
-		join_run(window, settings, level, start_ns, now_ns);
-		if (hear_refusal(window, settings, level, start_ns))
-			return;
+		if (!count_failure(window, settings, now_ns, change))
+			suspect(window, settings);
+		return;
 	}
-	count_failure(window, settings, now_ns, change);
+	if (is_explained(window, level))
+		return;
+	join_run(window, settings, level, start_ns, now_ns);
+	if (!hear_refusal(window, settings, level, start_ns))
+		(void)count_failure(window, settings, now_ns, change);
 }
 
 void window_probe_result(struct window *window, const struct window_settings *settings,
@@ -390,7 +392,7 @@ bool window_canary_due(const struct window *window, const struct window_settings
     int64_t now_ns)
 {
 	return probes(window, settings) && !window->canary_out &&
-	    (window->state == WINDOW_LIMITED || window->state == WINDOW_OPEN) &&
+	    window->state == WINDOW_LIMITED &&
 	    window->concurrency >= window->ceiling && now_ns >= window->canary_ns;
 }
 

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the laws of windows come to, in virtual time: the published table of the seed
+ * document, what a real Postfix was measured at, and what the law probe promises.  Means
+ * of seeds 1 to 5, or of other five: SEED tells the first.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl/simulate_options.h"
+
+#define SEEDS	5
+
+struct outcome {
+	double deferred, mean, deviation, seconds, deaths;
+};
+
+/* "--option value ..." as on the command line. */
+static void take(struct simulation *simulation, const char *words)
+{
+	static const struct {
+		const char *name;
+		enum simulation_option option;
+	} options[] = {
+#define SIMULATION(symbol, name, argument, text) { name, SIMULATION_##symbol },
+#include "defs/simulations.def"
+#undef SIMULATION
+	};
+	char copy[256], *rest = copy, *word, *value;
+	const char *should;
+
+	simulate_defaults(simulation);
+	snprintf(copy, sizeof(copy), "%s", words);
+	while ((word = strsep(&rest, " ")) != NULL && *word != '\0') {
+		size_t i = 0;
+
+		value = strsep(&rest, " ");
+		assert_non_null(value);
+		while (i < SIMULATION_COUNT && strcmp(options[i].name, word) != 0)
+			i++;
+		assert_true(i < SIMULATION_COUNT);
+		assert_true(simulate_take(simulation, options[i].option, value, &should));
+	}
+}
+
+static struct outcome mean_of(const char *words)
+{
+	const char *seed = getenv("SEED");
+	struct outcome mean = { .deferred = 0 };
+	struct simulation simulation;
+	struct simulation_result result;
+
+	take(&simulation, words);
+	for (unsigned i = 0; i < SEEDS; i++) {
+		simulation.seed = (seed != NULL ? strtoul(seed, NULL, 10) : 1) + i;
+		assert_true(simulate_window(&simulation, &result));
+		mean.deferred += 100.0 * (double)result.deferred /
+		    (double)simulation.deliveries / SEEDS;
+		mean.mean += result.mean / SEEDS;
+		mean.deviation += result.deviation / SEEDS;
+		mean.seconds += (double)result.duration_ns / 1e9 / SEEDS;
+		mean.deaths += (double)result.deaths / SEEDS;
+	}
+	printf("     %-68s %6.2f %% %6.2f +- %4.2f %6.0f s\n", words, mean.deferred,
+	    mean.mean, mean.deviation, mean.seconds);
+	return mean;
+}
+
+static void near(double got, double wanted, double within)
+{
+	if (got < wanted - within || got > wanted + within) {
+		printf("     %g is not %g within %g\n", got, wanted, within);
+		assert_true(false);
+	}
+}
+
+static void most(double got, double wanted)
+{
+	if (got > wanted) {
+		printf("     %g is more than %g\n", got, wanted);
+		assert_true(false);
+	}
+}
+
+/* The last table of "Results for delivery to concurrency limited servers". */
+static void the_published_table(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	o = mean_of("--law document --feedback 1/concurrency");
+	near(o.deferred, 16.5, 1);
+	near(o.mean, 5.17, 0.25);
+	o = mean_of("--law document --feedback 1/sqrt_concurrency");
+	near(o.deferred, 24.5, 1);
+	near(o.mean, 5.25, 0.25);
+	o = mean_of("--law document --feedback 1");
+	near(o.deferred, 49.7, 1);
+	near(o.mean, 5.5, 0.25);
+}
+
+/* As a Postfix 3.7 was measured. */
+static void the_code_of_today(void **state)
+{
+	(void)state;
+	near(mean_of("--law postfix --feedback 1/concurrency").deferred, 100.0 / 6, 2.5);
+	near(mean_of("--law postfix --feedback 1/sqrt_concurrency").deferred, 100.0 / 3, 2.5);
+	near(mean_of("--law postfix --feedback 1").deferred, 100.0 / 3, 2.5);
+}
+
+static void probe_against_a_limiter(void **state)
+{
+	(void)state;
+	most(mean_of("--law probe").deferred, 0.7);
+	most(mean_of("--law probe --deliveries 10000").deferred, 0.15);
+	most(mean_of("--law probe --deliveries 10000 --ceiling 5").deferred, 0.1);
+	most(mean_of("--law probe --report-delay 3s").deferred, 2.5);
+	most(mean_of("--law probe --server-limit 1").deferred, 1.5);
+	most(mean_of("--law probe --server-limit 3").deferred, 1);
+	most(mean_of("--law probe --server-limit 15").deferred, 0.7);
+	most(mean_of("--law probe --server-limit 3 --initial 20").deferred, 3);
+	most(mean_of("--law probe --server-limit 100 --limit 0 --deliveries 20000").deferred,
+	    0.1);
+}
+
+/* As a Postfix's log tells it: levels known seconds later, and rounded. */
+static void probe_from_a_log(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	most(mean_of("--levels log").deferred, 1);
+	most(mean_of("--levels log --server-limit 3").deferred, 1.5);
+	most(mean_of("--levels log --server-limit 12").deferred, 1);
+	most(mean_of("--levels log --report-delay 3s").deferred, 4);
+	most(mean_of("--levels log --server-limit 20,3@300s --deliveries 5000").deferred, 4);
+	/* Without levels, as good as the best that Postfix has. */
+	o = mean_of("--levels none");
+	near(o.deferred, 100.0 / 6, 2.5);
+}
+
+static void probe_among_chance(void **state)
+{
+	static const char *const others[] = { "1", "1/4", "1/concurrency" };
+	double best = 1e9;
+	char words[128];
+	struct outcome o;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(words, sizeof(words), "--law postfix --feedback %s --noise 25%% "
+		    "--server-limit 20 --deliveries 5000", others[i]);
+		o = mean_of(words);
+		if (o.seconds < best)
+			best = o.seconds;
+	}
+	o = mean_of("--law probe --noise 25% --server-limit 20 --deliveries 5000");
+	most(o.seconds, 1.15 * best);
+	/* A limiter and chance: no worse than chance alone, nearly. */
+	o = mean_of("--law probe --noise 5% --server-limit 7 --deliveries 5000");
+	most(o.deferred, 7);
+}
+
+struct changed {
+	int64_t reached_ns;
+};
+
+static void note_18(void *context, const struct simulated_state *state)
+{
+	struct changed *changed = context;
+
+	if (changed->reached_ns == 0 && state->at_ns > 600 * INT64_C(1000000000) &&
+	    state->in_flight >= 18)
+		changed->reached_ns = state->at_ns;
+}
+
+static void probe_when_the_limit_changes(void **state)
+{
+	struct simulation simulation;
+	struct simulation_result result;
+
+	(void)state;
+	take(&simulation, "--server-limit 5,20@600s --deliveries 10000 --every 1s");
+	simulation.show = note_18;
+	for (unsigned seed = 1; seed <= SEEDS; seed++) {
+		struct changed changed = { .reached_ns = 0 };
+
+		simulation.context = &changed;
+		simulation.seed = seed;
+		assert_true(simulate_window(&simulation, &result));
+		assert_int_not_equal(changed.reached_ns, 0);
+		most((double)changed.reached_ns / 1e9, 600 + 1200);
+	}
+	most(mean_of("--server-limit 20,3@300s --deliveries 5000").deferred, 4);
+	most(mean_of("--server-limit 20,3@300s --deliveries 5000 --report-delay 3s").deferred,
+	    4);
+}
+
+/* 1/N stalls near K; 1/4 does not. */
+static void one_bad_server_of_four(void **state)
+{
+	struct outcome per_n, fixed, probe;
+
+	(void)state;
+	per_n = mean_of("--law document --feedback 1/concurrency --bad-servers 1/4 "
+	    "--server-limit 100");
+	fixed = mean_of("--law document --feedback 1/4 --bad-servers 1/4 --server-limit 100");
+	probe = mean_of("--law probe --bad-servers 1/4 --server-limit 100");
+	most(per_n.mean, 9);
+	most(1.5 * per_n.mean, fixed.mean);
+	most(fixed.mean, probe.mean + 2);
+}
+
+/* Congestion: the feedback makes no difference, the concurrency stays. */
+static void timeouts(void **state)
+{
+	static const char *const modes[] = { "connect-timeout", "greeting-timeout" };
+	static const char *const laws[] = { "document", "postfix" };
+	static const char *const forms[] = { "1/concurrency", "1/sqrt_concurrency", "1" };
+	char words[160];
+
+	(void)state;
+	for (size_t mode = 0; mode < 2; mode++) {
+		for (size_t law = 0; law < 2; law++) {
+			double least = 100, greatest = 0;
+
+			for (size_t form = 0; form < 3; form++) {
+				struct outcome o;
+
+				snprintf(words, sizeof(words), "--law %s --feedback %s "
+				    "--server-mode %s --initial 20 --deliveries %d",
+				    laws[law], forms[form], modes[mode],
+				    mode == 0 ? 2000 : 20000);
+				o = mean_of(words);
+				most(19, o.mean);
+				least = o.deferred < least ? o.deferred : least;
+				greatest = o.deferred > greatest ? o.deferred : greatest;
+			}
+			most(greatest - least, 1);
+			near(greatest, mode == 0 ? 10 : 1.2, mode == 0 ? 1.5 : 0.3);
+		}
+	}
+}
+
+/* 5-10-20 by +1 feedback. */
+struct course {
+	uint32_t windows[8];
+	size_t count;
+};
+
+static void note_window(void *context, const struct simulated_state *state)
+{
+	struct course *course = context;
+
+	if (course->count < 8)
+		course->windows[course->count++] = state->window;
+}
+
+static void overshoot(void **state)
+{
+	struct course course = { .count = 0 };
+	struct simulation simulation;
+	struct simulation_result result;
+
+	(void)state;
+	take(&simulation, "--law document --feedback 1 --server-limit 100 --deliveries 200 "
+	    "--jitter 0 --every 2s");
+	simulation.show = note_window;
+	simulation.context = &course;
+	assert_true(simulate_window(&simulation, &result));
+	assert_int_equal(course.windows[0], 5);
+	assert_int_equal(course.windows[1], 10);
+	assert_int_equal(course.windows[2], 20);
+}
+
+/* A server that takes nothing: the fifth failure (the sixth in the document's law) ends
+ * it, when as many attempts but one have begun again; then 300 s of silence. */
+static void a_server_that_is_down(void **state)
+{
+	struct simulation simulation;
+	struct simulation_result result;
+
+	(void)state;
+	for (unsigned law = 0; law < WINDOW_LAW_COUNT; law++) {
+		take(&simulation, "--server-limit 0 --deliveries 11 --feedback 0");
+		simulation.window.law = (enum window_law)law;
+		assert_true(simulate_window(&simulation, &result));
+		assert_int_equal(result.deferred, 11);
+		assert_int_equal(result.deaths, 1);
+		most(300, (double)result.duration_ns / 1e9);
+		most((double)result.duration_ns / 1e9, 301);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_published_table),
+		cmocka_unit_test(the_code_of_today),
+		cmocka_unit_test(probe_against_a_limiter),
+		cmocka_unit_test(probe_from_a_log),
+		cmocka_unit_test(probe_among_chance),
+		cmocka_unit_test(probe_when_the_limit_changes),
+		cmocka_unit_test(one_bad_server_of_four),
+		cmocka_unit_test(timeouts),
+		cmocka_unit_test(overshoot),
+		cmocka_unit_test(a_server_that_is_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
