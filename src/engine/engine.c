@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/feed_internal.h"
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
@@ -82,6 +83,7 @@ void engine_close(struct engine **engine) {
 	if (*engine == NULL)
 		return;
 	relief_close(&(*engine)->relief);
+	feed_memory_close(&(*engine)->feed);
 	while ((mapped = (*engine)->newest) != NULL) {
 		(*engine)->newest = mapped->older;
 		segment_unmap_generation(mapped->generation);
@@ -109,6 +111,14 @@ const struct generation *engine_pin(struct engine *engine) {
 	generation = engine->newest->generation;
 	pthread_mutex_unlock(&engine->mapping_mutex);
 	return generation;
+}
+
+void engine_pin_again(struct engine *engine, const struct generation *generation) {
+	pthread_mutex_lock(&engine->mapping_mutex);
+	for (struct mapped_generation *m = engine->newest; m != NULL; m = m->older)
+		if (m->generation == generation)
+			m->pins++;
+	pthread_mutex_unlock(&engine->mapping_mutex);
 }
 
 void engine_unpin(struct engine *engine, const struct generation *generation) {

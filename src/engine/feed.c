@@ -1,72 +1,23 @@
 /* SPDX-License-Identifier: ISC */
-/* Judges deliveries out of a log; no state of its own. */
+/*
+ * PURPOSE  Delivery results on their way into the segment.
+ * MODEL    A result is judged, its relay noted for the recipient's domain, its lane for
+ *          whoever makes hints; then the window of the destination that was tried
+ *          learns (feed_learn.c).
+ * ERRORS   What cannot be had in time is not learned, and counted.
+ * THREADS  One.
+ */
 #include "engine/feed.h"
 
 #include <string.h>
 
-#include "engine/internal.h"
+#include "base/clock.h"
+#include "engine/feed_internal.h"
 #include "segment/destinations.h"
-#include "segment/feed_position.h"
+#include "segment/lane_uses.h"
 
-/* Does the program's name begin with `start` and "/"?  How long that is, or 0. */
-static size_t begins_with(const struct feed_delivery *d, const char *start)
-{
-	size_t length = strlen(start);
-
-	if (d->program_length <= length || memcmp(d->program, start, length) != 0 ||
-	    d->program[length] != '/')
-		return 0;
-	return length + 1;
-}
-
-static bool is_program(const struct feed_delivery *d, const char *name)
-{
-	return strlen(name) == d->program_length &&
-	    memcmp(d->program, name, d->program_length) == 0;
-}
-
-/* The mail server that wrote it, or GENERATION_MTAS_MAX; *rest: where its own part
- * of the program's name begins. */
-static unsigned find_mta(const struct generation *g, unsigned mtas,
-    const struct feed_delivery *d, size_t *rest)
-{
-	unsigned found = GENERATION_MTAS_MAX;
-
-	*rest = 0;
-	for (unsigned i = 0; i < g->mta_count; i++) {
-		const struct generation_mta *mta = &g->mtas[i];
-		size_t length;
-
-		if ((mtas >> i & 1) == 0 || mta->kind != MTA_POSTFIX)
-			continue;
-		length = begins_with(d, generation_text(g, mta->syslog_name));
-		if (length > *rest) {
-			found = i;
-			*rest = length;
-		}
-	}
-	return found;
-}
-
-static bool is_client(const struct feed_delivery *d)
-{
-	const char *end = d->program + d->program_length;
-
-	return d->program_length > 5 &&
-	    (memcmp(end - 5, "/smtp", 5) == 0 || memcmp(end - 5, "/lmtp", 5) == 0);
-}
-
-/* "lane", digits, "/smtp" */
-static bool is_lane(const char *name, size_t length)
-{
-	size_t at = 4;
-
-	if (length < 4 || memcmp(name, "lane", 4) != 0)
-		return false;
-	while (at < length && name[at] >= '0' && name[at] <= '9')
-		at++;
-	return at > 4 && length - at == 5 && memcmp(name + at, "/smtp", 5) == 0;
-}
+#define LIVE_NS		(5 * NS_PER_SECOND)	/* a line that is older is read late */
+#define READ_LAG_NS	(20 * NS_PER_MS)
 
 static bool has_port(const struct generation_mta *mta, uint16_t port)
 {
@@ -76,95 +27,184 @@ static bool has_port(const struct generation_mta *mta, uint16_t port)
 	return false;
 }
 
-bool engine_feed_note(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns)
+/* By which relay, and which transport, mail for the recipient's domain goes.  A relay
+ * on a port that is none of the mail server's remote ports (a content filter) teaches
+ * nothing. */
+static bool note_relay(struct engine *engine, const struct generation *generation,
+    const struct delivery *d, const struct judgement *judgement, int64_t now_ns)
 {
-	size_t rest;
-	unsigned number = find_mta(generation, mtas, delivery, &rest);
-	const struct generation_mta *mta = &generation->mtas[number];
 	struct delivery_seen seen = {
-		.name = delivery->domain,
-		.name_length = delivery->domain_length,
-		.relay = delivery->relay,
-		.relay_name = delivery->relay_name_length > 0 ? delivery->relay_name : NULL,
-		.relay_name_length = delivery->relay_name_length,
-		.mta = (uint8_t)number,
+		.name = d->domain.text, .name_length = d->domain.length,
+		.relay = d->relay_address,
+		.relay_name = d->relay_name.length > 0 ? d->relay_name.text : NULL,
+		.relay_name_length = d->relay_name.length,
+		.mta = (uint8_t)judgement->mta, .cloned = judgement->cloned,
 	};
 
-	if (number == GENERATION_MTAS_MAX || !is_client(delivery) ||
-	    delivery->domain_length == 0 || address_is_unknown(&delivery->relay) ||
-	    !has_port(mta, delivery->relay_port))
+	if (judgement->mta >= generation->mta_count || d->agent != AGENT_SMTP ||
+	    d->domain.length == 0 || address_is_unknown(&d->relay_address) ||
+	    !has_port(&generation->mtas[judgement->mta], d->relay_port))
 		return false;
-	seen.cloned = is_program(delivery, generation_text(generation, mta->clone_program)) ||
-	    is_lane(delivery->program + rest, delivery->program_length - rest);
 	return destinations_note(engine->segment, &seen, now_ns);
 }
 
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *d, const struct feed_origin *origin,
-    int64_t now_ns)
+static uint32_t time_ms(int64_t ms)
 {
-	const struct feed_delivery note = {
-		.program = d->program.text, .program_length = d->program.length,
-		.domain = d->domain.text, .domain_length = d->domain.length,
-		.relay_name = d->relay_name.text, .relay_name_length = d->relay_name.length,
-		.relay = d->relay_address, .relay_port = d->relay_port,
+	return ms <= 0 ? 0 : ms < LANE_USE_MS_MOST ? (uint32_t)ms : LANE_USE_MS_MOST;
+}
+
+static int64_t took_ms(const struct delivery *d)
+{
+	int64_t connecting_ms = d->delays_ms[2], sending_ms = d->delays_ms[3];
+
+	if (sending_ms == DELIVERY_MS_UNKNOWN)
+		return DELIVERY_MS_UNKNOWN;
+	return sending_ms + (connecting_ms == DELIVERY_MS_UNKNOWN ? 0 : connecting_ms);
+}
+
+static void note_lane(struct engine *engine, const struct delivery *d,
+    const struct judgement *judgement, int64_t end_ns)
+{
+	struct lane_use use = {
+		.ended_ns = end_ns, .waited_ms = time_ms(d->delays_ms[1]),
+		.took_ms = time_ms(took_ms(d)), .width = (uint16_t)judgement->lane,
+		.mta = (uint8_t)judgement->mta,
+		.tried = judgement->reply.phase != PHASE_NONE,
 	};
 
-	(void)origin;
-	return engine_feed_note(engine, generation, mtas, &note, now_ns);
+	if (!judgement->cloned || d->domain.length == 0)
+		return;
+	use.domain = lane_uses_hash(engine->segment, d->domain.text, d->domain.length);
+	lane_uses_note(engine->segment, &use);
+}
+
+/* Where the result tells no relay, it is of whom the domain was reached by last. */
+static void find_owner(const struct engine *engine, const struct generation *generation,
+    struct judgement *judgement, struct window_owner *out)
+{
+	struct destination_seen seen;
+
+	*out = (struct window_owner){ .kind = judgement->kind,
+		.provider = judgement->provider };
+	memcpy(out->name, judgement->destination, sizeof(out->name));
+	if (judgement->kind != DESTINATION_DOMAIN || judgement->tried.name.length > 0 ||
+	    !address_is_unknown(&judgement->tried.address) ||
+	    !destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+		return;
+	windows_roll_up(engine, generation, &seen, out);
+	judgement->kind = out->kind;
+	judgement->provider = out->provider;
+	memcpy(judgement->destination, out->name, sizeof(judgement->destination));
+}
+
+static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
+    int64_t now_ns)
+{
+	const struct delivery *d = result->delivery;
+	int64_t ms = took_ms(d);
+
+	result->now_ns = now_ns;
+	result->end_ns = origin->ended_ns > 0 && origin->ended_ns < now_ns ?
+	    origin->ended_ns : now_ns;
+	result->start_ns = result->end_ns;
+	result->has_start = ms >= 0 && ms < INT64_MAX / NS_PER_MS;
+	if (!result->has_start)
+		return;
+	result->start_ns -= ms * NS_PER_MS;
+	result->slack_ns = level_slack(d->delays_ms[3]);
+	if (d->delays_ms[2] > 0)
+		result->slack_ns += level_slack(d->delays_ms[2]);
+	/* whole seconds, as all of Sendmail's times */
+	if (d->source == DELIVERY_OF_SENDMAIL)
+		result->slack_ns = NS_PER_SECOND;
+	result->slack_ns += origin->ended_ns == 0 ? READ_LAG_NS : origin->slack_ns;
+	/* what is read at once is learned as of now, or clocks that differ by a little
+	 * would make time go back */
+	if (now_ns - result->end_ns > LIVE_NS)
+		result->now_ns = result->end_ns;
+}
+
+static void count_class(struct engine *engine, enum result_class class)
+{
+	static const enum counter counters[RESULT_CLASS_COUNT] = {
+#define RESULT(symbol, word, text) [RESULT_##symbol] = COUNTER_RESULTS_##symbol,
+#include "defs/results.def"
+#undef RESULT
+	};
+
+	engine_count(engine, counters[class], 1);
+}
+
+bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
+    int64_t now_ns)
+{
+	struct feed_memory *memory = feed_memory(engine, generation);
+	struct feed_result result = { .memory = memory, .generation = generation,
+		.delivery = delivery, .origin = { origin->log, origin->offset } };
+	struct judgement *judgement;
+	bool learned;
+
+	if (memory == NULL)
+		return false;
+	judgement = &memory->judged;
+	judge_delivery(memory->judge, mtas, delivery, judgement);
+	memory->has_judged = judgement->mta < generation->mta_count ||
+	    delivery->source == DELIVERY_OF_OTHER;
+	if (!memory->has_judged)
+		return false;
+	result.judgement = judgement;
+	count_class(engine, judgement->reply.class);
+	place_in_time(&result, origin, now_ns);
+	learned = note_relay(engine, generation, delivery, judgement, now_ns);
+	note_lane(engine, delivery, judgement, result.end_ns);
+	if (judgement->kind == DESTINATION_NONE)
+		return learned;
+	find_owner(engine, generation, judgement, &result.owner);
+	return feed_learn(&result) || learned;
 }
 
 const struct judgement *engine_feed_judged(const struct engine *engine)
 {
-	(void)engine;
-	return NULL;
+	return engine->feed != NULL && engine->feed->has_judged ? &engine->feed->judged : NULL;
 }
 
 void engine_feed_start(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, int64_t now_ns)
 {
-	(void)engine;
-	(void)generation;
-	(void)mtas;
-	(void)delivery;
-	(void)now_ns;
+	struct feed_memory *memory = feed_memory(engine, generation);
+	struct judgement judgement;
+	struct window_owner owner;
+
+	if (memory == NULL || delivery->queue_id.length == 0)
+		return;
+	judge_delivery(memory->judge, mtas, delivery, &judgement);
+	if (judgement.kind == DESTINATION_NONE)
+		return;
+	if (memory->starts == NULL)
+		memory->starts = feed_starts_open();
+	if (memory->starts == NULL)
+		return;
+	find_owner(engine, generation, &judgement, &owner);
+	(void)feed_starts_begin(memory->starts, feed_hash(memory, owner.name,
+	    strlen(owner.name)), feed_hash(memory, delivery->queue_id.text,
+	    delivery->queue_id.length), now_ns);
 }
 
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns)
 {
-	(void)engine;
-	(void)generation;
-	(void)now_ns;
-}
+	struct feed_memory *memory = engine->feed;
+	struct feed_destination *destination, *next;
 
-/* By their numbers, until the feed keeps a place for each file (feed_places.h). */
-bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out)
-{
-	struct feed_position all[FEED_FILES_MAX];
-	uint32_t records[FEED_FILES_MAX];
-	unsigned count = feed_positions(engine->segment, mta + 1, all, records);
-
-	if (count == 0)
-		return false;
-	*out = (struct feed_place){ all[0].device, all[0].inode, all[0].spot.offset };
-	return true;
-}
-
-void engine_feed_keep_place(struct engine *engine, unsigned mta, const struct feed_place *place)
-{
-	struct feed_position all[FEED_FILES_MAX];
-	uint32_t records[FEED_FILES_MAX];
-	unsigned count = feed_positions(engine->segment, mta + 1, all, records);
-	const struct feed_position position = { .log = mta + 1, .device = place->device,
-		.inode = place->inode, .spot.offset = place->offset };
-
-	if (count > 0 && all[0].device == place->device && all[0].inode == place->inode) {
-		feed_position_move(engine->segment, records[0], &position.spot);
+	if (memory == NULL)
 		return;
+	for (destination = TAILQ_FIRST(&memory->waiting); destination != NULL;
+	     destination = next) {
+		next = TAILQ_NEXT(destination, entry);
+		if (feed_learn_levels(memory, generation, destination, now_ns))
+			continue;
+		TAILQ_REMOVE(&memory->waiting, destination, entry);
+		destination->waiting = false;
 	}
-	if (count > 0)
-		feed_position_forget(engine->segment, records[0]);
-	(void)feed_position_begin(engine->segment, &position);
 }

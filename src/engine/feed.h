@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What the feed read in the log of a Postfix, on its way into the segment: which
- * mail server a delivery is of, whether by the transport that its lanes clone, and
- * whether anything is to be learned of it (DESIGN section 8); and how far each log
- * was read.
+ * Delivery results on their way into the segment: what the log of a mail server tells,
+ * or who tells us himself (DESIGN section 8).
  *
- * A program is of the mail server whose syslog_name and "/" it begins with (the
- * longest, where several do).  Of those only smtp and lmtp clients teach.  It is
- * the cloned transport's when it is the clone-program of the site's file (without
- * one, SYSLOG_NAME/smtp), or a lane's: SYSLOG_NAME/laneN/smtp.  A delivery without
- * a relay, or by one on a port that is none of the mail server's remote ports (a
- * content filter), teaches nothing.
+ * A result is judged first (judge/judge.h): whose it is, which destination was tried,
+ * what its reply means.  Then three things learn: by which relays and transports mail for
+ * the recipient's domain goes, unless the relay is on a port that is none of the mail
+ * server's remote ports; which lane carried it; and the window of the destination.
  */
 #ifndef ENGINE_FEED_H
 #define ENGINE_FEED_H
@@ -18,22 +14,6 @@
 #include "engine/engine.h"
 #include "judge/judge.h"
 #include "policy/delivery.h"
-
-struct feed_delivery {
-	const char *program;		/* "postfix/lane1/smtp" */
-	size_t program_length;
-	const char *domain;		/* of the recipient */
-	size_t domain_length;
-	const char *relay_name;
-	size_t relay_name_length;
-	struct address relay;		/* or unknown */
-	uint16_t relay_port;		/* 0: not known */
-};
-
-/* As engine_feed_delivery, but notes relays alone: goes when the feed reads with
- * wire/mail_log.h. */
-bool engine_feed_note(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct feed_delivery *delivery, int64_t now_ns);
 
 /* Where a result was read, so that it counts once: a slot does not take what is at or
  * below the place in the same log that it took last. */
@@ -43,6 +23,7 @@ struct feed_origin {
 	uint64_t offset;	/* of the byte behind its line */
 	int64_t ended_ns;	/* when the delivery ended, as far as its line tells (clock.h);
 				 * 0: just now */
+	int64_t slack_ns;	/* ended_ns may be off by so much: a line of whole seconds */
 };
 
 /* One delivery result: has it judged (judge.h), notes its relay, and lets the window of
@@ -68,16 +49,5 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
  * waited long enough: each second, and before the process ends. */
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns);
-
-/* How far the log of mail server `mta` was read: kept in the segment for the next
- * feed process.  One process writes. */
-struct feed_place {
-	uint64_t device;	/* st_dev and st_ino of the file */
-	uint64_t inode;
-	uint64_t offset;	/* of the first byte that was not dealt with */
-};
-bool engine_feed_place(const struct engine *engine, unsigned mta, struct feed_place *out);
-void engine_feed_keep_place(struct engine *engine, unsigned mta,
-    const struct feed_place *place);
 
 #endif

@@ -33,6 +33,11 @@ struct late_ends {
 	size_t count, size;
 };
 
+/* When windows_turn does what it does now and then. */
+struct windows_time {
+	int64_t expired_ns;
+};
+
 struct engine {
 	struct segment *segment;
 	struct relief *relief;		/* NULL: no look of its own */
@@ -43,6 +48,7 @@ struct engine {
 	uint64_t refused_number;	/* a generation that could not be mapped */
 	_Atomic bool beaten;
 	struct late_ends late;
+	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */
 	void (*window_listener)(void *context, const struct window_report *);
 	void *window_context;
@@ -125,6 +131,9 @@ void relief_close(struct relief **relief);
  * has.  Takes no lock. */
 bool gate_is_shut(const struct segment *segment,
     const struct generation *generation);
+
+/* One more pin of a generation that somebody has pinned. */
+void engine_pin_again(struct engine *engine, const struct generation *generation);
 
 /* Marks an answer as one that the shared state could not give. */
 void answer_unusable(struct engine *engine, const struct generation *generation,

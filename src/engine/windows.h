@@ -94,10 +94,11 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
 bool windows_class_held(const struct engine *engine, const struct generation *generation,
     uint32_t class_index, int64_t now_ns, struct window_held *out);
 
-/* Marks a canary as issued, if its turn has come: its result is awaited.  True: the
- * caller is to let one delivery go above the window.  For whoever makes hints. */
+/* Marks a canary as issued, if its turn has come: its result is awaited, from this lane of
+ * the mail server.  True: the caller is to let one delivery go above the window.  For
+ * whoever makes hints. */
 bool windows_issue_canary(struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner, int64_t now_ns);
+    const struct window_owner *owner, unsigned mta, uint32_t lane, int64_t now_ns);
 
 /* --- asked before a connect (Sendmail) ----------------------------------------- */
 
@@ -138,6 +139,21 @@ struct window_asked {
  * until the process ends, as its connection may be cached. */
 void windows_ask(struct engine *engine, const struct generation *generation,
     const struct window_question *question, int64_t now_ns, struct window_asked *out);
+
+/* --- back-pressure ---------------------------------------------------------------- */
+
+struct window_pressure {
+	bool observed;		/* it is to be let in all the same */
+	struct window_owner owner;
+	int64_t for_ns;		/* so long yet; 0: not known */
+};
+/* Is a recipient ("user@domain") to be deferred at the door, as mail for its domain is
+ * suspended and the client's class (of the generation, or CLASS_NO_RULE) is bulk?
+ * Counted.  Whom it never concerns (postmaster, bounces ...) is not asked about.  Any
+ * thread, no lock. */
+bool windows_press_back(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
+    struct window_pressure *out);
 
 /* --- by hand ------------------------------------------------------------------- */
 
@@ -193,7 +209,7 @@ struct window_report {
 	const struct generation *generation;
 	const char *name;		/* of the destination; RULE_HELD: the recipient's */
 	size_t name_length;
-	uint32_t provider, rule;	/* of the generation, or JUDGE_NONE */
+	const struct judge_rule *rule;	/* that the reply matched, or NULL */
 	enum window_state state;
 	uint32_t before, window, ceiling;
 	double success, failure, fail_cohorts;

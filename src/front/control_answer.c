@@ -222,12 +222,11 @@ enum control_request control_answer(struct engine *engine,
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);
+	else if (control_is_by_hand(words))
+		*length = control_answer_by_hand(engine, request, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
-	else if (strcmp(words, "ping") == 0)
+	else	/* ping */
 		*length = answer_ping(engine, out);
-	else
-		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_UNAVAILABLE,
-		    "not to be had yet");
 	return CONTROL_REQUEST_ANSWERED;
 }

@@ -24,4 +24,15 @@ void control_answer_decision(struct control_writer *writer,
 size_t control_answer_destination(struct engine *engine,
     const struct control_frame *request, char *out);
 
+/* Is it one of suspend, hold, resume, forget, set? And the whole answer to it, as
+ * above. */
+bool control_is_by_hand(const char *words);
+size_t control_answer_by_hand(struct engine *engine,
+    const struct control_frame *request, char *out);
+
+/* state, window, ceiling, in_flight, until */
+struct window_view;
+void control_answer_window(struct control_writer *writer,
+    const struct window_view *view, int64_t now_ns);
+
 #endif

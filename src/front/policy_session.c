@@ -16,8 +16,10 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/windows.h"
 #include "front/decision_log.h"
 
 static size_t dunno(char *out)
@@ -148,10 +150,39 @@ static bool is_spared(const char *data, const struct policy_request *request)
 	    has_local_part(to, length, "abuse", 5);
 }
 
+/* Mail that can wait is not taken in while its destination takes none.  0: it may come. */
+static size_t press_back(struct engine *engine, const struct generation *generation,
+    const struct question *question, uint32_t class_index, const char *recipient,
+    size_t length, int64_t now_ns, char *out)
+{
+	char client[ADDRESS_TEXT_MAX], shown[DECISION_NAME_SHOWN], text[WINDOW_TEXT_MAX + 1];
+	char class[4 * GENERATION_CLASS_NAME_MAX + 4];
+	struct window_pressure pressure;
+	const char *name;
+
+	if (!windows_press_back(engine, generation, class_index, recipient, length, now_ns,
+	    &pressure))
+		return 0;
+	name = generation_text(generation, generation_class(generation, class_index)->name);
+	log_quote(class, sizeof(class), name, strlen(name));
+	address_format(&question->client, client);
+	log_quote(shown, sizeof(shown), pressure.owner.name, strlen(pressure.owner.name));
+	log_event(EVENT_BACK_PRESSURE, "class=%s client=%s[%u] destination=%s for=%llds "
+	    "observed=%s", class, client, question->client_port, shown, (long long)((pressure.for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND),
+	    pressure.observed ? "yes" : "no");
+	if (pressure.observed)
+		return 0;
+	text[0] = '\0';
+	text_append(text, sizeof(text), 0, "Mail for %s cannot be delivered now, try again later",
+	    shown);
+	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.4.1", text);
+}
+
 static size_t on_recipient(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
-    struct question *question, int64_t now_ns, char *out)
+    struct question *question, struct span recipient, int64_t now_ns, char *out)
 {
+	size_t pressed;
 	bool ours;
 	struct answer answer;
 	char text[REPLY_TEXT_SIZE];
@@ -167,8 +198,11 @@ static size_t on_recipient(struct policy_session *session,
 	/* only the connection that opened the session is to end it */
 	if (ours && session->ref.slot != 0 && answer.session.slot != 0)
 		session->ref = answer.session;
-	if (answer.decision.verdict != VERDICT_DEFER)
-		return dunno(out);
+	if (answer.decision.verdict != VERDICT_DEFER) {
+		pressed = press_back(engine, generation, question, answer.class_index,
+		    recipient.text, recipient.length, now_ns, out);
+		return pressed > 0 ? pressed : dunno(out);
+	}
 	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.7.0",
 	    decision_client_text(engine, generation, question, &answer, text));
 }
@@ -207,6 +241,7 @@ size_t policy_session_answer(struct policy_session *session,
 		    now_ns, out);
 	default:
 		return on_recipient(session, engine, generation, &question,
-		    now_ns, out);
+		    (struct span){ policy_text(data, request->recipient),
+			request->recipient.length }, now_ns, out);
 	}
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The keeper role: the witness, leases, the saved sessions and destinations,
- *          the hints file, the control socket.
+ *          the hints file, windows whose time has come, the control socket.
  * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
  *          sessions is put off where it took long, so that it never takes more
  *          than a twentieth of the time; a million take more than a second, and a
  *          disk may take any time, so it has a thread, as the destinations and the
  *          hints have: nobody is to take the keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  Four: the loop; two that save, which share nothing with it but the
- *          segment; and one for the hints, which shares the engine.
+ * THREADS  Five: the loop; two that save, which share nothing with it but the
+ *          segment; one for the hints and one for windows, which share the engine.
  */
 #include <event2/event.h>
 #include <pthread.h>
@@ -21,14 +21,17 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/gate.h"
+#include "engine/windows.h"
 #include "front/control.h"
 #include "front/hints.h"
+#include "front/window_log.h"
 #include "front/witness.h"
 #include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
 
 #define SAVING_SHARE	20
+#define WINDOWS_TURN_NS	(500 * NS_PER_MS)
 
 /* What a text file is for: the segment does not outlive another layout. */
 struct saver {
@@ -76,6 +79,20 @@ static void *save_again_and_again(void *argument) {
 		had_failed = failed;
 		rest_ns = (SAVING_SHARE - 1) * (clock_now_ns() - began_ns);
 		rest(rest_ns > NS_PER_SECOND ? rest_ns : NS_PER_SECOND);
+	}
+	return NULL;
+}
+
+/* What time does to windows: looks through all destinations. */
+static void *turn_windows(void *argument) {
+	struct engine *engine = argument;
+
+	for (;;) {
+		const struct generation *generation = engine_pin(engine);
+
+		windows_turn(engine, generation, clock_now_ns());
+		engine_unpin(engine, generation);
+		rest(WINDOWS_TURN_NS);
 	}
 	return NULL;
 }
@@ -154,6 +171,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	if (engine_open(&keeper->engine, context->segment, context->role_slot,
 		diag) != 0)
 		return -1;
+	window_log_listen(keeper->engine);
 	engine_heartbeat(keeper->engine, clock_now_ns());
 	keeper->base = event_base_new();
 	if (keeper->base == NULL)
@@ -177,7 +195,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	    event_add(keeper->second, &one_second) != 0 ||
 	    event_add(keeper->beat, &fifth) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
-	if (start_thread(front_hints_run, keeper->hints, diag) != 0)
+	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
+	    start_thread(turn_windows, keeper->engine, diag) != 0)
 		return -1;
 	keeper->savers[0] = (struct saver){ context->segment,
 		segment_save_sessions };

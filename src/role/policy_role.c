@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "front/policy.h"
 #include "front/socketmap.h"
+#include "front/window_log.h"
 #include "role/own_look.h"
 #include "role/role.h"
 
@@ -33,6 +34,7 @@ int policy_role_main(const struct role_context *context)
 
 	if (engine_open(&engine, context->segment, context->role_slot, &diag) != 0)
 		return give_up(&diag);
+	window_log_listen(engine);
 	own_look_open(context, engine);
 	if (policy_front_open(&policy, engine, &diag) != 0 ||
 	    socketmap_front_open(&socketmap, engine, policy_front_base(policy), &diag) != 0)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "config/generation.h"
 #include "engine/engine.h"
+#include "engine/windows.h"
 
 #define FAKE_TEXT_MAX 1024
 
@@ -117,6 +118,19 @@ void engine_session_recipient(struct engine *engine, const struct generation *ge
 	(void)generation, (void)now_ns;
 	engine->recipients++;
 	fake_question(engine, question, answer);
+}
+
+bool windows_press_back(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
+    struct window_pressure *out)
+{
+	static const char domain[] = "@suspended.example";
+	size_t end = sizeof(domain) - 1;
+
+	(void)engine, (void)generation, (void)class_index, (void)now_ns;
+	*out = (struct window_pressure){ .owner.name = "suspended.example",
+		.for_ns = 1000000000 };
+	return length > end && memcmp(recipient + length - end, domain, end) == 0;
 }
 
 void engine_session_ended(struct engine *engine, const struct generation *generation,

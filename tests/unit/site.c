@@ -12,6 +12,8 @@
 #include "segment/internal.h"
 #include "segment/sessions.h"
 
+const char *site_providers;
+
 static void fail(const char *what, const char *text) {
 	fprintf(stderr, "site: %s: %s\n", what, text);
 	abort();
@@ -35,7 +37,8 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    site->directory, (unsigned long long)sessions,
 	    (unsigned long long)site->destinations, site->directory,
 	    site->directory, site->directory, site->directory, classes);
-	generation = config_compile_text(text, "test", &messages);
+	generation = config_compile_texts(text, "test", site_providers, "providers.test",
+	    &messages);
 	if (generation == NULL)
 		fail("configuration", messages.count > 0 ?
 		    messages.list[0].text : "no memory");

@@ -21,6 +21,10 @@ struct site {
 	uint8_t milter_listener;	/* and a milter socket */
 };
 
+/* The file of providers of all sites that are opened or reloaded from now on; NULL at
+ * first: none. */
+extern const char *site_providers;
+
 /* Makes the directory and opens the site; `classes` is configuration text that
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test
  * when anything fails. */

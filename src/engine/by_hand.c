@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What people do to destinations, recipients and classes.
+ * MODEL    It stands in the segment as what was learned does, with a flag that keeps it
+ *          from being given up for another: so it survives a restart.  A destination
+ *          that is resumed remembers when, as results of what was tried before are
+ *          no news.  A class is held as a destination of the name "class:NAME", which
+ *          mail never has.
+ * ERRORS   Each is told; nothing was changed then.
+ * THREADS  Any.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/windows_internal.h"
+#include "segment/recipients.h"
+
+const char *by_hand_word(enum by_hand_verb verb)
+{
+	static const char *const words[] = {
+		[BY_HAND_SUSPEND] = "suspend", [BY_HAND_HOLD] = "hold",
+		[BY_HAND_RESUME] = "resume", [BY_HAND_FORGET] = "forget",
+		[BY_HAND_SET] = "set",
+	};
+
+	return words[verb];
+}
+
+struct hand {
+	struct engine *engine;
+	const struct generation *generation;
+	const struct by_hand *request;
+	struct window_owner *owner;
+	struct window_rules rules;
+	int64_t now_ns;
+	char reason[WINDOW_REASON_MAX + 1];
+};
+
+static int64_t until_ns(const struct hand *hand)
+{
+	if (hand->request->for_ns > 0)
+		return hand->now_ns + hand->request->for_ns;
+	return hand->request->verb == BY_HAND_HOLD ? INT64_MAX :
+	    hand->now_ns + hand->rules.settings.suspend_ns;
+}
+
+static void tell(const struct hand *hand, const struct window_report *report)
+{
+	struct window_report told = *report;
+
+	told.what = WINDOW_BY_HAND;
+	told.verb = hand->request->verb;
+	told.reason = hand->reason;
+	windows_report(hand->engine, &told);
+}
+
+/* --- destinations ------------------------------------------------------------------ */
+
+static void suspend(const struct hand *hand, struct destination_state *state)
+{
+	struct window *window = &state->window;
+
+	/* whatever stopped it before: from now on this does */
+	window_resume(window, &hand->rules.settings, 0);
+	if (hand->request->verb == BY_HAND_HOLD)
+		window_hold(window, until_ns(hand));
+	else
+		window_suspend(window, until_ns(hand));
+	state->flags |= DESTINATION_HELD;
+}
+
+static void resume(const struct hand *hand, struct destination_state *state)
+{
+	uint32_t window = hand->request->window;
+
+	window_resume(&state->window, &hand->rules.settings,
+	    window == BY_HAND_UNSET ? 0 : window);
+	state->flags &= (uint8_t)~DESTINATION_HELD;
+	state->resumed_ns = hand->now_ns;
+}
+
+static void forget(const struct hand *hand, struct destination_state *state)
+{
+	memset(&state->window, 0, sizeof(state->window));
+	state->begun = false;
+	state->flags = 0;
+	state->ok = state->failed = state->held = 0;
+	state->resumed_ns = hand->now_ns;
+}
+
+static void set(const struct hand *hand, struct destination_state *state)
+{
+	const struct by_hand *request = hand->request;
+	struct window *window = &state->window, was = *window;
+
+	if (request->ceiling != BY_HAND_UNSET) {
+		window_set_ceiling(window, &hand->rules.settings, request->ceiling,
+		    hand->now_ns);
+		state->flags &= (uint8_t)~DESTINATION_CEILING;
+		if (request->ceiling != 0)
+			state->flags |= DESTINATION_CEILING;
+	}
+	if (request->window != BY_HAND_UNSET) {
+		window_resume(window, &hand->rules.settings, request->window);
+		if (was.state == WINDOW_HELD)
+			window_hold(window, was.until_ns);
+		else if (was.state == WINDOW_DEAD)
+			window_suspend(window, was.until_ns);
+	}
+	if (request->for_ns > 0)
+		window->canary_ns = hand->now_ns + request->for_ns;
+}
+
+static void change(const struct hand *hand, struct state_lock *lock)
+{
+	struct destination_state *state = &lock->state;
+
+	switch (hand->request->verb) {
+	case BY_HAND_SUSPEND:
+	case BY_HAND_HOLD:
+		suspend(hand, state);
+		lock->reason = hand->reason;
+		break;
+	case BY_HAND_RESUME:
+		resume(hand, state);
+		lock->reason = hand->reason;
+		break;
+	case BY_HAND_FORGET:
+		forget(hand, state);
+		lock->reason = "";
+		break;
+	case BY_HAND_SET:
+		set(hand, state);
+		if (hand->request->reason != NULL)
+			lock->reason = hand->reason;
+		break;
+	}
+}
+
+static enum by_hand_error act(struct hand *hand)
+{
+	bool create = hand->request->verb != BY_HAND_RESUME &&
+	    hand->request->verb != BY_HAND_FORGET;
+	struct destination_window known;
+	struct window_change ignored;
+	struct window_report report;
+	struct state_lock lock;
+	enum states_locked locked;
+
+	if (!create && !states_find(hand->engine->segment, hand->owner->name,
+	    strlen(hand->owner->name), &known))
+		return BY_HAND_NOTHING;
+	locked = windows_lock(&lock, hand->engine, hand->owner, &hand->rules, hand->now_ns,
+	    create ? STATES_CREATE : STATES_KNOWN_ONLY, &ignored);
+	if (locked != STATES_HELD)
+		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
+		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
+	change(hand, &lock);
+	states_store(&lock);
+	states_unlock(&lock);
+	report = windows_report_of(hand->generation, hand->owner, &lock.state,
+	    &hand->rules.settings, WINDOW_BY_HAND, hand->now_ns);
+	tell(hand, &report);
+	return BY_HAND_DONE;
+}
+
+/* Whose window it shares.  What is held by hand stands alone, and so does what is about
+ * to be. */
+static bool is_shared(struct hand *hand)
+{
+	struct window_owner shared;
+
+	if (hand->request->verb == BY_HAND_SUSPEND || hand->request->verb == BY_HAND_HOLD)
+		return false;
+	windows_owner(hand->engine, hand->generation, hand->owner->name,
+	    strlen(hand->owner->name), &shared);
+	if (strcmp(shared.name, hand->owner->name) == 0)
+		return false;
+	*hand->owner = shared;
+	return true;
+}
+
+static enum by_hand_error destination(struct hand *hand)
+{
+	const struct by_hand *request = hand->request;
+	const char *name = request->name;
+	size_t length = request->name_length;
+	struct address address;
+	const char *bare = name;
+	size_t bare_length = text_bare_host(&bare, length);
+
+	/* "[host.example]" is that host, but "[192.0.2.1]:25" a relay */
+	if (!address_parse(bare, bare_length, &address) && memchr(bare, '[', bare_length) == NULL) {
+		name = bare;
+		length = bare_length;
+	}
+	if (!windows_owner_named(hand->generation, name, length, hand->owner) ||
+	    strncmp(hand->owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0)
+		return BY_HAND_BAD_NAME;
+	if (hand->owner->kind == DESTINATION_PROVIDER && hand->owner->provider == JUDGE_NONE)
+		return BY_HAND_BAD_NAME;
+	if (is_shared(hand))
+		return BY_HAND_SHARED;
+	windows_rules(hand->generation, windows_mta(hand->generation,
+	    windows_seen_bits(hand->engine, hand->owner)), hand->owner, &hand->rules);
+	return act(hand);
+}
+
+/* --- classes ------------------------------------------------------------------------ */
+
+static bool is_class(const struct generation *generation, const char *name)
+{
+	for (uint32_t i = 0; i < generation->class_count; i++)
+		if (strcmp(generation_text(generation,
+		    generation_class(generation, i)->name), name) == 0)
+			return true;
+	return false;
+}
+
+static enum by_hand_error class(struct hand *hand)
+{
+	const struct by_hand *request = hand->request;
+	char name[SEGMENT_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
+	enum by_hand_error result;
+
+	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
+		return BY_HAND_SENSELESS;
+	if (!text_copy(name, sizeof(name), request->name, request->name_length) ||
+	    !windows_class_name(name, full))
+		return BY_HAND_BAD_NAME;
+	/* what is held can be resumed when it is configured no more */
+	if ((request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD) &&
+	    !is_class(hand->generation, name))
+		return BY_HAND_BAD_NAME;
+	if (!windows_owner_named(hand->generation, full, strlen(full), hand->owner))
+		return BY_HAND_BAD_NAME;
+	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
+	result = act(hand);
+	hand->owner->kind = DESTINATION_NONE;
+	return result;
+}
+
+/* --- recipients --------------------------------------------------------------------- */
+
+static enum by_hand_error hold_recipient(const struct hand *hand)
+{
+	const struct recipient_hold hold = {
+		.address = hand->request->name, .length = hand->request->name_length,
+		.mta = RECIPIENT_ANY_MTA, .rule = UINT16_MAX,
+		.until_ns = until_ns(hand), .reason = hand->reason,
+	};
+
+	return recipients_hold(hand->engine->segment, &hold, hand->now_ns) ?
+	    BY_HAND_DONE : BY_HAND_NO_ROOM;
+}
+
+static enum by_hand_error recipient(struct hand *hand)
+{
+	const struct by_hand *request = hand->request;
+	const char *at = memrchr(request->name, '@', request->name_length);
+	size_t after = request->name_length - (size_t)(at - request->name) - 1;
+	struct window_report report = { .generation = hand->generation,
+		.name = request->name, .name_length = request->name_length,
+		.state = WINDOW_OPEN,
+		.for_ns = request->for_ns,
+		.observed = hand->generation->outbound_observe != 0 };
+	enum by_hand_error result = BY_HAND_DONE;
+
+	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
+		return BY_HAND_SENSELESS;
+	if (!windows_owner_named(hand->generation, at + 1, after, hand->owner) ||
+	    request->name_length > RECIPIENT_MAX)
+		return BY_HAND_BAD_NAME;
+	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
+	hand->owner->kind = DESTINATION_NONE;
+	if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
+		result = hold_recipient(hand);
+	else if (!recipients_release(hand->engine->segment, request->name,
+	    request->name_length, RECIPIENT_ANY_MTA, hand->now_ns))
+		result = BY_HAND_NOTHING;
+	if (result == BY_HAND_DONE) {
+		if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
+			report.state = WINDOW_HELD;
+		tell(hand, &report);
+	}
+	return result;
+}
+
+enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
+    const struct by_hand *request, int64_t now_ns, struct window_owner *owner)
+{
+	static const char *const defaults[] = {
+		[BY_HAND_SUSPEND] = "suspended by hand", [BY_HAND_HOLD] = "held by hand",
+		[BY_HAND_RESUME] = "", [BY_HAND_FORGET] = "", [BY_HAND_SET] = "",
+	};
+	struct hand hand = { .engine = engine, .generation = generation, .request = request,
+		.owner = owner, .now_ns = now_ns };
+	const char *reason = request->reason != NULL ? request->reason :
+	    defaults[request->verb];
+
+	*owner = (struct window_owner){ .kind = DESTINATION_NONE };
+	(void)windows_reason(reason, strlen(reason), hand.reason);
+	if (request->class)
+		return class(&hand);
+	if (request->name_length > 0 &&
+	    memchr(request->name, '@', request->name_length) != NULL)
+		return recipient(&hand);
+	return destination(&hand);
+}

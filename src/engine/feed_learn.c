@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What a window learns from one result, and what the rule does that its reply
+ *          matched.
+ * MODEL    One transaction on the destination's slot: levels that are known by now,
+ *          the result, the rule's action, counts and reason.  All that needs memory is
+ *          found before, all that tells somebody comes after.  A delivery with several
+ *          recipients has a line for each, and is one result: the worst of them.
+ * ERRORS   A slot that cannot be had: nothing is learned, what was due comes again.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/feed_internal.h"
+#include "segment/flights.h"
+
+#define VERDICTS_MAX	16
+
+#define TAG_CANARY	0x100	/* beside the class */
+
+/* --- before ---------------------------------------------------------------------- */
+
+static enum feed_weight weight_of(enum result_class class)
+{
+	switch (class) {
+	case RESULT_OK:
+	case RESULT_RCPT_TEMPORARY:
+	case RESULT_PERMANENT:
+		return FEED_POSITIVE;
+	case RESULT_SITE_FAILURE:
+	case RESULT_REMOTE_THROTTLE:
+		return FEED_NEGATIVE;
+	default:
+		return FEED_NEUTRAL;
+	}
+}
+
+/* What was bounced before anybody was asked says nothing of the site; nor does what a
+ * rule only alerts of. */
+static enum result_class heard_class(const struct feed_result *result)
+{
+	const struct reply *reply = &result->judgement->reply;
+	bool untried = reply->phase == PHASE_NONE || reply->phase == PHASE_DNS;
+
+	if (reply->class == RESULT_SUSPENDED)
+		return RESULT_SUSPENDED;
+	if (!judge_teaches(result->generation, result->judgement) ||
+	    (untried && weight_of(reply->class) == FEED_POSITIVE && reply->class != RESULT_OK))
+		return RESULT_LOCAL;
+	return reply->class;
+}
+
+/* The level, where the mail server told it at the start. */
+static void find_level(struct feed_learning *l)
+{
+	const struct feed_result *result = l->result;
+	const struct delivery *d = result->delivery;
+	struct flight_attempt attempt;
+	uint32_t running;
+
+	if (d->queue_id.length == 0)
+		return;
+	if (d->source == DELIVERY_OF_SENDMAIL) {
+		struct segment *segment = result->memory->engine->segment;
+		uint64_t hash = flights_queue_hash(segment, d->queue_id.text,
+		    d->queue_id.length);
+
+		l->asked = flights_find_attempt(segment, result->owner.name,
+		    strlen(result->owner.name), hash, result->now_ns, &attempt);
+		if (l->asked) {
+			l->level = attempt.level;
+			l->canary = attempt.canary;
+		}
+	} else if (result->memory->starts != NULL && l->destination != NULL) {
+		l->level = feed_starts_end(result->memory->starts, l->destination->hash,
+		    l->queue, result->now_ns, &running);
+		if (l->level != 0) {
+			l->destination->running = running;
+			l->destination->running_ns = result->now_ns;
+		}
+	}
+}
+
+/* The reason that the slot is to have from now on, if it is another one. */
+static void find_reason(struct feed_learning *l)
+{
+	struct span words = l->result->judgement->reply.words;
+
+	if (l->weight != FEED_NEGATIVE && !l->has_rule)
+		return;
+	(void)windows_reason(words.text, words.length, l->reason);
+	l->reason_hash = feed_hash(l->result->memory, l->reason, strlen(l->reason));
+}
+
+/* --- inside ------------------------------------------------------------------------ */
+
+static void note_change(struct feed_told *told, const struct window_change *change)
+{
+	told->died |= change->died;
+	told->back |= change->revived;
+	told->changed |= change->window;
+}
+
+static void apply_levels(struct state_lock *lock, const struct window_rules *rules,
+    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
+    struct feed_told *told)
+{
+	struct window_change change;
+
+	for (unsigned i = 0; i < count; i++) {
+		if ((verdicts[i].tag & TAG_CANARY) != 0 ||
+		    verdicts[i].start_ns < lock->state.resumed_ns)
+			continue;
+		window_late_level(&lock->state.window, &rules->settings,
+		    (enum result_class)(verdicts[i].tag & 0xff), verdicts[i].level, now_ns,
+		    &change);
+		note_change(told, &change);
+	}
+}
+
+/* A failure of what was begun before somebody resumed the destination is an echo. */
+static void hear_echo(struct feed_learning *l)
+{
+	if (l->weight != FEED_NEGATIVE ||
+	    l->result->start_ns >= l->lock.state.resumed_ns)
+		return;
+	l->class = RESULT_LOCAL;
+	l->weight = FEED_NEUTRAL;
+	l->match = NULL;
+	l->reason_hash = 0;
+	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
+}
+
+static void hear_result(struct feed_learning *l)
+{
+	struct destination_state *state = &l->lock.state;
+	const struct judgement *judgement = l->result->judgement;
+	uint32_t running = windows_running(state);
+	struct window_result heard = { .class = l->class, .level = l->level,
+		.start_ns = l->result->has_start ? l->result->start_ns : 0 };
+	struct window_change change;
+
+	if (state->window.canary_out == 0)
+		l->canary = false;
+	else if (!l->asked)
+		l->canary = windows_is_canary_lane(l->result->generation, judgement->mta,
+		    judgement->lane, state);
+	heard.canary = l->canary;
+	/* whoever asked holds its place still */
+	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
+	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
+	note_change(&l->told, &change);
+}
+
+static void count_delivery(struct destination_state *state, enum result_class class)
+{
+	if (class == RESULT_OK)
+		state->ok++;
+	else if (class == RESULT_SUSPENDED)
+		state->held++;
+	else if (class != RESULT_LOCAL)
+		state->failed++;
+}
+
+static void write_reason(struct feed_learning *l)
+{
+	if (l->reason_hash == 0 || l->lock.state.window.state == WINDOW_HELD ||
+	    (l->destination != NULL && l->destination->reason_hash == l->reason_hash))
+		return;
+	l->lock.reason = l->reason;
+	if (l->destination != NULL)
+		l->destination->reason_hash = l->reason_hash;
+}
+
+/* Under the lock. */
+static void learn(struct feed_learning *l, const struct level_verdict *verdicts, unsigned count)
+{
+	struct destination_state *state = &l->lock.state;
+	struct feed_result *result = l->result;
+
+	l->told.before = state->window.concurrency;
+	l->told.would_hold = !l->asked && l->weight != FEED_NEUTRAL &&
+	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
+	    windows_observed(result->generation, &result->owner);
+	hear_echo(l);
+	apply_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
+	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
+	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
+	if (l->counts) {
+		count_delivery(state, result->judgement->reply.class);
+		hear_result(l);
+	}
+	feed_act(l);
+	write_reason(l);
+	if (l->destination != NULL) {
+		uint32_t running = feed_running(l->destination, result->now_ns);
+
+		state->running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
+	}
+	l->lock.origin = result->origin;
+}
+
+/* --- after ------------------------------------------------------------------------- */
+
+void feed_report(const struct feed_learning *l, enum window_happened what)
+{
+	const struct feed_result *result = l->result;
+	struct window_report report = windows_report_of(result->generation, &result->owner,
+	    &l->lock.state, &l->rules.settings, what, result->now_ns);
+
+	report.before = l->told.before;
+	report.rule = l->has_rule ? &l->rule : NULL;
+	report.judgement = result->judgement;
+	report.reason = l->reason;
+	if (what == WINDOW_RULE_HELD) {
+		report.name = result->delivery->recipient.text;
+		report.name_length = result->delivery->recipient.length;
+		report.for_ns = feed_rule_end_ns(l) - result->now_ns;
+	}
+	windows_report(result->memory->engine, &report);
+}
+
+static void tell(struct feed_learning *l)
+{
+	if (l->told.back)
+		feed_report(l, WINDOW_BACK);
+	if (l->told.died) {
+		engine_count(l->result->memory->engine, COUNTER_SUSPENSIONS, 1);
+		feed_report(l, WINDOW_DIED);
+	}
+	if (l->told.would_hold)
+		engine_count(l->result->memory->engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
+	if (l->told.changed && l->rules.debug)
+		feed_report(l, WINDOW_CHANGED);
+	if (l->fires)
+		feed_tell_action(l);
+}
+
+/* Attempts whose level nobody told get it when those that began before have ended. */
+static void add_attempt(struct feed_learning *l)
+{
+	const struct feed_result *result = l->result;
+	const struct level_attempt attempt = {
+		.start_ns = result->start_ns, .end_ns = result->end_ns,
+		.slack_ns = result->slack_ns,
+		.tag = (uint64_t)l->class | (l->canary ? TAG_CANARY : 0),
+		.accepted = l->weight == FEED_POSITIVE,
+	};
+
+	if (l->destination == NULL || !l->counts || l->level != 0 || !result->has_start ||
+	    l->weight == FEED_NEUTRAL)
+		return;
+	feed_add_attempt(result->memory, l->destination, &attempt, result->now_ns);
+}
+
+/* From which mail server, for a provider or a relay that was not known before. */
+static void note_mta(const struct feed_result *result)
+{
+	const struct delivery_seen seen = { .name = result->owner.name,
+		.name_length = strlen(result->owner.name),
+		.mta = (uint8_t)result->judgement->mta, .cloned = result->judgement->cloned };
+
+	(void)destinations_note(result->memory->engine->segment, &seen, result->now_ns);
+}
+
+/* --- all of it ------------------------------------------------------------------------ */
+
+static unsigned due_levels(struct feed_destination *destination, int64_t now_ns,
+    struct level_verdict verdicts[VERDICTS_MAX])
+{
+	unsigned count = 0;
+
+	while (destination != NULL && count < VERDICTS_MAX &&
+	    level_next(&destination->level, now_ns, &verdicts[count]))
+		count++;
+	return count;
+}
+
+bool feed_learn(struct feed_result *result)
+{
+	struct feed_memory *memory = result->memory;
+	struct feed_learning l = { .result = result };
+	struct level_verdict verdicts[VERDICTS_MAX];
+	struct window_change change;
+	unsigned count;
+
+	windows_rules(result->generation, result->judgement->mta, &result->owner, &l.rules);
+	l.class = heard_class(result);
+	l.weight = weight_of(l.class);
+	l.queue = feed_hash_of(memory, result->delivery->queue_id);
+	if (l.weight != FEED_NEUTRAL || l.class == RESULT_SUSPENDED)
+		l.destination = feed_destination(memory, &result->owner, result->now_ns);
+	if (l.destination != NULL)
+		l.destination->mta = result->judgement->mta;
+	feed_find_rule(&l);
+	find_level(&l);
+	find_reason(&l);
+	count = due_levels(l.destination, result->now_ns, verdicts);
+	if (windows_lock(&l.lock, memory->engine, &result->owner, &l.rules, result->now_ns,
+	    l.weight == FEED_NEUTRAL && l.match == NULL ? STATES_KNOWN_ONLY : STATES_CREATE,
+	    &change) != STATES_HELD)
+		return false;
+	if (states_was_applied(&l.lock, &result->origin)) {
+		states_unlock(&l.lock);
+		engine_count(memory->engine, COUNTER_RESULTS_REPEATED, 1);
+		return false;
+	}
+	note_change(&l.told, &change);
+	learn(&l, verdicts, count);
+	states_store(&l.lock);
+	states_unlock(&l.lock);
+	if (l.lock.is_new)
+		note_mta(result);
+	add_attempt(&l);
+	tell(&l);
+	return true;
+}
+
+bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
+    struct feed_destination *destination, int64_t now_ns)
+{
+	struct level_verdict verdicts[VERDICTS_MAX];
+	struct window_change change;
+	struct window_rules rules;
+	struct state_lock lock;
+	uint32_t running = feed_running(destination, now_ns);
+	unsigned count;
+
+	windows_rules(generation, destination->mta, &destination->owner, &rules);
+	do {
+		struct feed_told told = { .died = false };
+
+		count = due_levels(destination, now_ns, verdicts);
+		if (windows_lock(&lock, memory->engine, &destination->owner, &rules, now_ns,
+		    STATES_KNOWN_ONLY, &change) != STATES_HELD)
+			break;
+		apply_levels(&lock, &rules, verdicts, count, now_ns, &told);
+		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
+		states_store(&lock);
+		states_unlock(&lock);
+		windows_report_back(memory->engine, generation, &destination->owner,
+		    &lock.state, &rules.settings, &change, now_ns);
+	} while (count == VERDICTS_MAX);
+	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Levels of attempts that a log tells of only when they have ended.
+ * MODEL    One struct level for each destination that mail goes to these days: a table
+ *          by hash, where a full one gives up what is idle.  Room for attempts grows by
+ *          fours, within a bound for one destination and one for all.
+ * ERRORS   Without room levels are not known: results count for cohorts alone.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/feed_internal.h"
+
+#define DESTINATIONS_MAX	32768
+#define BUCKETS			(2 * DESTINATIONS_MAX)
+#define ENTRIES_FIRST		16
+#define ENTRIES_MAX		16384		/* of one destination: 512 KB */
+#define ENTRIES_ALL_MAX		(1u << 20)	/* 32 MB */
+#define IDLE_NS			(60 * NS_PER_SECOND)
+#define RUNNING_NS		(50 * NS_PER_MS)
+#define LOOKS_MAX		64
+
+struct feed_table {
+	struct feed_destination *buckets[BUCKETS];	/* linear probing, no gaps */
+	uint32_t count;
+	uint32_t entries;
+	uint32_t hand;
+};
+
+struct feed_table *feed_table_open(void)
+{
+	return calloc(1, sizeof(struct feed_table));
+}
+
+static void destination_free(struct feed_table *table, struct feed_destination *destination)
+{
+	table->entries -= destination->level.capacity;
+	table->count--;
+	free(destination->level.entries);
+	free(destination);
+}
+
+void feed_table_close(struct feed_table **table)
+{
+	if (*table == NULL)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		if ((*table)->buckets[i] != NULL)
+			destination_free(*table, (*table)->buckets[i]);
+	free(*table);
+	*table = NULL;
+}
+
+static uint32_t bucket_of(uint64_t hash)
+{
+	return (uint32_t)(hash % BUCKETS);
+}
+
+/* The bucket of the owner, or the free one where it belongs. */
+static uint32_t find(const struct feed_table *table, uint64_t hash,
+    const struct window_owner *owner)
+{
+	uint32_t at = bucket_of(hash);
+
+	for (; table->buckets[at] != NULL; at = (at + 1) % BUCKETS)
+		if (table->buckets[at]->hash == hash &&
+		    strcmp(table->buckets[at]->owner.name, owner->name) == 0)
+			break;
+	return at;
+}
+
+/* Closes the gap: whoever may move into it does. */
+static void take_out(struct feed_table *table, uint32_t gap)
+{
+	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at] != NULL;
+	     at = (at + 1) % BUCKETS) {
+		uint32_t home = bucket_of(table->buckets[at]->hash);
+
+		/* is its home at or before the gap, going round? */
+		if ((at + BUCKETS - home) % BUCKETS < (at + BUCKETS - gap) % BUCKETS)
+			continue;
+		table->buckets[gap] = table->buckets[at];
+		gap = at;
+	}
+	table->buckets[gap] = NULL;
+}
+
+bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns)
+{
+	return !destination->waiting && now_ns - destination->used_ns >= IDLE_NS;
+}
+
+/* Gives up one that is idle.  False: none of those that were looked at is. */
+static bool make_room(struct feed_memory *memory, int64_t now_ns)
+{
+	struct feed_table *table = memory->table;
+
+	for (unsigned i = 0; i < LOOKS_MAX; i++) {
+		uint32_t at = table->hand;
+
+		table->hand = (table->hand + 1) % BUCKETS;
+		if (table->buckets[at] == NULL || !feed_is_idle(table->buckets[at], now_ns))
+			continue;
+		destination_free(table, table->buckets[at]);
+		take_out(table, at);
+		return true;
+	}
+	return false;
+}
+
+static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
+    const struct window_owner *owner)
+{
+	struct feed_destination *new = calloc(1, sizeof(*new));
+	struct level_entry *entries = calloc(ENTRIES_FIRST, sizeof(*entries));
+
+	if (new == NULL || entries == NULL) {
+		free(new);
+		free(entries);
+		return NULL;
+	}
+	new->hash = hash;
+	new->owner = *owner;
+	level_begin(&new->level, entries, ENTRIES_FIRST);
+	memory->table->count++;
+	memory->table->entries += ENTRIES_FIRST;
+	return new;
+}
+
+struct feed_destination *feed_destination(struct feed_memory *memory,
+    const struct window_owner *owner, int64_t now_ns)
+{
+	struct feed_table *table = memory->table;
+	uint64_t hash = feed_hash(memory, owner->name, strlen(owner->name));
+	uint32_t at = find(table, hash, owner);
+
+	if (table->buckets[at] == NULL) {
+		if (table->count >= DESTINATIONS_MAX ||
+		    table->entries + ENTRIES_FIRST > ENTRIES_ALL_MAX) {
+			if (!make_room(memory, now_ns))
+				return NULL;
+			at = find(table, hash, owner);
+		}
+		table->buckets[at] = make(memory, hash, owner);
+	}
+	if (table->buckets[at] != NULL) {
+		table->buckets[at]->owner = *owner;	/* a provider's number may change */
+		table->buckets[at]->used_ns = now_ns;
+	}
+	return table->buckets[at];
+}
+
+bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
+    int64_t slack_ns, enum feed_weight weight)
+{
+	struct feed_recent *recent;
+
+	for (unsigned i = 0; i < FEED_RECENT && queue != 0; i++) {
+		int64_t apart_ns;
+
+		recent = &destination->recent[i];
+		if (recent->queue != queue)
+			continue;
+		apart_ns = recent->start_ns - start_ns;
+		if ((apart_ns < 0 ? -apart_ns : apart_ns) > slack_ns)
+			continue;
+		if (recent->weight >= weight)
+			return true;
+		recent->weight = (uint8_t)weight;
+		return false;
+	}
+	recent = &destination->recent[destination->recent_at++ % FEED_RECENT];
+	*recent = (struct feed_recent){ queue, start_ns, (uint8_t)weight };
+	return false;
+}
+
+static bool grow(struct feed_memory *memory, struct feed_destination *destination)
+{
+	struct level *level = &destination->level;
+	uint32_t capacity = 4 * level->capacity;
+	struct level_entry *entries, *old = level->entries;
+
+	if (capacity > ENTRIES_MAX ||
+	    memory->table->entries + capacity - level->capacity > ENTRIES_ALL_MAX)
+		return false;
+	entries = calloc(capacity, sizeof(*entries));
+	if (entries == NULL)
+		return false;
+	memory->table->entries += capacity - level->capacity;
+	level_move(level, entries, capacity);
+	free(old);
+	return true;
+}
+
+void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
+    const struct level_attempt *attempt, int64_t now_ns)
+{
+	struct level *level = &destination->level;
+
+	if (level_count(level) == level->capacity)
+		(void)grow(memory, destination);
+	if (!level_add(level, attempt, now_ns)) {
+		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
+		return;
+	}
+	if (!destination->waiting)
+		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
+	destination->waiting = true;
+}
+
+uint32_t feed_running(struct feed_destination *destination, int64_t now_ns)
+{
+	const struct level *level = &destination->level;
+	int64_t at_ns;
+
+	if (now_ns - destination->running_ns < RUNNING_NS)
+		return destination->running;
+	/* what was in flight then has ended by now, or is no usual delivery */
+	at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
+	destination->running = level_in_flight(level,
+	    at_ns > level->swept_ns ? at_ns : level->swept_ns);
+	destination->running_ns = now_ns;
+	return destination->running;
+}

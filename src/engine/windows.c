@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Whose window mail for a name runs by, and what it says.
+ * MODEL    The window stands in the owner's slot; its settings come from the
+ *          generation each time, so that a reload tells at once.  Time passes for a
+ *          window whenever somebody changes it, and each second by windows_turn;
+ *          whoever only looks lets it pass for a copy.
+ * ERRORS   What cannot be read is shown as a new window: nothing is held.
+ * THREADS  Any.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "engine/windows_internal.h"
+#include "segment/recipients.h"
+
+#define PROVIDER_LENGTH	(sizeof(WINDOW_PROVIDER_PREFIX) - 1)
+
+/* --- whose -------------------------------------------------------------------- */
+
+static bool begins_with(const char *name, size_t length, const char *prefix)
+{
+	return length > strlen(prefix) && text_equal_nocase(name, prefix, strlen(prefix));
+}
+
+static void set_provider(const struct generation *generation, uint32_t provider,
+    struct window_owner *out)
+{
+	out->kind = DESTINATION_PROVIDER;
+	out->provider = provider;
+	snprintf(out->name, sizeof(out->name), WINDOW_PROVIDER_PREFIX "%s",
+	    generation_text(generation, generation_provider(generation, provider)->name));
+}
+
+bool windows_owner_named(const struct generation *generation, const char *name,
+    size_t length, struct window_owner *out)
+{
+	*out = (struct window_owner){ .provider = JUDGE_NONE };
+	if (length > 0 && name[length - 1] == '.')
+		length--;
+	if (length == 0 || length > SEGMENT_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (name[i] <= ' ' || name[i] == 0x7f)
+			return false;
+		out->name[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
+	}
+	out->kind = *name == '[' ? DESTINATION_RELAY : DESTINATION_DOMAIN;
+	if (begins_with(name, length, WINDOW_PROVIDER_PREFIX)) {
+		out->kind = DESTINATION_PROVIDER;
+		out->provider = generation_find_provider(generation,
+		    out->name + PROVIDER_LENGTH, length - PROVIDER_LENGTH);
+	}
+	return true;
+}
+
+/* The relay that all mail of a mail server goes to, if the domain's went there. */
+static bool is_relayhost(const struct generation *generation, unsigned bits)
+{
+	unsigned mta = windows_mta(generation, bits);
+
+	return mta < generation->mta_count &&
+	    *generation_text(generation, generation->mtas[mta].relayhost) != '\0';
+}
+
+/* "[192.0.2.1]:25", as the judge writes it; the port of "[host]:port" or "host:port". */
+static void set_relay(const struct generation *generation, const struct destination_seen *seen,
+    struct window_owner *out)
+{
+	unsigned mta = windows_mta(generation, seen->cloned_by | seen->other_by);
+	const char *text = generation_text(generation, generation->mtas[mta].relayhost);
+	const char *colon = strrchr(text, ':');
+	char address[ADDRESS_TEXT_MAX];
+	uint32_t port;
+
+	if (colon == NULL || strchr(text, ':') != colon || !text_to_u32(colon + 1,
+	    strlen(colon + 1), UINT16_MAX, &port))
+		port = 25;
+	address_format(&seen->relays[0], address);
+	out->kind = DESTINATION_RELAY;
+	snprintf(out->name, sizeof(out->name), "[%s]:%u", address, port);
+}
+
+void windows_roll_up(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, struct window_owner *out)
+{
+	char relay[SEGMENT_NAME_MAX + 1];
+	uint32_t provider;
+
+	if (seen->relay_count == 0)
+		return;
+	if (is_relayhost(generation, seen->cloned_by | seen->other_by)) {
+		set_relay(generation, seen, out);
+		return;
+	}
+	for (unsigned i = 0; i < seen->relay_count && generation->provider_count > 0; i++) {
+		(void)relays_find(engine->segment, &seen->relays[i], relay);
+		provider = judge_provider(generation, relay, strlen(relay), &seen->relays[i]);
+		if (provider != JUDGE_NONE) {
+			set_provider(generation, provider, out);
+			return;
+		}
+	}
+}
+
+void windows_owner_seen(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, struct window_owner *out)
+{
+	struct destination_window own;
+	struct window_owner alone;
+
+	if (!windows_owner_named(generation, seen->name, strlen(seen->name), out) ||
+	    out->kind != DESTINATION_DOMAIN)
+		return;
+	alone = *out;
+	windows_roll_up(engine, generation, seen, out);
+	/* what somebody holds by hand stands alone */
+	if (out->kind != DESTINATION_DOMAIN &&
+	    states_find(engine->segment, alone.name, strlen(alone.name), &own) &&
+	    (own.state.flags & DESTINATION_HELD) != 0)
+		*out = alone;
+}
+
+void windows_owner(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, struct window_owner *out)
+{
+	struct destination_seen seen;
+	struct address address;
+	const char *bare = destination;
+	size_t bare_length = text_bare_host(&bare, length);
+
+	/* "[host.example]" is not the domain's own mail exchanger, but its name is all
+	 * that is known of it before the connect; "[192.0.2.1]:25" is a relay's */
+	if (length > 0 && *destination == '[' && bare_length + 2 >= length &&
+	    !address_parse(bare, bare_length, &address)) {
+		destination = bare;
+		length = bare_length;
+	}
+	if (!windows_owner_named(generation, destination, length, out) ||
+	    out->kind != DESTINATION_DOMAIN)
+		return;
+	if (destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+		windows_owner_seen(engine, generation, &seen, out);
+}
+
+unsigned windows_mta(const struct generation *generation, unsigned bits)
+{
+	for (unsigned i = 0; i < generation->mta_count; i++)
+		if ((bits >> i & 1) != 0)
+			return i;
+	return generation->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+}
+
+unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner)
+{
+	struct destination_seen seen;
+
+	if (!destinations_find(engine->segment, owner->name, strlen(owner->name), &seen))
+		return 0;
+	return seen.cloned_by | seen.other_by;
+}
+
+void windows_rules(const struct generation *generation, unsigned mta,
+    const struct window_owner *owner, struct window_rules *out)
+{
+	out->debug = generation_window_settings(generation, mta, owner->name,
+	    strlen(owner->name), owner->provider, &out->settings);
+}
+
+/* --- one transaction ------------------------------------------------------------ */
+
+enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
+    const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
+    enum states_create create, struct window_change *change)
+{
+	struct destination_state *state = &lock->state;
+
+	enum states_locked result;
+
+	*change = (struct window_change){ .died = false };
+	if (!states_aim(engine->segment, owner->name, strlen(owner->name), lock))
+		return STATES_UNKNOWN;
+	result = states_lock(lock, now_ns, create);
+	if (result != STATES_HELD)
+		return result;
+	if (!state->begun) {
+		window_begin(&state->window, &rules->settings);
+		state->begun = true;
+		return result;
+	}
+	window_adjust(&state->window, &rules->settings);
+	window_turn(&state->window, &rules->settings, windows_running(state), now_ns, change);
+	if (change->revived)
+		state->flags &= (uint8_t)~DESTINATION_HELD;
+	if (state->window.canary_out == 0)
+		state->flags &= (uint8_t)~WINDOW_LANE_FLAGS;
+	return result;
+}
+
+/* --- what it says -------------------------------------------------------------- */
+
+static void fill_view(const struct destination_state *state,
+    const struct window_settings *settings, int64_t now_ns, struct window_view *out)
+{
+	const struct window *window = &state->window;
+	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+
+	out->law = settings->law;
+	out->state = (enum window_state)window->state;
+	out->by_hand = stopped && (state->flags & DESTINATION_HELD) != 0;
+	out->by_rule = window->state == WINDOW_DEAD && window->by_rule != 0;
+	out->window = window_now(window, settings, now_ns);
+	out->stored = window->concurrency;
+	out->ceiling = window->ceiling;
+	out->in_flight = windows_running(state);
+	out->success = window->success;
+	out->failure = window->failure;
+	out->fail_cohorts = window->fail_cohorts;
+	out->until_ns = stopped ? window->until_ns : 0;
+	out->resumed_ns = state->resumed_ns;
+	out->canary_due = window_canary_due(window, settings, now_ns);
+	out->canary_out = window->canary_out != 0;
+	out->ok = state->ok;
+	out->failed = state->failed;
+	out->held = state->held;
+}
+
+bool windows_view(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, int64_t now_ns, struct window_view *out)
+{
+	struct destination_window found;
+	struct window_change ignored;
+	struct window_rules rules;
+
+	*out = (struct window_view){ .known = false };
+	windows_rules(generation, windows_mta(generation, windows_seen_bits(engine, owner)),
+	    owner, &rules);
+	out->known = owner->kind != DESTINATION_NONE &&
+	    states_find(engine->segment, owner->name, strlen(owner->name), &found) &&
+	    found.state.begun;
+	if (!out->known) {
+		memset(&found, 0, sizeof(found));
+		window_begin(&found.state.window, &rules.settings);
+	}
+	window_adjust(&found.state.window, &rules.settings);
+	window_turn(&found.state.window, &rules.settings, windows_running(&found.state), now_ns,
+	    &ignored);
+	fill_view(&found.state, &rules.settings, now_ns, out);
+	out->observed = windows_observed(generation, owner);
+	memcpy(out->reason, found.reason, sizeof(out->reason));
+	return out->known;
+}
+
+bool windows_observed(const struct generation *generation, const struct window_owner *owner)
+{
+	(void)owner;
+	return generation->outbound_observe != 0;
+}
+
+static uint64_t seconds_left(int64_t until_ns, int64_t now_ns)
+{
+	return until_ns <= now_ns ? 0 :
+	    (uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
+}
+
+const char *windows_text(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, char out[WINDOW_TEXT_MAX + 1])
+{
+	const char *what = view->state == WINDOW_HELD ? "held" : "suspended";
+	char name[SEGMENT_NAME_MAX + 1];
+	size_t length;
+
+	/* names are as strangers wrote them */
+	(void)windows_reason(owner->name, strlen(owner->name), out);
+	text_copy(name, sizeof(name), out, strlen(out));
+	length = text_append(out, WINDOW_TEXT_MAX + 1, 0, "Postern: %s is %s", name, what);
+	if (view->until_ns != INT64_MAX)
+		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " for %llu s",
+		    (unsigned long long)seconds_left(view->until_ns, now_ns));
+	if (view->reason[0] != '\0')
+		(void)text_append(out, WINDOW_TEXT_MAX + 1, length, ": %s", view->reason);
+	return out;
+}
+
+const char *windows_reason(const char *text, size_t length, char out[WINDOW_REASON_MAX + 1])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length && used < WINDOW_REASON_MAX; i++) {
+		bool printable = text[i] > ' ' && text[i] <= '~';
+
+		/* runs of blanks, and what is not to be printed, are one blank */
+		if (printable)
+			out[used++] = text[i];
+		else if (used > 0 && out[used - 1] != ' ')
+			out[used++] = ' ';
+	}
+	while (used > 0 && out[used - 1] == ' ')
+		used--;
+	out[used] = '\0';
+	return out;
+}
+
+const char *windows_state_word(enum window_state state)
+{
+	return window_state_word(state);
+}
+
+const char *windows_law_word(enum window_law law)
+{
+	return window_law_word(law);
+}
+
+/* --- recipients and classes ------------------------------------------------------ */
+
+bool windows_recipient_held(const struct engine *engine, const struct generation *generation,
+    const char *recipient, size_t length, int64_t now_ns, struct window_held *out)
+{
+	struct recipient_held held;
+
+	if (!recipients_find(engine->segment, recipient, length, RECIPIENT_ANY_MTA, now_ns,
+	    &held))
+		return false;
+	out->until_ns = held.until_ns;
+	out->observed = generation->outbound_observe != 0;
+	memcpy(out->reason, held.reason, sizeof(out->reason));
+	return true;
+}
+
+bool windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1])
+{
+	int length = snprintf(out, SEGMENT_NAME_MAX + 1, WINDOW_CLASS_PREFIX "%s", name);
+
+	return length > 0 && length <= SEGMENT_NAME_MAX;
+}
+
+bool windows_class_held(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct window_held *out)
+{
+	const struct generation_class *class;
+	struct destination_window found;
+	char name[SEGMENT_NAME_MAX + 1];
+
+	if (class_index == CLASS_NO_RULE)
+		return false;
+	class = generation_class(generation, class_index);
+	if (!windows_class_name(generation_text(generation, class->name), name) ||
+	    !states_find(engine->segment, name, strlen(name), &found) || !found.state.begun ||
+	    (found.state.flags & DESTINATION_HELD) == 0 ||
+	    found.state.window.until_ns <= now_ns)
+		return false;
+	out->until_ns = found.state.window.until_ns;
+	out->observed = class->outbound_observe != 0;
+	memcpy(out->reason, found.reason, sizeof(out->reason));
+	return true;
+}
+
+/* --- canaries --------------------------------------------------------------------- */
+
+/* A canary whose result did not come by then is given up: a queue manager may be slow
+ * to hand mail out, and a delivery may take its time. */
+#define CANARY_PATIENCE_NS	(120 * NS_PER_SECOND)
+
+int64_t windows_canary_end_ns(int64_t now_ns)
+{
+	return now_ns + CANARY_PATIENCE_NS;
+}
+
+/* Which lane a canary goes by: in the flags, while it is out; there, one more than the
+ * lane's place in the list of the mail server, or 0: the lane of 1. */
+static uint8_t lane_flags(const struct generation *generation, unsigned mta, uint32_t lane)
+{
+	const struct generation_mta *list = &generation->mtas[mta];
+
+	for (unsigned i = 0; mta < generation->mta_count && i < list->lane_count &&
+	     i + 1 <= WINDOW_LANE_FLAGS >> WINDOW_LANE_SHIFT; i++)
+		if (list->lanes[i] == lane)
+			return (uint8_t)((i + 1) << WINDOW_LANE_SHIFT);
+	return 0;
+}
+
+bool windows_is_canary_lane(const struct generation *generation, unsigned mta, uint32_t lane,
+    const struct destination_state *state)
+{
+	uint8_t flags = state->flags & WINDOW_LANE_FLAGS;
+
+	if (state->window.canary_out == 0 || lane == 0)
+		return false;
+	return flags == 0 ? lane == 1 : flags == lane_flags(generation, mta, lane);
+}
+
+bool windows_issue_canary(struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, unsigned mta, uint32_t lane, int64_t now_ns)
+{
+	struct window_change change;
+	struct window_rules rules;
+	struct state_lock lock;
+	bool due;
+
+	windows_rules(generation, windows_mta(generation, windows_seen_bits(engine, owner)),
+	    owner, &rules);
+	if (windows_lock(&lock, engine, owner, &rules, now_ns, STATES_KNOWN_ONLY, &change) !=
+	    STATES_HELD)
+		return false;
+	due = window_canary_due(&lock.state.window, &rules.settings, now_ns);
+	if (due) {
+		window_canary_issued(&lock.state.window, &rules.settings,
+		    windows_canary_end_ns(now_ns));
+		lock.state.flags = (uint8_t)((lock.state.flags & ~WINDOW_LANE_FLAGS) |
+		    lane_flags(generation, mta, lane));
+		states_store(&lock);
+	}
+	states_unlock(&lock);
+	if (due) {
+		windows_report_back(engine, generation, owner, &lock.state, &rules.settings,
+		    &change, now_ns);
+		engine_count(engine, COUNTER_CANARIES, 1);
+	}
+	return due;
+}
+
+/* --- reports ----------------------------------------------------------------------- */
+
+void windows_listen(struct engine *engine,
+    void (*report)(void *context, const struct window_report *), void *context)
+{
+	engine->window_listener = report;
+	engine->window_context = context;
+}
+
+void windows_report(const struct engine *engine, const struct window_report *report)
+{
+	if (engine->window_listener != NULL)
+		engine->window_listener(engine->window_context, report);
+}
+
+struct window_report windows_report_of(const struct generation *generation,
+    const struct window_owner *owner, const struct destination_state *state,
+    const struct window_settings *settings, enum window_happened what, int64_t now_ns)
+{
+	const struct window *window = &state->window;
+	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+
+	return (struct window_report){
+		.what = what, .generation = generation,
+		.name = owner->name, .name_length = strlen(owner->name),
+		.state = (enum window_state)window->state,
+		.window = window_now(window, settings, now_ns), .ceiling = window->ceiling,
+		.success = window->success, .failure = window->failure,
+		.fail_cohorts = window->fail_cohorts,
+		.for_ns = !stopped || window->until_ns == INT64_MAX ? 0 :
+		    window->until_ns - now_ns,
+		.observed = windows_observed(generation, owner),
+		.reason = "",
+	};
+}
+
+void windows_report_back(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, const struct destination_state *state,
+    const struct window_settings *settings, const struct window_change *change,
+    int64_t now_ns)
+{
+	struct window_report report;
+
+	if (!change->revived)
+		return;
+	report = windows_report_of(generation, owner, state, settings, WINDOW_BACK, now_ns);
+	windows_report(engine, &report);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Windows of a mail server that asks before each connect (Sendmail).
+ * MODEL    A process takes a place in the destination's window and keeps it until it
+ *          ends, as its connections may be cached.  Its next message there goes on by
+ *          the same place: if it is within the window (fewer than `window` places with
+ *          a lower or the same rank can ever be taken), or everybody's is.
+ * ERRORS   State that cannot be had: it goes, without a place.
+ * THREADS  One for each process's places.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/windows_internal.h"
+#include "segment/flights.h"
+
+struct place {
+	char name[SEGMENT_NAME_MAX + 1];
+	struct flight_ref ref;
+	uint32_t rank;		/* as many places as were taken when it was, itself too */
+	struct flight_attempt last;	/* what it holds it for */
+};
+
+struct windows_places {
+	struct engine *engine;
+	struct flight_process process;
+	struct place *list;
+	size_t count, size;
+};
+
+/* --- what the process has --------------------------------------------------------- */
+
+static struct place *new_place(struct windows_places *places)
+{
+	size_t size = places->size == 0 ? 4 : 2 * places->size;
+	struct place *list;
+
+	if (places->count == places->size) {
+		list = reallocarray(places->list, size, sizeof(*list));
+		if (list == NULL)
+			return NULL;
+		places->list = list;
+		places->size = size;
+	}
+	return &places->list[places->count];
+}
+
+static void take_over(void *context, const struct flight_seen *seen)
+{
+	struct windows_places *places = context;
+	struct place *place;
+
+	if (seen->process.pid != places->process.pid ||
+	    seen->process.start_ticks != places->process.start_ticks)
+		return;
+	place = new_place(places);
+	if (place == NULL)
+		return;
+	memcpy(place->name, seen->destination, sizeof(place->name));
+	place->ref = seen->ref;
+	place->rank = seen->attempt.level;
+	place->last = seen->attempt;
+	places->count++;
+}
+
+struct windows_places *windows_places_open(struct engine *engine,
+    const struct process_identity *process)
+{
+	struct windows_places *places = calloc(1, sizeof(*places));
+
+	if (places == NULL)
+		return NULL;
+	places->engine = engine;
+	places->process = (struct flight_process){ process->pid, process->start_ticks };
+	flights_each_of(engine->segment, &places->process, take_over, places);
+	return places;
+}
+
+void windows_places_close(struct windows_places **places, bool over, int64_t now_ns)
+{
+	struct windows_places *old = *places;
+
+	if (old == NULL)
+		return;
+	for (size_t i = 0; over && i < old->count; i++)
+		(void)flights_end(old->engine->segment, &old->list[i].ref, now_ns);
+	free(old->list);
+	free(old);
+	*places = NULL;
+}
+
+static struct place *find_place(struct windows_places *places, const char *name)
+{
+	for (size_t i = 0; i < places->count; i++)
+		if (strcmp(places->list[i].name, name) == 0)
+			return &places->list[i];
+	return NULL;
+}
+
+/* --- one question ------------------------------------------------------------------ */
+
+struct window_asking {
+	const struct generation *generation;
+	const struct window_question *question;
+	struct window_asked *out;
+	struct window_rules rules;
+	struct window_change change;
+	struct state_lock lock;
+	struct place *place;		/* that it has, or NULL */
+	struct place *fresh;		/* room for one that it takes, or NULL */
+	struct flight_attempt attempt;
+	int64_t now_ns;
+};
+
+/* Another recipient of a message that goes there already, by the same process. */
+static bool is_same_message(const struct window_asking *asking)
+{
+	return asking->place != NULL && asking->attempt.queue_hash != 0 &&
+	    asking->place->last.queue_hash == asking->attempt.queue_hash;
+}
+
+/* Nothing is changed here. */
+static enum window_answer decide(const struct window_asking *asking)
+{
+	const struct destination_state *state = &asking->lock.state;
+	const struct window *window = &state->window;
+	uint32_t running = windows_running(state), most = asking->out->window;
+
+	if (most == 0)
+		return WINDOW_SUSPENDED;
+	if (is_same_message(asking))
+		return WINDOW_GO;
+	if (asking->place != NULL && (running <= most || asking->place->rank <= most))
+		return WINDOW_GO;
+	if (asking->place == NULL && running < most)
+		return WINDOW_GO;
+	return window_canary_due(window, &asking->rules.settings, asking->now_ns) ?
+	    WINDOW_GO_CANARY : WINDOW_FULL;
+}
+
+/* The process goes, so it is counted.  What cannot be counted goes all the same. */
+static void take(struct window_asking *asking)
+{
+	struct destination_state *state = &asking->lock.state;
+	bool canary = asking->out->answer == WINDOW_GO_CANARY;
+	bool has = asking->place != NULL;
+	uint32_t level = windows_running(state) + (has ? 0 : 1);
+
+	if (is_same_message(asking)) {
+		asking->out->level = asking->place->last.level;
+		return;
+	}
+	asking->attempt.level = (uint16_t)(level > UINT16_MAX ? UINT16_MAX : level);
+	asking->attempt.canary = canary;
+	if (canary)
+		window_canary_issued(&state->window, &asking->rules.settings,
+		    windows_canary_end_ns(asking->now_ns));
+	if (has && flights_again(&asking->lock, &asking->question->places->process,
+	    &asking->attempt, &asking->place->ref)) {
+		asking->place->last = asking->attempt;
+		asking->out->level = level;
+		return;
+	}
+	if (asking->fresh == NULL || !flights_take(&asking->lock,
+	    &asking->question->places->process, &asking->attempt, &asking->fresh->ref)) {
+		asking->fresh = NULL;
+		return;
+	}
+	asking->fresh->rank = level;
+	asking->fresh->last = asking->attempt;
+	asking->out->level = level;
+}
+
+/* Under the lock. */
+static void answer(struct window_asking *asking, bool observe)
+{
+	struct destination_state *state = &asking->lock.state;
+	struct window_asked *out = asking->out;
+
+	out->window = window_now(&state->window, &asking->rules.settings, asking->now_ns);
+	out->answer = decide(asking);
+	out->observed = observe &&
+	    (out->answer == WINDOW_FULL || out->answer == WINDOW_SUSPENDED);
+	if (out->answer == WINDOW_SUSPENDED)
+		out->until_ns = state->window.until_ns;
+	if (out->answer == WINDOW_GO || out->answer == WINDOW_GO_CANARY || out->observed)
+		take(asking);
+	else
+		asking->fresh = NULL;
+	/* counted by the result where the mail server tells one, else here */
+	out->in_flight = windows_running(state);
+}
+
+/* A place that is not the process's any more is forgotten. */
+static void keep_place(struct window_asking *asking)
+{
+	struct windows_places *places = asking->question->places;
+
+	if (asking->fresh == NULL || asking->fresh->ref.number == 0)
+		return;
+	if (asking->place != NULL) {
+		asking->place->ref = asking->fresh->ref;
+		asking->place->rank = asking->fresh->rank;
+		asking->place->last = asking->fresh->last;
+		return;
+	}
+	memcpy(asking->fresh->name, asking->question->owner->name,
+	    sizeof(asking->fresh->name));
+	places->count++;
+}
+
+static void count(struct engine *engine, const struct window_asked *out)
+{
+	if (out->answer == WINDOW_GO_CANARY)
+		engine_count(engine, COUNTER_CANARIES, 1);
+	if (out->observed)
+		engine_count(engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
+	else if (out->answer == WINDOW_FULL || out->answer == WINDOW_SUSPENDED)
+		engine_count(engine, COUNTER_WINDOW_HOLDS, 1);
+}
+
+void windows_ask(struct engine *engine, const struct generation *generation,
+    const struct window_question *question, int64_t now_ns, struct window_asked *out)
+{
+	const struct window_owner *owner = question->owner;
+	struct window_asking asking = { .generation = generation, .question = question,
+		.out = out, .now_ns = now_ns };
+	struct destination_window found;
+
+	*out = (struct window_asked){ .answer = WINDOW_GO };
+	if (owner->kind == DESTINATION_NONE)
+		return;
+	windows_rules(generation, question->mta, owner, &asking.rules);
+	asking.fresh = new_place(question->places);
+	asking.place = find_place(question->places, owner->name);
+	if (asking.fresh != NULL)
+		asking.fresh->ref = (struct flight_ref){ 0, 0 };
+	if (question->queue_id_length > 0)
+		asking.attempt.queue_hash = flights_queue_hash(engine->segment,
+		    question->queue_id, question->queue_id_length);
+	if (windows_lock(&asking.lock, engine, owner, &asking.rules, now_ns, STATES_CREATE,
+	    &asking.change) != STATES_HELD) {
+		out->answer = WINDOW_UNUSABLE;
+		return;
+	}
+	answer(&asking, windows_observed(generation, owner));
+	states_store(&asking.lock);
+	states_unlock(&asking.lock);
+	keep_place(&asking);
+	windows_report_back(engine, generation, owner, &asking.lock.state, &asking.rules.settings,
+	    &asking.change, now_ns);
+	count(engine, out);
+	if (out->answer == WINDOW_SUSPENDED && states_find(engine->segment, owner->name,
+	    strlen(owner->name), &found))
+		memcpy(out->reason, found.reason, sizeof(out->reason));
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: ISC */
+/* What windows learn from results, whose they are, and what is told of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/results.h"
+
+#define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
+    "mta = ( { name = \"a\"; log = \"/a\"; } );\n"
+
+static const char configuration[] = CONFIGURATION;
+
+static const char providers[] = "version = 1;\n"
+    "providers = ( { name = \"big\"; relays = [ \"*.big.example\" ];\n"
+    "  replies = (\n"
+    "    { name = \"slow\"; match = \"^451 4\\\\.7\\\\.1\"; class = \"remote-throttle\";\n"
+    "      action = \"suspend\"; for = \"2m\"; threshold = \"3/1m\"; },\n"
+    "    { name = \"few\"; match = \"^421 4\\\\.7\\\\.9\"; action = \"ceiling\"; ceiling = 4; },\n"
+    "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\";\n"
+    "      for = \"10m\"; },\n"
+    "    { name = \"list\"; match = \"blocklist\"; action = \"alert\"; note = \"see why\"; } ); } );\n";
+
+/* --- what was told ------------------------------------------------------------------ */
+
+static struct {
+	unsigned count[WINDOW_BY_HAND + 1];
+	char name[256], reason[256];
+	int64_t for_ns;
+	bool observed;
+} told;
+
+static void listen(void *context, const struct window_report *report)
+{
+	(void)context;
+	told.count[report->what]++;
+	snprintf(told.name, sizeof(told.name), "%.*s", (int)report->name_length, report->name);
+	snprintf(told.reason, sizeof(told.reason), "%s", report->reason);
+	told.for_ns = report->for_ns;
+	told.observed = report->observed;
+}
+
+static void begin(const char *text)
+{
+	memset(&told, 0, sizeof(told));
+	site_open(&site, 64, text);
+	now_ns = clock_now_ns();
+	windows_listen(site.engine, listen, NULL);
+}
+
+static void end(void)
+{
+	site_close(&site);
+}
+
+static uint64_t counter(enum counter which)
+{
+	return atomic_load(&segment_header(site.segment)->counters[which]);
+}
+
+/* --- the tests ------------------------------------------------------------------------ */
+
+static void cohorts_suspend_and_time_brings_back(void **state)
+{
+	struct window_view view;
+
+	(void)state;
+	begin(configuration);
+	assert_false(view_of("d.example").known);
+	assert_int_equal(view_of("d.example").window, 5);
+	for (int i = 0; i < 4; i++)
+		failed("d.example", down);
+	view = view_of("d.example");
+	assert_int_equal(view.state, WINDOW_OPEN);
+	assert_int_equal(view.failed, 4);
+	assert_true(view.fail_cohorts > 0.5);
+	failed("d.example", down);
+	failed("d.example", down);
+	failed("d.example", down);
+	view = view_of("D.Example.");
+	assert_int_equal(view.state, WINDOW_DEAD);
+	assert_int_equal(view.window, 0);
+	assert_false(view.by_hand);
+	assert_false(view.by_rule);
+	assert_string_equal(view.reason, down);
+	assert_int_equal(told.count[WINDOW_DIED], 1);
+	assert_string_equal(told.name, "d.example");
+	assert_string_equal(told.reason, down);
+	assert_int_equal(told.for_ns, 300 * NS_PER_SECOND);
+	assert_int_equal(counter(COUNTER_SUSPENSIONS), 1);
+	assert_int_equal(view_of("other.example").window, 5);
+	pass(299);
+	assert_int_equal(view_of("d.example").window, 0);
+	assert_int_equal(told.count[WINDOW_BACK], 0);
+	pass(2);
+	assert_int_equal(view_of("d.example").window, 5);
+	assert_int_equal(told.count[WINDOW_BACK], 1);
+	end();
+}
+
+static void who_is_held_is_told_why(void **state)
+{
+	struct window_owner owner;
+	struct window_view view;
+	char text[WINDOW_TEXT_MAX + 1];
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 8; i++)
+		failed("d.example", "connect to a[192.0.2.1]:25: no\n\x1b[2Jroute \xff%s");
+	view = view_of("d.example");
+	owner = owner_of("d.example");
+	now_ns += 10 * NS_PER_SECOND;
+	assert_string_equal(windows_text(&owner, &view, now_ns, text),
+	    "Postern: d.example is suspended for 290 s: "
+	    "connect to a[192.0.2.1]:25: no [2Jroute %s");
+	end();
+}
+
+static void a_line_counts_once(void **state)
+{
+	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down,
+		.origin = { .log = 77, .offset = 1000 } };
+
+	(void)state;
+	begin(configuration);
+	assert_true(feed_line(&line));
+	assert_int_equal(view_of("d.example").failed, 1);
+	assert_false(feed_line(&line));
+	line.origin.offset = 900;
+	assert_false(feed_line(&line));
+	assert_int_equal(view_of("d.example").failed, 1);
+	assert_int_equal(counter(COUNTER_RESULTS_REPEATED), 2);
+	line.origin.offset = 1100;
+	assert_true(feed_line(&line));
+	/* another log */
+	line.origin = (struct feed_origin){ .log = 78, .offset = 5 };
+	assert_true(feed_line(&line));
+	assert_int_equal(view_of("d.example").failed, 3);
+	end();
+}
+
+static void many_recipients_are_one_delivery(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
+		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted,
+		.queue_id = "4ABC", .took_ms = 800 };
+	struct window_view view;
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 50; i++)
+		(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").ok, 1);
+	/* the session broke before the rest was told */
+	line.status = DELIVERY_DEFERRED;
+	line.text = refused;
+	for (int i = 0; i < 50; i++)
+		(void)feed_line(&line);
+	view = view_of("d.example");
+	assert_int_equal(view.failed, 1);
+	assert_int_equal(view.state, WINDOW_OPEN);
+	/* tried again later */
+	now_ns += 600 * NS_PER_SECOND;
+	(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").failed, 2);
+	end();
+}
+
+static void domains_share_a_provider(void **state)
+{
+	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
+		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
+
+	(void)state;
+	site_providers = providers;
+	begin(configuration);
+	(void)feed_line(&line);
+	line.domain = "two.example";
+	(void)feed_line(&line);
+	assert_string_equal(owner_of("one.example").name, "provider:big");
+	assert_int_equal(view_of("two.example").ok, 2);
+	assert_string_equal(owner_of("provider:big").name, "provider:big");
+	assert_string_equal(owner_of("else.example").name, "else.example");
+	/* nobody was reached, and no relay is told: whoever the domain is reached by */
+	for (int i = 0; i < 8; i++)
+		failed("one.example", "Cannot start TLS: handshake failure");
+	assert_int_equal(view_of("one.example").failed, 8);
+	assert_int_equal(view_of("provider:big").state, WINDOW_DEAD);
+	assert_int_equal(view_of("two.example").window, 0);
+	end();
+	site_providers = NULL;
+}
+
+static void a_relay_is_its_own(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "127.0.0.1",
+		.relay = "127.0.0.1", .port = 10024, .status = DELIVERY_DEFERRED,
+		.text = "connect to 127.0.0.1[127.0.0.1]:10024: Connection refused" };
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 10; i++)
+		(void)feed_line(&line);
+	assert_false(view_of("d.example").known);
+	assert_int_equal(view_of("[127.0.0.1]:10024").state, WINDOW_DEAD);
+	end();
+}
+
+static void rules_act(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
+		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
+		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down "
+		    "(in reply to MAIL FROM command)", .took_ms = 50 };
+	struct window_held held;
+
+	(void)state;
+	site_providers = providers;
+	begin(configuration);
+	(void)feed_line(&line);
+	now_ns += 61 * NS_PER_SECOND;
+	(void)feed_line(&line);
+	(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
+	assert_int_equal(told.count[WINDOW_RULE_SUSPENDED], 0);
+	(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
+	assert_true(view_of("d.example").by_rule);
+	assert_int_equal(told.count[WINDOW_RULE_SUSPENDED], 1);
+	assert_string_equal(told.name, "provider:big");
+	assert_int_equal(told.for_ns, 120 * NS_PER_SECOND);
+	pass(121);
+	assert_true(view_of("d.example").window > 0);
+
+	line.text = "host mx.big.example[198.51.100.1] said: 421 4.7.9 too many "
+	    "(in reply to MAIL FROM command)";
+	(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").ceiling, 4);
+	assert_int_equal(view_of("d.example").state, WINDOW_LIMITED);
+	assert_int_equal(told.count[WINDOW_RULE_CEILING], 1);
+	(void)feed_line(&line);
+	assert_int_equal(told.count[WINDOW_RULE_CEILING], 1);
+
+	line.text = "host mx.big.example[198.51.100.1] said: 450 4.2.1 one at a time "
+	    "(in reply to RCPT TO command)";
+	line.recipient = "busy@d.example";
+	(void)feed_line(&line);
+	assert_int_equal(told.count[WINDOW_RULE_HELD], 1);
+	assert_string_equal(told.name, "busy@d.example");
+	assert_true(windows_recipient_held(site.engine, site.generation, "Busy@d.example", 14,
+	    now_ns, &held));
+	assert_int_equal(held.until_ns, now_ns + 600 * NS_PER_SECOND);
+	assert_false(windows_recipient_held(site.engine, site.generation, "user@d.example", 14,
+	    now_ns, &held));
+	pass(601);
+	assert_false(windows_recipient_held(site.engine, site.generation, "busy@d.example", 14,
+	    now_ns, &held));
+	end();
+	site_providers = NULL;
+}
+
+static void an_alert_throttles_nobody(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
+		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
+		.text = "host mx.big.example[198.51.100.1] refused to talk to me: "
+		    "421 4.7.0 on a blocklist" };
+
+	(void)state;
+	site_providers = providers;
+	begin(configuration);
+	for (int i = 0; i < 30; i++)
+		(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").window, 5);
+	assert_int_equal(told.count[WINDOW_RULE_ALERT], 1);
+	assert_int_equal(counter(COUNTER_RULE_ALERTS), 30);
+	now_ns += 3601 * NS_PER_SECOND;
+	(void)feed_line(&line);
+	assert_int_equal(told.count[WINDOW_RULE_ALERT], 2);
+	end();
+	site_providers = NULL;
+}
+
+static void our_own_holds_teach_nothing(void **state)
+{
+	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED,
+		.text = "Postern: d.example is suspended for 290 s: 421 4.7.0 too many",
+		.program = "postfix/retry" };
+
+	(void)state;
+	begin(configuration);
+	sent("d.example", 100);
+	for (int i = 0; i < 100; i++)
+		(void)feed_line(&line);
+	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
+	assert_int_equal(view_of("d.example").failed, 0);
+	assert_string_equal(view_of("d.example").reason, "");
+	end();
+}
+
+/* Postfix with a window of 10 at a server that takes 4: the log tells each delivery when
+ * it has ended, and of a refusal at once. */
+static void a_ceiling_is_found_in_a_log(void **state)
+{
+	int64_t ends[4] = { 0 };
+	struct window_view view;
+
+	(void)state;
+	begin(configuration);
+	for (int step = 0; step < 4000; step++) {
+		now_ns += 10 * NS_PER_MS;
+		for (int i = 0; i < 4; i++) {
+			if (ends[i] == 0 || ends[i] > now_ns)
+				continue;
+			sent("d.example", 2000);
+			ends[i] = 0;
+		}
+		for (int i = 0; i < 4; i++) {
+			if (ends[i] != 0)
+				continue;
+			ends[i] = now_ns + 2000 * NS_PER_MS;
+			break;
+		}
+		if (step % 100 == 99)	/* all four run: a fifth is one too many */
+			(void)feed_line(&(struct line){ .domain = "d.example",
+				.status = DELIVERY_DEFERRED, .text = refused });
+		engine_feed_turn(site.engine, site.generation, now_ns);
+	}
+	view = view_of("d.example");
+	assert_int_equal(view.ceiling, 4);
+	assert_int_equal(view.in_flight, 4);
+	assert_true(view.window <= 4 && view.window >= 1);
+	assert_int_equal(view.state, WINDOW_LIMITED);
+	pass(60);
+	assert_int_equal(view_of("d.example").in_flight, 0);
+	end();
+}
+
+/* All is decided and told, and whoever asks may go. */
+static void observed_means_let_go(void **state)
+{
+	(void)state;
+	begin(CONFIGURATION "outbound = { observe = true; };\n");
+	for (int i = 0; i < 8; i++)
+		failed("d.example", down);
+	assert_int_equal(view_of("d.example").window, 0);
+	assert_true(view_of("d.example").observed);
+	assert_true(told.observed);
+	assert_int_equal(told.count[WINDOW_DIED], 1);
+	for (int i = 0; i < 3; i++)
+		failed("d.example", down);
+	assert_int_equal(told.count[WINDOW_DIED], 1);
+	assert_true(counter(COUNTER_WINDOW_HOLDS_OBSERVED) >= 3);
+	end();
+}
+
+static void what_is_read_late_is_long_past(void **state)
+{
+	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down };
+
+	(void)state;
+	begin(configuration);
+	now_ns += 7200 * NS_PER_SECOND;
+	line.origin.ended_ns = now_ns - 3600 * NS_PER_SECOND;
+	for (int i = 0; i < 8; i++)
+		(void)feed_line(&line);
+	assert_int_equal(told.count[WINDOW_DIED], 1);
+	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
+	assert_true(view_of("d.example").window > 0);
+	end();
+}
+
+static void starts_that_are_told_give_exact_levels(void **state)
+{
+	char id[16];
+	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
+		.domain = span_of("d.example"), .recipient = span_of("u@d.example"),
+		.relay = span_of("mx.example.net[192.0.2.1]:25"),
+		.relay_name = span_of("mx.example.net"), .relay_port = 25,
+		.delays_ms = { -1, -1, -1, -1 }, .recipients = 1 };
+	const struct feed_origin origin = { .log = 0 };
+
+	(void)state;
+	begin(configuration);
+	assert_true(address_parse("192.0.2.1", 9, &d.relay_address));
+	for (int i = 0; i < 6; i++) {
+		snprintf(id, sizeof(id), "m%d", i);
+		d.queue_id = span_of(id);
+		engine_feed_start(site.engine, site.generation, 1, &d, now_ns);
+	}
+	for (int i = 0; i < 6; i++) {
+		now_ns += NS_PER_SECOND;
+		snprintf(id, sizeof(id), "m%d", 5 - i);
+		d.queue_id = span_of(id);
+		d.status = i == 0 ? DELIVERY_DEFERRED : DELIVERY_SENT;
+		d.dsn[0] = i == 0 ? 4 : 2;
+		d.text = span_of(i == 0 ? refused : accepted);
+		(void)engine_feed_delivery(site.engine, site.generation, 1, &d, &origin,
+		    now_ns);
+	}
+	/* the sixth was refused while five ran */
+	assert_int_equal(view_of("d.example").ceiling, 5);
+	end();
+}
+
+static void settings_may_change(void **state)
+{
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 30; i++)
+		sent("d.example", 100);
+	site_reload(&site, CONFIGURATION
+	    "window = { destination_concurrency_limit = 2; };\n");
+	assert_int_equal(view_of("d.example").window, 2);
+	sent("d.example", 100);
+	assert_int_equal(view_of("d.example").window, 2);
+	assert_int_equal(view_of("d.example").ok, 31);
+	site_reload(&site, CONFIGURATION "window = { law = \"postfix\"; };\n");
+	sent("d.example", 100);
+	assert_int_equal(view_of("d.example").law, WINDOW_LAW_POSTFIX);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cohorts_suspend_and_time_brings_back),
+		cmocka_unit_test(who_is_held_is_told_why),
+		cmocka_unit_test(a_line_counts_once),
+		cmocka_unit_test(many_recipients_are_one_delivery),
+		cmocka_unit_test(domains_share_a_provider),
+		cmocka_unit_test(a_relay_is_its_own),
+		cmocka_unit_test(rules_act),
+		cmocka_unit_test(an_alert_throttles_nobody),
+		cmocka_unit_test(our_own_holds_teach_nothing),
+		cmocka_unit_test(a_ceiling_is_found_in_a_log),
+		cmocka_unit_test(observed_means_let_go),
+		cmocka_unit_test(what_is_read_late_is_long_past),
+		cmocka_unit_test(starts_that_are_told_give_exact_levels),
+		cmocka_unit_test(settings_may_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
