@@ -121,7 +121,8 @@ static void check_action(struct compilation *c, const config_setting_t *group,
 		complain(c, threshold, "replies.threshold: there is no action");
 	if (threshold != NULL && rule->count > COUNT_MAX)
 		complain(c, threshold, "replies.threshold: more than %d replies", COUNT_MAX);
-	if (!rule->has_class && rule->action == REPLY_ACTION_NONE)
+	if (compilation_member(group, "class") == NULL &&
+	    compilation_member(group, "action") == NULL)
 		note(c, group, "replies: this rule only spares what it matches from the rules "
 		    "behind it: give class or action");
 }

@@ -72,12 +72,19 @@ static void write_verdict(struct writer *writer, const char *path,
 		    messages->errors == 1 ? "" : "s", messages->notes,
 		    messages->notes == 1 ? "" : "s");
 	else
-		fprintf(writer->out, ": no errors, %zu note%s; %u class%s, %u rule%s\n",
+		fprintf(writer->out, ": no errors, %zu note%s; %u class%s, %u rule%s",
 		    messages->notes, messages->notes == 1 ? "" : "s",
 		    (unsigned)generation->class_count,
 		    generation->class_count == 1 ? "" : "es",
 		    (unsigned)generation->rule_count,
 		    generation->rule_count == 1 ? "" : "s");
+	if (generation != NULL && generation->providers_file != 0)
+		fprintf(writer->out, "; %u provider%s, %u rule%s for replies",
+		    (unsigned)generation->provider_count,
+		    generation->provider_count == 1 ? "" : "s",
+		    (unsigned)generation->reply_rule_count,
+		    generation->reply_rule_count == 1 ? "" : "s");
+	putc('\n', writer->out);
 }
 
 int command_CHECK(struct ctl *ctl) {

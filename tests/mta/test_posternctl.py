@@ -226,6 +226,30 @@ def check(test, ctl):
     ctl.text("check", noise, code=78)
 
 
+def check_providers(test, ctl):
+    """Mistakes in the file of providers have its name and line, in check and in reload."""
+    postern, good = ctl.postern, ctl.postern.file.read_text()
+    providers = postern.file.parent / "providers.conf"
+    providers.write_text('version = 1;\nproviders = ( { name = "p"; relays = "*.p.example"; } );\n')
+    test.check("1 provider, 0 rules for replies" in ctl.text("check"), "the file beside it is read")
+    providers.write_text('version = 1;\nreplies = (\n  { match = "a(b"; action = "alert"; },\n'
+                         '  { match = "b"; action = "stop"; } );\n')
+    text = ctl.text("check", code=78)
+    test.check(f"{providers}:3: error: replies.match: \"a(b\" is no pattern: missing closing "
+               "parenthesis, at character 4" in text, "a bad pattern: " + text)
+    test.check(f"{providers}:4: error: replies.action: " in text, "and a bad action")
+    found = ctl.json("reload", code=78)
+    test.equal([(one["file"], one["line"]) for one in found["messages"]],
+               [(str(providers), 3), (str(providers), 4)], "reload refuses it with its places")
+    ctl.code(0, "status")
+    postern.file.write_text(good + '\nproviders = "/nonexistent/providers.conf";\n')
+    test.check("providers: /nonexistent/providers.conf cannot be read: No such file" in
+               ctl.text("check", code=78), "a file that is named must be there")
+    postern.file.write_text(good)
+    providers.unlink()
+    ctl.code(0, "reload")
+
+
 def reload(test, ctl):
     postern, good = ctl.postern, ctl.postern.file.read_text()
     generation = ctl.json("status")["generation"]
@@ -331,6 +355,7 @@ def body(test):
     held = tables(test, ctl)
     explain(test, ctl)
     check(test, ctl)
+    check_providers(test, ctl)
     reload(test, ctl)
     strangers(test, ctl)
     import_xla(test, ctl)
