@@ -9,6 +9,7 @@
  *          place there before the old one is given back.
  * ERRORS   As inbound.c: unusable state admits, or defers when configured closed;
  *          nothing was changed then.
+ *          Windows come after the class (outbound_window.c).
  * THREADS  One for each process that is asked about.
  */
 #include "engine/outbound_internal.h"
@@ -28,6 +29,7 @@ struct asking {
 	struct outbound_answer *out;
 	uint64_t name_hash;
 	bool same_host;		/* there is a connection to it */
+	uint64_t owner_hash;	/* of the window that was asked for the host before; 0: none */
 	struct session_lock lock;
 	uint32_t slot;		/* of the process in the class, or SEGMENT_NO_SLOT */
 	bool taken;		/* just now */
@@ -346,6 +348,22 @@ static uint64_t hash_of(const struct outbound_process *process,
 	return siphash13(&process->engine->segment->header->key, text, length);
 }
 
+/* A connection that there is stays where it is counted; one that is not to be made,
+ * or is given up, is in no count. */
+static void ask_window(struct asking *asking) {
+	struct outbound_process *process = asking->process;
+	uint64_t owner_hash = outbound_ask_window(process, asking->generation,
+	    asking->question, asking->owner_hash, asking->lock.now_ns, asking->out);
+	struct admitted_host *host = outbound_host(process, asking->name_hash);
+
+	if (asking->out->answer.decision.verdict != VERDICT_ADMIT &&
+	    (!asking->same_host || asking->question->stage == OUTBOUND_CONNECTED))
+		outbound_drop_host(process, asking->generation, asking->name_hash,
+		    asking->lock.now_ns);
+	else if (host != NULL)
+		host->owner_hash = owner_hash;
+}
+
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation,
     const struct outbound_question *question, int64_t now_ns,
@@ -356,6 +374,7 @@ void outbound_process_ask(struct outbound_process *process,
 		.lock = { .now_ns = now_ns }, .slot = SEGMENT_NO_SLOT };
 	const struct admitted_host *known = outbound_host(process,
 	    asking.name_hash);
+	enum reason observed = REASON_COUNT;
 
 	memset(out, 0, sizeof(*out));
 	engine_count(process->engine, COUNTER_OUTBOUND_QUESTIONS, 1);
@@ -364,12 +383,25 @@ void outbound_process_ask(struct outbound_process *process,
 	find_class(&asking, known);
 	out->answer.rule = out->found.rule;
 	out->answer.class_index = out->found.class_index;
+	if (outbound_is_held(process->engine, generation, question, now_ns, out)) {
+		if (!out->answer.observed)
+			return;
+		observed = out->answer.decision.reason;
+	}
 	if (out->found.rule != CLASS_NO_RULE)
 		asking.class = generation_class(generation,
 		    out->found.class_index);
 	asking.same_host = is_same_host(&asking, known);
+	asking.owner_hash = known == NULL ? 0 : known->owner_hash;
 	if (asking.class == NULL)
 		answer_uncounted(&asking);
 	else
 		ask(&asking);
+	if (out->answer.decision.verdict == VERDICT_ADMIT)
+		ask_window(&asking);
+	if (out->answer.decision.verdict == VERDICT_ADMIT &&
+	    observed != REASON_COUNT) {
+		out->answer.decision.reason = observed;
+		out->answer.newly_decided = true;
+	}
 }

@@ -3,8 +3,8 @@
  * Outbound connections in the counts of their classes (DESIGN section 5, rows 3
  * to 5; seeds/xla-readme.txt).  Each MTA by one source: *asked* (Sendmail, for
  * each delivering process) or *witnessed* (everything else, in the kernel's
- * table).  As all of the engine: any thread, never blocks longer than 50 ms,
- * fails open.
+ * table).  Whoever asks is held by the windows of destinations (windows.h), too.
+ * As all of the engine: any thread, never blocks longer than 50 ms, fails open.
  */
 #ifndef ENGINE_OUTBOUND_H
 #define ENGINE_OUTBOUND_H
@@ -78,22 +78,38 @@ struct outbound_question {
 	size_t queue_id_length;
 };
 
+#define OUTBOUND_WHY_MAX	160
+
 struct outbound_answer {
-	struct answer answer;		/* VERDICT_ADMIT or VERDICT_DEFER */
+	/* VERDICT_ADMIT or VERDICT_DEFER; count and limit are of the class or, with
+	 * REASON_WINDOW_FULL, of the window. */
+	struct answer answer;
 	struct outbound_class found;
+	char owner[SEGMENT_NAME_MAX + 1]; /* of the window that was asked; "": none was */
+	bool canary;			/* admitted above the window, to find out */
+	int64_t until_ns;		/* what is held, suspended: INT64_MAX: until resumed */
+	char why[OUTBOUND_WHY_MAX + 1];	/* the reason of that, printable; or "" */
 };
 
 /* One question.  BEFORE_CONNECT takes a slot of the class for the process, unless
- * it has one; CONNECTED puts right what was taken by a wrong class, or defers,
- * and teaches which relay the destination has.  A host that the process was
- * admitted to is not asked about again; where another configuration has put it
+ * it has one, and a place in the destination's window; CONNECTED puts right what
+ * was taken by a wrong class or from a wrong window, or defers, and teaches which
+ * relay the destination has.  A host that the process was admitted to is not asked
+ * about again, as far as the class goes; where another configuration has put it
  * into another class, it is counted there from then on.  answer.newly_decided is
  * false where nothing was decided. */
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     int64_t now_ns, struct outbound_answer *answer);
 
-/* The process ended (its map connection did): its slots are free.  Nulls *process. */
+/* Its map connection ended: its slots are free.  Its places in windows are, when it
+ * is over itself (outbound_process_is_over): it may go on by another connection. */
+void outbound_process_leave(struct outbound_process *process,
+    const struct generation *generation, int64_t now_ns);
+bool outbound_process_is_over(const struct outbound_process *process);
+
+/* As outbound_process_leave, and forgets it: the keeper finds out that it is over,
+ * where it is not yet.  Nulls *process. */
 void outbound_process_close(struct outbound_process **process,
     const struct generation *generation, int64_t now_ns);
 

@@ -22,6 +22,7 @@ struct admitted_host {
 	uint32_t rule;		/* or CLASS_NO_RULE: in no count */
 	uint16_t record;	/* where it is counted, or SEGMENT_NO_CLASS */
 	uint8_t source;
+	uint64_t owner_hash;	/* of the window that it has a place in; 0: of none */
 };
 
 struct outbound_process {
@@ -31,6 +32,7 @@ struct outbound_process {
 	size_t hold_count, hold_size;
 	struct admitted_host hosts[OUTBOUND_HOSTS_MAX];
 	size_t host_count, oldest;
+	struct windows_places *places;	/* NULL: there was no memory */
 };
 
 /* Makes room for one more hold: false: no memory. */
@@ -59,6 +61,19 @@ void outbound_put_host(struct outbound_process *process,
 /* It has no connection to the host.  As outbound_put_host. */
 void outbound_drop_host(struct outbound_process *process,
     const struct generation *generation, uint64_t name_hash, int64_t now_ns);
+
+/* Is the recipient, or the class, held?  Then the answer is given: not to be let go, or
+ * observed. */
+bool outbound_is_held(struct engine *engine, const struct generation *generation,
+    const struct outbound_question *question, int64_t now_ns,
+    struct outbound_answer *out);
+
+/* Asks the destination's window, where the class would let it go: the answer is as it
+ * was, or the window's.  `asked_hash`: the owner of the window that was asked before
+ * this connect, or 0.  Returns the owner's whose place the process has now, or 0. */
+uint64_t outbound_ask_window(struct outbound_process *process,
+    const struct generation *generation, const struct outbound_question *question,
+    uint64_t asked_hash, int64_t now_ns, struct outbound_answer *out);
 
 /* Whose slot it is (SESSION_FLAG_PROCESS). */
 struct process_identity outbound_slot_process(const struct session *session);

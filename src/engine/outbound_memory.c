@@ -2,7 +2,8 @@
 /*
  * PURPOSE  What one delivering process was admitted to.
  * MODEL    Its slots in the table, and the hosts that are counted in each: a slot
- *          that no host needs is given back.
+ *          that no host needs is given back.  Its places in windows stay its own
+ *          until it ends.
  * ERRORS   No memory for a slot is told before one is taken.
  * THREADS  One for each process.
  * BUGS     A host that was pushed out by OUTBOUND_HOSTS_MAX others is asked about
@@ -12,6 +13,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/process.h"
+#include "engine/windows.h"
 
 #define HOLDS_FIRST	4
 
@@ -23,6 +27,7 @@ struct outbound_process *outbound_process_open(struct engine *engine,
 		return NULL;
 	process->engine = engine;
 	process->identity = *identity;
+	process->places = windows_places_open(engine, identity);
 	return process;
 }
 
@@ -145,15 +150,29 @@ struct process_identity outbound_slot_process(const struct session *session) {
 	return identity;
 }
 
+void outbound_process_leave(struct outbound_process *process,
+    const struct generation *generation, int64_t now_ns) {
+	for (size_t i = 0; i < process->hold_count; i++)
+		engine_session_ended(process->engine, generation,
+		    &process->holds[i].ref, OWNER_POLICY, now_ns);
+	process->hold_count = 0;
+	process->host_count = 0;
+}
+
+bool outbound_process_is_over(const struct outbound_process *process) {
+	return process_is_over(process->identity.pid,
+	    process->identity.start_ticks);
+}
+
 void outbound_process_close(struct outbound_process **process,
     const struct generation *generation, int64_t now_ns) {
 	struct outbound_process *ended = *process;
 
 	if (ended == NULL)
 		return;
-	for (size_t i = 0; i < ended->hold_count; i++)
-		engine_session_ended(ended->engine, generation,
-		    &ended->holds[i].ref, OWNER_POLICY, now_ns);
+	outbound_process_leave(ended, generation, now_ns);
+	windows_places_close(&ended->places, outbound_process_is_over(ended),
+	    now_ns);
 	free(ended->holds);
 	free(ended);
 	*process = NULL;

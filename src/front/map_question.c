@@ -2,8 +2,8 @@
 /*
  * The meaning of socketmap requests.
  *
- * MODEL: the key says which host mail is for and, once connected, who answered;
- * the engine says whether this process may.  Without a host (local delivery), or
+ * MODEL: the key says which host and recipient mail is for and, once connected, who
+ * answered; the engine says whether this process may.  Without a host (local delivery), or
  * connected to what has no address (a pipe), there is nothing to ask.
  * ERRORS: a map or key that is not ours is "not found", counted and logged.
  * THREADS: one for each map_client.
@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/outbound.h"
@@ -19,6 +20,8 @@
 #include "wire/outbound_key.h"
 
 static const char map_name[] = "postern";
+
+#define WHY_SHOWN	120
 
 static size_t not_ours(struct engine *engine, const struct map_client *client,
     const char *what, const char *text, size_t length, char *out)
@@ -47,6 +50,7 @@ static void write_event(const struct engine *engine,
 {
 	char id[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
 	char host[DECISION_NAME_SHOWN], name[DECISION_NAME_SHOWN], queue_id[80];
+	char window[DECISION_NAME_SHOWN];
 	const char *relay_name = answer->found.relay_name;
 	struct decision_rule rule;
 
@@ -56,11 +60,12 @@ static void write_event(const struct engine *engine,
 	log_quote(name, sizeof(name), relay_name, strlen(relay_name));
 	if (!address_is_unknown(&answer->found.relay))
 		address_format(&answer->found.relay, relay);
+	log_quote(window, sizeof(window), answer->owner, strlen(answer->owner));
 	log_event(decision_event(&answer->answer),
-	    "id=%s class=%s destination=%s found_by=%s relay=%s name=%s queue_id=%s "
+	    "id=%s class=%s destination=%s found_by=%s window=%s relay=%s name=%s queue_id=%s "
 	    "pid=%d stage=%s count=%u limit=%u reason=%s rule=%s mask=%s action=%s",
 	    engine_decision_id(engine, answer->answer.id, id), rule.class, host,
-	    class_source_word(answer->found.source), relay, name, queue_id,
+	    class_source_word(answer->found.source), window, relay, name, queue_id,
 	    (int)client->pid,
 	    key->kind == OUTBOUND_KEY_COMPAT ? "before-connect" : "connected",
 	    answer->answer.decision.count, answer->answer.decision.limit,
@@ -69,33 +74,79 @@ static void write_event(const struct engine *engine,
 	    "admit" : "defer");
 }
 
-/* Sendmail takes the text to pieces and puts it together again: only what it
- * leaves as it is goes into it. */
+/* Sendmail takes the text to pieces and puts it together again: only what it leaves as
+ * it is goes into it, and it must leave room for the rest of the reply. */
 static void append_plain(char *out, size_t size, const char *text)
 {
+	static const char others[] = "-_.:/@[]";
 	size_t at = strlen(out);
 
-	for (; *text != '\0' && at + 1 < size; text++, at++) {
+	for (; *text != '\0' && at + 1 < size; text++) {
 		bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
-		    (*text >= '0' && *text <= '9') || *text == '-' || *text == '_';
+		    (*text >= '0' && *text <= '9') || strchr(others, *text) != NULL;
+		char c = plain ? *text : *text == ' ' ? ' ' : '_';
 
-		out[at] = plain ? *text : '_';
+		if (c != ' ' || (at > 0 && out[at - 1] != ' '))
+			out[at++] = c;
 	}
 	out[at] = '\0';
 }
 
-static size_t deferral(const struct engine *engine, const struct generation *generation,
-    const struct answer *answer, char *out)
+static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns)
 {
-	char text[256] = "DEFER ", id[DECISION_ID_MAX];
+	if (until_ns == INT64_MAX)
+		text_append(out, size, strlen(out), " until it is resumed");
+	else if (until_ns > now_ns)
+		text_append(out, size, strlen(out), " for %lld s",
+		    (long long)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
 
-	if (answer->decision.reason == REASON_UNUSABLE ||
-	    answer->class_index == CLASS_NO_RULE) {
+/* What is held, with what somebody said about it. */
+static void tell_held(const char *what, const char *name, const struct outbound_answer *answer,
+    int64_t now_ns, char *text, size_t size)
+{
+	text_append(text, size, strlen(text), "%s ", what);
+	append_plain(text, size, name);
+	text_append(text, size, strlen(text), " is %s", answer->answer.decision.reason ==
+	    REASON_SUSPENDED ? "suspended" : "held");
+	append_time(text, size, answer->until_ns, now_ns);
+	if (answer->why[0] != '\0') {
+		text_append(text, size, strlen(text), " - ");
+		append_plain(text, size < strlen(text) + WHY_SHOWN ? size :
+		    strlen(text) + WHY_SHOWN, answer->why);
+	}
+}
+
+static size_t deferral(const struct engine *engine, const struct generation *generation,
+    const struct outbound_answer *out_answer, int64_t now_ns, char *out)
+{
+	const struct answer *answer = &out_answer->answer;
+	const char *class = answer->class_index == CLASS_NO_RULE ? "" :
+	    generation_text(generation, generation_class(generation, answer->class_index)->name);
+	char text[512] = "DEFER ", id[DECISION_ID_MAX];
+
+	switch (answer->decision.reason) {
+	case REASON_WINDOW_FULL:
+		text_append(text, sizeof(text), strlen(text), "destination ");
+		append_plain(text, sizeof(text), out_answer->owner);
+		text_append(text, sizeof(text), strlen(text), " has %u of %u deliveries",
+		    answer->decision.count, answer->decision.limit);
+		break;
+	case REASON_SUSPENDED:
+		tell_held("destination", out_answer->owner, out_answer, now_ns, text, sizeof(text));
+		break;
+	case REASON_RECIPIENT_HELD:
+		tell_held("this", "recipient", out_answer, now_ns, text, sizeof(text));
+		break;
+	case REASON_CLASS_HELD:
+		tell_held("class", class, out_answer, now_ns, text, sizeof(text));
+		break;
+	case REASON_UNUSABLE:
 		text_append(text, sizeof(text), strlen(text), "the state cannot be used now");
-	} else {
+		break;
+	default:
 		text_append(text, sizeof(text), strlen(text), "class ");
-		append_plain(text, sizeof(text), generation_text(generation,
-		    generation_class(generation, answer->class_index)->name));
+		append_plain(text, sizeof(text), class);
 		text_append(text, sizeof(text), strlen(text), " has %u of %u sessions",
 		    answer->decision.count, answer->decision.limit);
 	}
@@ -125,6 +176,10 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		.server_name_length = key->server_name.length,
 		.server = key->server,
 		.mta = mta_number(generation),
+		.recipient = key->recipient.text,
+		.recipient_length = key->recipient.length,
+		.queue_id = key->queue_id.text,
+		.queue_id_length = key->queue_id.length,
 	};
 	struct outbound_answer answer;
 
@@ -133,7 +188,7 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		write_event(engine, generation, client, key, &answer);
 	if (answer.answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
-	return deferral(engine, generation, &answer.answer, out);
+	return deferral(engine, generation, &answer, now_ns, out);
 }
 
 size_t map_question_answer(const struct map_client *client, struct engine *engine,

@@ -9,7 +9,8 @@
  * is gone nothing is read.  The kernel tells which process opened the connection.
  * ERRORS: whatever a connection does wrong ends that connection, is counted, and
  * logged with place and reason.  A process that cannot be told apart from others
- * is admitted uncounted.
+ * is admitted uncounted.  When a connection ends, its process's places in windows are
+ * free when the process is gone, too, which takes it a moment.
  * THREADS: one.
  */
 #include "front/socketmap.h"
@@ -35,6 +36,8 @@
 
 /* Holds the longest request, so that what does not fit is none. */
 #define READ_BYTES	(2 * SOCKETMAP_REQUEST_MAX)
+#define LOOK_AGAIN_MS	5
+#define LEAVING_NS	NS_PER_SECOND
 
 struct connection {
 	struct stream stream;
@@ -46,24 +49,86 @@ struct connection {
 	struct map_client client;
 };
 
+/* A process whose connection has ended, and that has not been seen to end yet. */
+struct leaving {
+	struct outbound_process *process;
+	int64_t until_ns;
+	TAILQ_ENTRY(leaving) all;
+};
+
 TAILQ_HEAD(connection_list, connection);
+TAILQ_HEAD(leaving_list, leaving);
 
 struct socketmap_front {
 	struct engine *engine;
 	struct event_base *base;
 	struct event second;
+	struct event soon;		/* to look whether those that leave are gone */
+	struct leaving_list leaving;
 	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct stream_list waiting;
 	char bytes[READ_BYTES];
 };
 
+/* Those that are gone are forgotten, and so are `all` and those that have stayed for
+ * long: the keeper will find out when they end. */
+static void look_at_leaving(struct socketmap_front *front, const struct generation *generation,
+    int64_t now_ns, bool all)
+{
+	static const struct timeval soon = { .tv_usec = LOOK_AGAIN_MS * 1000 };
+	struct leaving *leaving, *next;
+
+	for (leaving = TAILQ_FIRST(&front->leaving); leaving != NULL; leaving = next) {
+		next = TAILQ_NEXT(leaving, all);
+		if (!all && now_ns < leaving->until_ns &&
+		    !outbound_process_is_over(leaving->process))
+			continue;
+		outbound_process_close(&leaving->process, generation, now_ns);
+		TAILQ_REMOVE(&front->leaving, leaving, all);
+		free(leaving);
+	}
+	if (!TAILQ_EMPTY(&front->leaving))
+		(void)event_add(&front->soon, &soon);
+}
+
+static void on_soon(evutil_socket_t fd, short what, void *argument)
+{
+	struct socketmap_front *front = argument;
+	const struct generation *generation = engine_pin(front->engine);
+
+	(void)fd, (void)what;
+	look_at_leaving(front, generation, clock_now_ns(), false);
+	engine_unpin(front->engine, generation);
+}
+
+/* Its connection ended, as it did, most likely: it is gone in a moment. */
+static void let_go(struct socketmap_front *front, struct outbound_process **process,
+    const struct generation *generation, int64_t now_ns)
+{
+	struct leaving *leaving;
+
+	if (*process == NULL)
+		return;
+	outbound_process_leave(*process, generation, now_ns);
+	leaving = outbound_process_is_over(*process) ? NULL : calloc(1, sizeof(*leaving));
+	if (leaving == NULL) {
+		outbound_process_close(process, generation, now_ns);
+		return;
+	}
+	leaving->process = *process;
+	leaving->until_ns = now_ns + LEAVING_NS;
+	TAILQ_INSERT_TAIL(&front->leaving, leaving, all);
+	*process = NULL;
+	look_at_leaving(front, generation, now_ns, false);
+}
+
 static void connection_free(struct connection *c, const struct generation *generation,
     int64_t now_ns)
 {
 	struct socketmap_front *front = c->front;
 
-	outbound_process_close(&c->client.process, generation, now_ns);
+	let_go(front, &c->client.process, generation, now_ns);
 	TAILQ_REMOVE(&front->connections, c, all);
 	acceptor_left(front->acceptor);
 	stream_close(&c->stream);
@@ -258,12 +323,14 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 	front->base = base;
 	TAILQ_INIT(&front->connections);
 	TAILQ_INIT(&front->waiting);
+	TAILQ_INIT(&front->leaving);
 	if (acceptor_open(&front->acceptor, base, engine, "socketmap", connection_new, front,
 		diag) != 0) {
 		free(front);
 		return -1;
 	}
 	if (event_assign(&front->second, base, -1, EV_PERSIST, on_second, front) != 0 ||
+	    event_assign(&front->soon, base, -1, 0, on_soon, front) != 0 ||
 	    event_add(&front->second, &second) != 0) {
 		socketmap_front_close(&front);
 		return diag_set(diag, 0, "cannot make a timer");
@@ -289,9 +356,11 @@ void socketmap_front_close(struct socketmap_front **result)
 	generation = engine_pin(front->engine);
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
 		connection_free(c, generation, clock_now_ns());
+	look_at_leaving(front, generation, clock_now_ns(), true);
 	engine_unpin(front->engine, generation);
 	acceptor_close(&front->acceptor);
 	event_del(&front->second);
+	event_del(&front->soon);
 	free(front);
 	*result = NULL;
 }

@@ -296,6 +296,7 @@ static void one_that_hangs_is_killed(void **state) {
 	int64_t now_ns = clock_now_ns();
 
 	(void)state;
+	/* LINT-SLEEP: it is to hang */
 	write_program("postqueue", "sleep 1000 & sleep 1000");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	mta_commands_turn(&supervisor, now_ns);
@@ -326,6 +327,7 @@ static void as_many_at_once_as_may(void **state) {
 	unsigned running = 0;
 
 	(void)state;
+	/* LINT-SLEEP: it is to hang */
 	write_program("postqueue", "sleep 1000");
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE + 3; i++)
 		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));

@@ -367,7 +367,7 @@ static void no_faster_than_the_rate(void **state) {
 	pass(20 * S);
 	assert_int_equal(out_count, 100);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(atoi(out[i] + 4), i);
+		assert_int_equal(strtol(out[i] + 4, NULL, 10), i);
 }
 
 static void observed_ones_are_left_alone(void **state) {
@@ -598,7 +598,7 @@ static void chance(void **state) {
 		out_count = 0;
 		pass((int64_t)random_below(&random, 200) * MS);
 		for (unsigned i = 0; i < out_count; i++) {
-			m = (unsigned)atoi(out[i] + 4);
+			m = (unsigned)strtol(out[i] + 4, NULL, 10);
 			d = messages[m].destination;
 			assert_true(messages[m].queued && !messages[m].out);
 			messages[m].out = true;

@@ -30,7 +30,9 @@ struct outbound_process {
 static struct outbound_answer next_answer;
 static struct outbound_question asked;
 static char asked_host[100], asked_name[100];
-static unsigned opened, asks, closed;
+static char asked_recipient[100], asked_id[100];
+static unsigned opened, asks, closed, left;
+static bool still_there;		/* the processes go on without their connections */
 static struct process_identity last_opened;
 
 struct outbound_process *outbound_process_open(struct engine *engine,
@@ -57,7 +59,25 @@ void outbound_process_ask(struct outbound_process *process,
 	    question->destination);
 	snprintf(asked_name, sizeof(asked_name), "%.*s", (int)question->server_name_length,
 	    question->server_name == NULL ? "" : question->server_name);
+	snprintf(asked_recipient, sizeof(asked_recipient), "%.*s",
+	    (int)question->recipient_length, question->recipient == NULL ? "" :
+	    question->recipient);
+	snprintf(asked_id, sizeof(asked_id), "%.*s", (int)question->queue_id_length,
+	    question->queue_id == NULL ? "" : question->queue_id);
 	*answer = next_answer;
+}
+
+void outbound_process_leave(struct outbound_process *process,
+    const struct generation *generation, int64_t now_ns)
+{
+	(void)process, (void)generation, (void)now_ns;
+	left++;
+}
+
+bool outbound_process_is_over(const struct outbound_process *process)
+{
+	(void)process;
+	return !still_there;
 }
 
 void outbound_process_close(struct outbound_process **process,
@@ -93,7 +113,8 @@ static int set_up(void **state)
 
 	(void)state;
 	engine_answers(VERDICT_ADMIT, REASON_BELOW_LIMIT);
-	opened = asks = closed = 0;
+	opened = asks = closed = left = 0;
+	still_there = false;
 	loop = event_base_new();
 	assert_int_equal(socketmap_front_open(&front, &fake, loop, &diag), 0);
 	assert_int_equal(socketmap_front_listen(front, fd, 3, &diag), 0);
@@ -136,6 +157,35 @@ static void the_process_is_known(void **state)
 	assert_true(closed == 2 && lines == 0);
 }
 
+/* What it was admitted to in a class is free at once, its places in windows later. */
+static void a_process_outlives_its_connection(void **state)
+{
+	time_t limit = time(NULL) + 20;
+	int fd = client(), other = client();
+
+	(void)state;
+	still_there = true;
+	close(fd);
+	turn();
+	assert_true(left == 1 && closed == 0);
+	still_there = false;
+	while (closed == 0 && time(NULL) < limit)
+		event_base_loop(loop, EVLOOP_ONCE);
+	assert_int_equal(closed, 1);
+	still_there = true;
+	close(other);
+	turn();
+	assert_true(left == 2 && closed == 1);
+	test_now_ns += 2 * NS_PER_SECOND;	/* the keeper has to find out */
+	while (closed == 1 && time(NULL) < limit)
+		event_base_loop(loop, EVLOOP_ONCE);
+	assert_int_equal(closed, 2);
+	fd = client();
+	close(fd);
+	turn();
+	assert_int_equal(closed, 2);	/* and at our own end */
+}
+
 static void a_process_that_is_gone_counts_nothing(void **state)
 {
 	int fd, status;
@@ -166,6 +216,12 @@ static void questions_before_a_connect(void **state)
 	assert_int_equal(asked.stage, OUTBOUND_BEFORE_CONNECT);
 	assert_string_equal(asked_host, "a.example");
 	assert_int_equal(asked.mta, UINT8_MAX);
+	assert_string_equal(asked_recipient, "");
+	assert_string_equal(asked_id, "6AL5abcd");
+	request(fd, "postern compat;h= a.example.;i= 6AL5abcd;t=<u;h=b@a.example>");
+	hear(fd, "5:OK OK,");
+	assert_string_equal(asked_host, "a.example");
+	assert_string_equal(asked_recipient, "u;h=b@a.example");
 	assert_int_equal(lines, 0);
 	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
 	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
@@ -173,7 +229,7 @@ static void questions_before_a_connect(void **state)
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "event=deferred"));
 	assert_non_null(strstr(line, "id=5f3a-1c class=plain destination=a.example "
-	    "found_by=domain relay=- name=- queue_id=6AL5abcd"));
+	    "found_by=domain window=- relay=- name=- queue_id=6AL5abcd"));
 	assert_non_null(strstr(line, "stage=before-connect count=80 limit=80 "
 	    "reason=class-sessions"));
 	assert_non_null(strstr(line, "action=defer"));
@@ -198,6 +254,39 @@ static void questions_when_connected(void **state)
 	hear(fd, "5:OK OK,");
 	assert_int_equal(asks, 1);
 	close(fd);
+}
+
+static void windows_are_told(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	engine_answers(VERDICT_DEFER, REASON_WINDOW_FULL);
+	snprintf(next_answer.owner, sizeof(next_answer.owner), "provider:big");
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "68:OK DEFER destination provider:big has 80 of 80 deliveries id 5f3a-1c,");
+	assert_non_null(strstr(line, "window=provider:big"));
+	assert_non_null(strstr(line, "reason=window-full"));
+	engine_answers(VERDICT_DEFER, REASON_SUSPENDED);
+	snprintf(next_answer.owner, sizeof(next_answer.owner), "a.example");
+	snprintf(next_answer.why, sizeof(next_answer.why), "421 4.7.0 \"<no>\"  (really)");
+	next_answer.until_ns = test_now_ns + 3 * NS_PER_SECOND - 1;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "90:OK DEFER destination a.example is suspended for 3 s - 421 4.7.0 __no__ "
+	    "_really_ id 5f3a-1c,");
+	next_answer.until_ns = INT64_MAX;
+	next_answer.why[0] = '\0';
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "74:OK DEFER destination a.example is suspended until it is resumed id 5f3a-1c,");
+	engine_answers(VERDICT_DEFER, REASON_RECIPIENT_HELD);
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "42:OK DEFER this recipient is held id 5f3a-1c,");
+	engine_answers(VERDICT_DEFER, REASON_CLASS_HELD);
+	memset(next_answer.why, 'x', OUTBOUND_WHY_MAX);
+	request(fd, "postern compat;h=a.example");
+	assert_int_equal(lines, 5);
+	close(fd);
+	turn();
 }
 
 static void what_observe_mode_admits_is_logged(void **state)
@@ -398,9 +487,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_process_is_known),
+		TEST(a_process_outlives_its_connection),
 		TEST(a_process_that_is_gone_counts_nothing),
 		TEST(questions_before_a_connect),
 		TEST(questions_when_connected),
+		TEST(windows_are_told),
 		TEST(what_observe_mode_admits_is_logged),
 		TEST(an_unusable_state_is_told),
 		TEST(class_names_in_the_text_are_plain),

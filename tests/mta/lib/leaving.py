@@ -8,18 +8,20 @@ from lib.postern import Postern, substitute
 from lib.sendmail import Sendmail
 from lib.sink import Sink
 from lib.smtp import Session
+from lib.testing import PLACE
 
 PORT, OUT = 2025, 2026
 
 
-def leaving(classes):
+def leaving(classes, settings="", observe=False):
     """The edit of the shipped configuration: nothing is only observed, Sendmail asks,
-    and there are no other classes."""
+    its log is read, and there are no other classes.  `settings`: lines that come to
+    it; `observe`: outbound."""
     def edit(text):
         text = substitute(text, r"^outbound *= *\{ *observe *= *true; *\};",
-                          "outbound = { observe = false; };\n"
+                          f"outbound = {{ observe = {str(observe).lower()}; }};\n"
                           'mta = ( { name = "out"; kind = "sendmail"; '
-                          f"ports = [ {OUT} ]; }} );")
+                          f'ports = [ {OUT} ]; log = "{PLACE}/log/syslog"; }} );\n{settings}')
         return substitute(text, r"^classes = \(.*\Z",
                           "classes = (\n" + ",\n".join(classes) + " );\n")
     return edit
@@ -30,17 +32,26 @@ def outbound_class(name, match, sessions, more=""):
 
 
 class Site:
-    """All of it, running.  `exchangers`: MX records; `more`: for Sendmail."""
+    """All of it, running.  `exchangers`: MX records; `settings`: of Postern; `sink`: what
+    makes the servers; `more`: for Sendmail."""
 
-    def __init__(self, test, classes, addresses, exchangers=None, **more):
-        self.test = test
+    def __init__(self, test, classes, addresses, exchangers=None, settings="", sink=Sink,
+                 **more):
+        self.test, self.class_rows = test, classes
         dns.serve({} if exchangers is None else exchangers)
-        self.sink = Sink(test, addresses, OUT)
-        self.postern = Postern(test, edit=leaving(classes))
+        self.sink = sink(test, addresses, OUT)
+        self.postern = Postern(test, edit=leaving(classes, settings))
         self.postern.start()
         self.sendmail = Sendmail(test, PORT, milter=self.postern.root / "milter",
                                  socketmap=self.postern.root / "map", outbound=OUT, **more)
         self.sendmail.start()
+
+    def configure(self, settings="", observe=False):
+        """In force at once."""
+        self.postern.configure((), leaving(self.class_rows, settings, observe))
+        done = self.postern.command("reload")
+        self.test.equal(done.returncode, 0, f"reload: {done.stderr}" if done.returncode
+                        else "reload")
 
     def submit(self, *recipients):
         """One message for them all."""
@@ -64,6 +75,15 @@ class Site:
             lambda: sum(run.poll() is None for run in runs) == held
             and len(self.sink.waiting()) == held,
             f"{held} of {len(runs)} queue runs deliver, the others have ended")
+
+    def keep_running(self, runs, count):
+        """Starts queue runs, `count` at a time, as others end.  True: nothing is queued,
+        and all have ended."""
+        runs[:] = [run for run in runs if run.poll() is None]
+        if self.sendmail.queued() > 0:
+            runs += self.runs(count - len(runs))
+            return False
+        return not runs
 
     def drain(self):
         """Queue runs until nothing is left."""

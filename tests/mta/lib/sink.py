@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import threading
+import time
 
 from lib.testing import POLL_SECONDS
 
@@ -55,6 +56,7 @@ class Connection:
         while self.line() != ".":
             pass
         self.at_dot = True
+        time.sleep(self.sink.delay)
         while self.sink.held and not self.let_go:
             if select.select([self.sock], [], [], POLL_SECONDS)[0]:
                 raise ConnectionError   # it hung up, or was killed
@@ -93,11 +95,17 @@ class Sink:
         self.lock = threading.Lock()
         self.open, self.all, self.delivered = [], [], []
         self.most_processes = 0         # that were connected at one time
+        self.limits = {}                # address -> connections; 421 above
+        self.refused = 0
+        self.delay = 0                  # seconds that a message takes
         for address in addresses:
-            listener = socket.create_server((address, port), backlog=128)
-            test.at_end(listener.close)
-            threading.Thread(target=self.accept, args=(listener, (address, port)),
-                             daemon=True).start()
+            self.listen(test, address, port)
+
+    def listen(self, test, address, port):
+        listener = socket.create_server((address, port), backlog=128)
+        test.at_end(listener.close)
+        threading.Thread(target=self.accept, args=(listener, (address, port)),
+                         daemon=True).start()
 
     def accept(self, listener, server):
         while True:
@@ -111,6 +119,12 @@ class Sink:
     def serve(self, sock, client, server):
         connection = Connection(self, sock, client, server)
         with self.lock:
+            there = sum(other.server[0] == server[0] for other in self.open)
+            if there >= self.limits.get(server[0], 1000):
+                self.refused += 1
+                sock.sendall(b"421 4.7.0 too many connections\r\n")
+                sock.close()
+                return
             self.open.append(connection)
             self.all.append(connection)
             self.most_processes = max(self.most_processes, len(self.pids()))

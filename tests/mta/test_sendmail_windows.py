@@ -1,0 +1,207 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Windows of destinations, with real Sendmail: never more deliveries at once than a
+window has places (the servers count), a dead destination is held without connecting,
+all mail is delivered in the end, each once."""
+import re
+import socket
+import threading
+import time
+
+from lib.leaving import OUT, Site, outbound_class
+from lib.sendmail import find_root
+from lib.testing import main
+
+HOSTS = {"198.51.100.11": "h1.slow.example", "198.51.100.12": "h2.slow.example",
+         "198.51.100.13": "h3.slow.example", "198.51.100.21": "mx1.big.example",
+         "198.51.100.22": "mx2.big.example", "198.51.100.19": "dead.slow.example"}
+MX = {"one.cust.example": ["mx1.big.example"], "two.cust.example": ["mx2.big.example"]}
+CLASSES = [outbound_class("all", '"*"', 1000)]
+PROVIDERS = "/run/t/providers.conf"
+SETTINGS = f"""providers = "{PROVIDERS}";
+window = {{ initial_destination_concurrency = 3; destination_concurrency_limit = 3; }};
+destinations = ( {{ match = [ "h2.slow.example" ];
+    window = {{ initial_destination_concurrency = 5; destination_concurrency_limit = 20; }}; }},
+  {{ match = [ "provider:big" ];
+    window = {{ initial_destination_concurrency = 1; destination_concurrency_limit = 1; }}; }} );
+"""
+
+
+class Deaf:
+    """A server that hangs up at once, and counts."""
+
+    def __init__(self, test, address):
+        self.connections, self.serves = 0, False
+        self.listener = socket.create_server((address, OUT), backlog=128)
+        test.at_end(self.listener.close)
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            sock.close()
+
+
+def destination(site, name):
+    rows = [row for row in site.postern.ask("destinations") if row["name"] == name]
+    return rows[0] if rows else {}
+
+
+def no_more_than_the_window(test, site):
+    recipients = [f"u{n}@h1.slow.example" for n in range(8)]
+    for recipient in recipients:
+        site.submit(recipient)
+    site.sink.held = True
+    runs = site.runs(8)
+    site.finish_held(runs, 3)
+    row = destination(site, "h1.slow.example")
+    test.equal((row["window"], row["in_flight"]), (3, 3), "window 3: three are in flight")
+    log = site.syslog()
+    test.check("451 4.7.1 deferred by Postern: destination h1.slow.example has 3 of 3 "
+               "deliveries id " in log, "the log of Sendmail says which destination, and why")
+    test.check(re.search(r"event=deferred .*destination=h1\.slow\.example .*"
+                         r"window=h1\.slow\.example .*queue_id=\w+ .*count=3 limit=3 "
+                         r"reason=window-full", site.postern.log_text()), "and ours")
+    site.sink.held = False
+    site.finish(runs)
+    site.drain()
+    test.equal(site.delivered(), sorted(recipients), "all is delivered, each once")
+    test.equal(site.sink.most_processes, 3, "never more than 3 processes connected")
+    test.within(1.0, lambda: destination(site, "h1.slow.example")["in_flight"] == 0,
+                "none is in flight when all is sent")
+
+
+def a_server_with_a_limit(test, site):
+    """It takes two connections: found out by refusals, and then kept to."""
+    site.forget()
+    site.sink.limits["198.51.100.12"] = 2
+    recipients = [f"u{n}@h2.slow.example" for n in range(40)]
+    for recipient in recipients:
+        site.submit(recipient)
+    site.sink.delay = 0.03
+    runs = []
+    test.wait_for(lambda: site.keep_running(runs, 6), "all is delivered", 25)
+    site.sink.delay = 0
+    row = destination(site, "h2.slow.example")
+    test.say(f"40 deliveries, {site.sink.refused} refused, ceiling {row['ceiling']}")
+    test.equal(row["ceiling"], 2, "the ceiling is learned")
+    test.check(site.sink.refused <= 8, f"{site.sink.refused} connections refused, 8 at most")
+    test.equal(site.delivered(), sorted(recipients), "a limiter: all is delivered, each once")
+
+
+def dead(test, site):
+    """It hangs up: after a cohort of failures no connection is made."""
+    site.forget()
+    deaf = Deaf(test, "198.51.100.19")
+    for n in range(6):
+        site.submit(f"u{n}@dead.slow.example")
+    for _ in range(10):
+        site.finish(site.runs())
+        if destination(site, "dead.slow.example").get("state") == "dead":
+            break
+    test.wait_for(lambda: destination(site, "dead.slow.example")["state"] == "dead",
+                  "the destination is dead")
+    before = deaf.connections
+    test.check(before > 0, f"after {before} connections")
+    for _ in range(3):
+        site.finish(site.runs(3))
+    test.equal(deaf.connections, before, "dead: no connection is made any more")
+    test.check(re.search(r"451 4\.7\.1 deferred by Postern: destination dead\.slow\.example is "
+                         r"suspended for \d+ s - ", site.syslog()), "dead: the log says so")
+    site.submit("u@h3.slow.example")
+    site.finish(site.runs())
+    test.equal(site.delivered(), ["u@h3.slow.example"], "other mail goes")
+    deaf.listener.shutdown(socket.SHUT_RDWR)
+    deaf.listener.close()
+    site.sink.listen(test, "198.51.100.19", OUT)
+    test.equal(site.postern.command("resume", "dead.slow.example").returncode, 0, "resume")
+    site.drain()
+    test.equal(len(set(site.delivered())), 7, "resumed: all is delivered")
+    test.equal(len(site.delivered()), 7, "each once")
+
+
+def held_by_hand(test, site):
+    site.forget()
+    hold = ("hold", "h3.slow.example", "--reason", "moving house (again)")
+    test.equal(site.postern.command(*hold).returncode, 0, "hold")
+    site.submit("u@h3.slow.example")
+    site.submit("v@h1.slow.example")
+    site.finish(site.runs())
+    test.equal(site.delivered(), ["v@h1.slow.example"], "held by hand: other mail goes")
+    test.check("destination h3.slow.example is suspended until it is resumed - moving house "
+               "_again_ id " in site.syslog(), "and the log says why")
+    site.postern.ask("resume", "h3.slow.example")
+    site.drain()
+    site.postern.ask("hold", "w@h1.slow.example", "--for", "1h")
+    site.submit("w@h1.slow.example", "x@h1.slow.example")
+    site.finish(site.runs())
+    test.equal(site.delivered(), ["u@h3.slow.example", "v@h1.slow.example", "x@h1.slow.example"],
+               "one recipient is held, the other of the message is delivered")
+    test.check("this recipient is held for 36" in site.syslog(), "and the log says so")
+    site.postern.ask("resume", "w@h1.slow.example")
+    site.drain()
+    test.check("w@h1.slow.example" in site.delivered(), "resumed: it goes")
+
+
+def a_provider(test, site):
+    """Two domains of one provider, which is known by the server that answers."""
+    site.forget()
+    site.submit("u@one.cust.example")
+    site.sink.held = True
+    first = site.runs()
+    site.finish_held(first, 1)
+    site.submit("u@two.cust.example")
+    site.finish(site.runs())
+    seen = [c for c in site.sink.all if c.server[0] == "198.51.100.22"]
+    test.equal((len(seen), site.delivered()), (1, []),
+               "a domain of a provider: connected, and deferred when it is known whose it is")
+    test.check(re.search(r"ruleset=tls_server, .*reject=450 4\.7\.1 .*deferred by Postern: "
+                         r"destination provider:big has 1 of 1 deliveries", site.syslog()),
+               "and the log says so")
+    site.finish(site.runs())
+    test.equal(len([c for c in site.sink.all if c.server[0] == "198.51.100.22"]), 1,
+               "the next time no connection is made")
+    site.sink.held = False
+    site.finish(first)
+    site.drain()
+    test.equal(site.delivered(), ["u@one.cust.example", "u@two.cust.example"],
+               "a provider: all is delivered")
+
+
+def observed(test, site):
+    site.configure(SETTINGS, observe=True)
+    site.forget()
+    before = site.postern.status()["counters"]["window_holds_observed"]
+    for n in range(6):
+        site.submit(f"u{n}@h1.slow.example")
+    site.sink.held = True
+    runs = site.runs(6)
+    site.finish_held(runs, 6)
+    test.check(True, "observe mode: all are let through")
+    test.check(site.postern.status()["counters"]["window_holds_observed"] > before,
+               "observe mode: what would have been held is counted")
+    test.check(re.search(r"event=observed .*reason=window-full", site.postern.log_text()),
+               "and logged")
+    site.sink.held = False
+    site.finish(runs)
+    site.drain()
+
+
+def body(test):
+    with open(PROVIDERS, "w") as file:
+        file.write('version = 1;\nproviders = ( { name = "big"; relays = [ "*.big.example" ]; } );\n')
+    site = Site(test, CLASSES, [a for a in HOSTS if a != "198.51.100.19"], exchangers=MX,
+                settings=SETTINGS)
+    no_more_than_the_window(test, site)
+    a_server_with_a_limit(test, site)
+    dead(test, site)
+    held_by_hand(test, site)
+    a_provider(test, site)
+    observed(test, site)
+
+
+main(body, hosts=HOSTS, addresses=list(HOSTS), before=find_root)
