@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/window_log.h"
 
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
 #define ZONE_EVERY_NS	(60 * NS_PER_SECOND)
@@ -112,6 +113,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 		return diag_set(diag, 0, "no memory for the feed");
 	feed->engine = engine;
 	feed->began_ns = feed->now_ns = clock_now_ns();
+	window_log_listen(engine);
 	result = prepare(feed, setup, diag);
 	if (result == 0) {
 		beat(feed);
