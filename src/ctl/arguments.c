@@ -28,6 +28,7 @@ const struct command_words *command_words(enum command command) {
 enum {
 	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
+	OPTION_MTA, OPTION_EVENTS,
 	OPTION_SIMULATED	/* and those of simulations.def */
 };
 
@@ -45,6 +46,8 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, OPTION_WINDOW },
 	{ "ceiling", required_argument, NULL, OPTION_CEILING },
 	{ "relays", no_argument, NULL, OPTION_RELAYS },
+	{ "mta", required_argument, NULL, OPTION_MTA },
+	{ "events", no_argument, NULL, OPTION_EVENTS },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -90,6 +93,8 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
 		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
 		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
+		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
+		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {

@@ -31,7 +31,7 @@ struct conversation {
 	char buffer[BUFFER_BYTES];
 };
 
-static int open_socket(const char *address, struct diag *diag) {
+int control_connect(const char *address, struct diag *diag) {
 	struct listen_address parsed;
 	char text[sizeof(parsed.path) + 16];
 	const char *why = "";
@@ -196,7 +196,7 @@ int control_ask(const char *address, const struct control_field *fields,
 	int result;
 
 	memset(reply, 0, sizeof(*reply));
-	talk.fd = open_socket(address, diag);
+	talk.fd = control_connect(address, diag);
 	if (talk.fd < 0)
 		return -1;
 	result = send_request(&talk, fields, count, diag);

@@ -14,6 +14,10 @@ struct control_reply {
 	char generation[24];	/* of the end frame, or "" */
 };
 
+/* A connected stream socket, blocking, or -1 with *diag.  Addresses are those of
+ * control_ask. */
+int control_connect(const char *address, struct diag *diag);
+
 /* Sends the fields (command=... first) and calls `row` for each row of the
  * reply; the frame is valid during the call only.  `address` is "unix:/path",
  * "inet:host:port" or "inet6:[host]:port"; a bare path is a unix socket.

@@ -41,6 +41,8 @@ struct ctl {
 	size_t argument_count;
 	const char *class;		/* --class, or NULL */
 	const char *port;		/* --port, or NULL */
+	const char *mta;		/* --mta, or NULL */
+	bool events;			/* --events */
 	bool all;			/* --all */
 	bool relays;			/* --relays */
 	const char *duration;		/* --for, or NULL */
@@ -53,6 +55,7 @@ struct ctl {
 struct places {
 	char state[PATH_MAX];
 	char control[PATH_MAX];
+	char events[PATH_MAX];		/* the first event socket, or "" */
 	struct generation *generation;	/* NULL: the configuration is not usable */
 };
 

@@ -26,17 +26,19 @@ static const char DEFAULTS[] = "version = 1;\n"
 
 static void take(struct places *places, const struct generation *generation) {
 	const char *state = generation_text(generation, generation->state_path);
+	bool controlled = false;
 
 	text_copy(places->state, sizeof(places->state), state, strlen(state));
 	for (uint32_t i = 0; i < generation->listener_count; i++) {
 		const struct generation_listener *listener = &generation->listeners[i];
 		const char *address = generation_text(generation, listener->address);
 
-		if (listener->kind != LISTENER_CONTROL)
-			continue;
-		text_copy(places->control, sizeof(places->control), address,
-		    strlen(address));
-		return;
+		if (listener->kind == LISTENER_CONTROL && !controlled)
+			controlled = text_copy(places->control,
+			    sizeof(places->control), address, strlen(address));
+		if (listener->kind == LISTENER_EVENTS && places->events[0] == '\0')
+			text_copy(places->events, sizeof(places->events),
+			    address, strlen(address));
 	}
 }
 
@@ -70,6 +72,8 @@ static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	scan_setting(text, "state", "path", places->state, sizeof(places->state));
 	scan_setting(text, "listen", "control", places->control,
 	    sizeof(places->control));
+	scan_setting(text, "listen", "events", places->events,
+	    sizeof(places->events));
 	free(text);
 	return EX_OK;
 }

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/feed_files.h"
 #include "engine/told_sessions.h"
 #include "front/acceptor.h"
 #include "front/feed_internal.h"
@@ -40,7 +41,8 @@ struct connection {
 	char *in;		/* an unfinished line, NULL: none */
 	size_t in_length;
 	bool skipping;		/* within a line that is too long */
-	uint64_t lines;		/* so far */
+	uint64_t lines;		/* of its source, so far; sync and source are none */
+	uint64_t origin;	/* the source's, or 0 */
 	uint64_t errors;
 };
 
@@ -136,29 +138,45 @@ static void tell_session(struct connection *c, const struct event_line *line)
 		engine_session_gone(feed->engine, feed->generation, &question, feed->now_ns);
 }
 
-static void tell_delivery(struct feed *feed, unsigned mtas, const struct event_line *line)
+static void tell_delivery(struct connection *c, unsigned mtas, const struct event_line *line)
 {
+	struct feed *feed = c->feed;
 	int64_t ago_ms = line->ended_ms == 0 ? 0 : feed->wall_ms - line->ended_ms;
-	struct feed_origin origin = { .log = 0 };
+	struct feed_origin origin = { .log = c->origin, .offset = c->lines };
 
 	if (ago_ms > 0 && ago_ms < feed->now_ns / NS_PER_MS)
 		origin.ended_ns = feed->now_ns - ago_ms * NS_PER_MS;
 	feed_delivery(feed, mtas, &line->delivery, &origin);
 }
 
+/* From now on lines are known by their numbers: what somebody sends once more, as he did
+ * not hear that we had it, does not count again. */
+static void begin_source(struct connection *c, const struct event_line *line)
+{
+	char name[EVENT_SOURCE_MAX + 8];
+
+	snprintf(name, sizeof(name), "source %.*s", (int)line->text.length, line->text.text);
+	c->origin = feed_log_id(name);
+	c->lines = line->number;
+}
+
 static void on_line(struct connection *c, char *text, size_t length)
 {
 	struct feed *feed = c->feed;
-	struct feed_origin origin = { .log = 0 };
 	struct event_error error;
 	struct event_line line;
+	struct feed_origin origin;
 	unsigned mtas;
+	bool good;
 
-	c->lines++;
 	feed->tally.events++;
 	if (length > 0 && text[length - 1] == '\r')
 		length--;
-	if (!event_line_read(text, length, &line, &error)) {
+	good = event_line_read(text, length, &line, &error);
+	if (line.kind != EVENT_LINE_SYNC && line.kind != EVENT_LINE_SOURCE)
+		c->lines++;
+	origin = (struct feed_origin){ .log = c->origin, .offset = c->lines };
+	if (!good) {
 		report(c, error.offset, error.reason);
 		return;
 	}
@@ -172,7 +190,7 @@ static void on_line(struct connection *c, char *text, size_t length)
 	case EVENT_LINE_NOTHING:
 		break;
 	case EVENT_LINE_DELIVERY:
-		tell_delivery(feed, mtas, &line);
+		tell_delivery(c, mtas, &line);
 		break;
 	case EVENT_LINE_START:
 		engine_feed_start(feed->engine, feed->generation, mtas, &line.delivery,
@@ -188,6 +206,9 @@ static void on_line(struct connection *c, char *text, size_t length)
 	case EVENT_LINE_SYNC:
 		answer(&feed->events->answers, "ok %" PRIu64 " %" PRIu64 "\n", c->lines,
 		    c->errors);
+		break;
+	case EVENT_LINE_SOURCE:
+		begin_source(c, &line);
 		break;
 	}
 }

@@ -343,6 +343,22 @@ static bool read_log(struct reading *r, char *at, char *end)
 	return true;
 }
 
+/* "source NAME [N]" */
+static bool read_source(struct reading *r, char *at, char *end)
+{
+	char *space = memchr(at, ' ', (size_t)(end - at));
+	struct cursor c = { space == NULL ? end : space + 1, end };
+
+	r->out->text = span_of(at, space == NULL ? end : space);
+	if (r->out->text.length == 0 || r->out->text.length > EVENT_SOURCE_MAX)
+		return refuse(r, at, "a source has a name, of 64 bytes at most");
+	for (; c.at < c.end && is_digit(*c.at) && r->out->number < UINT64_C(1) << 59; c.at++)
+		r->out->number = r->out->number * 10 + (uint64_t)(*c.at - '0');
+	return c.at == c.end ? space == NULL || space + 1 < end ||
+	    refuse(r, space, "the line ends with a blank") :
+	    refuse(r, c.at, "behind a source's name comes a number");
+}
+
 static const struct {
 	const char *word;
 	enum event_line_kind kind;
@@ -350,6 +366,7 @@ static const struct {
 	{ "delivery", EVENT_LINE_DELIVERY }, { "start", EVENT_LINE_START },
 	{ "open", EVENT_LINE_OPEN }, { "close", EVENT_LINE_CLOSE },
 	{ "log", EVENT_LINE_LOG }, { "sync", EVENT_LINE_SYNC },
+	{ "source", EVENT_LINE_SOURCE },
 };
 
 static bool find_verb(struct span word, enum event_line_kind *kind)
@@ -392,5 +409,7 @@ bool event_line_read(char *line, size_t length, struct event_line *out,
 		return refuse(&r, control, "there is a control character");
 	if (out->kind == EVENT_LINE_SYNC)
 		return space == NULL || refuse(&r, space, "nothing comes behind sync");
+	if (out->kind == EVENT_LINE_SOURCE)
+		return read_source(&r, rest, end);
 	return read_pairs(&r, rest, end);
 }

@@ -9,6 +9,7 @@
  *	close client=ADDRESS client_port=N [KEY=VALUE ...]
  *	log MTA LINE
  *	sync
+ *	source NAME [N]
  *
  * Words are separated by single blanks; %XX in a value stands for a byte, blanks
  * and % among them.  An empty line, or one that begins with #, says nothing.
@@ -26,6 +27,7 @@
 
 #define EVENT_LINE_MAX		8192	/* bytes, but for "log": */
 #define EVENT_LOG_LINE_MAX	65536
+#define EVENT_SOURCE_MAX	64	/* bytes of a source's name */
 
 enum event_line_kind {
 	EVENT_LINE_NOTHING,
@@ -35,6 +37,7 @@ enum event_line_kind {
 	EVENT_LINE_CLOSE,
 	EVENT_LINE_LOG,
 	EVENT_LINE_SYNC,
+	EVENT_LINE_SOURCE,
 };
 
 struct event_line {
@@ -46,7 +49,8 @@ struct event_line {
 	struct address client, server;	/* server: or unknown */
 	uint16_t client_port, server_port;	/* server_port: 0: not told */
 	struct span name;	/* of the client, verified; or empty */
-	struct span text;	/* LOG: the line as it stands in the log */
+	struct span text;	/* LOG: the line as it stands in the log; SOURCE: its name */
+	uint64_t number;	/* SOURCE: lines of it that were sent already */
 };
 
 struct event_error {
