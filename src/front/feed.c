@@ -82,7 +82,8 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 	feed->second = event_new(feed->base, -1, EV_PERSIST, on_second, feed);
 	if (feed->second == NULL || event_add(feed->second, &one_second) != 0)
 		return diag_set(diag, 0, "cannot make a timer");
-	if (feed_logs_open(feed, diag) != 0 || feed_syslog_open(feed, diag) != 0 ||
+	if (front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
+	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_syslog_open(feed, diag) != 0 ||
 	    feed_events_open(feed, diag) != 0)
 		return -1;
 	for (unsigned i = 0; i < setup->socket_count; i++)
@@ -98,6 +99,7 @@ static void release(struct feed *feed)
 	feed_events_close(feed);
 	feed_syslog_close(feed);
 	feed_logs_close(feed);
+	front_requeue_close(&feed->requeue);
 	if (feed->second != NULL)
 		event_free(feed->second);
 	if (feed->base != NULL)

@@ -27,6 +27,7 @@ struct feed_setup {
 	unsigned log_count;
 	const struct feed_socket *sockets;
 	unsigned socket_count;
+	int mta_fd;		/* for commands on a Postfix (mta_link.h), taken over; or -1 */
 };
 
 /* Reads until a log has to be opened by somebody with more rights: returns 0; or

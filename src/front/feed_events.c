@@ -146,6 +146,7 @@ static void tell_delivery(struct connection *c, unsigned mtas, const struct even
 
 	if (ago_ms > 0 && ago_ms < feed->now_ns / NS_PER_MS)
 		origin.ended_ns = feed->now_ns - ago_ms * NS_PER_MS;
+	origin.slack_ns = NS_PER_MS;
 	feed_delivery(feed, mtas, &line->delivery, &origin);
 }
 

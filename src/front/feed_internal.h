@@ -9,6 +9,7 @@
 
 #include "engine/feed.h"
 #include "front/feed.h"
+#include "front/requeue.h"
 #include "front/stream.h"
 
 struct feed_tally {
@@ -27,6 +28,7 @@ struct feed {
 	struct feed_logs *logs;
 	struct feed_syslog *syslog;
 	struct feed_events *events;
+	struct front_requeue *requeue;
 	int64_t began_ns;
 	int64_t now_ns;		/* as of feed_begin, or newer */
 	int64_t wall_ms;	/* since 1970, at now_ns */

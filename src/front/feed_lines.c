@@ -3,6 +3,8 @@
  * readers of wire/ say what it is. */
 #include "front/feed_internal.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "wire/mail_log.h"
 
@@ -13,6 +15,8 @@
 #define DAY_MS		(INT64_C(86400) * 1000)
 /* What was written just now is not told by a date in whole seconds. */
 #define JUST_NOW_MS	2000
+/* From the end to the line, where the date tells parts of seconds. */
+#define EXACT_NS	(5 * NS_PER_MS)
 
 /* Without a zone of its own. */
 static bool is_local(struct span head)
@@ -25,34 +29,81 @@ static bool is_local(struct span head)
 	return at < head.length && (head.text[at] < '0' || head.text[at] > '9');
 }
 
-/* How long ago the line says that it was written, in ms; 0 where it does not say. */
-static int64_t age_ms(const struct feed *feed, struct span head)
+/* When the line says that it was written, in ms since 1970. */
+static bool told_ms(const struct feed *feed, struct span head, int64_t *ms)
 {
-	int64_t told_ms, zone_ms = is_local(head) ? feed->zone_ms : 0, ms;
+	int64_t zone_ms = is_local(head) ? feed->zone_ms : 0;
 
-	if (!log_date_read(head, feed->year, &told_ms))
-		return 0;
-	ms = feed->wall_ms - (told_ms - zone_ms);
+	if (!log_date_read(head, feed->year, ms))
+		return false;
+	*ms -= zone_ms;
 	/* December's lines, read in January */
-	if (ms < -DAY_MS && is_local(head) &&
-	    log_date_read(head, feed->year - 1, &told_ms))
-		ms = feed->wall_ms - (told_ms - zone_ms);
-	return ms;
+	if (*ms - feed->wall_ms > DAY_MS && is_local(head) &&
+	    log_date_read(head, feed->year - 1, ms))
+		*ms -= zone_ms;
+	return true;
 }
 
-/* When the delivery ended, if that was not just now.  What is read as it is written
- * ended now, whatever its clock says. */
-static int64_t ended_ns(struct feed *feed, struct span head, bool behind)
+/* When the delivery ended, if that was not just now: what is read as it is written ended
+ * now, unless its date tells parts of seconds and is as good as now. */
+static void date(struct feed *feed, struct span head, bool behind, struct feed_origin *origin)
 {
-	int64_t ms = age_ms(feed, head);
+	int64_t ms, ago_ms;
+	bool exact;
 
-	if (ms < -WRONG_MS || (!behind && ms > WRONG_MS)) {
+	if (!told_ms(feed, head, &ms))
+		return;
+	exact = ms % 1000 != 0;
+	ago_ms = feed->wall_ms - ms - (exact ? 0 : 500);
+	if (ago_ms < -WRONG_MS || (!behind && ago_ms > WRONG_MS)) {
 		feed->tally.wrong_clocks++;
-		return 0;
+		return;
 	}
-	if (!behind || ms < JUST_NOW_MS || ms > feed->now_ns / NS_PER_MS)
-		return 0;
-	return feed->now_ns - ms * NS_PER_MS;
+	if (ago_ms < 0 || ago_ms > feed->now_ns / NS_PER_MS ||
+	    (behind ? ago_ms < JUST_NOW_MS && !exact : ago_ms > JUST_NOW_MS || !exact))
+		return;
+	origin->ended_ns = feed->now_ns - ago_ms * NS_PER_MS;
+	origin->slack_ns = exact ? EXACT_NS : NS_PER_SECOND / 2;
+}
+
+/* Messages that wait in a Postfix's queue are handed out when their destination is back. */
+static void tell_requeue(struct feed *feed, const struct delivery *delivery,
+    const struct feed_origin *origin)
+{
+	const struct judgement *judgement = engine_feed_judged(feed->engine);
+	int64_t ended = origin->ended_ns == 0 ? feed->now_ns : origin->ended_ns;
+	struct requeue_result result;
+
+	if (judgement == NULL || judgement->mta >= feed->generation->mta_count ||
+	    feed->generation->mtas[judgement->mta].kind != MTA_POSTFIX)
+		return;
+	result = (struct requeue_result){ .mta = judgement->mta,
+		.queue_id = delivery->queue_id, .destination = judgement->destination,
+		.status = delivery->status, .class = judgement->reply.class,
+		.words = judgement->reply.words, .arrival_ns = ended };
+	if (delivery->delay_ms > 0 && delivery->delay_ms < ended / NS_PER_MS)
+		result.arrival_ns -= delivery->delay_ms * NS_PER_MS;
+	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
+}
+
+/* The Postfix whose syslog_name the program begins with, the longest. */
+static unsigned find_postfix(const struct generation *g, unsigned mtas, struct span program)
+{
+	unsigned found = GENERATION_MTAS_MAX;
+	size_t longest = 0;
+
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		const char *name = generation_text(g, g->mtas[i].syslog_name);
+		size_t length = strlen(name);
+
+		if ((mtas >> i & 1) == 0 || g->mtas[i].kind != MTA_POSTFIX ||
+		    length <= longest || length >= program.length ||
+		    program.text[length] != '/' || memcmp(program.text, name, length) != 0)
+			continue;
+		found = i;
+		longest = length;
+	}
+	return found;
 }
 
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
@@ -61,6 +112,7 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 	feed->tally.deliveries++;
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
+	tell_requeue(feed, delivery, origin);
 	if (++feed->unbeaten >= BEAT_DELIVERIES) {
 		feed->unbeaten = 0;
 		feed->now_ns = clock_now_ns();
@@ -72,19 +124,24 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
     struct feed_origin *origin, bool behind)
 {
 	struct log_line out;
+	unsigned mta;
 
 	feed->tally.lines++;
 	switch (mail_log_scan(line, length, &out)) {
 	case LOG_LINE_FOREIGN:
 	case LOG_LINE_OTHER:
 	case LOG_LINE_SESSION:
+		break;
 	case LOG_LINE_REMOVED:
+		mta = find_postfix(feed->generation, mtas, out.program);
+		if (mta < GENERATION_MTAS_MAX)
+			front_requeue_removed(feed->requeue, mta, out.queue_id);
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;
 		break;
 	case LOG_LINE_DELIVERY:
-		origin->ended_ns = ended_ns(feed, out.head, behind);
+		date(feed, out.head, behind, origin);
 		feed_delivery(feed, mtas, &out.delivery, origin);
 		return true;
 	}

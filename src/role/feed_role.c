@@ -71,7 +71,8 @@ int feed_role_main(const struct role_context *context) {
 	struct feed_socket sockets[GENERATION_LISTENERS_MAX];
 	struct log_files logs[GENERATION_MTAS_MAX];
 	struct feed_setup setup = { .logs = logs, .log_count = context->log_count,
-		.sockets = sockets, .socket_count = context->socket_count };
+		.sockets = sockets, .socket_count = context->socket_count,
+		.mta_fd = context->mta_fd };
 	struct engine *engine;
 	struct diag diag;
 	unsigned i;

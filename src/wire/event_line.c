@@ -10,6 +10,8 @@
 #define SECONDS_MAX	(INT64_C(400) * 86400)	/* of a delay */
 #define WALL_MAX	UINT32_MAX		/* seconds since 1970 */
 
+#define SMTP_PORT	25
+
 #define BIT(kind)	(1U << (kind))
 #define OF_DELIVERY	BIT(EVENT_LINE_DELIVERY)
 #define OF_BOTH		(BIT(EVENT_LINE_DELIVERY) | BIT(EVENT_LINE_START))
@@ -113,6 +115,19 @@ static bool set_agent(struct span value, enum delivery_agent *out)
 	return true;
 }
 
+/* As delivery_phase_word: wire/ knows no laws. */
+static bool set_phase(struct span value, enum delivery_phase *out)
+{
+	static const char *const words[] = { "none", "dns", "connect", "greeting", "ehlo",
+		"starttls", "auth", "mail", "rcpt", "data", "end-of-data", NULL };
+	unsigned place;
+
+	if (!find_word(value, words, &place))
+		return false;
+	*out = (enum delivery_phase)(place + 1);
+	return true;
+}
+
 static bool set_relay(struct span value, struct delivery *out)
 {
 	out->relay = out->relay_name = value;
@@ -124,7 +139,7 @@ static bool set_relay(struct span value, struct delivery *out)
 /* --- keys ------------------------------------------------------------------------ */
 
 enum key { KEY_MTA, KEY_STATUS, KEY_RECIPIENT, KEY_DOMAIN, KEY_ID, KEY_RELAY, KEY_ADDRESS,
-	KEY_PORT, KEY_DSN, KEY_REPLY, KEY_DELAY, KEY_CONNECT, KEY_SEND, KEY_RECIPIENTS,
+	KEY_PORT, KEY_DSN, KEY_REPLY, KEY_PHASE, KEY_DELAY, KEY_CONNECT, KEY_SEND, KEY_RECIPIENTS,
 	KEY_ENDED, KEY_AGENT, KEY_CLIENT, KEY_CLIENT_PORT, KEY_SERVER, KEY_SERVER_PORT,
 	KEY_NAME, KEY_COUNT };
 
@@ -143,6 +158,7 @@ static const struct {
 	[KEY_PORT] = { "port", OF_BOTH, "is no port" },
 	[KEY_DSN] = { "dsn", OF_DELIVERY, "is no status code such as 4.7.0" },
 	[KEY_REPLY] = { "reply", OF_DELIVERY, NULL },
+	[KEY_PHASE] = { "phase", OF_DELIVERY, "is no phase of a delivery" },
 	[KEY_DELAY] = { "delay", OF_DELIVERY, "is no time in seconds" },
 	[KEY_CONNECT] = { "connect", OF_DELIVERY, "is no time in seconds" },
 	[KEY_SEND] = { "send", OF_DELIVERY, "is no time in seconds" },
@@ -183,6 +199,8 @@ static bool set_delivery(enum key key, struct span value, struct event_line *out
 	case KEY_REPLY:
 		d->text = value;
 		return true;
+	case KEY_PHASE:
+		return set_phase(value, &d->phase);
 	case KEY_DELAY:
 		return set_ms(value, SECONDS_MAX, &d->delay_ms);
 	case KEY_CONNECT:
@@ -289,6 +307,9 @@ static bool is_whole(struct reading *r, unsigned seen)
 {
 	struct event_line *out = r->out;
 
+	if (out->delivery.relay_port == 0 && (out->delivery.relay_name.length > 0 ||
+	    !address_is_unknown(&out->delivery.relay_address)))
+		out->delivery.relay_port = SMTP_PORT;
 	switch (out->kind) {
 	case EVENT_LINE_DELIVERY:
 		if ((seen & BIT(KEY_STATUS)) == 0)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "policy/reply.h"
 #include "wire/event_line.h"
 
 static char text[EVENT_LOG_LINE_MAX + 64];
@@ -79,6 +80,18 @@ static void a_delivery(void **state)
 	assert_true(line.ended_ms == INT64_C(1790000000500));
 }
 
+static void each_phase(void **state)
+{
+	(void)state;
+	for (unsigned phase = PHASE_NONE; phase < PHASE_COUNT; phase++) {
+		char line[80];
+
+		snprintf(line, sizeof(line), "delivery status=deferred domain=x phase=%s",
+		    delivery_phase_word(phase));
+		assert_int_equal(good(line).delivery.phase, phase);
+	}
+}
+
 static void the_least_of_one(void **state)
 {
 	struct event_line line = good("delivery status=sent domain=example.org");
@@ -92,6 +105,11 @@ static void the_least_of_one(void **state)
 	assert_int_equal(line.delivery.delay_ms, DELIVERY_MS_UNKNOWN);
 	assert_int_equal(line.delivery.recipients, 1);
 	assert_int_equal(line.ended_ms, 0);
+	assert_int_equal(line.delivery.relay_port, 0);
+	assert_int_equal(line.delivery.phase, PHASE_UNKNOWN);
+	line = good("delivery status=deferred domain=x phase=connect relay=mx");
+	assert_int_equal(line.delivery.relay_port, 25);
+	assert_int_equal(line.delivery.phase, PHASE_CONNECT);
 	assert_int_equal(good("delivery agent=local status=bounced domain=x").delivery.agent,
 	    AGENT_LOCAL);
 	assert_int_equal(good("delivery status=expired domain=x agent=none").delivery.status,
@@ -185,6 +203,7 @@ static void mistakes(void **state)
 		{ "delivery delay=99999999", 15, "is no time in seconds" },
 		{ "delivery recipients=0", 20, "is no number from 1 to 1000000" },
 		{ "delivery agent=me", 15, "is none of remote, local, none" },
+		{ "delivery phase=late", 15, "is no phase of a delivery" },
 		{ "delivery status=se\tnt", 18, "there is a control character" },
 		{ "open client=::1", 0, "a session has client and client_port" },
 		{ "close client_port=7", 0, "a session has client and client_port" },
@@ -236,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_delivery),
 		cmocka_unit_test(the_least_of_one),
+		cmocka_unit_test(each_phase),
 		cmocka_unit_test(a_start),
 		cmocka_unit_test(a_session),
 		cmocka_unit_test(other_lines),
