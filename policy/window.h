@@ -24,7 +24,8 @@ enum window_law { WINDOW_LAW_PROBE, WINDOW_LAW_POSTFIX, WINDOW_LAW_DOCUMENT, WIN
 /* "probe", "postfix", "document" */
 const char *window_law_word(enum window_law law);
 
-/* Feedback amounts: x | x/y (both FIXED) | x/concurrency | x/sqrt_concurrency. */
+/* Feedback amounts: x | x/y (both FIXED) | x/concurrency | x/sqrt_concurrency, which is
+ * 1 for the law postfix, as Postfix is built without it. */
 enum window_feedback_form { FEEDBACK_FIXED, FEEDBACK_PER_CONCURRENCY,
 	FEEDBACK_PER_SQRT_CONCURRENCY };
 struct window_feedback {

@@ -3,7 +3,7 @@
  * The laws document and postfix: feedback with hysteresis.
  *
  * Model: the window goes up at the end of 1/feedback good results, and down at the
- * start of 1/feedback bad ones.  The two laws differ in four places, each marked:
+ * start of 1/feedback bad ones.  The two laws differ in five places, each marked:
  * the document's pseudo-code, and what Postfix does since (qmgr_queue.c, 3.7: same
  * sums in the same order, so that the numbers are the same to the last bit).
  * Errors: none.  Threads: no state.
@@ -98,13 +98,16 @@ static double square_root(double x)
 	return root;
 }
 
-static double amount(const struct window_feedback *feedback, uint32_t concurrency)
+static double amount(const struct window_settings *settings,
+    const struct window_feedback *feedback, uint32_t concurrency)
 {
 	switch (feedback->form) {
 	case FEEDBACK_PER_CONCURRENCY:
 		return feedback->amount / concurrency;
 	case FEEDBACK_PER_SQRT_CONCURRENCY:
-		return feedback->amount / square_root(concurrency);
+		/* Postfix is built without this form: it warns, and takes 1 (measured). */
+		return settings->law == WINDOW_LAW_POSTFIX ? 1 :
+		    feedback->amount / square_root(concurrency);
 	default:
 		return feedback->amount;
 	}
@@ -115,7 +118,7 @@ static void raise(struct window *window, const struct window_settings *settings,
 {
 	bool postfix = settings->law == WINDOW_LAW_POSTFIX;
 	uint32_t concurrency = window->concurrency;
-	double feedback = amount(&settings->positive, concurrency);
+	double feedback = amount(settings, &settings->positive, concurrency);
 
 	window->fail_cohorts = 0;
 	/* Otherwise the effect of negative feedback could be delayed. */
@@ -139,7 +142,7 @@ static void lower(struct window *window, const struct window_settings *settings,
 {
 	bool postfix = settings->law == WINDOW_LAW_POSTFIX;
 	uint32_t concurrency = window->concurrency;
-	double feedback = amount(&settings->negative, concurrency);
+	double feedback = amount(settings, &settings->negative, concurrency);
 
 	/* Enough is "more than" in the pseudo-code, "as many" in Postfix. */
 	if (window_counts_failure(window, settings)) {

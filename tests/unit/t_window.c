@@ -147,6 +147,9 @@ static void sqrt_and_fractions(void **state)
 	stands(&b, 5, 0, 0, 0);
 	bad(&b, 1);
 	stands(&b, 4, 0, 1 - 0.4472135954999579, 0.2);
+	begin(&b, WINDOW_LAW_POSTFIX, "1/sqrt_concurrency");	/* 1, there */
+	good(&b, 1);
+	stands(&b, 6, 0, 0, 0);
 	begin(&b, WINDOW_LAW_POSTFIX, "1/4");
 	good(&b, 3);
 	stands(&b, 5, 0.75, 0, 0);

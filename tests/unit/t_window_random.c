@@ -53,16 +53,19 @@ struct source {
 	double success, failure, fail_cohorts;
 };
 
-static double amount(const struct window_feedback *feedback, int n)
+static double amount(const struct window_settings *p,
+    const struct window_feedback *feedback, int n)
 {
-	double root = 1;
+	double root = n;
 
 	if (feedback->form == FEEDBACK_PER_CONCURRENCY)
 		return feedback->amount / n;
 	if (feedback->form == FEEDBACK_FIXED)
 		return feedback->amount;
-	for (int i = 0; i < 60; i++)
-		root = (root + n / root) / 2;
+	if (p->law == WINDOW_LAW_POSTFIX)
+		return 1;	/* QMGR_FEEDBACK_IDX_SQRT_WIN is not defined */
+	for (double next = (n + 1) / 2.0; next < root; next = (root + n / root) / 2)
+		root = next;
 	return feedback->amount / root;
 }
 
@@ -72,7 +75,7 @@ static void document_success(struct source *s, const struct window_settings *p, 
 	s->fail_cohorts = 0;
 	if (s->concurrency >= busy + (int)p->initial)
 		return;
-	s->success += amount(&p->positive, s->concurrency);
+	s->success += amount(p, &p->positive, s->concurrency);
 	while (s->success >= 1) {
 		s->concurrency += 1;
 		s->failure = 0;
@@ -91,7 +94,7 @@ static void document_failure(struct source *s, const struct window_settings *p)
 		s->concurrency = 0;
 		return;
 	}
-	f = amount(&p->negative, s->concurrency);
+	f = amount(p, &p->negative, s->concurrency);
 	s->failure -= f;
 	while (s->failure < 0) {
 		s->concurrency -= 1;
@@ -112,7 +115,7 @@ static void postfix_success(struct source *s, const struct window_settings *p, i
 		return;
 	if (s->concurrency >= busy + (int)p->initial)
 		return;
-	feedback = amount(&p->positive, s->concurrency);
+	feedback = amount(p, &p->positive, s->concurrency);
 	s->success += feedback;
 	while (s->success + feedback / 2 >= 1) {
 		s->concurrency += 1;
@@ -132,7 +135,7 @@ static void postfix_failure(struct source *s, const struct window_settings *p)
 		s->concurrency = 0;
 		return;
 	}
-	feedback = amount(&p->negative, s->concurrency);
+	feedback = amount(p, &p->negative, s->concurrency);
 	s->failure -= feedback;
 	while (s->failure - feedback / 2 < 0) {
 		s->concurrency -= 1;
