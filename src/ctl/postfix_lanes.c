@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
+#include "ctl/postfix_clones.h"
 #include "ctl/postfix_lines.h"
 #include "ctl/postfix_settings.h"
 #include "ctl/postfix_site.h"
@@ -37,6 +38,9 @@ struct lanes {
 	const char *mta_name, *site_path;
 	struct postfix_settings *settings;
 	struct postfix_site site;
+	struct postfix_lanes clones;
+	const char *no_clones;		/* why there are none, or NULL */
+	enum clone_state states[GENERATION_LANES_MAX];
 	char *lines;			/* of master.cf, or NULL: there are none */
 	bool reloaded;
 };
@@ -123,6 +127,40 @@ static int ask_tables(struct lanes *lanes, struct diag *diag) {
 	return result;
 }
 
+/* --- the lanes --------------------------------------------------------------- */
+
+static void look_at_lanes(struct lanes *lanes) {
+	const struct generation *g = lanes->places.generation;
+
+	lanes->clones = (struct postfix_lanes){ .site = &lanes->site,
+		.widths = lanes->mta->lanes, .count = lanes->mta->lane_count,
+		.syslog_name = generation_text(g, lanes->mta->syslog_name) };
+	lanes->no_clones = lanes->site.refusal[0] != '\0' ? lanes->site.refusal_text :
+	    postfix_clones_doubt(&lanes->site);
+	if (lanes->no_clones != NULL)
+		lanes->clones.count = 0;
+	for (uint32_t i = 0; i < lanes->clones.count; i++)
+		lanes->states[i] = postfix_clone_state(&lanes->clones,
+		    lanes->clones.widths[i]);
+}
+
+/* Mail must never be told a lane that is not there. */
+static bool is_usable(const struct lanes *lanes, uint32_t i) {
+	return lanes->states[i] == CLONE_THERE &&
+	    postfix_attachment(&lanes->site) != ATTACHED_NO;
+}
+
+/* How many deliveries the transport itself runs to one next hop. */
+static unsigned long clone_limit(const struct lanes *lanes) {
+	char name[160] = "";
+	const char *value;
+
+	(void)text_append(name, sizeof(name), 0, "%s_destination_concurrency_limit",
+	    lanes->site.clone);
+	value = postfix_value(lanes->settings, "qmgr", name, false);
+	return value == NULL ? 0 : strtoul(value, NULL, 10) & INT32_MAX;
+}
+
 /* --- the site's file ------------------------------------------------------- */
 
 static void write_facts(FILE *file, const struct lanes *lanes) {
@@ -136,8 +174,17 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	    "mta %s\nmade %s\n", lanes->mta_name, made);
 	if (site->program[0] != '\0')
 		fprintf(file, "clone-program %s\n", site->program);
+	fprintf(file, "clone-limit %lu\n", clone_limit(lanes));
 	if (site->refusal[0] != '\0')
 		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
+	if (site->relayhost[0] != '\0')
+		fprintf(file, "relayhost %s\n", site->relayhost);
+	for (uint32_t i = 0; i < lanes->clones.count; i++)
+		if (is_usable(lanes, i))
+			fprintf(file, "lane %u\n", lanes->clones.widths[i]);
+	for (size_t i = 0; i < site->route_count; i++)
+		fprintf(file, "route %s %s\n", site->routes[i].mask,
+		    site->routes[i].next_hop);
 	for (size_t i = 0; i < site->exclusion_count; i++)
 		fprintf(file, "exclude %s %s\n", site->exclusions[i].mask,
 		    site->exclusions[i].setting);
@@ -208,7 +255,11 @@ static void reload(struct lanes *lanes) {
 /* --- what is told ---------------------------------------------------------- */
 
 static int make_lines(struct lanes *lanes) {
+	const struct generation *g = lanes->places.generation;
 	char hints[PATH_MAX + 8];
+	struct postfix_use use = { .hints = hints, .mta = lanes->mta_name,
+		.group = generation_text(g, g->hints_group),
+		.lanes = lanes->clones.count > 0 ? &lanes->clones : NULL };
 	size_t length;
 	FILE *out;
 
@@ -220,7 +271,7 @@ static int make_lines(struct lanes *lanes) {
 		return EX_OSERR;
 	}
 	snprintf(hints, sizeof(hints), "%s.hints", lanes->places.state);
-	postfix_lines_write(out, &lanes->site, hints, lanes->mta_name);
+	postfix_lines_write(out, &lanes->site, &use);
 	fclose(out);
 	return EX_OK;
 }
@@ -232,6 +283,32 @@ static void excluded_rows(void *context, struct writer *writer) {
 		writer_row(writer, (const struct value[]){
 			value_text(site->exclusions[i].mask),
 			value_text(site->exclusions[i].setting) });
+}
+
+static void routed_rows(void *context, struct writer *writer) {
+	const struct postfix_site *site = context;
+
+	for (size_t i = 0; i < site->route_count; i++)
+		writer_row(writer, (const struct value[]){
+			value_text(site->routes[i].mask),
+			value_text(site->routes[i].next_hop) });
+}
+
+static const char *const clone_states[] = { [CLONE_ABSENT] = "no",
+	[CLONE_OUTDATED] = "outdated", [CLONE_WAITS] = "waits for a reload",
+	[CLONE_THERE] = "yes" };
+
+static void lane_rows(void *context, struct writer *writer) {
+	const struct lanes *lanes = context;
+	char name[16];
+
+	for (uint32_t i = 0; i < lanes->clones.count; i++) {
+		snprintf(name, sizeof(name), "lane%u", lanes->clones.widths[i]);
+		writer_row(writer, (const struct value[]){ value_text(name),
+			value_number(lanes->clones.widths[i]),
+			value_text(clone_states[lanes->states[i]]),
+			value_truth(is_usable(lanes, i)) });
+	}
 }
 
 static void asked_rows(void *context, struct writer *writer) {
@@ -250,6 +327,7 @@ static void tell_programs(struct lanes *lanes) {
 	static const struct column columns[] = {
 		{ "mta", COLUMN_TEXT }, { "config_directory", COLUMN_TEXT },
 		{ "clone", COLUMN_TEXT }, { "clone_program", COLUMN_TEXT },
+		{ "relayhost", COLUMN_TEXT }, { "no_lanes", COLUMN_TEXT },
 		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT },
 		{ "only_listed", COLUMN_TRUTH }, { "listed", COLUMN_NUMBER },
 		{ "attached", COLUMN_TEXT }, { "site", COLUMN_TEXT },
@@ -257,6 +335,11 @@ static void tell_programs(struct lanes *lanes) {
 	};
 	static const struct column excluded[] = { { "mask", COLUMN_TEXT },
 		{ "setting", COLUMN_TEXT } };
+	static const struct column routed[] = { { "mask", COLUMN_TEXT },
+		{ "next_hop", COLUMN_TEXT } };
+	static const struct column widths[] = { { "lane", COLUMN_TEXT },
+		{ "width", COLUMN_NUMBER }, { "attached", COLUMN_TEXT },
+		{ "used", COLUMN_TRUTH } };
 	static const struct column asked[] = { { "table", COLUMN_TEXT },
 		{ "setting", COLUMN_TEXT } };
 	struct postfix_site *site = &lanes->site;
@@ -265,6 +348,8 @@ static void tell_programs(struct lanes *lanes) {
 		value_text(lanes->mta_name), value_text(postfix_directory(lanes->settings)),
 		value_text(site->clone),
 		value_text(site->program[0] == '\0' ? NULL : site->program),
+		value_text(site->relayhost[0] == '\0' ? NULL : site->relayhost),
+		value_text(lanes->no_clones),
 		value_text(refused ? site->refusal : NULL),
 		value_text(refused ? site->refusal_text : NULL),
 		value_truth(site->table_count > 0), value_number(site->listed_count),
@@ -277,8 +362,23 @@ static void tell_programs(struct lanes *lanes) {
 	writer_object_begin(writer, NULL);
 	writer_members(writer, columns, values, COUNT_OF(columns));
 	writer_table(writer, "excluded", excluded, COUNT_OF(excluded), excluded_rows, site);
+	writer_table(writer, "routed", routed, COUNT_OF(routed), routed_rows, site);
+	writer_table(writer, "lanes", widths, COUNT_OF(widths), lane_rows, lanes);
 	writer_table(writer, "asked", asked, COUNT_OF(asked), asked_rows, site);
 	writer_object_end(writer);
+}
+
+static void tell_people_of_lanes(const struct lanes *lanes) {
+	if (lanes->no_clones != NULL && lanes->site.refusal[0] == '\0')
+		ctl_complain("%s: no lanes for the transport %s: %s; mail is held where a "
+		    "destination is suspended, and no window is kept", lanes->mta_name,
+		    lanes->site.clone, lanes->no_clones);
+	for (uint32_t i = 0; i < lanes->clones.count; i++)
+		if (lanes->states[i] == CLONE_OUTDATED || lanes->states[i] == CLONE_WAITS)
+			ctl_complain("lane%u is not used: %s", lanes->clones.widths[i],
+			    lanes->states[i] == CLONE_WAITS ? "Postfix does not have it yet: "
+			    "postfix reload, then run this again" :
+			    "it is not what it would be written as; replace it");
 }
 
 /* The lines alone go to stdout, ready for master.cf. */
@@ -294,6 +394,7 @@ static void tell_people(const struct lanes *lanes) {
 		ctl_complain("%s: %s can only be asked: hints are for the %zu destinations "
 		    "known so far; run this again from time to time",
 		    site->tables[i].setting, site->tables[i].name, site->listed_count);
+	tell_people_of_lanes(lanes);
 	if (postfix_attachment(site) == ATTACHED_OUTDATED)
 		ctl_complain("master.cf has older lines: mail still goes by the settings of "
 		    "then; replace them");
@@ -305,13 +406,15 @@ static int do_it(struct lanes *lanes) {
 	int code;
 
 	if (postfix_settings_read(&lanes->settings,
-		generation_text(g, lanes->mta->config_directory), &diag) != 0 ||
+		generation_text(g, lanes->mta->config_directory),
+		generation_text(g, lanes->mta->clone), &diag) != 0 ||
 	    postfix_site_read(&lanes->site, lanes->settings,
 		generation_text(g, lanes->mta->clone), &diag) != 0 ||
 	    ask_tables(lanes, &diag) != 0) {
 		ctl_complain("%s", diag.text);
 		return EX_UNAVAILABLE;
 	}
+	look_at_lanes(lanes);
 	if (write_site(lanes, &diag) != 0) {
 		code = ctl_fail(&diag);
 		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ctl/postfix_clones.h"
 
 #define MAPS		"transport_maps"
 #define PROBE_MAPS	"address_verify_transport_maps"
@@ -50,7 +51,7 @@ static void probe_maps(const struct postfix_site *site, char out[VALUE_MAX]) {
 	}
 }
 
-static void write_option(FILE *out, const char *name, const char *value) {
+void postfix_lines_option(FILE *out, const char *name, const char *value) {
 	if (value[0] != '\0' && strpbrk(value, " \t,{") == NULL)
 		fprintf(out, "  -o %s=%s\n", name, value);
 	else
@@ -60,6 +61,7 @@ static void write_option(FILE *out, const char *name, const char *value) {
 struct copying {
 	FILE *out;
 	const char *const *but;		/* NULL-terminated */
+	const struct postfix_lanes *lanes;	/* or NULL: settings of these neither */
 };
 
 static void copy_option(void *context, const char *name, const char *value) {
@@ -68,12 +70,14 @@ static void copy_option(void *context, const char *name, const char *value) {
 	for (const char *const *but = copying->but; *but != NULL; but++)
 		if (strcmp(*but, name) == 0)
 			return;
-	write_option(copying->out, name, value == NULL ? "" : value);
+	if (copying->lanes != NULL && postfix_clones_has(copying->lanes, name))
+		return;
+	postfix_lines_option(copying->out, name, value == NULL ? "" : value);
 }
 
 /* The line of a service under `name` without its -o options: columns, program, and
  * such arguments as -v. */
-static void write_service(FILE *out, const char *line, const char *name) {
+void postfix_lines_service(FILE *out, const char *line, const char *name) {
 	char word[WORD_MAX];
 
 	fprintf(out, "%s", name);
@@ -87,30 +91,36 @@ static void write_service(FILE *out, const char *line, const char *name) {
 }
 
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
-    const char *hints, const char *mta) {
+    const struct postfix_use *use) {
 	static const char *const of_qmgr[] = { "rewrite_service_name", NULL };
 	static const char *const of_resolver[] = { MAPS, PROBE_MAPS, NULL };
 	const char *maps = maps_of(site);
 	char probes[VALUE_MAX];
 
 	fprintf(out, "# Hints of Postern for mta %s, for the queue manager alone: made by\n"
-	    "# posternctl postfix-lanes.  They take the place of the line of qmgr; run it\n"
-	    "# again when main.cf, master.cf or a table of theirs changes.\n", mta);
-	write_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
+	    "# posternctl postfix-lanes.  They take the place of the line of qmgr, and of\n"
+	    "# earlier ones of ours; run it again after postfix reload, and when main.cf,\n"
+	    "# master.cf or a table of theirs changes.\n", use->mta);
+	postfix_lines_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
-	    &(struct copying){ out, of_qmgr });
-	write_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
-	write_service(out, postfix_service(site->settings, site->resolver),
+	    &(struct copying){ out, of_qmgr, use->lanes });
+	postfix_lines_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
+	if (use->lanes != NULL)
+		postfix_clones_write_options(out, use->lanes);
+	postfix_lines_service(out, postfix_service(site->settings, site->resolver),
 	    POSTFIX_RESOLVER);
 	postfix_overrides_each(site->settings, site->resolver, copy_option,
-	    &(struct copying){ out, of_resolver });
+	    &(struct copying){ out, of_resolver, NULL });
 	fprintf(out, "  -o { " MAPS " = %s%s" OUR_MAP " }\n", maps,
 	    maps[0] == '\0' ? "" : ", ");
 	probe_maps(site, probes);
-	write_option(out, PROBE_MAPS, probes);
+	postfix_lines_option(out, PROBE_MAPS, probes);
 	fprintf(out, POSTFIX_HINT_SERVICE " unix - n n - 0 spawn\n"
 	    "  -o " POSTFIX_HINT_SERVICE "_time_limit=3600s\n"
-	    "  user=nobody argv=" POSTERN_SBINDIR "/postern-lookup %s %s\n", hints, mta);
+	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s\n",
+	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta);
+	if (use->lanes != NULL)
+		postfix_clones_write_services(out, use->lanes);
 }
 
 /* Equal but for blanks and commas? */

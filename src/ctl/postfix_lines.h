@@ -9,9 +9,21 @@
 
 #define POSTFIX_HINT_SERVICE	"postern-hint"
 
-/* Writes them; `hints` is the hints file, `mta` the name of the mta. */
+struct postfix_lanes;
+
+/* Who the lines are for. */
+struct postfix_use {
+	const char *hints;		/* the hints file */
+	const char *group;		/* that may read it, or "" */
+	const char *mta;		/* its name */
+	const struct postfix_lanes *lanes;	/* or NULL: none */
+};
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
-    const char *hints, const char *mta);
+    const struct postfix_use *use);
+
+/* One option, and the line of a service under another name without its options. */
+void postfix_lines_option(FILE *out, const char *name, const char *value);
+void postfix_lines_service(FILE *out, const char *line, const char *name);
 
 /* How the site has them now. */
 enum attachment {

@@ -28,10 +28,30 @@ static const char *const wanted[] = {
 };
 #define WANTED	(sizeof(wanted) / sizeof(wanted[0]))
 
+const struct postfix_parameter postfix_parameters[] = {
+#define SAME(name)	{ #name, "$default_" #name }
+	{ "initial_destination_concurrency", "$initial_destination_concurrency" },
+	SAME(destination_concurrency_limit),
+	SAME(destination_concurrency_positive_feedback),
+	SAME(destination_concurrency_negative_feedback),
+	SAME(destination_concurrency_failed_cohort_limit),
+	SAME(destination_recipient_limit), SAME(destination_rate_delay),
+	SAME(transport_rate_delay), SAME(recipient_limit),
+	SAME(extra_recipient_limit), SAME(recipient_refill_limit),
+	SAME(recipient_refill_delay), SAME(delivery_slot_cost),
+	SAME(delivery_slot_loan), SAME(delivery_slot_discount),
+	SAME(minimum_delivery_slots), SAME(delivery_status_filter),
+#undef SAME
+	{ NULL, NULL },
+};
+#define PARAMETERS (sizeof(postfix_parameters) / sizeof(postfix_parameters[0]))
+#define PARAMETER_MAX	128
+
 enum listing { MAIN_RAW, MAIN_FULL, SERVICES_RAW, SERVICES_FULL, LINES, LISTINGS };
 
 struct postfix_settings {
 	char directory[DIRECTORY_MAX];
+	char parameters[PARAMETERS][PARAMETER_MAX];	/* "smtp_recipient_limit" */
 	struct program_output outputs[LISTINGS];
 };
 
@@ -42,7 +62,7 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 		[SERVICES_RAW] = { "-P", NULL }, [SERVICES_FULL] = { "-P", "-x" },
 		[LINES] = { "-M", NULL },
 	};
-	const char *argv[6 + WANTED] = { "postconf", "-c", settings->directory };
+	const char *argv[6 + WANTED + PARAMETERS] = { "postconf", "-c", settings->directory };
 	struct program_output *output = &settings->outputs[listing];
 	size_t count = 3;
 
@@ -50,6 +70,8 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 		argv[count++] = options[listing][i];
 	for (size_t i = 0; i < WANTED && listing <= MAIN_FULL; i++)
 		argv[count++] = wanted[i];
+	for (size_t i = 0; postfix_parameters[i].name != NULL && listing <= MAIN_FULL; i++)
+		argv[count++] = settings->parameters[i];
 	argv[count] = NULL;
 	if (program_run(argv, NULL, NULL, 0, output, diag) != 0)
 		return -1;
@@ -60,7 +82,7 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 }
 
 int postfix_settings_read(struct postfix_settings **out,
-    const char *config_directory, struct diag *diag) {
+    const char *config_directory, const char *clone, struct diag *diag) {
 	struct postfix_settings *settings = calloc(1, sizeof(*settings));
 
 	*out = settings;
@@ -71,6 +93,9 @@ int postfix_settings_read(struct postfix_settings **out,
 	    config_directory[0] != '/')
 		return diag_set(diag, 0, "config_directory %s is no absolute path",
 		    config_directory);
+	for (size_t i = 0; postfix_parameters[i].name != NULL; i++)
+		(void)text_append(settings->parameters[i], PARAMETER_MAX, 0, "%s_%s", clone,
+		    postfix_parameters[i].name);
 	for (unsigned i = 0; i < LISTINGS; i++) {
 		if (ask_postconf(settings, (enum listing)i, diag) != 0)
 			return -1;
@@ -147,6 +172,16 @@ const char *postfix_value(const struct postfix_settings *settings,
 	const char *value = postfix_override(settings, service, name, raw);
 
 	return value != NULL ? value : postfix_main(settings, name, raw);
+}
+
+const char *postfix_transport_value(const struct postfix_settings *settings,
+    const char *clone, const struct postfix_parameter *parameter) {
+	char name[PARAMETER_MAX] = "";
+	const char *value;
+
+	(void)text_append(name, sizeof(name), 0, "%s_%s", clone, parameter->name);
+	value = postfix_value(settings, "qmgr", name, true);
+	return value == NULL || strcmp(value, parameter->fallback) == 0 ? NULL : value;
 }
 
 void postfix_overrides_each(const struct postfix_settings *settings,

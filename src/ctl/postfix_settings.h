@@ -13,10 +13,11 @@
 
 struct postfix_settings;
 
-/* Runs postconf for a configuration directory.  0, or -1 with *diag;
- * postfix_settings_free it in both cases. */
+/* Runs postconf for a configuration directory; the settings that Postfix has for each
+ * transport are asked for that of `clone`.  0, or -1 with *diag; postfix_settings_free it
+ * in both cases. */
 int postfix_settings_read(struct postfix_settings **settings,
-    const char *config_directory, struct diag *diag);
+    const char *config_directory, const char *clone, struct diag *diag);
 void postfix_settings_free(struct postfix_settings **settings);
 
 const char *postfix_directory(const struct postfix_settings *settings);
@@ -25,6 +26,18 @@ const char *postfix_directory(const struct postfix_settings *settings);
  * it stands.  NULL: this Postfix has no such setting, or it was not asked for. */
 const char *postfix_main(const struct postfix_settings *settings, const char *name,
     bool raw);
+
+/* The settings that Postfix has for each transport: what follows "TRANSPORT_", and how the
+ * default of all is named.  NULL behind the last. */
+struct postfix_parameter {
+	const char *name, *fallback;
+};
+extern const struct postfix_parameter postfix_parameters[];
+
+/* What main.cf (or master.cf, for the queue manager) sets for the clone, raw; NULL: it is
+ * the default of all transports. */
+const char *postfix_transport_value(const struct postfix_settings *settings,
+    const char *clone, const struct postfix_parameter *parameter);
 
 /* What master.cf sets for a service of type unix, or NULL. */
 const char *postfix_override(const struct postfix_settings *settings,

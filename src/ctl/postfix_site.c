@@ -74,8 +74,83 @@ static bool is_plain(const char *name) {
 	return name[0] != '\0' && name[strspn(name, letters)] == '\0';
 }
 
+/* Where "TRANSPORT:NEXTHOP" goes by the cloned transport to a next hop that can stand
+ * in an answer of ours, that; else NULL. */
+static const char *next_hop_of(const struct postfix_site *site, const char *value) {
+	size_t length = value == NULL ? 0 : strcspn(value, ":");
+
+	if (value == NULL || value[length] != ':' || value[length + 1] == '\0' ||
+	    (length != 0 && (strlen(site->clone) != length ||
+		memcmp(value, site->clone, length) != 0)))
+		return NULL;
+	value += length + 1;
+	for (const char *at = value; *at != '\0'; at++)
+		if (*at <= ' ' || *at > '~' || *at == ',')
+			return NULL;
+	return strlen(value) > 255 ? NULL : value;
+}
+
+/* What counts more comes first: single domains, then the longer of two. */
+static int compare_routes(const void *a, const void *b) {
+	const struct site_route *one = a, *two = b;
+	bool below_one = one->mask[0] == '*', below_two = two->mask[0] == '*';
+	size_t length_one = strlen(one->mask), length_two = strlen(two->mask);
+
+	if (below_one != below_two)
+		return below_one ? 1 : -1;
+	if (length_one != length_two)
+		return length_one > length_two ? -1 : 1;
+	return strcmp(one->mask, two->mask);
+}
+
+static int add_route(struct postfix_site *site, const char *setting, const char *mask,
+    const char *next_hop, struct diag *diag) {
+	struct site_route *grown = reallocarray(site->routes, site->route_count + 1,
+	    sizeof(*grown));
+
+	if (grown == NULL)
+		return diag_set(diag, errno, "no memory");
+	site->routes = grown;
+	for (size_t i = 0; i < site->route_count; i++)
+		if (strcmp(grown[i].mask, mask) == 0)
+			return strcmp(grown[i].next_hop, next_hop) == 0 ? 0 :
+			    add_exclusion(site, setting, mask, diag);
+	grown = &grown[site->route_count];
+	*grown = (struct site_route){ strdup(mask), strdup(next_hop) };
+	if (grown->mask == NULL || grown->next_hop == NULL) {
+		free(grown->mask);
+		free(grown->next_hop);
+		return diag_set(diag, errno, "no memory");
+	}
+	for (char *at = grown->mask; *at != '\0'; at++)
+		if (*at >= 'A' && *at <= 'Z')
+			*at = (char)(*at | 0x20);
+	site->route_count++;
+	return 0;
+}
+
+/* An entry for what is below a domain says nothing about the domain itself, where a
+ * mask speaks of both. */
+int site_sort_routes(struct postfix_site *site, struct diag *diag) {
+	if (site->route_count == 0)
+		return 0;
+	qsort(site->routes, site->route_count, sizeof(*site->routes), compare_routes);
+	for (size_t i = 0; i < site->route_count; i++) {
+		const char *below = site->routes[i].mask;
+		bool itself = false;
+
+		for (size_t j = 0; below[0] == '*' && j < site->route_count; j++)
+			itself = itself || strcmp(site->routes[j].mask, below + 2) == 0;
+		if (below[0] == '*' && !itself &&
+		    add_exclusion(site, "transport_maps", below + 2, diag) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 int site_exclude(struct postfix_site *site, const struct site_setting *setting,
-    const char *key, size_t length, struct diag *diag) {
+    const char *key, size_t length, const char *value, struct diag *diag) {
+	const char *next_hop = setting->routes ? next_hop_of(site, value) : NULL;
 	const char *at = memrchr(key, '@', length);
 	char name[MASK_NAME_MAX + 2], mask[MASK_NAME_MAX + 5] = "";
 	bool below = setting->below && at == NULL;
@@ -90,6 +165,7 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 	if (at != NULL) {
 		length -= (size_t)(at + 1 - key);
 		key = at + 1;
+		next_hop = NULL;	/* of this address alone */
 	}
 	if (length > 0 && key[0] == '.') {
 		below = true;
@@ -99,6 +175,8 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 	if (!text_copy(name, sizeof(name), key, length) || !is_plain(name))
 		return 0;
 	text_append(mask, sizeof(mask), 0, "%s%s", below ? "*." : "", name);
+	if (next_hop != NULL)
+		return add_route(site, setting->name, mask, next_hop, diag);
 	return add_exclusion(site, setting->name, mask, diag);
 }
 
@@ -159,7 +237,8 @@ static int read_list(struct postfix_site *site, const struct site_setting *setti
 		else if (strchr(word, ':') != NULL)
 			result = site_table(site, setting, word, diag);
 		else if (is_plain(word) && !setting->routes)
-			result = site_exclude(site, setting, word, strlen(word), diag);
+			result = site_exclude(site, setting, word, strlen(word), NULL,
+			    diag);
 		else
 			site_refuse(site, "entry", "%s: what is %s?", setting->name,
 			    word);
@@ -205,8 +284,6 @@ static void check_empty(struct postfix_site *site) {
 		    "where mail goes hangs on its sender, whom no map is told" },
 		{ "sender_dependent_default_transport_maps", "sender-dependent",
 		    "where mail goes hangs on its sender, whom no map is told" },
-		{ "relayhost", "relayhost",
-		    "all mail goes to one relay, not to the recipients' domains" },
 	};
 
 	for (size_t i = 0; i < sizeof(must_be_empty) / sizeof(must_be_empty[0]); i++) {
@@ -217,6 +294,19 @@ static void check_empty(struct postfix_site *site) {
 			site_refuse(site, must_be_empty[i].word, "%s = %s: %s",
 			    must_be_empty[i].name, value == NULL ? "?" : value,
 			    must_be_empty[i].text);
+	}
+}
+
+/* It stands in our answers, as it is in force. */
+static void read_relayhost(struct postfix_site *site) {
+	const char *value = postfix_value(site->settings, site->resolver, "relayhost",
+	    false);
+
+	if (value == NULL || strpbrk(value, " \t,") != NULL ||
+	    !text_copy(site->relayhost, sizeof(site->relayhost), value, strlen(value))) {
+		site->relayhost[0] = '\0';
+		site_refuse(site, "relayhost", "relayhost = %s is not one next hop",
+		    value == NULL ? "?" : value);
 	}
 }
 
@@ -292,6 +382,7 @@ int postfix_site_read(struct postfix_site *site,
 	find_resolver(site);
 	find_program(site);
 	check_empty(site);
+	read_relayhost(site);
 	check_default_transport(site);
 	if (read_setting(site, "mydestination", false, false, diag) != 0 ||
 	    read_setting(site, "virtual_alias_domains", false, false, diag) != 0 ||
@@ -299,12 +390,17 @@ int postfix_site_read(struct postfix_site *site,
 	    read_setting(site, "relay_domains", false, true, diag) != 0 ||
 	    read_setting(site, "transport_maps", true, true, diag) != 0)
 		return -1;
-	return 0;
+	return site_sort_routes(site, diag);
 }
 
 void postfix_site_free(struct postfix_site *site) {
 	for (size_t i = 0; i < site->exclusion_count; i++)
 		free(site->exclusions[i].mask);
+	for (size_t i = 0; i < site->route_count; i++) {
+		free(site->routes[i].mask);
+		free(site->routes[i].next_hop);
+	}
+	free(site->routes);
 	for (size_t i = 0; i < site->table_count; i++)
 		free(site->tables[i].name);
 	for (size_t i = 0; i < site->listed_count; i++)

@@ -22,6 +22,12 @@ struct site_exclusion {
 	const char *setting;	/* that says something about it: static text */
 };
 
+/* The site names the next hop of the cloned transport itself. */
+struct site_route {
+	char *mask;		/* "a.example", or "*.a.example" for all below a.example */
+	char *next_hop;		/* spelled as there */
+};
+
 /* A table that can only be asked. */
 struct site_table {
 	char *name;		/* "ldap:/etc/postfix/transport" */
@@ -41,8 +47,11 @@ struct postfix_site {
 	char refusal_text[256];
 	struct site_exclusion *exclusions;
 	size_t exclusion_count;
+	struct site_route *routes;	/* those that count more come first */
+	size_t route_count;
 	struct site_table *tables;
 	size_t table_count;
+	char relayhost[256];		/* as it is in force, or "" */
 	char **listed;			/* destinations that all tables were asked about */
 	size_t listed_count;
 };
@@ -72,9 +81,13 @@ struct site_setting {
 	bool below, dotted;	/* as in site_table */
 };
 
-/* An entry of the setting, or a key of one of its tables: excludes what it speaks of. */
+/* An entry of the setting, or a key of one of its tables (then `value`, else NULL, is
+ * what the table has for it): excludes what it speaks of, or notes the next hop. */
 int site_exclude(struct postfix_site *site, const struct site_setting *setting,
-    const char *key, size_t length, struct diag *diag);
+    const char *key, size_t length, const char *value, struct diag *diag);
+
+/* Brings the routes into their order; when all entries are known. */
+int site_sort_routes(struct postfix_site *site, struct diag *diag);
 
 /* A table "type:name" of the setting: lists it, or notes that it is to be asked. */
 int site_table(struct postfix_site *site, const struct site_setting *setting,

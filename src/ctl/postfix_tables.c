@@ -19,6 +19,8 @@
 #include "base/text.h"
 #include "ctl/program.h"
 
+#define VALUE_MAX	512
+
 static const char *const listable[] = { "hash", "btree", "lmdb", "cdb", "dbm", "sdbm",
 	"texthash", "inline", NULL };
 /* Keyed by exact text; the answer tells all. */
@@ -67,11 +69,15 @@ static int note_table(struct postfix_site *site, const struct site_setting *sett
 static int take_keys(struct postfix_site *site, const struct site_setting *setting,
     const char *text, struct diag *diag) {
 	for (size_t length; *text != '\0'; text += length + (text[length] != '\0')) {
+		char value[VALUE_MAX];
 		size_t key;
+		bool whole;
 
 		length = strcspn(text, "\n");
 		key = strcspn(text, "\t\n");
-		if (site_exclude(site, setting, text, key, diag) != 0)
+		whole = key < length && text_copy(value, sizeof(value), text + key + 1,
+		    length - key - 1);
+		if (site_exclude(site, setting, text, key, whole ? value : NULL, diag) != 0)
 			return -1;
 	}
 	return 0;
@@ -201,5 +207,5 @@ int postfix_site_ask(struct postfix_site *site, char *const *destinations,
 			return diag_set(diag, errno, "no memory");
 		site->listed_count++;
 	}
-	return 0;
+	return site_sort_routes(site, diag);
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Lanes: full clones of a Postfix transport with a fixed concurrency each, laneN (DESIGN
+ * section 11).  What the original has, master.cf's options and main.cf's settings of
+ * the transport, each of them has; then its own:
+ *
+ *	syslog_name			SYSLOG_NAME/laneN: tells the lane in the log
+ *	initial and limit		N, and no feedback: it stays at N
+ *	failed_cohort_limit		0 for the lane of 1: else one refusal would suspend it
+ *	connection cache on demand	none below 5: an idle connection is one of few
+ *
+ * The settings of the lanes are options of the queue manager, which alone reads them.
+ */
+#ifndef CTL_POSTFIX_CLONES_H
+#define CTL_POSTFIX_CLONES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/postfix_site.h"
+
+struct postfix_lanes {
+	const struct postfix_site *site;
+	const uint16_t *widths;
+	uint32_t count;
+	const char *syslog_name;	/* of the mta */
+};
+
+/* Why the site's transport cannot have lanes, or NULL. */
+const char *postfix_clones_doubt(const struct postfix_site *site);
+
+/* Is this a setting of one of the lanes? */
+bool postfix_clones_has(const struct postfix_lanes *lanes, const char *name);
+
+/* "  -o NAME=VALUE" lines for the queue manager, and the services. */
+void postfix_clones_write_options(FILE *out, const struct postfix_lanes *lanes);
+void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes);
+
+/* How the site has a lane now. */
+enum clone_state {
+	CLONE_ABSENT,
+	CLONE_OUTDATED,		/* there, and not as it would be written */
+	CLONE_WAITS,		/* Postfix has not been reloaded since */
+	CLONE_THERE,
+};
+enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t width);
+
+#endif
