@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  postern-lookup(8): a socketmap on the standard streams, started by
- *          Postfix's spawn(8), that tells its queue manager which mail to hold.
+ *          Postfix's spawn(8), that tells its queue manager which mail to hold, and
+ *          by which lanes the rest goes.
  * MODEL    One question, one answer, in their order, however they arrive.  It
  *          reads the hints file alone: no daemon, no configuration, no socket.
  * ERRORS   Mail must go: whatever is in doubt is NOTFOUND.  What is no socketmap
@@ -32,35 +33,30 @@ struct lookup {
 	const char *mta;
 };
 
-/* The domain of "user@domain", or false: "*", or no address. */
-static bool domain_of(const struct socketmap_request *request, const char **domain,
-    size_t *length) {
-	const char *at = request->key_length == 0 ? NULL :
-	    memrchr(request->key, '@', request->key_length);
-
-	if (at == NULL || at == request->key ||
-	    request->map_length != strlen(MAP_NAME) ||
-	    memcmp(request->map, MAP_NAME, request->map_length) != 0)
-		return false;
-	*domain = at + 1;
-	*length = request->key_length - (size_t)(at + 1 - request->key);
-	if (*length > 1 && (*domain)[*length - 1] == '.')
-		(*length)--;
-	return *length > 0;
+static bool is_our_map(const struct socketmap_request *request) {
+	return request->map_length == strlen(MAP_NAME) &&
+	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
 }
 
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
-	char why[HINTS_TEXT_MAX + 1], text[HINTS_TEXT_MAX + 32];
-	const char *domain;
-	size_t length;
+	struct hints_answer hint = { .kind = HINTS_NOTHING };
+	char text[sizeof(hint.text) + sizeof(hint.next_hop) + 32];
 
-	if (lookup->reader == NULL || !domain_of(request, &domain, &length) ||
-	    !hints_reader_ask(lookup->reader, lookup->mta, domain, length,
-		clock_now_ns(), why))
-		return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
-	snprintf(text, sizeof(text), "retry:4.7.1 %s", why);
-	return socketmap_reply(out, SOCKETMAP_OK, text);
+	if (lookup->reader != NULL && is_our_map(request))
+		hints_reader_ask(lookup->reader, lookup->mta, request->key,
+		    request->key_length, clock_now_ns(), &hint);
+	switch (hint.kind) {
+	case HINTS_LANE:
+		snprintf(text, sizeof(text), "lane%u:%s", hint.width, hint.next_hop);
+		return socketmap_reply(out, SOCKETMAP_OK, text);
+	case HINTS_HELD:
+		snprintf(text, sizeof(text), "retry:4.7.1 %s", hint.text);
+		return socketmap_reply(out, SOCKETMAP_OK, text);
+	case HINTS_NOTHING:
+		break;
+	}
+	return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
 }
 
 static bool write_all(const char *data, size_t length) {

@@ -62,8 +62,18 @@ static int64_t took_ms(const struct delivery *d)
 	return sending_ms + (connecting_ms == DELIVERY_MS_UNKNOWN ? 0 : connecting_ms);
 }
 
-static void note_lane(struct engine *engine, const struct delivery *d,
-    const struct judgement *judgement, int64_t end_ns)
+/* Is the relay the one that mail for the domain goes to? */
+static bool is_next_hop_of(const struct engine *engine, const struct generation *generation,
+    const struct delivery *d, const struct judgement *judgement)
+{
+	struct window_owner owner;
+
+	windows_owner(engine, generation, d->domain.text, d->domain.length, &owner);
+	return strcmp(owner.name, judgement->destination) == 0;
+}
+
+static void note_lane(struct engine *engine, const struct generation *generation,
+    const struct delivery *d, const struct judgement *judgement, int64_t end_ns)
 {
 	struct lane_use use = {
 		.ended_ns = end_ns, .waited_ms = time_ms(d->delays_ms[1]),
@@ -72,7 +82,9 @@ static void note_lane(struct engine *engine, const struct delivery *d,
 		.tried = judgement->reply.phase != PHASE_NONE,
 	};
 
-	if (!judgement->cloned || d->domain.length == 0)
+	/* what goes to a content filter is in no queue of the domain */
+	if (!judgement->cloned || d->domain.length == 0 || (judgement->kind ==
+	    DESTINATION_RELAY && !is_next_hop_of(engine, generation, d, judgement)))
 		return;
 	use.domain = lane_uses_hash(engine->segment, d->domain.text, d->domain.length);
 	lane_uses_note(engine->segment, &use);
@@ -157,7 +169,7 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	count_class(engine, judgement->reply.class);
 	place_in_time(&result, origin, now_ns);
 	learned = note_relay(engine, generation, delivery, judgement, now_ns);
-	note_lane(engine, delivery, judgement, result.end_ns);
+	note_lane(engine, generation, delivery, judgement, result.end_ns);
 	if (judgement->kind == DESTINATION_NONE)
 		return learned;
 	find_owner(engine, generation, judgement, &result.owner);

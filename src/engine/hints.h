@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Hints for Postfix's queue manager (DESIGN section 11): which destinations may be
- * held at all, and which class holds them now.  Whatever is in doubt is not held:
- * an answer for a full address overrides all that the site says by domain.
+ * Hints for Postfix's queue manager (DESIGN section 11): which destinations may have
+ * any at all; by which lanes their mail goes, so that their windows are kept; who is
+ * held, by a window, by hand or by a class that is full.  Whatever is in doubt gets
+ * none: an answer for a full address overrides all that the site says by domain.
  */
 #ifndef ENGINE_HINTS_H
 #define ENGINE_HINTS_H
@@ -19,7 +20,7 @@ enum hint_doubt {
 };
 const char *hint_doubt_word(enum hint_doubt doubt);
 
-/* May mail of mta number `mta` for this destination be held at all?  `seen`: what is
+/* May mail of mta number `mta` for this destination have hints at all?  `seen`: what is
  * known of it (NULL: nothing).  `detail`: what the site's file says about it, or
  * "". */
 enum hint_doubt hint_destination_doubt(const struct generation *generation,
@@ -30,36 +31,47 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 enum hint_doubt hint_class_doubt(const struct generation *generation,
     uint32_t class_index);
 
-/* Is mail of the class held now?  Then `text` (HINT_TEXT_MAX) says why. */
+/* Is mail of the class held now, as it is full or by hand?  Then `text` says why. */
 #define HINT_TEXT_MAX	160
 bool hint_class_holds(const struct engine *engine,
-    const struct generation *generation, uint32_t class_index,
+    const struct generation *generation, uint32_t class_index, int64_t now_ns,
     char text[HINT_TEXT_MAX + 1]);
 
-/* All of it about one destination, for the Postfix whose mail for it may be held, else
+/* All of it about one destination, for the Postfix whose mail for it may have hints, else
  * for the first one. */
 struct hint_explained {
 	uint8_t mta;		/* UINT8_MAX: there is no Postfix; nothing else is set */
 	enum hint_doubt doubt;
 	const char *why;	/* the doubt in words, or the site's about it; never NULL */
-	bool held;		/* now */
+	const char *kind;	/* "retry", "lane", "none": of the answer */
+	char answer[512];	/* of postern-lookup now: "lane5:", "retry:...", "NOTFOUND" */
 };
 void hint_explain(const struct engine *engine, const struct generation *generation,
-    const char *domain, size_t length, uint32_t class_index,
+    const char *domain, size_t length, uint32_t class_index, int64_t now_ns,
     struct hint_explained *out);
 
 /* The hints file, PATH.hints beside the state.  One thread. */
 struct engine_hints;
+struct hints_calls {
+	/* Asks for a reload of a mail server, whose configuration allows it.  False: not now.
+	 * engine_hints_reloaded tells what became of it.  NULL: never. */
+	bool (*reload)(void *context, unsigned mta, uint64_t generation);
+	void *context;
+};
 int engine_hints_open(struct engine_hints **hints, struct engine *engine,
-    struct diag *diag);
+    const struct hints_calls *calls, struct diag *diag);
 void engine_hints_close(struct engine_hints **hints);
 
-/* Renews the states of the classes, and the table where destinations or the
- * configuration changed (at most four times a second, and never more than a
+/* Follows windows, classes and results within one turn, and all destinations where
+ * they or the configuration changed (at most four times a second, and never more than a
  * twentieth of the time).  Every 50 to 100 ms; takes some microseconds for each
- * destination where it makes the table.  -1 with *diag: the table could not be
- * written; it tries again, and tells no more until that works. */
+ * destination that changed.  -1 with *diag: the file could not be written; it tries
+ * again, and tells no more until that works. */
 int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
     struct diag *diag);
+
+/* A reload that was asked for is done, or was not. */
+void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
+    int64_t now_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "engine/hints.h"
 #include "engine/outbound.h"
@@ -45,12 +46,13 @@ static void add_hint(struct control_writer *writer, const struct engine *engine,
     uint32_t class_index) {
 	struct hint_explained hint;
 
-	hint_explain(engine, generation, destination, length, class_index, &hint);
+	hint_explain(engine, generation, destination, length, class_index, clock_now_ns(), &hint);
 	if (hint.mta == UINT8_MAX)
 		return;
 	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
 	    generation->mtas[hint.mta].name));
-	control_writer_add(writer, "hint", "%s", hint.held ? "retry" : "none");
+	control_writer_add(writer, "hint", "%s", hint.kind);
+	control_writer_add(writer, "hint_answer", "%s", hint.answer);
 	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
 	control_writer_add(writer, "doubt_text", "%s", hint.why);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Keeps the hints file alive.
- * MODEL    A turn each TURN_MS: that long after a class became full, at most, its
- *          mail is held (and the witness's time comes on top of it).
- * ERRORS   Logged once until it works again; nothing is held meanwhile.
+ * MODEL    A turn each TURN_MS: that long after a class became full or a window changed,
+ *          at most, its mail is told (and the witness's time comes on top of it).
+ * ERRORS   Logged once until it works again; there are no hints meanwhile.
  * THREADS  One of its own: to make the table of a million destinations takes a
  *          second, and a disk may take any time.
  */
@@ -11,29 +11,58 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/hints.h"
+#include "front/mta_link.h"
 
 #define TURN_MS	50
 
 struct front_hints {
 	struct engine_hints *hints;
+	struct mta_link link;
 };
 
-int front_hints_open(struct front_hints **front, struct engine *engine,
+static bool ask_for_reload(void *context, unsigned mta, uint64_t generation) {
+	struct front_hints *front = context;
+
+	return mta_link_ask(&front->link, MTA_RELOAD, mta, generation, NULL);
+}
+
+int front_hints_open(struct front_hints **front, struct engine *engine, int mta_fd,
     struct diag *diag) {
 	struct front_hints *new = calloc(1, sizeof(*new));
+	struct hints_calls calls = { ask_for_reload, new };
 
 	if (new == NULL)
 		return diag_set(diag, 0, "no memory for the hints");
-	if (engine_hints_open(&new->hints, engine, diag) != 0) {
+	new->link.fd = mta_fd;
+	if (engine_hints_open(&new->hints, engine, &calls, diag) != 0) {
 		free(new);
 		return -1;
 	}
 	*front = new;
 	return 0;
+}
+
+static void read_outcomes(struct front_hints *front, int64_t now_ns) {
+	struct mta_outcome outcome;
+	enum mta_news news;
+	int output_fd;
+
+	while ((news = mta_link_next(&front->link, &outcome, &output_fd)) != MTA_NO_NEWS) {
+		if (news == MTA_LINK_ENDED) {
+			mta_link_close(&front->link);
+			return;
+		}
+		if (output_fd >= 0)
+			close(output_fd);	/* no list was asked for */
+		if (news == MTA_OUTCOME && outcome.verb == MTA_RELOAD)
+			engine_hints_reloaded(front->hints, outcome.mta,
+			    outcome.code == 0, now_ns);
+	}
 }
 
 void *front_hints_run(void *argument) {
@@ -44,6 +73,7 @@ void *front_hints_run(void *argument) {
 		char text[512];
 		struct diag diag;
 
+		read_outcomes(front, clock_now_ns());
 		if (engine_hints_turn(front->hints, clock_now_ns(), &diag) != 0)
 			log_event(EVENT_SYSTEM, "from=hints text=\"%s\"",
 			    log_sentence(text, sizeof(text), diag.text));

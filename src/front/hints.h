@@ -8,8 +8,9 @@
 struct engine;
 struct front_hints;
 
-/* -1 with *diag.  Lasts as long as the process. */
-int front_hints_open(struct front_hints **front, struct engine *engine,
+/* `mta_fd`: role_context.mta_fd, taken over; -1: no mail server is ever reloaded.  -1 with
+ * *diag.  Lasts as long as the process. */
+int front_hints_open(struct front_hints **front, struct engine *engine, int mta_fd,
     struct diag *diag);
 
 /* Begins at once, and never returns: for pthread_create, with the front_hints. */

@@ -186,7 +186,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			diag) != 0)
 			return -1;
 	}
-	if (front_hints_open(&keeper->hints, keeper->engine, diag) != 0)
+	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd, diag) != 0)
 		return -1;
 	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
 	    keeper);

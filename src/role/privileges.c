@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -58,6 +59,7 @@ int identity_find(struct identity *identity, const struct generation *generation
     struct diag *diag) {
 	const char *user = generation_text(generation, generation->user);
 	const char *group = generation_text(generation, generation->group);
+	const char *hints = generation_text(generation, generation->hints_group);
 	const struct passwd *entry;
 
 	*identity = (struct identity){ .uid = geteuid(), .gid = getegid() };
@@ -85,8 +87,24 @@ int identity_find(struct identity *identity, const struct generation *generation
 	}
 	if (group[0] != '\0' && identity_group(group, &identity->gid, diag) != 0)
 		return -1;
+	if (hints[0] != '\0' && identity_group(hints, &identity->hints_gid, diag) != 0)
+		return -1;
+	identity->has_hints_group = hints[0] != '\0';
 	identity->drop = true;
 	return 0;
+}
+
+/* The hints are given to a group that need not be the user's. */
+static int join_hints_group(const struct identity *identity) {
+	gid_t groups[NGROUPS_MAX];
+	int count = getgroups(NGROUPS_MAX - 1, groups);
+
+	if (!identity->has_hints_group)
+		return 0;
+	if (count < 0)
+		return errno;
+	groups[count] = identity->hints_gid;
+	return setgroups((size_t)count + 1, groups) == 0 ? 0 : errno;
 }
 
 int privileges_drop(const struct identity *identity, struct diag *diag) {
@@ -101,7 +119,7 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 	error = identity->user[0] != '\0' ?
 	    initgroups(identity->user, identity->gid) :
 	    setgroups(0, NULL);
-	if (error != 0)
+	if (error != 0 || join_hints_group(identity) != 0)
 		return diag_set(diag, errno, "cannot set supplementary groups");
 	if (setresgid(identity->gid, identity->gid, identity->gid) != 0)
 		return diag_set(diag, errno, "cannot become group %u",

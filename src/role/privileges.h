@@ -15,11 +15,13 @@ struct identity {
 	gid_t gid;
 	bool stand_in;		/* nobody, as the default user does not exist */
 	char user[64];		/* for initgroups */
+	bool has_hints_group;	/* roles are in one group more */
+	gid_t hints_gid;
 };
 
 /* Looks up `user` and `group` of the configuration (the group defaults to the
- * user's own, and nobody stands in where nobody made the default user); without
- * root, who we are already.  -1 with *diag: unknown, or root. */
+ * user's own, and nobody stands in where nobody made the default user), and
+ * hints.group; without root, who we are already.  -1 with *diag: unknown, or root. */
 int identity_find(struct identity *identity, const struct generation *generation,
     struct diag *diag);
 

@@ -2,16 +2,20 @@
 /*
  * The hints file (DESIGN section 11): what postern-lookup answers Postfix's queue
  * manager, written by the keeper, read without the daemon.  One file PATH.hints
- * beside the state, world-readable, mapped by both.  It holds
+ * beside the state, mapped by both, under a key of its own.  It holds
  *
- *	header	magic, version, boot id, beat (CLOCK_BOOTTIME), replaced
- *	groups	one for each host class: is it to be held now, and the text that
- *		tells why
- *	table	domain and mta -> group
+ *	header		magic, version, boot id, beat (CLOCK_BOOTTIME), replaced
+ *	mtas		names, and the widths of their lanes
+ *	groups		one for each host class: is it to be held now, and the text that
+ *			tells why
+ *	table		domain and mta -> group, next hop, and what its own mail is to do:
+ *			go by lanes, be held, or whatever the mail server would do
+ *	reasons		texts of those that are held
+ *	recipients	address and mta -> held until, and the text that tells why
  *
- * The table never changes in a file: another set of destinations is another file,
- * renamed into place.  Groups and beat change in place.  A file keeps its size for
- * its whole life, so that no mapping of it can meet its end.
+ * What a key says changes in place, and new keys come as long as there is room; keys
+ * never go.  For anything else there is another file, renamed into place.  A file
+ * keeps its size for its whole life, so that no mapping of it can meet its end.
  */
 #ifndef SEGMENT_HINTS_H
 #define SEGMENT_HINTS_H
@@ -19,42 +23,104 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/diag.h"
 
 #define HINTS_TEXT_MAX		160
-#define HINTS_NAME_MAX		255	/* bytes of a domain, and of an mta's name */
+#define HINTS_NAME_MAX		255	/* bytes of a domain, a next hop, an mta's name */
+#define HINTS_ADDRESS_MAX	319	/* of a recipient that is held */
 #define HINTS_STALE_NS		(INT64_C(5) * 1000 * 1000 * 1000)
+#define HINTS_MTAS_MAX		8
+#define HINTS_WIDTHS_MAX	16	/* different lanes of one mta */
+#define HINTS_SET_MAX		4	/* lanes of one key */
+#define HINTS_NO_GROUP		UINT32_MAX
+#define HINTS_NO_PLACE		UINT32_MAX
+#define HINTS_NO_LANE		UINT8_MAX
 
 /* --- writer: one thread ---------------------------------------------------- */
 
 struct hints_writer;
 
-struct hint {
-	const char *domain;	/* lower case; longer than HINTS_NAME_MAX: left out */
-	const char *mta;	/* its name in the configuration */
-	uint32_t group;
+struct hints_mta {
+	const char *name;		/* in the configuration */
+	uint16_t widths[HINTS_WIDTHS_MAX];
+	uint32_t width_count;
 };
 
-/* `path` names the file that hints_writer_publish makes.  A file that an earlier
- * writer left there is marked replaced by the first publication. */
-int hints_writer_open(struct hints_writer **writer, const char *path,
+struct hint {
+	const char *domain;	/* lower case; longer than HINTS_NAME_MAX: left out */
+	const char *next_hop;	/* where the site says so itself, spelled as there; or NULL */
+	uint8_t mta;		/* place in the table's mtas */
+	uint32_t group;		/* or HINTS_NO_GROUP */
+};
+
+struct hints_table {
+	const struct hints_mta *mtas;
+	size_t mta_count;		/* at most HINTS_MTAS_MAX */
+	const struct hint *hints;
+	size_t count;
+	const char *const *group_texts;	/* texts[i] follows "retry:4.7.1 " where group i is
+					 * held, and is NULL where it is not */
+	uint32_t group_count;
+	size_t recipients;		/* that may be held at once */
+};
+
+/* `path` names the file that hints_writer_publish makes; `group`: whose it is, then
+ * others cannot read it, or (gid_t)-1: everybody can.  A file that an earlier writer
+ * left there is marked replaced by the first publication. */
+int hints_writer_open(struct hints_writer **writer, const char *path, gid_t group,
     struct diag *diag);
 void hints_writer_close(struct hints_writer **writer);
 
-/* A new table, complete with the states of its groups: texts[i] follows
- * "retry:4.7.1 " where group i is held, and is NULL where it is not.  The first of
- * two hints for the same domain and mta counts.  -1 with *diag: the file before
- * stays. */
-int hints_writer_publish(struct hints_writer *writer, const struct hint *hints,
-    size_t count, const char *const *texts, uint32_t group_count, int64_t now_ns,
-    struct diag *diag);
+/* A new file, not in place yet: from here on all calls below speak of it, but
+ * hints_writer_beat.  places[i] (unless NULL) is where hints[i] lies, or HINTS_NO_PLACE;
+ * the first of two hints for the same domain and mta counts.  A fifth more keys than
+ * these have room.  -1 with *diag: all is as it was. */
+int hints_writer_build(struct hints_writer *writer, const struct hints_table *table,
+    uint32_t *places, struct diag *diag);
+/* Renames it into place.  -1 with *diag: the file before stays in force, and what was
+ * built is given up. */
+int hints_writer_publish(struct hints_writer *writer, int64_t now_ns, struct diag *diag);
 
-/* Holds or frees (text NULL) a group of the published table. */
-void hints_writer_hold(struct hints_writer *writer, uint32_t group,
+/* Is the file that was published still the one of its name?  Looks at the disk. */
+bool hints_writer_is_in_place(const struct hints_writer *writer);
+
+/* One more key; HINTS_NO_PLACE: no room, or no key. */
+uint32_t hints_writer_add(struct hints_writer *writer, const struct hint *hint);
+/* Of a key; false: there is none at this place. */
+bool hints_writer_domain(const struct hints_writer *writer, uint32_t place,
+    char out[HINTS_NAME_MAX + 1]);
+void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t group);
+
+/* Holds or frees (text NULL) a group. */
+void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
     const char *text);
 
-/* A sign of life; readers believe nothing that is older than HINTS_STALE_NS. */
+/* Mail of the key goes by these lanes, in proportion to their shares (1 to 255); where
+ * there is a canary, the first question after its serial has changed gets that lane. */
+struct hint_lanes {
+	uint8_t count;			/* 1 to HINTS_SET_MAX */
+	uint8_t lane[HINTS_SET_MAX];	/* places in the mta's widths */
+	uint8_t share[HINTS_SET_MAX];
+	uint8_t canary;			/* or HINTS_NO_LANE */
+	uint8_t serial;			/* of the canary, 0 to 127 */
+};
+void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
+    const struct hint_lanes *lanes);
+/* It is held; `text` follows "retry:4.7.1 ". */
+void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
+    const char *text);
+/* Mail does what the mail server would do. */
+void hints_writer_set_nothing(struct hints_writer *writer, uint32_t place);
+
+/* One recipient is held until then, or (text NULL) no more.  `address` in lower case.
+ * False: no room. */
+bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
+    const char *address, int64_t until_ns, const char *text);
+
+/* A sign of life of the file in place; readers believe nothing that is older than
+ * HINTS_STALE_NS. */
 void hints_writer_beat(struct hints_writer *writer, int64_t now_ns);
 
 /* --- reader: one thread ---------------------------------------------------- */
@@ -65,10 +131,21 @@ struct hints_reader;
 struct hints_reader *hints_reader_open(const char *path);
 void hints_reader_close(struct hints_reader **reader);
 
-/* Is mail for this domain (any case) to be held now?  Then `text` says why.  False
- * wherever there is a doubt: no file, foreign, of another boot, stale, torn. */
-bool hints_reader_ask(struct hints_reader *reader, const char *mta,
-    const char *domain, size_t domain_length, int64_t now_ns,
-    char text[HINTS_TEXT_MAX + 1]);
+enum hints_kind {
+	HINTS_NOTHING,	/* as without us */
+	HINTS_LANE,
+	HINTS_HELD,
+};
+struct hints_answer {
+	enum hints_kind kind;
+	uint16_t width;				/* LANE */
+	char next_hop[HINTS_NAME_MAX + 1];	/* LANE: "" where the site names none */
+	char text[HINTS_TEXT_MAX + 1];		/* HELD: why */
+};
+
+/* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
+ * a doubt: no file, foreign, of another boot, stale, torn. */
+void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
 
 #endif

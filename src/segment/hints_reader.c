@@ -24,6 +24,13 @@
 #include "base/text.h"
 
 #define READ_TRIES	100
+#define CANARIES	256	/* keys whose last canary is remembered */
+
+/* The canary that a key's mail was given last. */
+struct canary_seen {
+	uint32_t place;		/* + 1; 0: none */
+	uint8_t serial;
+};
 
 struct hints_reader {
 	char path[PATH_MAX];
@@ -32,6 +39,8 @@ struct hints_reader {
 	size_t bytes;
 	dev_t device;
 	ino_t inode;
+	uint32_t turn;			/* of lanes that share a key's mail */
+	struct canary_seen canaries[CANARIES];
 };
 
 struct hints_reader *hints_reader_open(const char *path) {
@@ -50,6 +59,7 @@ static void forget(struct hints_reader *reader) {
 	if (reader->header != NULL)
 		munmap((void *)(uintptr_t)reader->header, reader->bytes);
 	reader->header = NULL;
+	memset(reader->canaries, 0, sizeof(reader->canaries));
 }
 
 void hints_reader_close(struct hints_reader **reader) {
@@ -65,6 +75,29 @@ static bool lies_within(uint64_t offset, uint64_t count, uint64_t each,
 	    count <= (bytes - offset) / each;
 }
 
+static bool is_power_of_two(uint32_t count) {
+	return count != 0 && (count & (count - 1)) == 0;
+}
+
+static bool has_its_tables(const struct hints_header *header, uint64_t bytes) {
+	return header->mta_count <= HINTS_MTAS_MAX &&
+	    is_power_of_two(header->bucket_count) &&
+	    is_power_of_two(header->recipient_count) &&
+	    header->groups_offset % _Alignof(struct hints_text) == 0 &&
+	    header->buckets_offset % _Alignof(struct hints_bucket) == 0 &&
+	    header->reasons_offset % _Alignof(struct hints_text) == 0 &&
+	    header->recipients_offset % _Alignof(struct hints_recipient) == 0 &&
+	    lies_within(header->groups_offset, header->group_count,
+		sizeof(struct hints_text), bytes) &&
+	    lies_within(header->buckets_offset, header->bucket_count,
+		sizeof(struct hints_bucket), bytes) &&
+	    lies_within(header->names_offset, header->names_bytes, 1, bytes) &&
+	    lies_within(header->reasons_offset, header->reason_count,
+		sizeof(struct hints_text), bytes) &&
+	    lies_within(header->recipients_offset, header->recipient_count,
+		sizeof(struct hints_recipient), bytes);
+}
+
 static bool is_ours(const struct hints_reader *reader,
     const struct hints_header *header, uint64_t bytes) {
 	return atomic_load_explicit(&header->magic, memory_order_acquire) ==
@@ -73,15 +106,7 @@ static bool is_ours(const struct hints_reader *reader,
 	    header->header_bytes == sizeof(*header) && header->bytes == bytes &&
 	    reader->boot_id[0] != '\0' &&
 	    memcmp(header->boot_id, reader->boot_id, sizeof(header->boot_id)) == 0 &&
-	    header->bucket_count != 0 &&
-	    (header->bucket_count & (header->bucket_count - 1)) == 0 &&
-	    header->groups_offset % _Alignof(struct hints_group) == 0 &&
-	    header->buckets_offset % _Alignof(struct hints_bucket) == 0 &&
-	    lies_within(header->groups_offset, header->group_count,
-		sizeof(struct hints_group), bytes) &&
-	    lies_within(header->buckets_offset, header->bucket_count,
-		sizeof(struct hints_bucket), bytes) &&
-	    lies_within(header->names_offset, header->names_bytes, 1, bytes);
+	    has_its_tables(header, bytes);
 }
 
 static void take(struct hints_reader *reader, int fd) {
@@ -136,46 +161,66 @@ static bool find_file(struct hints_reader *reader, int64_t now_ns) {
 	return is_alive(reader, now_ns);
 }
 
-/* Does the name at this place, if it is one, equal the one that is asked for? */
-static bool name_equals(const struct hints_header *header, uint32_t place,
-    const char *mta, size_t mta_length, const char *domain, size_t domain_length) {
+/* What is asked for: a domain or an address of an mta, in lower case. */
+struct key {
+	uint8_t mta;
+	const char *text;
+	size_t length;
+};
+
+static bool find_mta(const struct hints_header *header, const char *name,
+    uint8_t *number) {
+	size_t length = strlen(name);
+
+	for (uint8_t i = 0; i < header->mta_count; i++)
+		if (length < sizeof(header->mtas[i].name) &&
+		    memcmp(header->mtas[i].name, name, length + 1) == 0) {
+			*number = i;
+			return true;
+		}
+	return false;
+}
+
+/* The name at this place, if it is one and the one that is asked for, and how long
+ * the next hop behind it is. */
+static const char *name_equals(const struct hints_header *header, uint32_t place,
+    const struct key *key, size_t *next_hop) {
 	const char *name = (const char *)header + header->names_offset + place;
 	uint64_t room = header->names_bytes;
 
-	return place < room && room - place >= 2 + mta_length + domain_length &&
-	    (uint8_t)name[0] == mta_length && (uint8_t)name[1] == domain_length &&
-	    memcmp(name + 2, mta, mta_length) == 0 &&
-	    memcmp(name + 2 + mta_length, domain, domain_length) == 0;
+	if (place >= room || room - place < HINTS_NAME_HEAD + key->length ||
+	    (uint8_t)name[0] != key->length || (uint8_t)name[2] != key->mta ||
+	    memcmp(name + HINTS_NAME_HEAD, key->text, key->length) != 0)
+		return NULL;
+	*next_hop = (uint8_t)name[1];
+	if (room - place < HINTS_NAME_HEAD + key->length + *next_hop)
+		return NULL;
+	return name + HINTS_NAME_HEAD + key->length;
 }
 
-static const struct hints_group *find_group(const struct hints_header *header,
-    const char *mta, size_t mta_length, const char *domain, size_t domain_length) {
+/* HINTS_NO_PLACE: not there.  *next_hop lies in the file. */
+static uint32_t find_key(const struct hints_header *header, const struct key *key,
+    const char **next_hop, size_t *next_hop_length) {
 	const struct hints_bucket *buckets =
 	    (const void *)((const char *)header + header->buckets_offset);
-	const struct hints_group *groups =
-	    (const void *)((const char *)header + header->groups_offset);
-	char name[2 * HINTS_NAME_MAX + 2];
-	uint64_t hash;
+	uint64_t hash = hints_hash(&header->key, key->mta, key->text, key->length);
 
-	memcpy(name, mta, mta_length + 1);
-	memcpy(name + mta_length + 1, domain, domain_length);
-	hash = hints_hash(&header->key, name, mta_length + 1 + domain_length);
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
-		const struct hints_bucket *bucket =
-		    &buckets[(hash + probe) & (header->bucket_count - 1)];
+		uint32_t place = (uint32_t)(hash + probe) & (header->bucket_count - 1);
+		uint32_t name = atomic_load_explicit(&buckets[place].name,
+		    memory_order_acquire);
 
-		if (bucket->name == 0)
-			return NULL;
-		if (name_equals(header, bucket->name - 1, mta, mta_length, domain,
-			domain_length))
-			return bucket->group < header->group_count ?
-			    &groups[bucket->group] : NULL;
+		if (name == 0)
+			return HINTS_NO_PLACE;
+		*next_hop = name_equals(header, name - 1, key, next_hop_length);
+		if (*next_hop != NULL)
+			return place;
 	}
-	return NULL;
+	return HINTS_NO_PLACE;
 }
 
-/* False: free, or it changes all the time. */
-static bool load_text(const struct hints_group *group, char text[HINTS_TEXT_MAX + 1]) {
+/* False: none, or it changes all the time. */
+static bool load_text(const struct hints_text *group, char text[HINTS_TEXT_MAX + 1]) {
 	uint64_t words[HINTS_TEXT_WORDS];
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
@@ -196,20 +241,172 @@ static bool load_text(const struct hints_group *group, char text[HINTS_TEXT_MAX 
 	return false;
 }
 
-bool hints_reader_ask(struct hints_reader *reader, const char *mta,
-    const char *domain, size_t domain_length, int64_t now_ns,
+/* The reason that a word names; false: it is somebody else's by now, or makes no
+ * sense. */
+static bool load_reason(const struct hints_header *header, uint64_t word,
     char text[HINTS_TEXT_MAX + 1]) {
-	size_t mta_length = strlen(mta);
-	const struct hints_group *group;
-	char lower[HINTS_NAME_MAX];
+	const struct hints_text *reasons =
+	    (const void *)((const char *)header + header->reasons_offset);
+	uint32_t number = (uint32_t)(word >> 32);
+	uint32_t stamp = (uint32_t)(word >> 8) & HINTS_STAMP_MASK;
 
-	text[0] = '\0';
-	if (domain_length == 0 || domain_length > sizeof(lower) ||
-	    mta_length > HINTS_NAME_MAX || !find_file(reader, now_ns))
-		return false;
-	for (size_t i = 0; i < domain_length; i++)
-		lower[i] = domain[i] >= 'A' && domain[i] <= 'Z' ?
-		    (char)(domain[i] | 0x20) : domain[i];
-	group = find_group(reader->header, mta, mta_length, lower, domain_length);
-	return group != NULL && load_text(group, text);
+	return number < header->reason_count && load_text(&reasons[number], text) &&
+	    (atomic_load_explicit(&reasons[number].stamp, memory_order_acquire) &
+		HINTS_STAMP_MASK) == stamp;
+}
+
+static bool group_holds(const struct hints_header *header, uint32_t group,
+    char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_text *groups =
+	    (const void *)((const char *)header + header->groups_offset);
+
+	return group < header->group_count && load_text(&groups[group], text);
+}
+
+static bool recipient_is_held(const struct hints_header *header, const struct key *key,
+    int64_t now_ns, char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_recipient *slots =
+	    (const void *)((const char *)header + header->recipients_offset);
+	uint64_t hash = hints_hash(&header->key, key->mta, key->text, key->length);
+
+	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
+		const struct hints_recipient *slot =
+		    &slots[(hash + probe) & (header->recipient_count - 1)];
+		uint64_t found = atomic_load_explicit(&slot->hash, memory_order_acquire);
+
+		if (found == 0)
+			return false;
+		if (found == hash)
+			return atomic_load_explicit(&slot->until_ns,
+				memory_order_acquire) > now_ns &&
+			    load_reason(header, atomic_load_explicit(&slot->reason,
+				memory_order_relaxed), text) &&
+			    atomic_load_explicit(&slot->hash, memory_order_relaxed) ==
+				hash;
+	}
+	return false;
+}
+
+/* Has this key's mail the canary already? */
+static bool canary_is_given(struct hints_reader *reader, uint32_t place,
+    uint8_t serial) {
+	struct canary_seen *seen = &reader->canaries[place % CANARIES];
+
+	if (seen->place == place + 1 && seen->serial == serial)
+		return true;
+	*seen = (struct canary_seen){ place + 1, serial };
+	return false;
+}
+
+/* By turns that deal evenly, however few questions there are: multiples of the golden
+ * ratio. */
+static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *lanes) {
+	uint32_t all = 0, at;
+
+	for (unsigned i = 0; i < lanes->count; i++)
+		all += lanes->share[i];
+	at = (uint32_t)((uint64_t)(reader->turn++ * UINT32_C(2654435769)) * all >> 32);
+	for (unsigned i = 0; i + 1 < lanes->count; i++) {
+		if (at < lanes->share[i])
+			return lanes->lane[i];
+		at -= lanes->share[i];
+	}
+	return lanes->lane[lanes->count - 1];
+}
+
+static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
+    uint64_t word, struct hints_answer *answer) {
+	const struct hints_file_mta *file_mta = &reader->header->mtas[mta];
+	struct hint_lanes lanes;
+	uint8_t lane;
+
+	hints_word_read(word, &lanes);
+	lane = lanes.canary != HINTS_NO_LANE &&
+	    !canary_is_given(reader, place, lanes.serial) ? lanes.canary :
+	    take_turn(reader, &lanes);
+	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
+	    file_mta->widths[lane] != 0) {
+		answer->width = file_mta->widths[lane];
+		answer->kind = HINTS_LANE;
+	}
+}
+
+/* What the key's own word says; the word may change while it is read. */
+static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place,
+    struct hints_answer *answer) {
+	const struct hints_bucket *bucket =
+	    (const struct hints_bucket *)(const void *)((const char *)reader->header +
+		reader->header->buckets_offset) + place;
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint64_t word = atomic_load_explicit(&bucket->word,
+		    memory_order_acquire);
+
+		switch (word & 3) {
+		case HINTS_WORD_LANES:
+			answer_lane(reader, mta, place, word, answer);
+			return;
+		case HINTS_WORD_HELD:
+			if (!load_reason(reader->header, word, answer->text))
+				continue;
+			answer->kind = HINTS_HELD;
+			return;
+		default:
+			return;
+		}
+	}
+}
+
+static void answer_key(struct hints_reader *reader, const struct key *domain,
+    struct hints_answer *answer) {
+	const struct hints_header *header = reader->header;
+	const struct hints_bucket *buckets =
+	    (const void *)((const char *)header + header->buckets_offset);
+	const char *next_hop;
+	size_t length;
+	uint32_t place = find_key(header, domain, &next_hop, &length);
+
+	if (place == HINTS_NO_PLACE)
+		return;
+	if (group_holds(header, atomic_load_explicit(&buckets[place].group,
+		memory_order_relaxed), answer->text)) {
+		answer->kind = HINTS_HELD;
+		return;
+	}
+	answer_word(reader, domain->mta, place, answer);
+	if (answer->kind == HINTS_LANE) {
+		memcpy(answer->next_hop, next_hop, length);
+		answer->next_hop[length] = '\0';
+	}
+}
+
+void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	struct key whole = { .text = NULL }, domain;
+	char lower[HINTS_ADDRESS_MAX];
+	const char *at;
+
+	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
+	if (length == 0 || length > sizeof(lower) || !find_file(reader, now_ns) ||
+	    !find_mta(reader->header, mta, &whole.mta))
+		return;
+	for (size_t i = 0; i < length; i++)
+		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
+		    (char)(address[i] | 0x20) : address[i];
+	if (lower[length - 1] == '.')
+		length--;
+	at = memrchr(lower, '@', length);
+	if (at == NULL || at == lower)
+		return;
+	whole.text = lower;
+	whole.length = length;
+	domain = (struct key){ whole.mta, at + 1, length - (size_t)(at + 1 - lower) };
+	if (domain.length == 0 || domain.length > HINTS_NAME_MAX)
+		return;
+	if (recipient_is_held(reader->header, &whole, now_ns, answer->text))
+		answer->kind = HINTS_HELD;
+	else
+		answer_key(reader, &domain, answer);
+	if (answer->kind != HINTS_HELD)
+		answer->text[0] = '\0';
 }

@@ -1,288 +1,315 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Writes the hints file.
- * MODEL    Sized and filled under another name, then renamed; the file before is
- *          told so afterwards.  A table whose names crowd is built again with
- *          twice the buckets, so that readers need look at few.
- * ERRORS   Of the environment: diag; the file before stays in force, and goes
- *          stale when its beat stops.
+ * PURPOSE  Writes what a hints file says: keys that come, lanes, holds, reasons.
+ * MODEL    The file is made by hints_build.c; here are the changes in place.  A word is
+ *          stored in one piece; a reason is written before the word that names it, and
+ *          given to somebody else under another stamp, so that a reader with an older
+ *          word notices.  Reason 0 is for all who find no reason left.
+ * ERRORS   What has no room is told, and nobody is held for it.
  * THREADS  One.
  */
-#include "segment/hints_file.h"
+#include "segment/hints_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 
-#define BUCKETS_LEAST	8
-#define BUCKETS_MOST	(1u << 24)
+static const char shared_reason[] = "Postern: mail for this destination is held";
 
-struct hints_writer {
-	char path[PATH_MAX];
-	char boot_id[CLOCK_BOOT_ID];
-	struct hints_header *header;	/* mapped; NULL: nothing is published */
-	struct hints_group *groups;
-	size_t bytes;
-};
-
-/* What a file of these hints takes. */
-struct plan {
-	const struct hint *hints;
-	size_t count;
-	uint32_t group_count;
-	uint32_t bucket_count;
-	uint64_t groups_offset, buckets_offset, names_offset, names_bytes, bytes;
-};
-
-static bool is_fit(const struct plan *plan, const struct hint *hint) {
-	return hint->domain[0] != '\0' && strlen(hint->domain) <= HINTS_NAME_MAX &&
-	    strlen(hint->mta) <= HINTS_NAME_MAX && hint->group < plan->group_count;
+static struct hints_file *file_of(struct hints_writer *writer) {
+	return writer->built.header != NULL ? &writer->built : &writer->placed;
 }
 
-static void lay_out(struct plan *plan) {
-	plan->names_bytes = 0;
-	for (size_t i = 0; i < plan->count; i++)
-		if (is_fit(plan, &plan->hints[i]))
-			plan->names_bytes += 2 + strlen(plan->hints[i].mta) +
-			    strlen(plan->hints[i].domain);
-	plan->groups_offset = sizeof(struct hints_header);
-	plan->buckets_offset = plan->groups_offset +
-	    (uint64_t)plan->group_count * sizeof(struct hints_group);
-	plan->names_offset = plan->buckets_offset +
-	    (uint64_t)plan->bucket_count * sizeof(struct hints_bucket);
-	plan->bytes = plan->names_offset + plan->names_bytes;
+static struct hints_text *texts_at(const struct hints_file *file, uint64_t offset) {
+	return (void *)((char *)file->header + offset);
 }
 
-int hints_writer_open(struct hints_writer **writer, const char *path,
-    struct diag *diag) {
-	struct hints_writer *new = calloc(1, sizeof(*new));
-
-	if (new == NULL)
-		return diag_set(diag, errno, "no memory for the hints");
-	if (!text_copy(new->path, sizeof(new->path), path, strlen(path)) ||
-	    !clock_boot_id(new->boot_id)) {
-		free(new);
-		return diag_set(diag, 0, "%s: the path is too long, or there is no boot id",
-		    path);
-	}
-	*writer = new;
-	return 0;
+static struct hints_bucket *bucket_at(const struct hints_file *file, uint32_t place) {
+	return (struct hints_bucket *)(void *)((char *)file->header +
+		   file->header->buckets_offset) + place;
 }
 
-void hints_writer_close(struct hints_writer **writer) {
-	if (*writer != NULL && (*writer)->header != NULL)
-		munmap((*writer)->header, (*writer)->bytes);
-	free(*writer);
-	*writer = NULL;
-}
-
-/* An empty file of its full size, whose pages are there: neither a full disk nor
- * a short file can end us later. */
-static int make_file(const char *path, uint64_t bytes, struct diag *diag) {
-	int fd, error;
-
-	unlink(path);
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot create %s", path);
-	error = posix_fallocate(fd, 0, (off_t)bytes);
-	if (error == 0 && fchmod(fd, 0644) != 0)
-		error = errno;
-	if (error != 0) {
-		close(fd);
-		unlink(path);
-		return diag_set(diag, error, "cannot make %s", path);
-	}
-	return fd;
-}
-
-/* False: too many names crowd in one place. */
-static bool insert(const struct plan *plan, struct hints_header *header,
-    const struct hint *hint, uint32_t *names_used) {
-	char *base = (char *)header, *names = base + plan->names_offset;
-	struct hints_bucket *buckets = (void *)(base + plan->buckets_offset);
-	size_t mta = strlen(hint->mta), domain = strlen(hint->domain);
-	char name[2 * HINTS_NAME_MAX + 2];
-	uint64_t hash;
-
-	memcpy(name, hint->mta, mta + 1);
-	memcpy(name + mta + 1, hint->domain, domain);
-	hash = hints_hash(&header->key, name, mta + 1 + domain);
-	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
-		struct hints_bucket *bucket =
-		    &buckets[(hash + probe) & (plan->bucket_count - 1)];
-		char *at = names + *names_used;
-
-		if (bucket->name != 0) {
-			const char *there = names + bucket->name - 1;
-
-			if ((uint8_t)there[0] == mta && (uint8_t)there[1] == domain &&
-			    memcmp(there + 2, hint->mta, mta) == 0 &&
-			    memcmp(there + 2 + mta, hint->domain, domain) == 0)
-				return true;
-			continue;
-		}
-		at[0] = (char)mta;
-		at[1] = (char)domain;
-		memcpy(at + 2, hint->mta, mta);
-		memcpy(at + 2 + mta, hint->domain, domain);
-		bucket->name = *names_used + 1;
-		bucket->group = hint->group;
-		*names_used += (uint32_t)(2 + mta + domain);
-		return true;
-	}
-	return false;
-}
-
-static void store_text(struct hints_group *group, const char *text) {
+static void store_text(struct hints_text *to, const char *text) {
 	uint64_t words[HINTS_TEXT_WORDS] = { 0 };
 
 	if (text != NULL)
 		text_copy((char *)words, HINTS_TEXT_MAX + 1, text, strlen(text));
-	atomic_store_explicit(&group->seq, 1 + atomic_load_explicit(&group->seq,
+	atomic_store_explicit(&to->seq, 1 + atomic_load_explicit(&to->seq,
 	    memory_order_relaxed), memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	for (size_t i = 0; i < HINTS_TEXT_WORDS; i++)
-		atomic_store_explicit(&group->text[i], words[i], memory_order_relaxed);
-	atomic_store_explicit(&group->seq, 1 + atomic_load_explicit(&group->seq,
+		atomic_store_explicit(&to->text[i], words[i], memory_order_relaxed);
+	atomic_store_explicit(&to->seq, 1 + atomic_load_explicit(&to->seq,
 	    memory_order_relaxed), memory_order_release);
 }
 
-static bool fill(const struct hints_writer *writer, const struct plan *plan,
-    struct hints_header *header, const char *const *texts, int64_t now_ns) {
-	struct hints_group *groups = (void *)((char *)header + plan->groups_offset);
-	uint32_t names_used = 0;
+void hints_file_begin_reasons(struct hints_file *file) {
+	store_text(texts_at(file, file->header->reasons_offset), shared_reason);
+	file->reasons_begun = 1;
+	file->reasons_free = NULL;
+}
 
-	header->version = HINTS_VERSION;
-	header->header_bytes = sizeof(*header);
-	header->bytes = plan->bytes;
-	memcpy(header->boot_id, writer->boot_id, sizeof(header->boot_id));
-	if (getrandom(&header->key, sizeof(header->key), 0) != sizeof(header->key))
+/* --- keys -------------------------------------------------------------------- */
+
+/* The head and all of a key's name; how long it is, or 0: it cannot be a key. */
+static size_t name_of(const struct hint *hint, char out[HINTS_NAME_HEAD +
+    2 * HINTS_NAME_MAX]) {
+	size_t domain = strlen(hint->domain);
+	size_t next_hop = hint->next_hop == NULL ? 0 : strlen(hint->next_hop);
+
+	if (domain == 0 || domain > HINTS_NAME_MAX || next_hop > HINTS_NAME_MAX)
+		return 0;
+	out[0] = (char)domain;
+	out[1] = (char)next_hop;
+	out[2] = (char)hint->mta;
+	memcpy(out + HINTS_NAME_HEAD, hint->domain, domain);
+	if (next_hop > 0)
+		memcpy(out + HINTS_NAME_HEAD + domain, hint->next_hop, next_hop);
+	return HINTS_NAME_HEAD + domain + next_hop;
+}
+
+size_t hints_name_bytes(const struct hint *hint) {
+	char name[HINTS_NAME_HEAD + 2 * HINTS_NAME_MAX];
+
+	return name_of(hint, name);
+}
+
+enum hints_insertion hints_file_insert(struct hints_file *file,
+    const struct hint *hint, uint32_t *place) {
+	struct hints_header *header = file->header;
+	char name[HINTS_NAME_HEAD + 2 * HINTS_NAME_MAX];
+	char *names = (char *)header + header->names_offset;
+	size_t bytes = name_of(hint, name);
+	uint64_t hash;
+
+	*place = HINTS_NO_PLACE;
+	if (bytes == 0 || hint->mta >= header->mta_count)
+		return HINTS_NO_KEY;
+	hash = hints_hash(&header->key, hint->mta, hint->domain, (uint8_t)name[0]);
+	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
+		uint32_t at = (uint32_t)(hash + probe) & (header->bucket_count - 1);
+		struct hints_bucket *bucket = bucket_at(file, at);
+		uint32_t there = atomic_load_explicit(&bucket->name,
+		    memory_order_relaxed);
+
+		if (there != 0) {
+			const char *other = names + there - 1;
+
+			if (other[0] != name[0] || other[2] != name[2] ||
+			    memcmp(other + HINTS_NAME_HEAD, hint->domain,
+				(uint8_t)name[0]) != 0)
+				continue;
+			*place = at;
+			return HINTS_THERE;
+		}
+		/* half full is full: searches must stay short */
+		if (header->names_bytes - file->names_used < bytes ||
+		    file->keys >= header->bucket_count / 2)
+			return HINTS_CROWDED;
+		memcpy(names + file->names_used, name, bytes);
+		atomic_store_explicit(&bucket->group, hint->group, memory_order_relaxed);
+		atomic_store_explicit(&bucket->name, file->names_used + 1,
+		    memory_order_release);
+		file->names_used += (uint32_t)bytes;
+		file->keys++;
+		*place = at;
+		return HINTS_INSERTED;
+	}
+	return HINTS_CROWDED;
+}
+
+uint32_t hints_writer_add(struct hints_writer *writer, const struct hint *hint) {
+	struct hints_file *file = file_of(writer);
+	uint32_t place;
+
+	if (file->reason_of == NULL)
+		return HINTS_NO_PLACE;
+	(void)hints_file_insert(file, hint, &place);
+	return place;
+}
+
+bool hints_writer_domain(const struct hints_writer *writer, uint32_t place,
+    char out[HINTS_NAME_MAX + 1]) {
+	const struct hints_file *file = writer->built.header != NULL ? &writer->built :
+	    &writer->placed;
+	const char *name;
+	uint32_t at;
+
+	if (file->reason_of == NULL || place >= file->header->bucket_count)
 		return false;
-	header->group_count = plan->group_count;
-	header->bucket_count = plan->bucket_count;
-	header->names_bytes = (uint32_t)plan->names_bytes;
-	header->groups_offset = plan->groups_offset;
-	header->buckets_offset = plan->buckets_offset;
-	header->names_offset = plan->names_offset;
-	for (uint32_t i = 0; i < plan->group_count; i++)
-		store_text(&groups[i], texts[i]);
-	for (size_t i = 0; i < plan->count; i++)
-		if (is_fit(plan, &plan->hints[i]) &&
-		    !insert(plan, header, &plan->hints[i], &names_used))
-			return false;
-	atomic_store(&header->beat_ns, now_ns);
-	atomic_store_explicit(&header->magic, HINTS_MAGIC, memory_order_release);
+	at = atomic_load_explicit(&bucket_at(file, place)->name, memory_order_relaxed);
+	if (at == 0)
+		return false;
+	name = (const char *)file->header + file->header->names_offset + at - 1;
+	memcpy(out, name + HINTS_NAME_HEAD, (uint8_t)name[0]);
+	out[(uint8_t)name[0]] = '\0';
 	return true;
 }
 
-/* A mapping of the finished file PATH.new, or NULL: with diag->error 0 the names
- * crowd. */
-static struct hints_header *build(const struct hints_writer *writer,
-    const struct plan *plan, const char *temporary, const char *const *texts,
-    int64_t now_ns, struct diag *diag) {
-	int fd = make_file(temporary, plan->bytes, diag);
-	struct hints_header *header;
+void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t group) {
+	struct hints_file *file = file_of(writer);
 
-	if (fd < 0)
-		return NULL;
-	header = mmap(NULL, (size_t)plan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-	    fd, 0);
-	close(fd);
-	if (header == MAP_FAILED) {
-		diag_set(diag, errno, "cannot map %s", temporary);
-	} else if (!fill(writer, plan, header, texts, now_ns)) {
-		munmap(header, (size_t)plan->bytes);
-		diag_set(diag, 0, "%s: too many names in one place", temporary);
-	} else {
-		return header;
+	if (file->reason_of != NULL && place < file->header->bucket_count)
+		atomic_store_explicit(&bucket_at(file, place)->group, group,
+		    memory_order_relaxed);
+}
+
+void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
+    const char *text) {
+	struct hints_file *file = file_of(writer);
+
+	if (file->reason_of != NULL && group < file->header->group_count)
+		store_text(texts_at(file, file->header->groups_offset) + group, text);
+}
+
+/* --- reasons ----------------------------------------------------------------- */
+
+/* A reason of one's own, or 0. */
+static uint32_t take_reason(struct hints_file *file) {
+	uint32_t number;
+
+	if (file->reasons_free_count > 0)
+		return file->reasons_free[--file->reasons_free_count];
+	if (file->reasons_begun == file->header->reason_count)
+		return 0;
+	/* each that is begun may come back */
+	if (file->reasons_begun >= file->reasons_free_size) {
+		uint32_t size = 2 * file->reasons_begun + 64;
+		uint32_t *grown = reallocarray(file->reasons_free, size, sizeof(*grown));
+
+		if (grown == NULL)
+			return 0;
+		file->reasons_free = grown;
+		file->reasons_free_size = size;
 	}
-	unlink(temporary);
+	number = file->reasons_begun++;
+	return number;
+}
+
+static void give_reason(struct hints_file *file, uint32_t number) {
+	if (number != 0)
+		file->reasons_free[file->reasons_free_count++] = number;
+}
+
+/* Writes a text under a number; the word that names it.  `is_mine`: it names this
+ * holder's own reason already. */
+static uint64_t write_reason(struct hints_file *file, uint32_t number, bool is_mine,
+    const char *text) {
+	struct hints_text *reason =
+	    texts_at(file, file->header->reasons_offset) + number;
+
+	if (number != 0) {
+		if (!is_mine)
+			atomic_fetch_add_explicit(&reason->stamp, 1,
+			    memory_order_release);
+		store_text(reason, text);
+	}
+	return hints_word_held(number, atomic_load_explicit(&reason->stamp,
+	    memory_order_relaxed));
+}
+
+/* --- what keys say ----------------------------------------------------------- */
+
+static void set_word(struct hints_file *file, uint32_t place, uint64_t word,
+    uint32_t reason) {
+	uint32_t before = file->reason_of[place];
+
+	file->reason_of[place] = reason;
+	atomic_store_explicit(&bucket_at(file, place)->word, word,
+	    memory_order_release);
+	if (before != reason)
+		give_reason(file, before);
+}
+
+static bool is_place(const struct hints_file *file, uint32_t place) {
+	return file->reason_of != NULL && place < file->header->bucket_count;
+}
+
+void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
+    const struct hint_lanes *lanes) {
+	struct hints_file *file = file_of(writer);
+
+	if (is_place(file, place))
+		set_word(file, place, hints_word_lanes(lanes), 0);
+}
+
+void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
+    const char *text) {
+	struct hints_file *file = file_of(writer);
+	uint32_t reason;
+
+	if (!is_place(file, place))
+		return;
+	reason = file->reason_of[place];
+	if (reason != 0)
+		set_word(file, place, write_reason(file, reason, true, text), reason);
+	else {
+		reason = take_reason(file);
+		set_word(file, place, write_reason(file, reason, false, text), reason);
+	}
+}
+
+void hints_writer_set_nothing(struct hints_writer *writer, uint32_t place) {
+	struct hints_file *file = file_of(writer);
+
+	if (is_place(file, place))
+		set_word(file, place, HINTS_WORD_NOTHING, 0);
+}
+
+/* --- recipients -------------------------------------------------------------- */
+
+/* The slot of this hash, or one that was never taken; NULL: neither.  Slots are never
+ * given to another address, as the searches of others may lead over them. */
+static struct hints_recipient *find_recipient(const struct hints_file *file,
+    uint64_t hash) {
+	struct hints_recipient *slots = (void *)((char *)file->header +
+	    file->header->recipients_offset);
+
+	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
+		struct hints_recipient *slot =
+		    &slots[(hash + probe) & (file->header->recipient_count - 1)];
+		uint64_t there = atomic_load_explicit(&slot->hash, memory_order_relaxed);
+
+		if (there == hash || there == 0)
+			return slot;
+	}
 	return NULL;
 }
 
-/* The file that an earlier writer left is ours to mark, if it is one. */
-static void find_left(struct hints_writer *writer) {
-	struct hints_header *header;
-	struct stat status;
-	int fd = open(writer->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
+    const char *address, int64_t until_ns, const char *text) {
+	struct hints_file *file = file_of(writer);
+	size_t length = strlen(address);
+	struct hints_recipient *slot;
+	uint32_t reason;
+	uint64_t hash, word;
 
-	if (fd < 0)
-		return;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	    (uint64_t)status.st_size >= sizeof(*header)) {
-		header = mmap(NULL, sizeof(*header), PROT_READ | PROT_WRITE,
-		    MAP_SHARED, fd, 0);
-		if (header != MAP_FAILED) {
-			writer->header = header;
-			writer->bytes = sizeof(*header);
-		}
+	if (file->reason_of == NULL || length > HINTS_ADDRESS_MAX)
+		return false;
+	hash = hints_hash(&file->header->key, mta, address, length);
+	slot = find_recipient(file, hash);
+	if (slot == NULL)
+		return false;
+	word = atomic_load_explicit(&slot->reason, memory_order_relaxed);
+	reason = (uint32_t)(word >> 32);
+	if (text == NULL) {
+		atomic_store_explicit(&slot->until_ns, 0, memory_order_release);
+		atomic_store_explicit(&slot->reason, 0, memory_order_relaxed);
+		give_reason(file, reason);
+		return true;
 	}
-	close(fd);
-}
-
-static void replace(struct hints_writer *writer, struct hints_header *header,
-    const struct plan *plan) {
-	if (writer->header != NULL) {
-		if (atomic_load(&writer->header->magic) == HINTS_MAGIC)
-			atomic_store(&writer->header->replaced, 1);
-		munmap(writer->header, writer->bytes);
-	}
-	writer->header = header;
-	writer->groups = (void *)((char *)header + plan->groups_offset);
-	writer->bytes = (size_t)plan->bytes;
-}
-
-int hints_writer_publish(struct hints_writer *writer, const struct hint *hints,
-    size_t count, const char *const *texts, uint32_t group_count, int64_t now_ns,
-    struct diag *diag) {
-	struct plan plan = { .hints = hints, .count = count,
-		.group_count = group_count, .bucket_count = BUCKETS_LEAST };
-	struct hints_header *header = NULL;
-	char temporary[PATH_MAX + 8];
-
-	snprintf(temporary, sizeof(temporary), "%s.new", writer->path);
-	while (plan.bucket_count < 2 * count && plan.bucket_count < BUCKETS_MOST)
-		plan.bucket_count *= 2;
-	for (; header == NULL; plan.bucket_count *= 2) {
-		lay_out(&plan);
-		if (plan.bucket_count > BUCKETS_MOST || plan.names_bytes >= UINT32_MAX)
-			return diag_set(diag, 0, "%s: too many hints", writer->path);
-		header = build(writer, &plan, temporary, texts, now_ns, diag);
-		if (header != NULL)
-			break;
-		if (diag->error != 0)
-			return -1;
-	}
-	if (writer->header == NULL)
-		find_left(writer);
-	if (rename(temporary, writer->path) != 0) {
-		diag_set(diag, errno, "cannot rename %s", temporary);
-		munmap(header, (size_t)plan.bytes);
-		unlink(temporary);
-		return -1;
-	}
-	replace(writer, header, &plan);
-	return 0;
-}
-
-void hints_writer_hold(struct hints_writer *writer, uint32_t group,
-    const char *text) {
-	if (writer->groups != NULL && group < writer->header->group_count)
-		store_text(&writer->groups[group], text);
+	word = reason != 0 ? write_reason(file, reason, true, text) :
+	    write_reason(file, reason = take_reason(file), false, text);
+	atomic_store_explicit(&slot->reason, word, memory_order_relaxed);
+	atomic_store_explicit(&slot->until_ns, until_ns, memory_order_release);
+	atomic_store_explicit(&slot->hash, hash, memory_order_release);
+	return true;
 }
 
 void hints_writer_beat(struct hints_writer *writer, int64_t now_ns) {
-	if (writer->groups != NULL)
-		atomic_store_explicit(&writer->header->beat_ns, now_ns,
+	if (writer->placed.header != NULL)
+		atomic_store_explicit(&writer->placed.header->beat_ns, now_ns,
 		    memory_order_relaxed);
 }

@@ -24,15 +24,17 @@ static void remove_file(void) {
 	unlink(path);
 }
 
-/* The bytes change what follows the boot id: sizes, offsets, groups, buckets. */
+/* Three bytes each change one that follows the boot id: sizes, offsets, texts,
+ * buckets. */
 static void spoil(const uint8_t *data, size_t size) {
 	static const size_t from = offsetof(struct hints_header, key);
 	int fd = open(path, O_RDWR);
 	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
 	char byte;
 
-	for (size_t i = 0; fd >= 0 && i + 1 < size; i += 2) {
-		off_t at = (off_t)from + (off_t)(data[i] % (end - (off_t)from));
+	for (size_t i = 0; fd >= 0 && i + 2 < size; i += 3) {
+		off_t at = (off_t)from + (off_t)((data[i] + 256 * data[i + 2]) %
+		    (end - (off_t)from));
 
 		if (pread(fd, &byte, 1, at) != 1)
 			abort();
@@ -44,23 +46,44 @@ static void spoil(const uint8_t *data, size_t size) {
 		close(fd);
 }
 
-static void read_it(const char *domain, size_t length) {
+static void read_it(const char *address, size_t length) {
 	struct hints_reader *reader = hints_reader_open(path);
-	char text[HINTS_TEXT_MAX + 1];
+	struct hints_answer answer;
 
 	if (reader == NULL)
 		return;
-	for (unsigned i = 0; i < 2; i++)
-		if (hints_reader_ask(reader, "out", domain, length, NOW, text) &&
-		    (text[0] == '\0' || strlen(text) > HINTS_TEXT_MAX))
+	for (unsigned i = 0; i < 3; i++) {
+		hints_reader_ask(reader, "out", address, length, NOW, &answer);
+		if ((answer.kind == HINTS_HELD) != (answer.text[0] != '\0') ||
+		    strnlen(answer.text, sizeof(answer.text)) > HINTS_TEXT_MAX ||
+		    strnlen(answer.next_hop, sizeof(answer.next_hop)) > HINTS_NAME_MAX ||
+		    (answer.kind == HINTS_LANE && answer.width == 0))
 			abort();
+	}
 	hints_reader_close(&reader);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static const struct hint hints[] = { { "a.example", "out", 0 },
-		{ "b.example", "out", 1 } };
+static void write_it(struct hints_writer *writer) {
+	static const struct hints_mta mta = { "out", { 1, 2, 5 }, 3 };
+	static const struct hint hints[] = { { "a.example", NULL, 0, 0 },
+		{ "b.example", "[relay.example]", 0, 1 }, { "c.example", NULL, 0, 1 } };
 	static const char *const texts[] = { "held", NULL };
+	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3 };
+	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
+		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4 };
+	uint32_t places[3];
+	struct diag diag;
+
+	if (hints_writer_build(writer, &table, places, &diag) != 0)
+		abort();
+	hints_writer_set_lanes(writer, places[1], &lanes);
+	hints_writer_set_held(writer, places[2], "suspended");
+	if (!hints_writer_hold_recipient(writer, 0, "u@a.example", NOW + 1, "one") ||
+	    hints_writer_publish(writer, NOW, &diag) != 0)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct hints_writer *writer;
 	struct diag diag;
 
@@ -68,13 +91,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		snprintf(path, sizeof(path), "/dev/shm/fuzz_hints.%ld", (long)getpid());
 		atexit(remove_file);
 	}
-	if (hints_writer_open(&writer, path, &diag) != 0)
+	if (hints_writer_open(&writer, path, (gid_t)-1, &diag) != 0)
 		return 0;
-	if (hints_writer_publish(writer, hints, 2, texts, 2, NOW, &diag) != 0)
-		abort();
+	write_it(writer);
 	hints_writer_close(&writer);
 	spoil(data, size);
-	read_it("a.example", 9);
-	read_it((const char *)data, size < 255 ? size : 255);
+	read_it("u@a.example", 11);
+	read_it("v@a.example", 11);
+	read_it("u@b.example", 11);
+	read_it("u@c.example", 11);
+	read_it((const char *)data, size);
 	return 0;
 }

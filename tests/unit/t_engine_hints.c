@@ -13,8 +13,10 @@
 #include "base/clock.h"
 #include "config/compile.h"
 #include "engine/hints.h"
+#include "engine/windows.h"
 #include "segment/hints.h"
 #include "segment/internal.h"
+#include "segment/lane_uses.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
@@ -28,6 +30,8 @@ struct place {
 	struct engine_hints *hints;
 	struct hints_reader *reader;
 	struct generation *generation;	/* a copy, to be spoiled */
+	bool may_reload;		/* of the next publication */
+	const char *more;		/* settings of it */
 };
 
 static void write_file(const char *path, const char *text) {
@@ -49,8 +53,9 @@ static void publish(struct place *place, const char *facts) {
 	write_file(place->facts, facts);
 	snprintf(text, sizeof(text), "version = 1; state = { path = \"%s/state\"; "
 	    "sessions = \"1k\"; };\n" CLASSES "mta = ( { name = \"other\"; kind = "
-	    "\"sendmail\"; }, { name = \"out\"; kind = \"postfix\"; site = \"%s\"; } );\n",
-	    site->directory, place->facts);
+	    "\"sendmail\"; }, { name = \"out\"; kind = \"postfix\"; site = \"%s\"; "
+	    "reload = %s; } );\n%s", site->directory, place->facts,
+	    place->may_reload ? "true" : "false", place->more == NULL ? "" : place->more);
 	write_file(place->file, text);
 	generation = config_compile(place->file, &messages);
 	if (generation == NULL)
@@ -60,6 +65,19 @@ static void publish(struct place *place, const char *facts) {
 	free(place->generation);
 	place->generation = generation;
 }
+
+static unsigned reloads;
+static bool reload_is_refused;
+
+static bool note_reload(void *context, unsigned mta, uint64_t generation) {
+	(void)context;
+	assert_int_equal(mta, 1);
+	assert_true(generation > 0);
+	reloads++;
+	return !reload_is_refused;
+}
+
+static const struct hints_calls calls = { note_reload, NULL };
 
 static int set_up(void **state) {
 	static struct place place;
@@ -72,7 +90,8 @@ static int set_up(void **state) {
 	snprintf(place.facts, sizeof(place.facts), "%s/facts", place.site.directory);
 	snprintf(path, sizeof(path), "%s.hints", segment_path(place.site.segment));
 	place.reader = hints_reader_open(path);
-	assert_int_equal(engine_hints_open(&place.hints, place.site.engine, &diag), 0);
+	assert_int_equal(engine_hints_open(&place.hints, place.site.engine,
+	    &calls, &diag), 0);
 	*state = &place;
 	return 0;
 }
@@ -143,14 +162,29 @@ static void classes_without_a_limit_hold_nothing(void **state) {
 	    HINT_DOUBT_NO_CLASS);
 }
 
-/* What postern-lookup would say after a turn at that time. */
-static const char *ask(struct place *place, const char *domain, int64_t now_ns) {
-	static char text[HINTS_TEXT_MAX + 1];
+static void turn(struct place *place, int64_t now_ns) {
 	struct diag diag;
 
 	assert_int_equal(engine_hints_turn(place->hints, now_ns, &diag), 0);
-	return hints_reader_ask(place->reader, "out", domain, strlen(domain), now_ns,
-	    text) ? text : NULL;
+}
+
+static const struct hints_answer *look_up(struct place *place, const char *domain,
+    int64_t now_ns) {
+	static struct hints_answer answer;
+	char address[300];
+
+	snprintf(address, sizeof(address), "u@%s", domain);
+	hints_reader_ask(place->reader, "out", address, strlen(address), now_ns, &answer);
+	return &answer;
+}
+
+/* Why postern-lookup would hold it after a turn at that time; NULL: it does not. */
+static const char *ask(struct place *place, const char *domain, int64_t now_ns) {
+	const struct hints_answer *answer;
+
+	turn(place, now_ns);
+	answer = look_up(place, domain, now_ns);
+	return answer->kind == HINTS_HELD ? answer->text : NULL;
 }
 
 static void a_full_class_is_held_until_it_has_room(void **state) {
@@ -192,16 +226,332 @@ static void what_cannot_be_written_is_told_once(void **state) {
 	struct diag diag;
 
 	snprintf(path, sizeof(path), "%s.hints.new", segment_path(place->site.segment));
-	publish(place, "postern-site 1\nmta out\n");
 	for (int i = 0; i < 2; i++) {
+		publish(place, "postern-site 1\nmta out\n");
 		assert_int_equal(mkdir(path, 0700), 0);
-		see(place, i == 0 ? "a.example" : "b.example", 1, true);
 		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), -1);
 		/* between two tries, and at the next one */
 		assert_int_equal(engine_hints_turn(place->hints, now_ns + 1, &diag), 0);
 		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), 0);
 		assert_int_equal(rmdir(path), 0);
 		assert_int_equal(engine_hints_turn(place->hints, now_ns += second, &diag), 0);
+	}
+}
+
+/* --- windows and lanes ---------------------------------------------------------- */
+
+#define LANES	"postern-site 1\nmta out\nclone-limit 20\nlane 1\nlane 2\nlane 3\n" \
+	"lane 5\nlane 10\nlane 20\n"
+
+/* The lanes that mail for the domain goes by, as "5+2"; "-": as without us; "held". */
+static const char *lanes(struct place *place, const char *domain, int64_t now_ns) {
+	static char text[64];
+	bool seen[32] = { false };
+	size_t used = 0;
+
+	for (unsigned i = 0; i < 200; i++) {
+		const struct hints_answer *answer = look_up(place, domain, now_ns);
+
+		if (answer->kind != HINTS_LANE)
+			return answer->kind == HINTS_HELD ? "held" : "-";
+		assert_in_range(answer->width, 1, 31);
+		seen[answer->width] = true;
+	}
+	for (unsigned width = 31; width > 0; width--)
+		if (seen[width])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u",
+			    used == 0 ? "" : "+", width);
+	return text;
+}
+
+static const char *lanes_after(struct place *place, const char *domain, int64_t now_ns) {
+	turn(place, now_ns);
+	return lanes(place, domain, now_ns);
+}
+
+/* A result of a delivery of 200 ms by a lane, or (0) the transport itself. */
+static void result(struct place *place, const char *domain, uint16_t width,
+    uint32_t waited_ms, int64_t now_ns) {
+	const struct lane_use use = { .ended_ns = now_ns, .waited_ms = waited_ms,
+		.took_ms = 200, .width = width, .mta = 1, .tried = true,
+		.domain = lane_uses_hash(place->site.segment, domain, strlen(domain)) };
+
+	lane_uses_note(place->site.segment, &use);
+}
+
+static void by_hand(struct place *place, enum by_hand_verb verb, const char *name,
+    uint32_t window, uint32_t ceiling, int64_t now_ns) {
+	const struct by_hand request = { .verb = verb, .name = name,
+		.name_length = strlen(name), .window = window, .ceiling = ceiling,
+		.for_ns = verb == BY_HAND_SUSPEND ? 60 * NS_PER_SECOND : 0 };
+	struct window_owner owner;
+
+	assert_int_equal(windows_by_hand(place->site.engine, place->generation, &request,
+	    now_ns, &owner), BY_HAND_DONE);
+}
+
+static void set_window(struct place *place, const char *name, uint32_t window,
+    int64_t now_ns) {
+	by_hand(place, BY_HAND_SET, name, window, window, now_ns);
+}
+
+static void windows_are_carried_by_lanes(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	/* nobody knows it: the window begins with 5 */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
+	assert_string_equal(lanes(place, "b.example", now_ns), "-");
+	set_window(place, "a.example", 8, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+3");
+	set_window(place, "a.example", 20, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "20");
+	/* a site without them gets none, and goes on being held */
+	publish(place, "postern-site 1\nmta out\n");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "-");
+	by_hand(place, BY_HAND_HOLD, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
+	/* lanes that are configured and not there */
+	publish(place, "postern-site 1\nmta out\nlane 3\nlane 7\n");
+	by_hand(place, BY_HAND_RESUME, "a.example", 9, BY_HAND_UNSET, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3");
+}
+
+static void who_is_suspended_is_held_for_its_reason(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	const char *text;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	assert_null(ask(place, "a.example", now_ns += second));
+	by_hand(place, BY_HAND_SUSPEND, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	text = ask(place, "a.example", now_ns);
+	assert_non_null(text);
+	assert_memory_equal(text, "Postern: a.example is suspended until 20", 40);
+	by_hand(place, BY_HAND_RESUME, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	assert_null(ask(place, "a.example", now_ns));
+	by_hand(place, BY_HAND_HOLD, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	assert_string_equal(ask(place, "a.example", now_ns), "Postern: recipient held: "
+	    "held by hand");
+	by_hand(place, BY_HAND_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	assert_null(ask(place, "a.example", now_ns));
+}
+
+static void a_queue_moves_as_its_lanes_drain(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 8, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+3");
+	result(place, "a.example", 5, 900, now_ns);
+	result(place, "a.example", 3, 900, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 7, now_ns);
+	/* 3 may still have mail; 2 has no room beside it */
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
+	result(place, "a.example", 3, 900, now_ns += second);
+	result(place, "a.example", 5, 900, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
+	/* 1 s and half as much again as its longest delivery after its last result */
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 1299 * NS_PER_MS), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 1301 * NS_PER_MS),
+	    "5+2");
+}
+
+static void one_wide_lane_is_waited_for(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "10");
+	result(place, "a.example", 10, 900, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 9, now_ns);
+	assert_string_equal(ask(place, "a.example", now_ns),
+	    "Postern: a.example: mail that is on its way goes first");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "5+3+1");
+	assert_int_equal(reloads, 0);
+}
+
+static void the_transport_itself_drains_first(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	turn(place, now_ns);
+	/* a burst for somebody new: by no lane so far */
+	see(place, "a.example", 1, true);
+	result(place, "a.example", 0, 900, now_ns += second);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "-");
+	/* more than 3 is refused: its mail waits */
+	set_window(place, "a.example", 3, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "3");
+}
+
+static void a_canary_goes_by_a_lane_of_its_own(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	unsigned widths[32] = { 0 };
+	const struct window_owner owner = { .kind = DESTINATION_DOMAIN,
+		.name = "a.example", .provider = JUDGE_NONE };
+	struct window_view view;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 6, now_ns);
+	turn(place, now_ns += second);
+	/* nothing waits: it would not be above the window */
+	turn(place, now_ns += 700 * second);
+	assert_string_equal(lanes(place, "a.example", now_ns), "5+1");
+	result(place, "a.example", 5, 900, now_ns);
+	result(place, "a.example", 1, 900, now_ns);
+	turn(place, now_ns);
+	(void)windows_view(place->site.engine, place->generation, &owner, now_ns, &view);
+	assert_true(view.canary_out);
+	for (unsigned i = 0; i < 70; i++)
+		widths[look_up(place, "a.example", now_ns)->width]++;
+	assert_int_equal(widths[2], 1);
+	assert_in_range(widths[1], 10, 13);
+	assert_int_equal(widths[1] + widths[2] + widths[5], 70);
+	/* offered for 5 s only; its own result is not mail of lane 2 */
+	result(place, "a.example", 2, 0, now_ns += 6 * second);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	set_window(place, "a.example", 7, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "5+2");
+}
+
+static void a_reload_takes_mail_out_of_a_wide_lane(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	reloads = 0;
+	place->may_reload = true;
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "10");
+	result(place, "a.example", 10, 9000, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 9, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
+	assert_int_equal(reloads, 0);
+	/* a second later it has not come to rest at 10 again */
+	set_window(place, "a.example", 7, now_ns);
+	result(place, "a.example", 10, 9000, now_ns += second);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+2");
+	assert_int_equal(reloads, 1);
+	engine_hints_reloaded(place->hints, 1, true, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+2");
+	/* what was being delivered then has ended: the window is whole again */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+2");
+	/* once a minute */
+	set_window(place, "a.example", 1, now_ns);
+	for (unsigned i = 0; i < 57; i++) {
+		result(place, "a.example", 5, 9000, now_ns += second);
+		turn(place, now_ns);
+	}
+	assert_int_equal(reloads, 1);
+	for (unsigned i = 0; i < 5; i++) {
+		result(place, "a.example", 5, 9000, now_ns += second);
+		turn(place, now_ns);
+	}
+	assert_int_equal(reloads, 2);
+	assert_string_equal(lanes(place, "a.example", now_ns), "1");
+	/* it was not done: back to waiting */
+	engine_hints_reloaded(place->hints, 1, false, now_ns);
+	result(place, "a.example", 5, 9000, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "1");
+	assert_int_equal(reloads, 2);
+	place->may_reload = false;
+}
+
+static void next_hops_share_a_queue(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES "route a.example [relay.example]:25\n"
+	    "route b.example [relay.example]:25\n");
+	see(place, "a.example", 1, true);
+	see(place, "b.example", 1, true);
+	see(place, "c.example", 1, true);
+	turn(place, now_ns += second);
+	assert_string_equal(look_up(place, "a.example", now_ns)->next_hop, "[relay.example]:25");
+	assert_string_equal(look_up(place, "c.example", now_ns)->next_hop, "");
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "10");
+	result(place, "a.example", 10, 900, now_ns);
+	turn(place, now_ns);
+	/* the lane of the one is full of mail: so is the other's */
+	assert_string_equal(lanes(place, "b.example", now_ns), "10");
+}
+
+static void what_is_gone_from_the_disk_comes_back(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s.hints", segment_path(place->site.segment));
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
+	assert_int_equal(unlink(path), 0);
+	hints_reader_close(&place->reader);
+	place->reader = hints_reader_open(path);
+	assert_string_equal(lanes(place, "a.example", now_ns), "-");
+	turn(place, now_ns += 2 * second);
+	assert_string_equal(lanes(place, "a.example", now_ns), "5");
+}
+
+static void observed_is_as_without_us(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	place->more = "outbound = { observe = true; };\n";
+	publish(place, LANES);
+	place->more = NULL;
+	see(place, "a.slow.example", 1, true);
+	by_hand(place, BY_HAND_HOLD, "a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, BY_HAND_HOLD, "u@a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET,
+	    now_ns);
+	assert_string_equal(lanes_after(place, "a.slow.example", now_ns += second), "-");
+}
+
+/* Many come and go; what is told is what a new file would tell. */
+static void keys_that_came_are_as_those_of_a_new_file(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	char name[32];
+
+	publish(place, LANES "exclude *.no.example\n");
+	turn(place, now_ns);
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "d%u.%sexample", i, i % 7 == 0 ? "no." : "");
+		see(place, name, 1, true);
+		if (i % 5 == 0)
+			set_window(place, name, 3, now_ns);
+		if (i % 20 == 0)
+			turn(place, now_ns += second);
+	}
+	turn(place, now_ns += second);
+	turn(place, now_ns += 700 * second);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 100; i++) {
+			snprintf(name, sizeof(name), "d%u.%sexample", i,
+			    i % 7 == 0 ? "no." : "");
+			assert_string_equal(lanes(place, name, now_ns), i % 7 == 0 ? "-" :
+			    i % 5 == 0 ? "3" : "5");
+		}
+		publish(place, LANES "exclude *.no.example\n");
+		turn(place, now_ns += second);
 	}
 }
 
@@ -212,6 +562,17 @@ int main(void) {
 		TEST(classes_without_a_limit_hold_nothing),
 		TEST(a_full_class_is_held_until_it_has_room),
 		TEST(what_cannot_be_written_is_told_once),
+		TEST(windows_are_carried_by_lanes),
+		TEST(who_is_suspended_is_held_for_its_reason),
+		TEST(a_queue_moves_as_its_lanes_drain),
+		TEST(one_wide_lane_is_waited_for),
+		TEST(the_transport_itself_drains_first),
+		TEST(a_canary_goes_by_a_lane_of_its_own),
+		TEST(a_reload_takes_mail_out_of_a_wide_lane),
+		TEST(next_hops_share_a_queue),
+		TEST(what_is_gone_from_the_disk_comes_back),
+		TEST(observed_is_as_without_us),
+		TEST(keys_that_came_are_as_those_of_a_new_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

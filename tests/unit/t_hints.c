@@ -30,7 +30,7 @@ static int set_up(void **state) {
 	snprintf(place.directory, sizeof(place.directory), "/dev/shm/t_hints.XXXXXX");
 	assert_non_null(mkdtemp(place.directory));
 	snprintf(place.path, sizeof(place.path), "%s/hints", place.directory);
-	assert_int_equal(hints_writer_open(&place.writer, place.path, &diag), 0);
+	assert_int_equal(hints_writer_open(&place.writer, place.path, (gid_t)-1, &diag), 0);
 	place.reader = hints_reader_open(place.path);
 	assert_non_null(place.reader);
 	*state = &place;
@@ -46,26 +46,60 @@ static int tear_down(void **state) {
 	return rmdir(place->directory);
 }
 
-static void publish(struct place *place, const struct hint *hints, size_t count,
+static const struct hints_mta mtas[] = {
+	{ "out", { 1, 2, 3, 5, 10, 20 }, 6 }, { "other", { 7 }, 1 },
+};
+enum { OUT, OTHER };
+
+static uint32_t places[32768];
+
+static void build(struct place *place, const struct hint *hints, size_t count,
     const char *const *texts, uint32_t groups) {
+	struct hints_table table = { .mtas = mtas, .mta_count = 2, .hints = hints,
+		.count = count, .group_texts = texts, .group_count = groups,
+		.recipients = 10 };
 	struct diag diag;
 
-	if (hints_writer_publish(place->writer, hints, count, texts, groups, NOW,
-		&diag) != 0)
+	if (hints_writer_build(place->writer, &table, places, &diag) != 0)
 		fail_msg("%s", diag.text);
 }
 
+static void put(struct place *place) {
+	struct diag diag;
+
+	if (hints_writer_publish(place->writer, NOW, &diag) != 0)
+		fail_msg("%s", diag.text);
+}
+
+static void publish(struct place *place, const struct hint *hints, size_t count,
+    const char *const *texts, uint32_t groups) {
+	build(place, hints, count, texts, groups);
+	put(place);
+}
+
+static const struct hints_answer *ask_whole(struct place *place, const char *mta,
+    const char *address, int64_t now_ns) {
+	static struct hints_answer answer;
+
+	hints_reader_ask(place->reader, mta, address, strlen(address), now_ns, &answer);
+	return &answer;
+}
+
+/* Why mail for the domain is held, or NULL. */
 static const char *ask(struct place *place, const char *mta, const char *domain,
     int64_t now_ns) {
-	static char text[HINTS_TEXT_MAX + 1];
+	const struct hints_answer *answer;
+	char address[600];
 
-	return hints_reader_ask(place->reader, mta, domain, strlen(domain), now_ns,
-	    text) ? text : NULL;
+	snprintf(address, sizeof(address), "u@%s", domain);
+	answer = ask_whole(place, mta, address, now_ns);
+	assert_true(answer->kind == HINTS_HELD || answer->text[0] == '\0');
+	return answer->kind == HINTS_HELD ? answer->text : NULL;
 }
 
 static const struct hint two[] = {
-	{ "a.example", "out", 0 }, { "b.example", "out", 1 }, { "a.example", "other", 1 },
-	{ "a.example", "out", 1 },
+	{ "a.example", NULL, OUT, 0 }, { "b.example", NULL, OUT, 1 },
+	{ "a.example", NULL, OTHER, 1 }, { "a.example", NULL, OUT, 1 },
 };
 static const char *const first_held[] = { "class one", NULL };
 
@@ -80,10 +114,15 @@ static void holds_what_it_is_told(void **state) {
 	assert_null(ask(place, "other", "a.example", NOW));
 	assert_null(ask(place, "out", "c.example", NOW));
 	assert_null(ask(place, "outa", ".example", NOW));
+	assert_null(ask(place, "ou", "a.example", NOW));
+	assert_string_equal(ask(place, "out", "a.example.", NOW), "class one");
+	assert_int_equal(ask_whole(place, "out", "@a.example", NOW)->kind, HINTS_NOTHING);
+	assert_int_equal(ask_whole(place, "out", "a.example", NOW)->kind, HINTS_NOTHING);
+	assert_int_equal(ask_whole(place, "out", "*", NOW)->kind, HINTS_NOTHING);
 	assert_null(ask(place, "out", "", NOW));
-	hints_writer_hold(place->writer, 1, "class two");
-	hints_writer_hold(place->writer, 0, NULL);
-	hints_writer_hold(place->writer, 2, "no such");
+	hints_writer_hold_group(place->writer, 1, "class two");
+	hints_writer_hold_group(place->writer, 0, NULL);
+	hints_writer_hold_group(place->writer, 2, "no such");
 	assert_null(ask(place, "out", "a.example", NOW));
 	assert_string_equal(ask(place, "out", "b.example", NOW), "class two");
 	assert_string_equal(ask(place, "other", "a.example", NOW), "class two");
@@ -101,7 +140,7 @@ static void believes_nothing_stale(void **state) {
 }
 
 static void another_file_is_seen_at_once(void **state) {
-	static const struct hint other[] = { { "c.example", "out", 0 } };
+	static const struct hint other[] = { { "c.example", NULL, OUT, 0 } };
 	static const char *const held[] = { "again" };
 	struct place *place = *state;
 	struct diag diag;
@@ -113,7 +152,8 @@ static void another_file_is_seen_at_once(void **state) {
 	assert_string_equal(ask(place, "out", "c.example", NOW), "again");
 	/* the next writer knows nothing of the file that is there */
 	hints_writer_close(&place->writer);
-	assert_int_equal(hints_writer_open(&place->writer, place->path, &diag), 0);
+	assert_int_equal(hints_writer_open(&place->writer, place->path, (gid_t)-1,
+	    &diag), 0);
 	assert_non_null(ask(place, "out", "c.example", NOW));
 	publish(place, two, 3, first_held, 2);
 	assert_null(ask(place, "out", "c.example", NOW));
@@ -135,10 +175,10 @@ static void many_names_of_all_lengths(void **state) {
 	memset(too_long, 'l', HINTS_NAME_MAX + 1);
 	for (unsigned i = 0; i < COUNT; i++) {
 		snprintf(names[i], sizeof(names[i]), "d%u.example", i);
-		hints[i] = (struct hint){ names[i], "out", i % 2 };
+		hints[i] = (struct hint){ names[i], NULL, OUT, i % 2 };
 	}
-	hints[COUNT] = (struct hint){ longest, "out", 0 };
-	hints[COUNT + 1] = (struct hint){ too_long, "out", 0 };
+	hints[COUNT] = (struct hint){ longest, NULL, OUT, 0 };
+	hints[COUNT + 1] = (struct hint){ too_long, NULL, OUT, 0 };
 	publish(place, hints, COUNT + 2, first_held, 2);
 	for (unsigned i = 0; i < COUNT; i++)
 		assert_true((ask(place, "out", names[i], NOW) != NULL) == (i % 2 == 0));
@@ -186,7 +226,7 @@ static bool fresh_reader_believes(struct place *place) {
 static void believes_nothing_foreign_or_torn(void **state) {
 	struct place *place = *state;
 	struct hints_header *header;
-	struct hints_group *groups;
+	struct hints_text *groups;
 	size_t bytes;
 
 	publish(place, two, 3, first_held, 2);
@@ -214,8 +254,224 @@ static void believes_nothing_foreign_or_torn(void **state) {
 	WITH(header->groups_offset, header->bytes);
 	WITH(header->buckets_offset, 4);
 	WITH(header->replaced, 1);
+	WITH(header->reason_count, UINT32_MAX);
+	WITH(header->reasons_offset, header->bytes);
+	WITH(header->recipient_count, 3);
+	WITH(header->recipients_offset, 4);
+	WITH(header->mta_count, HINTS_MTAS_MAX + 1);
+	WITH(header->mta_count, 0);
+	WITH(header->mtas[0].name[0], 'x');
 	WITH(groups[0].seq, groups[0].seq + 1);
 	munmap(header, bytes);
+}
+
+/* How often each width was answered in `count` questions for the domain. */
+static void deal(struct place *place, const char *domain, unsigned count,
+    unsigned widths[32]) {
+	char address[64];
+
+	memset(widths, 0, 32 * sizeof(*widths));
+	snprintf(address, sizeof(address), "u@%s", domain);
+	for (unsigned i = 0; i < count; i++) {
+		const struct hints_answer *answer = ask_whole(place, "out", address, NOW);
+
+		assert_int_equal(answer->kind, HINTS_LANE);
+		assert_in_range(answer->width, 1, 31);
+		widths[answer->width]++;
+	}
+}
+
+static void lanes_share_the_mail(void **state) {
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 },
+	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0 };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	build(place, two, 2, first_held, 2);
+	hints_writer_hold_group(place->writer, 0, NULL);
+	hints_writer_set_lanes(place->writer, places[0], &one);
+	put(place);
+	deal(place, "a.example", 10, widths);
+	assert_int_equal(widths[5], 10);
+	assert_int_equal(ask_whole(place, "out", "u@b.example", NOW)->kind, HINTS_NOTHING);
+	hints_writer_set_lanes(place->writer, places[0], &three);
+	deal(place, "A.EXAMPLE", 900, widths);
+	assert_in_range(widths[5], 495, 505);
+	assert_in_range(widths[3], 295, 305);
+	assert_in_range(widths[1], 95, 105);
+	/* any nine in a row get about their share */
+	deal(place, "a.example", 9, widths);
+	assert_in_range(widths[5], 4, 6);
+	assert_in_range(widths[3], 2, 4);
+	/* a class that is full counts more */
+	hints_writer_hold_group(place->writer, 0, "full");
+	assert_string_equal(ask(place, "out", "a.example", NOW), "full");
+	hints_writer_regroup(place->writer, places[0], HINTS_NO_GROUP);
+	deal(place, "a.example", 1, widths);
+	hints_writer_set_nothing(place->writer, places[0]);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+}
+
+static void a_canary_is_one_message(void **state) {
+	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7 };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	build(place, two, 2, NULL, 0);
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	lanes.canary = HINTS_NO_LANE;
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	put(place);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[2], 1);
+	deal(place, "b.example", 60, widths);
+	assert_int_equal(widths[2], 0);
+	lanes.canary = 1;
+	lanes.serial = 8;
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[2], 1);
+	/* shares that were given anew are no new canary */
+	lanes.share[0] = 50;
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[2], 0);
+}
+
+static void next_hops_are_spelled_as_told(void **state) {
+	static const struct hint hints[] = {
+		{ "a.example", "[Relay.Example]:587", OUT, HINTS_NO_GROUP },
+		{ "b.example", NULL, OUT, HINTS_NO_GROUP },
+	};
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 };
+	struct place *place = *state;
+
+	build(place, hints, 2, NULL, 0);
+	hints_writer_set_lanes(place->writer, places[0], &one);
+	hints_writer_set_lanes(place->writer, places[1], &one);
+	put(place);
+	assert_string_equal(ask_whole(place, "out", "u@a.example", NOW)->next_hop,
+	    "[Relay.Example]:587");
+	assert_string_equal(ask_whole(place, "out", "u@b.example", NOW)->next_hop, "");
+}
+
+static void destinations_are_held_for_a_reason(void **state) {
+	struct place *place = *state;
+	unsigned held = 0, shared = 0;
+	char name[32], text[32];
+	struct hint *hints = calloc(2000, sizeof(*hints));
+	char (*names)[32] = calloc(2000, sizeof(*names));
+
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(names[i], sizeof(names[i]), "d%u.example", i);
+		hints[i] = (struct hint){ names[i], NULL, OUT, HINTS_NO_GROUP };
+	}
+	publish(place, hints, 2000, NULL, 0);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 500; i++) {
+			snprintf(text, sizeof(text), "reason %u %u", round, i);
+			hints_writer_set_held(place->writer, places[i], text);
+			assert_string_equal(ask(place, "out", names[i], NOW), text);
+		}
+		for (unsigned i = 0; i < 500; i++) {
+			snprintf(text, sizeof(text), "reason %u %u", round, i);
+			assert_string_equal(ask(place, "out", names[i], NOW), text);
+			hints_writer_set_nothing(place->writer, places[i]);
+			assert_null(ask(place, "out", names[i], NOW));
+		}
+	}
+	/* more than there are reasons: all are held, for one that they share */
+	for (unsigned i = 0; i < 2000; i++)
+		hints_writer_set_held(place->writer, places[i], "mine");
+	for (unsigned i = 0; i < 2000; i++) {
+		const char *said = ask(place, "out", names[i], NOW);
+
+		assert_non_null(said);
+		held++;
+		shared += strcmp(said, "mine") != 0;
+	}
+	assert_int_equal(held, 2000);
+	assert_in_range(shared, 1, 1999);
+	for (unsigned i = 0; i < 2000; i++)
+		hints_writer_set_nothing(place->writer, places[i]);
+	hints_writer_set_held(place->writer, places[1999], "mine");
+	snprintf(name, sizeof(name), "%s", names[1999]);
+	assert_string_equal(ask(place, "out", name, NOW), "mine");
+	free(hints);
+	free(names);
+}
+
+static void keys_come_while_there_is_room(void **state) {
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 };
+	struct place *place = *state;
+	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
+	unsigned came = 0;
+	char name[32];
+
+	assert_int_equal(hints_writer_add(place->writer, &two[0]), HINTS_NO_PLACE);
+	publish(place, two, 2, NULL, 0);
+	for (;; came++) {
+		uint32_t at;
+
+		snprintf(name, sizeof(name), "more%u.example", came);
+		more.domain = name;
+		at = hints_writer_add(place->writer, &more);
+		if (at == HINTS_NO_PLACE)
+			break;
+		assert_int_equal(hints_writer_add(place->writer, &more), at);
+		hints_writer_set_lanes(place->writer, at, &one);
+		snprintf(name, sizeof(name), "u@more%u.example", came);
+		assert_int_equal(ask_whole(place, "out", name, NOW)->kind, HINTS_LANE);
+	}
+	assert_in_range(came, 10, 200);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+}
+
+static void single_recipients_are_held(void **state) {
+	struct place *place = *state;
+	char address[32];
+	unsigned came = 0;
+
+	publish(place, two, 2, NULL, 0);
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@a.example",
+	    NOW + 100, "over quota"));
+	assert_string_equal(ask(place, "out", "a.example", NOW), "over quota");
+	assert_string_equal(ask_whole(place, "out", "U@A.example", NOW + 99)->text,
+	    "over quota");
+	assert_null(ask(place, "out", "a.example", NOW + 100));
+	assert_null(ask(place, "other", "a.example", NOW));
+	assert_int_equal(ask_whole(place, "out", "v@a.example", NOW)->kind, HINTS_NOTHING);
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@a.example",
+	    NOW + 200, "again"));
+	assert_string_equal(ask(place, "out", "a.example", NOW + 100), "again");
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@a.example", 0, NULL));
+	assert_null(ask(place, "out", "a.example", NOW));
+	/* one whose domain is no key */
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@nowhere.example",
+	    NOW + 100, "no"));
+	assert_string_equal(ask(place, "out", "nowhere.example", NOW), "no");
+	do {
+		snprintf(address, sizeof(address), "u%u@full.example", came);
+	} while (hints_writer_hold_recipient(place->writer, OUT, address, NOW + 1, "full") &&
+	    ++came < 1000);
+	assert_in_range(came, 10, 999);
+}
+
+static void who_may_read_it(void **state) {
+	struct place *place = *state;
+	struct stat status;
+	struct diag diag;
+
+	hints_writer_close(&place->writer);
+	assert_int_equal(hints_writer_open(&place->writer, place->path, getegid(), &diag), 0);
+	assert_false(hints_writer_is_in_place(place->writer));
+	publish(place, two, 2, NULL, 0);
+	assert_int_equal(stat(place->path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0640);
+	assert_int_equal(status.st_gid, getegid());
+	assert_true(hints_writer_is_in_place(place->writer));
+	assert_int_equal(unlink(place->path), 0);
+	assert_false(hints_writer_is_in_place(place->writer));
 }
 
 static void a_short_file_is_no_file(void **state) {
@@ -227,7 +483,7 @@ static void a_short_file_is_no_file(void **state) {
 	header = map_file(place, &bytes);
 	munmap(header, bytes);
 	hints_reader_close(&place->reader);
-	for (size_t cut = bytes; cut-- > 0;) {
+	for (size_t cut = bytes; cut-- > 0; cut -= cut > 4096 ? 61 : 0) {
 		assert_int_equal(truncate(place->path, (off_t)cut), 0);
 		place->reader = hints_reader_open(place->path);
 		assert_null(ask(place, "out", "a.example", NOW));
@@ -249,6 +505,13 @@ int main(void) {
 		TEST(many_names_of_all_lengths),
 		TEST(a_long_text_is_cut),
 		TEST(believes_nothing_foreign_or_torn),
+		TEST(lanes_share_the_mail),
+		TEST(a_canary_is_one_message),
+		TEST(next_hops_are_spelled_as_told),
+		TEST(destinations_are_held_for_a_reason),
+		TEST(keys_come_while_there_is_room),
+		TEST(single_recipients_are_held),
+		TEST(who_may_read_it),
 		TEST(a_short_file_is_no_file),
 	};
 

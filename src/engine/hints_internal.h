@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the files of the hints share: hints.c (questions), hints_turn.c (the turns),
+ * hints_keys.c (keys of the file), hints_queue.c (lanes that carry mail), hints_map.c.
+ * All of it but hints.c belongs to one thread.
+ */
+#ifndef ENGINE_HINTS_INTERNAL_H
+#define ENGINE_HINTS_INTERNAL_H
+
+#include "base/clock.h"
+#include "engine/hints.h"
+#include "engine/internal.h"
+#include "engine/windows.h"
+#include "policy/lane.h"
+#include "segment/hints.h"
+#include "segment/lane_uses.h"
+
+#define NO_INDEX	UINT32_MAX
+
+/* --- hints_map.c: 64-bit hashes to indexes --------------------------------------- */
+
+struct hint_map {
+	uint64_t *hashes;		/* 0: free */
+	uint32_t *values;
+	uint32_t size, count;
+};
+/* False: no memory, nothing changed. */
+bool hint_map_put(struct hint_map *map, uint64_t hash, uint32_t value);
+uint32_t hint_map_get(const struct hint_map *map, uint64_t hash);
+void hint_map_free(struct hint_map *map);
+
+/* --- keys and queues ---------------------------------------------------------------- */
+
+/* Mail of one mail server for one recipient domain. */
+struct hint_key {
+	uint64_t domain;		/* lane_uses_hash */
+	uint64_t owner;			/* of the name of the window that it runs by */
+	uint64_t queue;			/* of the mail server and the next hop */
+	uint32_t place;			/* in the file */
+	uint32_t group;
+	uint32_t next_of_owner, next_of_queue;	/* other keys, or NO_INDEX */
+	uint32_t scan;			/* that saw it last */
+	uint8_t mta;
+	bool live;			/* it may have hints */
+};
+
+/* What mail of a key is told. */
+struct hint_say {
+	enum hints_kind kind;
+	struct hint_lanes lanes;	/* HINTS_LANE */
+	char text[HINTS_TEXT_MAX + 1];	/* HINTS_HELD */
+};
+
+struct queue_lane {
+	int64_t last_ns, left_ns;	/* its last result; when it was left; 0: never */
+	uint32_t waited_ms;		/* in it, of late */
+};
+
+/* A queue of the queue manager of which mail was delivered of late: all mail of one mail
+ * server for one next hop. */
+struct hint_queue {
+	uint64_t hash;			/* 0: this place is free */
+	uint64_t owner_hash;
+	struct window_owner owner;
+	uint8_t mta;
+	bool dirty;			/* to be looked at in this turn */
+	lane_set given, used, waiting;	/* policy/lane.h */
+	struct queue_lane lanes[LANE_WIDTHS_MAX + 1];	/* the last: the transport itself */
+	int64_t last_ns;		/* the last result of all */
+	int64_t span;			/* number of a minute, and of a second, that what follows */
+	int64_t longest_ns[2];		/* is of: deliveries in that minute and the one before */
+	int64_t second;
+	uint32_t took_ms[2];		/* all of them in that second and the one before */
+	int64_t stuck_ns;		/* since when the window is not carried well; 0: it is */
+	int64_t reload_ns;		/* since when only a reload would help */
+	int64_t due_ns;			/* when there is something to do */
+	uint32_t canary;		/* its lane, or LANE_WIDTHS_MAX: none is out */
+	int64_t offered_ns, canary_ns;	/* until when it is offered, and awaited */
+	uint8_t serial;			/* of the last canary */
+	struct hint_say said;
+	uint32_t next_of_owner;		/* another queue, or NO_INDEX */
+};
+
+/* Queues that share a window. */
+struct hint_share {
+	uint32_t first;			/* queue, or NO_INDEX */
+	int64_t made_ns;		/* when the numbers were */
+	uint32_t rest, waiting;		/* see lane_share */
+};
+
+struct hint_mta {
+	uint64_t name;			/* hashed: whom the number meant last */
+	struct lane_widths widths;
+	bool may_reload;
+	bool wants_reload;
+	bool reloading;			/* asked for, not answered yet */
+	int64_t reload_next_ns;
+};
+
+struct engine_hints {
+	struct engine *engine;
+	struct hints_writer *writer;
+	struct hints_calls calls;
+	uint64_t generation;		/* that the table was made from */
+	uint64_t version;		/* of the destinations, at the last look at all */
+	uint64_t recipients_version;
+	bool published;
+	bool crowded;			/* another file is needed */
+	bool failed;			/* the last table could not be written; it was told */
+	int64_t looked_ns, next_ns;	/* at all destinations: when, and when again */
+	int64_t checked_ns;		/* that the file is there */
+	int64_t classes_ns;
+	uint32_t scan;
+	struct hint_mta mtas[GENERATION_MTAS_MAX];
+
+	struct hint_key *keys;
+	uint32_t key_count, key_size;
+	struct hint_map by_domain, by_owner, by_queue;
+
+	struct hint_queue *queues;
+	uint32_t queue_count, queue_size, queue_free;
+	struct hint_map active;		/* hash of a queue to its place */
+	struct hint_share *shares;
+	uint32_t share_count, share_size;
+	struct hint_map share_of;	/* hash of an owner to its share */
+	struct lane_uses_cursor cursor;
+
+	uint32_t class_count;
+	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
+	struct recipient_said *recipients;
+	size_t recipient_count;
+};
+
+/* --- hints.c ------------------------------------------------------------------------- */
+
+/* "2026-11-21T12:34:56Z"; "" for INT64_MAX. */
+#define HINT_TIME_MAX	24
+const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]);
+
+/* --- hints_turn.c -------------------------------------------------------------------- */
+
+/* The states of the classes, and that we live. */
+void hint_classes_renew(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
+bool hint_classes_begin(struct engine_hints *hints, const struct generation *generation,
+    const char **texts);
+
+/* --- hints_keys.c -------------------------------------------------------------------- */
+
+/* Makes the file anew.  -1 with *diag: the one before stays. */
+int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag);
+/* Looks at all destinations, and changes what is in the file. */
+void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* Looks at one destination; then at all keys that run by the window of that name. */
+void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
+    const char *name, int64_t now_ns);
+/* Tells all keys of a queue. */
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say);
+/* The key of a domain, or NULL. */
+struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
+    uint64_t domain);
+void hint_keys_free(struct engine_hints *hints);
+
+/* --- hints_queue.c ------------------------------------------------------------------- */
+
+#define HINT_ORIGIN_LANE LANE_WIDTHS_MAX	/* place in hint_queue.lanes */
+#define HINT_IDLE_NS	(600 * NS_PER_SECOND)	/* nothing was heard: it is not in use */
+#define HINT_LONG_NS	(60 * NS_PER_SECOND)	/* deliveries of so long tell the longest */
+
+/* Lanes and rights of each mail server, of this generation. */
+void hint_queues_configure(struct engine_hints *hints,
+    const struct generation *generation);
+/* Mail of the key is delivered, by the cloned transport itself: seen at seen_ns. */
+void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner, int64_t seen_ns);
+/* The key's queue, if it is in use, runs by this window from now on. */
+void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner);
+/* The queue of this hash, if it is in use. */
+struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash);
+/* All queues that run by this window are to be looked at. */
+void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
+/* Reads what was delivered since. */
+void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* The queues of an owner; NULL: there are none. */
+struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
+void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
+void hint_queues_free(struct engine_hints *hints);
+
+/* --- hints_lanes.c ------------------------------------------------------------------- */
+
+/* What mail of a queue that nobody uses now is told. */
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, int64_t now_ns,
+    struct hint_say *say);
+/* Reads what was delivered, and looks at each queue that there is something to do for. */
+void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
+#endif

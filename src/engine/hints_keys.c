@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The keys of the hints file: which domains of which mail server may have
+ *          hints, whose window each runs by, what each is told.
+ * MODEL    A look at all destinations, now and then, brings new keys and takes hints
+ *          from those in doubt; a window that changed brings its own keys at once.  Only
+ *          where a key does not fit, or its next hop is another, the file is made anew.
+ * ERRORS   A key that cannot be kept has no hints.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "engine/hints_internal.h"
+#include "engine/outbound.h"
+#include "engine/windows_internal.h"
+
+/* The classes' states do not wait for a long look. */
+#define LOOKED_AT	4096
+#define RECIPIENTS_SPARE 1024
+/* Deliveries before that have left the queue manager. */
+#define RECENT_NS	(60 * NS_PER_SECOND)
+
+static uint64_t key_hash(uint64_t domain, uint8_t mta) {
+	return domain ^ (mta + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t queue_hash(const struct engine_hints *hints, uint8_t mta,
+    uint64_t domain, const char *next_hop) {
+	return key_hash(*next_hop == '\0' ? domain :
+	    siphash13(&hints->engine->segment->header->key, next_hop, strlen(next_hop)),
+	    mta);
+}
+
+/* --- who may have hints ---------------------------------------------------------- */
+
+struct candidate {
+	const char *domain;
+	size_t length;
+	const char *next_hop;
+	uint8_t mta;
+	uint32_t group;
+};
+
+/* Calls `each` with every mail server whose mail for the destination may have hints. */
+static void each_candidate(struct engine_hints *hints, const struct generation *generation,
+    const struct destination_seen *seen,
+    void (*each)(void *context, const struct candidate *), void *context) {
+	struct candidate candidate = { .domain = seen->name,
+		.length = strlen(seen->name), .group = HINTS_NO_GROUP };
+	struct outbound_class found = { .class_index = CLASS_NO_RULE };
+	bool is_found = false;
+	const char *detail;
+
+	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
+		if (hint_destination_doubt(generation, mta, seen->name, candidate.length,
+			seen, &detail) != HINT_DOUBT_NONE)
+			continue;
+		if (!is_found) {
+			outbound_class_find(hints->engine, generation, seen->name,
+			    candidate.length, &found);
+			is_found = true;
+			if (found.class_index != CLASS_NO_RULE && !generation_class(
+			    generation, found.class_index)->outbound_observe)
+				candidate.group = found.class_index;
+		}
+		if (candidate.group == HINTS_NO_GROUP && generation->outbound_observe)
+			continue;
+		candidate.mta = mta;
+		candidate.next_hop = generation_site_next_hop(generation,
+		    &generation->mtas[mta], seen->name, candidate.length);
+		each(context, &candidate);
+	}
+}
+
+static struct hint hint_of(const struct candidate *candidate) {
+	return (struct hint){ .domain = candidate->domain,
+		.next_hop = *candidate->next_hop == '\0' ? NULL : candidate->next_hop,
+		.mta = candidate->mta, .group = candidate->group };
+}
+
+/* --- the table of keys -------------------------------------------------------------- */
+
+struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
+    uint64_t domain) {
+	uint32_t at = hint_map_get(&hints->by_domain, key_hash(domain, mta));
+
+	return at == NO_INDEX ? NULL : &hints->keys[at];
+}
+
+static bool chain(struct hint_map *map, uint64_t hash, uint32_t at, uint32_t *next) {
+	*next = hint_map_get(map, hash);
+	return hint_map_put(map, hash, at);
+}
+
+/* Another key; NULL: no memory. */
+static struct hint_key *add_key(struct engine_hints *hints,
+    const struct candidate *candidate, uint64_t domain, uint64_t owner) {
+	uint32_t at = hints->key_count;
+	struct hint_key *key;
+
+	if (at == hints->key_size) {
+		uint32_t size = at == 0 ? 256 : 2 * at;
+		struct hint_key *grown = reallocarray(hints->keys, size, sizeof(*grown));
+
+		if (grown == NULL)
+			return NULL;
+		hints->keys = grown;
+		hints->key_size = size;
+	}
+	key = &hints->keys[at];
+	*key = (struct hint_key){ .domain = domain, .owner = owner,
+		.queue = queue_hash(hints, candidate->mta, domain, candidate->next_hop),
+		.place = HINTS_NO_PLACE, .group = candidate->group,
+		.scan = hints->scan, .mta = candidate->mta, .live = true };
+	if (!hint_map_put(&hints->by_domain, key_hash(domain, candidate->mta), at) ||
+	    !chain(&hints->by_owner, owner, at, &key->next_of_owner) ||
+	    !chain(&hints->by_queue, key->queue, at, &key->next_of_queue))
+		return NULL;
+	hints->key_count++;
+	return key;
+}
+
+static void move_to_owner(struct engine_hints *hints, struct hint_key *key,
+    uint64_t owner) {
+	uint32_t at = (uint32_t)(key - hints->keys);
+	uint32_t first = hint_map_get(&hints->by_owner, key->owner), *link = &first;
+
+	while (*link != NO_INDEX && *link != at)
+		link = &hints->keys[*link].next_of_owner;
+	if (*link == at)
+		*link = key->next_of_owner;
+	(void)hint_map_put(&hints->by_owner, key->owner, first);
+	key->owner = owner;
+	if (!chain(&hints->by_owner, owner, at, &key->next_of_owner))
+		key->next_of_owner = NO_INDEX;
+}
+
+void hint_keys_free(struct engine_hints *hints) {
+	free(hints->keys);
+	hints->keys = NULL;
+	hints->key_count = hints->key_size = 0;
+	hint_map_free(&hints->by_domain);
+	hint_map_free(&hints->by_owner);
+	hint_map_free(&hints->by_queue);
+}
+
+/* --- what they are told ------------------------------------------------------------- */
+
+static void tell(struct engine_hints *hints, const struct hint_key *key,
+    const struct hint_say *say) {
+	switch (key->live ? say->kind : HINTS_NOTHING) {
+	case HINTS_LANE:
+		hints_writer_set_lanes(hints->writer, key->place, &say->lanes);
+		break;
+	case HINTS_HELD:
+		hints_writer_set_held(hints->writer, key->place, say->text);
+		break;
+	case HINTS_NOTHING:
+		hints_writer_set_nothing(hints->writer, key->place);
+		break;
+	}
+}
+
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say) {
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue)
+		tell(hints, &hints->keys[at], say);
+}
+
+/* What a key is told whose queue is not in use, or what that queue is told. */
+static void tell_now(struct engine_hints *hints, const struct generation *generation,
+    const struct hint_key *key, const struct window_owner *owner, int64_t now_ns) {
+	const struct hint_queue *queue = hint_queue_find(hints, key->queue);
+	struct window_view view;
+	struct hint_say say;
+
+	if (queue != NULL) {
+		tell(hints, key, &queue->said);
+		return;
+	}
+	(void)windows_view(hints->engine, generation, owner, now_ns, &view);
+	hint_queue_idle(hints, key->mta, owner, &view, now_ns, &say);
+	tell(hints, key, &say);
+}
+
+/* --- a look in place ----------------------------------------------------------------- */
+
+struct look {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	const struct destination_seen *seen;
+	struct window_owner owner;
+	uint64_t domain, owner_hash;
+	int64_t now_ns;
+	unsigned looked_at;
+};
+
+static void bring_key(struct look *look, const struct candidate *candidate) {
+	struct engine_hints *hints = look->hints;
+	struct hint hint = hint_of(candidate);
+	uint32_t place = hints_writer_add(hints->writer, &hint);
+	struct hint_key *key = place == HINTS_NO_PLACE ? NULL :
+	    add_key(hints, candidate, look->domain, look->owner_hash);
+
+	if (key == NULL) {
+		hints->crowded = true;
+		return;
+	}
+	key->place = place;
+	/* it was delivered without a hint so far */
+	if (look->now_ns - look->seen->seen_ns < RECENT_NS)
+		hint_queue_begin(hints, key, &look->owner, look->seen->seen_ns);
+	tell_now(hints, look->generation, key, &look->owner, look->now_ns);
+}
+
+static void look_at_candidate(void *context, const struct candidate *candidate) {
+	struct look *look = context;
+	struct engine_hints *hints = look->hints;
+	struct hint_key *key = hint_keys_find(hints, candidate->mta, look->domain);
+	bool was_live;
+
+	if (key == NULL) {
+		bring_key(look, candidate);
+		return;
+	}
+	key->scan = hints->scan;
+	if (key->queue != queue_hash(hints, candidate->mta, look->domain,
+		candidate->next_hop))
+		hints->crowded = true;
+	if (key->group != candidate->group)
+		hints_writer_regroup(hints->writer, key->place, candidate->group);
+	key->group = candidate->group;
+	was_live = key->live;
+	key->live = true;
+	if (was_live && key->owner == look->owner_hash)
+		return;
+	if (key->owner != look->owner_hash)
+		move_to_owner(hints, key, look->owner_hash);
+	hint_queue_adopt(hints, key, &look->owner);
+	tell_now(hints, look->generation, key, &look->owner, look->now_ns);
+}
+
+static void look_at(struct look *look, const struct destination_seen *seen) {
+	const struct segment *segment = look->hints->engine->segment;
+
+	look->seen = seen;
+	look->domain = lane_uses_hash(segment, seen->name, strlen(seen->name));
+	windows_owner_seen(look->hints->engine, look->generation, seen, &look->owner);
+	look->owner_hash = lane_uses_hash(segment, look->owner.name,
+	    strlen(look->owner.name));
+	each_candidate(look->hints, look->generation, seen, look_at_candidate, look);
+}
+
+static void look_at_each(void *context, const struct destination_seen *seen) {
+	struct look *look = context;
+
+	if (++look->looked_at % LOOKED_AT == 0)
+		hint_classes_renew(look->hints, look->generation, clock_now_ns());
+	if (seen->cloned_by != 0)
+		look_at(look, seen);
+}
+
+void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns) {
+	struct look look = { .hints = hints, .generation = generation,
+		.now_ns = now_ns };
+
+	hints->scan++;
+	destinations_each(hints->engine->segment, look_at_each, &look);
+	for (uint32_t i = 0; i < hints->key_count; i++) {
+		struct hint_key *key = &hints->keys[i];
+
+		if (key->scan == hints->scan || !key->live)
+			continue;
+		key->live = false;
+		hints_writer_set_nothing(hints->writer, key->place);
+	}
+}
+
+void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
+    const char *name, int64_t now_ns) {
+	const struct segment *segment = hints->engine->segment;
+	struct look look = { .hints = hints, .generation = generation,
+		.now_ns = now_ns };
+	uint64_t hash = lane_uses_hash(segment, name, strlen(name));
+	struct destination_seen seen;
+	struct window_owner owner;
+	struct window_view view;
+	struct hint_say say;
+	uint8_t said_to = UINT8_MAX;
+
+	if (destinations_find(segment, name, strlen(name), &seen) && seen.cloned_by != 0)
+		look_at(&look, &seen);
+	hint_queues_touch(hints, hash);
+	if (hint_map_get(&hints->by_owner, hash) == NO_INDEX ||
+	    !windows_owner_named(generation, name, strlen(name), &owner))
+		return;
+	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	for (uint32_t at = hint_map_get(&hints->by_owner, hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_owner) {
+		const struct hint_key *key = &hints->keys[at];
+
+		if (hint_queue_find(hints, key->queue) != NULL)
+			continue;
+		if (key->mta != said_to)
+			hint_queue_idle(hints, key->mta, &owner, &view, now_ns,
+			    &say);
+		said_to = key->mta;
+		tell(hints, key, &say);
+	}
+}
+
+/* --- the file made anew ------------------------------------------------------------- */
+
+/* What the file will have: domains and next hops live in the texts, the generation. */
+struct gathering {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	struct hint *list;
+	size_t count, size;
+	char *texts;			/* domains, each with its NUL */
+	size_t used, room;
+	unsigned looked_at;
+	bool failed;
+};
+
+static void gather_candidate(void *context, const struct candidate *candidate) {
+	struct gathering *gathering = context;
+	size_t bytes = candidate->length + 1;
+
+	if (gathering->count == gathering->size) {
+		size_t size = gathering->size == 0 ? 64 : 2 * gathering->size;
+		struct hint *grown = reallocarray(gathering->list, size, sizeof(*grown));
+
+		gathering->failed = gathering->failed || grown == NULL;
+		if (grown == NULL)
+			return;
+		gathering->list = grown;
+		gathering->size = size;
+	}
+	if (gathering->room - gathering->used < bytes) {
+		size_t room = 2 * gathering->room + 4096;
+		char *grown = realloc(gathering->texts, room);
+
+		gathering->failed = gathering->failed || grown == NULL;
+		if (grown == NULL)
+			return;
+		gathering->texts = grown;
+		gathering->room = room;
+	}
+	memcpy(gathering->texts + gathering->used, candidate->domain, bytes);
+	gathering->used += bytes;
+	gathering->list[gathering->count++] = hint_of(candidate);
+}
+
+static void gather(void *context, const struct destination_seen *seen) {
+	struct gathering *gathering = context;
+
+	if (++gathering->looked_at % LOOKED_AT == 0)
+		hint_classes_renew(gathering->hints, gathering->generation, clock_now_ns());
+	if (seen->cloned_by != 0 && !gathering->failed)
+		each_candidate(gathering->hints, gathering->generation, seen,
+		    gather_candidate, gathering);
+}
+
+/* The texts moved while they grew. */
+static void point_at_texts(struct gathering *gathering) {
+	const char *text = gathering->texts;
+
+	for (size_t i = 0; i < gathering->count; i++) {
+		gathering->list[i].domain = text;
+		text += strlen(text) + 1;
+	}
+}
+
+static int build_file(struct engine_hints *hints, const struct generation *generation,
+    const struct gathering *gathering, uint32_t *places, struct diag *diag) {
+	struct hints_mta mtas[GENERATION_MTAS_MAX];
+	const char **texts = calloc(generation->class_count + 1, sizeof(*texts));
+	struct hints_table table = { .mtas = mtas, .mta_count = generation->mta_count,
+		.hints = gathering->list, .count = gathering->count,
+		.group_texts = texts, .group_count = generation->class_count,
+		.recipients = hints->recipient_count + RECIPIENTS_SPARE };
+	int result = -1;
+
+	memset(mtas, 0, sizeof(mtas));
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		mtas[i].name = generation_text(generation, generation->mtas[i].name);
+		mtas[i].width_count = hints->mtas[i].widths.count;
+		memcpy(mtas[i].widths, hints->mtas[i].widths.width, sizeof(mtas[i].widths));
+	}
+	if (texts == NULL || !hint_classes_begin(hints, generation, texts))
+		diag_set(diag, ENOMEM, "no memory for the hints");
+	else
+		result = hints_writer_build(hints->writer, &table, places, diag);
+	free(texts);
+	return result;
+}
+
+static bool fill_file(struct engine_hints *hints, const struct generation *generation,
+    const struct gathering *gathering, const uint32_t *places, int64_t now_ns) {
+	const struct segment *segment = hints->engine->segment;
+
+	for (size_t i = 0; i < gathering->count; i++) {
+		const struct hint *hint = &gathering->list[i];
+		struct candidate candidate = { .domain = hint->domain,
+			.next_hop = hint->next_hop == NULL ? "" : hint->next_hop,
+			.mta = hint->mta, .group = hint->group };
+		struct window_owner owner;
+		struct hint_key *key;
+
+		if (i % LOOKED_AT == 0)
+			hints_writer_beat(hints->writer, clock_now_ns());
+		windows_owner(hints->engine, generation, hint->domain,
+		    strlen(hint->domain), &owner);
+		key = add_key(hints, &candidate, lane_uses_hash(segment, hint->domain,
+		    strlen(hint->domain)), lane_uses_hash(segment, owner.name,
+		    strlen(owner.name)));
+		if (key == NULL)
+			return false;
+		key->place = places[i];
+		hint_queue_adopt(hints, key, &owner);
+		tell_now(hints, generation, key, &owner, now_ns);
+	}
+	return true;
+}
+
+int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag) {
+	struct gathering gathering = { .hints = hints, .generation = generation };
+	uint32_t *places = NULL;
+	int result = -1;
+
+	destinations_each(hints->engine->segment, gather, &gathering);
+	point_at_texts(&gathering);
+	places = calloc(gathering.count + 1, sizeof(*places));
+	if (places == NULL || gathering.failed) {
+		diag_set(diag, ENOMEM, "no memory for the hints");
+	} else if (build_file(hints, generation, &gathering, places, diag) == 0) {
+		hint_keys_free(hints);
+		hints->scan++;
+		if (fill_file(hints, generation, &gathering, places, now_ns)) {
+			result = 0;
+		} else {
+			hint_keys_free(hints);
+			diag_set(diag, ENOMEM, "no memory for the hints");
+		}
+	}
+	free(places);
+	free(gathering.list);
+	free(gathering.texts);
+	return result;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Queues that are in use: which there are, what was heard of each.
+ * MODEL    The log's results tell which lanes have mail of a queue and whether more of
+ *          it waits there.  Queues that share a window are chained.
+ * BUGS     Domains that the site sends to one next hop have a queue in common, and each a
+ *          window of its own: the queue runs by that of the domain heard of first.
+ * ERRORS   A queue that cannot be followed, for want of memory or as there are too many,
+ *          is told as if nothing were in use.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "engine/hints_internal.h"
+
+#define QUEUES_MAX	65536
+#define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
+
+/* --- queues in use --------------------------------------------------------------------- */
+
+struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner) {
+	uint32_t at = hint_map_get(&hints->share_of, owner);
+
+	return at == NO_INDEX ? NULL : &hints->shares[at];
+}
+
+static bool join_share(struct engine_hints *hints, struct hint_queue *queue) {
+	struct hint_share *share = hint_share_of(hints, queue->owner_hash);
+
+	if (share == NULL) {
+		if (hints->share_count == hints->share_size) {
+			uint32_t size = hints->share_size == 0 ? 64 : 2 * hints->share_size;
+			struct hint_share *grown = reallocarray(hints->shares, size,
+			    sizeof(*grown));
+
+			if (grown == NULL)
+				return false;
+			hints->shares = grown;
+			hints->share_size = size;
+		}
+		if (!hint_map_put(&hints->share_of, queue->owner_hash, hints->share_count))
+			return false;
+		share = &hints->shares[hints->share_count++];
+		*share = (struct hint_share){ .first = NO_INDEX };
+	}
+	queue->next_of_owner = share->first;
+	share->first = (uint32_t)(queue - hints->queues);
+	return true;
+}
+
+static void leave_share(struct engine_hints *hints, const struct hint_queue *queue) {
+	struct hint_share *share = hint_share_of(hints, queue->owner_hash);
+	uint32_t at = (uint32_t)(queue - hints->queues), *link;
+
+	if (share == NULL)
+		return;
+	for (link = &share->first; *link != NO_INDEX && *link != at;)
+		link = &hints->queues[*link].next_of_owner;
+	if (*link == at)
+		*link = queue->next_of_owner;
+}
+
+struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash) {
+	uint32_t at = hint_map_get(&hints->active, hash);
+
+	return at == NO_INDEX ? NULL : &hints->queues[at];
+}
+
+static struct hint_queue *take_place(struct engine_hints *hints) {
+	struct hint_queue *grown;
+	uint32_t at = hints->queue_free;
+
+	if (at != NO_INDEX) {
+		hints->queue_free = hints->queues[at].next_of_owner;
+		return &hints->queues[at];
+	}
+	if (hints->queue_count == hints->queue_size) {
+		uint32_t size = hints->queue_size == 0 ? 64 : 2 * hints->queue_size;
+
+		if (size > QUEUES_MAX)
+			return NULL;
+		grown = reallocarray(hints->queues, size, sizeof(*grown));
+		if (grown == NULL)
+			return NULL;
+		hints->queues = grown;
+		hints->queue_size = size;
+	}
+	return &hints->queues[hints->queue_count++];
+}
+
+static void give_place(struct engine_hints *hints, struct hint_queue *queue) {
+	queue->hash = 0;
+	queue->next_of_owner = hints->queue_free;
+	hints->queue_free = (uint32_t)(queue - hints->queues);
+}
+
+void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue) {
+	(void)hint_map_put(&hints->active, queue->hash, NO_INDEX);
+	leave_share(hints, queue);
+	give_place(hints, queue);
+}
+
+static struct hint_queue *begin(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner, uint64_t owner_hash) {
+	struct hint_queue *queue = take_place(hints);
+
+	if (queue == NULL)
+		return NULL;
+	*queue = (struct hint_queue){ .hash = key->queue, .owner = *owner,
+		.owner_hash = owner_hash, .mta = key->mta, .dirty = true,
+		.canary = LANE_WIDTHS_MAX, .due_ns = INT64_MAX };
+	if (!join_share(hints, queue)) {
+		give_place(hints, queue);
+		return NULL;
+	}
+	if (!hint_map_put(&hints->active, key->queue, (uint32_t)(queue - hints->queues))) {
+		leave_share(hints, queue);
+		give_place(hints, queue);
+		return NULL;
+	}
+	return queue;
+}
+
+void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner, int64_t seen_ns) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue == NULL)
+		queue = begin(hints, key, owner, key->owner);
+	if (queue == NULL || (queue->given & ~LANE_ORIGIN) != 0)
+		return;
+	queue->given = LANE_ORIGIN;
+	queue->used |= LANE_ORIGIN;
+	queue->lanes[HINT_ORIGIN_LANE].last_ns = seen_ns;
+	queue->last_ns = seen_ns > queue->last_ns ? seen_ns : queue->last_ns;
+}
+
+void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue == NULL)
+		return;
+	queue->dirty = true;
+	if (queue->owner_hash == key->owner)
+		return;
+	leave_share(hints, queue);
+	queue->owner = *owner;
+	queue->owner_hash = key->owner;
+	if (!join_share(hints, queue))
+		queue->next_of_owner = NO_INDEX;
+}
+
+void hint_queues_touch(struct engine_hints *hints, uint64_t owner) {
+	const struct hint_share *share = hint_share_of(hints, owner);
+
+	for (uint32_t at = share == NULL ? NO_INDEX : share->first; at != NO_INDEX;
+	     at = hints->queues[at].next_of_owner)
+		hints->queues[at].dirty = true;
+}
+
+void hint_queues_free(struct engine_hints *hints) {
+	free(hints->queues);
+	free(hints->shares);
+	hint_map_free(&hints->active);
+	hint_map_free(&hints->share_of);
+}
+
+/* The same for a key of which a result was heard: it was told what an idle one is. */
+static struct hint_queue *begin_heard(struct engine_hints *hints,
+    const struct generation *generation, const struct hint_key *key, int64_t now_ns) {
+	const struct lane_widths *widths = &hints->mtas[key->mta].widths;
+	char domain[HINTS_NAME_MAX + 1];
+	struct window_owner owner;
+	struct window_view view;
+	struct hint_queue *queue;
+
+	if (!hints_writer_domain(hints->writer, key->place, domain))
+		return NULL;
+	windows_owner(hints->engine, generation, domain, strlen(domain), &owner);
+	queue = begin(hints, key, &owner, key->owner);
+	if (queue == NULL)
+		return NULL;
+	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	hint_queue_idle(hints, key->mta, &owner, &view, now_ns, &queue->said);
+	if (queue->said.kind == HINTS_LANE)
+		for (uint32_t i = 0; i < queue->said.lanes.count; i++)
+			queue->given |= UINT32_C(1) << queue->said.lanes.lane[i];
+	else if (queue->said.kind == HINTS_NOTHING && widths->count > 0)
+		queue->given = LANE_ORIGIN;
+	queue->used = queue->given;
+	/* other domains may have the same next hop */
+	hint_keys_tell_queue(hints, queue->hash, &queue->said);
+	return queue;
+}
+
+/* --- mail servers ------------------------------------------------------------------ */
+
+/* The lanes of an earlier configuration, under the places of this one. */
+static lane_set move_set(lane_set set, const struct lane_widths *from,
+    const struct lane_widths *to) {
+	lane_set moved = set & LANE_ORIGIN;
+
+	for (uint32_t i = 0; i < from->count; i++)
+		for (uint32_t j = 0; (set >> i & 1) != 0 && j < to->count; j++)
+			if (from->width[i] == to->width[j])
+				moved |= UINT32_C(1) << j;
+	return moved;
+}
+
+static void move_queue(struct hint_queue *queue, const struct lane_widths *from,
+    const struct lane_widths *to) {
+	struct queue_lane lanes[LANE_WIDTHS_MAX + 1];
+
+	memset(lanes, 0, sizeof(lanes));
+	lanes[HINT_ORIGIN_LANE] = queue->lanes[HINT_ORIGIN_LANE];
+	for (uint32_t i = 0; i < from->count; i++)
+		for (uint32_t j = 0; j < to->count; j++)
+			if (from->width[i] == to->width[j])
+				lanes[j] = queue->lanes[i];
+	memcpy(queue->lanes, lanes, sizeof(lanes));
+	queue->given = move_set(queue->given, from, to);
+	queue->used = move_set(queue->used, from, to);
+	queue->waiting = move_set(queue->waiting, from, to);
+	queue->canary = LANE_WIDTHS_MAX;
+	queue->dirty = true;
+}
+
+/* Another mail server has the number by now. */
+static void drop_queues(struct engine_hints *hints, uint32_t mta) {
+	for (uint32_t i = 0; i < hints->queue_count; i++) {
+		struct hint_queue *queue = &hints->queues[i];
+
+		if (queue->hash == 0 || queue->mta != mta)
+			continue;
+		hint_queue_end(hints, queue);
+	}
+}
+
+static bool is_same_mta(struct engine_hints *hints, const struct generation *generation,
+    uint32_t number) {
+	const char *name = number < generation->mta_count ?
+	    generation_text(generation, generation->mtas[number].name) : "";
+	uint64_t hash = siphash13(&hints->engine->segment->header->key, name,
+	    strlen(name)), before = hints->mtas[number].name;
+
+	hints->mtas[number].name = hash;
+	return hash == before;
+}
+
+void hint_queues_configure(struct engine_hints *hints,
+    const struct generation *generation) {
+	for (uint32_t i = 0; i < GENERATION_MTAS_MAX; i++) {
+		struct hint_mta *mta = &hints->mtas[i];
+		const struct generation_mta *row = &generation->mtas[i];
+		struct lane_widths before = mta->widths;
+
+		mta->widths = (struct lane_widths){ .count = 0 };
+		if (i < generation->mta_count) {
+			mta->may_reload = row->may_reload != 0;
+			mta->widths.origin = row->site_origin;
+			for (uint32_t j = 0; j < row->lane_count; j++)
+				if ((row->site_lanes >> j & 1) != 0)
+					mta->widths.width[mta->widths.count++] =
+					    row->lanes[j];
+		}
+		if (!is_same_mta(hints, generation, i))
+			drop_queues(hints, i);
+		for (uint32_t j = 0; j < hints->queue_count; j++)
+			if (hints->queues[j].hash != 0 && hints->queues[j].mta == i)
+				move_queue(&hints->queues[j], &before, &mta->widths);
+	}
+}
+
+/* --- results ----------------------------------------------------------------------------- */
+
+static void note_time(struct hint_queue *queue, const struct lane_use *use) {
+	int64_t took_ns = use->took_ms * NS_PER_MS;
+	int64_t span = use->ended_ns / HINT_LONG_NS, second = use->ended_ns / NS_PER_SECOND;
+
+	if (span != queue->span) {
+		queue->longest_ns[1] = span == queue->span + 1 ? queue->longest_ns[0] : 0;
+		queue->longest_ns[0] = 0;
+		queue->span = span;
+	}
+	if (took_ns > queue->longest_ns[0])
+		queue->longest_ns[0] = took_ns;
+	if (second != queue->second) {
+		queue->took_ms[1] = second == queue->second + 1 ? queue->took_ms[0] : 0;
+		queue->took_ms[0] = 0;
+		queue->second = second;
+	}
+	queue->took_ms[0] += use->took_ms;
+}
+
+static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) {
+	if (width == 0)
+		return HINT_ORIGIN_LANE;
+	for (uint32_t i = 0; i < widths->count; i++)
+		if (widths->width[i] == width)
+			return i;
+	return NO_INDEX;
+}
+
+static void note_use(struct engine_hints *hints, struct hint_queue *queue,
+    const struct lane_use *use) {
+	uint32_t lane = lane_of_width(&hints->mtas[queue->mta].widths, use->width);
+	struct queue_lane *its;
+	lane_set bit;
+
+	queue->dirty = true;
+	if (use->ended_ns > queue->last_ns)
+		queue->last_ns = use->ended_ns;
+	note_time(queue, use);
+	if (lane == NO_INDEX)
+		return;
+	if (lane == queue->canary && (queue->given >> lane & 1) == 0)
+		return;
+	bit = UINT32_C(1) << lane;
+	its = &queue->lanes[lane];
+	its->last_ns = use->ended_ns;
+	its->waited_ms = (3 * its->waited_ms + use->waited_ms) / 4;
+	/* mail that was told otherwise before we looked */
+	if ((queue->used & bit) == 0)
+		its->left_ns = use->ended_ns;
+	queue->used |= bit;
+	if (use->waited_ms >= WAITS_MS)
+		queue->waiting |= bit;
+	else
+		queue->waiting &= ~bit;
+}
+
+void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns) {
+	struct lane_use use;
+	bool lost = false;
+
+	while (lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost)) {
+		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
+		struct hint_queue *queue;
+
+		if (use.ended_ns > now_ns)
+			use.ended_ns = now_ns;
+		if (key == NULL || now_ns - use.ended_ns > HINT_IDLE_NS)
+			continue;
+		queue = hint_queue_find(hints, key->queue);
+		if (queue == NULL)
+			queue = begin_heard(hints, generation, key, now_ns);
+		if (queue != NULL)
+			note_use(hints, queue, &use);
+	}
+	for (uint32_t i = 0; lost && i < hints->queue_count; i++) {
+		struct hint_queue *queue = &hints->queues[i];
+
+		/* what was missed may have been of any lane that was used */
+		for (uint32_t j = 0; queue->hash != 0 && j <= HINT_ORIGIN_LANE; j++)
+			if ((queue->used >> j & 1) != 0)
+				queue->lanes[j].last_ns = now_ns;
+	}
+}
+

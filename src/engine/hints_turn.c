@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Keeps the hints file: each turn what changed since the last one.
+ * MODEL    Groups of the file are the classes of the configuration; its keys and their
+ *          words are in hints_keys.c and hints_queue.c.  The file is made anew for
+ *          another configuration, where keys do not fit, and where somebody removed it.
+ * ERRORS   A file that cannot be written leaves the one before; where that is of another
+ *          configuration it goes stale, and then there are no hints.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/hints_internal.h"
+#include "segment/recipients.h"
+#include "segment/states.h"
+
+#define SHARE		20
+#define LOOK_LEAST_NS	(250 * NS_PER_MS)
+/* A destination's relays may change their order unseen. */
+#define LOOK_MOST_NS	(5 * NS_PER_SECOND)
+#define CHECK_NS	NS_PER_SECOND
+#define UNKNOWN_TEXT	"\1"	/* no class has it */
+
+struct recipient_said {
+	char address[RECIPIENT_MAX + 1];
+	uint8_t mta;
+};
+
+/* The group that may read the file, or (gid_t)-1.  False: there is no such. */
+static bool find_group(struct engine_hints *hints, gid_t *group) {
+	const struct generation *generation = engine_pin(hints->engine);
+	const char *name = generation_text(generation, generation->hints_group);
+	struct group entry, *found = NULL;
+	char room[4096];
+	uint32_t number;
+
+	*group = (gid_t)-1;
+	if (text_to_u32(name, strlen(name), UINT32_MAX - 1, &number)) {
+		*group = number;
+		found = &entry;
+	} else if (*name != '\0' && getgrnam_r(name, &entry, room, sizeof(room), &found) == 0 &&
+	    found != NULL)
+		*group = entry.gr_gid;
+	engine_unpin(hints->engine, generation);
+	return *name == '\0' || found != NULL;
+}
+
+int engine_hints_open(struct engine_hints **hints, struct engine *engine,
+    const struct hints_calls *calls, struct diag *diag) {
+	struct engine_hints *new = calloc(1, sizeof(*new));
+	char path[PATH_MAX + 8];
+	gid_t group;
+
+	if (new == NULL)
+		return diag_set(diag, errno, "no memory for the hints");
+	new->engine = engine;
+	new->queue_free = NO_INDEX;
+	if (calls != NULL)
+		new->calls = *calls;
+	snprintf(path, sizeof(path), "%s.hints", segment_path(engine->segment));
+	if (!find_group(new, &group)) {
+		free(new);
+		return diag_set(diag, 0, "hints.group: there is no such group");
+	}
+	if (hints_writer_open(&new->writer, path, group, diag) != 0) {
+		free(new);
+		return -1;
+	}
+	*hints = new;
+	return 0;
+}
+
+void engine_hints_close(struct engine_hints **hints) {
+	if (*hints == NULL)
+		return;
+	hints_writer_close(&(*hints)->writer);
+	hint_keys_free(*hints);
+	hint_queues_free(*hints);
+	free((*hints)->class_texts);
+	free((*hints)->recipients);
+	free(*hints);
+	*hints = NULL;
+}
+
+/* --- classes ------------------------------------------------------------------------- */
+
+static bool is_current(const struct engine_hints *hints,
+    const struct generation *generation) {
+	return hints->published && hints->generation == generation->number;
+}
+
+void hint_classes_renew(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns) {
+	char text[HINT_TEXT_MAX + 1];
+
+	if (!is_current(hints, generation))
+		return;
+	for (uint32_t i = 0; i < hints->class_count; i++) {
+		bool held = hint_class_holds(hints->engine, generation, i, now_ns, text);
+
+		if (strcmp(text, hints->class_texts[i]) == 0)
+			continue;
+		hints_writer_hold_group(hints->writer, i, held ? text : NULL);
+		memcpy(hints->class_texts[i], text, sizeof(text));
+	}
+	hints_writer_beat(hints->writer, now_ns);
+}
+
+bool hint_classes_begin(struct engine_hints *hints, const struct generation *generation,
+    const char **texts) {
+	uint32_t count = generation->class_count;
+	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
+
+	if (grown == NULL)
+		return false;
+	free(hints->class_texts);
+	hints->class_texts = grown;
+	hints->class_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		texts[i] = hint_class_holds(hints->engine, generation, i, clock_now_ns(),
+		    grown[i]) ? grown[i] : NULL;
+	return true;
+}
+
+/* The file in place may say anything by now. */
+static void forget_classes(struct engine_hints *hints) {
+	for (uint32_t i = 0; i < hints->class_count; i++)
+		memcpy(hints->class_texts[i], UNKNOWN_TEXT, sizeof(UNKNOWN_TEXT));
+}
+
+/* --- recipients ------------------------------------------------------------------------ */
+
+struct holding {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	struct recipient_said *list;
+	size_t count, size;
+	int64_t now_ns;
+};
+
+static void hold_for(struct holding *holding, const struct recipient_held *held,
+    uint8_t mta) {
+	char text[HINTS_TEXT_MAX + 1], until[HINT_TIME_MAX];
+	struct recipient_said *grown;
+
+	if (holding->count == holding->size) {
+		holding->size = holding->size == 0 ? 16 : 2 * holding->size;
+		grown = reallocarray(holding->list, holding->size, sizeof(*grown));
+		if (grown == NULL) {
+			holding->size = holding->count;
+			return;
+		}
+		holding->list = grown;
+	}
+	grown = &holding->list[holding->count++];
+	memcpy(grown->address, held->address, sizeof(grown->address));
+	grown->mta = mta;
+	(void)text_append(text, sizeof(text), 0, "Postern: recipient held%s%s%s%s",
+	    held->until_ns == INT64_MAX ? "" : " until ",
+	    hint_time(held->until_ns, holding->now_ns, until),
+	    held->reason[0] == '\0' ? "" : ": ", held->reason);
+	if (!hints_writer_hold_recipient(holding->hints->writer, mta, held->address,
+		held->until_ns, text))
+		holding->hints->crowded = true;
+}
+
+static void hold(void *context, const struct recipient_held *held) {
+	struct holding *holding = context;
+	const struct generation *generation = holding->generation;
+
+	for (uint8_t mta = 0; mta < generation->mta_count; mta++)
+		if (generation->mtas[mta].kind == MTA_POSTFIX &&
+		    (held->mta == mta || held->mta == RECIPIENT_ANY_MTA))
+			hold_for(holding, held, mta);
+}
+
+static bool is_listed(const struct holding *holding, const struct recipient_said *said) {
+	for (size_t i = 0; i < holding->count; i++)
+		if (holding->list[i].mta == said->mta &&
+		    strcmp(holding->list[i].address, said->address) == 0)
+			return true;
+	return false;
+}
+
+/* `anew`: the file says nothing of any of them yet. */
+static void renew_recipients(struct engine_hints *hints,
+    const struct generation *generation, bool anew, int64_t now_ns) {
+	struct holding holding = { .hints = hints, .generation = generation,
+		.now_ns = now_ns };
+	uint64_t version = recipients_version(hints->engine->segment);
+
+	if (!anew && version == hints->recipients_version)
+		return;
+	hints->recipients_version = version;
+	if (!generation->outbound_observe)
+		recipients_each(hints->engine->segment, now_ns, hold, &holding);
+	for (size_t i = 0; !anew && i < hints->recipient_count; i++)
+		if (!is_listed(&holding, &hints->recipients[i]))
+			(void)hints_writer_hold_recipient(hints->writer,
+			    hints->recipients[i].mta, hints->recipients[i].address, 0, NULL);
+	free(hints->recipients);
+	hints->recipients = holding.list;
+	hints->recipient_count = holding.count;
+}
+
+/* --- a turn ------------------------------------------------------------------------------ */
+
+static void changed_before(void *context, const struct destination_window *window) {
+	(void)context;
+	(void)window;
+}
+
+/* Everything is said anew.  -1 with *diag: the file before stays. */
+static int build(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag) {
+	bool was_current = is_current(hints, generation);
+	int result;
+
+	if (hints->generation != generation->number)
+		hint_queues_configure(hints, generation);
+	(void)states_changed(hints->engine->segment, changed_before, NULL);
+	result = hint_keys_build(hints, generation, now_ns, diag);
+	if (result == 0) {
+		renew_recipients(hints, generation, true, now_ns);
+		result = hints_writer_publish(hints->writer, clock_now_ns(), diag);
+		if (result != 0)
+			hint_keys_free(hints);
+	}
+	if (result == 0) {
+		hints->generation = generation->number;
+		hints->published = true;
+		hints->crowded = false;
+		return 0;
+	}
+	/* its keys are not those of the file in place, if they were begun */
+	hints->published = was_current && hints->key_count > 0 &&
+	    hints_writer_is_in_place(hints->writer);
+	forget_classes(hints);
+	return -1;
+}
+
+static bool look_is_due(const struct engine_hints *hints,
+    const struct generation *generation, int64_t now_ns) {
+	return now_ns >= hints->next_ns &&
+	    (!is_current(hints, generation) || hints->crowded ||
+	     hints->version != destinations_version(hints->engine->segment) ||
+	     now_ns - hints->looked_ns >= LOOK_MOST_NS);
+}
+
+/* At all destinations.  -1 with *diag: no file could be made. */
+static int look(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag) {
+	uint64_t version = destinations_version(hints->engine->segment);
+	int64_t began_ns = clock_now_ns(), spent_ns;
+	int result = 0;
+
+	if (is_current(hints, generation) && !hints->crowded)
+		hint_keys_scan(hints, generation, now_ns);
+	if (!is_current(hints, generation) || hints->crowded)
+		result = build(hints, generation, now_ns, diag);
+	spent_ns = clock_now_ns() - began_ns;
+	hints->looked_ns = now_ns;
+	hints->next_ns = now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ?
+	    SHARE * spent_ns : LOOK_LEAST_NS);
+	if (result == 0)
+		hints->version = version;
+	return result;
+}
+
+struct following {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	int64_t now_ns;
+};
+
+static void follow(void *context, const struct destination_window *window) {
+	const struct following *following = context;
+
+	hint_keys_renew(following->hints, following->generation, window->name,
+	    following->now_ns);
+}
+
+/* Is there any Postfix to give hints to? */
+static bool is_wanted(const struct generation *generation) {
+	for (uint32_t i = 0; i < generation->mta_count; i++)
+		if (generation->mtas[i].kind == MTA_POSTFIX)
+			return true;
+	return false;
+}
+
+static int turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag) {
+	struct following following = { hints, generation, now_ns };
+	int result = 0;
+
+	if (now_ns - hints->checked_ns >= CHECK_NS) {
+		hints->checked_ns = now_ns;
+		if (hints->published && !hints_writer_is_in_place(hints->writer))
+			hints->crowded = true;
+	}
+	if (look_is_due(hints, generation, now_ns)) {
+		bool had_failed = hints->failed;
+
+		hints->failed = look(hints, generation, now_ns, diag) != 0;
+		result = hints->failed && !had_failed ? -1 : 0;
+	}
+	if (!is_current(hints, generation))
+		return result;
+	(void)states_changed(hints->engine->segment, follow, &following);
+	hint_queues_turn(hints, generation, now_ns);
+	renew_recipients(hints, generation, false, now_ns);
+	hint_classes_renew(hints, generation, now_ns);
+	return result;
+}
+
+int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
+    struct diag *diag) {
+	const struct generation *generation = engine_pin(hints->engine);
+	int result = 0;
+
+	if (hints->published || is_wanted(generation))
+		result = turn(hints, generation, now_ns, diag);
+	engine_unpin(hints->engine, generation);
+	return result;
+}
