@@ -1,0 +1,102 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""posternctl simulate window from outside: figures, names, options, bad input."""
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from lib.testing import main
+
+BUILD = Path(os.environ.get("POSTERN_BUILD", ".")).resolve()
+FIGURES = ["deferred_percent", "mean_concurrency", "stddev_concurrency", "duration_s"]
+OPTIONS = {"--law": "postfix", "--feedback": "1/4,1/concurrency", "--server-limit": "4,9@10s,2@60s",
+           "--deliveries": "300", "--initial": "3", "--limit": "15", "--service": "1s",
+           "--jitter": "10%", "--refusal": "20ms", "--report-delay": "500ms", "--noise": "0.02",
+           "--bad-servers": "1/20", "--ceiling": "4", "--server-mode": "connect-timeout",
+           "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
+WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concurrency/2", "1,"],
+         "--server-limit": ["", "x", "5,", "5@10s", "5,6", "5,6@x", "5,6@20s,7@10s", "5," * 40],
+         "--deliveries": ["0", "-1", "1e3", "99999999"], "--initial": ["0", "1.5"],
+         "--limit": ["-1", "x"], "--service": ["0s", "2", "x", "9999d"], "--jitter": ["2", "-1", "%"],
+         "--refusal": ["50", "x"], "--report-delay": ["-1s"], "--noise": ["101%", "1.1", ".", ""],
+         "--bad-servers": ["4", "1/0", "2/3", "1/x"], "--ceiling": ["x", "-1"],
+         "--server-mode": ["reset"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
+         "--levels": ["some"], "--every": ["0s", "x"]}
+
+
+def run(*words):
+    return subprocess.run([BUILD / "posternctl", *map(str, words)], capture_output=True, text=True,
+                          timeout=30)
+
+
+def simulate(**options):
+    words = [word for name, value in options.items()
+             for word in ("--" + name.replace("_", "-"), value)]
+    return json.loads(run("--json", "simulate", "window", *words).stdout)
+
+
+def mean(figure, **options):
+    return sum(simulate(seed=seed, **options)[figure] for seed in range(1, 6)) / 5
+
+
+def figures(test):
+    for feedback, wanted in (("1/concurrency", 16.5), ("1/sqrt_concurrency", 24.5), ("1", 49.7)):
+        got = mean("deferred_percent", law="document", feedback=feedback)
+        test.check(abs(got - wanted) <= 1, f"document, {feedback}: {got:.2f} % deferred")
+    for feedback, wanted in (("1/concurrency", 100 / 6), ("1/sqrt_concurrency", 100 / 3), ("1", 100 / 3)):
+        got = mean("deferred_percent", law="postfix", feedback=feedback)
+        test.check(abs(got - wanted) <= 2.5, f"postfix, {feedback}: {got:.2f} % deferred")
+    for most, options in ((0.7, {}), (0.15, {"deliveries": 10000}),
+                          (0.1, {"deliveries": 10000, "ceiling": 5}), (2.5, {"report_delay": "3s"}),
+                          (4, {"server_limit": "20,3@300s", "deliveries": 5000})):
+        got = mean("deferred_percent", law="probe", **options)
+        test.check(got <= most, f"probe, {options or 'as by default'}: {got:.2f} % deferred")
+    start = time.monotonic()
+    simulate(deliveries=10000)
+    test.check(time.monotonic() - start < 1, "10,000 deliveries in less than a second")
+
+
+def both_outputs(test):
+    words = [word for pair in OPTIONS.items() for word in pair]
+    text, data = run("simulate", "window", *words), run("--json", "simulate", "window", *words)
+    test.equal((text.returncode, data.returncode), (0, 0), "all options at once")
+    row = json.loads(data.stdout)
+    test.equal(list(row)[:4], FIGURES, "the figures stand first")
+    names = [line.split()[0].rstrip(":") for line in text.stdout.splitlines()
+             if line and not line[0].isspace()]
+    test.equal(names, list(row), "the same names in both outputs")
+    test.equal([state["time_s"] for state in row["states"]][:3], [0, 30, 60], "a state each 30 s")
+    test.equal(list(row["states"][0]), ["time_s", "state", "window", "ceiling", "in_flight", "done",
+                                        "deferred"], "what a state tells")
+    test.equal(row["deliveries"], 300, "as many as were asked for")
+    test.equal(run("simulate", "window", *words).stdout, text.stdout, "the same again")
+    other = run("simulate", "window", *words, "--seed", "78").stdout
+    test.check(other != text.stdout, "but for another seed")
+    test.equal("states" in simulate(), False, "no states unless asked for")
+
+
+def bad_input(test):
+    for option, values in WRONG.items():
+        for value in values:
+            done = run("simulate", "window", option, value)
+            test.equal((done.returncode, done.stdout), (64, ""), f"{option} {value!r} is refused")
+            if option not in done.stderr or len(done.stderr.splitlines()) != 2:
+                test.check(False, f"{done.stderr!r} names {option}")
+    test.equal(run("simulate").returncode, 64, "simulate what?")
+    test.equal(run("simulate", "window", "now").returncode, 64, "no arguments")
+    test.equal(run("status", "--law", "probe").returncode, 64, "not for other commands")
+    done = run("simulate", "window", "--help")
+    test.equal(done.returncode, 0, "help")
+    test.equal([option for option in OPTIONS if f"  {option} " not in done.stdout], [],
+               "which tells every option")
+
+
+def body(test):
+    figures(test)
+    both_outputs(test)
+    bad_input(test)
+
+
+main(body)
