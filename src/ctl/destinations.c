@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  posternctl destinations.
- * MODEL    Those whose name fits the pattern (a mask, as in classes) are copied, with
- *          the names of their relays' mail servers, and shown by name.
+ * MODEL    Those whose name fits the pattern (a mask, as in classes) are copied out of
+ *          the state file and shown by name: their windows, as they stand at this very
+ *          moment by the settings in force, and what is held besides (recipients,
+ *          classes); or with --relays how mail goes there.
  * THREADS  One.
  */
 #include <errno.h>
@@ -14,16 +16,19 @@
 #include "base/text.h"
 #include "ctl/ctl.h"
 #include "ctl/state.h"
+#include "policy/window.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
 #define MTAS_TEXT_MAX	(SEGMENT_MTAS * (SEGMENT_NAME_MAX + 1))
+#define PROVIDER_PREFIX	"provider:"
+#define CLASS_PREFIX	"class:"
 
-struct destination_list {
-	struct destination_seen *list;
-	size_t count, size;
+/* Copies of one kind, as long as there is memory. */
+struct copies {
+	char *list;
+	size_t each, count, size;
 	const struct mask *pattern;	/* NULL: all */
-	const struct state *state;
 	bool no_memory;
 };
 
@@ -33,7 +38,7 @@ static bool ends_with(const char *name, const struct mask *mask) {
 
 	return length >= mask->name_length &&
 	    text_equal_nocase(end, mask->name, mask->name_length) &&
-	    (end == name || end[-1] == '.');
+	    (end == name || end[-1] == '.' || end[-1] == '@');
 }
 
 static bool fits(const char *name, const struct mask *mask) {
@@ -59,30 +64,53 @@ static bool fits(const char *name, const struct mask *mask) {
 	return false;
 }
 
-static void keep(void *context, const struct destination_seen *seen) {
-	struct destination_list *all = context;
-	size_t size = all->size == 0 ? 256 : all->size * 2;
-	struct destination_seen *list;
+/* Every copy begins with its name. */
+static void copy(struct copies *copies, const void *one) {
+	size_t size = copies->size == 0 ? 256 : copies->size * 2;
+	char *list;
 
-	if (all->no_memory ||
-	    (all->pattern != NULL && !fits(seen->name, all->pattern)))
+	if (copies->no_memory || (copies->pattern != NULL && !fits(one, copies->pattern)))
 		return;
-	if (all->count == all->size) {
-		list = realloc(all->list, size * sizeof(*list));
-		all->no_memory = list == NULL;
+	if (copies->count == copies->size) {
+		list = reallocarray(copies->list, size, copies->each);
+		copies->no_memory = list == NULL;
 		if (list == NULL)
 			return;
-		all->list = list;
-		all->size = size;
+		copies->list = list;
+		copies->size = size;
 	}
-	all->list[all->count++] = *seen;
+	memcpy(copies->list + copies->count++ * copies->each, one, copies->each);
+}
+
+static void copy_seen(void *context, const struct destination_seen *seen) {
+	_Static_assert(offsetof(struct destination_seen, name) == 0, "first");
+	copy(context, seen);
+}
+
+static void copy_window(void *context, const struct destination_window *window) {
+	_Static_assert(offsetof(struct destination_window, name) == 0, "first");
+	copy(context, window);
+}
+
+static void copy_recipient(void *context, const struct recipient_held *held) {
+	_Static_assert(offsetof(struct recipient_held, address) == 0, "first");
+	copy(context, held);
+}
+
+static const void *at(const struct copies *copies, size_t i) {
+	return copies->list + i * copies->each;
 }
 
 static int compare_names(const void *a, const void *b) {
-	const struct destination_seen *one = a, *other = b;
-
-	return strcmp(one->name, other->name);
+	return strcmp(a, b);
 }
+
+static void sort(struct copies *copies) {
+	if (copies->count > 1)
+		qsort(copies->list, copies->count, copies->each, compare_names);
+}
+
+/* --- how mail goes there ---------------------------------------------------------- */
 
 static struct value relays_value(const struct destination_seen *seen,
     char out[RELAYS_TEXT_MAX]) {
@@ -122,26 +150,32 @@ static struct value age_value(int64_t now_ns, int64_t then_ns) {
 	    (uint64_t)((now_ns - then_ns) / NS_PER_SECOND) : 0);
 }
 
-static void destination_rows(void *context, struct writer *writer) {
-	const struct destination_list *all = context;
+/* What is shown, all of it. */
+struct shown {
+	struct state state;
+	struct copies seen, windows, recipients;
+};
 
-	for (size_t i = 0; i < all->count; i++) {
-		const struct destination_seen *seen = &all->list[i];
+static void relay_rows(void *context, struct writer *writer) {
+	const struct shown *all = context;
+
+	for (size_t i = 0; i < all->seen.count; i++) {
+		const struct destination_seen *seen = at(&all->seen, i);
 		char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX],
 		    other[MTAS_TEXT_MAX];
 		const struct value values[] = {
 			value_text(seen->name), relays_value(seen, relays),
-			mtas_value(all->state->generation, seen->cloned_by,
+			mtas_value(all->state.generation, seen->cloned_by,
 			    cloned),
-			mtas_value(all->state->generation, seen->other_by, other),
-			age_value(all->state->status.now_ns, seen->seen_ns),
+			mtas_value(all->state.generation, seen->other_by, other),
+			age_value(all->state.status.now_ns, seen->seen_ns),
 		};
 
 		writer_row(writer, values);
 	}
 }
 
-static int list(struct ctl *ctl, const struct mask *pattern) {
+static void list_relays(struct ctl *ctl, struct shown *all) {
 	static const struct column columns[] = {
 		{ "name", COLUMN_TEXT },
 		{ "relays", COLUMN_TEXT },
@@ -149,28 +183,172 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 		{ "other_by", COLUMN_TEXT },
 		{ "seen_age", COLUMN_SECONDS },
 	};
-	struct state state;
-	struct destination_list all = { .pattern = pattern, .state = &state };
-	int result = state_open(ctl, &state);
 
-	if (result == EX_OK) {
-		state_torn(reader_destinations(state.reader, keep, &all),
-		    "destinations");
-		if (all.no_memory) {
-			ctl_complain("%s", strerror(ENOMEM));
-			result = EX_OSERR;
-		}
+	writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns), relay_rows, all);
+}
+
+/* --- windows ------------------------------------------------------------------------ */
+
+/* Order of the columns and values. */
+enum shown_column { SHOWN_NAME, SHOWN_LAW, SHOWN_STATE, SHOWN_WINDOW, SHOWN_CEILING,
+	SHOWN_IN_FLIGHT, SHOWN_SUCCESS, SHOWN_FAILURE, SHOWN_FAIL_COHORTS, SHOWN_UNTIL,
+	SHOWN_REASON, SHOWN_COLUMNS };
+
+static struct value until_value(int64_t until_ns, int64_t now_ns) {
+	if (until_ns <= now_ns || until_ns == INT64_MAX)
+		return value_unknown();
+	return value_number((uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
+
+static struct value reason_value(const char *reason) {
+	return value_text(reason[0] == '\0' ? NULL : reason);
+}
+
+/* The mail server whose settings count: the first that was seen to deliver there. */
+static unsigned mta_of(const struct shown *all, const char *name) {
+	const struct generation *g = all->state.generation;
+	const struct destination_seen *seen = all->seen.count == 0 ? NULL :
+	    bsearch(name, all->seen.list, all->seen.count, all->seen.each, compare_names);
+
+	for (unsigned i = 0; seen != NULL && i < g->mta_count; i++)
+		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
+			return i;
+	return g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+}
+
+static void find_settings(const struct shown *all, const char *name,
+    struct window_settings *out) {
+	const struct generation *g = all->state.generation;
+	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
+	uint32_t provider = GENERATION_NO_PROVIDER;
+
+	if (strncmp(name, PROVIDER_PREFIX, prefix) == 0)
+		provider = generation_find_provider(g, name + prefix, strlen(name) - prefix);
+	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
+	    out);
+}
+
+static void window_values(const struct shown *all, const struct destination_window *one,
+    struct value *values) {
+	int64_t now_ns = all->state.status.now_ns;
+	const struct destination_state *state = &one->state;
+	uint32_t running = (uint32_t)state->in_flight + state->running;
+	struct window_settings settings = window_defaults;
+	struct window window = state->window;
+	struct window_change ignored;
+
+	if (all->state.generation != NULL)
+		find_settings(all, one->name, &settings);
+	window_adjust(&window, &settings);
+	window_turn(&window, &settings, running, now_ns, &ignored);
+	values[SHOWN_STATE] = value_text(window_state_word((enum window_state)window.state));
+	values[SHOWN_UNTIL] = until_value(window.until_ns, now_ns);
+	values[SHOWN_REASON] = reason_value(one->reason);
+	if (strncmp(one->name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) == 0)
+		return;
+	values[SHOWN_LAW] = value_text(window_law_word(settings.law));
+	values[SHOWN_WINDOW] = value_number(window_now(&window, &settings, now_ns));
+	if (window.ceiling != 0)
+		values[SHOWN_CEILING] = value_number(window.ceiling);
+	values[SHOWN_IN_FLIGHT] = value_number(running);
+	values[SHOWN_SUCCESS] = value_decimal(window.success);
+	values[SHOWN_FAILURE] = value_decimal(window.failure);
+	values[SHOWN_FAIL_COHORTS] = value_decimal(window.fail_cohorts);
+}
+
+static void window_rows(void *context, struct writer *writer) {
+	const struct shown *all = context;
+
+	for (size_t i = 0; i < all->windows.count; i++) {
+		const struct destination_window *one = at(&all->windows, i);
+		struct value values[SHOWN_COLUMNS] = { { .known = false } };
+
+		values[SHOWN_NAME] = value_text(one->name);
+		if (one->state.begun)
+			window_values(all, one, values);
+		writer_row(writer, values);
 	}
-	if (result == EX_OK) {
-		if (all.count > 1)
-			qsort(all.list, all.count, sizeof(*all.list),
-			    compare_names);
-		writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns),
-		    destination_rows, &all);
+	for (size_t i = 0; i < all->recipients.count; i++) {
+		const struct recipient_held *held = at(&all->recipients, i);
+		struct value values[SHOWN_COLUMNS] = { { .known = false } };
+
+		values[SHOWN_NAME] = value_text(held->address);
+		values[SHOWN_STATE] = value_text(window_state_word(WINDOW_HELD));
+		values[SHOWN_UNTIL] = until_value(held->until_ns, all->state.status.now_ns);
+		values[SHOWN_REASON] = reason_value(held->reason);
+		writer_row(writer, values);
 	}
-	free(all.list);
-	state_close(&state);
+}
+
+static void list_windows(struct ctl *ctl, struct shown *all) {
+	static const struct column columns[SHOWN_COLUMNS] = {
+		[SHOWN_NAME] = { "name", COLUMN_TEXT },
+		[SHOWN_LAW] = { "law", COLUMN_TEXT },
+		[SHOWN_STATE] = { "state", COLUMN_TEXT },
+		[SHOWN_WINDOW] = { "window", COLUMN_NUMBER },
+		[SHOWN_CEILING] = { "ceiling", COLUMN_NUMBER },
+		[SHOWN_IN_FLIGHT] = { "in_flight", COLUMN_NUMBER },
+		[SHOWN_SUCCESS] = { "success", COLUMN_DECIMAL },
+		[SHOWN_FAILURE] = { "failure", COLUMN_DECIMAL },
+		[SHOWN_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
+		[SHOWN_UNTIL] = { "until", COLUMN_SECONDS },
+		[SHOWN_REASON] = { "reason", COLUMN_TEXT },
+	};
+
+	writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns), window_rows, all);
+}
+
+/* --- both ----------------------------------------------------------------------------- */
+
+static bool copy_all(struct shown *all, const struct mask *pattern, bool relays) {
+	const struct reader *reader = all->state.reader;
+
+	all->seen = (struct copies){ .each = sizeof(struct destination_seen), .pattern = pattern };
+	all->windows = (struct copies){ .each = sizeof(struct destination_window),
+		.pattern = pattern };
+	all->recipients = (struct copies){ .each = sizeof(struct recipient_held),
+		.pattern = pattern };
+	state_torn(reader_destinations(reader, copy_seen, &all->seen), "destinations");
+	if (!relays) {
+		state_torn(reader_windows(reader, copy_window, &all->windows), "windows");
+		state_torn(reader_recipients(reader, copy_recipient, &all->recipients),
+		    "recipients");
+	}
+	sort(&all->seen);
+	sort(&all->windows);
+	sort(&all->recipients);
+	return !all->seen.no_memory && !all->windows.no_memory && !all->recipients.no_memory;
+}
+
+static int list(struct ctl *ctl, const struct mask *pattern) {
+	struct shown all = { .seen = { .count = 0 } };
+	int result = state_open(ctl, &all.state);
+
+	if (result == EX_OK && !copy_all(&all, pattern, ctl->relays)) {
+		ctl_complain("%s", strerror(ENOMEM));
+		result = EX_OSERR;
+	}
+	if (result == EX_OK && ctl->relays)
+		list_relays(ctl, &all);
+	else if (result == EX_OK)
+		list_windows(ctl, &all);
+	free(all.seen.list);
+	free(all.windows.list);
+	free(all.recipients.list);
+	state_close(&all.state);
 	return result;
+}
+
+/* "provider:google" and "u@d.example" are no masks, but names all the same. */
+static bool read_pattern(const char *text, struct mask *pattern, const char **why) {
+	size_t length = strlen(text);
+
+	if (mask_parse(text, length, pattern, why))
+		return true;
+	if (strpbrk(text, ":@") == NULL || length > SEGMENT_NAME_MAX)
+		return false;
+	*pattern = (struct mask){ .kind = MASK_NAME, .name = text, .name_length = length };
+	return true;
 }
 
 int command_DESTINATIONS(struct ctl *ctl) {
@@ -179,7 +357,7 @@ int command_DESTINATIONS(struct ctl *ctl) {
 
 	if (ctl->argument_count == 0)
 		return list(ctl, NULL);
-	if (!mask_parse(ctl->arguments[0], strlen(ctl->arguments[0]), &pattern, &why))
+	if (!read_pattern(ctl->arguments[0], &pattern, &why))
 		return ctl_usage(COMMAND_DESTINATIONS, "bad pattern %s: %s",
 		    ctl->arguments[0], why);
 	return list(ctl, &pattern);

@@ -6,6 +6,7 @@
 #include "ctl/explain.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -52,6 +53,8 @@ static struct value field_value(const struct control_frame *frame,
 		return value_unknown();
 	if (column->kind == COLUMN_TEXT)
 		return value_text(text);
+	if (column->kind == COLUMN_DECIMAL)
+		return value_decimal(strtod(text, NULL));
 	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
 		return value_unknown();
 	return column->kind == COLUMN_TRUTH ? value_truth(number != 0) :

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "ctl/explain.h"
+#include "policy/window.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -21,7 +22,12 @@ enum explained {
 	EXPLAINED_RELAY, EXPLAINED_RELAY_NAME, EXPLAINED_VERDICT,
 	EXPLAINED_REASON, EXPLAINED_COUNT, EXPLAINED_LIMIT, EXPLAINED_OPEN,
 	EXPLAINED_SESSIONS, EXPLAINED_INBOUND, EXPLAINED_OBSERVED,
-	EXPLAINED_TEXT, EXPLAINED_HINT_MTA, EXPLAINED_HINT, EXPLAINED_DOUBT,
+	EXPLAINED_TEXT, EXPLAINED_OWNER, EXPLAINED_LAW, EXPLAINED_SETTINGS,
+	EXPLAINED_STATE, EXPLAINED_WINDOW, EXPLAINED_CEILING, EXPLAINED_IN_FLIGHT,
+	EXPLAINED_UNTIL, EXPLAINED_SUCCESS, EXPLAINED_FAILURE,
+	EXPLAINED_FAIL_COHORTS, EXPLAINED_STOPPED_BY, EXPLAINED_CANARY,
+	EXPLAINED_LAST_REASON, EXPLAINED_WINDOW_ANSWER, EXPLAINED_WINDOW_OBSERVED,
+	EXPLAINED_HINT_MTA, EXPLAINED_HINT, EXPLAINED_DOUBT,
 	EXPLAINED_DOUBT_TEXT, EXPLAINED_HINT_ANSWER,
 	EXPLAINED_VALUES
 };
@@ -46,6 +52,22 @@ static const struct column columns[EXPLAINED_VALUES] = {
 	[EXPLAINED_INBOUND] = { "inbound", COLUMN_NUMBER },
 	[EXPLAINED_OBSERVED] = { "observed", COLUMN_TRUTH },
 	[EXPLAINED_TEXT] = { "text", COLUMN_TEXT },
+	[EXPLAINED_OWNER] = { "owner", COLUMN_TEXT },
+	[EXPLAINED_LAW] = { "law", COLUMN_TEXT },
+	[EXPLAINED_SETTINGS] = { "settings", COLUMN_TEXT },
+	[EXPLAINED_STATE] = { "state", COLUMN_TEXT },
+	[EXPLAINED_WINDOW] = { "window", COLUMN_NUMBER },
+	[EXPLAINED_CEILING] = { "ceiling", COLUMN_NUMBER },
+	[EXPLAINED_IN_FLIGHT] = { "in_flight", COLUMN_NUMBER },
+	[EXPLAINED_UNTIL] = { "until", COLUMN_SECONDS },
+	[EXPLAINED_SUCCESS] = { "success", COLUMN_DECIMAL },
+	[EXPLAINED_FAILURE] = { "failure", COLUMN_DECIMAL },
+	[EXPLAINED_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
+	[EXPLAINED_STOPPED_BY] = { "stopped_by", COLUMN_TEXT },
+	[EXPLAINED_CANARY] = { "canary", COLUMN_TEXT },
+	[EXPLAINED_LAST_REASON] = { "last_reason", COLUMN_TEXT },
+	[EXPLAINED_WINDOW_ANSWER] = { "window_answer", COLUMN_TEXT },
+	[EXPLAINED_WINDOW_OBSERVED] = { "window_observed", COLUMN_TRUTH },
 	[EXPLAINED_HINT_MTA] = { "hint_mta", COLUMN_TEXT },
 	[EXPLAINED_HINT] = { "hint", COLUMN_TEXT },
 	[EXPLAINED_DOUBT] = { "doubt", COLUMN_TEXT },
@@ -53,9 +75,34 @@ static const struct column columns[EXPLAINED_VALUES] = {
 	[EXPLAINED_HINT_ANSWER] = { "hint_answer", COLUMN_TEXT },
 };
 
+/* The parameters of a window of its own: which relays it has is not known. */
+static void explain_settings(const struct generation *g, const char *destination,
+    struct value *values, char *text, size_t size) {
+	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
+	unsigned mta = g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+	struct window_settings settings;
+	unsigned count = generation_window_sources(g, mta, destination,
+	    strlen(destination), GENERATION_NO_PROVIDER, sources);
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < count; i++) {
+		length = text_append(text, size, length, "%s%s", i > 0 ? ", " : "",
+		    sources[i].line != 0 ? sources[i].what : "defaults");
+		if (sources[i].line != 0)
+			length = text_append(text, size, length, " %s:%u",
+			    sources[i].file, sources[i].line);
+	}
+	(void)generation_window_settings(g, mta, destination, strlen(destination),
+	    GENERATION_NO_PROVIDER, &settings);
+	values[EXPLAINED_LAW] = value_text(window_law_word(settings.law));
+	values[EXPLAINED_SETTINGS] = value_text(text);
+}
+
 static void explain_locally(struct explanation *explanation,
     const struct generation *g, const char *destination) {
 	struct value values[EXPLAINED_VALUES];
+	char settings[2048];
 	struct address literal;
 	bool by_address = address_parse(destination, strlen(destination),
 	    &literal);
@@ -85,6 +132,7 @@ static void explain_locally(struct explanation *explanation,
 		values[EXPLAINED_SESSIONS] = value_limit(class->limits.sessions);
 		values[EXPLAINED_INBOUND] = value_limit(class->limits.inbound);
 	}
+	explain_settings(g, destination, values, settings, sizeof(settings));
 	explain_write(explanation, values);
 }
 

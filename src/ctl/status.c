@@ -71,6 +71,45 @@ static void write_summary(struct writer *writer, const struct state *state) {
 	writer_members(writer, columns, values, COUNT_OF(columns));
 }
 
+/* Whose mail does not go now, or would not, where that is only observed. */
+struct stopped {
+	uint64_t suspended, held, classes, recipients;
+	int64_t now_ns;
+};
+
+static void count_stopped(void *context, const struct destination_window *one) {
+	static const char prefix[] = "class:";
+	struct stopped *stopped = context;
+	const struct window *window = &one->state.window;
+
+	if (!one->state.begun || window->until_ns <= stopped->now_ns ||
+	    (window->state != WINDOW_DEAD && window->state != WINDOW_HELD))
+		return;
+	if (strncmp(one->name, prefix, sizeof(prefix) - 1) == 0)
+		stopped->classes++;
+	else if (window->state == WINDOW_DEAD)
+		stopped->suspended++;
+	else
+		stopped->held++;
+}
+
+static void write_stopped(struct writer *writer, const struct state *state) {
+	static const struct column columns[] = {
+		{ "destinations_suspended", COLUMN_NUMBER },
+		{ "destinations_held", COLUMN_NUMBER },
+		{ "classes_held", COLUMN_NUMBER },
+		{ "recipients_held", COLUMN_NUMBER },
+	};
+	struct stopped stopped = { .now_ns = state->status.now_ns,
+		.recipients = state->status.recipients_used };
+
+	(void)reader_windows(state->reader, count_stopped, &stopped);
+	writer_members(writer, columns, (const struct value[]){
+		value_number(stopped.suspended), value_number(stopped.held),
+		value_number(stopped.classes), value_number(stopped.recipients) },
+	    COUNT_OF(columns));
+}
+
 enum observed { OBSERVE_CLASS, OBSERVE_CLIENT, OBSERVE_OUTBOUND };
 
 /* Walks the classes whose observe switch is on. */
@@ -125,6 +164,10 @@ static void table_rows(void *context, struct writer *writer) {
 		    value_number(status->destinations_used) },
 		{ value_text("relays"), value_number(status->relays_size),
 		    value_number(status->relays_used) },
+		{ value_text("flights"), value_number(status->flights_size),
+		    value_number(status->flights_used) },
+		{ value_text("recipients"), value_number(status->recipients_size),
+		    value_number(status->recipients_used) },
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(rows); i++)
@@ -216,6 +259,7 @@ int command_STATUS(struct ctl *ctl) {
 		writer_object_begin(writer, NULL);
 		write_summary(writer, &state);
 		write_observing(writer, &state);
+		write_stopped(writer, &state);
 		write_tables(writer, &state.status);
 		write_roles(writer, &state);
 		write_counters(writer, &state.status);

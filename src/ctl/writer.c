@@ -122,10 +122,11 @@ static void seconds_text(char out[NUMBER_TEXT_MAX], uint64_t s) {
 		snprintf(out, NUMBER_TEXT_MAX, "%llud%02lluh", days, hours);
 }
 
-static void decimal_text(char out[NUMBER_TEXT_MAX], uint64_t thousandths) {
-	snprintf(out, NUMBER_TEXT_MAX, "%llu.%03llu",
-	    (unsigned long long)(thousandths / 1000),
-	    (unsigned long long)(thousandths % 1000));
+static void decimal_text(char out[NUMBER_TEXT_MAX], int64_t thousandths) {
+	uint64_t size = thousandths < 0 ? -(uint64_t)thousandths : (uint64_t)thousandths;
+
+	snprintf(out, NUMBER_TEXT_MAX, "%s%llu.%03llu", thousandths < 0 ? "-" : "",
+	    (unsigned long long)(size / 1000), (unsigned long long)(size % 1000));
 }
 
 static void bytes_text(char out[NUMBER_TEXT_MAX], uint64_t bytes) {
@@ -163,7 +164,7 @@ static const char *text_of(enum column_kind kind, const struct value *value,
 		bytes_text(space, value->number);
 		return space;
 	case COLUMN_DECIMAL:
-		decimal_text(space, value->number);
+		decimal_text(space, (int64_t)value->number);
 		return space;
 	case COLUMN_NUMBER:
 		break;

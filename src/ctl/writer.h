@@ -37,7 +37,7 @@ struct column {
 struct value {
 	bool known;
 	const char *text;	/* NUL-terminated; COLUMN_TEXT */
-	uint64_t number;	/* every other kind; COLUMN_DECIMAL: thousandths */
+	uint64_t number;	/* every other kind; COLUMN_DECIMAL: thousandths, as int64_t */
 };
 
 static inline struct value value_unknown(void) {
@@ -53,9 +53,10 @@ static inline struct value value_number(uint64_t number) {
 	return (struct value){ .known = true, .number = number };
 }
 
-/* Not below 0. */
 static inline struct value value_decimal(double number) {
-	return (struct value){ .known = true, .number = (uint64_t)(number * 1000 + 0.5) };
+	double thousandths = number * 1000 + (number < 0 ? -0.5 : 0.5);
+
+	return (struct value){ .known = true, .number = (uint64_t)(int64_t)thousandths };
 }
 
 static inline struct value value_truth(bool truth) {

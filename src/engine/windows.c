@@ -235,8 +235,8 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	struct window_rules rules;
 
 	*out = (struct window_view){ .known = false };
-	windows_rules(generation, windows_mta(generation, windows_seen_bits(engine, owner)),
-	    owner, &rules);
+	out->mta = windows_mta(generation, windows_seen_bits(engine, owner));
+	windows_rules(generation, out->mta, owner, &rules);
 	out->known = owner->kind != DESTINATION_NONE &&
 	    states_find(engine->segment, owner->name, strlen(owner->name), &found) &&
 	    found.state.begun;

@@ -44,6 +44,7 @@ void windows_owner_seen(const struct engine *engine, const struct generation *ge
 
 struct window_view {
 	bool known;		/* there is a window; else settings' first one is shown */
+	unsigned mta;		/* whose settings count, or GENERATION_MTAS_MAX */
 	enum window_law law;
 	enum window_state state;	/* DEAD and HELD only until their end, by `now_ns` */
 	bool by_hand;		/* HELD, or DEAD by an operator */

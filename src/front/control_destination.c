@@ -8,9 +8,11 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "engine/hints.h"
 #include "engine/outbound.h"
+#include "engine/windows.h"
 #include "front/control_answer.h"
 #include "front/control_row.h"
 
@@ -57,6 +59,64 @@ static void add_hint(struct control_writer *writer, const struct engine *engine,
 	control_writer_add(writer, "doubt_text", "%s", hint.why);
 }
 
+/* Which groups of the configuration give its window's parameters, innermost first. */
+static void add_settings(struct control_writer *writer,
+    const struct generation *generation, const struct window_owner *owner, unsigned mta) {
+	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
+	unsigned count = generation_window_sources(generation, mta, owner->name,
+	    strlen(owner->name), owner->provider, sources);
+	char text[2048] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct generation_window_source *source = &sources[i];
+
+		length = text_append(text, sizeof(text), length, "%s%s",
+		    i > 0 ? ", " : "", source->line != 0 ? source->what : "defaults");
+		if (source->line != 0)
+			length = text_append(text, sizeof(text), length, " %s:%u",
+			    source->file, source->line);
+	}
+	control_writer_add(writer, "settings", "%s", text);
+}
+
+/* What a mail server that asks before it connects would be answered. */
+static const char *window_answer(const struct window_view *view) {
+	if (view->window == 0)
+		return "suspended";
+	if (view->in_flight < view->window)
+		return "go";
+	return view->canary_due ? "go-canary" : "full";
+}
+
+/* Whose window mail for it runs by, and what that says. */
+static void add_window(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length) {
+	struct window_owner owner;
+	struct window_view view;
+	int64_t now_ns = clock_now_ns();
+
+	windows_owner(engine, generation, destination, length, &owner);
+	if (owner.kind == DESTINATION_NONE)
+		return;
+	(void)windows_view(engine, generation, &owner, now_ns, &view);
+	control_writer_add(writer, "owner", "%s", owner.name);
+	control_writer_add(writer, "law", "%s", windows_law_word(view.law));
+	add_settings(writer, generation, &owner, view.mta);
+	control_answer_window(writer, &view, now_ns);
+	control_writer_add(writer, "success", "%.3f", view.success);
+	control_writer_add(writer, "failure", "%.3f", view.failure);
+	control_writer_add(writer, "fail_cohorts", "%.3f", view.fail_cohorts);
+	control_writer_add(writer, "stopped_by", "%s", view.window > 0 ? "nothing" :
+	    view.by_hand ? "hand" : view.by_rule ? "rule" : "cohorts");
+	control_writer_add(writer, "canary", "%s", view.canary_out ? "out" :
+	    view.canary_due ? "due" : "none");
+	if (view.reason[0] != '\0')
+		control_writer_add(writer, "last_reason", "%s", view.reason);
+	control_writer_add(writer, "window_answer", "%s", window_answer(&view));
+	control_writer_add(writer, "window_observed", "%d", view.observed);
+}
+
 static size_t explain(struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, char *out) {
 	struct control_writer writer;
@@ -78,6 +138,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	if (answer->rule != CLASS_NO_RULE)
 		add_counts(&writer, generation, answer, open);
 	control_answer_decision(&writer, answer);
+	add_window(&writer, engine, generation, destination, length);
 	add_hint(&writer, engine, generation, destination, length,
 	    answer->class_index);
 	return control_writer_finish(&writer);

@@ -43,7 +43,7 @@ class Site:
             f'  ports = [ {REMOTE} ]; }} );\n')
 
     def destinations(self, *pattern):
-        return {row["name"]: row for row in self.postern.ask("destinations", *pattern)}
+        return {row["name"]: row for row in self.postern.ask("destinations", "--relays", *pattern)}
 
     def counter(self, name):
         return self.postern.status()["counters"][name]

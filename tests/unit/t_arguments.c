@@ -171,10 +171,37 @@ static void help_names_every_command(void **state) {
 	free(text);
 }
 
+static void commands_by_hand(void **state) {
+	struct line line;
+
+	(void)state;
+	assert_int_equal(parse(&line, "posternctl suspend d.example --for 2h --reason x"),
+	    REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_SUSPEND);
+	assert_string_equal(line.ctl.arguments[0], "d.example");
+	assert_string_equal(line.ctl.duration, "2h");
+	assert_string_equal(line.ctl.reason, "x");
+	assert_null(line.ctl.class);
+	assert_int_equal(parse(&line, "posternctl hold --class c"), REQUEST_RUN);
+	assert_int_equal(line.ctl.argument_count, 0);
+	assert_string_equal(line.ctl.class, "c");
+	assert_int_equal(parse(&line, "posternctl set --window 3 d.example --ceiling 4"),
+	    REQUEST_RUN);
+	assert_string_equal(line.ctl.window, "3");
+	assert_string_equal(line.ctl.ceiling, "4");
+	assert_int_equal(parse(&line, "posternctl destinations --relays"), REQUEST_RUN);
+	assert_true(line.ctl.relays);
+	wrong("posternctl set", "arguments are missing");
+	wrong("posternctl hold d.example --ceiling 4", "--ceiling: not for hold");
+	wrong("posternctl forget d.example --reason x", "--reason: not for forget");
+	wrong("posternctl classes --relays", "--relays: not for classes");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_stand_before_and_behind),
 		cmocka_unit_test(commands_take_their_own),
+		cmocka_unit_test(commands_by_hand),
 		cmocka_unit_test(what_does_not_belong_is_told),
 		cmocka_unit_test(the_nearest_command_is_named),
 		cmocka_unit_test(help_and_version),

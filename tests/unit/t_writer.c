@@ -251,6 +251,35 @@ static void a_full_disk_is_told(void **state) {
 	fclose(full);
 }
 
+static void decimals_have_three_digits(void **state) {
+	static const struct column column = { "d", COLUMN_DECIMAL };
+	static const struct {
+		double number;
+		const char *text;
+	} cases[] = {
+		{ 0, "0.000" }, { 1, "1.000" }, { 0.2, "0.200" }, { 1.0 / 3, "0.333" },
+		{ 0.9996, "1.000" }, { -0.25, "-0.250" }, { -1.5, "-1.500" },
+		{ -0.0001, "0.000" }, { 1234567.5, "1234567.500" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct value value = value_decimal(cases[i].number);
+		struct paper paper;
+		char wanted[64];
+
+		begin(&paper, true);
+		writer_object_begin(&paper.writer, NULL);
+		writer_members(&paper.writer, &column, &value, 1);
+		writer_object_end(&paper.writer);
+		snprintf(wanted, sizeof(wanted), "\"d\": %s", cases[i].text);
+		fflush(paper.file);
+		assert_non_null(strstr(paper.text, wanted));
+		fclose(paper.file);
+		free(paper.text);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_is_aligned_text),
@@ -263,6 +292,7 @@ int main(void) {
 		cmocka_unit_test(text_never_holds_control_bytes),
 		cmocka_unit_test(times_read_well),
 		cmocka_unit_test(a_full_disk_is_told),
+		cmocka_unit_test(decimals_have_three_digits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
