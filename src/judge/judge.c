@@ -16,6 +16,7 @@
 
 #include "base/pattern.h"
 #include "judge/owner.h"
+#include "judge/sieve.h"
 
 #define GIVEN_UP_MAX 16
 
@@ -27,9 +28,24 @@ struct judge_pattern {
 struct judge {
 	const struct generation *generation;
 	struct pattern_room *room;
+	struct sieve *sieve;
 	uint64_t given_up;
 	struct judge_pattern *patterns;	/* by number of the rule */
 };
+
+static struct sieve *open_sieve(const struct generation *g)
+{
+	const char **patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*patterns));
+	struct sieve *sieve;
+
+	if (patterns == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < g->reply_rule_count; i++)
+		patterns[i] = generation_text(g, generation_reply_rule(g, i)->pattern);
+	sieve = sieve_open(patterns, g->reply_rule_count);
+	free(patterns);
+	return sieve;
+}
 
 int judge_open(struct judge **judge, const struct generation *g, struct diag *diag)
 {
@@ -42,8 +58,9 @@ int judge_open(struct judge **judge, const struct generation *g, struct diag *di
 		return diag_set(diag, 0, "no memory for a judge");
 	new->generation = g;
 	new->room = pattern_room_open();
+	new->sieve = open_sieve(g);
 	new->patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*new->patterns));
-	if (new->room == NULL || new->patterns == NULL) {
+	if (new->room == NULL || new->sieve == NULL || new->patterns == NULL) {
 		judge_close(judge);
 		return diag_set(diag, 0, "no memory for a judge");
 	}
@@ -69,6 +86,7 @@ void judge_close(struct judge **judge)
 		for (uint32_t i = 0; i < old->generation->reply_rule_count; i++)
 			pattern_free(&old->patterns[i].pattern);
 	free(old->patterns);
+	sieve_close(&old->sieve);
 	pattern_room_close(&old->room);
 	free(old);
 	*judge = NULL;
@@ -174,11 +192,13 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 
 /* --- rules --------------------------------------------------------------------- */
 
-/* The first rule of `count` that matches, or JUDGE_NONE. */
-static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t count,
+/* The first rule of `first`..`end`-1 that matches, or JUDGE_NONE.  The sieve has seen
+ * the words. */
+static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t end,
     struct span words)
 {
-	for (uint32_t i = first; i < first + count; i++) {
+	for (uint32_t i = sieve_next(judge->sieve, first, end); i < end;
+	     i = sieve_next(judge->sieve, i + 1, end)) {
 		struct judge_pattern *p = &judge->patterns[i];
 
 		if (p->given_up >= GIVEN_UP_MAX)
@@ -206,14 +226,14 @@ uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply
 	if (reply->class == RESULT_OK || reply->class == RESULT_LOCAL ||
 	    reply->class == RESULT_SUSPENDED || reply->words.length == 0)
 		return JUDGE_NONE;
+	sieve_shake(judge->sieve, reply->words.text, reply->words.length);
 	if (provider != JUDGE_NONE) {
 		const struct generation_provider *own = generation_provider(g, provider);
 
-		rule = find_rule(judge, own->rules, own->rule_count, reply->words);
+		rule = find_rule(judge, own->rules, own->rules + own->rule_count, reply->words);
 	}
 	if (rule == JUDGE_NONE)
-		rule = find_rule(judge, g->common_rules, g->reply_rule_count - g->common_rules,
-		    reply->words);
+		rule = find_rule(judge, g->common_rules, g->reply_rule_count, reply->words);
 	if (rule == JUDGE_NONE)
 		return JUDGE_NONE;
 	row = generation_reply_rule(g, rule);

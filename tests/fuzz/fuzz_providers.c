@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/pattern.h"
 #include "config/compile.h"
 #include "judge/judge.h"
 
@@ -16,6 +17,51 @@ static const char main_text[] = "version = 1; classes = ();\n"
     "window = { suspend = \"1m\"; };\n"
     "destinations = ( { match = [ \"*.a.example\", \"10.0.0.0/8\" ];\n"
     "                   window = { destination_concurrency_limit = 3; }; } );\n";
+
+/* The first of the rules that matches, tried one after the other; false: a pattern was
+ * given up. */
+static bool first_match(const struct generation *g, uint32_t from, uint32_t end,
+    struct span words, uint32_t *rule)
+{
+	struct pattern_room *room = pattern_room_open();
+	bool good = room != NULL;
+
+	*rule = JUDGE_NONE;
+	for (uint32_t i = from; good && i < end && *rule == JUDGE_NONE; i++) {
+		struct pattern *pattern;
+		enum pattern_result result;
+		char why[160];
+		size_t at;
+
+		MUST(pattern_compile(&pattern, generation_text(g, generation_reply_rule(g, i)->pattern),
+		    true, why, sizeof(why), &at) == 0);
+		result = pattern_match(pattern, room, words.text, words.length);
+		if (result == PATTERN_MATCH)
+			*rule = i;
+		good = result != PATTERN_GAVE_UP;
+		pattern_free(&pattern);
+	}
+	pattern_room_close(&room);
+	return good;
+}
+
+/* The judge, which leaves out what cannot match, finds the same. */
+static void compare(const struct generation *g, uint32_t provider, const struct reply *reply,
+    uint32_t found)
+{
+	uint32_t rule = JUDGE_NONE;
+
+	if (provider != JUDGE_NONE) {
+		const struct generation_provider *own = generation_provider(g, provider);
+
+		if (!first_match(g, own->rules, own->rules + own->rule_count, reply->words, &rule))
+			return;
+	}
+	if (rule == JUDGE_NONE && !first_match(g, g->common_rules, g->reply_rule_count,
+	    reply->words, &rule))
+		return;
+	MUST(rule == found);
+}
 
 static void ask(const struct generation *g, struct span words)
 {
@@ -38,10 +84,15 @@ static void ask(const struct generation *g, struct span words)
 	for (uint32_t provider = 0; provider <= g->provider_count; provider++) {
 		struct reply reply;
 		uint32_t number;
+		bool tried;
 
 		reply_judge_text(words, PHASE_UNKNOWN, &reply);
+		tried = reply.class != RESULT_OK && reply.class != RESULT_LOCAL &&
+		    reply.class != RESULT_SUSPENDED && reply.words.length > 0;
 		number = judge_reply(judge, provider < g->provider_count ? provider : JUDGE_NONE,
 		    &reply);
+		if (tried)
+			compare(g, provider < g->provider_count ? provider : JUDGE_NONE, &reply, number);
 		if (number == JUDGE_NONE)
 			continue;
 		judge_rule(g, number, &rule);

@@ -280,6 +280,40 @@ static void feedback_is_a_number_or_a_text(void **state)
 	}
 }
 
+static void what_points_outside_is_refused(void **state)
+{
+	struct generation *g = compile_good(window_text, window_providers), *copy;
+	struct diag diag;
+
+	(void)state;
+	copy = malloc(g->bytes);
+	assert_non_null(copy);
+#define SPOILED(change) \
+	do { \
+		memcpy(copy, g, g->bytes); \
+		change; \
+		assert_int_equal(generation_verify(copy, g->bytes, &diag), -1); \
+		assert_non_null(strstr(diag.text, "outside")); \
+	} while (0)
+#define AT(type, offset, index) (((type *)(void *)((char *)copy + (offset))) + (index))
+	SPOILED(copy->destinations_count = 100000);
+	SPOILED(copy->destinations_index = 12);
+	SPOILED(*AT(uint32_t, copy->destinations_masks, 1) = 2);
+	SPOILED(AT(struct generation_destinations, copy->destinations, 1)->window = 4);
+	SPOILED(copy->mtas[1].window = (uint32_t)g->bytes - 8);
+	SPOILED(copy->mtas[0].relayhost = (uint32_t)g->bytes);
+	SPOILED(copy->providers = (uint32_t)g->bytes - 8);
+	SPOILED(copy->provider_index += 4);
+	SPOILED(*AT(uint32_t, copy->provider_masks, 2) = 3);
+	SPOILED(AT(struct generation_provider, copy->providers, 0)->window = 1);
+	SPOILED(AT(struct generation_provider, copy->providers, 2)->rule_count = 1);
+	SPOILED(copy->reply_rule_count = UINT32_MAX);
+	SPOILED(copy->common_rules = 1);
+	SPOILED(copy->window.file = UINT32_MAX);
+	free(copy);
+	free(g);
+}
+
 /* --- mistakes ---------------------------------------------------------------------- */
 
 #define P(settings) V "providers = ( { name = \"p\"; relays = \"p.example\";\n" settings " } );\n"
@@ -531,6 +565,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_group_gives_a_parameter),
 		cmocka_unit_test(the_groups_that_give_them_are_told),
 		cmocka_unit_test(feedback_is_a_number_or_a_text),
+		cmocka_unit_test(what_points_outside_is_refused),
 		cmocka_unit_test(every_mistake_has_its_place),
 		cmocka_unit_test(the_file_is_found),
 		cmocka_unit_test(the_shipped_file_is_good),
