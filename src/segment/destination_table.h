@@ -42,6 +42,13 @@ void destination_forgotten(const struct learned *table, uint32_t shard,
 
 struct learned destination_state_table(const struct segment *segment);
 
+/* learned_number, where the size of a slot is known: no division. */
+static inline uint32_t destination_number(const struct learned *table, uint32_t shard,
+    const _Atomic uint64_t *slot) {
+	return (uint32_t)((size_t)(slot - table->words) /
+	    (sizeof(struct destination) / 8)) - shard * table->place->per_shard;
+}
+
 /* Marks the destination for states_changed, and raises the version. */
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number);
 

@@ -321,6 +321,43 @@ bool destinations_note(struct segment *segment, const struct delivery_seen *seen
 	return noted;
 }
 
+/* --- expecting ---------------------------------------------------------------- */
+
+/* Step by step for all, so that nothing but the next step waits for a step. */
+void destinations_expect(const struct segment *segment,
+    const struct destination_name names[], size_t count) {
+	struct learned table = destination_table(segment);
+	const _Atomic uint64_t *slots[DESTINATIONS_EXPECTED];
+	struct learned_key key;
+	size_t known = 0, found = 0;
+	struct {
+		uint64_t hash;
+		uint32_t shard;
+	} keys[DESTINATIONS_EXPECTED];
+
+	for (size_t i = 0; i < count && known < DESTINATIONS_EXPECTED; i++) {
+		if (!name_fold(names[i].text, names[i].length, key.words))
+			continue;
+		learned_aim(&table, &key);
+		keys[known].hash = key.hash;
+		keys[known++].shard = key.shard;
+	}
+	for (size_t i = 0; i < known; i++) {
+		key.hash = keys[i].hash;
+		key.shard = keys[i].shard;
+		slots[found] = learned_likely(&table, &key);
+		found += slots[found] != NULL;
+	}
+	/* a page's address first, where that is not known either */
+	for (size_t i = 0; i < found; i++)
+		__builtin_prefetch(&slots[i][0]);
+	for (size_t i = 0; i < found; i++) {
+		for (unsigned word = 8; word < sizeof(struct destination) / 8;
+		     word += 8)
+			__builtin_prefetch(&slots[i][word]);
+	}
+}
+
 /* --- finding ----------------------------------------------------------------- */
 
 static void decode(const uint64_t *copy, int64_t created_ns,

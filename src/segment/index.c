@@ -29,33 +29,50 @@ static uint32_t next_line(const struct index *index, uint32_t line) {
 }
 
 void index_prefetch(const struct index *index, uint64_t hash) {
-	__builtin_prefetch(&index->lines[home_of(index, hash)], 1);
+	__builtin_prefetch(&index->lines[home_of(index, hash)]);
+}
+
+/* All places at once: which of them fits is anybody's guess, a branch for each would
+ * cost more. */
+static uint32_t fitting(const struct index_line *line, uint32_t tag) {
+	uint32_t bits = 0;
+
+	for (unsigned i = 0; i < INDEX_PLACES; i++) {
+		uint32_t place = GET(line->place[i]);
+
+		/* an empty one has no slot, and may have the tag 0 */
+		bits |= (uint32_t)((place & ~SLOT_MASK) == tag &&
+		    (place & SLOT_MASK) != 0) << i;
+	}
+	return bits;
 }
 
 void index_walk_begin(const struct index *index, uint64_t hash,
     struct index_walk *walk) {
 	walk->line = home_of(index, hash);
-	walk->place = 0;
 	walk->tag = tag_of(hash);
 	walk->lines_left = index->line_count;
+	walk->fitting = fitting(&index->lines[walk->line], walk->tag);
 }
 
 uint32_t index_walk_next(const struct index *index, struct index_walk *walk) {
-	while (walk->lines_left > 0) {
-		const struct index_line *line = &index->lines[walk->line];
+	for (;;) {
+		while (walk->fitting != 0) {
+			unsigned at = (unsigned)__builtin_ctz(walk->fitting);
+			uint32_t slot = SLOT_MASK &
+			    GET(index->lines[walk->line].place[at]);
 
-		while (walk->place < INDEX_PLACES) {
-			uint32_t place = GET(line->place[walk->place]);
-
-			walk->place++;
-			if (place != 0 && (place & ~SLOT_MASK) == walk->tag)
-				return (place & SLOT_MASK) - 1;
+			walk->fitting &= walk->fitting - 1;
+			/* without the mutex it may have been emptied by now */
+			if (slot != 0)
+				return slot - 1;
 		}
-		if (GET(line->passed) == 0)
+		if (walk->lines_left <= 1 ||
+		    GET(index->lines[walk->line].passed) == 0)
 			break;
 		walk->line = next_line(index, walk->line);
-		walk->place = 0;
 		walk->lines_left--;
+		walk->fitting = fitting(&index->lines[walk->line], walk->tag);
 	}
 	walk->lines_left = 0;
 	return SEGMENT_NO_SLOT;

@@ -21,7 +21,7 @@ struct index {
 /* A walk over the slots whose tag fits `hash`. */
 struct index_walk {
 	uint32_t line;
-	uint32_t place;
+	uint32_t fitting;	/* places of it, as bits, that are left to look at */
 	uint32_t tag;
 	uint32_t lines_left;
 };

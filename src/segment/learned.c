@@ -81,24 +81,61 @@ static void fetch_slot(const struct learned *table, const _Atomic uint64_t *slot
 		__builtin_prefetch(&slot[i]);
 }
 
-void learned_approach(const struct learned *table, const struct learned_key *key) {
-	struct index index = learned_index(table, key->shard);
-	struct index_walk walk;
-	uint32_t found;
-
-	index_walk_begin(&index, key->hash, &walk);
-	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
-		if (found < table->place->per_shard)
-			fetch_slot(table, learned_slot(table, key->shard, found));
-	}
-}
-
 struct learned_control learned_load_control(const _Atomic uint64_t *slot) {
 	uint64_t word = atomic_load_explicit(slot, memory_order_acquire);
 	struct learned_control control;
 
 	memcpy(&control, &word, sizeof(control));
 	return control;
+}
+
+/* Text that ends within a word is equal when that word is. */
+static bool ends_within(uint64_t word) {
+	return ((const char *)&word)[sizeof(word) - 1] == '\0';
+}
+
+static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
+    const uint64_t *key) {
+	const struct learned_kind *kind = table->kind;
+
+	for (uint32_t i = 0; i < kind->key_words; i++) {
+		if (RELAXED(slot[kind->key_at + i]) != key[i])
+			return false;
+		if (i >= kind->text_at && ends_within(key[i]))
+			return true;
+	}
+	return true;
+}
+
+_Atomic uint64_t *learned_likely(const struct learned *table,
+    const struct learned_key *key) {
+	struct index index = learned_index(table, key->shard);
+	struct index_walk walk;
+	uint32_t found;
+
+	index_walk_begin(&index, key->hash, &walk);
+	do
+		found = index_walk_next(&index, &walk);
+	while (found != SEGMENT_NO_SLOT && found >= table->place->per_shard);
+	return found == SEGMENT_NO_SLOT ? NULL :
+	    learned_slot(table, key->shard, found);
+}
+
+_Atomic uint64_t *learned_approach(const struct learned *table,
+    const struct learned_key *key) {
+	_Atomic uint64_t *slot = learned_likely(table, key);
+
+	if (slot != NULL)
+		fetch_slot(table, slot);
+	return slot;
+}
+
+_Atomic uint64_t *learned_find_at(const struct learned *table,
+    const struct learned_key *key, _Atomic uint64_t *likely) {
+	if (likely != NULL && learned_load_control(likely).used &&
+	    has_key(table, likely, key->words))
+		return likely;
+	return learned_find(table, key);
 }
 
 void learned_store_control(_Atomic uint64_t *slot,
@@ -120,24 +157,6 @@ void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
 		atomic_store_explicit(&slot[i], words[i], memory_order_relaxed);
 		FAILPOINT();
 	}
-}
-
-/* Text that ends within a word is equal when that word is. */
-static bool ends_within(uint64_t word) {
-	return ((const char *)&word)[sizeof(word) - 1] == '\0';
-}
-
-static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
-    const uint64_t *key) {
-	const struct learned_kind *kind = table->kind;
-
-	for (uint32_t i = 0; i < kind->key_words; i++) {
-		if (RELAXED(slot[kind->key_at + i]) != key[i])
-			return false;
-		if (i >= kind->text_at && ends_within(key[i]))
-			return true;
-	}
-	return true;
 }
 
 static void load_key(const struct learned *table, const _Atomic uint64_t *slot,

@@ -71,8 +71,13 @@ void learned_bind(struct learned *table, struct segment_header *header,
 
 /* Fills hash and shard from words; has the index fetched meanwhile. */
 void learned_aim(const struct learned *table, struct learned_key *key);
-/* Has the entry fetched, if there is one; without a lock. */
-void learned_approach(const struct learned *table, const struct learned_key *key);
+/* Where the entry of hash and shard is, unless another one has the same tag; NULL: not
+ * known.  Without a lock. */
+_Atomic uint64_t *learned_likely(const struct learned *table,
+    const struct learned_key *key);
+/* The same; has it fetched. */
+_Atomic uint64_t *learned_approach(const struct learned *table,
+    const struct learned_key *key);
 
 /* --- writers ----------------------------------------------------------------- */
 
@@ -84,6 +89,10 @@ void learned_unlock(const struct learned *table, const struct learned_key *key);
 /* Its words, or NULL: not known. */
 _Atomic uint64_t *learned_find(const struct learned *table,
     const struct learned_key *key);
+
+/* The same; looks first where learned_approach said. */
+_Atomic uint64_t *learned_find_at(const struct learned *table,
+    const struct learned_key *key, _Atomic uint64_t *likely);
 
 /* A free slot, linked for the key; the caller writes it, control word last.  NULL: all
  * that were looked at are never given up. */

@@ -25,24 +25,40 @@ static bool fold_word(uint64_t *word, uint64_t all) {
 	return is_bad == 0;
 }
 
+/* Bytes that are there, of a word that the text ends in: `all` has 0xff for each. */
+static uint64_t last_word(const char *text, size_t length, uint64_t *all) {
+	unsigned char bytes[8] = { 0 }, ones[8] = { 0 };
+	uint64_t word;
+
+	for (size_t i = 0; i < length; i++) {
+		bytes[i] = (unsigned char)text[i];
+		ones[i] = 0xff;
+	}
+	memcpy(&word, bytes, sizeof(word));
+	memcpy(all, ones, sizeof(*all));
+	return word;
+}
+
 static bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
-	static const unsigned char ones[16] = { 0xff, 0xff, 0xff, 0xff, 0xff,
-		0xff, 0xff, 0xff };
+	size_t at = 0;
 	uint64_t all;
 
 	if (length > 0 && text[length - 1] == '.')
 		length--;
 	if (length == 0 || length > max || text[length - 1] == '.')
 		return false;
-	memset(words, 0, max);
-	memcpy(words, text, length);
-	for (size_t i = 0; i * 8 < length; i++) {
-		size_t left = length - i * 8;
-
-		memcpy(&all, ones + (left < 8 ? 8 - left : 0), sizeof(all));
-		if (!fold_word(&words[i], all))
+	for (; length - at * 8 >= 8; at++) {
+		memcpy(&words[at], text + at * 8, sizeof(words[at]));
+		if (!fold_word(&words[at], UINT64_MAX))
 			return false;
 	}
+	if (length % 8 != 0) {
+		words[at] = last_word(text + at * 8, length % 8, &all);
+		if (!fold_word(&words[at++], all))
+			return false;
+	}
+	for (; at < max / 8; at++)
+		words[at] = 0;
 	return true;
 }
 
@@ -80,4 +96,26 @@ bool name_is_folded(const char name[SEGMENT_NAME_MAX]) {
 
 bool recipient_is_folded(const char address[RECIPIENT_MAX]) {
 	return is_folded(address, RECIPIENT_MAX);
+}
+
+static bool is_harmless_byte(char c) {
+	return c >= ' ' && c < 0x7f;
+}
+
+void text_harmless(const char *from, char *to, size_t size) {
+	size_t length = strnlen(from, size);
+
+	for (size_t i = 0; i < length; i++)
+		to[i] = is_harmless_byte(from[i]) ? from[i] : '?';
+	memset(to + length, 0, size - length);
+}
+
+bool text_is_harmless(const char *text, size_t size) {
+	size_t length = strnlen(text, size);
+
+	for (size_t i = 0; i < size; i++) {
+		if (i < length ? !is_harmless_byte(text[i]) : text[i] != '\0')
+			return false;
+	}
+	return true;
 }

@@ -28,4 +28,9 @@ bool recipient_is_folded(const char address[RECIPIENT_MAX]);
 /* Is it what name_fold makes? */
 bool name_is_folded(const char name[SEGMENT_NAME_MAX]);
 
+/* Text that may be shown and saved: printable ASCII, and NULs behind it.  The first
+ * copies it, cut at size; '?' stands for all other bytes. */
+void text_harmless(const char *from, char *to, size_t size);
+bool text_is_harmless(const char *text, size_t size);
+
 #endif

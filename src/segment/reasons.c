@@ -15,6 +15,7 @@
 
 #include "base/failpoint.h"
 #include "segment/destination_table.h"
+#include "segment/name.h"
 
 #define READ_TRIES	100
 #define LOOKED_AT	16
@@ -36,8 +37,10 @@ static bool is_number(const struct segment_header *sizes, uint32_t number) {
 }
 
 static void to_words(const char *text, uint64_t words[REASON_WORDS]) {
-	memset(words, 0, SEGMENT_REASON_MAX);
-	memcpy(words, text, strnlen(text, SEGMENT_REASON_MAX));
+	char harmless[SEGMENT_REASON_MAX];
+
+	text_harmless(text, harmless, sizeof(harmless));
+	memcpy(words, harmless, sizeof(harmless));
 }
 
 static bool is_same(const struct reason_text *reason,
@@ -160,12 +163,10 @@ void reasons_scrub(const struct learned *table, uint32_t shard) {
 	for (uint32_t i = 1; i <= table->header->reasons_per_shard; i++) {
 		struct reason_text *reason = reason_at(table->header, table->header,
 		    shard, i);
-		unsigned char *text = (unsigned char *)(void *)reason->text;
+		char text[SEGMENT_REASON_MAX];
 
-		for (unsigned c = 0; c < SEGMENT_REASON_MAX; c++) {
-			if (text[c] != 0 && (text[c] < ' ' || text[c] >= 0x7f))
-				text[c] = '?';
-		}
+		memcpy(text, reason->text, sizeof(text));
+		text_harmless(text, (char *)(void *)reason->text, sizeof(text));
 	}
 }
 

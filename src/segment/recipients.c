@@ -24,7 +24,8 @@ static bool recipient_is_sound(const uint64_t *words) {
 
 	memcpy(&r, words, sizeof(r));
 	return r.control.used == 1 && r.mta <= UINT8_MAX && r.rule <= UINT16_MAX &&
-	    r.until_ns >= 0 && recipient_is_folded(r.address);
+	    r.until_ns >= 0 && recipient_is_folded(r.address) &&
+	    text_is_harmless(r.reason, sizeof(r.reason));
 }
 
 /* The one whose time ends first. */
@@ -121,8 +122,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	}
 	memcpy(r.address, key.words + 1, sizeof(r.address));
 	if (hold->reason != NULL)
-		memcpy(r.reason, hold->reason,
-		    strnlen(hold->reason, sizeof(r.reason)));
+		text_harmless(hold->reason, r.reason, sizeof(r.reason));
 	if (!learned_lock(&table, &key, now_ns)) {
 		segment_count(segment, COUNTER_NOTES_LOST, 1);
 		return false;

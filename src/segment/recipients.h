@@ -28,8 +28,8 @@ struct recipient_held {
 };
 #define RECIPIENT_ANY_MTA	UINT8_MAX
 
-/* Holds it until then, whatever was told before; the reason (made harmless by the caller)
- * is cut at SEGMENT_REASON_MAX bytes.  False: not held (counted). */
+/* Holds it until then, whatever was told before; the reason is cut at SEGMENT_REASON_MAX
+ * bytes, '?' stands for what is not printable ASCII.  False: not held (counted). */
 struct recipient_hold {
 	const char *address;
 	size_t length;

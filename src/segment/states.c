@@ -135,10 +135,6 @@ bool states_aim(struct segment *segment, const char *name, size_t length,
 	return true;
 }
 
-void states_approach(const struct state_lock *lock) {
-	learned_approach(&lock->table, &lock->key);
-}
-
 static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
     uint32_t shard, uint32_t number) {
 	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
@@ -215,13 +211,14 @@ static void load(struct state_lock *lock) {
 
 enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
     enum states_create create) {
+	_Atomic uint64_t *likely = learned_approach(&lock->table, &lock->key);
+
 	lock->now_ns = now_ns;
-	states_approach(lock);
 	if (!learned_lock(&lock->table, &lock->key, now_ns)) {
 		segment_count(lock->segment, COUNTER_NOTES_LOST, 1);
 		return STATES_BUSY;
 	}
-	lock->slot = learned_find(&lock->table, &lock->key);
+	lock->slot = learned_find_at(&lock->table, &lock->key, likely);
 	lock->is_new = lock->slot == NULL;
 	if (lock->is_new && (create == STATES_KNOWN_ONLY || !make_slot(lock))) {
 		learned_unlock(&lock->table, &lock->key);
@@ -283,7 +280,8 @@ static void set_seen(struct state_lock *lock, uint32_t sequence) {
 static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	struct state_shard *shard = shard_of(&lock->table, lock->key.shard);
 	uint32_t sequence = SEEN_SEQUENCE(RELAXED(lock->slot[1]));
-	uint32_t number = learned_number(&lock->table, &lock->key, lock->slot);
+	uint32_t number = destination_number(&lock->table,
+	    lock->key.shard, lock->slot);
 
 	for (unsigned i = 0; i < STATE_WORDS; i++) {
 		STORE(shard->undo[i], lock->words[i]);
@@ -310,7 +308,8 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 }
 
 void states_store(struct state_lock *lock) {
-	uint32_t number = learned_number(&lock->table, &lock->key, lock->slot);
+	uint32_t number = destination_number(&lock->table,
+	    lock->key.shard, lock->slot);
 	uint32_t reason = REASON_OF(lock->words), was = reason;
 	uint64_t words[STATE_WORDS];
 
@@ -394,7 +393,7 @@ static enum learned_copied look_again(const struct learned *table,
 		return LEARNED_TORN;
 	slot = learned_find(table, key);
 	if (slot != NULL) {
-		*number = learned_number(table, key, slot);
+		*number = destination_number(table, key->shard, slot);
 		result = learned_copy(table, key->shard, *number, copy);
 	}
 	learned_unlock(table, key);

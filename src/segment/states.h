@@ -56,12 +56,9 @@ struct state_lock {
 };
 
 /* Works out where the destination lies and has memory fetched meanwhile; nothing is
- * held.  False: no name that can be remembered (counted).  Whoever has several
- * events aims at all of them first, then approaches, then locks one by one: each step
- * has what the next one needs fetched. */
+ * held.  False: no name that can be remembered (counted). */
 bool states_aim(struct segment *segment, const char *name, size_t length,
     struct state_lock *lock);
-void states_approach(const struct state_lock *lock);
 
 enum states_create { STATES_KNOWN_ONLY, STATES_CREATE };
 enum states_locked {
@@ -81,7 +78,7 @@ bool states_was_applied(const struct state_lock *lock,
     const struct state_origin *origin);
 
 /* Stores state, origin and reason as one.  Reasons are cut at SEGMENT_REASON_MAX bytes;
- * the caller made them harmless. */
+ * '?' stands for what is not printable ASCII. */
 void states_store(struct state_lock *lock);
 void states_unlock(struct state_lock *lock);
 

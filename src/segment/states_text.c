@@ -81,13 +81,6 @@ static bool is_open(const struct destination_state *s) {
 	    s->window.ceiling == 0;
 }
 
-/* Texts come from other hosts. */
-static void write_text(FILE *file, const char *text) {
-	for (; *text != '\0'; text++)
-		fputc(*text < ' ' || *text >= 0x7f ? '?' : *text, file);
-	fputc('\n', file);
-}
-
 static void write_destination(void *context,
     const struct destination_window *window) {
 	struct writing *writing = context;
@@ -106,8 +99,8 @@ static void write_destination(void *context,
 	fputc('\n', writing->file);
 	writing->lines++;
 	if (window->reason[0] != '\0') {
-		fprintf(writing->file, "reason %s ", window->name);
-		write_text(writing->file, window->reason);
+		fprintf(writing->file, "reason %s %s\n", window->name,
+		    window->reason);
 		writing->lines++;
 	}
 }
@@ -131,8 +124,8 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 	else
 		fprintf(writing->file, "%" PRId64,
 		    held->until_ns - writing->now_ns);
-	fprintf(writing->file, " %" PRId64 " ", writing->now_ns - held->since_ns);
-	write_text(writing->file, held->reason);
+	fprintf(writing->file, " %" PRId64 " %s\n",
+	    writing->now_ns - held->since_ns, held->reason);
 	writing->lines++;
 }
 

@@ -6,6 +6,10 @@
  *	destinations_named_ns_N		the same with its relay's name: both tables
  *	destinations_find_ns_N		a destination
  *	relays_find_ns_N		a destination, and then its relay's name
+ *	destination_feedback_ns_N	a result is taken into account by a window
+ *	destination_feedback_batch_ns_N	the same, of names that were expected, 16 at a time
+ *	destination_window_find_ns_N	a destination with its window
+ *	destinations_changed_us_N	a follower looks for changes, and there are none
  *
  * Destinations are taken at random; CPU time, medians of rounds.
  */
@@ -17,10 +21,12 @@
 #include "base/clock.h"
 #include "segment/destinations.h"
 #include "segment/internal.h"
+#include "segment/states.h"
 #include "tests/unit/site.h"
 
 #define ROUNDS	7
 #define STEPS	200000
+#define BATCH	16
 
 static struct site site;
 
@@ -96,6 +102,74 @@ static double find_round(uint32_t count, uint32_t *random, bool named) {
 	return (cpu_ns() - begin) / STEPS;
 }
 
+/* All that the feed does to a destination but to judge the line. */
+static void feedback(const struct destination_name *name, int64_t at_ns) {
+	const struct window_result result = { .class = RESULT_OK };
+	struct window_change change;
+	struct state_lock lock;
+
+	if (!states_aim(site.segment, name->text, name->length, &lock) ||
+	    states_lock(&lock, at_ns, STATES_CREATE) != STATES_HELD)
+		abort();
+	if (!lock.state.begun) {
+		window_begin(&lock.state.window, &window_defaults);
+		lock.state.begun = true;
+	}
+	window_result(&lock.state.window, &window_defaults, &result, at_ns,
+	    &change);
+	lock.state.ok++;
+	lock.origin = (struct state_origin){ 7, lock.state.ok };
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+static double feedback_round(uint32_t count, uint32_t *random, unsigned batch) {
+	struct destination_name names[BATCH];
+	char texts[BATCH][32];
+	int64_t at_ns = clock_now_ns();
+	double begin = cpu_ns();
+
+	for (uint32_t i = 0; i < STEPS; i += batch) {
+		for (unsigned k = 0; k < batch; k++) {
+			names[k].text = texts[k];
+			names[k].length = name_of(draw(random) % count, texts[k]);
+		}
+		if (batch > 1)
+			destinations_expect(site.segment, names, batch);
+		for (unsigned k = 0; k < batch; k++)
+			feedback(&names[k], at_ns);
+	}
+	return (cpu_ns() - begin) / STEPS;
+}
+
+static double window_round(uint32_t count, uint32_t *random) {
+	double begin = cpu_ns();
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct destination_window window;
+		char name[32];
+		size_t length = name_of(draw(random) % count, name);
+
+		(void)states_find(site.segment, name, length, &window);
+	}
+	return (cpu_ns() - begin) / STEPS;
+}
+
+static void nothing(void *context, const struct destination_window *window) {
+	(void)context;
+	(void)window;
+}
+
+static double changed_round(void) {
+	double begin;
+
+	(void)states_changed(site.segment, nothing, NULL);
+	begin = cpu_ns();
+	for (unsigned i = 0; i < 100; i++)
+		(void)states_changed(site.segment, nothing, NULL);
+	return (cpu_ns() - begin) / 100 / 1000;
+}
+
 static int ascending(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -108,7 +182,8 @@ static double median(double *rounds) {
 }
 
 static void bench(uint32_t count) {
-	double notes[2][ROUNDS], finds[2][ROUNDS];
+	double notes[2][ROUNDS], finds[2][ROUNDS], results[2][ROUNDS];
+	double windows[ROUNDS], changed[ROUNDS];
 	uint32_t random = 7;
 
 	site_open_sized(&site, 64, count + count / 20, "classes = ( { name = \"all\"; "
@@ -120,11 +195,20 @@ static void bench(uint32_t count) {
 			notes[named][i] = note_round(count, &random, named);
 			finds[named][i] = find_round(count, &random, named);
 		}
+		results[0][i] = feedback_round(count, &random, 1);
+		results[1][i] = feedback_round(count, &random, BATCH);
+		windows[i] = window_round(count, &random);
+		changed[i] = changed_round();
 	}
 	printf("destinations_note_ns_%u %.0f\n", count, median(notes[0]));
 	printf("destinations_named_ns_%u %.0f\n", count, median(notes[1]));
 	printf("destinations_find_ns_%u %.0f\n", count, median(finds[0]));
 	printf("relays_find_ns_%u %.0f\n", count, median(finds[1]));
+	printf("destination_feedback_ns_%u %.0f\n", count, median(results[0]));
+	printf("destination_feedback_batch_ns_%u %.0f\n", count,
+	    median(results[1]));
+	printf("destination_window_find_ns_%u %.0f\n", count, median(windows));
+	printf("destinations_changed_us_%u %.1f\n", count, median(changed));
 	printf("segment_bytes_per_destination_%u %.1f\n", count,
 	    (double)(site.segment->header->relays.shards_offset -
 		site.segment->header->destinations.shards_offset) /

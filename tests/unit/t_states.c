@@ -290,9 +290,11 @@ static void reasons_are_cut_kept_and_given_back(void **state) {
 	(void)state;
 	memset(text, 'r', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
+	text[3] = '\n';
 	begin("a.example", 1, text);
 	assert_true(find("a.example", &found));
 	assert_int_equal(strlen(found.reason), SEGMENT_REASON_MAX);
+	assert_memory_equal(found.reason, "rrr?r", 5);
 	/* the same again takes no more room, nor does a new one in its stead */
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(text, sizeof(text), "text %u", i / 2);
