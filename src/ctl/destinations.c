@@ -156,11 +156,20 @@ struct shown {
 	struct copies seen, windows, recipients;
 };
 
+static const void *find(const struct copies *copies, const char *name) {
+	return copies->count == 0 ? NULL :
+	    bsearch(name, copies->list, copies->count, copies->each, compare_names);
+}
+
 static void relay_rows(void *context, struct writer *writer) {
+	static const struct destination_window none;
 	const struct shown *all = context;
 
 	for (size_t i = 0; i < all->seen.count; i++) {
 		const struct destination_seen *seen = at(&all->seen, i);
+		const struct destination_window *window = find(&all->windows, seen->name);
+		const struct destination_state *state =
+		    window == NULL ? &none.state : &window->state;
 		char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX],
 		    other[MTAS_TEXT_MAX];
 		const struct value values[] = {
@@ -169,6 +178,8 @@ static void relay_rows(void *context, struct writer *writer) {
 			    cloned),
 			mtas_value(all->state.generation, seen->other_by, other),
 			age_value(all->state.status.now_ns, seen->seen_ns),
+			value_number(state->ok), value_number(state->failed),
+			value_number(state->held),
 		};
 
 		writer_row(writer, values);
@@ -182,6 +193,9 @@ static void list_relays(struct ctl *ctl, struct shown *all) {
 		{ "cloned_by", COLUMN_TEXT },
 		{ "other_by", COLUMN_TEXT },
 		{ "seen_age", COLUMN_SECONDS },
+		{ "ok", COLUMN_NUMBER },
+		{ "failed", COLUMN_NUMBER },
+		{ "held", COLUMN_NUMBER },
 	};
 
 	writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns), relay_rows, all);
@@ -207,8 +221,7 @@ static struct value reason_value(const char *reason) {
 /* The mail server whose settings count: the first that was seen to deliver there. */
 static unsigned mta_of(const struct shown *all, const char *name) {
 	const struct generation *g = all->state.generation;
-	const struct destination_seen *seen = all->seen.count == 0 ? NULL :
-	    bsearch(name, all->seen.list, all->seen.count, all->seen.each, compare_names);
+	const struct destination_seen *seen = find(&all->seen, name);
 
 	for (unsigned i = 0; seen != NULL && i < g->mta_count; i++)
 		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
@@ -309,11 +322,10 @@ static bool copy_all(struct shown *all, const struct mask *pattern, bool relays)
 	all->recipients = (struct copies){ .each = sizeof(struct recipient_held),
 		.pattern = pattern };
 	state_torn(reader_destinations(reader, copy_seen, &all->seen), "destinations");
-	if (!relays) {
-		state_torn(reader_windows(reader, copy_window, &all->windows), "windows");
+	state_torn(reader_windows(reader, copy_window, &all->windows), "windows");
+	if (!relays)
 		state_torn(reader_recipients(reader, copy_recipient, &all->recipients),
 		    "recipients");
-	}
 	sort(&all->seen);
 	sort(&all->windows);
 	sort(&all->recipients);

@@ -83,7 +83,8 @@ def what_is_seen(test, site):
     rows = site.destinations()
     test.equal(rows["d1.example"], {"name": "d1.example", "relays": "192.0.2.11",
                                     "cloned_by": "a", "other_by": None,
-                                    "seen_age": rows["d1.example"]["seen_age"]},
+                                    "seen_age": rows["d1.example"]["seen_age"],
+                                    "ok": 1, "failed": 0, "held": 0},
                "relay, mail server and transport")
     test.equal(rows["d3.example"]["cloned_by"], "b", "the other mail server")
     test.equal(set(site.destinations("d1.*")), {"d1.example"}, "a pattern")
