@@ -237,6 +237,20 @@ static void tell(struct feed_learning *l)
 		feed_tell_action(l);
 }
 
+/* Whoever asked, and could not connect, does not try again: it has no connection there,
+ * and so no place. */
+static void free_place(const struct feed_learning *l)
+{
+	const struct feed_result *result = l->result;
+	struct segment *segment = result->memory->engine->segment;
+	struct span id = result->delivery->queue_id;
+
+	if (l->asked && result->judgement->reply.class == RESULT_SITE_FAILURE)
+		(void)flights_end_attempt(segment, result->owner.name,
+		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
+		    result->now_ns);
+}
+
 /* Attempts whose level nobody told get it when those that began before have ended. */
 static void add_attempt(struct feed_learning *l)
 {
@@ -313,6 +327,7 @@ bool feed_learn(struct feed_result *result)
 	if (l.lock.is_new)
 		note_mta(result);
 	add_attempt(&l);
+	free_place(&l);
 	tell(&l);
 	return true;
 }

@@ -106,7 +106,8 @@ struct window_asking {
 	struct window_rules rules;
 	struct window_change change;
 	struct state_lock lock;
-	struct place *place;		/* that it has, or NULL */
+	struct place *known;		/* that it was given, or NULL */
+	struct place *place;		/* the same, while it has it */
 	struct place *fresh;		/* room for one that it takes, or NULL */
 	struct flight_attempt attempt;
 	int64_t now_ns;
@@ -177,6 +178,10 @@ static void answer(struct window_asking *asking, bool observe)
 	struct destination_state *state = &asking->lock.state;
 	struct window_asked *out = asking->out;
 
+	/* it ends with a connection that failed */
+	if (asking->known != NULL && flights_holds(&asking->lock,
+	    &asking->question->places->process, &asking->known->ref))
+		asking->place = asking->known;
 	out->window = window_now(&state->window, &asking->rules.settings, asking->now_ns);
 	out->answer = decide(asking);
 	out->observed = observe &&
@@ -198,10 +203,10 @@ static void keep_place(struct window_asking *asking)
 
 	if (asking->fresh == NULL || asking->fresh->ref.number == 0)
 		return;
-	if (asking->place != NULL) {
-		asking->place->ref = asking->fresh->ref;
-		asking->place->rank = asking->fresh->rank;
-		asking->place->last = asking->fresh->last;
+	if (asking->known != NULL) {
+		asking->known->ref = asking->fresh->ref;
+		asking->known->rank = asking->fresh->rank;
+		asking->known->last = asking->fresh->last;
 		return;
 	}
 	memcpy(asking->fresh->name, asking->question->owner->name,
@@ -232,7 +237,7 @@ void windows_ask(struct engine *engine, const struct generation *generation,
 		return;
 	windows_rules(generation, question->mta, owner, &asking.rules);
 	asking.fresh = new_place(question->places);
-	asking.place = find_place(question->places, owner->name);
+	asking.known = find_place(question->places, owner->name);
 	if (asking.fresh != NULL)
 		asking.fresh->ref = (struct flight_ref){ 0, 0 };
 	if (question->queue_id_length > 0)

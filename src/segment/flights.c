@@ -169,15 +169,30 @@ static struct flight *flight_of(const struct segment_header *header,
 	    flight : NULL;
 }
 
-bool flights_again(struct state_lock *lock, const struct flight_process *process,
-    const struct flight_attempt *attempt, const struct flight_ref *ref) {
+/* The process's place at the locked destination, or NULL. */
+static struct flight *place_of(const struct state_lock *lock,
+    const struct flight_process *process, const struct flight_ref *ref) {
 	struct flight_control control;
 	struct flight *flight = flight_of(lock->segment->header, ref, &control);
-	uint64_t before;
 
 	if (flight == NULL || control.shard != lock->key.shard ||
 	    control.slot != learned_number(&lock->table, &lock->key, lock->slot) ||
 	    !is_of(flight, process))
+		return NULL;
+	return flight;
+}
+
+bool flights_holds(const struct state_lock *lock, const struct flight_process *process,
+    const struct flight_ref *ref) {
+	return place_of(lock, process, ref) != NULL;
+}
+
+bool flights_again(struct state_lock *lock, const struct flight_process *process,
+    const struct flight_attempt *attempt, const struct flight_ref *ref) {
+	struct flight *flight = place_of(lock, process, ref);
+	uint64_t before;
+
+	if (flight == NULL)
 		return false;
 	before = RELAXED(flight->attempt);
 	if (before != 0 && RELAXED(flight->queue_hash) != attempt->queue_hash)
@@ -202,8 +217,9 @@ static void end_locked(struct segment *segment, const struct learned *table,
 		attempts_end(segment, attempt, now_ns);
 }
 
-bool flights_end(struct segment *segment, const struct flight_ref *ref,
-    int64_t now_ns) {
+/* `attempt`: the key of its last attempt, or 0: whatever that is. */
+static bool end_flight(struct segment *segment, const struct flight_ref *ref,
+    uint64_t attempt, int64_t now_ns) {
 	struct learned table = destination_state_table(segment);
 	struct flight_control control, again;
 	struct flight *flight = flight_of(segment->header, ref, &control);
@@ -216,11 +232,39 @@ bool flights_end(struct segment *segment, const struct flight_ref *ref,
 	if (!learned_lock(&table, &key, now_ns))
 		return false;
 	again = load_control(flight);
-	ended = memcmp(&control, &again, sizeof(control)) == 0;
+	ended = memcmp(&control, &again, sizeof(control)) == 0 &&
+	    (attempt == 0 || RELAXED(flight->attempt) == attempt);
 	if (ended)
 		end_locked(segment, &table, flight, control, now_ns);
 	learned_unlock(&table, &key);
 	return ended;
+}
+
+bool flights_end(struct segment *segment, const struct flight_ref *ref,
+    int64_t now_ns) {
+	return end_flight(segment, ref, 0, now_ns);
+}
+
+bool flights_end_attempt(struct segment *segment, const char *destination, size_t length,
+    uint64_t queue_hash, int64_t now_ns) {
+	struct learned table = destination_state_table(segment);
+	struct learned_key key;
+	uint64_t attempt;
+
+	if (queue_hash == 0 || !name_fold(destination, length, key.words))
+		return false;
+	attempt = attempts_key(segment, queue_hash, learned_hash(&table, key.words));
+	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+		const struct flight *flight = flights_of(segment->header) + i;
+		struct flight_control control = load_control(flight);
+		const struct flight_ref ref = { i + 1, control.serial };
+
+		if (control.state == FLIGHT_RUNNING &&
+		    RELAXED(flight->attempt) == attempt &&
+		    end_flight(segment, &ref, attempt, now_ns))
+			return true;
+	}
+	return false;
 }
 
 /* Does flight i run?  Then which, and of whom. */

@@ -56,12 +56,22 @@ bool flights_take(struct state_lock *lock, const struct flight_process *process,
 bool flights_again(struct state_lock *lock, const struct flight_process *process,
     const struct flight_attempt *attempt, const struct flight_ref *ref);
 
+/* Has the process that place still?  It may have been ended by a result. */
+bool flights_holds(const struct state_lock *lock, const struct flight_process *process,
+    const struct flight_ref *ref);
+
 /* --- anywhere else ---------------------------------------------------------------- */
 
 /* Gives the place back.  False: it was not that one's any more, or the lock was not to
  * be had (then flights_sweep does it). */
 bool flights_end(struct segment *segment, const struct flight_ref *ref,
     int64_t now_ns);
+
+/* The message failed at the destination before there was a connection: the process has
+ * none there.  Its place is free, unless it has gone on with another message.  False:
+ * there is no such place, or the lock was not to be had. */
+bool flights_end_attempt(struct segment *segment, const char *destination, size_t length,
+    uint64_t queue_hash, int64_t now_ns);
 
 /* All flights of a process that ended, whose refs nobody has.  Returns how many. */
 unsigned flights_end_process(struct segment *segment,
