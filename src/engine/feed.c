@@ -27,10 +27,41 @@ static bool has_port(const struct generation_mta *mta, uint16_t port)
 	return false;
 }
 
+/* The very same was noted less than a second ago, as it is for each delivery of many; one
+ * that is not certain was not. */
+static bool was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
+    int64_t now_ns)
+{
+	const char marks[3] = { (char)seen->mta, seen->cloned, (char)seen->name_length };
+	char text[2 * SEGMENT_NAME_MAX + sizeof(seen->relay) + sizeof(marks)];
+	struct feed_noted *noted;
+	uint64_t key;
+	size_t length = 0;
+
+	if (seen->name_length > SEGMENT_NAME_MAX || seen->relay_name_length > SEGMENT_NAME_MAX)
+		return false;
+	memcpy(text, marks, sizeof(marks));
+	length = sizeof(marks);
+	memcpy(text + length, &seen->relay, sizeof(seen->relay));
+	length += sizeof(seen->relay);
+	memcpy(text + length, seen->name, seen->name_length);
+	length += seen->name_length;
+	if (seen->relay_name != NULL)
+		memcpy(text + length, seen->relay_name, seen->relay_name_length);
+	length += seen->relay_name_length;
+	key = feed_hash(memory, text, length);
+	noted = &memory->noted[key % FEED_NOTED];
+	if (noted->key == key && now_ns - noted->at_ns < NS_PER_SECOND &&
+	    now_ns >= noted->at_ns)
+		return true;
+	*noted = (struct feed_noted){ key, now_ns };
+	return false;
+}
+
 /* By which relay, and which transport, mail for the recipient's domain goes.  A relay
  * on a port that is none of the mail server's remote ports (a content filter) teaches
  * nothing. */
-static bool note_relay(struct engine *engine, const struct generation *generation,
+static bool note_relay(struct feed_memory *memory, const struct generation *generation,
     const struct delivery *d, const struct judgement *judgement, int64_t now_ns)
 {
 	struct delivery_seen seen = {
@@ -45,7 +76,9 @@ static bool note_relay(struct engine *engine, const struct generation *generatio
 	    d->domain.length == 0 || address_is_unknown(&d->relay_address) ||
 	    !has_port(&generation->mtas[judgement->mta], d->relay_port))
 		return false;
-	return destinations_note(engine->segment, &seen, now_ns);
+	if (was_noted(memory, &seen, now_ns))
+		return true;
+	return destinations_note(memory->engine->segment, &seen, now_ns);
 }
 
 static uint32_t time_ms(int64_t ms)
@@ -168,12 +201,25 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	result.judgement = judgement;
 	count_class(engine, judgement->reply.class);
 	place_in_time(&result, origin, now_ns);
-	learned = note_relay(engine, generation, delivery, judgement, now_ns);
+	learned = note_relay(memory, generation, delivery, judgement, now_ns);
 	note_lane(engine, generation, delivery, judgement, result.end_ns);
 	if (judgement->kind == DESTINATION_NONE)
 		return learned;
 	find_owner(engine, generation, judgement, &result.owner);
 	return feed_learn(&result) || learned;
+}
+
+void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count)
+{
+	struct destination_name names[ENGINE_FEED_EXPECTED];
+
+	if (count > ENGINE_FEED_EXPECTED)
+		count = ENGINE_FEED_EXPECTED;
+	for (unsigned i = 0; i < count; i++)
+		names[i] = (struct destination_name){ domains[i].text, domains[i].length };
+	destinations_expect(engine->segment, names, count);
+	if (engine->feed != NULL)
+		feed_destinations_expect(engine->feed, domains, count);
 }
 
 const struct judgement *engine_feed_judged(const struct engine *engine)

@@ -37,6 +37,7 @@ struct feed_destination {
 	TAILQ_ENTRY(feed_destination) entry;
 	uint64_t reason_hash;		/* of the reason that the slot has from us */
 	uint32_t running;		/* as level_in_flight told last */
+	uint32_t told_running;		/* as it stands in the slot */
 	int64_t running_ns;		/* when that was */
 	int64_t used_ns;
 };
@@ -53,6 +54,13 @@ struct feed_starts;
 struct feed_table;
 struct feed_matches;
 
+/* That a delivery to a domain went by a relay, and when that was noted. */
+#define FEED_NOTED	4096
+struct feed_noted {
+	uint64_t key;
+	int64_t at_ns;
+};
+
 struct feed_memory {
 	struct engine *engine;
 	struct judge *judge;
@@ -64,6 +72,7 @@ struct feed_memory {
 	struct feed_waiting waiting;
 	struct feed_matches *matches;
 	struct feed_starts *starts;
+	struct feed_noted noted[FEED_NOTED];
 };
 
 /* The engine's, with a judge for this generation; NULL: no memory. */
@@ -120,6 +129,7 @@ struct feed_learning {
 	bool counts;			/* no other line told of the delivery before */
 	bool canary;
 	bool asked;			/* a mail server that asks: its level is exact */
+	bool connected;			/* and told that it was, for this message */
 	uint32_t level;			/* 0: not known yet */
 	uint64_t queue;
 	uint64_t reason_hash;
@@ -151,6 +161,10 @@ void feed_table_close(struct feed_table **table);
 /* The owner's entry, made if need be.  NULL: there is no room, or no memory. */
 struct feed_destination *feed_destination(struct feed_memory *memory,
     const struct window_owner *owner, int64_t now_ns);
+
+/* Has the entries of domains of these names fetched (engine_feed_expect). */
+void feed_destinations_expect(const struct feed_memory *memory, const struct span *names,
+    unsigned count);
 
 /* Was this delivery told of already, with the same or more weight?  Notes it. */
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,

@@ -69,8 +69,9 @@ static void find_level(struct feed_learning *l)
 		l->asked = flights_find_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), hash, result->now_ns, &attempt);
 		if (l->asked) {
-			l->level = attempt.level;
 			l->canary = attempt.canary;
+			l->connected = attempt.connected;
+			l->level = attempt.level;
 		}
 	} else if (result->memory->starts != NULL && l->destination != NULL) {
 		l->level = feed_starts_end(result->memory->starts, l->destination->hash,
@@ -132,6 +133,21 @@ static void hear_echo(struct feed_learning *l)
 	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
 }
 
+/* Whoever could not connect asked for one place more than there were connections, when it
+ * asked or by now: several may have asked at once.  What went well without ever telling
+ * of a connection was not asked about as it should be. */
+static void find_asked_level(struct feed_learning *l)
+{
+	uint32_t now = l->lock.state.connected + 1u;
+
+	if (!l->asked || l->connected)
+		return;
+	if (l->weight != FEED_NEGATIVE)
+		l->level = 0;
+	else if (l->level < now)
+		l->level = now;
+}
+
 static void hear_result(struct feed_learning *l)
 {
 	struct destination_state *state = &l->lock.state;
@@ -141,6 +157,8 @@ static void hear_result(struct feed_learning *l)
 		.start_ns = l->result->has_start ? l->result->start_ns : 0 };
 	struct window_change change;
 
+	find_asked_level(l);
+	heard.level = l->level;
 	if (state->window.canary_out == 0)
 		l->canary = false;
 	else if (!l->asked)
@@ -196,6 +214,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 	if (l->destination != NULL) {
 		uint32_t running = feed_running(l->destination, result->now_ns);
 
+		l->destination->told_running = running;
 		state->running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
 	}
 	l->lock.origin = result->origin;
@@ -332,6 +351,17 @@ bool feed_learn(struct feed_result *result)
 	return true;
 }
 
+static void tell_change(const struct feed_memory *memory, const struct generation *generation,
+    const struct feed_destination *destination, const struct state_lock *lock,
+    const struct window_rules *rules, uint32_t before, int64_t now_ns)
+{
+	struct window_report report = windows_report_of(generation, &destination->owner,
+	    &lock->state, &rules->settings, WINDOW_CHANGED, now_ns);
+
+	report.before = before;
+	windows_report(memory->engine, &report);
+}
+
 bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
     struct feed_destination *destination, int64_t now_ns)
 {
@@ -342,6 +372,8 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 	uint32_t running = feed_running(destination, now_ns);
 	unsigned count;
 
+	if (level_due_ns(&destination->level) > now_ns && running == destination->told_running)
+		return running > 0 || level_due_ns(&destination->level) != INT64_MAX;
 	windows_rules(generation, destination->mta, &destination->owner, &rules);
 	do {
 		struct feed_told told = { .died = false };
@@ -350,12 +382,17 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		if (windows_lock(&lock, memory->engine, &destination->owner, &rules, now_ns,
 		    STATES_KNOWN_ONLY, &change) != STATES_HELD)
 			break;
+		told.before = lock.state.window.concurrency;
 		apply_levels(&lock, &rules, verdicts, count, now_ns, &told);
 		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
 		states_store(&lock);
 		states_unlock(&lock);
+		destination->told_running = running;
 		windows_report_back(memory->engine, generation, &destination->owner,
 		    &lock.state, &rules.settings, &change, now_ns);
+		if (told.changed && rules.debug)
+			tell_change(memory, generation, destination, &lock, &rules, told.before,
+			    now_ns);
 	} while (count == VERDICTS_MAX);
 	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;
 }

@@ -152,6 +152,26 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
 	return table->buckets[at];
 }
 
+void feed_destinations_expect(const struct feed_memory *memory, const struct span *names,
+    unsigned count)
+{
+	struct feed_destination *const *buckets[ENGINE_FEED_EXPECTED];
+
+	for (unsigned i = 0; i < count; i++) {
+		buckets[i] = &memory->table->buckets[bucket_of(feed_hash_of(memory, names[i]))];
+		__builtin_prefetch(buckets[i]);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		const char *found = (const char *)*buckets[i];
+
+		for (size_t at = 0; found != NULL && at < sizeof(**buckets[i]); at += 64)
+			__builtin_prefetch(found + at);
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (*buckets[i] != NULL)
+			__builtin_prefetch((*buckets[i])->level.entries);
+}
+
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
     int64_t slack_ns, enum feed_weight weight)
 {
