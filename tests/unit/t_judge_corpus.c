@@ -50,7 +50,7 @@ static int open_judge(void **state)
 
 	(void)state;
 	if (top == NULL)
-		return -1;
+		top = ".";
 	if (shared != NULL)
 		snprintf(directory, sizeof(directory), "%s/corpus", shared);
 	else
