@@ -79,13 +79,16 @@ struct window {
 	uint8_t canary_step : 6;	/* how often the interval was doubled */
 	uint8_t canary_out : 1;		/* one was issued, its result is awaited */
 	uint8_t told : 1;		/* the ceiling was told, not found */
-	uint8_t refused_run : 6;	/* refusals in a row */
+	uint8_t refused_run : 5;	/* refusals in a row */
+	uint8_t convinced : 1;		/* the row has lowered the ceiling */
 	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_run */
 	uint8_t by_rule : 1;		/* DEAD: by a provider rule, not by cohorts */
-	uint8_t lowered;		/* the window, by failures of a level not known yet */
-	uint8_t run_ended;		/* deliveries since the last refusal */
-	uint16_t run_level;		/* the next refusal's, if nothing was accepted since */
-	uint16_t run_first, run_last;	/* refusals of the row: when they were heard of */
+	uint8_t lowered : 4;		/* the window, by failures of a level not known yet */
+	uint8_t run_below : 4;		/* accepted since the row began, at lower levels */
+	uint8_t run_ended;		/* deliveries that ended since it began */
+	uint16_t run_level;		/* lowest refused level of the row */
+	uint16_t run_from;		/* level of the first */
+	uint16_t run_first;		/* when it started */
 	uint16_t noise;			/* refusals that meant nothing, of 65536 attempts */
 	/* highest level accepted in the current span of believe_ns and in the one before */
 	uint16_t accepted[2];

@@ -9,10 +9,11 @@
  * of late.  Above the ceiling goes one canary at a time, at intervals that double as
  * long as they are refused.
  *
- * "In a row" is by the order of starts, though acceptances are heard of only when they
- * end: a refusal's level is that of the one before it, less those that have ended, plus
- * those that were accepted meanwhile; so a higher level than that tells of an acceptance
- * in between.
+ * "In a row" is by the order of starts, though an acceptance is heard of only when it
+ * ends.  Two things tell of those in between.  Quick refusals: their levels, as each is
+ * that of the first, less those that have ended since, plus those that were accepted.
+ * Slow ones: deliveries that began after the first of the row and have ended; one of such
+ * a level breaks the row, and some of lower levels confirm it.
  *
  * A failure whose level is not known leaves the ceiling alone, but lowers the window as
  * 1/concurrency would, until its level is known: else a limiter that is found out late
@@ -22,6 +23,11 @@
 #include "policy/window_laws.h"
 
 #define RUN_MOST	16u
+#define BELOW_ENOUGH	4u
+#define LOWERED_MOST	15u
+#define QUICK_NS	(SECOND / 4)
+#define AGE_TICKS	50u		/* 1 s */
+#define OLD_TICKS	15000u		/* 300 s */
 #define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
 
@@ -29,6 +35,17 @@ static bool probes(const struct window *window, const struct window_settings *se
 {
 	return settings->law == WINDOW_LAW_PROBE && window->ceiling != 0 &&
 	    (settings->limit == 0 || window->ceiling < settings->limit);
+}
+
+/* Time in 20 ms, in a circle of 22 minutes. */
+static uint16_t tick(int64_t time_ns)
+{
+	return (uint16_t)(time_ns / (SECOND / 50));
+}
+
+static bool is_before(uint16_t a, uint16_t b)
+{
+	return (uint16_t)(a - b) > INT16_MAX;
 }
 
 /* --- what was accepted of late ----------------------------------------------- */
@@ -39,12 +56,18 @@ static void turn_accepted(struct window *window, const struct window_settings *s
 	int64_t length_ns = settings->believe_ns > 0 ? settings->believe_ns : 1;
 	uint32_t span = (uint32_t)(now_ns / length_ns) & UINT16_MAX;
 
+	bool next = ((window->accepted_span + 1u) & UINT16_MAX) == span;
+
 	if (window->accepted_span == span)
 		return;
-	window->accepted[1] = ((window->accepted_span + 1u) & UINT16_MAX) == span ?
-	    window->accepted[0] : 0;
+	window->accepted[1] = next ? window->accepted[0] : 0;
 	window->accepted[0] = 0;
 	window->accepted_span = (uint16_t)span;
+	if (!next || window->refused_run == 0 ||
+	    (uint16_t)(tick(now_ns) - window->run_first) > OLD_TICKS) {
+		window->refused_run = 0;
+		window->run_level = 0;
+	}
 }
 
 static void note_accepted(struct window *window, uint32_t level)
@@ -118,31 +141,46 @@ static void lower_ceiling(struct window *window, const struct window_settings *s
 
 /* The row of refusals meant nothing, as others were accepted at its level meanwhile; but
  * one that convinced may have ended only with what it told of. */
-static void break_run(struct window *window, const struct window_settings *settings)
+static void break_run(struct window *window)
 {
-	uint32_t refusals = window->refused_run < settings->believe_run ?
-	    window->refused_run : 1;
+	uint32_t refusals = window->convinced ? 1 : window->refused_run;
 
 	for (uint32_t i = 0; i < refusals; i++)
 		window->noise = (uint16_t)(window->noise + (65535 - window->noise) / 16);
 	window->refused_run = 0;
+	window->convinced = 0;
 	/* A ceiling that rests on less than would convince now. */
 	if (refusals > 0 && is_noisy(window) && window->weak && window->canary_step == 0)
 		window->ceiling = 0;
 }
 
+/* Do so many refusals stand, with few deliveries accepted among them?  Their levels tell
+ * soon how many were, if refusals are quick; else it takes until deliveries that began
+ * after the first have ended, and none was of such a level. */
+static bool is_row(const struct window *window, uint32_t level, int64_t took_ns)
+{
+	uint32_t run = window->refused_run, accepted = level + window->run_ended;
+	/* Those accepted may have been of lower levels. */
+	uint32_t few = highest_accepted(window) < level ? (run - 1) / 2 : run / 4;
+
+	accepted -= window->run_from < accepted ? window->run_from : accepted;
+	return (took_ns <= QUICK_NS && accepted <= few) ||
+	    window->run_below >= BELOW_ENOUGH;
+}
+
 /* A refusal that the ceiling does not explain.  True: it was believed. */
 static bool hear_refusal(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t since_ns)
+    uint32_t level, int64_t start_ns, int64_t now_ns)
 {
-	/* The only delivery there is: that is no matter of concurrency. */
-	if (level < 2)
-		return false;
+	uint32_t wanted = run_that_convinces(window, settings, level);
+
 	if (window->refused_run < RUN_MOST)
 		window->refused_run++;
-	if (window->refused_run < run_that_convinces(window, settings, level))
+	if (window->refused_run < wanted ||
+	    (wanted > 1 && !is_row(window, level, now_ns - start_ns)))
 		return false;
-	lower_ceiling(window, settings, level - 1, since_ns);
+	lower_ceiling(window, settings, level - 1, start_ns);
+	window->convinced = 1;
 	return true;
 }
 
@@ -175,7 +213,7 @@ static void suspect(struct window *window, const struct window_settings *setting
 
 	window->failure -= part;
 	if (window->failure - part / 2 < 0) {
-		if (window->concurrency > 1 && window->lowered < UINT8_MAX)
+		if (window->concurrency > 1 && window->lowered < LOWERED_MOST)
 			window->lowered++;
 		window_set(window, settings, window->concurrency - 1u);
 		window->failure += 1;
@@ -207,7 +245,6 @@ static void raise_ceiling(struct window *window, const struct window_settings *s
 	bool was_full = window->concurrency >= window->ceiling;
 
 	window->refused_run = 0;
-	window->told = 0;
 	window->ceiling = (uint16_t)(ceiling < WINDOW_MOST ? ceiling : WINDOW_MOST);
 	note_accepted(window, window->ceiling);
 	if (was_full)
@@ -228,7 +265,7 @@ static void hear_canary(struct window *window, const struct window_settings *set
 	window->fail_cohorts = 0;
 	raise_ceiling(window, settings, window->ceiling + 1u, now_ns);
 	/* Where refusals come by chance, too, it was chance that found this ceiling. */
-	if (is_noisy(window))
+	if (is_noisy(window) && !window->told)
 		window->ceiling = 0;
 }
 
@@ -245,55 +282,59 @@ static int contradicts(const struct window *window,
 
 /* --- in a row ------------------------------------------------------------------- */
 
-/* Time in 10 ms, in a circle of 11 minutes. */
-static uint16_t tick(int64_t time_ns)
+static void begin_run(struct window *window, uint32_t level, int64_t start_ns)
 {
-	return (uint16_t)(time_ns / (SECOND / 100));
+	window->run_level = (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
+	window->run_first = tick(start_ns);
+	window->run_from = window->run_level;
+	window->run_ended = window->run_below = window->convinced = 0;
 }
 
-static bool is_before(uint16_t a, uint16_t b)
+/* A refusal of this level joins the row, or begins one.  False: a delivery of its level
+ * that began after it has ended already, so it means nothing. */
+static bool join_run(struct window *window, uint32_t level, int64_t start_ns)
 {
-	return (uint16_t)(a - b) > INT16_MAX;
-}
-
-/* A refusal of this level joins the row, or begins a new one. */
-static void join_run(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t start_ns, int64_t now_ns)
-{
-	uint16_t start = tick(start_ns), now = tick(now_ns);
-	uint32_t ended = window->run_ended, length = (uint16_t)(now - window->run_last);
-	/* Those that ended before this one started, if they came evenly. */
-	uint32_t before = is_before(start, window->run_last) || length == 0 ? 0 :
-	    ended * (uint16_t)(start - window->run_last) / length;
-
-	if (!is_before(start, window->run_last) &&
-	    level + before > window->run_level)
-		break_run(window, settings);
-	if (window->refused_run == 0) {
-		window->run_first = now;
-		window->run_level = (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
-	} else {
-		uint32_t left = window->run_level;
-
-		left -= ended < left ? ended : left;
-		window->run_level = (uint16_t)(level < left ? level : left);
+	if (window->refused_run > 0) {
+		if (level < window->run_level) {
+			/* What was below the others may not be below this one. */
+			window->run_level = (uint16_t)level;
+			window->run_below = 0;
+		}
+		return true;
 	}
-	window->run_last = now;
-	window->run_ended = 0;
+	if (level <= window->run_level && !is_before(window->run_first, tick(start_ns))) {
+		window->refused_run = 1;
+		break_run(window);
+		return false;
+	}
+	begin_run(window, level, start_ns);
+	return true;
 }
 
-/* A delivery has ended: it began after a refusal of the row, which so is none, or
- * makes room. */
-static void leave_run(struct window *window, const struct window_settings *settings,
-    const struct window_result *result)
+/* A delivery has ended: one that began after the row shows that it is none, or is a
+ * witness for it; and each makes room. */
+static void leave_run(struct window *window, const struct window_result *result)
 {
-	if (window->refused_run == 0)
-		return;
-	if (result->start_ns != 0 && result->level >= window->run_level &&
-	    !is_before(tick(result->start_ns), window->run_first))
-		break_run(window, settings);
-	else if (window->run_ended < UINT8_MAX)
-		window->run_ended++;
+	bool known = result->start_ns != 0;
+	uint16_t start = tick(result->start_ns);
+
+	if (window->refused_run > 0) {
+		if (window->run_ended < UINT8_MAX)
+			window->run_ended++;
+		if (!known || is_before(start, window->run_first))
+			return;
+		if (result->level < window->run_level) {
+			if (window->run_below < BELOW_ENOUGH)
+				window->run_below++;
+			return;
+		}
+		break_run(window);
+		begin_run(window, result->level, result->start_ns);
+	} else if (known && (result->level >= window->run_level ||
+	    is_before((uint16_t)(window->run_first + AGE_TICKS), start))) {
+		/* While there is no row: a delivery of a high level, of late. */
+		begin_run(window, result->level, result->start_ns);
+	}
 }
 
 static void hear_success(struct window *window, const struct window_settings *settings,
@@ -306,13 +347,14 @@ static void hear_success(struct window *window, const struct window_settings *se
 
 		if (sign >= 0)
 			note_accepted(window, result->level);
-		leave_run(window, settings, result);
+		leave_run(window, result);
 		if (sign > 0) {
 			if (window->refused_run == 0)
 				window->refused_run = 1;
-			break_run(window, settings);
-			if (window->ceiling != 0)
-				raise_ceiling(window, settings, result->level, now_ns);
+			break_run(window);
+			raise_ceiling(window, settings, result->level, now_ns);
+			if (is_noisy(window))
+				window->ceiling = 0;
 		}
 	}
 	grow(window, settings, result->in_flight + 1);
@@ -331,8 +373,9 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	}
 	if (is_explained(window, level))
 		return;
-	join_run(window, settings, level, start_ns, now_ns);
-	if (!hear_refusal(window, settings, level, start_ns))
+	/* The only delivery there was: that is no matter of concurrency. */
+	if (level < 2 || !join_run(window, level, start_ns) ||
+	    !hear_refusal(window, settings, level, start_ns, now_ns))
 		(void)count_failure(window, settings, now_ns, change);
 }
 
@@ -354,12 +397,41 @@ void window_probe_result(struct window *window, const struct window_settings *se
 		if (awaited) {
 			window->canary_out = 0;
 			window->canary_ns = now_ns + settings->canary_least_ns;
+			/* But where slow refusals keep it from being full ... */
+			if (sign == SIGN_POSITIVE && is_noisy(window) && !window->told)
+				window->ceiling = 0;
 		}
 	}
 	if (sign == SIGN_POSITIVE)
 		hear_success(window, settings, result, now_ns);
 	else
 		hear_failure(window, settings, result, now_ns, change);
+}
+
+static void hear_late_success(struct window *window, uint32_t level)
+{
+	if (window->refused_run == 0)
+		return;
+	if (level >= window->run_level)
+		break_run(window);
+	/* Levels out of a log are rounded: enough for a doubt. */
+	else if (level + window->run_level / 8u >= window->run_level)
+		window->refused_run = 0;
+}
+
+/* True: it was believed. */
+static bool hear_late_refusal(struct window *window, const struct window_settings *settings,
+    uint32_t level, int64_t now_ns)
+{
+	if (level < 2)
+		return false;
+	if (window->refused_run == 0)
+		begin_run(window, level, now_ns);
+	else if (level < window->run_level)
+		window->run_level = (uint16_t)level;
+	/* In the order of starts: what was accepted meanwhile was heard of. */
+	window->run_below = BELOW_ENOUGH;
+	return hear_refusal(window, settings, level, now_ns, now_ns);
 }
 
 void window_probe_late(struct window *window, const struct window_settings *settings,
@@ -370,20 +442,12 @@ void window_probe_late(struct window *window, const struct window_settings *sett
 		if (level == 0)
 			return;
 		note_accepted(window, level);
-		if (level >= window->run_level)
-			break_run(window, settings);
-		/* Levels out of a log are rounded: enough for a doubt. */
-		else if (level + window->run_level / 8u >= window->run_level)
-			window->refused_run = 0;
+		hear_late_success(window, level);
 		return;
 	}
-	if (level != 0 && !is_explained(window, level)) {
-		if (window->refused_run == 0 || level < window->run_level)
-			window->run_level =
-			    (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
-		if (!hear_refusal(window, settings, level, now_ns) && window->lowered > 0)
-			window_set(window, settings, window->concurrency + 1u);
-	}
+	if (level != 0 && !is_explained(window, level) &&
+	    !hear_late_refusal(window, settings, level, now_ns) && window->lowered > 0)
+		window_set(window, settings, window->concurrency + 1u);
 	if (window->lowered > 0)
 		window->lowered--;
 }

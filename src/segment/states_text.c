@@ -64,12 +64,13 @@ static void write_left(FILE *file, const char *key, int64_t time_ns,
 
 static void write_window(FILE *file, const struct window *w, int64_t now_ns) {
 	fprintf(file, " law=%u state=%u size=%u ceiling=%u rule=%u told=%u weak=%u "
-	    "step=%u out=%u lowered=%u run=%u run_ended=%u run_level=%u run_first=%u "
-	    "run_last=%u noise=%u level0=%u level1=%u span=%u success=%.9g "
+	    "step=%u out=%u lowered=%u run=%u convinced=%u run_below=%u run_ended=%u "
+	    "run_level=%u run_from=%u run_first=%u noise=%u level0=%u level1=%u span=%u success=%.9g "
 	    "failure=%.9g cohorts=%.9g", w->law, w->state, w->concurrency,
 	    w->ceiling, w->by_rule, w->told, w->weak, w->canary_step,
-	    w->canary_out, w->lowered, w->refused_run, w->run_ended,
-	    w->run_level, w->run_first, w->run_last, w->noise, w->accepted[0],
+	    w->canary_out, w->lowered, w->refused_run, w->convinced,
+	    w->run_below, w->run_ended, w->run_level, w->run_from, w->run_first,
+	    w->noise, w->accepted[0],
 	    w->accepted[1], w->accepted_span, w->success, w->failure,
 	    w->fail_cohorts);
 	write_left(file, "until", w->until_ns, now_ns);
@@ -274,12 +275,14 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("weak", w->weak, (bool))
 	FIELD("step", w->canary_step, 0x3f &)
 	FIELD("out", w->canary_out, (bool))
-	FIELD("lowered", w->lowered, (uint8_t))
-	FIELD("run", w->refused_run, 0x3f &)
+	FIELD("lowered", w->lowered, 0xf &)
+	FIELD("run", w->refused_run, 0x1f &)
+	FIELD("convinced", w->convinced, (bool))
+	FIELD("run_below", w->run_below, 0xf &)
 	FIELD("run_ended", w->run_ended, (uint8_t))
 	FIELD("run_level", w->run_level, (uint16_t))
+	FIELD("run_from", w->run_from, (uint16_t))
 	FIELD("run_first", w->run_first, (uint16_t))
-	FIELD("run_last", w->run_last, (uint16_t))
 	FIELD("noise", w->noise, (uint16_t))
 	FIELD("level0", w->accepted[0], (uint16_t))
 	FIELD("level1", w->accepted[1], (uint16_t))
