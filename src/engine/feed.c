@@ -18,9 +18,13 @@
 
 #define LIVE_NS		(5 * NS_PER_SECOND)	/* a line that is older is read late */
 #define READ_LAG_NS	(20 * NS_PER_MS)
+#define TURN_NS		(250 * NS_PER_MS)
 
+/* Sendmail's log tells no port: it is the usual one. */
 static bool has_port(const struct generation_mta *mta, uint16_t port)
 {
+	if (port == 0)
+		return mta->kind == MTA_SENDMAIL;
 	for (uint32_t i = 0; i < mta->port_count; i++)
 		if (mta->ports[i] == port)
 			return true;
@@ -199,14 +203,17 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	if (!memory->has_judged)
 		return false;
 	result.judgement = judgement;
-	count_class(engine, judgement->reply.class);
 	place_in_time(&result, origin, now_ns);
 	learned = note_relay(memory, generation, delivery, judgement, now_ns);
-	note_lane(engine, generation, delivery, judgement, result.end_ns);
-	if (judgement->kind == DESTINATION_NONE)
-		return learned;
-	find_owner(engine, generation, judgement, &result.owner);
-	return feed_learn(&result) || learned;
+	if (judgement->kind != DESTINATION_NONE) {
+		find_owner(engine, generation, judgement, &result.owner);
+		learned |= feed_learn(&result);
+	}
+	if (!result.repeated) {
+		count_class(engine, judgement->reply.class);
+		note_lane(engine, generation, delivery, judgement, result.end_ns);
+	}
+	return learned;
 }
 
 void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count)
@@ -249,14 +256,28 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
 	    delivery->queue_id.length), now_ns);
 }
 
+/* Patterns that met their limits on some reply, since we counted last. */
+static void count_given_up(struct feed_memory *memory)
+{
+	uint64_t given_up = judge_patterns_given_up(memory->judge);
+
+	if (given_up > memory->given_up)
+		engine_count(memory->engine, COUNTER_PATTERNS_GIVEN_UP,
+		    given_up - memory->given_up);
+	memory->given_up = given_up;
+}
+
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns)
 {
 	struct feed_memory *memory = engine->feed;
 	struct feed_destination *destination, *next;
 
-	if (memory == NULL)
+	if (memory == NULL || (now_ns >= memory->turned_ns &&
+	    now_ns - memory->turned_ns < TURN_NS))
 		return;
+	memory->turned_ns = now_ns;
+	count_given_up(memory);
 	for (destination = TAILQ_FIRST(&memory->waiting); destination != NULL;
 	     destination = next) {
 		next = TAILQ_NEXT(destination, entry);

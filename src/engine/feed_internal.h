@@ -68,6 +68,7 @@ struct feed_memory {
 	struct judgement judged;
 	bool has_judged;
 	uint64_t given_up;		/* patterns, as the judge counted when we looked last */
+	int64_t turned_ns;		/* the last engine_feed_turn that did something */
 	struct feed_table *table;
 	struct feed_waiting waiting;
 	struct feed_matches *matches;
@@ -100,6 +101,7 @@ struct feed_result {
 	int64_t start_ns;
 	int64_t slack_ns;	/* of start_ns */
 	bool has_start;		/* else start_ns is end_ns */
+	bool repeated;		/* it was learned before: nothing was done */
 };
 
 /* Lets the owner's window learn, and the rule act.  False: nothing was learned. */

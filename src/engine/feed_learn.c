@@ -318,6 +318,7 @@ bool feed_learn(struct feed_result *result)
 		return false;
 	if (states_was_applied(&l.lock, &result->origin)) {
 		states_unlock(&l.lock);
+		result->repeated = true;
 		engine_count(memory->engine, COUNTER_RESULTS_REPEATED, 1);
 		return false;
 	}
