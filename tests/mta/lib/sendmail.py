@@ -20,6 +20,8 @@ define(`QUEUE_DIR',`{root}/queue')dnl
 define(`confPID_FILE',`{root}/sendmail.pid')dnl
 define(`confDOMAIN_NAME',`mta.example.com')dnl
 define(`confTO_IDENT',`0')dnl
+define(`confQUEUE_LA',`1000')dnl
+define(`confREFUSE_LA',`1000')dnl
 define(`confDONT_PROBE_INTERFACES',`True')dnl
 define(`confDELIVERY_MODE',`queueonly')dnl
 FEATURE(`no_default_msa')dnl
