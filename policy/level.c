@@ -15,6 +15,8 @@
 #define WAIT_LEAST_NS		(50 * MS)
 #define WAIT_FIRST_NS		(10 * SECOND)	/* before any delivery has ended */
 #define WAIT_MOST_NS		(120 * SECOND)
+#define TIME_MOST		(INT64_MAX / 4)
+#define NEVER_NS		(-TIME_MOST - 1)
 
 int64_t level_slack(int64_t delay_ms)
 {
@@ -32,7 +34,7 @@ int64_t level_slack(int64_t delay_ms)
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity)
 {
 	*level = (struct level){ .entries = entries, .capacity = capacity,
-		.swept_ns = INT64_MIN, .lost_ns = INT64_MIN };
+		.swept_ns = NEVER_NS, .lost_ns = NEVER_NS };
 }
 
 /* Where the next one would stand, with those that wait moved down to the active. */
@@ -55,19 +57,10 @@ void level_move(struct level *level, struct level_entry *entries, uint32_t capac
 	level->capacity = capacity;
 }
 
-/* a - b and a + b, as far as the type goes: a wrong clock may tell anything. */
-static int64_t less(int64_t a, int64_t b)
+/* A wrong clock may tell anything; within this, sums of two stay within the type. */
+static int64_t sane(int64_t time_ns)
 {
-	int64_t out;
-
-	return __builtin_sub_overflow(a, b, &out) ? b < 0 ? INT64_MAX : INT64_MIN : out;
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-	int64_t out;
-
-	return __builtin_add_overflow(a, b, &out) ? b < 0 ? INT64_MIN : INT64_MAX : out;
+	return time_ns > TIME_MOST ? TIME_MOST : time_ns < -TIME_MOST ? -TIME_MOST : time_ns;
 }
 
 /* At most a quarter up for each above, 1/128 down for each below: with the quarter that
@@ -87,7 +80,7 @@ static int64_t follow(int64_t quantile, int64_t seen)
 static int64_t wait_ns(const struct level *level)
 {
 	if (level->longest_ns == 0)
-		return plus(WAIT_FIRST_NS, level->latest_ns);
+		return WAIT_FIRST_NS + level->latest_ns;
 	return level->longest_ns + level->longest_ns / 4 + level->latest_ns +
 	    WAIT_LEAST_NS;
 }
@@ -101,36 +94,37 @@ static int64_t keep_ns(const struct level *level)
 /* --- in ----------------------------------------------------------------------- */
 
 /* Forgets the active that ended long before the swept time. */
-static void forget(struct level *level, int64_t before_ns)
+static void forget(struct level *level)
 {
-	uint32_t kept = 0;
+	int64_t before_ns = level->swept_ns - keep_ns(level);
 
-	for (uint32_t i = 0; i < level->active; i++)
+	for (uint32_t i = 0; i < level->active;)
 		if (level->entries[i].end_ns >= before_ns)
-			level->entries[kept++] = level->entries[i];
-	level->active = kept;
+			i++;
+		else
+			level->entries[i] = level->entries[--level->active];
 }
 
 static bool make_room(struct level *level)
 {
 	if (level->end < level->capacity)
 		return true;
-	if (level->swept_ns != INT64_MIN)
-		forget(level, less(level->swept_ns, keep_ns(level)));
+	forget(level);
 	close_up(level);
 	return level->end < level->capacity;
 }
 
 bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns)
 {
-	int64_t end_ns = attempt->end_ns < now_ns ? attempt->end_ns : now_ns;
-	int64_t start_ns = attempt->start_ns < end_ns ? attempt->start_ns : end_ns;
+	int64_t read_ns = sane(now_ns);
+	int64_t end_ns = sane(attempt->end_ns < read_ns ? attempt->end_ns : read_ns);
+	int64_t start_ns = sane(attempt->start_ns < end_ns ? attempt->start_ns : end_ns);
 	int64_t slack_us = attempt->slack_ns > 0 ? attempt->slack_ns / 1000 : 0;
 	uint32_t at;
 
-	level->latest_ns = follow(level->latest_ns, less(now_ns, end_ns));
+	level->latest_ns = follow(level->latest_ns, read_ns - end_ns);
 	if (attempt->accepted)
-		level->longest_ns = follow(level->longest_ns, less(end_ns, start_ns));
+		level->longest_ns = follow(level->longest_ns, end_ns - start_ns);
 	if (!make_room(level)) {
 		level->lost++;
 		if (attempt->accepted && end_ns > level->lost_ns)
@@ -164,24 +158,34 @@ static bool covers(const struct level_entry *other, const struct level_entry *en
 {
 	int64_t slack = slack_ns(entry), both = slack + slack_ns(other);
 
-	return other->end_ns > plus(entry->start_ns, slack) &&
-	    (entry->accepted ? plus(other->start_ns, both) : less(other->start_ns, both)) <=
-	    entry->start_ns;
+	return other->end_ns > entry->start_ns + slack &&
+	    other->start_ns + (entry->accepted ? both : -both) <= entry->start_ns;
 }
 
-static uint32_t count_level(const struct level *level, const struct level_entry *entry)
+/* Counts, and forgets on the way. */
+static uint32_t count_level(struct level *level, const struct level_entry *entry)
 {
+	int64_t swept_ns = entry->start_ns > level->swept_ns ? entry->start_ns : level->swept_ns;
+	int64_t before_ns = swept_ns - keep_ns(level);
 	uint32_t count = 1;
 
-	for (uint32_t i = 0; i < level->active; i++)
-		count += covers(&level->entries[i], entry);
+	for (uint32_t i = 0; i < level->active;) {
+		const struct level_entry *other = &level->entries[i];
+
+		if (other->end_ns >= before_ns) {
+			count += covers(other, entry);
+			i++;
+		} else {
+			level->entries[i] = level->entries[--level->active];
+		}
+	}
 	if (entry->accepted)
 		return count;
 	/* Those behind it that may have started before it. */
 	for (uint32_t i = level->head; i < level->end; i++) {
 		const struct level_entry *other = &level->entries[i];
 
-		if (less(other->start_ns, SECOND + slack_ns(entry)) > entry->start_ns)
+		if (other->start_ns - SECOND - slack_ns(entry) > entry->start_ns)
 			break;
 		if (other->accepted)
 			count += covers(other, entry);
@@ -189,9 +193,9 @@ static uint32_t count_level(const struct level *level, const struct level_entry 
 	return count;
 }
 
-static uint32_t judge(const struct level *level, const struct level_entry *entry)
+static uint32_t judge(struct level *level, const struct level_entry *entry)
 {
-	if (entry->start_ns < less(level->swept_ns, keep_ns(level)))
+	if (entry->start_ns < level->swept_ns - keep_ns(level))
 		return 0;
 	if (!entry->accepted && entry->start_ns <= level->lost_ns)
 		return 0;
@@ -209,8 +213,7 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
 		.level = judge(level, &entry), .accepted = entry.accepted };
 	if (entry.start_ns > level->swept_ns)
 		level->swept_ns = entry.start_ns;
-	forget(level, less(level->swept_ns, keep_ns(level)));
-	if (entry.accepted && entry.end_ns >= less(level->swept_ns, keep_ns(level)))
+	if (entry.accepted && entry.end_ns >= level->swept_ns - keep_ns(level))
 		level->entries[level->active++] = entry;
 	return true;
 }
@@ -218,7 +221,7 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
 int64_t level_due_ns(const struct level *level)
 {
 	return level->head == level->end ? INT64_MAX :
-	    plus(level->entries[level->head].start_ns, wait_ns(level));
+	    level->entries[level->head].start_ns + wait_ns(level);
 }
 
 uint32_t level_in_flight(const struct level *level, int64_t at_ns)

@@ -48,7 +48,7 @@ struct level {
 				 * have been in flight at the next start */
 	uint32_t head, end;	/* those that wait for a verdict, by start */
 	uint32_t lost;		/* attempts that were not taken, ever */
-	int64_t swept_ns;	/* latest start of a verdict; INT64_MIN: none yet */
+	int64_t swept_ns;	/* latest start of a verdict */
 	int64_t lost_ns;	/* end of the last accepted one that was not taken */
 	int64_t longest_ns;	/* what most deliveries took at most, of late; 0: none yet */
 	int64_t latest_ns;	/* how late most were read at most */
