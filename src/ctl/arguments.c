@@ -2,7 +2,8 @@
 /*
  * PURPOSE  posternctl's command line and its help.
  * MODEL    What a command takes stands in its row of commands.def and nowhere else:
- *          "NAME" must be there, "[NAME]" and "[--option V]" may.  Options of all
+ *          "NAME" must be there, "[NAME]" and "[--option V]" may, of "NAME..." there
+ *          may be more.  Options of all
  *          commands may stand before or behind the command's words.
  * ERRORS   Complained about here, with the nearest command where a word is wrong.
  * THREADS  One (getopt).
@@ -28,6 +29,7 @@ const struct command_words *command_words(enum command command) {
 enum {
 	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
+	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS,
 	OPTION_SIMULATED	/* and those of simulations.def */
 };
@@ -46,6 +48,8 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, OPTION_WINDOW },
 	{ "ceiling", required_argument, NULL, OPTION_CEILING },
 	{ "relays", no_argument, NULL, OPTION_RELAYS },
+	{ "sessions", no_argument, NULL, OPTION_SESSIONS },
+	{ "year", required_argument, NULL, OPTION_YEAR },
 	{ "mta", required_argument, NULL, OPTION_MTA },
 	{ "events", no_argument, NULL, OPTION_EVENTS },
 	/* One that stands above, too, is that one. */
@@ -93,6 +97,8 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
 		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
 		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
+		{ OPTION_SESSIONS, "--sessions", NULL, &ctl->sessions },
+		{ OPTION_YEAR, "--year", &ctl->year, NULL },
 		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
 		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
 	};
@@ -252,9 +258,12 @@ static void count_arguments(const char *syntax, size_t *least, size_t *most) {
 			syntax += strcspn(syntax, "]");
 			syntax += *syntax == ']';
 		} else {
+			size_t length = strcspn(syntax, " ");
+
 			(*least)++;
-			(*most)++;
-			syntax += strcspn(syntax, " ");
+			*most = length > 3 && memcmp(syntax + length - 3, "...", 3) == 0 ?
+			    SIZE_MAX : *most + 1;
+			syntax += length;
 		}
 		syntax += strspn(syntax, " ");
 	}
@@ -316,6 +325,8 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	argv += optind;
 	if (!fits(&parse, *command, argc, argv))
 		return REQUEST_WRONG;
+	ctl->words = argv;
+	ctl->word_count = (size_t)argc;
 	for (int i = 0; i < argc && i < CTL_ARGUMENTS_MAX; i++)
 		ctl->arguments[ctl->argument_count++] = argv[i];
 	return REQUEST_RUN;

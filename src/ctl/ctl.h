@@ -39,12 +39,16 @@ struct ctl {
 	/* the command's own */
 	const char *arguments[CTL_ARGUMENTS_MAX];
 	size_t argument_count;
+	char *const *words;		/* all of them, where there may be any number */
+	size_t word_count;
 	const char *class;		/* --class, or NULL */
 	const char *port;		/* --port, or NULL */
 	const char *mta;		/* --mta, or NULL */
 	bool events;			/* --events */
 	bool all;			/* --all */
 	bool relays;			/* --relays */
+	bool sessions;			/* --sessions */
+	const char *year;		/* --year, or NULL */
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */

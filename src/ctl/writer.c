@@ -349,6 +349,8 @@ void writer_row(struct writer *writer, const struct value *values) {
 	MUST(writer->columns != NULL);
 	if (writer->json) {
 		json_row(writer, values);
+		if (writer->streaming)
+			putc('\n', writer->out);
 		return;
 	}
 	if (!writer->measuring)
@@ -422,6 +424,22 @@ void writer_table(struct writer *writer, const char *name,
 	writer_table_begin(writer, name, columns, count);
 	rows(context, writer);
 	writer_table_end(writer);
+}
+
+void writer_stream(struct writer *writer, const struct column *columns, const size_t *widths,
+    size_t count) {
+	table_columns(writer, columns, count);
+	for (size_t i = 0; widths != NULL && i < count; i++)
+		if (widths[i] > writer->width[i])
+			writer->width[i] = widths[i];
+	writer->streaming = true;
+	if (!writer->json)
+		text_header(writer);
+}
+
+void writer_stream_end(struct writer *writer) {
+	writer->streaming = false;
+	writer->columns = NULL;
 }
 
 bool writer_finish(const struct writer *writer) {

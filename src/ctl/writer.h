@@ -68,6 +68,7 @@ struct writer {
 	bool json;
 	bool measuring;			/* rows only widen the columns */
 	bool named;			/* the open table has a heading */
+	bool streaming;			/* rows stand alone: no list, no alignment afterwards */
 	unsigned depth;
 	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
 	const struct column *columns;	/* of the open table */
@@ -100,6 +101,12 @@ void writer_row(struct writer *writer, const struct value *values);
 void writer_table_begin(struct writer *writer, const char *name,
     const struct column *columns, size_t count);
 void writer_table_end(struct writer *writer);
+
+/* Rows as they come, for more than fit into memory: JSON is one object a line, and text
+ * has columns as wide as `widths` (NULL: their names) at least. */
+void writer_stream(struct writer *writer, const struct column *columns, const size_t *widths,
+    size_t count);
+void writer_stream_end(struct writer *writer);
 
 /* Text for people, made printable; returns how many characters it takes (out
  * may be NULL). */

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl replay, on invented logs: rows, what is learned, sessions and the classes
+ * that fit them, and files that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "ctl/replay.h"
+
+static char directory[] = "/tmp/t_replay.XXXXXX";
+static char path[2][64];
+static char *output;
+
+static const char config[] = "version = 1;\n"
+    "mta = ( { name = \"out\"; kind = \"postfix\"; log = \"\"; ports = [ 25, 587 ]; },\n"
+    "        { name = \"sendmail\"; kind = \"sendmail\"; log = \"\"; } );\n"
+    "classes = ( { name = \"friends\"; match = [ \"*.friend.example\" ]; sessions = 9;\n"
+    "              inbound = 9; },\n"
+    "            { name = \"everyone\"; match = [ \"*\" ]; sessions = 9; inbound = 9; } );\n";
+
+static int make_directory(void **state)
+{
+	(void)state;
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
+	snprintf(path[1], sizeof(path[1]), "%s/two", directory);
+	return 0;
+}
+
+static int remove_directory(void **state)
+{
+	char file[80];
+
+	(void)state;
+	free(output);
+	unlink(path[0]);
+	unlink(path[1]);
+	snprintf(file, sizeof(file), "%s/postern.conf", directory);
+	unlink(file);
+	return rmdir(directory);
+}
+
+static FILE *create(const char *name)
+{
+	FILE *file = fopen(name, "w");
+
+	assert_non_null(file);
+	return file;
+}
+
+static void write_bytes(const char *name, const char *text, size_t length)
+{
+	FILE *file = create(name);
+
+	assert_int_equal(fwrite(text, 1, length, file), length);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_text(const char *name, const char *text)
+{
+	write_bytes(name, text, strlen(text));
+}
+
+struct asked {
+	size_t files;
+	bool json, sessions;
+	const char *year;
+};
+
+/* Its output is in `output`. */
+static int replay(struct asked asked)
+{
+	static char conf[80];
+	char *words[2] = { path[0], path[1] };
+	struct ctl ctl = { .config_path = conf, .config_given = true, .words = words,
+		.word_count = asked.files, .sessions = asked.sessions, .year = asked.year };
+	size_t length;
+	FILE *out;
+	int result;
+
+	snprintf(conf, sizeof(conf), "%s/postern.conf", directory);
+	write_text(conf, config);
+	free(output);
+	output = NULL;
+	out = open_memstream(&output, &length);
+	assert_non_null(out);
+	writer_init(&ctl.writer, out, asked.json);
+	result = command_REPLAY(&ctl);
+	assert_int_equal(fclose(out), 0);
+	return result;
+}
+
+static void has(const char *text)
+{
+	if (strstr(output, text) == NULL)
+		fail_msg("\"%s\" is missing in:\n%s", text, output);
+}
+
+static void has_not(const char *text)
+{
+	if (strstr(output, text) != NULL)
+		fail_msg("\"%s\" is in:\n%s", text, output);
+}
+
+#define POSTFIX "Nov 21 05:48:22 mx postfix/smtp[7]: 5C1E9A7E2B8: "
+
+static void rows(void **state)
+{
+	(void)state;
+	write_text(path[0], "a line of somebody else\n"
+	    POSTFIX "to=<a@b.example>, orig_to=<r>, relay=mx.example.net[192.0.2.7]:25, delay=1.5, "
+	    "delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred (host mx.example.net[192.0.2.7] said: "
+	    "451 4.7.1 too many messages (in reply to RCPT TO command))\r\n"
+	    "Nov 21 05:48:23 mx sm-mta[9]: 6AL5rHTW018202: to=<a@b.example>,<c@d.example>, "
+	    "delay=00:00:08, xdelay=00:00:01, mailer=esmtp, pri=1, relay=mx.example.net. "
+	    "[192.0.2.7], dsn=2.0.0, stat=Sent (ok)\n"
+	    POSTFIX "to=<a\n"
+	    "Nov 21 05:48:24 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<\"x\ty\"@b.example>, "
+	    "status=expired, returned to sender\n"
+	    "Nov 21 05:48:24 mx other/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=0, "
+	    "delays=0/0/0/0, dsn=4.4.1, status=deferred (connect to mx.b.example[192.0.2.8]:25: "
+	    "Connection refused)");
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .year = "2026" }), EX_OK);
+	has("{\"event\": \"delivery\", \"file\": \"");
+	has("\"line\": 2, \"mta\": \"postfix\", \"queue_id\": \"5C1E9A7E2B8\", \"recipient\": "
+	    "\"a@b.example\", \"relay\": \"mx.example.net[192.0.2.7]:25\", \"dsn\": \"4.7.1\", "
+	    "\"status\": \"deferred\", \"class\": \"remote-throttle\", "
+	    "\"time\": \"2026-11-21T05:48:22\", \"program\": \"postfix/smtp\", "
+	    "\"phase\": \"rcpt\", \"destination\": \"b.example\", \"rule\": null, "
+	    "\"reply\": \"451 4.7.1 too many messages\"}\n");
+	has("\"line\": 3, \"mta\": \"sendmail\", \"queue_id\": \"6AL5rHTW018202\", \"recipient\": "
+	    "\"<a@b.example>,<c@d.example>\", \"relay\": \"mx.example.net. [192.0.2.7]\", "
+	    "\"dsn\": \"2.0.0\", \"status\": \"sent\", \"class\": \"ok\"");
+	/* of a program that is not named, as of the first Postfix */
+	has("\"line\": 6, \"mta\": \"postfix\"");
+	has("\"program\": \"other/smtp\", \"phase\": \"connect\", \"destination\": \"b.example\"");
+	has("{\"event\": \"destination\", \"line\": null, \"name\": \"b.example\", "
+	    "\"law\": \"probe\"");
+	has("{\"event\": \"summary\", \"line\": null, \"lines\": 6, "
+	    "\"from\": \"2026-11-21T05:48:22\", \"until\": \"2026-11-21T05:48:24\", "
+	    "\"deliveries\": 3, \"broken\": 1, \"too_long\": 0, \"sessions\": 0, \"other\": 1, "
+	    "\"foreign\": 1");
+	assert_int_equal(replay((struct asked){ .files = 1 }), EX_OK);
+	has("line  mta       queue_id");
+	has("2  postfix   5C1E9A7E2B8     a@b.example ");
+	has("\ndestinations:\n");
+	has("\nsummary:\n");
+	has_not("event");
+	write_text(path[1], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
+	assert_int_equal(replay((struct asked){ .files = 2 }), EX_OK);
+	has("file            line  mta");
+	has("/two       1  postfix");
+}
+
+/* n deliveries that begin together and take a second, as their lines tell it. */
+static void burst(FILE *file, unsigned second, unsigned n, unsigned limit)
+{
+	/* who is refused is told first */
+	for (unsigned at = 0; at < n; at++) {
+		unsigned i = (at + limit) % n;
+		bool refused = i >= limit;
+
+		fprintf(file, "2026-11-21T05:%02u:%02u.%03uZ mx postfix/smtp[7]: %08XA7E: "
+		    "to=<u%u@busy.example>, relay=mx.busy.example[192.0.2.7]:25, delay=1, "
+		    "delays=0.01/0/%s, dsn=%s, status=%s (host mx.busy.example[192.0.2.7] %s)\n",
+		    (second + !refused) / 60, (second + !refused) % 60, i + (refused ? 5 : 0),
+		    second * 100 + i, i, refused ? "0.01/0" : "0/1", refused ? "4.7.0" : "2.0.0",
+		    refused ? "deferred" : "sent", refused ? "refused to talk to me: 421 too many "
+		    "connections" : "said: 250 ok");
+	}
+}
+
+/* A server that takes five at once, and another that is away. */
+static void learning(void **state)
+{
+	FILE *file = create(path[0]);
+
+	(void)state;
+	for (unsigned i = 0; i < 400; i += 2)
+		burst(file, i, i < 20 ? 5 : 8, 5);
+	for (unsigned i = 0; i < 30; i++)
+		fprintf(file, "2026-11-21T06:00:%02u.000Z mx postfix/smtp[7]: %08XA7E: "
+		    "to=<u@dead.example>, relay=none, delay=1, delays=0.01/0/0.01/0, dsn=4.4.1, "
+		    "status=deferred (connect to mx.dead.example[192.0.2.8]:25: Connection refused)\n",
+		    i, i);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"name\": \"busy.example\", \"law\": \"probe\", \"state\": \"limited\", \"window\": 5, "
+	    "\"ceiling\": 5, \"ok\": 1000, \"failed\": 570");
+	/* the initial window of 5 fails, then it is suspended, and the rest is held */
+	has("\"name\": \"dead.example\", \"law\": \"probe\", \"state\": \"dead\"");
+	has("\"ok\": 0, \"failed\": 30, \"suspended\": 0, \"deaths\": 1, \"held\": 25, "
+	    "\"saved\": 25, \"delayed\": 0, \"reason\": \"connect to mx.dead.example[192.0.2.8]:25: "
+	    "Connection refused\"");
+}
+
+static void dates(void **state)
+{
+	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
+	    "delay=0, status=sent (x)\n";
+	FILE *file = create(path[0]);
+
+	(void)state;
+	fprintf(file, "Dec 31 23:59:59 %sJan  1 00:00:01 %sDec 31 23:59:59 %smx postfix/smtp[7]: x\n",
+	    end, end, end);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .year = "2023" }), EX_OK);
+	has("\"time\": \"2023-12-31T23:59:59\"");
+	has("\"time\": \"2024-01-01T00:00:01\"");
+	has("\"until\": \"2024-12-31T23:59:59\"");
+	assert_int_equal(replay((struct asked){ .files = 1, .year = "x" }), EX_USAGE);
+	assert_int_equal(replay((struct asked){ .files = 1, .year = "10000" }), EX_USAGE);
+}
+
+static void smtpd(FILE *file, unsigned minute, unsigned second, unsigned pid, const char *what,
+    const char *client)
+{
+	fprintf(file, "Nov 21 06:%02u:%02u mx postfix/smtpd[%u]: %s from %s%s\n", minute, second,
+	    pid, what, client, what[0] == 'd' ? " ehlo=1 quit=1 commands=2" : "");
+}
+
+static void write_sessions(void)
+{
+	FILE *file = create(path[0]);
+
+	/* twelve at once of one domain, three times in a minute */
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 12; i++)
+			smtpd(file, 0, 10 * round, 100 + i, "connect", "mx1.big.example[192.0.2.1]");
+		for (unsigned i = 0; i < 12; i++)
+			smtpd(file, 0, 10 * round + 5, 100 + i, "disconnect",
+			    "mx1.big.example[192.0.2.1]");
+	}
+	/* two at once of somebody else, one process that is used again without an end */
+	smtpd(file, 1, 0, 200, "connect", "host.friend.example[198.51.100.1]");
+	smtpd(file, 1, 1, 201, "connect", "host.friend.example[198.51.100.1]");
+	smtpd(file, 1, 2, 200, "connect", "unknown[203.0.113.9]");
+	smtpd(file, 1, 3, 201, "disconnect", "host.friend.example[198.51.100.1]");
+	smtpd(file, 1, 4, 200, "disconnect", "unknown[203.0.113.9]");
+	/* postscreen: one that passes on, one that does not */
+	fputs("Nov 21 06:02:00 mx postfix/postscreen[7]: CONNECT from [203.0.113.8]:111 to "
+	    "[192.0.2.9]:25\n"
+	    "Nov 21 06:02:00 mx postfix/postscreen[7]: CONNECT from [203.0.113.8]:112 to "
+	    "[192.0.2.9]:25\n"
+	    "Nov 21 06:02:02 mx postfix/postscreen[7]: PASS OLD [203.0.113.8]:111\n", file);
+	smtpd(file, 2, 2, 300, "connect", "late.example[203.0.113.8]");
+	fputs("Nov 21 06:02:03 mx postfix/postscreen[7]: DISCONNECT [203.0.113.8]:112\n"
+	    "Nov 21 06:02:03 mx postfix/postscreen[7]: NOQUEUE: reject: CONNECT from "
+	    "[203.0.113.8]:113: too many connections\n", file);
+	smtpd(file, 2, 8, 300, "disconnect", "late.example[203.0.113.8]");
+	/* Sendmail, with and without connect lines */
+	fputs("Nov 21 06:03:00 mx sendmail[9]: NOQUEUE: connect from [203.0.113.7]\n"
+	    "Nov 21 06:03:02 mx sendmail[9]: 6AL5rHTW018202: from=<a@b.example>, size=1, "
+	    "daemon=MTA, relay=[203.0.113.7]\n"
+	    "Nov 21 06:03:04 mx sendmail[10]: 6AL5rHTW018203: from=<a@b.example>, size=1, "
+	    "daemon=MTA, relay=x.example [203.0.113.6]\n"
+	    "Nov 21 06:03:04 mx sendmail[11]: 6AL5rHTW018204: from=a, size=1, relay=a@localhost\n",
+	    file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void sessions(void **state)
+{
+	struct config_messages messages;
+	struct generation *generation;
+	char text[4096];
+
+	(void)state;
+	write_sessions();
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .sessions = true }), EX_OK);
+	has("{\"event\": \"class\", \"line\": null, \"class\": \"friends\", \"sessions\": 2, "
+	    "\"peak\": 2, ");
+	has("\"class\": \"everyone\", \"sessions\": 41, \"peak\": 12, ");
+	has("\"client\": \"192.0.2.1\", \"name\": \"mx1.big.example\", \"class\": \"everyone\", "
+	    "\"sessions\": 36, \"peak\": 12, \"per_minute\": 36, \"seconds\": 5.000, "
+	    "\"refused\": 0}");
+	/* (8 + 3) / 2 s: the one that was handed over lasted from postscreen's start */
+	has("\"client\": \"203.0.113.8\", \"name\": \"late.example\", \"class\": \"everyone\", "
+	    "\"sessions\": 2, \"peak\": 2, \"per_minute\": 2, \"seconds\": 5.500, \"refused\": 1}");
+	has("\"client\": \"203.0.113.7\", \"name\": null, \"class\": \"everyone\", "
+	    "\"sessions\": 1, \"peak\": 1, \"per_minute\": 1, \"seconds\": 2.000");
+	has("\"sessions\": 43, \"clients\": 6, \"refused\": 1, \"unended\": 0");
+	/* the block is for postern.conf */
+	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	has("\n\t{ name = \"big.example\"; match = [ \"*.big.example\" ]; ports = [ 25 ];\n"
+	    "\t  sessions = 24; inbound = 24; },\n");
+	has("\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ];\n"
+	    "\t  sessions = 20; inbound = 20;\n"
+	    "\t  client = { sessions = 5; rate = \"10/1m\"; }; }\n);\n");
+	snprintf(text, sizeof(text), "version = 1;\n%s", strstr(output, "classes = ("));
+	generation = config_compile_text(text, "proposal", &messages);
+	if (generation == NULL)
+		fail_msg("%s: %s", text, messages.list[0].text);
+	assert_int_equal(generation->class_count, 2);
+	config_messages_free(&messages);
+	free(generation);
+}
+
+/* Who has an address may name it as he likes. */
+static void names_of_clients(void **state)
+{
+	static const char *const names[] = { "\"; };evil.example", "a.b", "..", "x.1", "-", "a",
+		"mx.sub.example.co.uk", "MX.Example.COM", "mx.x_y.example", "*.example.net" };
+	struct config_messages messages;
+	struct generation *generation;
+	char text[16384];
+	FILE *file = create(path[0]);
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (unsigned j = 0; j < 40; j++) {
+			char client[128];
+
+			snprintf(client, sizeof(client), "%s[192.0.2.%u]", names[i], i + 1);
+			smtpd(file, i, j, 100 * i + j % 20, j < 20 ? "connect" : "disconnect", client);
+		}
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	has("match = [ \"*.example.co.uk\" ]");
+	has("match = [ \"*.example.com\" ]");
+	snprintf(text, sizeof(text), "version = 1;\n%s", strstr(output, "classes = ("));
+	generation = config_compile_text(text, "proposal", &messages);
+	if (generation == NULL)
+		fail_msg("%s: %s", text, messages.list[0].text);
+	config_messages_free(&messages);
+	free(generation);
+}
+
+static void bad_files(void **state)
+{
+	size_t length = 5u << 20;
+	char *text = malloc(length);
+
+	(void)state;
+	assert_non_null(text);
+	unlink(path[0]);
+	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
+	snprintf(path[0], sizeof(path[0]), "%s", directory);
+	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
+	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
+	/* nothing, NULs, a line without an end, and the next one behind it */
+	write_text(path[0], "");
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"lines\": 0, \"from\": null");
+	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	memset(text, 0, length);
+	write_bytes(path[0], text, 1000);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"lines\": 1,");
+	memset(text, 'x', length);
+	text[length - 1] = '\n';
+	memcpy(text + length - 200, "\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
+	    sizeof("\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
+	write_bytes(path[0], text, length);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"lines\": 2,");
+	has("\"deliveries\": 1,");
+	has("\"too_long\": 1,");
+	/* the others are read */
+	unlink(path[1]);
+	assert_int_equal(replay((struct asked){ .files = 2, .json = true }), EX_NOINPUT);
+	has("\"deliveries\": 1,");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows),
+		cmocka_unit_test(learning),
+		cmocka_unit_test(dates),
+		cmocka_unit_test(sessions),
+		cmocka_unit_test(names_of_clients),
+		cmocka_unit_test(bad_files),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
