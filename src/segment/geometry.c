@@ -21,7 +21,7 @@
 #define RECIPIENTS_LEAST	64
 #define RECIPIENTS_MOST		4096
 #define DESTINATIONS_PER_REASON	16
-#define REASONS_LEAST		8
+#define REASONS_LEAST		32
 #define SESSIONS_PER_FLIGHT	8	/* flights.h tells it */
 #define FLIGHTS_LEAST		256
 #define FLIGHTS_MOST		65536

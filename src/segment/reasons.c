@@ -77,13 +77,13 @@ static bool is_dear(const struct learned *table, uint32_t shard, uint32_t owner)
 	    learned_slot(table, shard, owner - 1), 0) >= WORTH_DEAD;
 }
 
-/* A place for a text: a free one, or of somebody who is open. */
+/* A place for a text: of a few, a free one, else of somebody who is open, else any. */
 static uint32_t find_place(const struct learned *table, uint32_t shard,
     uint32_t but_not) {
 	struct segment_header *header = table->header;
 	struct state_shard *state = (struct state_shard *)(void *)(
 	    (char *)header + header->states_offset) + shard;
-	uint32_t count = header->reasons_per_shard, chosen = 0;
+	uint32_t count = header->reasons_per_shard, open = 0, any = 0;
 	uint32_t at = RELAXED(state->reason_hand) % count;
 
 	for (unsigned i = 0; i < LOOKED_AT && i < count; i++) {
@@ -92,13 +92,17 @@ static uint32_t find_place(const struct learned *table, uint32_t shard,
 		at = at + 1 < count ? at + 1 : 0;
 		if (at + 1 == but_not)
 			continue;
-		chosen = at + 1;
-		owner = RELAXED(reason_at(header, header, shard, chosen)->owner);
-		if (owner == 0 || !is_dear(table, shard, owner))
-			break;
+		any = at + 1;
+		owner = RELAXED(reason_at(header, header, shard, any)->owner);
+		if (owner == 0) {
+			STORE(state->reason_hand, at);
+			return any;
+		}
+		if (open == 0 && !is_dear(table, shard, owner))
+			open = any;
 	}
 	STORE(state->reason_hand, at);
-	return chosen;
+	return open != 0 ? open : any;
 }
 
 uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,

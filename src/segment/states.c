@@ -365,8 +365,23 @@ bool states_forget(struct segment *segment, const char *name, size_t length,
 
 /* --- reading ------------------------------------------------------------------ */
 
+/* The text that the copy names: none, where the slot names another one meanwhile. */
+static void decode_reason(const struct learned *table, const void *mapping,
+    uint32_t shard, uint32_t number, const uint64_t *copy,
+    char out[SEGMENT_REASON_MAX + 1]) {
+	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
+
+	reasons_get(table->header, mapping, shard, number,
+	    REASON_OF(copy + KEPT_AT), out);
+	atomic_thread_fence(memory_order_acquire);
+	if (RELAXED(slot[0]) != copy[0] ||
+	    REASON_OF(copy + KEPT_AT) != (RELAXED(slot[KEPT_AT + 1]) >> 32 &
+		0xffffff))
+		out[0] = '\0';
+}
+
 /* copy: of the whole slot */
-static void decode_slot(const struct segment_header *sizes, const void *mapping,
+static void decode_slot(const struct learned *table, const void *mapping,
     uint32_t shard, uint32_t number, const uint64_t *copy,
     struct destination_window *out) {
 	uint64_t words[STATE_WORDS];
@@ -377,10 +392,10 @@ static void decode_slot(const struct segment_header *sizes, const void *mapping,
 	    SEGMENT_NAME_MAX);
 	out->name[SEGMENT_NAME_MAX] = '\0';
 	out->origin = words[KEPT_WORDS - 1];
-	out->number = shard * sizes->destinations.per_shard + number;
-	decode(words, copy[1], sizes->created_ns, &out->state);
+	out->number = shard * table->place->per_shard + number;
+	decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)make_sound(&out->state);
-	reasons_get(sizes, mapping, shard, number, REASON_OF(words), out->reason);
+	decode_reason(table, mapping, shard, number, copy, out->reason);
 }
 
 /* Its writer sleeps or died: whoever waits for the lock sees it whole. */
@@ -416,15 +431,14 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
 		found = look_again(&table, &key, copy, &number);
 	if (found != LEARNED_COPIED)
 		return false;
-	decode_slot(segment->header, segment->header, key.shard, number, copy,
-	    out);
+	decode_slot(&table, segment->header, key.shard, number, copy, out);
 	return true;
 }
 
 struct visit {
 	void (*each)(void *context, const struct destination_window *);
 	void *context;
-	const struct segment_header *sizes;
+	const struct learned *table;
 	const void *mapping;
 };
 
@@ -433,15 +447,15 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 	const struct visit *visit = context;
 	struct destination_window window;
 
-	decode_slot(visit->sizes, visit->mapping, shard, number, copy, &window);
+	decode_slot(visit->table, visit->mapping, shard, number, copy, &window);
 	visit->each(visit->context, &window);
 }
 
 unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	struct visit visit = { each, context, sizes, mapping };
 	struct learned table;
+	struct visit visit = { each, context, &table, mapping };
 
 	/* only read through */
 	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
@@ -487,8 +501,8 @@ unsigned states_changed(struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
 	struct segment_header *header = segment->header;
-	struct visit visit = { each, context, header, header };
 	struct learned table = destination_state_table(segment);
+	struct visit visit = { each, context, &table, header };
 	unsigned told = 0;
 
 	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
@@ -513,8 +527,8 @@ unsigned states_each_timed(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
 	const struct segment_header *header = segment->header;
-	struct visit visit = { each, context, header, header };
 	struct learned table = destination_state_table(segment);
+	struct visit visit = { each, context, &table, header };
 	uint64_t copy[LEARNED_WORDS_MAX];
 	unsigned torn = 0;
 

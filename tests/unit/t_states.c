@@ -288,6 +288,8 @@ static void reasons_are_cut_kept_and_given_back(void **state) {
 	struct destination_window found;
 
 	(void)state;
+	site.destinations = 2048;	/* 8 shards, 32 reasons in each */
+	site_restart(&site, 64, CLASSES);
 	memset(text, 'r', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	text[3] = '\n';
@@ -304,16 +306,16 @@ static void reasons_are_cut_kept_and_given_back(void **state) {
 	assert_string_equal(found.reason, "text 49");
 	assert_int_equal(counted(COUNTER_REASONS_EVICTED), 0);
 	/* more than there is room for: those of the open ones go, and say so */
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < 900; i++) {
 		snprintf(name, sizeof(name), "n%u.example", i);
 		begin(name, 1, name);
 		assert_true(find(name, &found));
 		assert_string_equal(found.reason, name);
 	}
 	assert_true(counted(COUNTER_REASONS_EVICTED) >=
-	    201 - site.segment->header->destinations.shards *
+	    901 - site.segment->header->destinations.shards *
 		site.segment->header->reasons_per_shard);
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < 900; i++) {
 		snprintf(name, sizeof(name), "n%u.example", i);
 		if (find(name, &found))
 			assert_true(found.reason[0] == '\0' ||
@@ -327,6 +329,8 @@ static void reasons_of_the_dead_stay_longest(void **state) {
 	char name[32];
 
 	(void)state;
+	site.destinations = 2048;
+	site_restart(&site, 64, CLASSES);
 	assert_int_equal(lock_it("dead.example", STATES_CREATE, &lock),
 	    STATES_HELD);
 	window_begin(&lock.state.window, &window_defaults);
@@ -335,7 +339,7 @@ static void reasons_of_the_dead_stay_longest(void **state) {
 	lock.reason = "gone";
 	states_store(&lock);
 	states_unlock(&lock);
-	for (unsigned i = 0; i < 150; i++) {
+	for (unsigned i = 0; i < 900; i++) {
 		snprintf(name, sizeof(name), "n%u.example", i);
 		begin(name, 0, name);
 	}

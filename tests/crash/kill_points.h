@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of kill_points share. */
+#ifndef TESTS_KILL_POINTS_H
+#define TESTS_KILL_POINTS_H
+
+#include "tests/unit/site.h"
+
+extern struct site site;
+
+#define NAMES 600	/* of destinations, for 256 places */
+
+static inline uint32_t draw(uint64_t *state) {
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (uint32_t)(*state >> 32);
+}
+
+/* A change of a destination's state, of what is in flight and of who is held. */
+void states_step(uint64_t *random);
+
+/* What a reader sees: is all of it whole? */
+bool states_are_whole(void);
+
+/* After every shard was locked once: does all fit together?  Ends all flights. */
+bool states_add_up(void);
+
+#endif
