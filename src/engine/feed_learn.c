@@ -69,8 +69,9 @@ static void find_level(struct feed_learning *l)
 		l->asked = flights_find_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), hash, result->now_ns, &attempt);
 		if (l->asked) {
-			l->level = attempt.level;
 			l->canary = attempt.canary;
+			l->connected = attempt.connected;
+			l->level = attempt.level;
 		}
 	} else if (result->memory->starts != NULL && l->destination != NULL) {
 		l->level = feed_starts_end(result->memory->starts, l->destination->hash,
@@ -132,6 +133,21 @@ static void hear_echo(struct feed_learning *l)
 	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
 }
 
+/* Whoever could not connect asked for one place more than there were connections, when it
+ * asked or by now: several may have asked at once.  What went well without ever telling
+ * of a connection was not asked about as it should be. */
+static void find_asked_level(struct feed_learning *l)
+{
+	uint32_t now = l->lock.state.connected + 1u;
+
+	if (!l->asked || l->connected)
+		return;
+	if (l->weight != FEED_NEGATIVE)
+		l->level = 0;
+	else if (l->level < now)
+		l->level = now;
+}
+
 static void hear_result(struct feed_learning *l)
 {
 	struct destination_state *state = &l->lock.state;
@@ -141,6 +157,8 @@ static void hear_result(struct feed_learning *l)
 		.start_ns = l->result->has_start ? l->result->start_ns : 0 };
 	struct window_change change;
 
+	find_asked_level(l);
+	heard.level = l->level;
 	if (state->window.canary_out == 0)
 		l->canary = false;
 	else if (!l->asked)
@@ -246,7 +264,7 @@ static void free_place(const struct feed_learning *l)
 	struct segment *segment = result->memory->engine->segment;
 	struct span id = result->delivery->queue_id;
 
-	if (l->asked && result->judgement->reply.class == RESULT_SITE_FAILURE)
+	if (l->asked && !l->connected && l->weight == FEED_NEGATIVE)
 		(void)flights_end_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
 		    result->now_ns);

@@ -102,10 +102,14 @@ uint64_t outbound_ask_window(struct outbound_process *process,
 		return 0;
 	hash = hash_of(engine, &owner);
 	memcpy(out->owner, owner.name, sizeof(out->owner));
-	if (question->stage == OUTBOUND_CONNECTED && hash == asked_hash)
-		return hash;
-	windows_ask(engine, generation, &about, now_ns, &asked);
-	take_answer(engine, &asked, out);
-	return asked.answer == WINDOW_UNUSABLE ||
-	    out->answer.decision.verdict != VERDICT_ADMIT ? 0 : hash;
+	if (question->stage == OUTBOUND_BEFORE_CONNECT || hash != asked_hash) {
+		windows_ask(engine, generation, &about, now_ns, &asked);
+		take_answer(engine, &asked, out);
+		if (asked.answer == WINDOW_UNUSABLE ||
+		    out->answer.decision.verdict != VERDICT_ADMIT)
+			return 0;
+	}
+	if (question->stage == OUTBOUND_CONNECTED)
+		windows_connected(engine, generation, &about, now_ns);
+	return hash;
 }

@@ -156,6 +156,11 @@ bool windows_press_back(struct engine *engine, const struct generation *generati
     uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
     struct window_pressure *out);
 
+/* The process has a connection to the owner's site, for this message: so high was its
+ * level.  Where it has no place, nothing. */
+void windows_connected(struct engine *engine, const struct generation *generation,
+    const struct window_question *question, int64_t now_ns);
+
 /* --- by hand ------------------------------------------------------------------- */
 
 enum by_hand_verb { BY_HAND_SUSPEND, BY_HAND_HOLD, BY_HAND_RESUME, BY_HAND_FORGET,

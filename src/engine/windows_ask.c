@@ -139,6 +139,17 @@ static enum window_answer decide(const struct window_asking *asking)
 	    WINDOW_GO_CANARY : WINDOW_FULL;
 }
 
+/* The level that the message asks for: those that only ask have no connection yet, and
+ * may get none. */
+static uint16_t level_of(const struct window_asking *asking)
+{
+	static const struct flight_ref none;
+
+	return (uint16_t)(1 + flights_others_connected(&asking->lock,
+	    &asking->question->places->process,
+	    asking->place == NULL ? &none : &asking->place->ref));
+}
+
 /* The process goes, so it is counted.  What cannot be counted goes all the same. */
 static void take(struct window_asking *asking)
 {
@@ -148,10 +159,10 @@ static void take(struct window_asking *asking)
 	uint32_t level = windows_running(state) + (has ? 0 : 1);
 
 	if (is_same_message(asking)) {
-		asking->out->level = asking->place->last.level;
+		asking->out->level = asking->place->rank;
 		return;
 	}
-	asking->attempt.level = (uint16_t)(level > UINT16_MAX ? UINT16_MAX : level);
+	asking->attempt.level = level_of(asking);
 	asking->attempt.canary = canary;
 	if (canary)
 		window_canary_issued(&state->window, &asking->rules.settings,
@@ -258,4 +269,28 @@ void windows_ask(struct engine *engine, const struct generation *generation,
 	if (out->answer == WINDOW_SUSPENDED && states_find(engine->segment, owner->name,
 	    strlen(owner->name), &found))
 		memcpy(out->reason, found.reason, sizeof(out->reason));
+}
+
+void windows_connected(struct engine *engine, const struct generation *generation,
+    const struct window_question *question, int64_t now_ns)
+{
+	const struct window_owner *owner = question->owner;
+	struct window_asking asking = { .generation = generation, .question = question,
+		.now_ns = now_ns,
+		.place = find_place(question->places, owner->name) };
+	struct flight_attempt *attempt = &asking.attempt;
+
+	if (asking.place == NULL)
+		return;
+	attempt->queue_hash = flights_queue_hash(engine->segment, question->queue_id,
+	    question->queue_id_length);
+	attempt->canary = is_same_message(&asking) && asking.place->last.canary;
+	if (!states_aim(engine->segment, owner->name, strlen(owner->name), &asking.lock) ||
+	    states_lock(&asking.lock, now_ns, STATES_KNOWN_ONLY) != STATES_HELD)
+		return;
+	attempt->level = level_of(&asking);
+	if (flights_connect(&asking.lock, &question->places->process, attempt,
+	    &asking.place->ref))
+		asking.place->last = *attempt;
+	states_unlock(&asking.lock);
 }

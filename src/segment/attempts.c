@@ -21,6 +21,7 @@
 #define CANARY		(UINT64_C(1) << 16)
 #define ENDED		(UINT64_C(1) << 17)
 #define VALID		(UINT64_C(1) << 18)
+#define CONNECTED	(UINT64_C(1) << 19)
 #define DS_OF(data)	((uint32_t)((data) >> 32))
 
 #define ENDED_DS	600	/* the log's line may come later than the end */
@@ -77,8 +78,8 @@ static void store(struct attempt *attempt, uint64_t key, uint64_t data) {
 	FAILPOINT();
 }
 
-void attempts_put(struct segment *segment, uint64_t key, uint16_t level, bool canary,
-    int64_t now_ns) {
+void attempts_put(struct segment *segment, uint64_t key,
+    const struct flight_attempt *attempt, int64_t now_ns) {
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	struct attempt *line = line_of(segment, key), *chosen;
 	uint64_t data, least = UINT64_MAX;
@@ -94,8 +95,8 @@ void attempts_put(struct segment *segment, uint64_t key, uint16_t level, bool ca
 			}
 		}
 	}
-	store(chosen, key, level | (canary ? CANARY : 0) | VALID |
-	    (uint64_t)now_ds << 32);
+	store(chosen, key, attempt->level | (attempt->canary ? CANARY : 0) |
+	    (attempt->connected ? CONNECTED : 0) | VALID | (uint64_t)now_ds << 32);
 }
 
 void attempts_end(struct segment *segment, uint64_t key, int64_t now_ns) {
@@ -108,13 +109,14 @@ void attempts_end(struct segment *segment, uint64_t key, int64_t now_ns) {
 }
 
 bool attempts_find(const struct segment *segment, uint64_t key, int64_t now_ns,
-    uint16_t *level, bool *canary) {
+    struct flight_attempt *out) {
 	uint64_t data;
 
 	if (find(segment, key, &data) == NULL ||
 	    !is_known(data, segment_ds(segment, now_ns)))
 		return false;
-	*level = (uint16_t)data;
-	*canary = (data & CANARY) != 0;
+	out->level = (uint16_t)data;
+	out->canary = (data & CANARY) != 0;
+	out->connected = (data & CONNECTED) != 0;
 	return true;
 }

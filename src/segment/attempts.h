@@ -7,16 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "segment/flights.h"
 #include "segment/internal.h"
 
 /* Never 0. */
 uint64_t attempts_key(const struct segment *segment, uint64_t queue_hash,
     uint64_t destination_hash);
-void attempts_put(struct segment *segment, uint64_t key, uint16_t level, bool canary,
-    int64_t now_ns);
+void attempts_put(struct segment *segment, uint64_t key,
+    const struct flight_attempt *attempt, int64_t now_ns);
 /* Its process went on: 60 s more. */
 void attempts_end(struct segment *segment, uint64_t key, int64_t now_ns);
+/* Fills all but queue_hash. */
 bool attempts_find(const struct segment *segment, uint64_t key, int64_t now_ns,
-    uint16_t *level, bool *canary);
+    struct flight_attempt *out);
 
 #endif

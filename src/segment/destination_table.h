@@ -22,9 +22,14 @@
 #define REASON_OF(w)	((uint32_t)((w)[1] >> 32) & 0xffffff)
 #define FLAGS_OF(w)	((uint8_t)((w)[1] >> 56))
 #define FLIGHTS_AT	2	/* the word of in_flight */
-#define IN_FLIGHT_OF(w)	((uint16_t)(w)[FLIGHTS_AT])
-#define RUNNING_OF(w)	((uint16_t)((w)[FLIGHTS_AT] >> 16))
-#define RESUMED_OF(w)	((uint32_t)((w)[FLIGHTS_AT] >> 32))
+#define FLIGHTS_MOST	0xfffU	/* of in_flight, connected and running: 12 bits each */
+#define FLIGHTS_MASK	UINT64_C(0xffffff)	/* in_flight and connected */
+#define IN_FLIGHT_OF(w)	((uint16_t)((w)[FLIGHTS_AT] & FLIGHTS_MOST))
+#define CONNECTED_OF(w)	((uint16_t)((w)[FLIGHTS_AT] >> 12 & FLIGHTS_MOST))
+#define RUNNING_OF(w)	((uint16_t)((w)[FLIGHTS_AT] >> 24 & FLIGHTS_MOST))
+#define RESUMED_OF(w)	((uint32_t)((w)[FLIGHTS_AT] >> RESUMED_SHIFT))
+#define RESUMED_SHIFT	36
+#define RESUMED_MOST	((UINT32_C(1) << 28) - 1)	/* tenths of seconds: 310 days */
 
 /* As destinations.c's, but with window, and whole. */
 extern const struct learned_kind destination_state_kind;
@@ -58,8 +63,9 @@ bool states_is_timed(const uint64_t *words);
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed);
 
-/* Counts the deliveries in flight of a slot anew: under the lock. */
-void states_set_in_flight(_Atomic uint64_t *slot, uint16_t in_flight);
+/* Counts the deliveries in flight of a slot anew, and those of them that have a
+ * connection: under the lock. */
+void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight, uint16_t connected);
 
 /* Flights whose claim was never finished, and in_flight of each slot: under the lock of
  * a shard that was inherited. */

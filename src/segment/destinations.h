@@ -54,7 +54,9 @@ struct destination_state {
 	bool begun;
 	uint8_t flags;			/* DESTINATION_* */
 	uint16_t in_flight;		/* exact: flights.h counts; not to be changed here */
-	uint16_t running;		/* as rebuilt from a log: whoever reads it tells */
+	uint16_t connected;		/* those of them that have a connection; the same */
+	uint16_t running;		/* as rebuilt from a log: whoever reads it tells (4095 at
+					 * most) */
 	uint32_t ok, failed, held;	/* deliveries: taken; not taken; kept by us */
 	int64_t resumed_ns;		/* the last time by hand, rounded up to 0.1 s; 0: never */
 	int64_t seen_ns;		/* a delivery, or a change; 0.1 s */

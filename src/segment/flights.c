@@ -100,29 +100,35 @@ static struct flight *claim(const struct state_lock *lock, uint32_t at,
 	return NULL;
 }
 
-static uint64_t level_word(const struct flight_attempt *attempt) {
-	return attempt->level | (attempt->canary ? UINT64_C(1) << 16 : 0);
+/* What stands in a flight's level. */
+#define CANARY		(UINT64_C(1) << 16)
+#define CONNECTED	(UINT64_C(1) << 17)	/* the flight is, whatever the attempt */
+
+static uint64_t level_word(const struct flight_attempt *attempt, bool connected) {
+	return attempt->level | (attempt->canary ? CANARY : 0) |
+	    (connected ? CONNECTED : 0);
 }
 
 static void set_attempt(const struct state_lock *lock, struct flight *flight,
-    const struct flight_attempt *attempt) {
+    const struct flight_attempt *attempt, bool connected) {
 	uint64_t key = attempt->queue_hash == 0 ? 0 :
 	    attempts_key(lock->segment, attempt->queue_hash, lock->key.hash);
 
 	STORE(flight->queue_hash, attempt->queue_hash);
 	STORE(flight->attempt, key);
-	STORE(flight->level, level_word(attempt));
+	STORE(flight->level, level_word(attempt, connected));
 	FAILPOINT();
 	if (key != 0)
-		attempts_put(lock->segment, key, attempt->level, attempt->canary,
-		    lock->now_ns);
+		attempts_put(lock->segment, key, attempt, lock->now_ns);
 }
 
-static void set_in_flight(struct state_lock *lock, uint16_t in_flight) {
-	states_set_in_flight(lock->slot, in_flight);
-	lock->words[FLIGHTS_AT] = (lock->words[FLIGHTS_AT] &
-	    ~(uint64_t)UINT16_MAX) | in_flight;
+static void set_flights(struct state_lock *lock, uint16_t in_flight,
+    uint16_t connected) {
+	states_set_flights(lock->slot, in_flight, connected);
+	lock->words[FLIGHTS_AT] = (lock->words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
+	    in_flight | (uint64_t)connected << 12;
 	lock->state.in_flight = in_flight;
+	lock->state.connected = connected;
 }
 
 bool flights_take(struct state_lock *lock, const struct flight_process *process,
@@ -131,7 +137,7 @@ bool flights_take(struct state_lock *lock, const struct flight_process *process,
 	struct flight *flight = NULL;
 
 	*ref = (struct flight_ref){ 0, 0 };
-	if (lock->state.in_flight < UINT16_MAX)
+	if (lock->state.in_flight < FLIGHTS_MOST)
 		flight = claim(lock, first_probe(lock->segment->header, process),
 		    &control);
 	if (flight == NULL) {
@@ -141,13 +147,18 @@ bool flights_take(struct state_lock *lock, const struct flight_process *process,
 	STORE(flight->process, (uint32_t)process->pid);
 	STORE(flight->start_ticks, process->start_ticks);
 	STORE(flight->started_ns, (uint64_t)lock->now_ns);
-	set_attempt(lock, flight, attempt);
+	set_attempt(lock, flight, attempt, false);
 	control.state = FLIGHT_RUNNING;
 	store_control(flight, control);
-	set_in_flight(lock, (uint16_t)(lock->state.in_flight + 1));
+	set_flights(lock, (uint16_t)(lock->state.in_flight + 1),
+	    lock->state.connected);
 	ref->number = 1 + (uint32_t)(flight - flights_of(lock->segment->header));
 	ref->serial = control.serial;
 	return true;
+}
+
+static bool is_connected(const struct flight *flight) {
+	return (RELAXED(flight->level) & CONNECTED) != 0;
 }
 
 static bool is_of(const struct flight *flight,
@@ -197,7 +208,32 @@ bool flights_again(struct state_lock *lock, const struct flight_process *process
 	before = RELAXED(flight->attempt);
 	if (before != 0 && RELAXED(flight->queue_hash) != attempt->queue_hash)
 		attempts_end(lock->segment, before, lock->now_ns);
-	set_attempt(lock, flight, attempt);
+	set_attempt(lock, flight, attempt, is_connected(flight));
+	return true;
+}
+
+uint32_t flights_others_connected(const struct state_lock *lock,
+    const struct flight_process *process, const struct flight_ref *ref) {
+	const struct flight *flight = place_of(lock, process, ref);
+	uint32_t connected = lock->state.connected;
+
+	return flight != NULL && is_connected(flight) && connected > 0 ?
+	    connected - 1 : connected;
+}
+
+bool flights_connect(struct state_lock *lock, const struct flight_process *process,
+    const struct flight_attempt *attempt, const struct flight_ref *ref) {
+	struct flight *flight = place_of(lock, process, ref);
+	struct flight_attempt there = *attempt;
+	bool was_connected = flight != NULL && is_connected(flight);
+
+	if (flight == NULL)
+		return false;
+	there.connected = true;
+	set_attempt(lock, flight, &there, true);
+	if (!was_connected)
+		set_flights(lock, lock->state.in_flight,
+		    (uint16_t)(lock->state.connected + 1));
 	return true;
 }
 
@@ -210,9 +246,13 @@ static void end_locked(struct segment *segment, const struct learned *table,
 		RELAXED(slot[KEPT_AT + FLIGHTS_AT]) };
 	uint64_t attempt = RELAXED(flight->attempt);
 
+	bool connected = is_connected(flight);
+
 	set_free(flight, control);
 	if (IN_FLIGHT_OF(kept) > 0)
-		states_set_in_flight(slot, (uint16_t)(IN_FLIGHT_OF(kept) - 1));
+		states_set_flights(slot, (uint16_t)(IN_FLIGHT_OF(kept) - 1),
+		    (uint16_t)(CONNECTED_OF(kept) -
+			(connected && CONNECTED_OF(kept) > 0)));
 	if (attempt != 0)
 		attempts_end(segment, attempt, now_ns);
 }
@@ -329,7 +369,7 @@ bool flights_find_attempt(const struct segment *segment, const char *destination
 		return false;
 	out->queue_hash = queue_hash;
 	return attempts_find(segment, attempts_key(segment, queue_hash,
-	    learned_hash(&table, key.words)), now_ns, &out->level, &out->canary);
+	    learned_hash(&table, key.words)), now_ns, out);
 }
 
 static bool copy_flight(const struct segment *segment, uint32_t number,
@@ -344,8 +384,10 @@ static bool copy_flight(const struct segment *segment, uint32_t number,
 	out->ref = (struct flight_ref){ number + 1, control.serial };
 	out->process.pid = (int32_t)RELAXED(flight->process);
 	out->process.start_ticks = RELAXED(flight->start_ticks);
-	out->attempt = (struct flight_attempt){ RELAXED(flight->queue_hash),
-		(uint16_t)level, (level >> 16 & 1) != 0 };
+	out->attempt = (struct flight_attempt){
+		.queue_hash = RELAXED(flight->queue_hash), .level = (uint16_t)level,
+		.canary = (level & CANARY) != 0,
+		.connected = (level & CONNECTED) != 0 };
 	out->started_ns = (int64_t)RELAXED(flight->started_ns);
 	if (learned_copy(&table, control.shard, control.slot, copy) !=
 	    LEARNED_COPIED)
@@ -414,8 +456,8 @@ void flights_repair(const struct learned *table, uint32_t shard) {
 		uint64_t kept[KEPT_WORDS] = { [FLIGHTS_AT] =
 			RELAXED(slot[KEPT_AT + FLIGHTS_AT]) };
 
-		if (IN_FLIGHT_OF(kept) != 0)
-			states_set_in_flight(slot, 0);
+		if ((kept[FLIGHTS_AT] & FLIGHTS_MASK) != 0)
+			states_set_flights(slot, 0, 0);
 	}
 	for (uint32_t i = 0; i < header->flight_count; i++) {
 		struct flight *flight = flights_of(header) + i;
@@ -431,9 +473,10 @@ void flights_repair(const struct learned *table, uint32_t shard) {
 		}
 		slot = learned_slot(table, shard, control.slot);
 		kept[FLIGHTS_AT] = RELAXED(slot[KEPT_AT + FLIGHTS_AT]);
-		if (IN_FLIGHT_OF(kept) < UINT16_MAX)
-			states_set_in_flight(slot,
-			    (uint16_t)(IN_FLIGHT_OF(kept) + 1));
+		if (IN_FLIGHT_OF(kept) < FLIGHTS_MOST)
+			states_set_flights(slot,
+			    (uint16_t)(IN_FLIGHT_OF(kept) + 1),
+			    (uint16_t)(CONNECTED_OF(kept) + is_connected(flight)));
 	}
 }
 
@@ -454,15 +497,17 @@ void flights_scrub(struct segment *segment) {
 /* Queue ids are hashed otherwise there: what they ask for now is not known. */
 static void carry_one(void *context, const struct flight_seen *seen) {
 	struct segment *to = context;
-	struct flight_attempt attempt = { 0, seen->attempt.level,
-		seen->attempt.canary };
+	struct flight_attempt attempt = { .level = seen->attempt.level,
+		.canary = seen->attempt.canary };
 	struct state_lock lock;
 	struct flight_ref ref;
 
 	if (!states_aim(to, seen->destination, strlen(seen->destination), &lock) ||
 	    states_lock(&lock, seen->started_ns, STATES_CREATE) != STATES_HELD)
 		return;
-	(void)flights_take(&lock, &seen->process, &attempt, &ref);
+	if (flights_take(&lock, &seen->process, &attempt, &ref) &&
+	    seen->attempt.connected)
+		(void)flights_connect(&lock, &seen->process, &attempt, &ref);
 	states_unlock(&lock);
 }
 

@@ -34,9 +34,9 @@ struct flight_ref {
 
 struct flight_attempt {
 	uint64_t queue_hash;	/* flights_queue_hash; 0: no queue id was told */
-	uint16_t level;		/* the place that it asks for: in_flight + 1, or in_flight where
-				 * its process holds a place already */
+	uint16_t level;		/* one more than the others that have a connection there */
 	bool canary;
+	bool connected;		/* this message has one; set by flights_connect */
 };
 
 /* The same in all processes, for one segment's life. */
@@ -54,6 +54,16 @@ bool flights_take(struct state_lock *lock, const struct flight_process *process,
 /* The process holds that place already and goes on with another message.  False: the
  * ref is no flight of this process at this destination. */
 bool flights_again(struct state_lock *lock, const struct flight_process *process,
+    const struct flight_attempt *attempt, const struct flight_ref *ref);
+
+/* How many others have a connection there: those whose flights_connect was told.  `ref`
+ * may be none. */
+uint32_t flights_others_connected(const struct state_lock *lock,
+    const struct flight_process *process, const struct flight_ref *ref);
+
+/* The process has a connection there, and keeps it while it has the place; the attempt is
+ * of the level that it had then.  False: as flights_again. */
+bool flights_connect(struct state_lock *lock, const struct flight_process *process,
     const struct flight_attempt *attempt, const struct flight_ref *ref);
 
 /* Has the process that place still?  It may have been ended by a result. */

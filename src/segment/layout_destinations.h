@@ -42,7 +42,8 @@ _Static_assert(sizeof(struct learned_control) == 8, "one word");
 struct destination_words {
 	uint64_t ok_failed;		/* 32 bits each, the first the lowest */
 	uint64_t held_reason_flags;	/* 32, 24 (in the shard's part of the arena; 0: none), 8 */
-	uint64_t flight_running_resumed; /* 16, 16, 32 (tenths of seconds; 0: never) */
+	uint64_t flights_running_resumed; /* in flight, connected, running: 12 each; 28
+					 * (tenths of seconds; 0: never) */
 	uint64_t origin;		/* 40: offset; 24: of what log (0: none) */
 };
 _Static_assert(sizeof(struct destination_words) == 32, "four words");

@@ -71,6 +71,7 @@ static void decode(const uint64_t words[STATE_WORDS], uint64_t seen,
 	out->begun = out->window.concurrency != 0;
 	out->flags = FLAGS_OF(words);
 	out->in_flight = IN_FLIGHT_OF(words);
+	out->connected = CONNECTED_OF(words);
 	out->running = RUNNING_OF(words);
 	out->ok = OK_OF(words);
 	out->failed = FAILED_OF(words);
@@ -86,7 +87,7 @@ static uint32_t resumed_ds(int64_t resumed_ns, int64_t created_ns) {
 	if (resumed_ns <= 0)
 		return 0;
 	ds = (resumed_ns - created_ns + DS_NS - 1) / DS_NS;
-	return ds < 1 ? 1 : ds > UINT32_MAX ? UINT32_MAX : (uint32_t)ds;
+	return ds < 1 ? 1 : ds > RESUMED_MOST ? RESUMED_MOST : (uint32_t)ds;
 }
 
 /* All but reason and origin. */
@@ -95,8 +96,10 @@ static void encode(const struct destination_state *state, int64_t created_ns,
 	words[0] = state->ok | (uint64_t)state->failed << 32;
 	words[1] = state->held | (words[1] & UINT64_C(0x00ffffff00000000)) |
 	    (uint64_t)state->flags << 56;
-	words[2] = state->in_flight | (uint64_t)state->running << 16 |
-	    (uint64_t)resumed_ds(state->resumed_ns, created_ns) << 32;
+	words[2] = state->in_flight | (uint64_t)state->connected << 12 |
+	    (uint64_t)(state->running < FLIGHTS_MOST ? state->running :
+		FLIGHTS_MOST) << 24 |
+	    (uint64_t)resumed_ds(state->resumed_ns, created_ns) << RESUMED_SHIFT;
 	if (state->begun)
 		memcpy(words + KEPT_WORDS, &state->window, sizeof(state->window));
 	else
@@ -316,8 +319,8 @@ void states_store(struct state_lock *lock) {
 	memcpy(words, lock->words, sizeof(words));
 	encode(&lock->state, lock->segment->header->created_ns, words);
 	/* flights.c alone counts */
-	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~(uint64_t)UINT16_MAX) |
-	    IN_FLIGHT_OF(lock->words);
+	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
+	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
 	words[KEPT_WORDS - 1] = origin_word(lock);
 	if (lock->reason != NULL)
 		reason = reasons_put(&lock->table, lock->key.shard, number, was,
@@ -336,11 +339,13 @@ void states_unlock(struct state_lock *lock) {
 	learned_unlock(&lock->table, &lock->key);
 }
 
-void states_set_in_flight(_Atomic uint64_t *slot, uint16_t in_flight) {
+void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight,
+    uint16_t connected) {
 	_Atomic uint64_t *word = &slot[KEPT_AT + FLIGHTS_AT];
 
 	/* one word: whole, whoever reads it */
-	STORE(*word, (RELAXED(*word) & ~(uint64_t)UINT16_MAX) | in_flight);
+	STORE(*word, (RELAXED(*word) & ~FLIGHTS_MASK) | in_flight |
+	    (uint64_t)connected << 12);
 	FAILPOINT();
 }
 

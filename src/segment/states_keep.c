@@ -136,8 +136,9 @@ static void scrub_slot(struct segment *segment, _Atomic uint64_t *slot,
 		set_sequence(slot, SEEN_SEQUENCE(RELAXED(slot[1])) + 1);
 	/* rounded up, it is later than now by one at most */
 	if (RESUMED_OF(kept) > now_ds + 1)
-		STORE(slot[KEPT_AT + FLIGHTS_AT], IN_FLIGHT_OF(kept) |
-		    ((uint64_t)now_ds + 1) << 32);
+		STORE(slot[KEPT_AT + FLIGHTS_AT],
+		    (kept[FLIGHTS_AT] & FLIGHTS_MASK) |
+		    ((uint64_t)now_ds + 1) << RESUMED_SHIFT);
 	if (is_window(&window))
 		return;
 	segment_count(segment, COUNTER_WINDOWS_BEGUN_ANEW, 1);
@@ -177,7 +178,7 @@ void states_move(void *context, uint64_t *words) {
 		resumed = was_ns + (int64_t)resumed * DS_NS < is_ns - LONG_AGO_NS ?
 		    0 : 1;
 	kept[1] &= ~UINT64_C(0x00ffffff00000000);
-	kept[FLIGHTS_AT] = resumed << 32;
+	kept[FLIGHTS_AT] = resumed << RESUMED_SHIFT;
 }
 
 static void carry_reason(void *context, const struct destination_window *window) {

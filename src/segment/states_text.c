@@ -381,7 +381,8 @@ static bool read_flight(const struct reading *reading, char *line) {
 		STATES_CREATE) != STATES_HELD)
 		return false;
 	process = (struct flight_process){ (int32_t)v[0], v[1] };
-	attempt = (struct flight_attempt){ 0, (uint16_t)v[2], v[3] != 0 };
+	attempt = (struct flight_attempt){ .level = (uint16_t)v[2],
+		.canary = v[3] != 0 };
 	(void)flights_take(&lock, &process, &attempt, &ref);
 	states_unlock(&lock);
 	return true;

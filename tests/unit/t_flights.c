@@ -26,7 +26,8 @@ static struct flight_process process_of(int32_t pid) {
 static bool take(const char *name, int32_t pid, const char *queue_id,
     uint16_t level, struct flight_ref *ref) {
 	const struct flight_process process = process_of(pid);
-	const struct flight_attempt attempt = { hash_of(queue_id), level, false };
+	const struct flight_attempt attempt = { .queue_hash = hash_of(queue_id),
+		.level = level };
 	struct state_lock lock;
 	bool taken;
 
@@ -71,10 +72,92 @@ static void a_place_counts_until_it_ends(void **state) {
 	assert_int_equal(in_flight("a.example"), 1);
 }
 
+static unsigned connected(const char *name) {
+	struct destination_window found;
+
+	return find(name, &found) ? found.state.connected : 0;
+}
+
+/* Its message has a connection: returns how many others have one. */
+static unsigned connect_it(const char *name, int32_t pid, const char *queue_id,
+    const struct flight_ref *ref) {
+	const struct flight_process process = process_of(pid);
+	struct flight_attempt attempt = { .queue_hash = hash_of(queue_id) };
+	struct state_lock lock;
+	unsigned others;
+
+	assert_int_equal(lock_it(name, STATES_KNOWN_ONLY, &lock), STATES_HELD);
+	others = flights_others_connected(&lock, &process, ref);
+	attempt.level = (uint16_t)(others + 1);
+	assert_true(flights_connect(&lock, &process, &attempt, ref));
+	assert_int_equal(flights_others_connected(&lock, &process, ref), others);
+	states_store(&lock);
+	states_unlock(&lock);
+	return others;
+}
+
+/* Three ask at once; of those the last two are let in. */
+static void connections_are_counted(void **state) {
+	struct flight_attempt attempt;
+	struct flight_ref refs[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(take("a.example", 100 + i, i == 0 ? "A" : i == 1 ? "B" : "C",
+		    1, &refs[i]));
+	assert_int_equal(connected("a.example"), 0);
+	assert_int_equal(connect_it("a.example", 101, "B", &refs[1]), 0);
+	assert_int_equal(connect_it("a.example", 102, "C", &refs[2]), 1);
+	assert_int_equal(connect_it("a.example", 101, "B", &refs[1]), 1);
+	assert_int_equal(connected("a.example"), 2);
+	assert_int_equal(in_flight("a.example"), 3);
+	assert_true(level_of("a.example", "C", clock_now_ns(), &attempt));
+	assert_true(attempt.level == 2 && attempt.connected);
+	assert_true(level_of("a.example", "A", clock_now_ns(), &attempt));
+	assert_true(attempt.level == 1 && !attempt.connected);
+	assert_true(end(&refs[1]));
+	assert_int_equal(connected("a.example"), 1);
+	assert_true(end(&refs[0]));
+	assert_int_equal(connected("a.example"), 1);
+	assert_true(end(&refs[2]));
+	assert_int_equal(connected("a.example"), 0);
+}
+
+static void who_could_not_connect_has_no_place(void **state) {
+	const struct flight_process process = process_of(100);
+	const struct flight_attempt next = { .queue_hash = hash_of("B"), .level = 1 };
+	struct state_lock lock;
+	struct flight_ref ref, other;
+
+	(void)state;
+	assert_true(take("a.example", 100, "A", 1, &ref));
+	assert_true(take("a.example", 101, "C", 1, &other));
+	assert_false(flights_end_attempt(site.segment, "a.example", 9, hash_of("B"),
+	    clock_now_ns()));
+	assert_false(flights_end_attempt(site.segment, "b.example", 9, hash_of("A"),
+	    clock_now_ns()));
+	/* it has gone on with another message */
+	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &lock), STATES_HELD);
+	assert_true(flights_again(&lock, &process, &next, &ref));
+	states_unlock(&lock);
+	assert_false(flights_end_attempt(site.segment, "a.example", 9, hash_of("A"),
+	    clock_now_ns()));
+	assert_int_equal(in_flight("a.example"), 2);
+	assert_true(flights_end_attempt(site.segment, "A.Example", 9, hash_of("B"),
+	    clock_now_ns()));
+	assert_int_equal(in_flight("a.example"), 1);
+	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &lock), STATES_HELD);
+	assert_false(flights_holds(&lock, &process, &ref));
+	assert_false(flights_again(&lock, &process, &next, &ref));
+	assert_false(flights_connect(&lock, &process, &next, &ref));
+	states_unlock(&lock);
+	assert_true(end(&other));
+}
+
 /* Whether the state is stored or not, and stored twice. */
 static void it_counts_at_once(void **state) {
 	const struct flight_process process = process_of(7);
-	const struct flight_attempt attempt = { 0, 1, false };
+	const struct flight_attempt attempt = { .level = 1 };
 	struct state_lock lock;
 	struct flight_ref ref;
 
@@ -126,7 +209,8 @@ static void the_level_of_a_message_is_known_until_a_minute_after(void **state) {
 static void a_process_goes_on_with_another_message(void **state) {
 	const struct flight_process process = process_of(100);
 	const struct flight_process other = process_of(101);
-	const struct flight_attempt next = { hash_of("NEXT"), 4, true };
+	const struct flight_attempt next = { .queue_hash = hash_of("NEXT"), .level = 4,
+		.canary = true };
 	int64_t now_ns = clock_now_ns();
 	struct flight_attempt attempt;
 	struct state_lock lock;
@@ -326,22 +410,26 @@ static void scribbled_flights_are_not_adopted(void **state) {
 static void many_messages_are_known(void **state) {
 	int64_t now_ns = clock_now_ns();
 	unsigned known = 0;
-	uint16_t level;
-	bool canary;
 
 	(void)state;
-	for (uint32_t i = 1; i <= 20000; i++)
+	for (uint32_t i = 1; i <= 20000; i++) {
+		const struct flight_attempt attempt = { .level = (uint16_t)i,
+			.canary = i % 2 != 0, .connected = i % 3 == 0 };
+
 		attempts_put(site.segment, attempts_key(site.segment, i, 7),
-		    (uint16_t)i, i % 2, now_ns + i * SECONDS / 10);
+		    &attempt, now_ns + i * SECONDS / 10);
+	}
 	/* 1024 places; those of 60 s are 600 */
 	for (uint32_t i = 1; i <= 20000; i++) {
+		struct flight_attempt attempt;
 		bool found = attempts_find(site.segment,
 		    attempts_key(site.segment, i, 7), now_ns + 2000 * SECONDS,
-		    &level, &canary);
+		    &attempt);
 
 		if (found) {
-			assert_int_equal(level, i & UINT16_MAX);
-			assert_int_equal(canary, i % 2);
+			assert_int_equal(attempt.level, i & UINT16_MAX);
+			assert_int_equal(attempt.canary, i % 2);
+			assert_int_equal(attempt.connected, i % 3 == 0);
 		}
 		known += found && i > 20000 - 600;
 	}
@@ -353,6 +441,8 @@ static void many_messages_are_known(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_place_counts_until_it_ends),
+		TEST(connections_are_counted),
+		TEST(who_could_not_connect_has_no_place),
 		TEST(it_counts_at_once),
 		TEST(the_level_of_a_message_is_known_until_a_minute_after),
 		TEST(a_process_goes_on_with_another_message),

@@ -28,7 +28,7 @@ static void a_state_is_stored_whole(void **state) {
 	window_suspend(&lock.state.window, now_ns + 7);
 	lock.state.begun = true;
 	lock.state.flags = DESTINATION_FLAGS;
-	lock.state.running = 65535;
+	lock.state.running = 65535;	/* is cut */
 	lock.state.ok = UINT32_MAX;
 	lock.state.failed = 1;
 	lock.state.held = 0x12345678;
@@ -45,7 +45,7 @@ static void a_state_is_stored_whole(void **state) {
 	assert_memory_equal(&found.state.window, &lock.state.window,
 	    sizeof(struct window));
 	assert_int_equal(found.state.flags, DESTINATION_FLAGS);
-	assert_int_equal(found.state.running, 65535);
+	assert_int_equal(found.state.running, 4095);
 	assert_int_equal(found.state.in_flight, 0);
 	assert_int_equal(found.state.ok, UINT32_MAX);
 	assert_int_equal(found.state.failed, 1);
@@ -354,7 +354,7 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	static const char *const names[] = { "held.example", "flies.example",
 		"dead.example", "limit.example" };
 	const struct flight_process process = { 4711, 1 };
-	const struct flight_attempt attempt = { 0, 1, false };
+	const struct flight_attempt attempt = { .level = 1 };
 	struct destination_window found;
 	struct flight_ref ref;
 	struct state_lock lock;
@@ -434,7 +434,7 @@ static void what_is_held_by_hand_is_never_given_up(void **state) {
 
 static void to_forget_leaves_what_is_in_flight(void **state) {
 	const struct flight_process process = { 4711, 1 };
-	const struct flight_attempt attempt = { 0, 1, false };
+	const struct flight_attempt attempt = { .level = 1 };
 	struct destination_window found;
 	struct flight_ref ref;
 	struct state_lock lock;

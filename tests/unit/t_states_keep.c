@@ -18,7 +18,8 @@
 
 static void fill(int64_t now_ns) {
 	const struct flight_process process = { 4711, 99 };
-	const struct flight_attempt attempt = { 5, 3, true };
+	const struct flight_attempt attempt = { .queue_hash = 5, .level = 3,
+		.canary = true };
 	struct recipient_hold hold = { .address = "Joe@a.example", .length = 13,
 		.mta = 1, .rule = 3, .until_ns = now_ns + 60 * NS_PER_SECOND,
 		.reason = "over quota" };

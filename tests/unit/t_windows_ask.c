@@ -46,6 +46,16 @@ static struct window_asked ask(struct windows_places *places, const char *name,
 	return asked;
 }
 
+/* The server has let it in. */
+static void connects(struct windows_places *places, const char *name, const char *queue_id)
+{
+	struct window_owner owner = owner_of(name);
+	const struct window_question question = { .owner = &owner, .places = places,
+		.queue_id = queue_id, .queue_id_length = strlen(queue_id), .mta = 0 };
+
+	windows_connected(site.engine, site.generation, &question, now_ns);
+}
+
 static void result(const char *domain, const char *queue_id, bool good)
 {
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .agent = AGENT_SMTP,
@@ -155,12 +165,50 @@ static void levels_are_exact(void **state)
 		p[i] = process(100 + i);
 		snprintf(id, sizeof(id), "q%d", i);
 		assert_int_equal(ask(p[i], "d.example", id).answer, WINDOW_GO);
+		if (i < 4)
+			connects(p[i], "d.example", id);
 	}
 	result("d.example", "q4", false);	/* the fifth */
 	assert_int_equal(view_of("d.example").ceiling, 4);
 	assert_int_equal(view_of("d.example").window, 4);
+	/* it has no connection, and so no place */
+	assert_int_equal(view_of("d.example").in_flight, 4);
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
+	site_close(&site);
+}
+
+/* Five ask before anybody has connected; the server takes two, in an order of its own. */
+static void levels_of_those_that_ask_at_once(void **state)
+{
+	static const int let_in[] = { 3, 1 };
+	struct windows_places *p[5];
+	char id[8];
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 5; i++) {
+		p[i] = process(100 + i);
+		snprintf(id, sizeof(id), "q%d", i);
+		assert_int_equal(ask(p[i], "d.example", id).answer, WINDOW_GO);
+	}
+	for (int i = 0; i < 2; i++) {
+		snprintf(id, sizeof(id), "q%d", let_in[i]);
+		connects(p[let_in[i]], "d.example", id);
+	}
+	result("d.example", "q0", false);
+	result("d.example", "q2", false);
+	result("d.example", "q3", true);
+	result("d.example", "q4", false);
+	result("d.example", "q1", true);
+	assert_int_equal(view_of("d.example").ceiling, 2);
+	assert_int_equal(view_of("d.example").in_flight, 2);
+	/* one that was refused asks for its next message: there is no place */
+	assert_int_equal(ask(p[0], "d.example", "q5").answer, WINDOW_FULL);
+	assert_int_equal(ask(p[1], "d.example", "q5").answer, WINDOW_GO);
+	for (int i = 0; i < 5; i++)
+		windows_places_close(&p[i], true, now_ns);
+	assert_int_equal(view_of("d.example").in_flight, 0);
 	site_close(&site);
 }
 
@@ -260,6 +308,8 @@ static void never_more_than_the_window(void **state)
 			if (sends[i]) {
 				assert_true(sending <= asked.window);
 				assert_true(sending + canaries <= asked.window + 1);
+				if (asked.in_flight <= 7)
+					connects(p[i], "d.example", id);
 				result("d.example", id, asked.in_flight <= 7);
 				if (asked.in_flight > 7) {
 					sends[i] = false;
@@ -319,6 +369,7 @@ int main(void)
 		cmocka_unit_test(another_connection_goes_on_with_them),
 		cmocka_unit_test(a_smaller_window_lets_fewer_go_on),
 		cmocka_unit_test(levels_are_exact),
+		cmocka_unit_test(levels_of_those_that_ask_at_once),
 		cmocka_unit_test(a_canary_goes_above),
 		cmocka_unit_test(the_suspended_are_told_why),
 		cmocka_unit_test(never_more_than_the_window),
