@@ -10,7 +10,7 @@
 /* A set that can be had at once is as good as one that is a tenth wider. */
 #define NEAR_NUMERATOR	9
 #define NEAR_DENOMINATOR 10
-#define DRAIN_LEAST_NS	NS_PER_SECOND
+#define DRAIN_LEAST_NS	(5 * NS_PER_SECOND / 2)	/* cached connections live for 2 s */
 #define DRAIN_UNKNOWN_NS (5 * NS_PER_SECOND)
 #define DRAIN_MOST_NS	(600 * NS_PER_SECOND)
 

@@ -171,6 +171,7 @@ struct generation_mta {
 	uint32_t relayhost;
 	uint16_t lanes[GENERATION_LANES_MAX];	/* concurrency of each, rising */
 	uint32_t lane_count;
+	uint32_t cache_from;	/* lanes as wide as this cache connections; 0: none does */
 	uint32_t site_lanes;	/* bit i: lanes[i] stands in the site's master.cf */
 	uint32_t site_origin;	/* deliveries at once to one next hop by the cloned transport
 				 * itself; 0: any number */

@@ -115,7 +115,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta)
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
-		"reload", "clone", "lanes", "site", NULL };
+		"reload", "clone", "lanes", "cache_from", "site", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue", "daemon", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
@@ -236,6 +236,8 @@ static void compile_lanes(struct compilation *c, const config_setting_t *group,
 			return;
 		}
 	}
+	compilation_value(group, "mta[].cache_from", &value);
+	mta->cache_from = (uint32_t)value.number;
 	if (mta->lane_count > 0 && mta->lanes[0] > 1)
 		note(c, lanes, "mta.lanes: the narrowest lane is %u: no window below that is kept",
 		    mta->lanes[0]);

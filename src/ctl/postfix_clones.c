@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "ctl/postfix_lines.h"
 
-#define CACHE_FROM	5	/* narrower lanes cache no connections */
 #define CACHE		"smtp_connection_cache_on_demand"
 #define WORD_MAX	4096
 
@@ -77,7 +76,7 @@ static void each_parameter(const struct postfix_site *site, uint16_t width,
 }
 
 struct copying {
-	uint16_t width;
+	bool caches;
 	setting_call *each;
 	void *context;
 };
@@ -86,14 +85,15 @@ static void copy_option(void *context, const char *name, const char *value) {
 	const struct copying *copying = context;
 
 	if (strcmp(name, "syslog_name") != 0 &&
-	    (strcmp(name, CACHE) != 0 || copying->width >= CACHE_FROM))
+	    (strcmp(name, CACHE) != 0 || copying->caches))
 		copying->each(copying->context, name, value == NULL ? "" : value);
 }
 
 /* The options of its service. */
 static void each_option(const struct postfix_lanes *lanes, uint16_t width,
     setting_call *each, void *context) {
-	struct copying copying = { width, each, context };
+	bool caches = lanes->cache_from != 0 && width >= lanes->cache_from;
+	struct copying copying = { caches, each, context };
 	char syslog_name[256] = "";
 
 	postfix_overrides_each(lanes->site->settings, lanes->site->clone, copy_option,
@@ -101,7 +101,7 @@ static void each_option(const struct postfix_lanes *lanes, uint16_t width,
 	(void)text_append(syslog_name, sizeof(syslog_name), 0, "%s/lane%u",
 	    lanes->syslog_name, width);
 	each(context, "syslog_name", syslog_name);
-	if (width < CACHE_FROM)
+	if (!caches)
 		each(context, CACHE, "no");
 }
 

@@ -134,7 +134,8 @@ static void look_at_lanes(struct lanes *lanes) {
 
 	lanes->clones = (struct postfix_lanes){ .site = &lanes->site,
 		.widths = lanes->mta->lanes, .count = lanes->mta->lane_count,
-		.syslog_name = generation_text(g, lanes->mta->syslog_name) };
+		.syslog_name = generation_text(g, lanes->mta->syslog_name),
+		.cache_from = lanes->mta->cache_from };
 	lanes->no_clones = lanes->site.refusal[0] != '\0' ? lanes->site.refusal_text :
 	    postfix_clones_doubt(&lanes->site);
 	if (lanes->no_clones != NULL)

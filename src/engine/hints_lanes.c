@@ -128,7 +128,8 @@ static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane) {
 	    longest_ns(queue));
 }
 
-/* Lanes of which nothing was heard for so long that they are empty. */
+/* Lanes of which nothing was heard for so long that they are empty; those that mail is
+ * given to, too: as long as none comes they are in nobody's way. */
 static void drain(struct hint_queue *queue, int64_t now_ns) {
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
 		lane_set bit = UINT32_C(1) << i;
@@ -137,11 +138,9 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 			continue;
 		queue->waiting &= ~bit;
 		queue->lanes[i].waited_ms = 0;
+		queue->used &= ~bit;
 		/* the transport itself is left whenever that can be */
-		if ((queue->given & bit) == 0 || i == HINT_ORIGIN_LANE) {
-			queue->used &= ~bit;
-			queue->given &= ~bit;
-		}
+		queue->given &= ~(bit & LANE_ORIGIN);
 	}
 }
 

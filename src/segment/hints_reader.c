@@ -52,6 +52,8 @@ struct hints_reader *hints_reader_open(const char *path) {
 		reader->path[0] = '\0';
 	if (!clock_boot_id(reader->boot_id))
 		reader->boot_id[0] = '\0';
+	/* each process that is started for a while begins somewhere else */
+	reader->turn = (uint32_t)clock_now_ns();
 	return reader;
 }
 

@@ -6,7 +6,7 @@ import os
 
 from lib.postern import Postern
 from lib.postfix import MASTER, Postfix
-from lib.testing import main
+from lib.testing import SOURCE, main
 
 SIMPLE = """
 mydestination = $myhostname, localhost, .below.example, !not.example
@@ -86,8 +86,11 @@ def tables(test, sites):
     found = sites.read(
         SIMPLE + f"transport_maps = {routes}, inline:{{ ten.example=discard: }}\n"
         f"virtual_alias_maps = {alias}\nvirtual_mailbox_domains = {listed[5:]}\n")
-    for domain, setting in (("one.example", "transport_maps"),
-                            ("*.two.example", "transport_maps"),
+    test.equal({row["mask"]: row["next_hop"] for row in found["routed"]},
+               {"one.example": "[192.0.2.1]"}, "an entry for the clone names a next hop")
+    test.check("\nroute one.example [192.0.2.1]\n" in sites.file.read_text(),
+               "the site's file tells it")
+    for domain, setting in (("*.two.example", "transport_maps"),
                             ("three.example", "transport_maps"),
                             ("ten.example", "transport_maps"),
                             ("four.example", "virtual_alias_domains"),
@@ -125,7 +128,7 @@ def refused(test, sites):
     pattern = sites.table("pattern2", "/./ discard:\n", "regexp")
     no_retry = "".join(line for line in MASTER.splitlines(True) if not line.startswith("retry"))
     for more, word, master in (
-            ("relayhost = [192.0.2.1]", "relayhost", MASTER),
+            ("relayhost = [192.0.2.1], [192.0.2.2]", "relayhost", MASTER),
             ("default_transport = relay", "default-transport", MASTER),
             ("default_transport = smtp:[192.0.2.1]", "default-transport", MASTER),
             ("sender_dependent_relayhost_maps = inline:{ a@b=c }", "sender-dependent", MASTER),
@@ -139,11 +142,113 @@ def refused(test, sites):
             ("virtual_mailbox_domains = /nonexistent/list", "file", MASTER),
             ("default_transport = smtp", "no-service", no_retry),
             ("default_transport = smtp", "relayhost", MASTER.replace(
-                "trivial-rewrite\n", "trivial-rewrite\n  -o relayhost=[192.0.2.9]\n"))):
+                "trivial-rewrite\n",
+                "trivial-rewrite\n  -o { relayhost = [192.0.2.9] [192.0.2.8] }\n"))):
         found = sites.read(SIMPLE + more + "\n", master)
         test.equal((found["exit"], found["refused"], found["lines"]), (69, word, None),
                    f"{more.splitlines()[0][:60]}: refused ({found['text']})")
         test.check(f"\nrefuse {word} " in sites.file.read_text(), "and the file says so")
+
+
+def routed(test, sites):
+    """Next hops that the site names for the cloned transport."""
+    routes = sites.table("routes", "a.example smtp:[mx.example]:587\n.b.example :mx.b.example\n"
+                         "x.b.example smtp:[x.example]\nc.example smtp:\nd.example relay:[d]\n"
+                         "e.example smtp:[e1], [e2]\nu@a2.example smtp:[u]\n")
+    other = sites.table("routes2", "a.example smtp:[mx.example]:587\nx.b.example smtp:[y]\n")
+    found = sites.read(SIMPLE + f"transport_maps = {routes}, {other}\n"
+                       "relayhost = [Smart.example]:587\n")
+    test.equal((found["exit"], found["relayhost"]), (0, "[Smart.example]:587"),
+               "relayhost is a next hop, spelled as it is")
+    test.equal([(row["mask"], row["next_hop"]) for row in found["routed"]],
+               [("x.b.example", "[x.example]"), ("a.example", "[mx.example]:587"),
+                ("*.b.example", "mx.b.example")], "the ones that count more come first")
+    for domain in ("b.example", "c.example", "d.example", "e.example", "a2.example"):
+        test.equal(found["masks"].get(domain), "transport_maps", f"{domain} has no hints")
+    test.equal(found["masks"].get("x.b.example"), "transport_maps",
+               "nor one with two different next hops")
+    found = sites.read(SIMPLE, MASTER.replace(
+        "trivial-rewrite\n", "trivial-rewrite\n  -o relayhost=[192.0.2.9]\n"))
+    test.equal(found["relayhost"], "[192.0.2.9]", "as the resolver has it")
+    done = sites.postern.command("check")
+    test.equal((done.returncode, [row for row in json.loads(done.stdout)
+                                  if "site" in row["text"]]), (0, []),
+               "the configuration reads the file without a note")
+
+
+def cloned(test, sites):
+    """Lanes have all that the original has."""
+    master = MASTER.replace("smtp      unix - - n - - smtp", "smtp      unix - - n - 70 smtp -v\n"
+                            "  -o smtp_bind_address=192.0.2.1 -o { smtp_helo_name = a b }\n"
+                            "  -o syslog_name=other -o smtp_connection_cache_on_demand=yes")
+    settings = SIMPLE + ("smtp_destination_recipient_limit = 30\nsmtp_delivery_slot_cost = 3\n"
+                         "smtp_destination_concurrency_limit = 40\n"
+                         "smtp_destination_concurrency_failed_cohort_limit = $my_limit\n"
+                         "my_limit = 7\nsmtp_helo_timeout = 9s\n")
+    found = sites.read(settings, master)
+    lines = found["lines"].splitlines()
+    test.equal((found["exit"], found["no_lanes"]), (0, None), "lanes of a site of its own")
+    for width in (1, 2, 3, 5, 10, 20):
+        at = lines.index(f"lane{width} unix - - n - 70 smtp -v")
+        test.equal(lines[at + 1:at + 5], [
+            "  -o smtp_bind_address=192.0.2.1", "  -o { smtp_helo_name = a b }",
+            f"  -o syslog_name=postfix-A/lane{width}",
+            "  -o smtp_connection_cache_on_demand=no"], f"lane{width}: all options, then its own")
+        cohorts = "0" if width == 1 else "$my_limit"
+        for name, value in (("initial_destination_concurrency", width),
+                            ("destination_concurrency_limit", width),
+                            ("destination_concurrency_positive_feedback", 0),
+                            ("destination_concurrency_negative_feedback", 0),
+                            ("destination_concurrency_failed_cohort_limit", cohorts),
+                            ("destination_recipient_limit", 30), ("delivery_slot_cost", 3)):
+            test.check(f"  -o lane{width}_{name}={value}" in lines, f"lane{width}_{name}={value}")
+    test.check("helo_timeout" not in found["lines"], "settings of the program are for all")
+    test.check("\nclone-limit 40\n" in sites.file.read_text(), "its own limit is noted")
+    found = sites.read(SIMPLE + "smtp_destination_recipient_limit = 1\n")
+    test.check("recipient_limit" in found["no_lanes"] and "lane1" not in found["lines"],
+               "a queue for each recipient has no lanes")
+
+
+def lanes_of(found):
+    return {row["attached"] for row in found["lanes"]}, {row["used"] for row in found["lanes"]}
+
+
+def lanes_attached(test, sites):
+    """Only what Postfix serves is used."""
+    lines = sites.read(SIMPLE)["lines"]
+    kept = "".join(line for line in MASTER.splitlines(True) if not line.startswith("qmgr"))
+    found = sites.read(SIMPLE, kept + lines)
+    test.equal((found["attached"], lanes_of(found)),
+               ("yes", ({"waits for a reload"}, {False})), "Postfix has not read them yet")
+    test.check("\nlane " not in sites.file.read_text(), "none is noted")
+    sites.postfix.start()
+    found = sites.read(SIMPLE, kept + lines)
+    test.equal(lanes_of(found), ({"yes"}, {True}), "it has: they are used")
+    text = sites.file.read_text()
+    test.check(all(f"\nlane {width}\n" in text for width in (1, 2, 3, 5, 10, 20)),
+               "and noted")
+    test.equal(found["lines"], lines, "read again, the lines are the same")
+    found = sites.read(SIMPLE, kept + lines.replace("lane5_initial_destination_concurrency=5",
+                                                    "lane5_initial_destination_concurrency=6"))
+    test.equal([row["lane"] for row in found["lanes"] if row["attached"] == "outdated"],
+               ["lane5"], "one that was changed is not used")
+    found = sites.read(SIMPLE + "smtp_destination_recipient_limit = 9\n", kept + lines)
+    test.equal(lanes_of(found), ({"outdated"}, {False}), "nor any, when the original has changed")
+    people = sites.postern.command("postfix-lanes", json_output=False)
+    test.check("lane5 is not used: " in people.stderr, "and people are told")
+
+
+def shipped(test, sites):
+    """conf/ has what posternctl writes for a site as Debian's."""
+    text = [line.split() for line in
+            (SOURCE / "conf/postfix-hints.master.cf").read_text().splitlines()
+            if line and not line.startswith("#")]
+    found = sites.read(SIMPLE, MASTER.replace("- - n - - trivial", "- - y - - trivial").replace(
+        "smtp      unix - - n", "smtp      unix - - y"))
+    written = [line.replace("=  }", "= }").replace("postfix-A/", "postfix/").replace(
+        f"{sites.test.directory}/postern/state.hints out", "/run/postern/state.hints postfix")
+        .split() for line in found["lines"].splitlines() if not line.startswith("#")]
+    test.equal(written, text, "word for word")
 
 
 def attached(test, sites):
@@ -180,7 +285,11 @@ def body(test):
     tables(test, sites)
     asked(test, sites)
     refused(test, sites)
+    routed(test, sites)
+    cloned(test, sites)
     attached(test, sites)
+    lanes_attached(test, sites)
+    shipped(test, sites)
     done = sites.postern.command("postfix-lanes", "nobody")
     test.equal(done.returncode, 78, "an mta that is not there is told")
     sites.file.unlink()

@@ -137,7 +137,7 @@ def body(test):
     sink = Sink(test, HOSTS, REMOTE)
     site = Outbound(test, PORT, [
         one_class("slow", LIMIT, match='"slow.example", "slower.example", "mapped.example"'),
-        one_class("others", 100)])
+        one_class("others", 100)], mta="lanes = [ ];")      # test_postfix_windows.py has them
     not_before_a_delivery(test, site, sink)
     holds(test, site, sink)
     overshoot(test, site, sink)

@@ -180,8 +180,8 @@ static void a_canary_goes_beside_a_full_window(void **state) {
 
 static void drained_is_a_matter_of_time(void **state) {
 	(void)state;
-	assert_int_equal(lane_drained_ns(10 * NS, 4 * NS, 2 * NS), 14 * NS);
-	assert_int_equal(lane_drained_ns(10 * NS, 12 * NS, 2 * NS), 16 * NS);
+	assert_int_equal(lane_drained_ns(10 * NS, 4 * NS, 2 * NS), 31 * NS / 2);
+	assert_int_equal(lane_drained_ns(10 * NS, 12 * NS, 2 * NS), 35 * NS / 2);
 	assert_int_equal(lane_drained_ns(10 * NS, 0, 0), 15 * NS);
 	assert_int_equal(lane_drained_ns(10 * NS, 0, 900 * NS), 610 * NS);
 }

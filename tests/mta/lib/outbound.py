@@ -13,15 +13,27 @@ smtp_tcp_port = {REMOTE}
 """
 
 
-class Outbound:
-    """Both, running.  `classes`: those of the configuration, and no others."""
+def merged(main):
+    """MAIN with these settings in the place of its own."""
+    named = {line.split("=")[0].strip() for line in main.splitlines()}
+    return "".join(line for line in MAIN.splitlines(True)
+                   if line.split("=")[0].strip() not in named) + main
 
-    def __init__(self, test, port, classes, services=()):
+
+class Outbound:
+    """Both, running.  `classes`: those of the configuration, and no others; `services`:
+    more lines of master.cf; `main`: settings of main.cf; `mta`, `settings`: of the
+    mail server and of the whole in postern.conf."""
+
+    def __init__(self, test, port, classes=(), services=(), main="", mta="", settings=""):
         self.test = test
         self.state = test.directory / "postern/state"
         self.lookup = build_directory() / "postern-lookup"
-        self.plain = [f"{port} inet n - n - - smtpd\n", *services]
-        self.postfix = Postfix(test, self.services(), main=MAIN)
+        # the lanes of conf/ are clones of Debian's line
+        self.plain = [f"{port} inet n - n - - smtpd\n",
+                      "smtp unix - - y - - smtp\n", *services]
+        self.mta, self.settings = mta, settings
+        self.postfix = Postfix(test, self.services(), main=merged(main))
         self.postern = Postern(test, spool=self.postfix.spool,
                                edit=lambda text: self.edit(text, classes))
         self.postern.kinds = self.postern.kinds | {"feed"}
@@ -31,7 +43,8 @@ class Outbound:
         self.read_site()
 
     def services(self):
-        return [*self.plain, conf_hints(self.lookup, f"{self.state}.hints", "out")]
+        return [*self.plain, conf_hints(self.lookup, f"{self.state}.hints", "out",
+                                        "postfix-A")]
 
     def edit(self, text, classes):
         text = substitute(text, r"^outbound *= .*?;\s*};", "outbound = { observe = false; };")
@@ -40,27 +53,38 @@ class Outbound:
         return text + (
             f'mta = ( {{ name = "out"; kind = "postfix"; ports = [ {REMOTE} ];\n'
             f'  config_directory = "{self.postfix.etc}"; log = "{self.postfix.log}";\n'
-            f'  syslog_name = "postfix-A"; site = "{self.test.directory}/site/out"; }} );\n')
+            f'  syslog_name = "postfix-A"; site = "{self.test.directory}/site/out";\n'
+            f"  {self.mta} }} );\n{self.settings}")
 
     def read_site(self):
         return self.postern.ask("postfix-lanes", "out")
 
     def ask(self, address):
         """What postern-lookup says of an address now."""
+        return self.ask_often(address, 1)[0]
+
+    def ask_often(self, address, count):
+        """The same, so many times in a row."""
         key = f"transport {address}"
         done = subprocess.run([self.lookup, f"{self.state}.hints", "out"], text=True,
-                              input=f"{len(key)}:{key},", capture_output=True)
-        return done.stdout.partition(":")[2].rstrip(",").strip()
+                              input=f"{len(key)}:{key}," * count, capture_output=True)
+        answers, rest = [], done.stdout
+        while rest:
+            length, _, rest = rest.partition(":")
+            answers.append(rest[:int(length)].strip())
+            rest = rest[int(length) + 1:]
+        return answers
 
     def drain(self, address, done, text):
         """Queue runs, as an admin would make them, until all is done: each may fill the
-        class again and hold what it finds then."""
+        class again and hold what it finds then.  (The last message of all is told for
+        30 s what it was told before: Postfix's resolver remembers the last address.)"""
         def run():
             if not done() and self.ask(address) == "NOTFOUND":
                 self.postfix.flush()
                 self.test.poll(done, 0.3)
             return done()
-        self.test.wait_for(run, text)
+        self.test.wait_for(run, text, limit=45)
 
     def explain(self, domain):
         """(hint, doubt) of a destination."""

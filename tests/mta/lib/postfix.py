@@ -75,14 +75,15 @@ def conf_service(name, port, extra=(), leave_out=()):
     return "\n".join(lines + [f"  -o {option}" for option in extra]) + "\n"
 
 
-def conf_hints(lookup, hints, mta):
+def conf_hints(lookup, hints, mta, syslog_name):
     """The services of conf/postfix-hints.master.cf with the names that an admin
-    would put in: the program, the hints file, the mta."""
+    would put in: the program, the hints file, the mta, the syslog_name."""
     text = "\n".join(line for line in (SOURCE / "conf/postfix-hints.master.cf").read_text()
                      .splitlines() if line and not line.startswith("#")) + "\n"
     shipped = "argv=/usr/local/sbin/postern-lookup /run/postern/state.hints postfix\n"
     assert text.count(shipped) == 1
-    return text.replace(shipped, f"argv={lookup} {hints} {mta}\n")
+    return text.replace(shipped, f"argv={lookup} {hints} {mta}\n").replace(
+        "syslog_name=postfix/", f"syslog_name={syslog_name}/")
 
 
 def without(master, services):
