@@ -81,9 +81,12 @@ class Connection:
                 self.say("221 bye")
                 return
             else:
+                reply = "250 ok"
                 if verb == "RCPT":
-                    recipients.append(words[1][3:].strip("<>"))
-                self.say("250 ok")
+                    address = words[1][3:].strip("<>")
+                    reply = self.sink.replies.get(address.rpartition("@")[2], reply)
+                    recipients += [address] if reply[0] == "2" else []
+                self.say(reply)
 
 
 class Sink:
@@ -98,14 +101,25 @@ class Sink:
         self.limits = {}                # address -> connections; 421 above
         self.refused = 0
         self.delay = 0                  # seconds that a message takes
+        self.listeners = {}             # address -> socket
+        self.deaf, self.heard = set(), 0 # addresses that hang up at once; how often they did
+        self.replies = {}               # domain -> what its recipients get, 250 without
+        self.most = {}                  # address -> connections at one time
         for address in addresses:
             self.listen(test, address, port)
 
     def listen(self, test, address, port):
         listener = socket.create_server((address, port), backlog=128)
+        self.listeners[address] = listener
         test.at_end(listener.close)
         threading.Thread(target=self.accept, args=(listener, (address, port)),
                          daemon=True).start()
+
+    def refuse(self, address):
+        """Nobody listens there any more."""
+        listener = self.listeners.pop(address)
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
 
     def accept(self, listener, server):
         while True:
@@ -113,6 +127,10 @@ class Sink:
                 sock, client = listener.accept()
             except OSError:
                 return
+            if server[0] in self.deaf:
+                self.heard += 1
+                sock.close()
+                continue
             threading.Thread(target=self.serve, args=(sock, client, server),
                              daemon=True).start()
 
@@ -127,6 +145,7 @@ class Sink:
                 return
             self.open.append(connection)
             self.all.append(connection)
+            self.most[server[0]] = max(self.most.get(server[0], 0), there + 1)
             self.most_processes = max(self.most_processes, len(self.pids()))
         try:
             connection.serve()
