@@ -224,6 +224,23 @@ static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
 	assert_int_equal(fake.last_ended.serial, fake.serial);
 }
 
+static void bulk_for_suspended_destinations_waits(void **state)
+{
+	(void)state;
+	fake_answer(VERDICT_ADMIT, REASON_KNOWN_SESSION, 0);
+	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@suspended.example\n" CLIENT("1"),
+	    "action=DEFER_IF_PERMIT 4.4.1 Mail for suspended.example cannot be delivered now, "
+	    "try again later\n\n");
+	assert_non_null(strstr(line, "event=back-pressure "));
+	assert_non_null(strstr(line, " destination=suspended.example for=1s observed=no"));
+	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@other.example\n" CLIENT("1"), DUNNO);
+	ask("protocol_state=RCPT\nsender=\nrecipient=c@suspended.example\n" CLIENT("1"), DUNNO);
+	ask("protocol_state=RCPT\nsender=a@b\nrecipient=abuse@suspended.example\n" CLIENT("1"),
+	    DUNNO);
+	ask("protocol_state=RCPT\nsender=a@b\nsasl_username=u\n"
+	    "recipient=c@suspended.example\n" CLIENT("1"), DUNNO);
+}
+
 static void recipients_that_are_never_deferred(void **state)
 {
 	static const char *const spared[] = {
@@ -316,6 +333,7 @@ int main(void)
 		TEST(xclient_without_a_port_takes_the_carriers),
 		TEST(xclient_with_the_same_tuple_changes_nothing),
 		TEST(a_deferred_session_is_asked_about_at_each_recipient),
+		TEST(bulk_for_suspended_destinations_waits),
 		TEST(recipients_that_are_never_deferred),
 		TEST(recipients_are_asked_about_on_any_connection),
 		TEST(all_other_states_are_none_of_ours),

@@ -157,7 +157,7 @@ static void a_smaller_window_lets_fewer_go_on(void **state)
 static void levels_are_exact(void **state)
 {
 	struct windows_places *p[5];
-	char id[8];
+	char id[16];
 
 	(void)state;
 	begin(configuration);
@@ -183,7 +183,7 @@ static void levels_of_those_that_ask_at_once(void **state)
 {
 	static const int let_in[] = { 3, 1 };
 	struct windows_places *p[5];
-	char id[8];
+	char id[16];
 
 	(void)state;
 	begin(configuration);
