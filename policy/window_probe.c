@@ -139,19 +139,23 @@ static void lower_ceiling(struct window *window, const struct window_settings *s
 	window_canary_wait(window, settings, since_ns);
 }
 
-/* The row of refusals meant nothing, as others were accepted at its level meanwhile; but
- * one that convinced may have ended only with what it told of. */
-static void break_run(struct window *window)
+/* So many refusals meant nothing. */
+static void note_noise(struct window *window, uint32_t refusals)
 {
-	uint32_t refusals = window->convinced ? 1 : window->refused_run;
-
 	for (uint32_t i = 0; i < refusals; i++)
 		window->noise = (uint16_t)(window->noise + (65535 - window->noise) / 16);
-	window->refused_run = 0;
-	window->convinced = 0;
 	/* A ceiling that rests on less than would convince now. */
 	if (refusals > 0 && is_noisy(window) && window->weak && window->canary_step == 0)
 		window->ceiling = 0;
+}
+
+/* So did the row, as others were accepted at its level meanwhile; but one that convinced
+ * may have ended only with what it told of. */
+static void break_run(struct window *window)
+{
+	note_noise(window, window->convinced ? 1 : window->refused_run);
+	window->refused_run = 0;
+	window->convinced = 0;
 }
 
 /* Do so many refusals stand, with few deliveries accepted among them?  Their levels tell
@@ -235,6 +239,7 @@ static bool count_failure(struct window *window, const struct window_settings *s
 			window->accepted[i] = 0;
 	}
 	window->refused_run = 0;
+	window->noise = 0;
 	window_die(window, settings, now_ns, change);
 	return true;
 }
@@ -374,6 +379,8 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	if (is_explained(window, level))
 		return;
 	/* The only delivery there was: that is no matter of concurrency. */
+	if (level < 2)
+		note_noise(window, 1);
 	if (level < 2 || !join_run(window, level, start_ns) ||
 	    !hear_refusal(window, settings, level, start_ns, now_ns))
 		(void)count_failure(window, settings, now_ns, change);

@@ -146,24 +146,31 @@ static void probe_from_a_log(void **state)
 	near(o.deferred, 100.0 / 6, 2.5);
 }
 
+/* Drains as fast as the best of postfix does, nearly; also where a refusal takes as long
+ * as a delivery, and where it is heard of late. */
 static void probe_among_chance(void **state)
 {
 	static const char *const others[] = { "1", "1/4", "1/concurrency" };
-	double best = 1e9;
-	char words[128];
+	static const char *const servers[] = { "", "--refusal 500ms", "--refusal 2s",
+		"--report-delay 3s", "--initial 20", "--jitter 0" };
+	char words[160];
 	struct outcome o;
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(words, sizeof(words), "--law postfix --feedback %s --noise 25%% "
-		    "--server-limit 20 --deliveries 5000", others[i]);
-		o = mean_of(words);
-		if (o.seconds < best)
-			best = o.seconds;
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+		double best = 1e9;
+
+		for (size_t j = 0; j < 3; j++) {
+			snprintf(words, sizeof(words), "--law postfix --feedback %s --noise 25%% "
+			    "--server-limit 20 --deliveries 5000 %s", others[j], servers[i]);
+			o = mean_of(words);
+			best = o.seconds < best ? o.seconds : best;
+		}
+		snprintf(words, sizeof(words), "--law probe --noise 25%% --server-limit 20 "
+		    "--deliveries 5000 %s", servers[i]);
+		most(mean_of(words).seconds, (i == 0 ? 1.15 : 1.25) * best);
 	}
-	o = mean_of("--law probe --noise 25% --server-limit 20 --deliveries 5000");
-	most(o.seconds, 1.15 * best);
-	/* A limiter and chance: no worse than chance alone, nearly. */
+	/* A limiter and chance: not much worse than chance alone. */
 	o = mean_of("--law probe --noise 5% --server-limit 7 --deliveries 5000");
 	most(o.deferred, 7);
 }
