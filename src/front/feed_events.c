@@ -26,8 +26,7 @@
 #include "front/feed_internal.h"
 #include "wire/event_line.h"
 
-#define LINE_MAX_ALL	(EVENT_LOG_LINE_MAX + 128)	/* "log MTA " before it */
-#define READ_BYTES	(2 * LINE_MAX_ALL)
+#define READ_BYTES	(2 * EVENT_WHOLE_MAX)
 #define ANSWER_MAX	160
 #define ERRORS_TOLD	100
 /* To somebody who does not read what he asked for. */
@@ -219,16 +218,16 @@ static void on_line(struct connection *c, char *text, size_t length)
 /* Keeps what is left of an unfinished line. */
 static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
 {
-	if (length > LINE_MAX_ALL) {
+	if (length > EVENT_WHOLE_MAX) {
 		c->lines++;
-		report(c, LINE_MAX_ALL, "the line is too long");
+		report(c, EVENT_WHOLE_MAX, "the line is too long");
 		c->lines--;	/* it is counted when its end has come */
 		c->skipping = true;
 	}
 	if (c->skipping)
 		length = 0;
 	if (length > 0 && c->in == NULL)
-		c->in = malloc(LINE_MAX_ALL);
+		c->in = malloc(EVENT_WHOLE_MAX);
 	if (length > 0 && c->in == NULL)
 		return MUST_CLOSE;
 	if (length > 0) {

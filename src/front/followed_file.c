@@ -60,13 +60,21 @@ bool followed_file_to_end(struct followed_file *file)
 	return true;
 }
 
-bool followed_file_continues(int fd, const struct feed_spot *spot)
+bool followed_file_continues(int fd, const struct feed_spot *spot, const char *head)
 {
+	char bytes[FOLLOWED_HEAD_BYTES], last;
 	uint32_t tail;
-	char last;
 
-	return spot->offset >= FOLLOWED_TAIL_BYTES &&
+	return spot->offset >= FOLLOWED_HEAD_BYTES &&
+	    pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes) &&
+	    memcmp(bytes, head, sizeof(bytes)) == 0 &&
 	    read_tail(fd, spot->offset, &last, &tail) && tail == spot->tail;
+}
+
+void followed_file_read_head(struct followed_file *file)
+{
+	if (pread(file->fd, file->head, sizeof(file->head), 0) < 0)
+		memset(file->head, 0, sizeof(file->head));
 }
 
 /* Begins again: a writer that does not append leaves a hole before what it writes. */
@@ -78,6 +86,7 @@ static void cut(struct followed_file *file, const struct followed_reader *reader
 
 	reader->counts->truncated++;
 	file->before_cut = file->position.spot;
+	memcpy(file->head_before, file->head, sizeof(file->head));
 	reader->keeper->cut(reader->keeper->context, file->record);
 	file->position.epoch++;
 	file->origin = feed_origin_id(&file->position);
@@ -158,6 +167,8 @@ bool followed_file_read(struct followed_file *file, const struct followed_reader
 	if ((size_t)n == before)
 		return false;
 	file->grew_ns = now_ns;
+	if (spot->offset < FOLLOWED_HEAD_BYTES)
+		followed_file_read_head(file);
 	give_lines(file, reader, reader->buffer + before, reader->buffer + n);
 	return (size_t)n == reader->buffer_size;
 }

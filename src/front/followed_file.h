@@ -14,7 +14,8 @@
 #include "segment/feed_position.h"
 
 #define FOLLOWED_LINE_MAX	65536	/* longer lines are passed over */
-#define FOLLOWED_TAIL_BYTES	128	/* before the place, that tell other contents */
+#define FOLLOWED_TAIL_BYTES	512	/* before the place, that tell other contents */
+#define FOLLOWED_HEAD_BYTES	1024	/* at the start, that tell a copy */
 #define FOLLOWED_BUFFER_MIN	(2 * FOLLOWED_LINE_MAX + FOLLOWED_TAIL_BYTES)
 
 struct followed_file {
@@ -24,7 +25,10 @@ struct followed_file {
 	uint32_t record;	/* where its position is kept */
 	struct feed_position position;
 	uint64_t origin;	/* feed_origin_id of it */
-	struct feed_spot before_cut; /* where it was when it was cut the last time */
+	char head[FOLLOWED_HEAD_BYTES];	/* what it begins with, as far as it was read */
+	/* Where it was when it was cut the last time, and what it began with then. */
+	struct feed_spot before_cut;
+	char head_before[FOLLOWED_HEAD_BYTES];
 	int64_t grew_ns;	/* when something was read last */
 };
 
@@ -65,9 +69,12 @@ bool followed_file_read(struct followed_file *file, const struct followed_reader
 /* Sets the spot to the end of what is there.  False: it cannot be read. */
 bool followed_file_to_end(struct followed_file *file);
 
-/* Does the file hold, before `spot`, what the one did that the spot is of?  False where
- * that is too little to tell. */
-bool followed_file_continues(int fd, const struct feed_spot *spot);
+/* Takes up what the file begins with, when it was opened. */
+void followed_file_read_head(struct followed_file *file);
+
+/* Does the file behind `fd` begin as the one did that spot and head are of, up to the
+ * spot?  It is a copy then.  False where that is too little to tell. */
+bool followed_file_continues(int fd, const struct feed_spot *spot, const char *head);
 
 /* What `length` bytes (FOLLOWED_TAIL_BYTES at most) before a place come to. */
 uint32_t followed_tail(const char *bytes, size_t length);

@@ -91,6 +91,7 @@ static void begin(struct followed_log *log, struct log_file *opened,
 	file->grew_ns = now_ns;
 	if (spot == NULL)
 		(void)followed_file_to_end(file);
+	followed_file_read_head(file);
 	file->origin = feed_origin_id(&file->position);
 	file->record = log->keeper->begin(log->keeper->context, &file->position);
 }
@@ -114,25 +115,24 @@ static void remember_newest(struct followed_log *log)
 /* A file that appeared while the log was followed: all of it is to be read, unless it
  * goes on with what a file of the list has.  A copy beside its original (a pattern
  * matches both) has nothing new, unless that was cut: then the rest is there alone. */
-static void begin_new(struct followed_log *log, struct log_file *opened,
-    const struct feed_spot *last, int64_t now_ns)
+static void begin_new(struct followed_log *log, struct log_file *opened, bool was_another,
+    int64_t now_ns)
 {
 	static const struct feed_spot start;
 	const struct feed_spot *spot = &start;
 
-	if (log->unseen) {
-		spot = log->from_begin ? &start : NULL;
-	} else if (log->plain) {
-		if (last != NULL && followed_file_continues(opened->fd, last))
-			spot = last;
-	} else {
-		for (unsigned i = 0; i < log->count; i++)
-			if (followed_file_continues(opened->fd, &log->files[i].position.spot))
-				spot = NULL;
-			else if (followed_file_continues(opened->fd, &log->files[i].before_cut))
-				spot = &log->files[i].before_cut;
+	for (unsigned i = 0; i < log->count; i++) {
+		const struct followed_file *file = &log->files[i];
+
+		if (followed_file_continues(opened->fd, &file->position.spot, file->head))
+			spot = log->plain ? &file->position.spot : NULL;
+		else if (followed_file_continues(opened->fd, &file->before_cut,
+		    file->head_before))
+			spot = &file->before_cut;
 	}
-	log->counts.replaced += last != NULL;
+	if (log->unseen)
+		spot = log->from_begin ? &start : NULL;
+	log->counts.replaced += was_another;
 	begin(log, opened, spot, now_ns);
 }
 
@@ -166,6 +166,7 @@ static void go_on(struct followed_log *log, const struct followed_start *start,
 			file->origin = feed_origin_id(known);
 			file->record = start->records[i];
 			file->grew_ns = now_ns;
+			followed_file_read_head(file);
 		} else if (known->inode != 0 && files->sure) {
 			log->counts.lost++;
 			log->keeper->forget(log->keeper->context, start->records[i]);
@@ -181,8 +182,7 @@ static void begin_others(struct followed_log *log, const struct followed_start *
 	unsigned known = log->count;
 	const struct feed_position *newest = start->known_count > 0 ?
 	    &start->known[start->known_count - 1] : NULL;
-	const struct feed_spot *last = newest != NULL && newest->inode != 0 ? &newest->spot :
-	    NULL;
+	bool was_another = newest != NULL && newest->inode != 0;
 
 	for (unsigned k = 0; k < files->count; k++) {
 		struct log_file *file = &files->list[k];
@@ -194,7 +194,7 @@ static void begin_others(struct followed_log *log, const struct followed_start *
 		else if (log->plain || (known == 0 ? k + 1 == files->count :
 		    path_pattern_compare(log->files[0].path, log->files[0].order, file->path,
 		    file->order) < 0))
-			begin_new(log, file, last, now_ns);
+			begin_new(log, file, was_another, now_ns);
 	}
 }
 
@@ -305,18 +305,13 @@ static void look_at_path(struct followed_log *log, struct log_files *files, int6
 {
 	for (unsigned i = 0; i < files->count; i++) {
 		struct log_file *file = &files->list[i];
-		struct feed_spot last;
-		bool first = log->count == 0;
-
 		if (!is_listed(log, file) && !log_file_open(file)) {
 			files->error = errno;
 		} else if (is_listed(log, file)) {
 			if (file->at_path)
 				put_last(log, file);
 		} else {
-			if (!first)
-				last = log->files[log->count - 1].position.spot;
-			begin_new(log, file, first ? NULL : &last, now_ns);
+			begin_new(log, file, log->count > 0, now_ns);
 		}
 	}
 	if (log->count > 0)
@@ -346,8 +341,7 @@ static void look_at_matches(struct followed_log *log, struct log_files *files,
 		if (!log_file_open(&files->list[i]))
 			files->error = errno;
 		else if (!is_listed(log, &files->list[i]))
-			begin_new(log, &files->list[i], log->count == 0 ? NULL :
-			    &log->files[0].position.spot, now_ns);
+			begin_new(log, &files->list[i], log->count > 0, now_ns);
 	}
 	if (log->count > 0)
 		log->unseen = false;

@@ -419,6 +419,8 @@ bool event_line_read(char *line, size_t length, struct event_line *out,
 	*out = (struct event_line){ .kind = EVENT_LINE_NOTHING };
 	if (length == 0 || *line == '#')
 		return true;
+	if (length > EVENT_WHOLE_MAX)
+		return refuse(&r, line + EVENT_WHOLE_MAX, "the line is too long");
 	if (!find_verb(span_of(line, space == NULL ? end : space), &out->kind))
 		return refuse(&r, line, "there is no such kind of line");
 	if (out->kind == EVENT_LINE_LOG)

@@ -27,6 +27,7 @@
 
 #define EVENT_LINE_MAX		8192	/* bytes, but for "log": */
 #define EVENT_LOG_LINE_MAX	65536
+#define EVENT_WHOLE_MAX	(EVENT_LOG_LINE_MAX + 128)	/* "log MTA " before it */
 #define EVENT_SOURCE_MAX	64	/* bytes of a source's name */
 
 enum event_line_kind {

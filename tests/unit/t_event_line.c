@@ -13,7 +13,7 @@
 #include "policy/reply.h"
 #include "wire/event_line.h"
 
-static char text[EVENT_LOG_LINE_MAX + 64];
+static char text[EVENT_WHOLE_MAX + 1];
 static struct event_error error;
 
 static bool read_line(const char *line, struct event_line *out)
@@ -247,6 +247,9 @@ static void long_ones(void **state)
 	memcpy(line, "log * ", 6);
 	assert_true(event_line_read(line, EVENT_LOG_LINE_MAX, &out, &error));
 	assert_int_equal(out.text.length, EVENT_LOG_LINE_MAX - 6);
+	memset(text, 'x', sizeof(text));
+	assert_false(event_line_read(text, EVENT_WHOLE_MAX + 1, &out, &error));
+	assert_string_equal(error.reason, "the line is too long");
 	free(line);
 }
 

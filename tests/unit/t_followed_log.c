@@ -401,22 +401,59 @@ static void goes_on_where_the_last_one_was(void **state)
 	expect("");
 }
 
+/* Lines of one length that differ only in their number, as those of tests do. */
+static void put_lines(const char *file, int first, int count)
+{
+	char line[200];
+
+	for (int i = first; i < first + count; i++) {
+		snprintf(line, sizeof(line), "%06d %0150d\n", i, 0);
+		put(file, line);
+	}
+}
+
+static void expect_count(size_t count, int first)
+{
+	assert_false(second());
+	assert_int_equal(seen_length, count * (6 + 1 + 150 + 1));
+	assert_int_equal(strtol(seen, NULL, 10), first);
+	seen_length = 0;
+	seen[0] = '\0';
+}
+
 static void a_copy_in_its_place_goes_on(void **state)
 {
-	static const char line[] = "a line that is long enough to tell whether the contents of two "
-	    "files are the same, as log lines are, with their dates and numbers and all\n";
-	char copied[sizeof(line)];
-
 	(void)state;
 	put(path, "");
 	begin();
-	put(path, line);
-	snprintf(copied, sizeof(copied), "%.*s|", (int)sizeof(line) - 2, line);
-	expect(copied);
-	put(other, line);
+	put_lines(path, 0, 20);
+	expect_count(20, 0);
+	put_lines(other, 0, 20);
 	put(other, "more\n");
 	assert_int_equal(rename(other, path), 0);
 	expect("more|");
+	/* and what only looks so is none */
+	assert_int_equal(rename(path, other), 0);
+	put_lines(path, 20, 20);
+	expect_count(20, 20);
+}
+
+static void cut_and_grown_to_the_same_length(void **state)
+{
+	(void)state;
+	put(path, "");
+	begin();
+	put_lines(path, 0, 20);
+	expect_count(20, 0);
+	assert_int_equal(truncate(path, 0), 0);
+	put_lines(path, 20, 20);
+	expect_count(20, 20);
+	assert_int_equal(followed.counts.truncated, 1);
+	followed_log_close(&followed);
+	assert_int_equal(truncate(path, 0), 0);
+	put_lines(path, 40, 30);
+	begin();
+	expect_count(30, 40);
 }
 
 static void long_lines_are_passed_over(void **state)
@@ -586,26 +623,28 @@ static void none_yet_by_that_name(void **state)
 /* A pattern that matches the copy, too. */
 static void copied_and_cut_beside_its_copy(void **state)
 {
-	static const char line[] = "a line that is long enough to tell whether the contents of two "
-	    "files are the same, as log lines are, with their dates and numbers and all\n";
-	char pattern[128], copied[sizeof(line)];
+	char pattern[128];
 
 	(void)state;
 	snprintf(pattern, sizeof(pattern), "%s/log*", directory);
 	put(path, "");
 	begin_with(pattern, false);
-	put(path, line);
-	snprintf(copied, sizeof(copied), "%.*s|", (int)sizeof(line) - 2, line);
-	expect(copied);
+	put_lines(path, 0, 20);
+	expect_count(20, 0);
 	put(path, "unread\n");
-	put(other, line);
+	put_lines(other, 0, 20);
 	put(other, "unread\n");
 	assert_int_equal(truncate(path, 0), 0);
 	put(path, "new\n");
 	assert_false(second());
 	expect("new|unread|");
 	/* and one that was not cut */
-	put(third, line);
+	put_lines(path, 40, 20);
+	assert_false(second());
+	seen_length = 0;
+	seen[0] = '\0';
+	put(third, "new\n");
+	put_lines(third, 40, 20);
 	put(third, "unread\n");
 	expect("");
 }
@@ -629,6 +668,7 @@ int main(void)
 		TEST(the_same_number_again),
 		TEST(goes_on_where_the_last_one_was),
 		TEST(a_copy_in_its_place_goes_on),
+		TEST(cut_and_grown_to_the_same_length),
 		TEST(long_lines_are_passed_over),
 		TEST(what_is_no_file_is_told),
 		TEST(help_is_asked_for),
