@@ -97,7 +97,7 @@ static void change(unsigned number) {
 
 static void fly(unsigned number, unsigned process) {
 	const struct flight_process who = process_of(process);
-	const struct flight_attempt attempt = { 1 + process, 1, false };
+	const struct flight_attempt attempt = { .queue_hash = 1 + process, .level = 1 };
 	struct flight_ref *ref = &model.names[number].refs[process];
 	struct state_lock lock;
 	char name[32];
@@ -281,7 +281,7 @@ static void count_on(unsigned name, uint32_t number, const char *reason) {
 static void *write_all_the_time(void *context) {
 	struct random random = { (uint64_t)(uintptr_t)context };
 	const struct flight_process process = { (int32_t)(uintptr_t)context, 1 };
-	const struct flight_attempt attempt = { 77, 1, false };
+	const struct flight_attempt attempt = { .queue_hash = 77, .level = 1 };
 	struct flight_ref ref = { 0, 0 };
 
 	for (unsigned i = 0; i < 30000; i++) {
@@ -290,7 +290,7 @@ static void *write_all_the_time(void *context) {
 		char text[32];
 
 		name_of(name, text);
-		count_on(name, random_below(&random, 60000), text);
+		count_on(name, random_below(&random, 4096), text);
 		if (i % 16 == 0)
 			(void)states_forget(site.segment, text, strlen(text),
 			    clock_now_ns());
