@@ -23,11 +23,11 @@ SERVICE = 0.02
 # Name, positive, negative feedback, initial, limit, failed cohorts, what the server takes
 # at once, deliveries.
 TRANSPORTS = (
-    ("w1", "1/concurrency", "1/concurrency", 5, 20, 5, 5, 505),
-    ("w2", "1/sqrt_concurrency", "1/sqrt_concurrency", 5, 20, 9, 5, 505),
-    ("w3", "1", "1", 5, 20, 9, 5, 505),
-    ("w4", "1/4", "1/3", 2, 12, 9, 7, 505),
-    ("w5", "0.9/concurrency", "0.3", 1, 0, 0, 30, 120),
+    ("w1", "1/concurrency", "1/concurrency", 5, 20, 5, 5, 502),
+    ("w2", "1/sqrt_concurrency", "1/sqrt_concurrency", 5, 20, 9, 5, 502),
+    ("w3", "1", "1", 5, 20, 9, 5, 502),
+    ("w4", "1/4", "1/3", 2, 12, 9, 7, 502),
+    ("w5", "0.9/concurrency", "0.3", 1, 0, 0, 30, 60),
 )
 REVIVED = ("w6", "1/concurrency", "1/concurrency", 5, 20, 1, 1, 10)
 BURIED = ("w7", "1", "1", 5, 20, 1, 0, 10)
