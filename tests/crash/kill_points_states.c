@@ -33,7 +33,7 @@ static void set_state(struct state_lock *lock, const char *name, uint32_t number
 	lock->state.ok = number;
 	lock->state.failed = number;
 	lock->state.held = number;
-	lock->state.running = (uint16_t)number;
+	lock->state.running = number % 4096;
 	lock->state.flags = number % 50 == 0 ? DESTINATION_PINNED : 0;
 	lock->origin = (struct state_origin){ 1, number };
 	if (number % 3 == 0) {
@@ -44,13 +44,16 @@ static void set_state(struct state_lock *lock, const char *name, uint32_t number
 
 static void take_or_end(struct state_lock *lock, uint64_t *random) {
 	const struct flight_process process = { getpid(), 1 };
-	const struct flight_attempt attempt = { 1 + draw(random) % 50, 5, true };
+	const struct flight_attempt attempt = {
+		.queue_hash = 1 + draw(random) % 50, .level = 5, .canary = true };
 	struct flight_ref *ref = &flown[draw(random) % HELD_MOST];
 
 	if (ref->number == 0)
 		(void)flights_take(lock, &process, &attempt, ref);
 	else
 		(void)flights_again(lock, &process, &attempt, ref);
+	if (draw(random) % 2 == 0)
+		(void)flights_connect(lock, &process, &attempt, ref);
 }
 
 static void change_state(uint64_t *random) {
@@ -108,7 +111,7 @@ static void check_window(void *context, const struct destination_window *w) {
 		return;
 	if (s->begun)
 		*whole &= s->ok == s->failed && s->ok == s->held &&
-		    s->running == s->ok && s->window.until_ns == s->ok &&
+		    s->running == s->ok % 4096 && s->window.until_ns == s->ok &&
 		    s->window.canary_ns == s->ok &&
 		    s->window.canary_out == s->ok % 2 &&
 		    (s->flags != 0) == (s->ok % 50 == 0);
@@ -147,21 +150,26 @@ static bool nobody_lives(void *context, const struct flight_process *process) {
 	return false;
 }
 
-/* Flights of a slot, as the table has them. */
-static unsigned flights_of_slot(uint32_t shard, uint32_t slot) {
+/* Flights of a slot, as the table has them; and those that are connected. */
+static unsigned flights_of_slot(uint32_t shard, uint32_t slot,
+    unsigned *connected) {
 	const struct segment_header *header = site.segment->header;
 	const struct flight *flights = (const void *)((const char *)header +
 	    header->flights_offset);
 	unsigned count = 0;
 
+	*connected = 0;
 	for (uint32_t i = 0; i < header->flight_count; i++) {
 		uint64_t word = atomic_load(&flights[i].control);
 		struct flight_control control;
 
 		memcpy(&control, &word, sizeof(control));
 		if (control.state == FLIGHT_RUNNING && control.shard == shard &&
-		    control.slot == slot)
+		    control.slot == slot) {
 			count++;
+			*connected += (unsigned)(atomic_load(&flights[i].level) >>
+			    17 & 1);
+		}
 	}
 	return count;
 }
@@ -175,15 +183,17 @@ static bool slot_adds_up(const struct learned *table, uint32_t shard,
 	    header->timed_offset + ((size_t)shard * header->bits_per_shard +
 		number / 64) * 8);
 	uint64_t kept[KEPT_WORDS], window[WINDOW_WORDS];
+	unsigned connected, flights;
 
+	flights = flights_of_slot(shard, number, &connected);
 	if (!learned_load_control(slot).used)
-		return flights_of_slot(shard, number) == 0;
+		return flights == 0;
 	for (unsigned i = 0; i < KEPT_WORDS; i++)
 		kept[i] = atomic_load(&slot[KEPT_AT + i]);
 	for (unsigned i = 0; i < WINDOW_WORDS; i++)
 		window[i] = atomic_load(&slot[WINDOW_AT + i]);
 	return SEEN_SEQUENCE(atomic_load(&slot[1])) % 2 == 0 &&
-	    IN_FLIGHT_OF(kept) == flights_of_slot(shard, number) &&
+	    IN_FLIGHT_OF(kept) == flights && CONNECTED_OF(kept) == connected &&
 	    (!states_is_timed(window) ||
 		(atomic_load(timed) >> number % 64 & 1) != 0);
 }

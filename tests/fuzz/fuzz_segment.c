@@ -14,7 +14,10 @@
 #include "base/clock.h"
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
+#include "segment/flights.h"
 #include "segment/internal.h"
+#include "segment/recipients.h"
+#include "segment/states.h"
 #include "tests/unit/site.h"
 
 #define ALL "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
@@ -70,6 +73,87 @@ static void note(unsigned number) {
 		abort();
 }
 
+/* A window that is dead, its reason, a delivery in flight, a recipient that is held. */
+static void hold(unsigned number) {
+	const struct flight_process process = { (int32_t)number + 1, 1 };
+	const struct flight_attempt attempt = { .queue_hash = number + 1,
+		.level = 1 };
+	char name[32];
+	struct recipient_hold recipient = { .address = name, .until_ns = INT64_MAX,
+		.reason = name };
+	struct flight_ref ref;
+	struct state_lock lock;
+	size_t length = (size_t)snprintf(name, sizeof(name), "name%u.example",
+	    number);
+
+	recipient.length = length;
+	if (!recipients_hold(site.segment, &recipient, clock_now_ns()))
+		abort();
+	if (!states_aim(site.segment, name, length, &lock) ||
+	    states_lock(&lock, clock_now_ns(), STATES_CREATE) != STATES_HELD)
+		return;	/* full of those in flight */
+	window_begin(&lock.state.window, &window_defaults);
+	window_suspend(&lock.state.window, INT64_MAX);
+	lock.state.begun = true;
+	lock.reason = name;
+	(void)flights_take(&lock, &process, &attempt, &ref);
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+struct listed {
+	unsigned windows, in_flight;
+};
+
+static void look_at_state(void *context, const struct destination_window *window) {
+	struct destination_window found;
+	struct listed *listed = context;
+
+	listed->windows++;
+	listed->in_flight += window->state.in_flight;
+	if (!states_find(site.segment, window->name, strlen(window->name), &found) ||
+	    strcmp(found.reason, window->reason) != 0 ||
+	    strlen(window->reason) > SEGMENT_REASON_MAX ||
+	    (window->state.begun && !window_is_sound(&window->state.window)) ||
+	    window->state.resumed_ns > clock_now_ns() + NS_PER_SECOND)
+		abort();
+	for (const char *c = window->reason; *c != '\0'; c++) {
+		if (*c < ' ' || *c >= 0x7f)
+			abort();
+	}
+}
+
+static void look_at_held(void *context, const struct recipient_held *held) {
+	struct recipient_held found;
+
+	(void)context;
+	if (!recipients_find(site.segment, held->address, strlen(held->address),
+		held->mta, 0, &found))
+		abort();
+}
+
+static bool nobody_lives(void *context, const struct flight_process *process) {
+	(void)context;
+	(void)process;
+	return false;
+}
+
+static void look_at_states(void) {
+	struct listed listed = { 0, 0 }, left = { 0, 0 };
+	uint32_t used, size;
+
+	if (states_each(site.segment, look_at_state, &listed) != 0)
+		abort();
+	recipients_each(site.segment, 0, look_at_held, NULL);
+	flights_used_in(site.segment->header, site.segment->header, &used, &size);
+	if (used != listed.in_flight ||
+	    flights_sweep(site.segment, nobody_lives, NULL, clock_now_ns()) != used)
+		abort();
+	(void)states_each(site.segment, look_at_state, &left);
+	if (left.in_flight != 0)
+		abort();
+}
+
 static void look_at_one(void *context, const struct destination_seen *seen) {
 	struct destination_seen found;
 	char relay_name[SEGMENT_NAME_MAX + 1];
@@ -110,6 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		    i % 2 ? "a.example" : NULL, NULL);
 	for (unsigned i = 0; i < 40; i++)
 		note(i);
+	for (unsigned i = 0; i < 20; i++)
+		hold(i);
 	(void)feed_position_begin(site.segment, &start);
 	spoil(data, size);
 	site_restart(&site, 64, ALL);
@@ -117,8 +203,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (!site_is_consistent(&site))
 		abort();
 	look_at_destinations();
+	look_at_states();
 	for (unsigned i = 30; i < 200; i++)
 		note(i);
 	look_at_destinations();
+	for (unsigned i = 0; i < 100; i++)
+		hold(i);
+	look_at_states();
 	return 0;
 }

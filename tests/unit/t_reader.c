@@ -411,6 +411,26 @@ static uint64_t next_random(void) {
 	return random_state;
 }
 
+static void see_any_destination(void *context, const struct destination_seen *seen) {
+	(void)context;
+	assert_true(seen->relay_count <= DESTINATION_RELAYS);
+	assert_true(strlen(seen->name) <= SEGMENT_NAME_MAX);
+}
+
+static void see_window(void *context, const struct destination_window *window) {
+	(void)context;
+	assert_true(strlen(window->name) <= SEGMENT_NAME_MAX);
+	assert_true(strlen(window->reason) <= SEGMENT_REASON_MAX);
+	assert_true(!window->state.begun ||
+	    window->state.window.state < WINDOW_STATE_COUNT);
+}
+
+static void see_recipient(void *context, const struct recipient_held *held) {
+	(void)context;
+	assert_true(strlen(held->address) <= RECIPIENT_MAX);
+	assert_true(strlen(held->reason) <= SEGMENT_REASON_MAX);
+}
+
 /* Everything behind the sizes is noise: the reader reads on, within the file. */
 static void noise_behind_the_sizes_is_survived(void **state) {
 	struct segment_header *header = segment_header(site.segment);
@@ -437,6 +457,9 @@ static void noise_behind_the_sizes_is_survived(void **state) {
 			assert_true(role.kind <= ROLE_KEEPER);
 		(void)reader_classes(reader, see_class, &seen);
 		assert_true(reader_sessions(reader, see_session, &seen) > 0);
+		(void)reader_destinations(reader, see_any_destination, &seen);
+		(void)reader_windows(reader, see_window, &seen);
+		(void)reader_recipients(reader, see_recipient, &seen);
 		for (uint32_t i = 0; i <= UINT16_MAX; i++)
 			assert_true(strlen(reader_class_name(reader, (uint16_t)i, name)) <=
 			    SEGMENT_NAME_MAX);
