@@ -177,7 +177,8 @@ def read(log):
             elif match := WINDOW.match(text):
                 name = ports[int(match.group(2))]
                 record = records[name]
-                if name != last:        # nothing was answered: the time is over
+                # Up with no good answer: the time is over.
+                if name != last or match.group(1) and record.words[-1].startswith("bad"):
                     record.words.append(f"turn {record.busy}")
                     record.said.append(None)
                 elif match.group(1) and not counted:
