@@ -316,7 +316,7 @@ static bool is_whole(struct reading *r, unsigned seen)
 			return refuse(r, r->start, "a delivery has a status");
 		/* fall through */
 	case EVENT_LINE_START:
-		if (out->delivery.domain.length == 0)
+		if (out->delivery.domain.length == 0 && out->delivery.recipient.length > 0)
 			out->delivery.domain = domain_of(out->delivery.recipient);
 		return out->delivery.domain.length > 0 ||
 		    refuse(r, r->start, "there is no recipient with a domain, and no domain");
