@@ -193,8 +193,11 @@ static void look(struct requeue *requeue, const struct generation *generation,
 		d->window = view->window;
 }
 
-/* A pause, longer each time until something gets through. */
+/* A pause, longer each time until something gets through; messages that were handed out
+ * together make one. */
 static void pause_it(struct requeue_destination *d, int64_t now_ns) {
+	if (now_ns < d->until_ns)
+		return;
 	d->pause_ns = d->pause_ns == 0 ? PAUSE_FIRST_NS : 2 * d->pause_ns;
 	if (d->pause_ns > PAUSE_LAST_NS)
 		d->pause_ns = PAUSE_LAST_NS;

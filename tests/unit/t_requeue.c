@@ -293,6 +293,24 @@ static void other_reasons_wait_for_postfix(void **state) {
 	counts_are(0, 0, 0);
 }
 
+/* Several that were held together make one pause. */
+static void held_together(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	held("AAAAAA1", "b.example");
+	held("AAAAAA2", "b.example");
+	held("AAAAAA3", "b.example");
+	pass(S);
+	window_is("b.example", 3);
+	pass(S);
+	assert_int_equal(out_count, 3);
+	held("AAAAAA1", "b.example");
+	held("AAAAAA2", "b.example");
+	held("AAAAAA3", "b.example");
+	pass(S);
+	assert_int_equal(out_count, 6);
+}
+
 /* An answer of before its return: again, with pauses that grow to 31 s. */
 static void held_by_an_old_answer(void **state) {
 	static const int64_t pauses[] = { 1, 2, 4, 8, 16, 31, 31 };
@@ -619,6 +637,7 @@ int main(void) {
 		T(once_for_each_return),
 		T(other_reasons_wait_for_postfix),
 		T(held_by_an_old_answer),
+		T(held_together),
 		T(a_window_that_doubles),
 		T(no_faster_than_the_rate),
 		T(observed_ones_are_left_alone),
