@@ -20,6 +20,11 @@ SETTINGS = f"""window = {{ initial_destination_concurrency = {WINDOW};
   destination_concurrency_limit = {WINDOW}; suspend = "@SUSPEND@"; }};
 destinations = ( {{ match = [ "other.example" ]; window = {{ suspend = "1h"; }}; }} );
 """
+# Postfix itself tries nothing again meanwhile.
+PATIENT = """queue_run_delay = 2h
+minimal_backoff_time = 2h
+maximal_backoff_time = 4h
+"""
 
 
 class World:
@@ -29,7 +34,7 @@ class World:
         self.test, self.others = test, others
         self.sink = Sink(test, list(HOSTS), REMOTE)
         self.site = Outbound(test, PORT, [one_class("all", 10000)],
-                             settings=SETTINGS.replace("@SUSPEND@", suspend))
+                             settings=SETTINGS.replace("@SUSPEND@", suspend), main=PATIENT)
         self.postfix = self.site.postfix
         self.sink.replies["grey.example"] = "450 4.2.0 greylisted"
         for name in ("dead.example", "other.example"):
