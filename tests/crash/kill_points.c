@@ -29,9 +29,9 @@
 
 #define SKIPPED 77
 
-#ifdef POSTERN_FAILPOINTS
 struct site site;
 
+#ifdef POSTERN_FAILPOINTS
 #define CLASSES "classes = ( " \
 	"{ name = \"a\"; match = [ \"*.a\", \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" ]; " \
 	"  sessions = 30; inbound = 30; " \
