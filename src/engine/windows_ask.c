@@ -17,8 +17,7 @@
 struct place {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct flight_ref ref;
-	uint32_t rank;		/* as many places as were taken when it was, itself too */
-	struct flight_attempt last;	/* what it holds it for */
+	struct flight_attempt last;	/* what it holds it for; its rank is the place's */
 };
 
 struct windows_places {
@@ -58,7 +57,6 @@ static void take_over(void *context, const struct flight_seen *seen)
 		return;
 	memcpy(place->name, seen->destination, sizeof(place->name));
 	place->ref = seen->ref;
-	place->rank = seen->attempt.level;
 	place->last = seen->attempt;
 	places->count++;
 }
@@ -131,7 +129,7 @@ static enum window_answer decide(const struct window_asking *asking)
 		return WINDOW_SUSPENDED;
 	if (is_same_message(asking))
 		return WINDOW_GO;
-	if (asking->place != NULL && (running <= most || asking->place->rank <= most))
+	if (asking->place != NULL && (running <= most || asking->place->last.rank <= most))
 		return WINDOW_GO;
 	if (asking->place == NULL && running < most)
 		return WINDOW_GO;
@@ -159,11 +157,13 @@ static void take(struct window_asking *asking)
 	uint32_t level = windows_running(state) + (has ? 0 : 1);
 
 	if (is_same_message(asking)) {
-		asking->out->level = asking->place->rank;
+		asking->out->level = asking->place->last.rank;
 		return;
 	}
 	asking->attempt.level = level_of(asking);
 	asking->attempt.canary = canary;
+	asking->attempt.rank = has ? asking->place->last.rank :
+	    (uint16_t)(level < UINT16_MAX ? level : UINT16_MAX);
 	if (canary)
 		window_canary_issued(&state->window, &asking->rules.settings,
 		    windows_canary_end_ns(asking->now_ns));
@@ -178,7 +178,6 @@ static void take(struct window_asking *asking)
 		asking->fresh = NULL;
 		return;
 	}
-	asking->fresh->rank = level;
 	asking->fresh->last = asking->attempt;
 	asking->out->level = level;
 }
@@ -216,7 +215,6 @@ static void keep_place(struct window_asking *asking)
 		return;
 	if (asking->known != NULL) {
 		asking->known->ref = asking->fresh->ref;
-		asking->known->rank = asking->fresh->rank;
 		asking->known->last = asking->fresh->last;
 		return;
 	}
@@ -282,8 +280,10 @@ void windows_connected(struct engine *engine, const struct generation *generatio
 
 	if (asking.place == NULL)
 		return;
-	attempt->queue_hash = flights_queue_hash(engine->segment, question->queue_id,
-	    question->queue_id_length);
+	if (question->queue_id_length > 0)
+		attempt->queue_hash = flights_queue_hash(engine->segment,
+		    question->queue_id, question->queue_id_length);
+	attempt->rank = asking.place->last.rank;
 	attempt->canary = is_same_message(&asking) && asking.place->last.canary;
 	if (!states_aim(engine->segment, owner->name, strlen(owner->name), &asking.lock) ||
 	    states_lock(&asking.lock, now_ns, STATES_KNOWN_ONLY) != STATES_HELD)

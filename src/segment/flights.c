@@ -103,10 +103,11 @@ static struct flight *claim(const struct state_lock *lock, uint32_t at,
 /* What stands in a flight's level. */
 #define CANARY		(UINT64_C(1) << 16)
 #define CONNECTED	(UINT64_C(1) << 17)	/* the flight is, whatever the attempt */
+#define RANK_SHIFT	32
 
 static uint64_t level_word(const struct flight_attempt *attempt, bool connected) {
 	return attempt->level | (attempt->canary ? CANARY : 0) |
-	    (connected ? CONNECTED : 0);
+	    (connected ? CONNECTED : 0) | (uint64_t)attempt->rank << RANK_SHIFT;
 }
 
 static void set_attempt(const struct state_lock *lock, struct flight *flight,
@@ -386,6 +387,7 @@ static bool copy_flight(const struct segment *segment, uint32_t number,
 	out->process.start_ticks = RELAXED(flight->start_ticks);
 	out->attempt = (struct flight_attempt){
 		.queue_hash = RELAXED(flight->queue_hash), .level = (uint16_t)level,
+		.rank = (uint16_t)(level >> RANK_SHIFT),
 		.canary = (level & CANARY) != 0,
 		.connected = (level & CONNECTED) != 0 };
 	out->started_ns = (int64_t)RELAXED(flight->started_ns);
@@ -498,7 +500,7 @@ void flights_scrub(struct segment *segment) {
 static void carry_one(void *context, const struct flight_seen *seen) {
 	struct segment *to = context;
 	struct flight_attempt attempt = { .level = seen->attempt.level,
-		.canary = seen->attempt.canary };
+		.rank = seen->attempt.rank, .canary = seen->attempt.canary };
 	struct state_lock lock;
 	struct flight_ref ref;
 

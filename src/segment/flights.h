@@ -35,6 +35,7 @@ struct flight_ref {
 struct flight_attempt {
 	uint64_t queue_hash;	/* flights_queue_hash; 0: no queue id was told */
 	uint16_t level;		/* one more than the others that have a connection there */
+	uint16_t rank;		/* places taken there when it took its own, that one too */
 	bool canary;
 	bool connected;		/* this message has one; set by flights_connect */
 };

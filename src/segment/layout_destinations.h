@@ -121,7 +121,7 @@ struct flight {
 	_Atomic uint64_t started_ns;
 	_Atomic uint64_t queue_hash;
 	_Atomic uint64_t attempt;	/* key of its last attempt */
-	_Atomic uint64_t level;		/* 16 bits; canary: 1 more */
+	_Atomic uint64_t level;		/* 16 bits; canary, connected; from bit 32 16 of rank */
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct flight) == 64, "a cache line");

@@ -49,7 +49,7 @@ uint64_t destination_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	uint32_t seen_ds = SEEN_DS(RELAXED(slot[1]));
 	uint64_t rank = 0;
 
-	if (FLAGS_OF(kept) != 0 || IN_FLIGHT_OF(kept) != 0 ||
+	if ((FLAGS_OF(kept) & DESTINATION_BY_HAND) != 0 || IN_FLIGHT_OF(kept) != 0 ||
 	    window.state == WINDOW_HELD)
 		return LEARNED_NEVER;
 	if (window.state == WINDOW_DEAD)
@@ -134,11 +134,11 @@ static void scrub_slot(struct segment *segment, _Atomic uint64_t *slot,
 		kept[i] = RELAXED(slot[KEPT_AT + i]);
 	if (SEEN_SEQUENCE(RELAXED(slot[1])) % 2 != 0)
 		set_sequence(slot, SEEN_SEQUENCE(RELAXED(slot[1])) + 1);
-	/* rounded up, it is later than now by one at most */
-	if (RESUMED_OF(kept) > now_ds + 1)
-		STORE(slot[KEPT_AT + FLIGHTS_AT],
-		    (kept[FLIGHTS_AT] & FLIGHTS_MASK) |
-		    ((uint64_t)now_ds + 1) << RESUMED_SHIFT);
+	/* what ran by a log that nobody reads now is not known to run; rounded up, it is
+	 * resumed later than now by one at most */
+	STORE(slot[KEPT_AT + FLIGHTS_AT], (kept[FLIGHTS_AT] & FLIGHTS_MASK) |
+	    (RESUMED_OF(kept) > now_ds + 1 ? (uint64_t)now_ds + 1 :
+		(uint64_t)RESUMED_OF(kept)) << RESUMED_SHIFT);
 	if (is_window(&window))
 		return;
 	segment_count(segment, COUNTER_WINDOWS_BEGUN_ANEW, 1);

@@ -11,11 +11,12 @@
  *	log ID DEVICE INODE EPOCH RANK OFFSET TAIL SKIPPING
  *	destination NAME KEY=VALUE ...
  *	reason NAME TEXT TO THE END OF THE LINE
- *	flight NAME PID START-TICKS LEVEL CANARY AGE-NS
+ *	flight NAME PID START-TICKS LEVEL MARKS AGE-NS RANK
  *	recipient ADDRESS MTA LEFT-NS AGE-NS TEXT TO THE END OF THE LINE
  *	end LINES
  *
  *          Keys that are not known are passed over, those that are missing are 0.
+ *          MARKS of a flight: 1 for a canary, 2 more for one that is connected.
  *          Times are what is left or passed since then, so that they hold in
  *          another boot, too, by the wall clock; there flights are none and levels
  *          are forgotten.  How far logs were read stands before the destinations: so
@@ -110,9 +111,9 @@ static void write_flight(void *context, const struct flight_seen *seen) {
 	struct writing *writing = context;
 
 	fprintf(writing->file, "flight %s %" PRId32 " %" PRIu64 " %u %u %" PRId64
-	    "\n", seen->destination, seen->process.pid, seen->process.start_ticks,
-	    seen->attempt.level, seen->attempt.canary,
-	    writing->now_ns - seen->started_ns);
+	    " %u\n", seen->destination, seen->process.pid, seen->process.start_ticks,
+	    seen->attempt.level, seen->attempt.canary | seen->attempt.connected << 1,
+	    writing->now_ns - seen->started_ns, seen->attempt.rank);
 	writing->lines++;
 }
 
@@ -333,6 +334,7 @@ static bool read_destination(const struct reading *reading, char *line) {
 		memset(w->accepted, 0, sizeof(w->accepted));
 		w->accepted_span = 0;
 		w->refused_run = 0;
+		w->run_level = w->run_from = w->run_first = 0;
 	}
 	if (name == NULL || (window.state.begun && !window_is_sound(w)) ||
 	    !states_aim(reading->segment, name, strlen(name), &lock) ||
@@ -360,19 +362,23 @@ static bool read_reason(const struct reading *reading, char *line) {
 }
 
 static bool read_flight(const struct reading *reading, char *line) {
-	static const uint64_t max[5] = { INT32_MAX, UINT64_MAX, UINT16_MAX, 1,
+	static const uint64_t max[5] = { INT32_MAX, UINT64_MAX, UINT16_MAX, 3,
 		INT64_MAX / 4 };
 	const char *name = next_word(&line);
 	struct flight_process process;
 	struct flight_attempt attempt;
 	struct flight_ref ref;
 	struct state_lock lock;
-	uint64_t v[5];
+	uint64_t v[5], rank = 0;
+	const char *word;
 
 	for (unsigned i = 0; i < 5; i++) {
 		if (!unsigned_of(next_word(&line), max[i], &v[i]))
 			return false;
 	}
+	word = next_word(&line);
+	if (word != NULL && !unsigned_of(word, UINT16_MAX, &rank))
+		return false;
 	if (!reading->same_boot)
 		return true;
 	if (v[0] == 0 ||
@@ -382,8 +388,9 @@ static bool read_flight(const struct reading *reading, char *line) {
 		return false;
 	process = (struct flight_process){ (int32_t)v[0], v[1] };
 	attempt = (struct flight_attempt){ .level = (uint16_t)v[2],
-		.canary = v[3] != 0 };
-	(void)flights_take(&lock, &process, &attempt, &ref);
+		.rank = (uint16_t)rank, .canary = (v[3] & 1) != 0 };
+	if (flights_take(&lock, &process, &attempt, &ref) && (v[3] & 2) != 0)
+		(void)flights_connect(&lock, &process, &attempt, &ref);
 	states_unlock(&lock);
 	return true;
 }

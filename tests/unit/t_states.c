@@ -392,6 +392,22 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	assert_int_equal(counted(COUNTER_DESTINATIONS_FULL), 0);
 }
 
+/* What says by which lane a canary went is no hold: nobody may look there again. */
+static void a_canary_s_lane_keeps_nobody(void **state) {
+	struct destination_window found;
+	char name[32];
+
+	(void)state;
+	set_flags("lane.example", (uint8_t)(uint8_t)~DESTINATION_BY_HAND);
+	set_flags("hand.example", DESTINATION_HELD);
+	for (unsigned i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "n%u.example", i);
+		begin(name, 6, NULL);
+	}
+	assert_false(find("lane.example", &found));
+	assert_true(find("hand.example", &found));
+}
+
 static void what_is_held_by_hand_is_never_given_up(void **state) {
 	struct destination_window found;
 	struct state_lock lock;
@@ -471,6 +487,7 @@ int main(void) {
 		TEST(reasons_are_cut_kept_and_given_back),
 		TEST(reasons_of_the_dead_stay_longest),
 		TEST(a_full_table_keeps_what_is_worth_most),
+		TEST(a_canary_s_lane_keeps_nobody),
 		TEST(what_is_held_by_hand_is_never_given_up),
 		TEST(to_forget_leaves_what_is_in_flight),
 	};

@@ -18,7 +18,7 @@
 
 static void fill(int64_t now_ns) {
 	const struct flight_process process = { 4711, 99 };
-	const struct flight_attempt attempt = { .queue_hash = 5, .level = 3,
+	const struct flight_attempt attempt = { .queue_hash = 5, .level = 3, .rank = 4,
 		.canary = true };
 	struct recipient_hold hold = { .address = "Joe@a.example", .length = 13,
 		.mta = 1, .rule = 3, .until_ns = now_ns + 60 * NS_PER_SECOND,
@@ -38,11 +38,13 @@ static void fill(int64_t now_ns) {
 	lock.state.ok = 5;
 	lock.state.failed = 6;
 	lock.state.held = 7;
+	lock.state.running = 9;
 	lock.state.resumed_ns = now_ns;
 	lock.origin = (struct state_origin){ 12, 13 };
 	lock.reason = "refused";
 	states_store(&lock);
 	assert_true(flights_take(&lock, &process, &attempt, &ref));
+	assert_true(flights_connect(&lock, &process, &attempt, &ref));
 	states_unlock(&lock);
 	assert_int_equal(lock_it("held.example", STATES_CREATE, &lock),
 	    STATES_HELD);
@@ -60,11 +62,22 @@ static void fill(int64_t now_ns) {
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 }
 
+static void assert_flight(void *context, const struct flight_seen *seen) {
+	unsigned *count = context;
+
+	assert_string_equal(seen->destination, "dead.example");
+	assert_int_equal(seen->attempt.level, 3);
+	assert_int_equal(seen->attempt.rank, 4);
+	assert_true(seen->attempt.canary && seen->attempt.connected);
+	++*count;
+}
+
 /* slack: of times that were stored as what was left */
 static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	struct destination_window found;
 	struct recipient_held held;
 	struct state_lock lock;
+	unsigned flights = 0;
 
 	assert_true(find("limit.example", &found));
 	assert_int_equal(found.state.window.ceiling, 7);
@@ -88,9 +101,14 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_int_equal(found.state.ok, 5);
 	assert_int_equal(found.state.failed, 6);
 	assert_int_equal(found.state.held, 7);
+	/* by a log that nobody has read since */
+	assert_int_equal(found.state.running, 0);
 	/* what stands there was done by then */
 	assert_true(found.state.resumed_ns != 0);
 	assert_int_equal(found.state.in_flight, same_boot ? 1 : 0);
+	assert_int_equal(found.state.connected, same_boot ? 1 : 0);
+	flights_each(site.segment, assert_flight, &flights);
+	assert_int_equal(flights, same_boot ? 1 : 0);
 	assert_string_equal(found.reason, "refused");
 	assert_int_equal(lock_it("dead.example", STATES_KNOWN_ONLY, &lock),
 	    STATES_HELD);
@@ -281,7 +299,9 @@ static void each_line_is_read_or_passed_over(void **state) {
 		{ "flight known.example 7 8 9 1 10", 1 },
 		{ "flight a.example 7 8 9 1 10", 1 },
 		{ "flight known.example 0 8 9 1 10", 0 },
-		{ "flight known.example 7 8 9 2 10", 0 },
+		{ "flight known.example 7 8 9 3 10 11", 1 },
+		{ "flight known.example 7 8 9 4 10", 0 },
+		{ "flight known.example 7 8 9 1 10 65536", 0 },
 		{ "flight known.example 7 8 65536 1 10", 0 },
 		{ "flight known.example 7 8 9 1", 0 },
 		{ "recipient a@b 255 ever 5 why", 1 },

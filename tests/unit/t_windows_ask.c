@@ -362,12 +362,48 @@ static void bulk_waits_at_the_door(void **state)
 	site_close(&site);
 }
 
+/* A process that comes again after a role's death keeps its rank. */
+static void a_rank_is_kept_on_another_connection(void **state)
+{
+	const struct by_hand request = { .verb = BY_HAND_SET, .name = "d.example",
+		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
+	struct windows_places *p[5];
+	struct window_owner owner;
+	unsigned gone = 0;
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 5; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "first%d", i);
+		p[i] = process(100 + i);
+		assert_int_equal(ask(p[i], "d.example", id).answer, WINDOW_GO);
+	}
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
+	    &owner), BY_HAND_DONE);
+	for (int i = 0; i < 5; i++)
+		windows_places_close(&p[i], false, now_ns);
+	for (int i = 0; i < 5; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "second%d", i);
+		p[i] = process(100 + i);
+		gone += ask(p[i], "d.example", id).answer == WINDOW_GO;
+	}
+	assert_int_equal(gone, 2);
+	for (int i = 0; i < 5; i++)
+		windows_places_close(&p[i], true, now_ns);
+	site_close(&site);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_are_kept_until_the_end),
 		cmocka_unit_test(another_connection_goes_on_with_them),
 		cmocka_unit_test(a_smaller_window_lets_fewer_go_on),
+		cmocka_unit_test(a_rank_is_kept_on_another_connection),
 		cmocka_unit_test(levels_are_exact),
 		cmocka_unit_test(levels_of_those_that_ask_at_once),
 		cmocka_unit_test(a_canary_goes_above),
