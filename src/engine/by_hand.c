@@ -246,7 +246,7 @@ static enum by_hand_error hold_recipient(const struct hand *hand)
 {
 	const struct recipient_hold hold = {
 		.address = hand->request->name, .length = hand->request->name_length,
-		.mta = RECIPIENT_ANY_MTA, .rule = UINT16_MAX,
+		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
 		.until_ns = until_ns(hand), .reason = hand->reason,
 	};
 

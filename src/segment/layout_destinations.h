@@ -76,7 +76,7 @@ struct recipient {
 	struct learned_control control;
 	uint64_t seen;			/* held since */
 	int64_t until_ns;
-	uint64_t rule;			/* its number; UINT16_MAX: none */
+	uint64_t rule;			/* its number, or RECIPIENT_NO_RULE */
 	uint64_t mta;
 	char address[RECIPIENT_MAX];	/* lower case; NULs behind it */
 	char reason[SEGMENT_REASON_MAX];

@@ -4,9 +4,10 @@
  * Sharded, of fixed size, each entry one that may be forgotten.  A full shard gives
  * up, of a few that it looks at, the one that is worth least.
  *
- * Slots are 64-bit words; word 0 is a struct learned_control, word 1 a SEEN_WORD.  Whoever stands inside learned_lock changes them: first the words that
- * the control word in force does not name, then the control word.  So whoever
- * dies leaves the old entry, the new one, or a free slot.  Readers take no lock:
+ * Slots are 64-bit words; word 0 is a struct learned_control, word 1 a SEEN_WORD.
+ * Whoever stands inside learned_lock changes them: first the words that the control
+ * word in force does not name, then the control word.  So whoever dies leaves the old
+ * entry, the new one, or a free slot.  Readers take no lock:
  * the serial of the control word tells them of a change.  For segment/ only.
  */
 #ifndef SEGMENT_LEARNED_H

@@ -28,11 +28,14 @@ static bool recipient_is_sound(const uint64_t *words) {
 	    text_is_harmless(r.reason, sizeof(r.reason));
 }
 
-/* The one whose time ends first. */
+/* A rule's before what is held by hand; of these the one whose time ends first. */
 static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
+	bool by_hand = atomic_load_explicit(&slot[WORD_OF(rule)],
+	    memory_order_relaxed) == RECIPIENT_NO_RULE;
+
 	(void)now_ds;
 	return atomic_load_explicit(&slot[WORD_OF(until_ns)],
-	    memory_order_relaxed) >> 1;
+	    memory_order_relaxed) >> 1 | (uint64_t)by_hand << 62;
 }
 
 static const struct learned_kind recipient_kind = {

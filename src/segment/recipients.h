@@ -4,7 +4,7 @@
  * a small table, address x mail server -> until.  Addresses are stored in lower case;
  * longer ones than RECIPIENT_MAX, and those with blanks or control characters,
  * are not held (counted).  A full table gives up the one whose time ends first
- * (counted).  Any thread of any process.
+ * (counted), what somebody holds by hand last.  Any thread of any process.
  */
 #ifndef SEGMENT_RECIPIENTS_H
 #define SEGMENT_RECIPIENTS_H
@@ -21,12 +21,13 @@ struct recipient_held {
 	char address[RECIPIENT_MAX + 1];
 	uint8_t mta;		/* number in the generation; RECIPIENT_ANY_MTA: all */
 	uint16_t rule;		/* number of the rule that says so, of the generation then
-				 * in force: for display; UINT16_MAX: none */
+				 * in force: for display; RECIPIENT_NO_RULE: by hand */
 	int64_t until_ns;
 	int64_t since_ns;	/* 0.1 s */
 	char reason[SEGMENT_REASON_MAX + 1];
 };
 #define RECIPIENT_ANY_MTA	UINT8_MAX
+#define RECIPIENT_NO_RULE	UINT16_MAX
 
 /* Holds it until then, whatever was told before; the reason is cut at SEGMENT_REASON_MAX
  * bytes, '?' stands for what is not printable ASCII.  False: not held (counted). */

@@ -90,7 +90,8 @@ bool states_forget(struct segment *segment, const char *name, size_t length,
 
 /* --- reading: any thread, no lock --------------------------------------------- */
 
-/* False: not known, or it changes all the time. */
+/* False: not known, or it changes all the time.  It waits for the shard's lock only where
+ * a copy stays torn, as its writer sleeps or died: so never inside a state_lock. */
 bool states_find(const struct segment *segment, const char *name, size_t length,
     struct destination_window *out);
 

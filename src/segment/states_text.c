@@ -20,8 +20,9 @@
  *          Times are what is left or passed since then, so that they hold in
  *          another boot, too, by the wall clock; there flights are none and levels
  *          are forgotten.  How far logs were read stands before the destinations: so
- *          their slots know of each event up to there, and no other.  All that has a ceiling, is dead or held, or has flags
- *          stands there; of the windows that are open so many at most.
+ *          their slots know of each event up to there, and no other.  All that has a
+ *          ceiling, is dead or held, or has flags stands there; of the windows that
+ *          are open so many at most.
  * ERRORS   A line that makes no sense is passed over.
  */
 #include <errno.h>
@@ -397,7 +398,7 @@ static bool read_flight(const struct reading *reading, char *line) {
 
 static bool read_recipient(const struct reading *reading, char *line) {
 	struct recipient_hold hold = { .address = next_word(&line),
-		.rule = UINT16_MAX };
+		.rule = RECIPIENT_NO_RULE };
 	int64_t since_ns;
 	uint64_t mta;
 

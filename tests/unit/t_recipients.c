@@ -137,6 +137,23 @@ static void a_full_table_gives_up_who_ends_first(void **state) {
 	assert_int_equal(known, 300 - counted(COUNTER_RECIPIENTS_EVICTED));
 }
 
+static void what_is_held_by_hand_is_given_up_last(void **state) {
+	int64_t now_ns = clock_now_ns();
+	const struct recipient_hold hand = { .address = "hand@example.com", .length = 16,
+		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
+		.until_ns = now_ns + SECONDS };
+	struct recipient_held out;
+	char address[32];
+
+	(void)state;
+	assert_true(recipients_hold(site.segment, &hand, now_ns));
+	for (unsigned i = 0; i < 300; i++) {
+		snprintf(address, sizeof(address), "r%u@example.com", i);
+		assert_true(hold(address, 0, now_ns + 3600 * SECONDS, NULL));
+	}
+	assert_true(held("hand@example.com", 0, now_ns, &out));
+}
+
 static void count_one(void *context, const struct recipient_held *one) {
 	(void)one;
 	++*(unsigned *)context;
@@ -214,6 +231,7 @@ int main(void) {
 		TEST(a_hold_is_changed_in_place),
 		TEST(what_is_no_address_is_not_held),
 		TEST(a_full_table_gives_up_who_ends_first),
+		TEST(what_is_held_by_hand_is_given_up_last),
 		TEST(ends_are_told),
 		TEST(a_scribbled_recipient_is_not_adopted),
 	};
