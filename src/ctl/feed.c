@@ -5,8 +5,8 @@
  *          postern-events(5)).  When the connection ends (the feed is started anew now
  *          and then), the next one begins with those that it did not speak of; their
  *          numbers keep the daemon from counting any twice.
- * ERRORS   What the daemon says of a line goes to stderr.  A daemon that is away for
- *          AWAY_NS ends us.
+ * ERRORS   What the daemon says of a line goes to stderr.  A daemon that is away, or
+ *          hangs up on us at once, for AWAY_NS ends us.
  * THREADS  One.
  */
 #include <errno.h>
@@ -31,12 +31,16 @@
 #define ANSWER_MAX	512
 #define AWAY_NS		(10 * NS_PER_SECOND)
 #define RETRY_MS	100
+#define SERVED_NS	NS_PER_SECOND	/* a shorter connection without an answer was none */
 
 struct feeder {
 	const char *address;
 	char prefix[128];	/* of each line */
 	char source[96];	/* "source NAME" */
+	bool events;		/* the input is of postern-events(5) */
 	int fd;			/* -1: not connected */
+	int64_t connected_ns;
+	bool heard;		/* there was an answer on this connection */
 	int64_t away_since_ns;
 	/* whole lines as they are sent, then what was read behind the last of them */
 	char *lines;
@@ -68,7 +72,28 @@ static void add(struct feeder *f, const char *bytes, size_t length) {
 	f->length += length;
 }
 
+static bool begins_with_word(const char *line, size_t length, const char *word) {
+	size_t of_word = strlen(word);
+
+	return length >= of_word && memcmp(line, word, of_word) == 0 &&
+	    (length == of_word || line[of_word] == ' ' || line[of_word] == '\r');
+}
+
+/* "sync" and "source" are ours to say: the daemon does not count them as lines, so that
+ * we would wait for them for ever.  A comment has the place of one. */
+static void pass_over_own_words(struct feeder *f) {
+	const char *line = f->lines + f->whole;
+	size_t length = f->length - f->whole;
+
+	if (!f->events || !(begins_with_word(line, length, "sync") ||
+		begins_with_word(line, length, "source")))
+		return;
+	f->length = f->whole;
+	add(f, "#", 1);
+}
+
 static void end_line(struct feeder *f) {
+	pass_over_own_words(f);
 	add(f, "\n", 1);
 	f->whole = f->length;
 	f->known++;
@@ -139,24 +164,32 @@ static void hang_up(struct feeder *f) {
 	f->asked = false;
 	f->answer_length = 0;
 	f->errors_before = f->errors;
-	f->away_since_ns = clock_now_ns();
+	if (f->heard || clock_now_ns() - f->connected_ns > SERVED_NS)
+		f->away_since_ns = clock_now_ns();
+	else
+		(void)poll(NULL, 0, RETRY_MS);
 }
 
 /* 0 when connected, or when it is to be tried again. */
 static int call(struct feeder *f, bool first) {
 	struct diag diag;
 
-	f->fd = control_connect(f->address, &diag);
-	if (f->fd < 0) {
-		if (!first && clock_now_ns() - f->away_since_ns < AWAY_NS) {
-			(void)poll(NULL, 0, RETRY_MS);
-			return 0;
-		}
-		if (!first)
-			ctl_complain("the daemon went away; it has dealt with %" PRIu64
-			    " lines", f->taken);
-		return ctl_fail(&diag);
+	if (first)
+		f->away_since_ns = clock_now_ns();
+	else if (clock_now_ns() - f->away_since_ns >= AWAY_NS) {
+		ctl_complain("the daemon went away; it has dealt with %" PRIu64 " lines",
+		    f->taken);
+		return EX_UNAVAILABLE;
 	}
+	f->fd = control_connect(f->address, &diag);
+	if (f->fd < 0 && first)
+		return ctl_fail(&diag);
+	if (f->fd < 0) {
+		(void)poll(NULL, 0, RETRY_MS);
+		return 0;
+	}
+	f->connected_ns = clock_now_ns();
+	f->heard = false;
 	(void)fcntl(f->fd, F_SETFL, O_NONBLOCK);
 	f->sent = 0;
 	say(f, f->source, f->taken);
@@ -204,6 +237,7 @@ static void read_answers(struct feeder *f) {
 		hang_up(f);
 		return;
 	}
+	f->heard = true;
 	f->answer_length += (size_t)n;
 	f->answer[f->answer_length] = '\0';
 	while ((newline = strchr(at, '\n')) != NULL) {
@@ -316,7 +350,8 @@ int command_FEED(struct ctl *ctl) {
 	}
 	f->address = ctl->socket != NULL ? ctl->socket : places.events;
 	f->fd = -1;
-	if (!ctl->events)
+	f->events = ctl->events;
+	if (!f->events)
 		text_append(f->prefix, sizeof(f->prefix), 0, "log %s ",
 		    ctl->mta != NULL ? ctl->mta : "*");
 	text_append(f->source, sizeof(f->source), 0, "source feed-%ld-%" PRId64,

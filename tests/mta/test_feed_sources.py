@@ -154,7 +154,35 @@ def standard_input(test, site):
                "a line of a megabyte")
     test.equal(feed("delivery status=sent domain=a.example\n", "--events").returncode, 0,
                "lines of events")
+    done = feed("sync\ndelivery status=sent domain=a.example\nsource x 7\nsync\r\nsynch\nsource",
+                "--events")
+    test.equal((done.returncode, done.stderr.strip(), json.loads(done.stdout)),
+               (65, "posternctl: line 5: there is no such kind of line", {"lines": 6, "errors": 1}),
+               "sync and source of the input do not make posternctl feed wait for ever")
     test.equal(feed("", "--events", "--mta", "a").returncode, 64, "these name their own")
+
+
+def hung_up_on(test, site):
+    """As when the daemon has policy.connections of them."""
+    path = str(site.postern.root / "no-daemon")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        feeder = subprocess.Popen([site.postern.build / "posternctl", "-c", site.postern.file,
+                                   "-s", f"unix:{path}", "feed", "--events"],
+                                  stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        feeder.stdin.write("delivery status=sent domain=a.example\n")
+        feeder.stdin.flush()
+        listener.settimeout(0.5)
+        connections = 0
+        while feeder.poll() is None:
+            try:
+                listener.accept()[0].close()
+                connections += 1
+            except TimeoutError:
+                pass
+        test.equal(feeder.returncode, 69, "posternctl feed gives up a daemon that hangs up on it")
+        test.check(connections < 200, f"which it did not call all the time: {connections}")
 
 
 def killed_in_the_middle(test, site):
@@ -239,6 +267,7 @@ def body(test):
     while_it_is_away(test, site)
     bad_datagrams(test, site)
     standard_input(test, site)
+    hung_up_on(test, site)
     other_servers(test, site)
     sessions(test, site)
     killed_in_the_middle(test, site)
