@@ -101,8 +101,8 @@ static void tell_lost(const struct feed_log *log)
 {
 	char path[256];
 
-	log_event(EVENT_FEED_FAILED, "log=%s text=\"a file that was read before is not there any "
-	    "more: what else it told is lost\"", log_quote(path, sizeof(path), log->log.log,
+	log_event(EVENT_FEED_FAILED, "log=%s text=\"a file that was to be read on is gone, or "
+	    "one of too many: what else it told is lost\"", log_quote(path, sizeof(path), log->log.log,
 	    strlen(log->log.log)));
 }
 

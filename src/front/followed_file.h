@@ -50,7 +50,7 @@ struct followed_counts {
 	unsigned long_lines;
 	unsigned truncated;	/* files that were cut */
 	unsigned replaced;	/* new files */
-	unsigned lost;		/* files that were read before and are not there any more */
+	unsigned lost;		/* files that are gone, or too many, before they were read on */
 };
 
 struct followed_reader {

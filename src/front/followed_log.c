@@ -49,13 +49,23 @@ void followed_log_close(struct followed_log *log)
 	log->newest = NULL;
 }
 
+static bool has_more(const struct followed_file *file)
+{
+	struct stat status;
+
+	return fstat(file->fd, &status) == 0 && status.st_size > 0 &&
+	    (uint64_t)status.st_size > file->position.spot.offset;
+}
+
 /* Puts the opened file where it belongs in the list: of a plain log at its end. */
 static struct followed_file *add(struct followed_log *log, struct log_file *file)
 {
 	unsigned at;
 
-	if (log->count == FEED_FILES_MAX)
+	if (log->count == FEED_FILES_MAX) {
+		log->counts.lost += has_more(&log->files[0]);
 		let_go(log, 0);
+	}
 	at = log->count;
 	while (!log->plain && at > 0 && path_pattern_compare(log->files[at - 1].path,
 	    log->files[at - 1].order, file->path, file->order) > 0)

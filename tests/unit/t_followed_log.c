@@ -279,6 +279,33 @@ static void more_files_than_are_kept(void **state)
 	assert_int_equal(followed.count, FEED_FILES_MAX);
 }
 
+/* Nobody looked while it was renamed more often than files are kept. */
+static void too_many_unread_files_are_counted(void **state)
+{
+	char from[128], to[128];
+
+	(void)state;
+	put(path, "");
+	begin();
+	put(path, "0\n");
+	expect("0|");
+	followed_log_close(&followed);
+	for (int i = 1; i <= FEED_FILES_MAX + 1; i++) {
+		char line[16];
+
+		for (int k = i; k > 0; k--) {
+			snprintf(to, sizeof(to), "%s.%d", path, k);
+			snprintf(from, sizeof(from), k > 1 ? "%s.%d" : "%s", path, k - 1);
+			assert_int_equal(rename(from, to), 0);
+		}
+		snprintf(line, sizeof(line), "%d\n", i);
+		put(path, line);
+	}
+	begin();
+	assert_int_equal(followed.counts.lost, 1);
+	expect("2|3|4|5|6|7|8|9|");
+}
+
 static void renamed_back(void **state)
 {
 	(void)state;
@@ -661,6 +688,7 @@ int main(void)
 		TEST(renamed_and_made_anew),
 		TEST(all_renamed_files_are_read_on),
 		TEST(more_files_than_are_kept),
+		TEST(too_many_unread_files_are_counted),
 		TEST(renamed_back),
 		TEST(copied_and_cut),
 		TEST(cut_under_a_writer_with_a_place),
