@@ -185,6 +185,14 @@ static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms)
 	*ms = later_ms;
 }
 
+/* A date of the future, far from all before it, is none; nor is one that 64 bits of
+ * nanoseconds do not hold. */
+static bool is_senseless(const struct replay_clock *clock, int64_t ms)
+{
+	return ms >= INT64_MAX / NS_PER_MS || (clock->started &&
+	    ms > clock->last_ms + YEAR_TURN_MS && ms > clock_wall_ms() + DAY_MS);
+}
+
 bool replay_clock_read(struct replay_clock *clock, struct span head)
 {
 	int64_t ms;
@@ -195,6 +203,8 @@ bool replay_clock_read(struct replay_clock *clock, struct span head)
 		return false;
 	if (clock->started && ms < clock->last_ms - YEAR_TURN_MS)
 		turn_year(clock, head, &ms);
+	if (is_senseless(clock, ms))
+		return false;
 	if (!clock->started) {
 		clock->started = true;
 		clock->first_ms = clock->now_ms = ms;

@@ -221,6 +221,27 @@ static void dates(void **state)
 	assert_int_equal(replay((struct asked){ .files = 1, .year = "10000" }), EX_USAGE);
 }
 
+/* One line stopped the time of all behind it, and its nanoseconds overflowed. */
+static void a_date_of_the_far_future(void **state)
+{
+	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
+	    "delay=0, status=sent (x)\n";
+	FILE *file = create(path[0]);
+
+	(void)state;
+	fprintf(file, "2023-12-31T23:59:59Z %s9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end,
+	    end, end);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"deliveries\": 3");
+	has("\"until\": \"2024-01-01T00:00:01\"");
+	file = create(path[0]);
+	fprintf(file, "9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end, end);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"from\": \"2024-01-01T00:00:01\"");
+}
+
 static void smtpd(FILE *file, unsigned minute, unsigned second, unsigned pid, const char *what,
     const char *client)
 {
@@ -378,6 +399,7 @@ int main(void)
 		cmocka_unit_test(rows),
 		cmocka_unit_test(learning),
 		cmocka_unit_test(dates),
+		cmocka_unit_test(a_date_of_the_far_future),
 		cmocka_unit_test(sessions),
 		cmocka_unit_test(names_of_clients),
 		cmocka_unit_test(bad_files),
