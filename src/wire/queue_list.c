@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define DEPTH_MAX	8
-#define TIME_DIGITS	12
+#define TIME_DIGITS	10	/* more seconds are too many nanoseconds for 64 bits */
 
 static void pass_blanks(struct queue_listed *scan)
 {

@@ -100,6 +100,15 @@ static void what_is_no_line(void **state)
 			fail_msg("taken: %s", lines[i]);
 }
 
+/* Its age in nanoseconds overflowed. */
+static void an_arrival_in_the_far_future(void **state)
+{
+	(void)state;
+	assert_true(scan("{\"queue_id\": \"A\", \"arrival_time\": 9999999999, \"recipients\": []}"));
+	assert_int_equal(listed.arrival_s, 9999999999);
+	assert_false(scan("{\"queue_id\": \"A\", \"arrival_time\": 99999999999, \"recipients\": []}"));
+}
+
 static void cut_lines(void **state)
 {
 	static const char whole[] = "{\"queue_id\": \"ABCDEF\", \"recipients\": "
@@ -126,6 +135,7 @@ int main(void)
 		cmocka_unit_test(escapes),
 		cmocka_unit_test(forged),
 		cmocka_unit_test(what_is_no_line),
+		cmocka_unit_test(an_arrival_in_the_far_future),
 		cmocka_unit_test(cut_lines),
 	};
 
