@@ -8,7 +8,6 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "engine/hints.h"
 #include "engine/outbound.h"
