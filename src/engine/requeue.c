@@ -227,7 +227,7 @@ static bool is_our_hold(const struct requeue_result *result) {
 }
 
 static bool is_queue_id(struct span id) {
-	if (id.length == 0 || id.length > REQUEUE_ID_MAX)
+	if (id.length < REQUEUE_ID_LEAST || id.length > REQUEUE_ID_MAX)
 		return false;
 	for (size_t i = 0; i < id.length; i++)
 		if (!((id.text[i] >= '0' && id.text[i] <= '9') ||

@@ -27,7 +27,9 @@
 
 struct requeue;
 
-#define REQUEUE_ID_MAX	31	/* bytes of a queue id; longer ones are none */
+/* Bytes of a queue id; shorter and longer ones are none (mta_queue_id_is_sound). */
+#define REQUEUE_ID_LEAST	6
+#define REQUEUE_ID_MAX	31
 
 struct requeue_calls {
 	/* What is to be done now: `postqueue -i` for the id, `postqueue -j`.  False:

@@ -533,6 +533,8 @@ static void what_is_no_queue_id(void **state) {
 	failed("", "b.example", 0);
 	failed("AAAA;AA", "b.example", 0);
 	failed("-f", "b.example", 0);
+	/* the supervisor takes no such order, and whoever sends it loses the link */
+	failed("ABCDE", "b.example", 0);
 	failed("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "b.example", 0);
 	failed("AAAAAA1", "", 0);
 	counts_are(0, 0, 0);
