@@ -65,19 +65,14 @@ static bool is_relayhost(const struct generation *generation, unsigned bits)
 	    *generation_text(generation, generation->mtas[mta].relayhost) != '\0';
 }
 
-/* "[192.0.2.1]:25", as the judge writes it; the port of "[host]:port" or "host:port". */
+/* "[192.0.2.1]:25", as the judge writes it. */
 static void set_relay(const struct generation *generation, const struct destination_seen *seen,
     struct window_owner *out)
 {
 	unsigned mta = windows_mta(generation, seen->cloned_by | seen->other_by);
-	const char *text = generation_text(generation, generation->mtas[mta].relayhost);
-	const char *colon = strrchr(text, ':');
+	unsigned port = judge_relayhost_port(generation, &generation->mtas[mta]);
 	char address[ADDRESS_TEXT_MAX];
-	uint32_t port;
 
-	if (colon == NULL || strchr(text, ':') != colon || !text_to_u32(colon + 1,
-	    strlen(colon + 1), UINT16_MAX, &port))
-		port = 25;
 	address_format(&seen->relays[0], address);
 	out->kind = DESTINATION_RELAY;
 	snprintf(out->name, sizeof(out->name), "[%s]:%u", address, port);

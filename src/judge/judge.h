@@ -71,6 +71,11 @@ uint32_t judge_provider(const struct generation *generation, const char *relay_n
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
     char out[JUDGE_NAME_MAX + 1]);
 
+/* The port of the relay that all mail goes to (relayhost, smart_host): as it says, by number
+ * or name of a service, else the usual one of the mail server.  Any thread. */
+uint16_t judge_relayhost_port(const struct generation *generation,
+    const struct generation_mta *mta);
+
 /* Refines the class of a reply by the rules of `provider` (or JUDGE_NONE) and those of
  * all, as judge_delivery does.  The rule that matched, or JUDGE_NONE. */
 uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply);

@@ -130,6 +130,39 @@ static struct span relayhost_host(const char *text, bool *bracketed)
 	return (struct span){ text, (size_t)(end - text) };
 }
 
+/* Where Postfix's tables name a service (getservbyname(3) reads files and more). */
+static uint16_t service_port(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint16_t port;
+	} services[] = {
+		{ "smtp", 25 }, { "submission", 587 }, { "submissions", 465 },
+		{ "smtps", 465 }, { "ssmtp", 465 }, { "urd", 465 },
+	};
+
+	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
+		if (strcmp(name, services[i].name) == 0)
+			return services[i].port;
+	return 0;
+}
+
+uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta)
+{
+	const char *text = generation_text(g, mta->relayhost);
+	const char *colon = *text == '[' ? strstr(text, "]:") : strchr(text, ':');
+	uint32_t port;
+
+	if (colon != NULL) {
+		colon += 1 + (*colon == ']');
+		if (!text_to_u32(colon, strlen(colon), UINT16_MAX, &port))
+			port = service_port(colon);
+		if (port != 0)
+			return (uint16_t)port;
+	}
+	return usual_port(mta);
+}
+
 static bool is_host(struct span host, const struct tried_relay *tried)
 {
 	struct address address;
@@ -205,10 +238,12 @@ static bool name_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 	return true;
 }
 
+/* `by_relayhost`: it is the one that all mail goes to. */
 static bool name_relay(const struct generation *g, const struct generation_mta *mta,
-    const struct tried_relay *tried, char out[JUDGE_NAME_MAX + 1])
+    const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1])
 {
-	unsigned port = tried->port != 0 ? tried->port : usual_port(mta);
+	unsigned port = tried->port != 0 ? tried->port : by_relayhost && mta != NULL ?
+	    judge_relayhost_port(g, mta) : usual_port(mta);
 	char text[ADDRESS_TEXT_MAX], host[JUDGE_NAME_MAX + 1];
 	struct span name = tried->name;
 	bool bracketed;
@@ -230,7 +265,7 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
     const struct delivery *d, struct judgement *out)
 {
 	const struct tried_relay *tried = &out->tried;
-	bool addressed = !address_is_unknown(&tried->address);
+	bool addressed = !address_is_unknown(&tried->address), by_relayhost;
 
 	out->kind = DESTINATION_NONE;
 	out->destination[0] = '\0';
@@ -238,10 +273,10 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
 	if (d->agent == AGENT_LOCAL ||
 	    (d->agent != AGENT_SMTP && out->reply.class != RESULT_SUSPENDED))
 		return;
+	by_relayhost = is_by_relayhost(g, mta, d, out);
 	if ((addressed && is_loopback(&tried->address)) ||
-	    (tried->port != 0 && !has_port(mta, tried->port)) ||
-	    is_by_relayhost(g, mta, d, out)) {
-		if (name_relay(g, mta, tried, out->destination))
+	    (tried->port != 0 && !has_port(mta, tried->port)) || by_relayhost) {
+		if (name_relay(g, mta, tried, by_relayhost, out->destination))
 			out->kind = DESTINATION_RELAY;
 		return;
 	}

@@ -266,6 +266,11 @@ static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
 		    "[192.0.2.4]:25" },
 		{ "[gate.example]", SENDMAIL("esmtp", "other.example. [192.0.2.5]", "Sent (ok)"),
 		    "d.example" },
+		/* its log tells no port */
+		{ "[gate.example]:587", SENDMAIL("esmtp", "gate.example. [192.0.2.4]", "Sent (ok)"),
+		    "[192.0.2.4]:587" },
+		{ "gate.example:587", SENDMAIL("esmtp", "gate.example. [192.0.2.4]", "Sent (ok)"),
+		    "[192.0.2.4]:587" },
 		/* its MX hosts may have any name */
 		{ "gate.example", SENDMAIL("esmtp", "other.example. [192.0.2.5]", "Sent (ok)"),
 		    "[192.0.2.5]:25" },
@@ -332,6 +337,36 @@ static void a_postfix_relayhost_is_one_too(void **state)
 		if (strcmp(j.destination, cases[i].destination) != 0)
 			fail_msg("%s: %s", j.destination, cases[i].line);
 		end_world(&w);
+	}
+}
+
+/* What is looked for by a domain is what results are of. */
+static void the_port_of_a_relayhost_may_be_a_service(void **state)
+{
+	static const struct {
+		const char *relayhost;
+		uint16_t port;
+	} cases[] = {
+		{ "[gate.example]", 25 }, { "gate.example", 25 }, { "[gate.example]:26", 26 },
+		{ "gate.example:26", 26 }, { "[gate.example]:submission", 587 },
+		{ "gate.example:smtps", 465 }, { "[gate.example]:smtp", 25 },
+		{ "[2001:db8::1]", 25 }, { "[2001:db8::1]:587", 587 },
+		{ "[ipv6:2001:db8::1]:submission", 587 }, { "[gate.example]:70000", 25 },
+		{ "[gate.example]:", 25 }, { "[gate.example]:nothing", 25 }, { "", 25 },
+	};
+	union {
+		struct generation generation;
+		char bytes[sizeof(struct generation) + 64];
+	} g;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(&g, 0, sizeof(g));
+		memcpy(g.bytes + sizeof(g.generation), cases[i].relayhost,
+		    strlen(cases[i].relayhost));
+		g.generation.mtas[0].relayhost = sizeof(g.generation);
+		if (judge_relayhost_port(&g.generation, &g.generation.mtas[0]) != cases[i].port)
+			fail_msg("%s", cases[i].relayhost);
 	}
 }
 
@@ -608,6 +643,7 @@ int main(void)
 		cmocka_unit_test(a_long_domain_is_nobodys),
 		cmocka_unit_test(the_relay_of_all_mail_is_a_destination_of_its_own),
 		cmocka_unit_test(a_postfix_relayhost_is_one_too),
+		cmocka_unit_test(the_port_of_a_relayhost_may_be_a_service),
 		cmocka_unit_test(another_mail_servers_results_need_no_entry),
 		cmocka_unit_test(the_providers_rules_go_before_those_of_all),
 		cmocka_unit_test(what_alerts_teaches_nothing),
