@@ -17,7 +17,8 @@
  *
  * A failure whose level is not known leaves the ceiling alone, but lowers the window as
  * 1/concurrency would, until its level is known: else a limiter that is found out late
- * (from a log) would refuse so many meanwhile that the site seems dead.
+ * (from a log) would refuse so many meanwhile that the site seems dead.  But not where as
+ * many are in flight as the ceiling says: lanes that are too wide now, and drain, try more.
  * Errors: none.  Threads: no state.
  */
 #include "policy/window_laws.h"
@@ -372,6 +373,9 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	uint32_t level = result->level;
 
 	if (level == 0) {
+		/* As many as the ceiling lets in are there: more than it were tried. */
+		if (is_explained(window, result->in_flight + 1))
+			return;
 		if (!count_failure(window, settings, now_ns, change))
 			suspect(window, settings);
 		return;

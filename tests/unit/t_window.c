@@ -481,6 +481,28 @@ static void levels_that_come_late(void **state)
 	assert_int_equal(b.window.ceiling, 0);
 }
 
+/* A limit fell from 12 to 7, and somebody told; lanes of 12 drain still, and are refused
+ * what is too much: the window stays, and the site is not dead. */
+static void what_drains_above_a_known_ceiling(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	window_set_ceiling(&b.window, &b.settings, 7, b.now);
+	window_resume(&b.window, &b.settings, 7);
+	for (unsigned i = 0; i < 100; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 7, 0);
+	stands(&b, 7, 0, 0, 0);
+	/* with room below the ceiling each counts: 1/7 of a cohort */
+	tell(&b, RESULT_SITE_FAILURE, 0, 6, 0);
+	assert_int_equal(b.window.concurrency, 6);
+	stands(&b, 6, 0, 1 - 1.0 / 7, 1.0 / 7);
+	for (unsigned i = 0; i < 6; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 0, 0);
+	assert_int_equal(b.window.state, WINDOW_DEAD);
+}
+
 static void who_listens_to_throttling(void **state)
 {
 	struct bench b;
@@ -622,6 +644,7 @@ int main(void)
 		cmocka_unit_test(probe_corrects_itself),
 		cmocka_unit_test(probe_dies_by_cohorts),
 		cmocka_unit_test(levels_that_come_late),
+		cmocka_unit_test(what_drains_above_a_known_ceiling),
 		cmocka_unit_test(who_listens_to_throttling),
 		cmocka_unit_test(by_rule_and_by_hand),
 		cmocka_unit_test(feedback_forms),
