@@ -23,18 +23,21 @@ def merged(main):
 class Outbound:
     """Both, running.  `classes`: those of the configuration, and no others; `services`:
     more lines of master.cf; `main`: settings of main.cf; `mta`, `settings`: of the
-    mail server and of the whole in postern.conf."""
+    mail server and of the whole in postern.conf; `name`: of this one, where there are
+    several."""
 
-    def __init__(self, test, port, classes=(), services=(), main="", mta="", settings=""):
-        self.test = test
-        self.state = test.directory / "postern/state"
+    def __init__(self, test, port, classes=(), services=(), main="", mta="", settings="",
+                 name="A"):
+        self.test, self.name = test, name
+        postern = "postern" if name == "A" else f"postern-{name}"
+        self.state = test.directory / postern / "state"
         self.lookup = build_directory() / "postern-lookup"
         # the lanes of conf/ are clones of Debian's line
         self.plain = [f"{port} inet n - n - - smtpd\n",
                       "smtp unix - - y - - smtp\n", *services]
         self.mta, self.settings = mta, settings
-        self.postfix = Postfix(test, self.services(), main=merged(main))
-        self.postern = Postern(test, spool=self.postfix.spool,
+        self.postfix = Postfix(test, self.services(), name=name, main=merged(main))
+        self.postern = Postern(test, spool=self.postfix.spool, name=postern,
                                edit=lambda text: self.edit(text, classes))
         self.postern.kinds = self.postern.kinds | {"feed"}
         self.postfix.log.touch()
@@ -44,7 +47,7 @@ class Outbound:
 
     def services(self):
         return [*self.plain, conf_hints(self.lookup, f"{self.state}.hints", "out",
-                                        "postfix-A")]
+                                        f"postfix-{self.name}")]
 
     def edit(self, text, classes):
         text = substitute(text, r"^outbound *= .*?;\s*};", "outbound = { observe = false; };")
@@ -53,7 +56,7 @@ class Outbound:
         return text + (
             f'mta = ( {{ name = "out"; kind = "postfix"; ports = [ {REMOTE} ];\n'
             f'  config_directory = "{self.postfix.etc}"; log = "{self.postfix.log}";\n'
-            f'  syslog_name = "postfix-A"; site = "{self.test.directory}/site/out";\n'
+            f'  syslog_name = "postfix-{self.name}"; site = "{self.test.directory}/site/{self.name}";\n'
             f"  {self.mta} }} );\n{self.settings}")
 
     def read_site(self):
