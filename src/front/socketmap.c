@@ -38,6 +38,7 @@
 #define READ_BYTES	(2 * SOCKETMAP_REQUEST_MAX)
 #define LOOK_AGAIN_MS	5
 #define LEAVING_NS	NS_PER_SECOND
+#define LOOKS_AT_ONCE	32		/* each is a read of /proc */
 
 struct connection {
 	struct stream stream;
@@ -71,25 +72,35 @@ struct socketmap_front {
 	char bytes[READ_BYTES];
 };
 
-/* Those that are gone are forgotten, and so are `all` and those that have stayed for
- * long: the keeper will find out when they end. */
+static void look_again(struct socketmap_front *front)
+{
+	static const struct timeval soon = { .tv_usec = LOOK_AGAIN_MS * 1000 };
+
+	if (!TAILQ_EMPTY(&front->leaving) && !event_pending(&front->soon, EV_TIMEOUT, NULL))
+		(void)event_add(&front->soon, &soon);
+}
+
+/* Looks at some in turn.  Those that are gone are forgotten, and so are `all` and those
+ * that have stayed for long: the keeper will find out when they end. */
 static void look_at_leaving(struct socketmap_front *front, const struct generation *generation,
     int64_t now_ns, bool all)
 {
-	static const struct timeval soon = { .tv_usec = LOOK_AGAIN_MS * 1000 };
-	struct leaving *leaving, *next;
+	struct leaving *leaving, *last = TAILQ_LAST(&front->leaving, leaving_list), *next;
+	unsigned looks = 0;
 
 	for (leaving = TAILQ_FIRST(&front->leaving); leaving != NULL; leaving = next) {
-		next = TAILQ_NEXT(leaving, all);
-		if (!all && now_ns < leaving->until_ns &&
-		    !outbound_process_is_over(leaving->process))
-			continue;
-		outbound_process_close(&leaving->process, generation, now_ns);
+		next = leaving == last || (!all && ++looks == LOOKS_AT_ONCE) ? NULL :
+		    TAILQ_NEXT(leaving, all);
 		TAILQ_REMOVE(&front->leaving, leaving, all);
+		if (!all && now_ns < leaving->until_ns &&
+		    !outbound_process_is_over(leaving->process)) {
+			TAILQ_INSERT_TAIL(&front->leaving, leaving, all);
+			continue;
+		}
+		outbound_process_close(&leaving->process, generation, now_ns);
 		free(leaving);
 	}
-	if (!TAILQ_EMPTY(&front->leaving))
-		(void)event_add(&front->soon, &soon);
+	look_again(front);
 }
 
 static void on_soon(evutil_socket_t fd, short what, void *argument)
@@ -120,7 +131,7 @@ static void let_go(struct socketmap_front *front, struct outbound_process **proc
 	leaving->until_ns = now_ns + LEAVING_NS;
 	TAILQ_INSERT_TAIL(&front->leaving, leaving, all);
 	*process = NULL;
-	look_at_leaving(front, generation, now_ns, false);
+	look_again(front);
 }
 
 static void connection_free(struct connection *c, const struct generation *generation,

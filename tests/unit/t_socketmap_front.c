@@ -31,7 +31,7 @@ static struct outbound_answer next_answer;
 static struct outbound_question asked;
 static char asked_host[100], asked_name[100];
 static char asked_recipient[100], asked_id[100];
-static unsigned opened, asks, closed, left;
+static unsigned opened, asks, closed, left, looks;
 static bool still_there;		/* the processes go on without their connections */
 static struct process_identity last_opened;
 
@@ -77,6 +77,7 @@ void outbound_process_leave(struct outbound_process *process,
 bool outbound_process_is_over(const struct outbound_process *process)
 {
 	(void)process;
+	looks++;
 	return !still_there;
 }
 
@@ -113,7 +114,7 @@ static int set_up(void **state)
 
 	(void)state;
 	engine_answers(VERDICT_ADMIT, REASON_BELOW_LIMIT);
-	opened = asks = closed = left = 0;
+	opened = asks = closed = left = looks = 0;
 	still_there = false;
 	loop = event_base_new();
 	assert_int_equal(socketmap_front_open(&front, &fake, loop, &diag), 0);
@@ -463,6 +464,22 @@ static void cut_short(void **state)
 	assert_non_null(strstr(line, "in the middle of a request"));
 }
 
+/* A thousand that closed their connections and lived on hung the role: each of them had
+ * all others looked at. */
+static void many_that_leave_stall_nobody(void **state)
+{
+	const unsigned many = 400;
+
+	(void)state;
+	still_there = true;
+	for (unsigned i = 0; i < many; i++) {
+		close(client());
+		turn();
+	}
+	assert_int_equal(left, many);
+	assert_true(looks >= many && looks < many * many / 4);
+}
+
 static void connections_are_bounded(void **state)
 {
 	int fds[9];
@@ -489,6 +506,7 @@ int main(void)
 		TEST(the_process_is_known),
 		TEST(a_process_outlives_its_connection),
 		TEST(a_process_that_is_gone_counts_nothing),
+		TEST(many_that_leave_stall_nobody),
 		TEST(questions_before_a_connect),
 		TEST(questions_when_connected),
 		TEST(windows_are_told),
