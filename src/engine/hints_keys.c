@@ -278,6 +278,8 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 		if (key->scan == hints->scan || !key->live)
 			continue;
 		key->live = false;
+		key->group = HINTS_NO_GROUP;
+		hints_writer_regroup(hints->writer, key->place, HINTS_NO_GROUP);
 		hints_writer_set_nothing(hints->writer, key->place);
 	}
 }

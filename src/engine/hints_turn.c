@@ -175,33 +175,46 @@ static void hold_for(struct holding *holding, const struct recipient_held *held,
 static void hold(void *context, const struct recipient_held *held) {
 	struct holding *holding = context;
 	const struct generation *generation = holding->generation;
+	const char *at = strrchr(held->address, '@'), *detail;
+	struct destination_seen seen;
 
+	if (at == NULL || !destinations_find(holding->hints->engine->segment, at + 1,
+	    strlen(at + 1), &seen))
+		return;
 	for (uint8_t mta = 0; mta < generation->mta_count; mta++)
-		if (generation->mtas[mta].kind == MTA_POSTFIX &&
-		    (held->mta == mta || held->mta == RECIPIENT_ANY_MTA))
+		if ((held->mta == mta || held->mta == RECIPIENT_ANY_MTA) &&
+		    hint_destination_doubt(generation, mta, at + 1, strlen(at + 1), &seen,
+			&detail) == HINT_DOUBT_NONE)
 			hold_for(holding, held, mta);
 }
 
-static bool is_listed(const struct holding *holding, const struct recipient_said *said) {
-	for (size_t i = 0; i < holding->count; i++)
-		if (holding->list[i].mta == said->mta &&
-		    strcmp(holding->list[i].address, said->address) == 0)
-			return true;
-	return false;
+static int compare_said(const void *a, const void *b) {
+	const struct recipient_said *x = a, *y = b;
+
+	return x->mta != y->mta ? x->mta - y->mta : strcmp(x->address, y->address);
 }
 
-/* `anew`: the file says nothing of any of them yet. */
+/* The list is sorted. */
+static bool is_listed(const struct holding *holding, const struct recipient_said *said) {
+	return holding->count > 0 && bsearch(said, holding->list, holding->count,
+	    sizeof(*said), compare_said) != NULL;
+}
+
+/* `anew`: the file says nothing of any of them yet; `looked`: whose domain is in doubt may
+ * be another one. */
 static void renew_recipients(struct engine_hints *hints,
-    const struct generation *generation, bool anew, int64_t now_ns) {
+    const struct generation *generation, bool anew, bool looked, int64_t now_ns) {
 	struct holding holding = { .hints = hints, .generation = generation,
 		.now_ns = now_ns };
 	uint64_t version = recipients_version(hints->engine->segment);
 
-	if (!anew && version == hints->recipients_version)
+	if (!anew && !looked && version == hints->recipients_version)
 		return;
 	hints->recipients_version = version;
 	if (!generation->outbound_observe)
 		recipients_each(hints->engine->segment, now_ns, hold, &holding);
+	if (holding.count > 0)
+		qsort(holding.list, holding.count, sizeof(*holding.list), compare_said);
 	for (size_t i = 0; !anew && i < hints->recipient_count; i++)
 		if (!is_listed(&holding, &hints->recipients[i]))
 			(void)hints_writer_hold_recipient(hints->writer,
@@ -229,7 +242,7 @@ static int build(struct engine_hints *hints, const struct generation *generation
 	(void)states_changed(hints->engine->segment, changed_before, NULL);
 	result = hint_keys_build(hints, generation, now_ns, diag);
 	if (result == 0) {
-		renew_recipients(hints, generation, true, now_ns);
+		renew_recipients(hints, generation, true, true, now_ns);
 		result = hints_writer_publish(hints->writer, clock_now_ns(), diag);
 		if (result != 0)
 			hint_keys_free(hints);
@@ -299,6 +312,7 @@ static bool is_wanted(const struct generation *generation) {
 static int turn(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
 	struct following following = { hints, generation, now_ns };
+	bool looked = look_is_due(hints, generation, now_ns);
 	int result = 0;
 
 	if (now_ns - hints->checked_ns >= CHECK_NS) {
@@ -316,7 +330,7 @@ static int turn(struct engine_hints *hints, const struct generation *generation,
 		return result;
 	(void)states_changed(hints->engine->segment, follow, &following);
 	hint_queues_turn(hints, generation, now_ns);
-	renew_recipients(hints, generation, false, now_ns);
+	renew_recipients(hints, generation, false, looked, now_ns);
 	hint_classes_renew(hints, generation, now_ns);
 	return result;
 }

@@ -219,6 +219,21 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	atomic_store(&site_class(&place->site, "seen")->open, 0);
 }
 
+/* A doubt may come when the key, and its class, are in the file already. */
+static void a_doubt_frees_from_a_full_class(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, "postern-site 1\nmta out\n");
+	see(place, "a.slow.example", 1, true);
+	atomic_store(&site_class(&place->site, "slow")->open, 2);
+	assert_non_null(ask(place, "a.slow.example", now_ns += second));
+	see(place, "a.slow.example", 1, false);
+	assert_int_equal(doubt(place, "a.slow.example"), HINT_DOUBT_OTHER_TRANSPORT);
+	assert_null(ask(place, "a.slow.example", now_ns += 10 * second));
+	atomic_store(&site_class(&place->site, "slow")->open, 0);
+}
+
 static void what_cannot_be_written_is_told_once(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -338,6 +353,35 @@ static void who_is_suspended_is_held_for_its_reason(void **state) {
 	    "held by hand");
 	by_hand(place, BY_HAND_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_null(ask(place, "a.example", now_ns));
+}
+
+/* Wherever there is a doubt about the domain, its recipients are the site's own matter. */
+static void recipients_in_doubt_are_not_held(void **state) {
+	static const char *const domains[] = { "x.mine.example", "never.example",
+		"both.example", "sure.example" };
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	char address[64];
+
+	publish(place, LANES "exclude *.mine.example relay_domains\n");
+	see(place, "x.mine.example", 1, true);
+	see(place, "both.example", 1, true);
+	see(place, "both.example", 1, false);
+	see(place, "sure.example", 1, true);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(address, sizeof(address), "u@%s", domains[i]);
+		by_hand(place, BY_HAND_HOLD, address, BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		assert_null(ask(place, domains[i], now_ns += second));
+	assert_non_null(ask(place, "sure.example", now_ns += second));
+	/* it comes, and goes */
+	see(place, "never.example", 1, true);
+	assert_non_null(ask(place, "never.example", now_ns += 10 * second));
+	see(place, "never.example", 1, false);
+	assert_null(ask(place, "never.example", now_ns += 10 * second));
+	publish(place, LANES "refuse sender_dependent_relayhost_maps is set\n");
+	assert_null(ask(place, "sure.example", now_ns += second));
 }
 
 static void a_queue_moves_as_its_lanes_drain(void **state) {
@@ -563,9 +607,11 @@ int main(void) {
 		TEST(whatever_is_in_doubt_is_not_held),
 		TEST(classes_without_a_limit_hold_nothing),
 		TEST(a_full_class_is_held_until_it_has_room),
+		TEST(a_doubt_frees_from_a_full_class),
 		TEST(what_cannot_be_written_is_told_once),
 		TEST(windows_are_carried_by_lanes),
 		TEST(who_is_suspended_is_held_for_its_reason),
+		TEST(recipients_in_doubt_are_not_held),
 		TEST(a_queue_moves_as_its_lanes_drain),
 		TEST(one_wide_lane_is_waited_for),
 		TEST(the_transport_itself_drains_first),
