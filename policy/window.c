@@ -114,6 +114,11 @@ void window_adjust(struct window *window, const struct window_settings *settings
 		forget_feedback(window);
 		window->refused_run = 0;
 		window->canary_out = 0;
+		/* Only probe has canaries to get above what it found. */
+		if (settings->law != WINDOW_LAW_PROBE && !window->told)
+			window->ceiling = 0;
+		if (!is_shut(window))
+			be_open(window);
 	}
 	window_set(window, settings, window->concurrency);
 }

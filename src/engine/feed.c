@@ -270,7 +270,8 @@ static void count_given_up(struct feed_memory *memory)
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns)
 {
-	struct feed_memory *memory = engine->feed;
+	/* made here if need be: what ran by our predecessor's log is forgotten then */
+	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_destination *destination, *next;
 
 	if (memory == NULL || (now_ns >= memory->turned_ns &&

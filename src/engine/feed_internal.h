@@ -35,7 +35,6 @@ struct feed_destination {
 	uint8_t recent_at;
 	bool waiting;			/* is in the list of those with levels to come */
 	TAILQ_ENTRY(feed_destination) entry;
-	uint64_t reason_hash;		/* of the reason that the slot has from us */
 	uint32_t running;		/* as level_in_flight told last */
 	uint32_t told_running;		/* as it stands in the slot */
 	int64_t running_ns;		/* when that was */
@@ -134,7 +133,7 @@ struct feed_learning {
 	bool connected;			/* and told that it was, for this message */
 	uint32_t level;			/* 0: not known yet */
 	uint64_t queue;
-	uint64_t reason_hash;
+	bool has_reason;
 	char reason[WINDOW_REASON_MAX + 1];
 	struct state_lock lock;
 	struct feed_told told;

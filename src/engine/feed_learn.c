@@ -83,7 +83,7 @@ static void find_level(struct feed_learning *l)
 	}
 }
 
-/* The reason that the slot is to have from now on, if it is another one. */
+/* The reason that the slot is to have from now on. */
 static void find_reason(struct feed_learning *l)
 {
 	struct span words = l->result->judgement->reply.words;
@@ -91,7 +91,7 @@ static void find_reason(struct feed_learning *l)
 	if (l->weight != FEED_NEGATIVE && !l->has_rule)
 		return;
 	(void)windows_reason(words.text, words.length, l->reason);
-	l->reason_hash = feed_hash(l->result->memory, l->reason, strlen(l->reason));
+	l->has_reason = true;
 }
 
 /* --- inside ------------------------------------------------------------------------ */
@@ -129,7 +129,7 @@ static void hear_echo(struct feed_learning *l)
 	l->class = RESULT_LOCAL;
 	l->weight = FEED_NEUTRAL;
 	l->match = NULL;
-	l->reason_hash = 0;
+	l->has_reason = false;
 	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
 }
 
@@ -183,12 +183,8 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 
 static void write_reason(struct feed_learning *l)
 {
-	if (l->reason_hash == 0 || l->lock.state.window.state == WINDOW_HELD ||
-	    (l->destination != NULL && l->destination->reason_hash == l->reason_hash))
-		return;
-	l->lock.reason = l->reason;
-	if (l->destination != NULL)
-		l->destination->reason_hash = l->reason_hash;
+	if (l->has_reason && l->lock.state.window.state != WINDOW_HELD)
+		l->lock.reason = l->reason;
 }
 
 /* Under the lock. */
@@ -264,7 +260,8 @@ static void free_place(const struct feed_learning *l)
 	struct segment *segment = result->memory->engine->segment;
 	struct span id = result->delivery->queue_id;
 
-	if (l->asked && !l->connected && l->weight == FEED_NEGATIVE)
+	/* an echo, too */
+	if (l->asked && !l->connected && weight_of(heard_class(result)) == FEED_NEGATIVE)
 		(void)flights_end_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
 		    result->now_ns);
@@ -329,7 +326,6 @@ bool feed_learn(struct feed_result *result)
 	feed_find_rule(&l);
 	find_level(&l);
 	find_reason(&l);
-	count = due_levels(l.destination, result->now_ns, verdicts);
 	if (windows_lock(&l.lock, memory->engine, &result->owner, &l.rules, result->now_ns,
 	    l.weight == FEED_NEUTRAL && l.match == NULL ? STATES_KNOWN_ONLY : STATES_CREATE,
 	    &change) != STATES_HELD)
@@ -341,6 +337,7 @@ bool feed_learn(struct feed_result *result)
 		return false;
 	}
 	note_change(&l.told, &change);
+	count = due_levels(l.destination, result->now_ns, verdicts);
 	learn(&l, verdicts, count);
 	states_store(&l.lock);
 	states_unlock(&l.lock);
@@ -371,6 +368,7 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 	struct window_rules rules;
 	struct state_lock lock;
 	uint32_t running = feed_running(destination, now_ns);
+	enum states_locked locked;
 	unsigned count;
 
 	if (level_due_ns(&destination->level) > now_ns && running == destination->told_running)
@@ -379,10 +377,16 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 	do {
 		struct feed_told told = { .died = false };
 
-		count = due_levels(destination, now_ns, verdicts);
-		if (windows_lock(&lock, memory->engine, &destination->owner, &rules, now_ns,
-		    STATES_KNOWN_ONLY, &change) != STATES_HELD)
+		locked = windows_lock(&lock, memory->engine, &destination->owner, &rules,
+		    now_ns, STATES_KNOWN_ONLY, &change);
+		if (locked != STATES_HELD) {
+			/* of one that had to make room nobody needs them */
+			while (locked == STATES_UNKNOWN &&
+			    due_levels(destination, now_ns, verdicts) > 0)
+				;
 			break;
+		}
+		count = due_levels(destination, now_ns, verdicts);
 		told.before = lock.state.window.concurrency;
 		apply_levels(&lock, &rules, verdicts, count, now_ns, &told);
 		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);

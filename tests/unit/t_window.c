@@ -627,6 +627,33 @@ static void what_is_no_window(void **state)
 	assert_string_equal(window_state_word(WINDOW_HELD), "held");
 }
 
+/* Nothing would ever raise it. */
+static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
+{
+	struct window_settings probe = window_defaults, postfix = window_defaults;
+	struct window_result refused = { .class = RESULT_SITE_FAILURE, .level = 3,
+		.in_flight = 2, .start_ns = 1 };
+	struct window_result good = { .class = RESULT_OK, .in_flight = 50 };
+	struct window_change change;
+	struct window window;
+
+	(void)state;
+	postfix.law = WINDOW_LAW_POSTFIX;
+	window_begin(&window, &probe);
+	window_result(&window, &probe, &refused, 2, &change);
+	assert_int_equal(window.ceiling, 2);
+	window_adjust(&window, &postfix);
+	assert_true(window_is_sound(&window));
+	for (int i = 0; i < 100; i++)
+		window_result(&window, &postfix, &good, 3 + i, &change);
+	assert_int_equal(window_now(&window, &postfix, 1000), 20);
+	/* one that was told does */
+	window_set_ceiling(&window, &postfix, 4, 1000);
+	window_adjust(&window, &probe);
+	window_adjust(&window, &postfix);
+	assert_int_equal(window_now(&window, &postfix, 1000), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -649,6 +676,7 @@ int main(void)
 		cmocka_unit_test(by_rule_and_by_hand),
 		cmocka_unit_test(feedback_forms),
 		cmocka_unit_test(what_is_no_window),
+		cmocka_unit_test(a_ceiling_that_probe_found_does_not_bind_other_laws),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "engine/feed_internal.h"
 #include "tests/unit/results.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
@@ -425,6 +426,45 @@ static void settings_may_change(void **state)
 	end();
 }
 
+static void a_reason_comes_back_after_a_resume(void **state)
+{
+	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "a.example",
+		.name_length = 9, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	struct window_owner owner;
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 5; i++)
+		failed("a.example", down);
+	assert_string_equal(view_of("a.example").reason, down);
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
+	    &owner), BY_HAND_DONE);
+	assert_string_equal(view_of("a.example").reason, "");
+	pass(10);
+	for (int i = 0; i < 5; i++)
+		failed("a.example", down);
+	assert_int_equal(view_of("a.example").state, WINDOW_DEAD);
+	assert_string_equal(view_of("a.example").reason, down);
+	end();
+}
+
+static void what_ran_by_a_feed_that_died_is_forgotten(void **state)
+{
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 200; i++) {
+		now_ns += 100 * NS_PER_MS;
+		sent("a.example", 3000);
+		engine_feed_turn(site.engine, site.generation, now_ns);
+	}
+	assert_true(view_of("a.example").in_flight > 10);
+	/* and nothing comes in the log any more */
+	feed_memory_close(&site.engine->feed);
+	pass(1);
+	assert_int_equal(view_of("a.example").in_flight, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +482,8 @@ int main(void)
 		cmocka_unit_test(what_is_read_late_is_long_past),
 		cmocka_unit_test(starts_that_are_told_give_exact_levels),
 		cmocka_unit_test(settings_may_change),
+		cmocka_unit_test(a_reason_comes_back_after_a_resume),
+		cmocka_unit_test(what_ran_by_a_feed_that_died_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
