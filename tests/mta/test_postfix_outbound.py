@@ -12,7 +12,7 @@ HOSTS = {"192.0.2.11": "slow.example", "192.0.2.12": "slower.example",
 # What postern-lookup(8) states: messages that the queue manager has taken already are
 # delivered by as many connections as its own limit of a destination allows.
 BOUND = 20
-FLOOD = 60
+FLOOD = 30
 
 
 def not_before_a_delivery(test, site, sink):
