@@ -10,6 +10,7 @@ MAIN = f"""transport_maps =
 relay_domains =
 mynetworks = 127.0.0.0/8
 smtp_tcp_port = {REMOTE}
+smtp_connection_cache_time_limit = 1s
 """
 
 
