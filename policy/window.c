@@ -84,11 +84,12 @@ static void forget_feedback(struct window *window)
 	window->failure = 0;
 	window->fail_cohorts = 0;
 	window->lowered = 0;
+	window->climb = 0;
 }
 
 void window_begin(struct window *window, const struct window_settings *settings)
 {
-	*window = (struct window){ .law = (uint8_t)settings->law, .state = WINDOW_OPEN };
+	*window = (struct window){ .law = settings->law & 0xf, .state = WINDOW_OPEN };
 	window_set(window, settings, settings->initial);
 }
 
@@ -110,7 +111,7 @@ bool window_is_sound(const struct window *window)
 void window_adjust(struct window *window, const struct window_settings *settings)
 {
 	if (window->law != settings->law) {
-		window->law = (uint8_t)settings->law;
+		window->law = settings->law & 0xf;
 		forget_feedback(window);
 		window->refused_run = 0;
 		window->canary_out = 0;
@@ -297,6 +298,7 @@ void window_set_ceiling(struct window *window, const struct window_settings *set
 		window->told = 1;
 	window->refused_run = 0;
 	window->lowered = 0;
+	window->climb = 0;
 	window->canary_out = 0;
 	/* Who was told does not need to ask soon. */
 	window->canary_step = CANARY_STEP_MOST;

@@ -7,7 +7,8 @@
  *	document	the pseudo-code of that document, to the letter
  *	postfix		what Postfix ships today
  *	probe		ours: remembers the ceiling that it hit, and tries above it with
- *			one delivery at a time (a canary), at intervals that double
+ *			one delivery at a time (a canary), at intervals that double; once
+ *			one is accepted, the next goes at once
  *
  * Pure: time is an argument (ns of one clock that counts through suspend), there is
  * no memory but *window.  The caller serialises changes of one window.
@@ -73,8 +74,9 @@ struct window {
 	int64_t canary_ns;		/* probe: the next may go then; while one is out: gives it up */
 	uint16_t concurrency;		/* the window; also while DEAD: what it will be */
 	uint16_t ceiling;		/* highest level that is accepted; 0: not known */
-	uint8_t state;			/* enum window_state */
-	uint8_t law;			/* enum window_law that it was begun with */
+	uint8_t state : 4;		/* enum window_state */
+	uint8_t law : 4;		/* enum window_law that it was begun with */
+	uint8_t accepted_span;		/* number of the current span of accepted[] */
 	/* probe, but for by_rule; window_probe.c tells more */
 	uint8_t canary_step : 6;	/* how often the interval was doubled */
 	uint8_t canary_out : 1;		/* one was issued, its result is awaited */
@@ -92,7 +94,8 @@ struct window {
 	uint16_t noise;			/* refusals that meant nothing, of 65536 attempts */
 	/* highest level accepted in the current span of believe_ns and in the one before */
 	uint16_t accepted[2];
-	uint16_t accepted_span;		/* number of the current one */
+	uint16_t climb : 3;		/* canaries accepted since a refusal: the ceiling rises */
+	uint16_t calm : 13;		/* accepted since the last canary */
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 

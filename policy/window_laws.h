@@ -10,6 +10,7 @@
 #define WINDOW_MOST		((uint32_t)UINT16_MAX)
 #define COHORTS_MOST		1e9
 #define CANARY_STEP_MOST	40	/* 2^40 times anything is the longest interval */
+#define CLIMB_MOST		7u
 
 enum window_feedback_sign { SIGN_NEUTRAL, SIGN_POSITIVE, SIGN_NEGATIVE };
 enum window_feedback_sign window_sign(enum window_law law, enum result_class class);
@@ -38,10 +39,28 @@ void window_probe_result(struct window *window, const struct window_settings *se
 void window_probe_late(struct window *window, const struct window_settings *settings,
     enum window_feedback_sign sign, uint32_t level, int64_t now_ns);
 
-/* The next canary may go after the interval of canary_step. */
+/* Of it: what was accepted of late, and how much refusals mean.  So many in a row are
+ * likelier a limiter of that level than chance; are there more than a few of no meaning? */
+void window_note_accepted(struct window *window, uint32_t level);
+uint32_t window_accepted(const struct window *window);
+uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
+    uint32_t level);
+bool window_is_noisy(const struct window *window);
+
+/* Its canaries (window_canary.c).  The next may go after the interval of canary_step. */
 void window_canary_wait(struct window *window, const struct window_settings *settings,
     int64_t now_ns);
 void window_canary_lost(struct window *window, const struct window_settings *settings,
     int64_t now_ns);
+void window_canary_result(struct window *window, const struct window_settings *settings,
+    enum window_feedback_sign sign, uint32_t level, int64_t now_ns);
+/* So high as `ceiling` was accepted. */
+void window_raise_ceiling(struct window *window, const struct window_settings *settings,
+    uint32_t ceiling, int64_t now_ns);
+/* A delivery was accepted: where there are many of them, a canary costs little. */
+void window_canary_calm(struct window *window, int64_t now_ns);
+/* Does the ceiling rise, by canaries of which the last proved less than it says?  Then
+ * what it may fall back to; 0: no. */
+uint32_t window_climbed_from(const struct window *window);
 
 #endif

@@ -32,12 +32,6 @@
 #define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
 
-static bool probes(const struct window *window, const struct window_settings *settings)
-{
-	return settings->law == WINDOW_LAW_PROBE && window->ceiling != 0 &&
-	    (settings->limit == 0 || window->ceiling < settings->limit);
-}
-
 /* Time in 20 ms, in a circle of 22 minutes. */
 static uint16_t tick(int64_t time_ns)
 {
@@ -55,15 +49,15 @@ static void turn_accepted(struct window *window, const struct window_settings *s
     int64_t now_ns)
 {
 	int64_t length_ns = settings->believe_ns > 0 ? settings->believe_ns : 1;
-	uint32_t span = (uint32_t)(now_ns / length_ns) & UINT16_MAX;
+	uint32_t span = (uint32_t)(now_ns / length_ns) & UINT8_MAX;
 
-	bool next = ((window->accepted_span + 1u) & UINT16_MAX) == span;
+	bool next = ((window->accepted_span + 1u) & UINT8_MAX) == span;
 
 	if (window->accepted_span == span)
 		return;
 	window->accepted[1] = next ? window->accepted[0] : 0;
 	window->accepted[0] = 0;
-	window->accepted_span = (uint16_t)span;
+	window->accepted_span = (uint8_t)span;
 	if (!next || window->refused_run == 0 ||
 	    (uint16_t)(tick(now_ns) - window->run_first) > OLD_TICKS) {
 		window->refused_run = 0;
@@ -71,13 +65,13 @@ static void turn_accepted(struct window *window, const struct window_settings *s
 	}
 }
 
-static void note_accepted(struct window *window, uint32_t level)
+void window_note_accepted(struct window *window, uint32_t level)
 {
 	if (level > window->accepted[0])
 		window->accepted[0] = (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
 }
 
-static uint32_t highest_accepted(const struct window *window)
+uint32_t window_accepted(const struct window *window)
 {
 	return window->accepted[0] > window->accepted[1] ? window->accepted[0] :
 	    window->accepted[1];
@@ -86,11 +80,11 @@ static uint32_t highest_accepted(const struct window *window)
 /* --- the ceiling -------------------------------------------------------------- */
 
 /* How many refusals in a row are likelier a limiter than chance. */
-static uint32_t run_that_convinces(const struct window *window,
-    const struct window_settings *settings, uint32_t level)
+uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
+    uint32_t level)
 {
 	double noise = window->noise / 65536.0, chance = noise;
-	bool contradicted = highest_accepted(window) >= level;
+	bool contradicted = window_accepted(window) >= level;
 	uint32_t run = 1;
 
 	for (; run < RUN_MOST && chance > (contradicted ? DOUBT : DOUBT_FRESH); run++)
@@ -98,32 +92,9 @@ static uint32_t run_that_convinces(const struct window *window,
 	return contradicted && run < settings->believe_run ? settings->believe_run : run;
 }
 
-static bool is_noisy(const struct window *window)
+bool window_is_noisy(const struct window *window)
 {
 	return window->noise / 65536.0 > DOUBT_FRESH;
-}
-
-void window_canary_wait(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
-	int64_t interval_ns = settings->canary_least_ns;
-	uint32_t steps = window->canary_step;
-
-	/* Where refusals come by chance, too, one canary proves little. */
-	if (is_noisy(window))
-		steps /= run_that_convinces(window, settings, WINDOW_MOST);
-	for (uint32_t i = 0; i < steps && interval_ns < settings->canary_most_ns; i++)
-		interval_ns *= 2;
-	if (interval_ns > settings->canary_most_ns)
-		interval_ns = settings->canary_most_ns;
-	window->canary_ns = now_ns + interval_ns;
-	window->canary_out = 0;
-}
-
-void window_canary_lost(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
-	window_canary_wait(window, settings, now_ns);
 }
 
 static void lower_ceiling(struct window *window, const struct window_settings *settings,
@@ -137,6 +108,7 @@ static void lower_ceiling(struct window *window, const struct window_settings *s
 			window->accepted[i] = window->ceiling;
 	window_set(window, settings, window->concurrency);
 	window->canary_step = 0;
+	window->climb = 0;
 	window_canary_wait(window, settings, since_ns);
 }
 
@@ -146,7 +118,7 @@ static void note_noise(struct window *window, uint32_t refusals)
 	for (uint32_t i = 0; i < refusals; i++)
 		window->noise = (uint16_t)(window->noise + (65535 - window->noise) / 16);
 	/* A ceiling that rests on less than would convince now. */
-	if (refusals > 0 && is_noisy(window) && window->weak && window->canary_step == 0)
+	if (refusals > 0 && window_is_noisy(window) && window->weak && window->canary_step == 0)
 		window->ceiling = 0;
 }
 
@@ -166,7 +138,7 @@ static bool is_row(const struct window *window, uint32_t level, int64_t took_ns)
 {
 	uint32_t run = window->refused_run, accepted = level + window->run_ended;
 	/* Those accepted may have been of lower levels. */
-	uint32_t few = highest_accepted(window) < level ? (run - 1) / 2 : run / 4;
+	uint32_t few = window_accepted(window) < level ? (run - 1) / 2 : run / 4;
 
 	accepted -= window->run_from < accepted ? window->run_from : accepted;
 	return (took_ns <= QUICK_NS && accepted <= few) ||
@@ -177,7 +149,7 @@ static bool is_row(const struct window *window, uint32_t level, int64_t took_ns)
 static bool hear_refusal(struct window *window, const struct window_settings *settings,
     uint32_t level, int64_t start_ns, int64_t now_ns)
 {
-	uint32_t wanted = run_that_convinces(window, settings, level);
+	uint32_t wanted = window_convinces(window, settings, level);
 
 	if (window->refused_run < RUN_MOST)
 		window->refused_run++;
@@ -245,43 +217,13 @@ static bool count_failure(struct window *window, const struct window_settings *s
 	return true;
 }
 
-static void raise_ceiling(struct window *window, const struct window_settings *settings,
-    uint32_t ceiling, int64_t now_ns)
-{
-	bool was_full = window->concurrency >= window->ceiling;
-
-	window->refused_run = 0;
-	window->ceiling = (uint16_t)(ceiling < WINDOW_MOST ? ceiling : WINDOW_MOST);
-	note_accepted(window, window->ceiling);
-	if (was_full)
-		window_set(window, settings, window->ceiling);
-	window->canary_step = 0;
-	window_canary_wait(window, settings, now_ns);
-}
-
-static void hear_canary(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, int64_t now_ns)
-{
-	if (sign == SIGN_NEGATIVE) {
-		if (window->canary_step < CANARY_STEP_MOST)
-			window->canary_step++;
-		window_canary_wait(window, settings, now_ns);
-		return;
-	}
-	window->fail_cohorts = 0;
-	raise_ceiling(window, settings, window->ceiling + 1u, now_ns);
-	/* Where refusals come by chance, too, it was chance that found this ceiling. */
-	if (is_noisy(window) && !window->told)
-		window->ceiling = 0;
-}
-
 /* Accepted above a ceiling that was found from an attempt that started before it (1), or
  * after it (-1); 0: neither, or who knows. */
 static int contradicts(const struct window *window,
     const struct window_settings *settings, const struct window_result *result)
 {
 	if (!is_explained(window, result->level) || window->told || window->canary_out ||
-	    window->canary_step != 0 || result->start_ns == 0)
+	    window->canary_step != 0 || window->climb != 0 || result->start_ns == 0)
 		return 0;
 	return result->start_ns >= window->canary_ns - settings->canary_least_ns ? 1 : -1;
 }
@@ -348,18 +290,19 @@ static void hear_success(struct window *window, const struct window_settings *se
 {
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
+	window_canary_calm(window, now_ns);
 	if (result->level != 0) {
 		int sign = contradicts(window, settings, result);
 
 		if (sign >= 0)
-			note_accepted(window, result->level);
+			window_note_accepted(window, result->level);
 		leave_run(window, result);
 		if (sign > 0) {
 			if (window->refused_run == 0)
 				window->refused_run = 1;
 			break_run(window);
-			raise_ceiling(window, settings, result->level, now_ns);
-			if (is_noisy(window))
+			window_raise_ceiling(window, settings, result->level, now_ns);
+			if (window_is_noisy(window))
 				window->ceiling = 0;
 		}
 	}
@@ -376,6 +319,10 @@ static void hear_failure(struct window *window, const struct window_settings *se
 		/* As many as the ceiling lets in are there: more than it were tried. */
 		if (is_explained(window, result->in_flight + 1))
 			return;
+		if (window_climbed_from(window) != 0) {
+			lower_ceiling(window, settings, window_climbed_from(window), now_ns);
+			return;
+		}
 		if (!count_failure(window, settings, now_ns, change))
 			suspect(window, settings);
 		return;
@@ -401,15 +348,17 @@ void window_probe_result(struct window *window, const struct window_settings *se
 		if (result->level == 0 || is_explained(window, result->level)) {
 			/* One that was given up proves no more than that it is late. */
 			if (awaited)
-				hear_canary(window, settings, sign, now_ns);
+				window_canary_result(window, settings, sign, result->level,
+				    now_ns);
 			return;
 		}
 		/* It found the window not full: it is one like any other. */
 		if (awaited) {
 			window->canary_out = 0;
-			window->canary_ns = now_ns + settings->canary_least_ns;
+			window->canary_ns = now_ns +
+			    (window->climb > 0 ? 0 : settings->canary_least_ns);
 			/* But where slow refusals keep it from being full ... */
-			if (sign == SIGN_POSITIVE && is_noisy(window) && !window->told)
+			if (sign == SIGN_POSITIVE && window_is_noisy(window) && !window->told)
 				window->ceiling = 0;
 		}
 	}
@@ -452,7 +401,7 @@ void window_probe_late(struct window *window, const struct window_settings *sett
 	if (sign == SIGN_POSITIVE) {
 		if (level == 0)
 			return;
-		note_accepted(window, level);
+		window_note_accepted(window, level);
 		hear_late_success(window, level);
 		return;
 	}
@@ -461,20 +410,4 @@ void window_probe_late(struct window *window, const struct window_settings *sett
 		window_set(window, settings, window->concurrency + 1u);
 	if (window->lowered > 0)
 		window->lowered--;
-}
-
-bool window_canary_due(const struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
-	return probes(window, settings) && !window->canary_out &&
-	    window->state == WINDOW_LIMITED &&
-	    window->concurrency >= window->ceiling && now_ns >= window->canary_ns;
-}
-
-void window_canary_issued(struct window *window, const struct window_settings *settings,
-    int64_t give_up_ns)
-{
-	(void)settings;
-	window->canary_out = 1;
-	window->canary_ns = give_up_ns;
 }

@@ -51,7 +51,7 @@ uint64_t segment_layout_hash(void) {
 		sizeof(struct window), offsetof(struct window, until_ns),
 		offsetof(struct window, canary_ns),
 		offsetof(struct window, concurrency),
-		offsetof(struct window, ceiling), offsetof(struct window, state),
+		offsetof(struct window, ceiling), offsetof(struct window, noise),
 		offsetof(struct window, accepted),
 		offsetof(struct window, accepted_span), WINDOW_STATE_COUNT,
 		WINDOW_LAW_COUNT,

@@ -26,7 +26,7 @@
 #include "segment/layout_destinations.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		3
+#define SEGMENT_VERSION		4
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX

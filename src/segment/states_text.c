@@ -67,14 +67,15 @@ static void write_left(FILE *file, const char *key, int64_t time_ns,
 static void write_window(FILE *file, const struct window *w, int64_t now_ns) {
 	fprintf(file, " law=%u state=%u size=%u ceiling=%u rule=%u told=%u weak=%u "
 	    "step=%u out=%u lowered=%u run=%u convinced=%u run_below=%u run_ended=%u "
-	    "run_level=%u run_from=%u run_first=%u noise=%u level0=%u level1=%u span=%u success=%.9g "
+	    "run_level=%u run_from=%u run_first=%u noise=%u level0=%u level1=%u "
+	    "span=%u climb=%u calm=%u success=%.9g "
 	    "failure=%.9g cohorts=%.9g", w->law, w->state, w->concurrency,
 	    w->ceiling, w->by_rule, w->told, w->weak, w->canary_step,
 	    w->canary_out, w->lowered, w->refused_run, w->convinced,
 	    w->run_below, w->run_ended, w->run_level, w->run_from, w->run_first,
 	    w->noise, w->accepted[0],
-	    w->accepted[1], w->accepted_span, w->success, w->failure,
-	    w->fail_cohorts);
+	    w->accepted[1], w->accepted_span, w->climb, w->calm, w->success,
+	    w->failure, w->fail_cohorts);
 	write_left(file, "until", w->until_ns, now_ns);
 	write_left(file, "canary", w->canary_ns, now_ns);
 }
@@ -268,8 +269,8 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("failed", s->failed, (uint32_t))
 	FIELD("held", s->held, (uint32_t))
 	FIELD("origin", to->origin, (uint64_t))
-	FIELD("law", w->law, (uint8_t))
-	FIELD("state", w->state, (uint8_t))
+	FIELD("law", w->law, 0xf &)
+	FIELD("state", w->state, 0xf &)
 	FIELD("size", w->concurrency, (uint16_t))
 	FIELD("ceiling", w->ceiling, (uint16_t))
 	FIELD("rule", w->by_rule, (bool))
@@ -288,7 +289,9 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("noise", w->noise, (uint16_t))
 	FIELD("level0", w->accepted[0], (uint16_t))
 	FIELD("level1", w->accepted[1], (uint16_t))
-	FIELD("span", w->accepted_span, (uint16_t))
+	FIELD("span", w->accepted_span, (uint8_t))
+	FIELD("climb", w->climb, 0x7 &)
+	FIELD("calm", w->calm, 0x1fff &)
 #undef FIELD
 	return true;
 }
