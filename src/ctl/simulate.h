@@ -21,6 +21,10 @@ struct simulated_change {
 	int64_t at_ns;
 	uint32_t limit;
 };
+struct simulated_changes {
+	struct simulated_change list[SIMULATED_CHANGES_MAX];	/* by time, the first at 0 */
+	uint32_t count;
+};
 
 /* What the state was at a time, for --every. */
 struct simulated_state {
@@ -32,13 +36,14 @@ struct simulated_state {
 
 struct simulation {
 	struct window_settings window;
-	struct simulated_change changes[SIMULATED_CHANGES_MAX];	/* by time, the first at 0 */
-	uint32_t change_count;
+	struct simulated_changes limits;	/* of the server */
+	struct simulated_changes ceilings;	/* that are told; 0: forgotten */
 	uint64_t deliveries;
 	int64_t service_ns, refusal_ns, report_ns;
+	int64_t report_every_ns;	/* reports come together, so often; 0: each by itself */
+	int64_t obey_ns;	/* the client obeys a window that falls so much later */
 	double jitter, noise;
 	uint32_t bad_of;	/* one of so many servers is bad; 0: none */
-	uint32_t ceiling;	/* 0: not known */
 	enum simulated_mode mode;
 	enum simulated_levels levels;
 	uint64_t seed;

@@ -68,11 +68,11 @@ static bool take_feedback(struct simulation *s, const char *text) {
 }
 
 /* "5", "5,20@600s" */
-static bool take_server_limit(struct simulation *s, const char *text) {
+static bool take_changes(struct simulated_changes *changes, const char *text) {
 	int64_t last_ns = 0;
 
-	for (s->change_count = 0; s->change_count < SIMULATED_CHANGES_MAX;) {
-		struct simulated_change *change = &s->changes[s->change_count++];
+	for (changes->count = 0; changes->count < SIMULATED_CHANGES_MAX;) {
+		struct simulated_change *change = &changes->list[changes->count++];
 		size_t length = strcspn(text, ",@"), time = 0;
 		char duration[32];
 
@@ -87,13 +87,17 @@ static bool take_server_limit(struct simulation *s, const char *text) {
 				return false;
 			text += time;
 		}
-		if ((s->change_count == 1) != (time == 0) || change->at_ns < last_ns)
+		if ((changes->count == 1) != (time == 0) || change->at_ns < last_ns)
 			return false;
 		last_ns = change->at_ns;
 		if (*text++ == '\0')
 			return true;
 	}
 	return false;
+}
+
+static bool take_server_limit(struct simulation *s, const char *text) {
+	return take_changes(&s->limits, text);
 }
 
 static bool take_deliveries(struct simulation *s, const char *text) {
@@ -129,6 +133,14 @@ static bool take_report_delay(struct simulation *s, const char *text) {
 	return take_duration(text, 0, &s->report_ns);
 }
 
+static bool take_report_every(struct simulation *s, const char *text) {
+	return take_duration(text, 0, &s->report_every_ns);
+}
+
+static bool take_obey_delay(struct simulation *s, const char *text) {
+	return take_duration(text, 0, &s->obey_ns);
+}
+
 static bool take_noise(struct simulation *s, const char *text) {
 	return take_share(text, &s->noise);
 }
@@ -139,7 +151,7 @@ static bool take_bad_servers(struct simulation *s, const char *text) {
 }
 
 static bool take_ceiling(struct simulation *s, const char *text) {
-	return take_count(text, strlen(text), 0, WINDOW_MAX, &s->ceiling);
+	return take_changes(&s->ceilings, text);
 }
 
 static bool take_word(const char *text, const char *const *words, unsigned count,
@@ -211,9 +223,12 @@ static const struct {
 	FIELD(JITTER, take_jitter, "0 to 1, or 0% to 100%"),
 	FIELD(REFUSAL, take_refusal, "0s to 1d"),
 	FIELD(REPORT_DELAY, take_report_delay, "0s to 1d"),
+	FIELD(REPORT_EVERY, take_report_every, "0s to 1d"),
+	FIELD(OBEY_DELAY, take_obey_delay, "0s to 1d"),
 	FIELD(NOISE, take_noise, "0 to 1, or 0% to 100%"),
 	FIELD(BAD_SERVERS, take_bad_servers, "1/K"),
-	FIELD(CEILING, take_ceiling, "0 to 10000"),
+	FIELD(CEILING, take_ceiling,
+	    "C, or C,C2@TIME with times that rise, as \"12,7@600s\""),
 	FIELD(SERVER_MODE, take_server_mode,
 	    "refuse, connect-timeout or greeting-timeout"),
 	FIELD(SEED, take_seed, "0 to 4294967295"),
@@ -226,8 +241,7 @@ static const struct {
 void simulate_defaults(struct simulation *simulation) {
 	*simulation = (struct simulation){
 		.window = window_defaults,
-		.changes = { { .at_ns = 0, .limit = 5 } },
-		.change_count = 1,
+		.limits = { .list = { { .at_ns = 0, .limit = 5 } }, .count = 1 },
 		.deliveries = 1000,
 		.service_ns = 2 * NS_PER_SECOND,
 		.refusal_ns = 50 * NS_PER_MS,

@@ -4,9 +4,10 @@
  * MODEL    The client starts deliveries while fewer than the window are under way, and
  *          a canary above it where the law wants one; it knows at once when one has
  *          ended (as the mail server does), while the law hears of it by a report,
- *          perhaps later.  The server takes `limit' deliveries at once; above that it
- *          refuses, or, where it times out, keeps one and a half times as many waiting
- *          for their turn (as a listen queue does) and leaves the rest hanging.
+ *          perhaps later; and it may go by what the window was for a while.  The server
+ *          takes `limit' deliveries at once; above that it refuses, or, where it times
+ *          out, keeps one and a half times as many waiting for their turn (as a listen
+ *          queue does) and leaves the rest hanging.
  * ERRORS   No memory.
  * THREADS  One.
  */
@@ -22,14 +23,24 @@
 #define GREETING_TIMEOUT_NS	(300 * SECOND)
 #define CANARY_GIVE_UP_NS	(600 * SECOND)
 #define LEVEL_ENTRIES		65536
+#define OLD_WINDOWS		32
+
+/* What the window was, as long as it is obeyed still. */
+struct old_window {
+	uint32_t window;
+	int64_t until_ns;
+};
 
 struct world {
 	const struct simulation *simulation;
 	struct simulation_result *result;
 	struct window window;
+	struct old_window old[OLD_WINDOWS];
+	uint32_t obeyed;	/* the window when somebody looked last */
 	struct simulated_events events;
 	struct level level;
 	int64_t now_ns;
+	uint32_t told;		/* ceilings, so far */
 	uint64_t random;
 	uint64_t waiting;	/* deliveries not started */
 	uint64_t done;
@@ -57,8 +68,8 @@ static uint32_t server_limit(const struct world *world) {
 	const struct simulation *s = world->simulation;
 	uint32_t limit = 0;
 
-	for (uint32_t i = 0; i < s->change_count && s->changes[i].at_ns <= world->now_ns; i++)
-		limit = s->changes[i].limit;
+	for (uint32_t i = 0; i < s->limits.count && s->limits.list[i].at_ns <= world->now_ns; i++)
+		limit = s->limits.list[i].limit;
 	return limit;
 }
 
@@ -169,11 +180,38 @@ static bool start(struct world *world, bool canary) {
 	return arrive(world, &attempt);
 }
 
-static bool is_full(const struct world *world) {
+/* The window that the client goes by. */
+static uint32_t obeyed_window(struct world *world) {
 	uint32_t window = window_now(&world->window, &world->simulation->window,
-	    world->now_ns);
+	    world->now_ns), most = window;
+	struct old_window *oldest = &world->old[0];
+
+	for (unsigned i = 0; i < OLD_WINDOWS; i++) {
+		struct old_window *old = &world->old[i];
+
+		if (old->until_ns < oldest->until_ns)
+			oldest = old;
+		if (old->until_ns > world->now_ns && old->window > most)
+			most = old->window;
+	}
+	if (window < world->obeyed && world->simulation->obey_ns > 0) {
+		*oldest = (struct old_window){ world->obeyed,
+			world->now_ns + world->simulation->obey_ns };
+		most = world->obeyed > most ? world->obeyed : most;
+	}
+	world->obeyed = window;
+	return most;
+}
+
+static bool is_full(struct world *world) {
+	uint32_t window = obeyed_window(world);
 
 	return window == 0 || world->in_flight - world->canaries >= window;
+}
+
+/* The same with no delivery that began by a wider window. */
+static bool is_drained(struct world *world) {
+	return obeyed_window(world) == world->obeyed;
 }
 
 static bool start_all(struct world *world) {
@@ -182,7 +220,7 @@ static bool start_all(struct world *world) {
 	while (world->waiting > 0 && !is_full(world))
 		if (!start(world, false))
 			return false;
-	if (world->waiting > 0 && world->canaries == 0 &&
+	if (world->waiting > 0 && world->canaries == 0 && is_drained(world) &&
 	    window_canary_due(&world->window, settings, world->now_ns)) {
 		window_canary_issued(&world->window, settings,
 		    world->now_ns + CANARY_GIVE_UP_NS);
@@ -194,14 +232,19 @@ static bool start_all(struct world *world) {
 /* When the law itself has something to do: INT64_MAX if nothing. */
 static int64_t law_due_ns(const struct world *world) {
 	const struct window *window = &world->window;
-	const struct window_settings *settings = &world->simulation->window;
+	const struct simulation *simulation = world->simulation;
+	const struct window_settings *settings = &simulation->window;
 	int64_t due_ns = INT64_MAX;
 
 	if (window->state == WINDOW_DEAD || window->state == WINDOW_HELD)
 		due_ns = window->until_ns;
 	else if (world->waiting > 0 && world->canaries == 0 &&
-	    window_canary_due(window, settings, INT64_MAX))
+	    window_canary_due(window, settings, INT64_MAX) &&
+	    (window->canary_ns > world->now_ns || simulation->obey_ns == 0))
 		due_ns = window->canary_ns;
+	if (world->told < simulation->ceilings.count &&
+	    simulation->ceilings.list[world->told].at_ns < due_ns)
+		due_ns = simulation->ceilings.list[world->told].at_ns;
 	if (world->simulation->levels == LEVELS_LOG &&
 	    level_due_ns(&world->level) < due_ns)
 		due_ns = level_due_ns(&world->level);
@@ -274,13 +317,24 @@ static bool end(struct world *world, struct simulated_event *event) {
 	world->result->duration_ns = world->now_ns;
 	if (!serve_queue(world))
 		return false;
-	if (s->report_ns == 0) {
+	if (s->report_ns == 0 && s->report_every_ns == 0) {
 		report(world, event);
 		return true;
 	}
 	event->kind = EVENT_REPORT;
 	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * chance(world));
+	if (s->report_every_ns > 0)
+		event->at_ns += s->report_every_ns - event->at_ns % s->report_every_ns;
 	return simulate_push(&world->events, event);
+}
+
+static void tell_ceilings(struct world *world) {
+	const struct simulated_changes *ceilings = &world->simulation->ceilings;
+
+	for (; world->told < ceilings->count &&
+	     ceilings->list[world->told].at_ns <= world->now_ns; world->told++)
+		window_set_ceiling(&world->window, &world->simulation->window,
+		    ceilings->list[world->told].limit, world->now_ns);
 }
 
 static bool step(struct world *world) {
@@ -304,6 +358,7 @@ static bool step(struct world *world) {
 	}
 	if (s->levels == LEVELS_LOG)
 		tell_levels(world);
+	tell_ceilings(world);
 	window_turn(&world->window, &s->window, world->in_flight, world->now_ns, &change);
 	return ok && start_all(world);
 }
@@ -336,10 +391,8 @@ bool simulate_window(const struct simulation *simulation,
 
 	*result = (struct simulation_result){ .deferred = 0 };
 	window_begin(&world.window, &simulation->window);
-	if (simulation->ceiling > 0)
-		window_set_ceiling(&world.window, &simulation->window,
-		    simulation->ceiling, 0);
 	level_begin(&world.level, entries, LEVEL_ENTRIES);
+	tell_ceilings(&world);
 	ok = ok && start_all(&world);
 	while (ok && world.done < simulation->deliveries)
 		ok = step(&world);

@@ -13,15 +13,17 @@ BUILD = Path(os.environ.get("POSTERN_BUILD", ".")).resolve()
 FIGURES = ["deferred_percent", "mean_concurrency", "stddev_concurrency", "duration_s"]
 OPTIONS = {"--law": "postfix", "--feedback": "1/4,1/concurrency", "--server-limit": "4,9@10s,2@60s",
            "--deliveries": "300", "--initial": "3", "--limit": "15", "--service": "1s",
-           "--jitter": "10%", "--refusal": "20ms", "--report-delay": "500ms", "--noise": "0.02",
-           "--bad-servers": "1/20", "--ceiling": "4", "--server-mode": "connect-timeout",
+           "--jitter": "10%", "--refusal": "20ms", "--report-delay": "500ms",
+           "--report-every": "1s", "--obey-delay": "2s", "--noise": "0.02",
+           "--bad-servers": "1/20", "--ceiling": "4,7@30s", "--server-mode": "connect-timeout",
            "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
 WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concurrency/2", "1,"],
          "--server-limit": ["", "x", "5,", "5@10s", "5,6", "5,6@x", "5,6@20s,7@10s", "5," * 40],
          "--deliveries": ["0", "-1", "1e3", "99999999"], "--initial": ["0", "1.5"],
          "--limit": ["-1", "x"], "--service": ["0s", "2", "x", "9999d"], "--jitter": ["2", "-1", "%"],
-         "--refusal": ["50", "x"], "--report-delay": ["-1s"], "--noise": ["101%", "1.1", ".", ""],
-         "--bad-servers": ["4", "1/0", "2/3", "1/x"], "--ceiling": ["x", "-1"],
+         "--refusal": ["50", "x"], "--report-delay": ["-1s"],
+         "--report-every": ["1"], "--obey-delay": ["x"], "--noise": ["101%", "1.1", ".", ""],
+         "--bad-servers": ["4", "1/0", "2/3", "1/x"], "--ceiling": ["x", "-1", "4,5"],
          "--server-mode": ["reset"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
          "--levels": ["some"], "--every": ["0s", "x"]}
 

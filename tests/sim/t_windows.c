@@ -192,6 +192,7 @@ static void probe_when_the_limit_changes(void **state)
 {
 	struct simulation simulation;
 	struct simulation_result result;
+	double reached = 0;
 
 	(void)state;
 	take(&simulation, "--server-limit 5,20@600s --deliveries 10000 --every 1s");
@@ -204,10 +205,82 @@ static void probe_when_the_limit_changes(void **state)
 		assert_true(simulate_window(&simulation, &result));
 		assert_int_not_equal(changed.reached_ns, 0);
 		most((double)changed.reached_ns / 1e9, 600 + 1200);
+		reached += (double)changed.reached_ns / 1e9 / SEEDS;
 	}
+	printf("     5, then 20: 18 after %.0f s\n", reached - 600);
 	most(mean_of("--server-limit 20,3@300s --deliveries 5000").deferred, 4);
 	most(mean_of("--server-limit 20,3@300s --deliveries 5000 --report-delay 3s").deferred,
 	    4);
+}
+
+/* A limit that rises and falls while mail always waits. */
+struct phases {
+	int64_t canary_ns;	/* when the first canary after the rise was accepted */
+	int64_t reached_ns;	/* 11 of 12 */
+	uint64_t done[4], deferred[4];	/* at 180, 660, 720 s and at the end */
+};
+
+static void note_phase(void *context, const struct simulated_state *state)
+{
+	static const int64_t starts[] = { 180, 660, 720, INT64_MAX };
+	struct phases *phases = context;
+	int64_t seconds = state->at_ns / INT64_C(1000000000);
+
+	if (seconds >= 120 && phases->canary_ns == 0 && state->ceiling > 3)
+		phases->canary_ns = state->at_ns;
+	if (seconds >= 120 && phases->reached_ns == 0 && state->in_flight >= 11)
+		phases->reached_ns = state->at_ns;
+	for (int i = 0; i < 4; i++)
+		if (seconds <= starts[i]) {
+			phases->done[i] = state->done;
+			phases->deferred[i] = state->deferred;
+		}
+}
+
+static double share(const struct phases *phases, int from, int to)
+{
+	return 100.0 * (double)(phases->deferred[to] - phases->deferred[from]) /
+	    (double)(phases->done[to] - phases->done[from]);
+}
+
+/* `seconds`: from the first canary to 11; `deferred`: from the second minute after each
+ * change, in percent. */
+static void follows(const char *words, double seconds, double risen, double fallen)
+{
+	char all[256];
+	struct simulation simulation;
+	struct simulation_result result;
+	double took = 0, rise = 0, fall = 0, wait = 0;
+
+	snprintf(all, sizeof(all), "--server-limit 3,12@120s,7@660s --service 1s "
+	    "--deliveries 8600 --every 1s %s", words);
+	take(&simulation, all);
+	simulation.show = note_phase;
+	for (unsigned seed = 1; seed <= SEEDS; seed++) {
+		struct phases phases = { .canary_ns = 0 };
+
+		simulation.context = &phases;
+		simulation.seed = seed;
+		assert_true(simulate_window(&simulation, &result));
+		assert_int_not_equal(phases.reached_ns, 0);
+		wait += ((double)phases.canary_ns / 1e9 - 120) / SEEDS;
+		took += (double)(phases.reached_ns - phases.canary_ns) / 1e9 / SEEDS;
+		rise += share(&phases, 0, 1) / SEEDS;
+		fall += share(&phases, 2, 3) / SEEDS;
+		assert_int_equal(result.deaths, 0);
+	}
+	printf("     3, 12, 7 %-40s 11 after %.0f + %.0f s; %.2f, %.2f %%\n", words, wait,
+	    took, rise, fall);
+	most(wait, 60);
+	most(took, seconds);
+	most(rise, risen);
+	most(fall, fallen);
+}
+
+static void probe_follows_a_limit(void **state)
+{
+	(void)state;
+	follows("", 12, 0.2, 0.5);
 }
 
 /* 1/N stalls near K; 1/4 does not. */
@@ -315,6 +388,7 @@ int main(void)
 		cmocka_unit_test(probe_from_a_log),
 		cmocka_unit_test(probe_among_chance),
 		cmocka_unit_test(probe_when_the_limit_changes),
+		cmocka_unit_test(probe_follows_a_limit),
 		cmocka_unit_test(one_bad_server_of_four),
 		cmocka_unit_test(timeouts),
 		cmocka_unit_test(overshoot),
