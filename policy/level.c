@@ -2,19 +2,24 @@
 /*
  * Levels rebuilt from a log (level.h).
  *
- * Model: a sweep over starts.  entries[0, active) had their verdicts, were accepted and
- * may still have been in flight at the next start, in no order; entries[head, end) wait,
- * by start (of equal ones, the first that was read first).  What is between is free, and
- * is closed up when the end is reached.
+ * Model: a sweep over starts.  entries[head, end) wait, by start (of equal ones, the first
+ * that was read first).  One whose verdict was told stays where it is, as long as its
+ * start may be in doubt beside the next one's; then it is put among the active, by end,
+ * where a search counts those that are in flight.  What is between is free, and is closed
+ * up when the end is reached.  Verdicts that come out of order, or of starts in much doubt
+ * (deliveries of more than 10 s), look at every entry.
  * Errors: none.  Threads: no state.
  */
 #include "policy/level.h"
+
+#include <string.h>
 
 #define MS			INT64_C(1000000)
 #define SECOND			(1000 * MS)
 #define WAIT_LEAST_NS		(50 * MS)
 #define WAIT_FIRST_NS		(10 * SECOND)	/* before any delivery has ended */
 #define WAIT_MOST_NS		(120 * SECOND)
+#define FINE_NS			(100 * MS)	/* most slack that is not much */
 #define TIME_MOST		(INT64_MAX / 4)
 #define NEVER_NS		(-TIME_MOST - 1)
 
@@ -34,27 +39,7 @@ int64_t level_slack(int64_t delay_ms)
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity)
 {
 	*level = (struct level){ .entries = entries, .capacity = capacity,
-		.swept_ns = NEVER_NS, .lost_ns = NEVER_NS };
-}
-
-/* Where the next one would stand, with those that wait moved down to the active. */
-static void close_up(struct level *level)
-{
-	uint32_t at = level->active;
-
-	for (uint32_t i = level->head; i < level->end; i++)
-		level->entries[at++] = level->entries[i];
-	level->head = level->active;
-	level->end = at;
-}
-
-void level_move(struct level *level, struct level_entry *entries, uint32_t capacity)
-{
-	close_up(level);
-	for (uint32_t i = 0; i < level->end; i++)
-		entries[i] = level->entries[i];
-	level->entries = entries;
-	level->capacity = capacity;
+		.swept_ns = NEVER_NS, .coarse_ns = NEVER_NS, .lost_ns = NEVER_NS };
 }
 
 /* A wrong clock may tell anything; within this, sums of two stay within the type. */
@@ -91,28 +76,97 @@ static int64_t keep_ns(const struct level *level)
 	return level->longest_ns < 4 * SECOND ? level->longest_ns / 4 : SECOND;
 }
 
-/* --- in ----------------------------------------------------------------------- */
+static int64_t slack_ns(const struct level_entry *entry)
+{
+	return (int64_t)entry->slack_us * 1000;
+}
 
-/* Forgets the active that ended long before the swept time. */
-static void forget(struct level *level)
+/* --- the memory --------------------------------------------------------------- */
+
+/* The first of entries[from, to), which are by end, that ended after a time. */
+static uint32_t first_after(const struct level *level, uint32_t from, uint32_t to,
+    int64_t time_ns)
+{
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+
+		if (level->entries[middle].end_ns > time_ns)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/* The first of those that wait which started after a time. */
+static uint32_t first_started_after(const struct level *level, int64_t start_ns)
+{
+	uint32_t from = level->head, to = level->end;
+
+	if (from == to || level->entries[to - 1].start_ns <= start_ns)
+		return to;
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+
+		if (level->entries[middle].start_ns > start_ns)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+static void shift(struct level_entry *entries, uint32_t from, uint32_t to)
+{
+	memmove(&entries[from + 1], &entries[from], (to - from) * sizeof(*entries));
+}
+
+/* Forgets the active that ended before a time. */
+static void forget(struct level *level, int64_t before_ns)
+{
+	while (level->gone < level->active &&
+	    level->entries[level->gone].end_ns < before_ns)
+		level->gone++;
+	if (level->gone == level->active)
+		level->gone = level->active = 0;
+}
+
+/* All that counts to other memory, or down to the begin of this. */
+static void move_to(struct level *level, struct level_entry *entries)
 {
 	int64_t before_ns = level->swept_ns - keep_ns(level);
+	uint32_t count = level->active - level->gone, at = count;
 
-	for (uint32_t i = 0; i < level->active;)
-		if (level->entries[i].end_ns >= before_ns)
-			i++;
-		else
-			level->entries[i] = level->entries[--level->active];
+	memmove(entries, &level->entries[level->gone], count * sizeof(*entries));
+	for (uint32_t i = level->recent; i < level->head; i++)
+		if (level->entries[i].accepted && level->entries[i].end_ns >= before_ns)
+			entries[at++] = level->entries[i];
+	level->recent = count;
+	count = level->end - level->head;
+	memmove(&entries[at], &level->entries[level->head], count * sizeof(*entries));
+	level->gone = 0;
+	level->active = level->recent;
+	level->head = at;
+	level->end = at + count;
+	level->entries = entries;
+}
+
+void level_move(struct level *level, struct level_entry *entries, uint32_t capacity)
+{
+	move_to(level, entries);
+	level->capacity = capacity;
 }
 
 static bool make_room(struct level *level)
 {
 	if (level->end < level->capacity)
 		return true;
-	forget(level);
-	close_up(level);
+	forget(level, level->swept_ns - keep_ns(level));
+	move_to(level, level->entries);
 	return level->end < level->capacity;
 }
+
+/* --- in ----------------------------------------------------------------------- */
 
 bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns)
 {
@@ -131,9 +185,8 @@ bool level_add(struct level *level, const struct level_attempt *attempt, int64_t
 			level->lost_ns = end_ns;
 		return false;
 	}
-	for (at = level->end; at > level->head &&
-	     level->entries[at - 1].start_ns > start_ns; at--)
-		level->entries[at] = level->entries[at - 1];
+	at = first_started_after(level, start_ns);
+	shift(level->entries, at, level->end++);
 	level->entries[at] = (struct level_entry){
 		.start_ns = start_ns,
 		.end_ns = end_ns,
@@ -141,16 +194,12 @@ bool level_add(struct level *level, const struct level_attempt *attempt, int64_t
 		.slack_us = slack_us < UINT32_MAX ? (uint32_t)slack_us : UINT32_MAX,
 		.accepted = attempt->accepted,
 	};
-	level->end++;
+	if (slack_ns(&level->entries[at]) > FINE_NS && start_ns > level->coarse_ns)
+		level->coarse_ns = start_ns;
 	return true;
 }
 
 /* --- out ---------------------------------------------------------------------- */
-
-static int64_t slack_ns(const struct level_entry *entry)
-{
-	return (int64_t)entry->slack_us * 1000;
-}
 
 /* Was `other` in flight when `entry` started?  One that ended just about then made the
  * room for it; of one that began just about then, an accepted entry does not boast. */
@@ -162,30 +211,58 @@ static bool covers(const struct level_entry *other, const struct level_entry *en
 	    other->start_ns + (entry->accepted ? both : -both) <= entry->start_ns;
 }
 
-/* Counts, and forgets on the way. */
-static uint32_t count_level(struct level *level, const struct level_entry *entry)
+static uint32_t count_covering(const struct level *level, uint32_t from, uint32_t to,
+    const struct level_entry *entry)
 {
-	int64_t swept_ns = entry->start_ns > level->swept_ns ? entry->start_ns : level->swept_ns;
-	int64_t before_ns = swept_ns - keep_ns(level);
+	uint32_t count = 0;
+
+	for (uint32_t i = from; i < to; i++)
+		count += level->entries[i].accepted && covers(&level->entries[i], entry);
+	return count;
+}
+
+/* Those whose starts are in no doubt beside this one, and later ones, to the active. */
+static void settle(struct level *level, int64_t start_ns, int64_t before_ns)
+{
+	for (; level->recent < level->head; level->recent++) {
+		struct level_entry entry = level->entries[level->recent];
+		uint32_t at;
+
+		if (entry.accepted && entry.start_ns + slack_ns(&entry) + FINE_NS > start_ns)
+			break;
+		if (!entry.accepted || entry.end_ns < before_ns)
+			continue;
+		at = first_after(level, level->gone, level->active, entry.end_ns);
+		shift(level->entries, at, level->active++);
+		level->entries[at] = entry;
+	}
+}
+
+/* The level of the entry at level->head.  Forgets on the way. */
+static uint32_t count_level(struct level *level)
+{
+	const struct level_entry *entry = &level->entries[level->head];
+	bool is_next = entry->start_ns >= level->swept_ns;
+	int64_t swept_ns = is_next ? entry->start_ns : level->swept_ns;
+	int64_t before_ns = swept_ns - keep_ns(level), slack = slack_ns(entry);
+	int64_t doubt_ns = level->coarse_ns > entry->start_ns ? SECOND : FINE_NS;
 	uint32_t count = 1;
 
-	for (uint32_t i = 0; i < level->active;) {
-		const struct level_entry *other = &level->entries[i];
-
-		if (other->end_ns >= before_ns) {
-			count += covers(other, entry);
-			i++;
-		} else {
-			level->entries[i] = level->entries[--level->active];
-		}
-	}
+	forget(level, before_ns);
+	settle(level, swept_ns, before_ns);
+	if (is_next && slack <= FINE_NS)
+		count += level->active - first_after(level, level->gone, level->active,
+		    entry->start_ns + slack);
+	else
+		count += count_covering(level, level->gone, level->active, entry);
+	count += count_covering(level, level->recent, level->head, entry);
 	if (entry->accepted)
 		return count;
 	/* Those behind it that may have started before it. */
-	for (uint32_t i = level->head; i < level->end; i++) {
+	for (uint32_t i = level->head + 1; i < level->end; i++) {
 		const struct level_entry *other = &level->entries[i];
 
-		if (other->start_ns - SECOND - slack_ns(entry) > entry->start_ns)
+		if (other->start_ns - doubt_ns - slack > entry->start_ns)
 			break;
 		if (other->accepted)
 			count += covers(other, entry);
@@ -193,28 +270,29 @@ static uint32_t count_level(struct level *level, const struct level_entry *entry
 	return count;
 }
 
-static uint32_t judge(struct level *level, const struct level_entry *entry)
+static uint32_t judge(struct level *level)
 {
+	const struct level_entry *entry = &level->entries[level->head];
+
 	if (entry->start_ns < level->swept_ns - keep_ns(level))
 		return 0;
 	if (!entry->accepted && entry->start_ns <= level->lost_ns)
 		return 0;
-	return count_level(level, entry);
+	return count_level(level);
 }
 
 bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
 {
-	struct level_entry entry;
+	const struct level_entry *entry;
 
 	if (level->head == level->end || level_due_ns(level) > now_ns)
 		return false;
-	entry = level->entries[level->head++];
-	*out = (struct level_verdict){ .tag = entry.tag, .start_ns = entry.start_ns,
-		.level = judge(level, &entry), .accepted = entry.accepted };
-	if (entry.start_ns > level->swept_ns)
-		level->swept_ns = entry.start_ns;
-	if (entry.accepted && entry.end_ns >= level->swept_ns - keep_ns(level))
-		level->entries[level->active++] = entry;
+	entry = &level->entries[level->head];
+	*out = (struct level_verdict){ .tag = entry->tag, .start_ns = entry->start_ns,
+		.level = judge(level), .accepted = entry->accepted };
+	if (entry->start_ns > level->swept_ns)
+		level->swept_ns = entry->start_ns;
+	level->head++;
 	return true;
 }
 
@@ -228,10 +306,10 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < level->active; i++)
-		count += level->entries[i].start_ns <= at_ns &&
-		    level->entries[i].end_ns > at_ns;
-	for (uint32_t i = level->head; i < level->end; i++)
+	for (uint32_t i = first_after(level, level->gone, level->active, at_ns);
+	     i < level->active; i++)
+		count += level->entries[i].start_ns <= at_ns;
+	for (uint32_t i = level->recent; i < level->end; i++)
 		count += level->entries[i].accepted &&
 		    level->entries[i].start_ns <= at_ns &&
 		    level->entries[i].end_ns > at_ns;

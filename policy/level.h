@@ -44,11 +44,14 @@ struct level_entry {
 struct level {
 	struct level_entry *entries;	/* the caller's */
 	uint32_t capacity;
-	uint32_t active;	/* the first entries: accepted, verdict told, and they may
-				 * have been in flight at the next start */
-	uint32_t head, end;	/* those that wait for a verdict, by start */
+	/* entries[gone, active): accepted, verdict told, and they may have been in flight at
+	 * the next start; by end */
+	uint32_t gone, active;
+	uint32_t recent;		/* [recent, head): verdict told, but by start still */
+	uint32_t head, end;		/* [head, end): wait for a verdict; by start */
 	uint32_t lost;		/* attempts that were not taken, ever */
 	int64_t swept_ns;	/* latest start of a verdict */
+	int64_t coarse_ns;	/* latest start of one with much slack */
 	int64_t lost_ns;	/* end of the last accepted one that was not taken */
 	int64_t longest_ns;	/* what most deliveries took at most, of late; 0: none yet */
 	int64_t latest_ns;	/* how late most were read at most */
@@ -94,7 +97,7 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns);
 /* Entries in use. */
 static inline uint32_t level_count(const struct level *level)
 {
-	return level->active + (level->end - level->head);
+	return level->active - level->gone + (level->end - level->recent);
 }
 
 #endif

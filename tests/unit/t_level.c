@@ -305,6 +305,101 @@ static void against_the_truth(void **state)
 	}
 }
 
+/* --- the same by looking at everything -------------------------------------------------- */
+
+struct told {
+	struct level_attempt attempt;
+	bool is_told;
+};
+
+static bool covers(const struct level_attempt *other, const struct level_attempt *one)
+{
+	int64_t both = one->slack_ns + other->slack_ns;
+
+	return other->accepted && other->end_ns > one->start_ns + one->slack_ns &&
+	    other->start_ns + (one->accepted ? both : -both) <= one->start_ns;
+}
+
+/* Of those that were added so far. */
+static uint32_t naive_level(const struct told *list, int count, int at)
+{
+	const struct level_attempt *one = &list[at].attempt;
+	uint32_t level = 1;
+
+	for (int i = 0; i < count; i++) {
+		const struct level_attempt *other = &list[i].attempt;
+
+		if (i == at || (!list[i].is_told && (one->accepted ||
+			other->start_ns - SECOND - one->slack_ns > one->start_ns)))
+			continue;
+		level += covers(other, one);
+	}
+	return level;
+}
+
+static int64_t some_duration(struct random *random, int world)
+{
+	static const uint32_t most_ms[] = { 40, 900, 3000, 30000, 200000, 12000 };
+
+	return (1 + random_below(random, most_ms[world % 6])) * MS;
+}
+
+/* Any durations, slacks and delays, refusals and stragglers, in little memory that is
+ * moved: as counted by looking at all. */
+static void as_looking_at_all(void **state)
+{
+	struct random random = random_seeded("as_looking_at_all");
+	static struct told list[ATTEMPTS];
+	uint32_t exact = 0;
+
+	(void)state;
+	for (int world = 0; world < 12; world++) {
+		uint32_t capacity = 16, late = random_below(&random, 2) * 3000 + 1;
+		struct level_entry *entries = malloc(capacity * sizeof(*entries));
+		struct level_verdict verdict;
+		int64_t now = 0, swept = INT64_MIN;
+		struct level level;
+
+		level_begin(&level, entries, capacity);
+		for (int i = 0; i < 2000; i++) {
+			struct level_attempt *a = &list[i].attempt;
+			int64_t took = some_duration(&random, world);
+
+			now += random_below(&random, 40) * MS;
+			*a = (struct level_attempt){ .tag = (uint64_t)i,
+				.end_ns = now - random_below(&random, late) * MS,
+				.accepted = random_below(&random, 4) > 0 };
+			a->start_ns = a->end_ns - (a->accepted ? took : took / 50);
+			a->slack_ns = level_slack((a->end_ns - a->start_ns) / MS);
+			list[i].is_told = false;
+			if (level_count(&level) == capacity) {
+				struct level_entry *more = malloc(2 * capacity * sizeof(*more));
+
+				level_move(&level, more, capacity *= 2);
+				free(entries);
+				entries = more;
+			}
+			assert_true(level_add(&level, a, now));
+			while (level_next(&level, now, &verdict)) {
+				int at = (int)verdict.tag;
+				uint32_t naive = naive_level(list, i + 1, at);
+
+				/* what it forgot may have counted for those out of order */
+				if (verdict.start_ns >= swept)
+					assert_int_equal(verdict.level, naive);
+				else
+					assert_true(verdict.level <= naive);
+				exact += verdict.level == naive;
+				list[at].is_told = true;
+				swept = verdict.start_ns > swept ? verdict.start_ns : swept;
+			}
+			assert_true(level_count(&level) <= capacity);
+		}
+		free(entries);
+	}
+	assert_true(exact > 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +411,7 @@ int main(void)
 		cmocka_unit_test(wrong_times),
 		cmocka_unit_test(a_straggler),
 		cmocka_unit_test(against_the_truth),
+		cmocka_unit_test(as_looking_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
