@@ -15,7 +15,7 @@ OPTIONS = {"--law": "postfix", "--feedback": "1/4,1/concurrency", "--server-limi
            "--deliveries": "300", "--initial": "3", "--limit": "15", "--service": "1s",
            "--jitter": "10%", "--refusal": "20ms", "--report-delay": "500ms",
            "--report-every": "1s", "--obey-delay": "2s", "--noise": "0.02",
-           "--bad-servers": "1/20", "--ceiling": "4,7@30s", "--server-mode": "connect-timeout",
+           "--bad-servers": "1/20", "--ceiling": "4,5@50s", "--server-mode": "connect-timeout",
            "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
 WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concurrency/2", "1,"],
          "--server-limit": ["", "x", "5,", "5@10s", "5,6", "5,6@x", "5,6@20s,7@10s", "5," * 40],

@@ -150,7 +150,7 @@ static void a_senseless_window_is_begun_anew(void **state) {
 	begin("a.example", 5, "why");
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	lock.state.ok = 3;
-	lock.state.window.state = 200;
+	lock.state.window.state = 9;
 	states_store(&lock);
 	states_unlock(&lock);
 	assert_true(find("a.example", &found));
