@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "config/classes.h"
 #include "config/read_file.h"
+#include "config/relayhost.h"
 
 #define BYTES_MAX	((size_t)64 << 20)
 #define MISTAKES_MAX	20	/* so many are named */
@@ -296,6 +297,29 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_route_count = mta->site_routes == 0 ? 0 : w->routes.count;
 }
 
+/* What is delivered on a port that is none of the mail server's teaches nothing, as it may
+ * be a content filter's. */
+static void note_relayhost_port(const struct site_work *w, const struct generation_mta *mta)
+{
+	char ports[GENERATION_PORTS_MAX * 8] = "", quoted[128];
+	const char *text;
+	size_t length = 0;
+	uint16_t port;
+
+	if (mta->relayhost == 0 || w->c->block.failed)
+		return;
+	text = block_at(&w->c->block, mta->relayhost);
+	port = relayhost_port(text, mta);
+	if (mta_has_port(mta, port))
+		return;
+	for (uint32_t i = 0; i < mta->port_count; i++)
+		length = text_append(ports, sizeof(ports), length, "%u, ", mta->ports[i]);
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "relayhost %s is on port %u, "
+	    "and mta.ports does not name that: what is delivered there is not learned from, and "
+	    "no destination gets a hint; put ports = [ %s%u ]; into the mta",
+	    log_quote(quoted, sizeof(quoted), text, strlen(text)), port, ports, port);
+}
+
 static void free_lists(struct site_work *w)
 {
 	free(w->excluded.masks);
@@ -327,11 +351,13 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 		mistake(&w, "the file is empty", nothing);
 	else if (!w.named)
 		mistake(&w, "the line mta is missing", nothing);
-	if (w.mistakes == 0 && !c->block.failed)
+	if (w.mistakes == 0 && !c->block.failed) {
 		keep_all(&w, mta);
-	else
+		note_relayhost_port(&w, mta);
+	} else {
 		report_add(&c->report, MESSAGE_NOTE, name, 0, order,
 		    "mistakes in it: no destination of the mta gets a hint");
+	}
 	free_lists(&w);
 }
 

@@ -99,9 +99,7 @@ static bool span_is(struct span span, const char *text)
 	return strlen(text) == span.length && memcmp(span.text, text, span.length) == 0;
 }
 
-/* The Postfix whose syslog_name the program begins with, the longest; *rest: where its
- * own part of the program's name begins. */
-static unsigned find_postfix(const struct generation *g, unsigned mtas, struct span program,
+unsigned judge_postfix(const struct generation *g, unsigned mtas, struct span program,
     size_t *rest)
 {
 	unsigned found = GENERATION_MTAS_MAX;
@@ -174,7 +172,7 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 
 	switch (d->source) {
 	case DELIVERY_OF_POSTFIX:
-		out->mta = find_postfix(g, mtas, d->program, &rest);
+		out->mta = judge_postfix(g, mtas, d->program, &rest);
 		break;
 	case DELIVERY_OF_SENDMAIL:
 		out->mta = find_sendmail(g, mtas, d->program);

@@ -63,6 +63,12 @@ struct judgement {
 void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
     struct judgement *out);
 
+/* The Postfix of `mtas` whose syslog_name the program begins with, the longest one, or
+ * GENERATION_MTAS_MAX.  *rest: where its own part of the program's name begins.  Any
+ * thread. */
+unsigned judge_postfix(const struct generation *generation, unsigned mtas,
+    struct span program, size_t *rest);
+
 /* The provider whose relays match, or JUDGE_NONE.  Any thread. */
 uint32_t judge_provider(const struct generation *generation, const char *relay_name,
     size_t length, const struct address *relay);
@@ -70,6 +76,11 @@ uint32_t judge_provider(const struct generation *generation, const char *relay_n
 /* Writes "provider:NAME" into out; false: it is too long to be a destination. */
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
     char out[JUDGE_NAME_MAX + 1]);
+
+/* Writes a recipient's domain as it names a destination: in lower case, without a dot at
+ * its end, "[192.0.2.1]" for an address.  False: it is none; what is one cannot be taken
+ * for a provider, a class or a relay on a port.  Any thread. */
+bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]);
 
 /* The port of the relay that all mail goes to (relayhost, smart_host): as it says, by number
  * or name of a service, else the usual one of the mail server.  Any thread. */

@@ -15,8 +15,7 @@
 #include <string.h>
 
 #include "base/text.h"
-
-#define DEFAULT_PORT 25
+#include "config/relayhost.h"
 
 static bool begins(struct span text, const char *start, size_t length)
 {
@@ -99,23 +98,6 @@ static bool is_loopback(const struct address *address)
 	    address_equal(address, &six);
 }
 
-static bool has_port(const struct generation_mta *mta, uint16_t port)
-{
-	if (mta == NULL)
-		return port == DEFAULT_PORT;
-	for (uint32_t i = 0; i < mta->port_count; i++)
-		if (mta->ports[i] == port)
-			return true;
-	return false;
-}
-
-/* The port where none is told. */
-static uint16_t usual_port(const struct generation_mta *mta)
-{
-	return mta == NULL || mta->port_count == 0 || has_port(mta, DEFAULT_PORT) ?
-	    DEFAULT_PORT : mta->ports[0];
-}
-
 /* --- relayhost ----------------------------------------------------------------- */
 
 /* "[host]:port", "host:port", "host": the host, and whether it is in [ ]. */
@@ -130,37 +112,9 @@ static struct span relayhost_host(const char *text, bool *bracketed)
 	return (struct span){ text, (size_t)(end - text) };
 }
 
-/* Where Postfix's tables name a service (getservbyname(3) reads files and more). */
-static uint16_t service_port(const char *name)
-{
-	static const struct {
-		const char *name;
-		uint16_t port;
-	} services[] = {
-		{ "smtp", 25 }, { "submission", 587 }, { "submissions", 465 },
-		{ "smtps", 465 }, { "ssmtp", 465 }, { "urd", 465 },
-	};
-
-	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-		if (strcmp(name, services[i].name) == 0)
-			return services[i].port;
-	return 0;
-}
-
 uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta)
 {
-	const char *text = generation_text(g, mta->relayhost);
-	const char *colon = *text == '[' ? strstr(text, "]:") : strchr(text, ':');
-	uint32_t port;
-
-	if (colon != NULL) {
-		colon += 1 + (*colon == ']');
-		if (!text_to_u32(colon, strlen(colon), UINT16_MAX, &port))
-			port = service_port(colon);
-		if (port != 0)
-			return (uint16_t)port;
-	}
-	return usual_port(mta);
+	return relayhost_port(generation_text(g, mta->relayhost), mta);
 }
 
 static bool is_host(struct span host, const struct tried_relay *tried)
@@ -207,9 +161,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* A domain that may be a destination's name: nothing in it may look like that of a
- * provider or relay.  In lower case. */
-static bool name_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
+bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 {
 	struct address address;
 
@@ -243,7 +195,7 @@ static bool name_relay(const struct generation *g, const struct generation_mta *
     const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1])
 {
 	unsigned port = tried->port != 0 ? tried->port : by_relayhost && mta != NULL ?
-	    judge_relayhost_port(g, mta) : usual_port(mta);
+	    judge_relayhost_port(g, mta) : mta_usual_port(mta);
 	char text[ADDRESS_TEXT_MAX], host[JUDGE_NAME_MAX + 1];
 	struct span name = tried->name;
 	bool bracketed;
@@ -255,7 +207,7 @@ static bool name_relay(const struct generation *g, const struct generation_mta *
 	}
 	if (name.length == 0 && mta != NULL && mta->relayhost != 0)
 		name = relayhost_host(generation_text(g, mta->relayhost), &bracketed);
-	if (name.length > JUDGE_NAME_MAX - 8 || !name_domain(name, host))
+	if (name.length > JUDGE_NAME_MAX - 8 || !judge_domain(name, host))
 		return false;
 	snprintf(out, JUDGE_NAME_MAX + 1, "[%.*s]:%u", JUDGE_NAME_MAX - 8, host, port);
 	return true;
@@ -275,7 +227,7 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
 		return;
 	by_relayhost = is_by_relayhost(g, mta, d, out);
 	if ((addressed && is_loopback(&tried->address)) ||
-	    (tried->port != 0 && !has_port(mta, tried->port)) || by_relayhost) {
+	    (tried->port != 0 && !mta_has_port(mta, tried->port)) || by_relayhost) {
 		if (name_relay(g, mta, tried, by_relayhost, out->destination))
 			out->kind = DESTINATION_RELAY;
 		return;
@@ -286,7 +238,7 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
 	if (out->provider != JUDGE_NONE) {
 		if (judge_provider_destination(g, out->provider, out->destination))
 			out->kind = DESTINATION_PROVIDER;
-	} else if (name_domain(d->domain, out->destination)) {
+	} else if (judge_domain(d->domain, out->destination)) {
 		out->kind = DESTINATION_DOMAIN;
 	}
 	if (out->kind == DESTINATION_NONE)

@@ -119,6 +119,40 @@ static const char *next_hop(const struct generation *g, const char *domain)
 	return generation_site_next_hop(g, &g->mtas[0], domain, strlen(domain));
 }
 
+/* Nothing is learned there, and nobody would know why there are no hints. */
+static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
+{
+	static const struct {
+		const char *relayhost, *told;
+	} rows[] = {
+		{ "[smart.example]:587", "on port 587, and mta.ports does not name that: what is "
+		    "delivered there is not learned from, and no destination gets a hint; put "
+		    "ports = [ 25, 587 ]; into the mta" },
+		{ "smart.example:submission", "on port 587," },
+		{ "[smart.example]", NULL }, { "[smart.example]:25", NULL }, { "[2001:db8::1]", NULL },
+	};
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct config_messages messages;
+		struct generation *g;
+		bool told = false;
+
+		snprintf(text, sizeof(text), HEAD "relayhost %s\n", rows[i].relayhost);
+		write_file(site_file, text, strlen(text));
+		g = compile(&messages);
+		assert_true(g->mtas[0].site_known);
+		for (size_t k = 0; k < messages.count; k++)
+			told |= rows[i].told != NULL &&
+			    strstr(messages.list[k].text, rows[i].told) != NULL;
+		if (told != (rows[i].told != NULL) || messages.count != 1U + told)
+			fail_msg("%s: %zu messages", rows[i].relayhost, messages.count);
+		config_messages_free(&messages);
+		free(g);
+	}
+}
+
 static void lanes_and_next_hops_are_kept(void **state)
 {
 	struct generation *g = good(HEAD "clone-limit 20\nlane 1\nlane 5\nlane 7\n"
@@ -306,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_facts_are_kept),
+		cmocka_unit_test(a_relayhost_on_a_port_that_is_not_named_is_told),
 		cmocka_unit_test(lanes_and_next_hops_are_kept),
 		cmocka_unit_test(a_list_leaves_out_the_rest),
 		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: ISC */
+/* The relay that all mail of a mail server goes to: relayhost, SMART_HOST. */
+#ifndef CONFIG_RELAYHOST_H
+#define CONFIG_RELAYHOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/generation.h"
+
+/* Is it one of the ports that its mail leaves for?  NULL: port 25 alone is. */
+bool mta_has_port(const struct generation_mta *mta, uint16_t port);
+/* The port where a next hop tells none. */
+uint16_t mta_usual_port(const struct generation_mta *mta);
+
+/* The port of a next hop as written ("[host]:587", "host:submission", "host"). */
+uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta);
+
+#endif
