@@ -187,6 +187,7 @@ static enum by_hand_error destination(struct hand *hand)
 	size_t length = request->name_length;
 	struct address address;
 	const char *bare = name;
+	char domain[JUDGE_NAME_MAX + 1];
 	size_t bare_length = text_bare_host(&bare, length);
 
 	/* "[host.example]" is that host, but "[192.0.2.1]:25" a relay */
@@ -195,7 +196,9 @@ static enum by_hand_error destination(struct hand *hand)
 		length = bare_length;
 	}
 	if (!windows_owner_named(hand->generation, name, length, hand->owner) ||
-	    strncmp(hand->owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0)
+	    strncmp(hand->owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0 ||
+	    (hand->owner->kind == DESTINATION_DOMAIN &&
+	    !judge_domain((struct span){ name, length }, domain)))
 		return BY_HAND_BAD_NAME;
 	if (hand->owner->kind == DESTINATION_PROVIDER && hand->owner->provider == JUDGE_NONE)
 		return BY_HAND_BAD_NAME;

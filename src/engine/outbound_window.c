@@ -96,7 +96,7 @@ uint64_t outbound_ask_window(struct outbound_process *process,
 		.queue_id = question->queue_id,
 		.queue_id_length = question->queue_id_length, .mta = question->mta };
 
-	windows_owner(engine, generation, question->destination,
+	windows_owner_of_host(engine, generation, question->destination,
 	    question->destination_length, &owner);
 	if (owner.kind == DESTINATION_NONE || process->places == NULL)
 		return 0;

@@ -339,7 +339,7 @@ void requeue_list_recipient(struct requeue *requeue, const struct generation *ge
 	if (at == NULL || reason.length == 0)
 		return;
 	reply_judge(&delivery, &reply);
-	windows_owner(requeue->engine, generation, at + 1,
+	windows_owner_of_host(requeue->engine, generation, at + 1,
 	    recipient.length - (size_t)(at + 1 - recipient.text), &owner);
 	if (owner.kind == DESTINATION_NONE)
 		return;

@@ -43,7 +43,7 @@ bool windows_owner_named(const struct generation *generation, const char *name,
 	if (length == 0 || length > SEGMENT_NAME_MAX)
 		return false;
 	for (size_t i = 0; i < length; i++) {
-		if (name[i] <= ' ' || name[i] == 0x7f)
+		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f)
 			return false;
 		out->name[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
 	}
@@ -138,6 +138,23 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 		return;
 	if (destinations_find(engine->segment, out->name, strlen(out->name), &seen))
 		windows_owner_seen(engine, generation, &seen, out);
+}
+
+void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
+    const char *host, size_t length, struct window_owner *out)
+{
+	char name[JUDGE_NAME_MAX + 1];
+	const char *bare = host;
+	size_t bare_length = text_bare_host(&bare, length);
+	struct address address;
+
+	*out = (struct window_owner){ .kind = DESTINATION_NONE, .provider = JUDGE_NONE };
+	if (bare == host || address_parse(bare, bare_length, &address)) {
+		bare = host;
+		bare_length = length;
+	}
+	if (judge_domain((struct span){ bare, bare_length }, name))
+		windows_owner(engine, generation, name, strlen(name), out);
 }
 
 unsigned windows_mta(const struct generation *generation, unsigned bits)

@@ -36,6 +36,12 @@ struct window_owner {
 void windows_owner(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, struct window_owner *out);
 
+/* The same for a name that a stranger may have chosen: a recipient's domain, or the host
+ * that a Sendmail asks about.  It names no provider, class or relay on a port, whatever
+ * it looks like: nobody's then, as what cannot be a host. */
+void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
+    const char *host, size_t length, struct window_owner *out);
+
 /* The same for a domain that was looked up already (each one, when a table is made). */
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, struct window_owner *out);

@@ -221,6 +221,18 @@ static void odd_recipients(void **state) {
 	is_admitted(ask_for(0, longest, longest, longest));
 }
 
+/* Sendmail asks about the host of user@provider:big as it stands there. */
+static void a_host_that_looks_like_a_provider_is_none(void **state) {
+	(void)state;
+	site_providers = "version = 1; providers = ( { name = \"big\"; "
+	    "relays = [ \"*.big.example\" ]; } );\n";
+	begin_with(CLASSES("9") MTA TWO);
+	by_hand(BY_HAND_HOLD, "provider:big", 0, NULL, false);
+	is_admitted(ask(0, "provider:big"));
+	is_admitted(ask(0, ";xample.org"));
+	assert_string_equal(ask(0, ";xample.org").owner, "");
+}
+
 static void a_provider_that_answers(void **state) {
 	(void)state;
 	site_providers = "version = 1; providers = ( { name = \"big\"; relays = \"*.big.example\"; "
@@ -296,6 +308,7 @@ int main(void) {
 		T(suspended),
 		T(recipients_and_classes_by_hand),
 		T(odd_recipients),
+		T(a_host_that_looks_like_a_provider_is_none),
 		T(a_provider_that_answers),
 		T(observed),
 		T(a_process_that_stays),

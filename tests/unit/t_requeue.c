@@ -61,6 +61,11 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 		snprintf(out->name, sizeof(out->name), "%.*s", (int)length, destination);
 }
 
+void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
+    const char *host, size_t length, struct window_owner *out) {
+	windows_owner(engine, generation, host, length, out);
+}
+
 bool windows_view(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, int64_t now_ns, struct window_view *out) {
 	const struct fake_destination *d = find(owner->name, strlen(owner->name));

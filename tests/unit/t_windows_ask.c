@@ -362,6 +362,62 @@ static void bulk_waits_at_the_door(void **state)
 	site_close(&site);
 }
 
+/* Anybody can send mail to such a domain: what is held within is not his to name. */
+static void a_recipient_names_no_provider_class_or_relay(void **state)
+{
+	static const char *const names[] = { "provider:big", "class:c", "[192.0.2.1]:25" };
+
+	(void)state;
+	site_providers = "version = 1; providers = ( { name = \"big\"; "
+	    "relays = [ \"*.big.example\" ]; } );\n";
+	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct by_hand request = { .verb = BY_HAND_HOLD,
+			.class = i == 1, .name = i == 1 ? "c" : names[i],
+			.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+		struct window_owner owner;
+		char recipient[64];
+
+		request.name_length = strlen(request.name);
+		assert_int_equal(windows_by_hand(site.engine, site.generation, &request,
+		    now_ns, &owner), BY_HAND_DONE);
+		snprintf(recipient, sizeof(recipient), "u@%s", names[i]);
+		assert_false(presses(recipient, 0));
+		windows_owner_of_host(site.engine, site.generation, names[i], strlen(names[i]),
+		    &owner);
+		assert_int_equal(owner.kind, DESTINATION_NONE);
+	}
+	site_close(&site);
+	site_providers = NULL;
+}
+
+static void odd_names_are_no_destinations(void **state)
+{
+	static const char *const odd[] = { "", ".", ";xample.org", "a b", "a/b", "a:25", "<a>",
+		"\"a\"", "x\001y", "[a", "a]", "[]", "[a;b]", "[192.0.2.1]:25", "*" };
+	static const struct {
+		const char *name, *owner;
+	} good[] = { { "D.Example.", "d.example" }, { "[Mx.example]", "mx.example" },
+		{ "[192.0.2.1]", "[192.0.2.1]" }, { "[IPv6:2001:db8::1]", "[2001:db8::1]" },
+		{ "_a-b.example", "_a-b.example" }, { "b\303\274cher.example",
+		"b\303\274cher.example" } };
+	struct window_owner owner;
+
+	(void)state;
+	begin(CONFIGURATION);
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		windows_owner_of_host(site.engine, site.generation, odd[i], strlen(odd[i]), &owner);
+		if (owner.kind != DESTINATION_NONE)
+			fail_msg("%s", odd[i]);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		windows_owner_of_host(site.engine, site.generation, good[i].name,
+		    strlen(good[i].name), &owner);
+		assert_string_equal(owner.name, good[i].owner);
+	}
+	site_close(&site);
+}
+
 /* A process that comes again after a role's death keeps its rank. */
 static void a_rank_is_kept_on_another_connection(void **state)
 {
@@ -410,6 +466,8 @@ int main(void)
 		cmocka_unit_test(the_suspended_are_told_why),
 		cmocka_unit_test(never_more_than_the_window),
 		cmocka_unit_test(bulk_waits_at_the_door),
+		cmocka_unit_test(a_recipient_names_no_provider_class_or_relay),
+		cmocka_unit_test(odd_names_are_no_destinations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
