@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "config/relayhost.h"
 #include "engine/feed_internal.h"
 #include "segment/destinations.h"
 #include "segment/lane_uses.h"
@@ -23,12 +24,7 @@
 /* Sendmail's log tells no port: it is the usual one. */
 static bool has_port(const struct generation_mta *mta, uint16_t port)
 {
-	if (port == 0)
-		return mta->kind == MTA_SENDMAIL;
-	for (uint32_t i = 0; i < mta->port_count; i++)
-		if (mta->ports[i] == port)
-			return true;
-	return false;
+	return port == 0 ? mta->kind == MTA_SENDMAIL : mta_has_port(mta, port);
 }
 
 /* The very same was noted less than a second ago, as it is for each delivery of many; one
@@ -105,7 +101,7 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 {
 	struct window_owner owner;
 
-	windows_owner(engine, generation, d->domain.text, d->domain.length, &owner);
+	windows_owner_of_host(engine, generation, d->domain.text, d->domain.length, &owner);
 	return strcmp(owner.name, judgement->destination) == 0;
 }
 
@@ -227,6 +223,14 @@ void engine_feed_expect(struct engine *engine, const struct span *domains, unsig
 	destinations_expect(engine->segment, names, count);
 	if (engine->feed != NULL)
 		feed_destinations_expect(engine->feed, domains, count);
+}
+
+unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
+    struct span program)
+{
+	size_t rest;
+
+	return judge_postfix(generation, mtas, program, &rest);
 }
 
 const struct judgement *engine_feed_judged(const struct engine *engine)

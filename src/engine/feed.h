@@ -45,6 +45,11 @@ void engine_feed_expect(struct engine *engine, const struct span *domains, unsig
  * counted for, after roll-up. */
 const struct judgement *engine_feed_judged(const struct engine *engine);
 
+/* The Postfix of `mtas` (bits as above) whose log names a program so, or
+ * GENERATION_MTAS_MAX.  Any thread. */
+unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
+    struct span program);
+
 /* A delivery began, told by a mail server that tells beginnings (the event socket): its
  * level is exact then.  Of `delivery` only queue_id, domain or recipient, and relay (as
  * far as they are known) are looked at. */

@@ -5,7 +5,7 @@
 #include "engine/internal.h"
 
 void engine_session_gone(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t now_ns)
+    const struct question *question, int64_t said_ns, int64_t now_ns)
 {
 	const struct session_key key = { question->client, question->client_port,
 		SESSION_INBOUND };
@@ -22,7 +22,8 @@ void engine_session_gone(struct engine *engine, const struct generation *generat
 	slot = sessions_find(&lock, &question->server, question->server_port);
 	if (slot != SEGMENT_NO_SLOT) {
 		session_load(engine->segment, slot, &session);
-		ref = ref_of(&session, slot);
+		if (session.opened_ds <= segment_ds(engine->segment, said_ns))
+			ref = ref_of(&session, slot);
 	}
 	sessions_unlock(&lock);
 	if (ref.slot != 0)

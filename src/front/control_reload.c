@@ -4,7 +4,8 @@
  * MODEL    Requests go to the supervisor in the order of their coming and are
  *          answered in that order; whoever gives up waiting keeps its place in the
  *          queue, so that no answer reaches another.
- * ERRORS   A supervisor that breaks the protocol is not asked any more.
+ * ERRORS   A supervisor that hangs up or breaks the protocol is not asked any more:
+ *          the loop ends, as the keeper that is started in our place has a new stream.
  * THREADS  The keeper's one.
  */
 #include "front/control_internal.h"
@@ -52,6 +53,7 @@ static void supervisor_lost(struct control *control, const char *why) {
 		else
 			client_resume(client);
 	}
+	(void)event_base_loopbreak(control->base);
 }
 
 void reload_ask(struct client *client) {

@@ -17,6 +17,7 @@
 #include "front/window_log.h"
 
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
+#define BEAT_LOCKS	16	/* of 50 ms each */
 #define ZONE_EVERY_NS	(60 * NS_PER_SECOND)
 
 /* Log lines tell local time. */
@@ -72,6 +73,15 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	log_flush();
 }
 
+void feed_beat(struct feed *feed)
+{
+	if (++feed->unbeaten < BEAT_LOCKS)
+		return;
+	feed->unbeaten = 0;
+	feed->now_ns = clock_now_ns();
+	beat(feed);
+}
+
 static int prepare(struct feed *feed, const struct feed_setup *setup, struct diag *diag)
 {
 	static const struct timeval one_second = { .tv_sec = 1 };
@@ -125,7 +135,8 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 		if (!feed->wants_help)
 			(void)event_base_dispatch(feed->base);
 		if (!feed->wants_help)
-			result = diag_set(diag, 0, "the event loop ended");
+			result = diag_set(diag, 0, front_requeue_is_cut_off(feed->requeue) ?
+			    "the supervisor ended its link" : "the event loop ended");
 	}
 	release(feed);
 	free(feed);

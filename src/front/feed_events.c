@@ -130,11 +130,13 @@ static void tell_session(struct connection *c, const struct event_line *line)
 	};
 	struct answer ignored;	/* it is open, whatever we think of it */
 
+	feed_beat(feed);
 	if (line->kind == EVENT_LINE_OPEN)
 		engine_session_open(feed->engine, feed->generation, &question, feed->now_ns,
 		    &ignored);
 	else
-		engine_session_gone(feed->engine, feed->generation, &question, feed->now_ns);
+		engine_session_gone(feed->engine, feed->generation, &question, feed->now_ns,
+		    feed->now_ns);
 }
 
 static void tell_delivery(struct connection *c, unsigned mtas, const struct event_line *line)
@@ -193,6 +195,7 @@ static void on_line(struct connection *c, char *text, size_t length)
 		tell_delivery(c, mtas, &line);
 		break;
 	case EVENT_LINE_START:
+		feed_beat(feed);
 		engine_feed_start(feed->engine, feed->generation, mtas, &line.delivery,
 		    feed->now_ns);
 		break;

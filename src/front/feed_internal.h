@@ -36,7 +36,7 @@ struct feed {
 	int year;
 	int64_t zone_until_ns;	/* zone and year are looked up again then */
 	int64_t beat_ns;
-	unsigned unbeaten;	/* deliveries since the last sign of life */
+	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;
 	bool wants_help;	/* a log has to be opened by root: the loop ends */
 };
@@ -44,6 +44,9 @@ struct feed {
 /* Around all work: the time, and the generation. */
 void feed_begin(struct feed *feed);
 void feed_end(struct feed *feed);
+/* Before whatever takes a lock of the shared state, which may take 50 ms: a sign of life
+ * now and then, as after 3 s without one we count as hung. */
+void feed_beat(struct feed *feed);
 
 /* --- feed_lines.c ----------------------------------------------------------------- */
 

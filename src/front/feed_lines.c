@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/told_sessions.h"
 #include "wire/mail_log.h"
 
-/* A sign of life at each: a lock may take 50 ms, and after 3 s we count as hung. */
-#define BEAT_DELIVERIES	16
 /* Dates further from now than this are of a clock that is wrong, or of another zone. */
 #define WRONG_MS	(INT64_C(300) * 1000)
 #define DAY_MS		(INT64_C(86400) * 1000)
@@ -86,38 +85,50 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
-/* The Postfix whose syslog_name the program begins with, the longest. */
-static unsigned find_postfix(const struct generation *g, unsigned mtas, struct span program)
-{
-	unsigned found = GENERATION_MTAS_MAX;
-	size_t longest = 0;
-
-	for (unsigned i = 0; i < g->mta_count; i++) {
-		const char *name = generation_text(g, g->mtas[i].syslog_name);
-		size_t length = strlen(name);
-
-		if ((mtas >> i & 1) == 0 || g->mtas[i].kind != MTA_POSTFIX ||
-		    length <= longest || length >= program.length ||
-		    program.text[length] != '/' || memcmp(program.text, name, length) != 0)
-			continue;
-		found = i;
-		longest = length;
-	}
-	return found;
-}
-
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
     const struct feed_origin *origin)
 {
 	feed->tally.deliveries++;
+	feed_beat(feed);
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
 	tell_requeue(feed, delivery, origin);
-	if (++feed->unbeaten >= BEAT_DELIVERIES) {
-		feed->unbeaten = 0;
-		feed->now_ns = clock_now_ns();
-		engine_heartbeat(feed->engine, feed->now_ns);
-	}
+}
+
+/* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
+static int64_t written_ns(const struct feed *feed, struct span head, bool behind)
+{
+	int64_t ms, ago_ms;
+
+	if (!told_ms(feed, head, &ms))
+		return behind ? INT64_MIN : feed->now_ns;
+	if (ms % 1000 == 0)
+		ms += 999;	/* it tells whole seconds */
+	ago_ms = feed->wall_ms - ms;
+	if (ago_ms > feed->now_ns / NS_PER_MS)
+		return INT64_MIN;
+	return ago_ms > 0 ? feed->now_ns - ago_ms * NS_PER_MS : feed->now_ns;
+}
+
+/* What smtpd says of an end is a hint (DESIGN section 6).  Only with the client's port
+ * (smtpd_client_port_logging) does it tell which session that was.  What postscreen has
+ * is none yet, and Sendmail tells no port. */
+static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *line, bool behind)
+{
+	const struct log_session *session = &line->session;
+	const struct question question = { .client = session->address,
+		.client_port = session->port, .owner = OWNER_POLICY };
+	int64_t said_ns;
+
+	if (session->event != LOG_SESSION_DISCONNECT || session->postscreen ||
+	    session->port == 0 ||
+	    engine_feed_postfix(feed->generation, mtas, line->program) == GENERATION_MTAS_MAX)
+		return;
+	said_ns = written_ns(feed, line->head, behind);
+	if (said_ns == INT64_MIN)
+		return;
+	feed_beat(feed);
+	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
 }
 
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
@@ -130,10 +141,12 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 	switch (mail_log_scan(line, length, &out)) {
 	case LOG_LINE_FOREIGN:
 	case LOG_LINE_OTHER:
+		break;
 	case LOG_LINE_SESSION:
+		tell_end(feed, mtas, &out, behind);
 		break;
 	case LOG_LINE_REMOVED:
-		mta = find_postfix(feed->generation, mtas, out.program);
+		mta = engine_feed_postfix(feed->generation, mtas, out.program);
 		if (mta < GENERATION_MTAS_MAX)
 			front_requeue_removed(feed->requeue, mta, out.queue_id);
 		break;

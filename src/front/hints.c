@@ -3,13 +3,16 @@
  * PURPOSE  Keeps the hints file alive.
  * MODEL    A turn each TURN_MS: that long after a class became full or a window changed,
  *          at most, its mail is told (and the witness's time comes on top of it).
- * ERRORS   Logged once until it works again; there are no hints meanwhile.
+ * ERRORS   Logged once until it works again; there are no hints meanwhile.  Where the
+ *          supervisor ends the link the process ends: the one that is started in its
+ *          place has a new one.
  * THREADS  One of its own: to make the table of a million destinations takes a
  *          second, and a disk may take any time.
  */
 #include "front/hints.h"
 
 #include <stdlib.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,8 +57,10 @@ static void read_outcomes(struct front_hints *front, int64_t now_ns) {
 
 	while ((news = mta_link_next(&front->link, &outcome, &output_fd)) != MTA_NO_NEWS) {
 		if (news == MTA_LINK_ENDED) {
-			mta_link_close(&front->link);
-			return;
+			log_event(EVENT_SYSTEM,
+			    "from=hints text=\"the supervisor ended its link\"");
+			log_flush();
+			_exit(EX_OSERR);
 		}
 		if (output_fd >= 0)
 			close(output_fd);	/* no list was asked for */

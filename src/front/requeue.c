@@ -5,8 +5,8 @@
  * MODEL    A timer for the next turn, which comes sooner when something was noted.
  *          A list comes by a pipe: it has been read when the pipe is at its end and
  *          the supervisor has told how the command ended.
- * ERRORS   A list that is cut or too slow is asked for again.  Without a link
- *          nothing is asked; the feed goes on.
+ * ERRORS   A list that is cut or too slow is asked for again.  Where the supervisor
+ *          ends the link the loop ends: whoever is started in our place has a new one.
  * THREADS  One.
  */
 #include "front/requeue.h"
@@ -23,6 +23,7 @@
 
 /* A message with so many recipients that its line is longer is known by its first. */
 #define LINE_MAX_BYTES	((size_t)64 << 10)
+#define RECIPIENTS_BEAT	256		/* then a sign of life */
 #define SOON_NS		(5 * NS_PER_MS)
 #define IDLE_NS		NS_PER_SECOND
 
@@ -38,6 +39,7 @@ struct listing {
 	bool told;		/* how the command ended */
 	int code;
 	uint64_t messages;
+	uint64_t recipients;
 };
 
 struct front_requeue {
@@ -46,6 +48,7 @@ struct front_requeue {
 	struct requeue *requeue;
 	struct mta_link link;
 	struct event *answered;
+	bool is_cut_off;	/* the supervisor ended the link */
 	struct event *timer;
 	int64_t timer_ns;	/* when it comes */
 	const struct generation *generation;	/* during a turn */
@@ -157,9 +160,12 @@ static void take_line(struct listing *listing, const struct generation *generati
 	listing->messages++;
 	if (listed.arrival_s > 0)
 		arrival_ns -= (clock_wall_s() - listed.arrival_s) * NS_PER_SECOND;
-	while (queue_list_recipient(&listed, &address, &reason))
+	while (queue_list_recipient(&listed, &address, &reason)) {
+		if (++listing->recipients % RECIPIENTS_BEAT == 0)
+			engine_heartbeat(front->engine, clock_now_ns());
 		requeue_list_recipient(front->requeue, generation, listing->mta, listed.queue_id,
 		    address, reason, arrival_ns, now_ns);
+	}
 }
 
 /* Whole lines, and the start of one that does not fit. */
@@ -259,8 +265,9 @@ static void on_answer(evutil_socket_t fd, short what, void *argument)
 		take_outcome(front, &outcome);
 		break;
 	case MTA_LINK_ENDED:
+		front->is_cut_off = true;
 		(void)event_del(front->answered);
-		mta_link_close(&front->link);
+		(void)event_base_loopbreak(front->base);
 		break;
 	}
 }
@@ -276,6 +283,11 @@ void front_requeue_removed(struct front_requeue *front, unsigned mta, struct spa
 {
 	if (requeue_removed(front->requeue, mta, queue_id))
 		come_soon(front, clock_now_ns());
+}
+
+bool front_requeue_is_cut_off(const struct front_requeue *front)
+{
+	return front->is_cut_off;
 }
 
 int front_requeue_open(struct front_requeue **result, struct event_base *base,

@@ -15,9 +15,11 @@ struct event_base;
 struct front_requeue;
 
 /* `mta_fd`: role_context.mta_fd, taken over; -1: nothing is ever asked.  0, or -1 with
- * *diag.  Works by itself from then on, in the loop of `base`. */
+ * *diag.  Works by itself from then on, in the loop of `base`, which it ends when the
+ * supervisor has ended the link (front_requeue_is_cut_off). */
 int front_requeue_open(struct front_requeue **front, struct event_base *base,
     struct engine *engine, int mta_fd, struct diag *diag);
+bool front_requeue_is_cut_off(const struct front_requeue *front);
 void front_requeue_close(struct front_requeue **front);
 
 /* Each delivery result of a Postfix that was judged, after engine_feed_delivery. */

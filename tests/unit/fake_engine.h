@@ -73,7 +73,7 @@ static void fake_reset(void)
 }
 
 /* What the next questions are answered, out of class `class_index`. */
-static void fake_answer(enum verdict verdict, enum reason reason, uint32_t class_index)
+static inline void fake_answer(enum verdict verdict, enum reason reason, uint32_t class_index)
 {
 	fake.next.decision = (struct decision){ .verdict = verdict, .reason = reason,
 	    .count = 80, .limit = 80 };

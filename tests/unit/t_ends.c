@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/told_sessions.h"
 #include "engine/witness.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
@@ -90,6 +91,23 @@ static void a_port_that_is_used_again_is_not_ended_by_an_older_look(void **state
 	returning.client_port = 0;
 	sequence = witness_dump_begin(witness);
 	witness_dump_end(witness, site.generation, sequence, NULL, 0, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
+/* Lines of a log are read late: one of them says nothing of who came later by the same
+ * port. */
+static void an_end_that_was_told_ends_none_that_came_later(void **state) {
+	struct question question = site_question("192.0.2.1", 1, NULL);
+	int64_t said_ns = now_ns - NS_PER_SECOND;
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.lease_listener;
+	now_ns += 5 * NS_PER_SECOND;
+	ask(&question, &answer);
+	engine_session_gone(site.engine, site.generation, &question, said_ns, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	engine_session_gone(site.engine, site.generation, &question, now_ns, now_ns);
 	assert_int_equal(open_sessions(), 0);
 }
 
@@ -185,6 +203,9 @@ int main(void) {
 		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    an_end_that_was_noted_is_final_where_nobody_can_look,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    an_end_that_was_told_ends_none_that_came_later,
 		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    outbound_sessions_of_a_dead_role_end_with_their_lease,
