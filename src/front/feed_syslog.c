@@ -3,7 +3,8 @@
  * PURPOSE  Log lines in datagrams of a syslog daemon.
  * MODEL    A datagram is looked at, dealt with, noted by its number and hash in the
  *          segment, and only then taken from the socket, which outlives us: who comes
- *          after us meets it again, and knows it.
+ *          after us meets it again, and knows it.  That it was taken is noted, too, so
+ *          that a line which is written twice counts twice.
  * ERRORS   What is no line is counted and passed over.
  * THREADS  One.
  */
@@ -27,9 +28,9 @@ struct syslog_socket {
 	struct event *ready;
 	int fd;
 	uint32_t record;
-	struct feed_position position;	/* spot: how many, and the hash of the last one */
+	struct feed_position position;	/* spot: how many, the hash of the last one, and
+					 * (skipping) whether it may not be taken yet */
 	uint64_t origin;
-	bool is_first;
 };
 
 struct feed_syslog {
@@ -53,32 +54,39 @@ static void deal_with(struct syslog_socket *s, const char *datagram, size_t leng
 		(void)feed_line(feed, UINT32_MAX, line.text, line.length, &origin, false);
 }
 
+static void note(struct syslog_socket *s, bool untaken)
+{
+	s->position.spot.skipping = untaken;
+	engine_feed_file_move(s->feed->engine, s->record, &s->position.spot);
+}
+
 /* False: there is none, or it is left for the next turn. */
 static bool read_one(struct syslog_socket *s)
 {
+	const struct feed_spot *spot = &s->position.spot;
 	char *datagram = s->feed->syslog->datagram;
 	ssize_t n = recv(s->fd, datagram, DATAGRAM_MAX, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
-	bool dealt_with = s->is_first;
 	uint32_t hash;
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EINTR && errno != ENOMEM;
-	s->is_first = false;
 	if (n > DATAGRAM_MAX) {
 		s->feed->tally.broken++;	/* longer than any line */
 	} else {
 		hash = followed_tail(datagram, (size_t)n);
 		/* the process before us died between the note and the taking */
-		if (!dealt_with || s->position.spot.offset == 0 ||
-		    hash != s->position.spot.tail) {
+		if (!spot->skipping || hash != spot->tail) {
 			deal_with(s, datagram, (size_t)n);
 			s->position.spot.offset++;
 			s->position.spot.tail = hash;
-			engine_feed_file_move(s->feed->engine, s->record,
-			    &s->position.spot);
+			note(s, true);
 		}
 	}
-	return recv(s->fd, datagram, 1, MSG_DONTWAIT) >= 0;
+	if (recv(s->fd, datagram, 1, MSG_DONTWAIT) < 0)
+		return false;
+	if (spot->skipping)
+		note(s, false);
+	return true;
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *argument)
@@ -108,7 +116,6 @@ static void find_place(struct syslog_socket *s, const char *address)
 		s->record = engine_feed_file_begin(s->feed->engine, &s->position);
 	}
 	s->origin = feed_origin_id(&s->position);
-	s->is_first = true;
 }
 
 int feed_syslog_open(struct feed *feed, struct diag *diag)

@@ -254,6 +254,7 @@ void followed_log_open(struct followed_log *log, const char *text,
 		open_all(log, files);
 	}
 	log->error = files->error;
+	log->counts.lost += files->left_out;
 	go_on(log, start, files, now_ns);
 	begin_others(log, start, files, now_ns);
 	keep_absence(log, start);
@@ -402,6 +403,7 @@ bool followed_log_look(struct followed_log *log, int64_t now_ns)
 	for (unsigned i = 0; i < log->count; i++)
 		known[i] = log->files[i].position;
 	log_files_find(log->log, known, log->plain ? log->count : 0, &files);
+	log->counts.lost += files.left_out;
 	if (log->plain)
 		look_at_path(log, &files, now_ns);
 	else

@@ -63,6 +63,25 @@ static void remove_at(struct log_files *files, unsigned at)
 	    (files->count - at) * sizeof(files->list[0]));
 }
 
+/* The oldest one that is not known makes room for one to be put in at *at.  False: that
+ * one is older.  Behind a known one it was to be read. */
+static bool make_room(struct log_files *out, const struct feed_position *known,
+    unsigned count, unsigned *at)
+{
+	unsigned oldest = 0;
+
+	while (is_known(known, count, out->list[oldest].device, out->list[oldest].inode))
+		oldest++;
+	if (*at <= oldest) {
+		out->left_out += *at > 0;
+		return false;
+	}
+	out->left_out += oldest > 0;
+	remove_at(out, oldest);
+	--*at;
+	return true;
+}
+
 /* --- at a path ------------------------------------------------------------------ */
 
 /* The directory of what the path leads to, and the name there. */
@@ -112,6 +131,8 @@ static bool is_newer(struct suffix a, struct suffix b)
 }
 
 struct renamed {
+	const struct feed_position *known;	/* the last one was read last */
+	unsigned count;
 	DIR *stream;
 	char directory[PATH_MAX];
 	char name[NAME_MAX + 1];	/* of the log */
@@ -146,19 +167,19 @@ static void insert_sibling(const struct renamed *r, struct log_files *out, const
 	snprintf(path, sizeof(path), "%s/%s", r->directory, name);
 	while (at < out->count && !out->list[at].at_path && out->list[at].order <= order)
 		at++;
-	insert(out, at, path, order, status);
+	if (out->count < LOG_FILES_MAX || make_room(out, r->known, r->count, &at))
+		insert(out, at, path, order, status);
 }
 
 /* Those that were read before. */
-static void find_known(struct renamed *r, const struct feed_position *known, unsigned count,
-    struct log_files *out)
+static void find_known(struct renamed *r, struct log_files *out)
 {
-	const struct feed_position *newest = &known[count - 1];
+	const struct feed_position *newest = &r->known[r->count - 1];
 	struct stat status;
 	const char *name;
 
 	while ((name = next_sibling(r, out, &status)) != NULL) {
-		if (!is_known(known, count, status.st_dev, status.st_ino))
+		if (!is_known(r->known, r->count, status.st_dev, status.st_ino))
 			continue;
 		if (status.st_dev == newest->device && status.st_ino == newest->inode)
 			r->newest = suffix_of(name, r->name);
@@ -184,7 +205,7 @@ static void find_missed(struct renamed *r, struct log_files *out)
 static void find_renamed(const char *log, const struct feed_position *known, unsigned count,
     struct log_files *out)
 {
-	struct renamed r = { .newest = { 0, 0 } };
+	struct renamed r = { .known = known, .count = count };
 
 	if (split_path(log, r.directory, r.name))
 		r.stream = opendir(r.directory);
@@ -192,7 +213,7 @@ static void find_renamed(const char *log, const struct feed_position *known, uns
 		out->sure = false;
 		return;
 	}
-	find_known(&r, known, count, out);
+	find_known(&r, out);
 	if (r.newest.digits > 0)
 		find_missed(&r, out);
 	closedir(r.stream);
@@ -232,26 +253,11 @@ static int on_glob_error(const char *path, int error)
 	return 0;
 }
 
-/* The oldest one that is not known makes room for one to be put in at *at.  False: that
- * one is older. */
-static bool make_room(struct log_files *out, const struct feed_position *known,
-    unsigned count, unsigned *at)
-{
-	unsigned oldest = 0;
-
-	while (is_known(known, count, out->list[oldest].device, out->list[oldest].inode))
-		oldest++;
-	if (*at <= oldest)
-		return false;
-	remove_at(out, oldest);
-	--*at;
-	return true;
-}
-
-static void find_matches(const char *pattern, glob_t *found,
+/* Those that are known, or the others. */
+static void find_matches(const char *pattern, const glob_t *found, bool are_known,
     const struct feed_position *known, unsigned count, struct log_files *out)
 {
-	unsigned others = 0;	/* that are not known */
+	unsigned others = 0;
 
 	for (size_t i = 0; i < found->gl_pathc; i++) {
 		const char *path = found->gl_pathv[i];
@@ -261,13 +267,13 @@ static void find_matches(const char *pattern, glob_t *found,
 
 		if (!path_pattern_match(pattern, path, &order) ||
 		    lstat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-		    is_listed(out, status.st_dev, status.st_ino))
+		    is_listed(out, status.st_dev, status.st_ino) ||
+		    is_known(known, count, status.st_dev, status.st_ino) != are_known)
 			continue;
 		while (at > 0 && path_pattern_compare(out->list[at - 1].path,
 		    out->list[at - 1].order, path, order) > 0)
 			at--;
-		if (is_known(known, count, status.st_dev, status.st_ino) ||
-		    others++ < FEED_FILES_MAX || make_room(out, known, count, &at))
+		if (are_known || others++ < FEED_FILES_MAX || make_room(out, known, count, &at))
 			insert(out, at, path, order, &status);
 	}
 }
@@ -286,8 +292,10 @@ static void find_pattern(const char *pattern, const struct feed_position *known,
 	}
 	glob_error = 0;
 	result = glob(text, GLOB_NOSORT | GLOB_NOESCAPE, on_glob_error, &found);
-	if (result == 0)
-		find_matches(pattern, &found, known, count, out);
+	if (result == 0) {
+		find_matches(pattern, &found, true, known, count, out);
+		find_matches(pattern, &found, false, known, count, out);
+	}
 	if (result == 0 || result == GLOB_NOMATCH)
 		globfree(&found);
 	else

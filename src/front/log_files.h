@@ -31,6 +31,7 @@ struct log_files {
 	unsigned count;
 	int error;		/* errno: nothing is at the path, or matches; why not */
 	bool sure;		/* what was read before and is not in the list is gone */
+	unsigned left_out;	/* were to be read, but there were too many: the oldest */
 };
 
 /* Fills *out with names.  Of a pattern's matches come the FEED_FILES_MAX newest;

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 
 from lib import dns
 from lib.postern import Postern, one_class
@@ -116,6 +117,21 @@ def while_it_is_away(test, site):
     site.arrives(domain, "datagrams that came while no feed ran")
     test.equal((site.counter("feed_deliveries"), site.counter("results_repeated")),
                (deliveries + 1, repeated), "once")
+
+
+def repeated_datagram(test, site):
+    """Written twice it counts twice, also where the second one is the first that the next
+    feed meets."""
+    deliveries = site.counter("feed_deliveries")
+    line = (b"<22>Nov 21 05:48:22 mx postfix-A/smtp[7]: 5C1E9A7E2B8: to=<u@rep.example>, "
+            b"relay=mx[192.0.2.11]:2500, delay=1, dsn=2.0.0, status=sent (ok)")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(line, ("127.0.0.1", 5140))
+        test.within(5, lambda: site.counter("feed_deliveries") == deliveries + 1, "a datagram")
+        os.kill(site.postern.roles()["feed.0"], signal.SIGKILL)
+        sender.sendto(line, ("127.0.0.1", 5140))
+    test.within(5, lambda: site.counter("feed_deliveries") == deliveries + 2,
+                "and the same again, after the feed was killed")
 
 
 def bad_datagrams(test, site):
@@ -258,6 +274,26 @@ def sessions(test, site):
                                 if row["client"] == "203.0.113.5"], "ends it")
 
 
+def ends_in_a_log(test, site):
+    """smtpd's word, with the client's port, is a hint; others' lines are none."""
+    events = Events(site)
+    session = "client=203.0.113.6 client_port=4001 server=192.0.2.1 server_port=25"
+
+    def open_ones():
+        return [row for row in site.postern.sessions() if row["client"] == "203.0.113.6"]
+    events.tell(f"open {session}")
+    date = time.strftime("%b %e %H:%M:%S")
+    for program, client in (("postfix-A/smtpd", "203.0.113.6]"),
+                            ("postfix-A/smtpd", "203.0.113.6]:4002"),
+                            ("other/smtpd", "203.0.113.6]:4001")):
+        events.tell(f"log a {date} mx {program}[7]: disconnect from unknown[{client} "
+                    "quit=1 commands=1")
+    test.equal(len(open_ones()), 1, "what names another session, or none, ends none")
+    events.tell(f"log a {date} mx postfix-A/smtpd[7]: disconnect from "
+                "unknown[203.0.113.6]:4001 quit=1 commands=1")
+    test.within(3, lambda: not open_ones(), "what the log tells of an end")
+
+
 def body(test):
     site = Site(test)
     test.deaths_expected = True
@@ -265,11 +301,13 @@ def body(test):
     datagrams(test, site)
     rfc5424(test, site)
     while_it_is_away(test, site)
+    repeated_datagram(test, site)
     bad_datagrams(test, site)
     standard_input(test, site)
     hung_up_on(test, site)
     other_servers(test, site)
     sessions(test, site)
+    ends_in_a_log(test, site)
     killed_in_the_middle(test, site)
 
 

@@ -279,18 +279,18 @@ static void more_files_than_are_kept(void **state)
 	assert_int_equal(followed.count, FEED_FILES_MAX);
 }
 
-/* Nobody looked while it was renamed more often than files are kept. */
-static void too_many_unread_files_are_counted(void **state)
+/* Nobody looked while it was renamed more often than files are kept; returns how many
+ * are lost. */
+static uint64_t lost_when_renamed(int times)
 {
 	char from[128], to[128];
 
-	(void)state;
 	put(path, "");
 	begin();
 	put(path, "0\n");
 	expect("0|");
 	followed_log_close(&followed);
-	for (int i = 1; i <= FEED_FILES_MAX + 1; i++) {
+	for (int i = 1; i <= times; i++) {
 		char line[16];
 
 		for (int k = i; k > 0; k--) {
@@ -302,8 +302,24 @@ static void too_many_unread_files_are_counted(void **state)
 		put(path, line);
 	}
 	begin();
-	assert_int_equal(followed.counts.lost, 1);
+	return followed.counts.lost;
+}
+
+static void too_many_unread_files_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(lost_when_renamed(FEED_FILES_MAX + 1), 1);
 	expect("2|3|4|5|6|7|8|9|");
+}
+
+/* More than are looked at: the newest are read, in whatever order the directory has
+ * them. */
+static void far_too_many_unread_files_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(lost_when_renamed(LOG_FILES_MAX + 14), LOG_FILES_MAX + 14 -
+	    FEED_FILES_MAX);
+	expect("23|24|25|26|27|28|29|30|");
 }
 
 static void renamed_back(void **state)
@@ -689,6 +705,7 @@ int main(void)
 		TEST(all_renamed_files_are_read_on),
 		TEST(more_files_than_are_kept),
 		TEST(too_many_unread_files_are_counted),
+		TEST(far_too_many_unread_files_are_counted),
 		TEST(renamed_back),
 		TEST(copied_and_cut),
 		TEST(cut_under_a_writer_with_a_place),
