@@ -100,6 +100,15 @@ static void pass_message_id(struct cursor *c)
 		c->at = close + 2;
 }
 
+/* "05:48:22:", "2001:db8::": a date or a host, which may end so, too. */
+static bool is_numbers(struct span token)
+{
+	for (size_t i = 0; i < token.length; i++)
+		if (!is_digit(token.text[i]) && strchr(":.+-/TZabcdef", token.text[i]) == NULL)
+			return false;
+	return !is_letter(token.text[0]);
+}
+
 /* Goes to what the program wrote. */
 static bool take_head(struct cursor *c, struct log_line *out)
 {
@@ -123,7 +132,7 @@ static bool take_head(struct cursor *c, struct log_line *out)
 			if (read_program(token, out))
 				break;
 			/* another program's: all behind it is its message */
-			if (is_letter(token.text[0]))
+			if (!is_numbers(token))
 				return false;
 		}
 		if (tokens == TOKENS_MAX - 1)

@@ -11,26 +11,18 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/scanned_lines.h"
 #include "wire/mail_log.h"
 
 #define POSTFIX	"5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=1, status=deferred (x)"
 #define SENDMAIL "6AL5rHTW018202: to=<a@b.example>, delay=00:00:08, mailer=esmtp, stat=queued"
-
-static struct log_line line;
 
 static enum log_line_kind scan(const char *head, const char *message)
 {
 	static char text[2048];
 
 	snprintf(text, sizeof(text), "%s%s", head, message);
-	return mail_log_scan(text, strlen(text), &line);
-}
-
-static void same(struct span span, const char *expected)
-{
-	if (span.length != strlen(expected) ||
-	    (span.length > 0 && memcmp(span.text, expected, span.length) != 0))
-		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
+	return mail_log_scan(copy_for_scan(text, strlen(text)), strlen(text), &line);
 }
 
 static void programs(void **state)
@@ -66,6 +58,39 @@ static void programs(void **state)
 		if (scan(longer, POSTFIX) == LOG_LINE_DELIVERY && strchr(foreign[i], ':') != NULL)
 			fail_msg("%s", head);
 	}
+}
+
+/* What stands behind another program's tag is its message, whatever the tag begins with. */
+static void tags_that_begin_strangely_hide_no_forged_head(void **state)
+{
+	static const char *const tags[] = { "(sd-pam):", "_spamd[7]:", "'quoted':", "-foo:",
+		"3proxy[7]:", "@x:", "*:", "\303\251t\303\251[7]:", "%foo[7]:" };
+	static const char *const numbers[] = { "05:48:22:", "2001:db8::" };
+	char head[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		snprintf(head, sizeof(head), "Nov 21 05:48:22 mx %s postfix/smtp[7]: ", tags[i]);
+		if (scan(head, POSTFIX) != LOG_LINE_FOREIGN)
+			fail_msg("%s", head);
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		snprintf(head, sizeof(head), "Nov 21 %s mx postfix/smtp[7]: ", numbers[i]);
+		if (scan(head, POSTFIX) != LOG_LINE_DELIVERY)
+			fail_msg("%s", head);
+	}
+}
+
+/* A result has its queue id and time: a line that stands twice is no second one. */
+static void a_repetition_that_syslog_folds_is_no_result(void **state)
+{
+	(void)state;
+	assert_int_equal(scan("Nov 21 05:48:22 mx last message repeated 3 times", ""),
+	    LOG_LINE_FOREIGN);
+	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/smtp[7]: message repeated 2 times: [ ",
+	    POSTFIX "]"), LOG_LINE_OTHER);
+	assert_int_equal(scan("Nov 21 05:48:22 mx sm-mta[7]: message repeated 2 times: [ ",
+	    SENDMAIL "]"), LOG_LINE_OTHER);
 }
 
 static void strange_heads(void **state)
@@ -142,6 +167,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs),
 		cmocka_unit_test(strange_heads),
+		cmocka_unit_test(tags_that_begin_strangely_hide_no_forged_head),
+		cmocka_unit_test(a_repetition_that_syslog_folds_is_no_result),
 		cmocka_unit_test(dates),
 	};
 

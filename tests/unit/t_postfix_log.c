@@ -11,41 +11,21 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/scanned_lines.h"
 #include "wire/postfix_log.h"
 
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 #define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
-static struct log_line line;
-
-/* In memory of just that size, so that the sanitizers see every byte too far. */
-static char *scanned;
-
 static enum log_line_kind scan_bytes(const char *text, size_t length)
 {
-	free(scanned);
-	scanned = malloc(length ? length : 1);
-	assert_non_null(scanned);
-	memcpy(scanned, text, length);
-	return postfix_log_scan(scanned, length, &line);
+	return postfix_log_scan(copy_for_scan(text, length), length, &line);
 }
 
 static enum log_line_kind scan(const char *text)
 {
 	return scan_bytes(text, strlen(text));
-}
-
-static bool equal(struct span span, const char *expected)
-{
-	return span.length == strlen(expected) &&
-	    (span.length == 0 || memcmp(span.text, expected, span.length) == 0);
-}
-
-static void same(struct span span, const char *expected)
-{
-	if (!equal(span, expected))
-		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }
 
 static void all_fields(void **state)

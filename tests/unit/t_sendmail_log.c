@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/scanned_lines.h"
 #include "wire/sendmail_log.h"
 
 #define HEAD "Nov 21 05:53:25 mx sendmail[18225]: 6AL5rHTW018202: "
@@ -18,30 +19,14 @@
 #define RELAY MIDDLE ", relay=mx.example.net. [192.0.2.7]"
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
-static struct log_line line;
-
-/* In memory of just that size, so that the sanitizers see every byte too far. */
-static char *scanned;
-
 static enum log_line_kind scan_bytes(const char *text, size_t length)
 {
-	free(scanned);
-	scanned = malloc(length ? length : 1);
-	assert_non_null(scanned);
-	memcpy(scanned, text, length);
-	return sendmail_log_scan(scanned, length, &line);
+	return sendmail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
 static enum log_line_kind scan(const char *text)
 {
 	return scan_bytes(text, strlen(text));
-}
-
-static void same(struct span span, const char *expected)
-{
-	if (span.length != strlen(expected) ||
-	    (span.length > 0 && memcmp(span.text, expected, span.length) != 0))
-		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }
 
 static void all_fields(void **state)
