@@ -2,7 +2,9 @@
 /*
  * PURPOSE  Run one program as root.
  * MODEL    The child leads a session of its own: what it started is killed with it.
- *          Its output goes to a pipe that is read when it has ended.
+ *          Its output goes to a pipe that is read when it has ended.  Should we die it
+ *          is killed at once, or, where its file is set-user-ID or set-group-ID (which
+ *          takes that away), when its time is over.
  * ERRORS   A program that cannot be run says so on its output and ends with
  *          EX_OSERR.
  * THREADS  The supervisor's.
@@ -22,12 +24,16 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "role/spawn.h"
 
 #define VARIABLES_MAX	8
 #define FIRST_FREE_FD	3
 
-static void leave_parent(int stdout_fd, int stderr_fd) {
+/* A little later than we would have killed it. */
+#define ALARM_LATE_S	2
+
+static void leave_parent(int stdout_fd, int stderr_fd, int64_t life_ns) {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || setsid() < 0 ||
@@ -40,6 +46,7 @@ static void leave_parent(int stdout_fd, int stderr_fd) {
 	(void)syscall(SYS_close_range, (unsigned)FIRST_FREE_FD, ~0U, 0U);
 #endif
 	umask(022);
+	(void)alarm((unsigned)(life_ns / NS_PER_SECOND) + ALARM_LATE_S);
 	spawn_reset_signals();
 	(void)signal(SIGPIPE, SIG_DFL);
 }
@@ -69,7 +76,8 @@ static void run(const struct command_line *line, int output_fd) {
 		if (arguments[i] == NULL)
 			_exit(EX_OSERR);
 	}
-	leave_parent(line->stdout_fd >= 0 ? line->stdout_fd : output_fd, output_fd);
+	leave_parent(line->stdout_fd >= 0 ? line->stdout_fd : output_fd, output_fd,
+	    line->life_ns);
 	execve(arguments[0], arguments, environment);
 	dprintf(STDERR_FILENO, "cannot be run: %s\n", strerror(errno));
 	_exit(EX_OSERR);

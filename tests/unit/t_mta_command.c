@@ -2,12 +2,14 @@
 /* Commands on a Postfix: orders and outcomes, what the supervisor runs of them and
  * what it refuses, and both ends of the link. */
 #include <setjmp.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -307,6 +309,49 @@ static void one_that_hangs_is_killed(void **state) {
 	assert_non_null(strstr(last_line, "signal=9 killed=yes"));
 }
 
+static void copy_file(const char *from, const char *to) {
+	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0700);
+	struct stat status;
+
+	assert_true(in >= 0 && out >= 0 && fstat(in, &status) == 0);
+	while (sendfile(out, in, NULL, (size_t)status.st_size) > 0)
+		continue;
+	close(in);
+	close(out);
+}
+
+/* Such a program is not killed with us, as others are: it is when its time is over. */
+static void a_set_group_id_program_does_not_outlive_us_for_long(void **state) {
+	char program[256], c;
+	const char *const arguments[] = { program, "1000", NULL };
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	snprintf(program, sizeof(program), "%s/setgid", directory);
+	if (geteuid() != 0)
+		skip();
+	copy_file("/bin/sleep", program);
+	assert_int_equal(chown(program, 0, 65534), 0);
+	assert_int_equal(chmod(program, 02755), 0);
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		const struct command_line what = { .arguments = arguments,
+			.life_ns = NS_PER_SECOND, .stdout_fd = fds[1] };
+		struct command command;
+
+		_exit(command_start(&command, &what, clock_now_ns()) == 0 ? 0 : 1);
+	}
+	close(fds[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	/* it ends, or this suite does not */
+	assert_int_equal(read(fds[0], &c, 1), 0);
+	close(fds[0]);
+	assert_int_equal(unlink(program), 0);
+}
+
 static void no_faster_than_the_rate(void **state) {
 	int64_t now_ns = clock_now_ns();
 
@@ -442,6 +487,7 @@ int main(void) {
 		T(a_failure_is_told),
 		T(a_program_that_is_not_there),
 		T(one_that_hangs_is_killed),
+		T(a_set_group_id_program_does_not_outlive_us_for_long),
 		T(no_faster_than_the_rate),
 		T(as_many_at_once_as_may),
 		T(a_list_comes_by_a_pipe),
