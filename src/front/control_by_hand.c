@@ -172,6 +172,7 @@ static size_t refuse(const struct by_hand *request, const struct window_owner *o
 	case BY_HAND_BAD_NAME:
 		text_append(text, sizeof(text), 0, "%s: %s", request->name, request->class ?
 		    "no such class" : "no name that a destination can have");
+		code = request->class ? EX_DATAERR : EX_USAGE;
 		break;
 	case BY_HAND_SENSELESS:
 		text_append(text, sizeof(text), 0, "%s: only a destination has a window",

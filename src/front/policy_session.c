@@ -159,6 +159,7 @@ static size_t press_back(struct engine *engine, const struct generation *generat
 	char class[4 * GENERATION_CLASS_NAME_MAX + 4];
 	struct window_pressure pressure;
 	const char *name;
+	long long for_s;
 
 	if (!windows_press_back(engine, generation, class_index, recipient, length, now_ns,
 	    &pressure))
@@ -167,8 +168,9 @@ static size_t press_back(struct engine *engine, const struct generation *generat
 	log_quote(class, sizeof(class), name, strlen(name));
 	address_format(&question->client, client);
 	log_quote(shown, sizeof(shown), pressure.owner.name, strlen(pressure.owner.name));
+	for_s = (pressure.for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND;
 	log_event(EVENT_BACK_PRESSURE, "class=%s client=%s[%u] destination=%s for=%llds "
-	    "observed=%s", class, client, question->client_port, shown, (long long)((pressure.for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND),
+	    "observed=%s", class, client, question->client_port, shown, for_s,
 	    pressure.observed ? "yes" : "no");
 	if (pressure.observed)
 		return 0;

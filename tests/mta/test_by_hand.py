@@ -73,14 +73,16 @@ def what_is_wrong(test, site):
                   ("suspend", "d.example", "--for", "soon"),
                   ("suspend", "d.example", "--for", "0s"),
                   ("suspend", "d.example", "--for", "900d"),
-                  ("suspend", "d.example", "--class", "slow"), ("hold", "--class", "none"),
+                  ("suspend", "d.example", "--class", "slow"),
                   ("hold", "d.example", "--reason", "\x1b[2J"), ("hold", "d.example", "--reason", ""),
                   ("hold", "d.example", "--window", "4"), ("resume", "d.example", "--window", "0"),
                   ("set", "d.example"), ("set", "d.example", "--ceiling", "-1"),
                   ("set", "d.example", "--window", "0"), ("set", "u@d.example", "--window", "1"),
                   ("set", "--class", "slow", "--window", "1"), ("hold", "x" * 81),
-                  ("hold", "provider:nobody"), ("hold", "class:slow"), ("forget", "d", "--for", "1s")):
+                  ("hold", "provider:nobody"), ("hold", "class:slow"), ("forget", "d", "--for", "1s"),
+                  ("hold", ";xample.org"), ("hold", "d.example:25")):
         site.refused(64, *words)
+    site.refused(65, "hold", "--class", "none")     # as "sessions --class none"
     site.refused(68, "resume", "never.example")
     site.refused(68, "forget", "never.example")
     site.refused(68, "resume", "u@never.example")
