@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+from lib.limiter import Limiter
 from lib.postfix import Postfix
 from lib.testing import Skipped, main
 
@@ -34,63 +35,19 @@ BURIED = ("w7", "1", "1", 5, 20, 1, 0, 10)
 ROWS = (*TRANSPORTS, REVIVED, BURIED)
 
 
-class Server:
-    """Takes `limit` connections at once and refuses more; `slow` ones are held until
-    they are let go."""
+class Server(Limiter):
+    """`slow` messages are held until they are let go."""
 
     def __init__(self, test, port, limit, seed):
-        self.limit, self.open, self.refused = limit, 0, 0
         self.slow = None
-        self.lock = threading.Lock()
         self.random = random.Random(seed)
-        listener = socket.create_server(("127.0.0.1", port), backlog=128)
-        test.at_end(listener.close)
-        threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
+        super().__init__(test, ["127.0.0.1"], port, limit)
 
-    def accept(self, listener):
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
-
-    def serve(self, sock):
-        with self.lock:
-            taken = self.open < self.limit
-            self.open += taken
-            self.refused += not taken
-        try:
-            if taken:
-                self.session(sock)
-            else:
-                sock.sendall(b"421 4.7.0 sink.example too many connections\r\n")
-        except OSError:
-            pass
-        finally:
-            with self.lock:
-                self.open -= taken
-            sock.close()
-
-    def session(self, sock):
-        data = False
-        sock.sendall(b"220 sink.example ESMTP\r\n")
-        for line in sock.makefile("rb"):
-            verb = line[:4].strip().upper()
-            if data:
-                if line != b".\r\n":
-                    continue
-                data = False
-                if self.slow is not None:
-                    self.slow.wait()
-                else:
-                    time.sleep(SERVICE * self.random.uniform(0.5, 1.5))
-                sock.sendall(b"250 2.0.0 taken\r\n")
-            elif verb == b"DATA":
-                data = True
-                sock.sendall(b"354 go on\r\n")
-            else:
-                sock.sendall(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
+    def take(self):
+        if self.slow is not None:
+            self.slow.wait()
+        else:
+            time.sleep(SERVICE * self.random.uniform(0.5, 1.5))     # LINT-SLEEP: the service
 
 
 def settings():

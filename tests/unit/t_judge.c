@@ -520,11 +520,17 @@ static const struct {
 	    "google-recipient-rate", RESULT_RCPT_TEMPORARY, REPLY_ACTION_HOLD_RECIPIENT },
 	{ "google", "550-5.7.1 very low reputation of the sending IP",
 	    "google-refused", RESULT_PERMANENT, REPLY_ACTION_ALERT },
+	{ "google", "550-5.7.1 [192.0.2.1] an unusual rate of unsolicited mail from your IP address",
+	    "google-refused", RESULT_PERMANENT, REPLY_ACTION_ALERT },
 	{ "google", "550 5.1.1 no such account", NULL, RESULT_PERMANENT, REPLY_ACTION_NONE },
 	{ "yahoo", "421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred",
 	    "yahoo-deferred", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
 	{ "yahoo", "421 4.7.1 [TS03] All messages from 192.0.2.1 will be permanently deferred",
 	    "yahoo-no-more", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "yahoo", "421 4.7.0 [TSS09] Messages from 192.0.2.1 deferred", "yahoo-no-more",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "yahoo", "421 4.7.1 [TS01] Messages from 192.0.2.1 temporarily deferred",
+	    "yahoo-deferred", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
 	{ "yahoo", "451 4.7.1 [GL01] Message from (192.0.2.1) temporarily deferred",
 	    "yahoo-greylist", RESULT_RCPT_TEMPORARY, REPLY_ACTION_NONE },
 	{ "yahoo", "553 5.7.1 [BL21] Connections not accepted", "yahoo-blocked",
@@ -535,6 +541,16 @@ static const struct {
 	    "outlook-connections", RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
 	{ "outlook", "451 4.7.500 Server busy. Please try again later from [192.0.2.1]. (S77719)",
 	    "outlook-busy", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "451 4.7.651 The mail server [192.0.2.1] has been temporarily rate limited",
+	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "421 RP-001 (X) Some messages were not sent: rate limits are exceeded",
+	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "421 RP-002 (X) Some messages were not sent: too many connections",
+	    "outlook-connections", RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
+	{ "outlook", "451 4.7.500 Server busy. Please try again later from [192.0.2.1]. (S77714)",
+	    "outlook-busy", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "550 5.7.515 the sending domain does not meet the level of authentication ",
+	    "outlook-authentication", RESULT_PERMANENT, REPLY_ACTION_ALERT },
 	{ "outlook", "550 5.7.1 part of their network is on our block list (S3150).",
 	    "outlook-blocked", RESULT_PERMANENT, REPLY_ACTION_ALERT },
 	{ "microsoft365", "550 5.7.606 Access denied, banned sending IP", "microsoft365-blocked",
@@ -568,6 +584,10 @@ static const struct {
 	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
 	{ "", "450 4.2.0 <u@d.example>: Recipient address rejected: Greylisted, see x", "greylist",
 	    RESULT_RCPT_TEMPORARY, REPLY_ACTION_NONE },
+	{ "outlook", "451 4.7.1 Greylisted, come back later", "greylist", RESULT_RCPT_TEMPORARY,
+	    REPLY_ACTION_NONE },
+	{ "", "421 4.7.0 blocked using zen.spamhaus.org, too many connections", "blocklist",
+	    RESULT_REMOTE_THROTTLE, REPLY_ACTION_ALERT },
 	{ "", "554 5.7.1 Service unavailable; blocked using zen.spamhaus.org", "blocklist",
 	    RESULT_PERMANENT, REPLY_ACTION_ALERT },
 	{ "", "550 5.7.1 SPF check failed", "sender-authentication", RESULT_PERMANENT,
@@ -611,6 +631,36 @@ static void the_shipped_rules_know_these(void **state)
 	end_world(&w);
 }
 
+/* What these sites say of themselves: so many connections at once. */
+static void the_shipped_ceilings(void **state)
+{
+	static const struct {
+		const char *provider, *reply;
+		uint32_t ceiling;
+	} rows[] = {
+		{ "comcast", "421 resimta Too many sessions opened", 25 },
+		{ "cox", "421 cxr 192.0.2.1 blocked. AUP#CXCNCT", 10 },
+		{ "orange", "421 mw Trop de connexions. OFR004_104 [104]", 3 },
+	};
+	struct world w = shipped_world();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct span words = { rows[i].reply, strlen(rows[i].reply) };
+		uint32_t provider = generation_find_provider(w.g, rows[i].provider,
+		    strlen(rows[i].provider));
+		struct judge_rule rule;
+		struct reply reply;
+
+		assert_int_equal(generation_provider(w.g, provider)->ceiling, rows[i].ceiling);
+		reply_judge_text(words, PHASE_GREETING, &reply);
+		judge_rule(w.g, judge_reply(w.judge, provider, &reply), &rule);
+		assert_int_equal(rule.action, REPLY_ACTION_CEILING);
+		assert_int_equal(rule.ceiling, rows[i].ceiling);
+	}
+	end_world(&w);
+}
+
 /* Greylisting is nobody's failure even where the phase says so, and what alerts never
  * has another class than it had. */
 static void greylisting_in_the_greeting_is_no_site_failure(void **state)
@@ -650,6 +700,7 @@ int main(void)
 		cmocka_unit_test(no_rule_is_tried_on_what_nobody_said),
 		cmocka_unit_test(a_pattern_that_gives_up_is_left_out_in_the_end),
 		cmocka_unit_test(the_shipped_rules_know_these),
+		cmocka_unit_test(the_shipped_ceilings),
 		cmocka_unit_test(greylisting_in_the_greeting_is_no_site_failure),
 	};
 

@@ -96,6 +96,9 @@ class Limiter:
                 with self.lock:
                     self.sockets.discard(sock)
 
+    def take(self):
+        time.sleep(self.seconds)        # LINT-SLEEP: how long a message takes
+
     def talk(self, sock):
         lines = sock.makefile("rb")
         recipients = []
@@ -106,7 +109,7 @@ class Limiter:
                 sock.sendall(b"354 go on\r\n")
                 while lines.readline() not in (b".\r\n", b""):
                     pass
-                time.sleep(self.seconds)        # LINT-SLEEP: how long a message takes
+                self.take()
                 with self.lock:
                     self.delivered += [(name, time.monotonic()) for name in recipients]
                 recipients = []
