@@ -5,6 +5,8 @@
  */
 #include "policy/lane.h"
 
+#include <stddef.h>
+
 #define ALL_LANES	(LANE_ORIGIN - 1)
 #define NS_PER_SECOND	(INT64_C(1000) * 1000 * 1000)
 /* A set that can be had at once is as good as one that is a tenth wider. */
@@ -33,11 +35,21 @@ uint32_t lane_sum(const struct lane_widths *widths, lane_set set) {
 	return sum;
 }
 
+/* All that may run when mail is given to this set, too. */
+static uint32_t run_with(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set set) {
+	lane_set all = now->used | set;
+	bool counted = now->single < LANE_WIDTHS_MAX && (all >> now->single & 1) != 0;
+
+	return lane_sum(widths, all) + (counted ? 0 : now->singles);
+}
+
 struct search {
 	const struct lane_widths *widths;
-	lane_set used;
+	lane_set used, blocked;
 	uint32_t allowed;
-	bool at_once;		/* only sets that fit beside all that is used */
+	const struct lane_now *beside;	/* only sets that fit beside all that runs now; or
+					 * NULL */
 	lane_set best;
 	uint32_t best_sum;
 };
@@ -68,8 +80,10 @@ static void search_from(struct search *search, uint32_t from, lane_set set,
 
 		if (sum > search->allowed)
 			break;		/* widths rise */
-		if (search->at_once && lane_sum(search->widths, search->used | more) >
-			search->allowed)
+		if ((search->blocked >> i & 1) != 0)
+			continue;
+		if (search->beside != NULL &&
+		    run_with(search->widths, search->beside, more) > search->allowed)
 			continue;
 		if (is_better(search, more, sum)) {
 			search->best = more;
@@ -80,9 +94,9 @@ static void search_from(struct search *search, uint32_t from, lane_set set,
 }
 
 static lane_set best_set(const struct lane_widths *widths, lane_set used,
-    uint32_t allowed, bool at_once) {
-	struct search search = { .widths = widths, .used = used, .allowed = allowed,
-		.at_once = at_once };
+    lane_set blocked, uint32_t allowed, const struct lane_now *beside) {
+	struct search search = { .widths = widths, .used = used, .blocked = blocked,
+		.allowed = allowed, .beside = beside };
 
 	search_from(&search, 0, 0, LANE_SET_MAX);
 	return search.best;
@@ -90,36 +104,35 @@ static lane_set best_set(const struct lane_widths *widths, lane_set used,
 
 /* What of `wanted` can be had now: lanes of it that are used, and the widest of the
  * others that fit beside everything. */
-static lane_set part_of(const struct lane_widths *widths, lane_set wanted,
-    lane_set used, uint32_t allowed) {
-	lane_set part = wanted & used;
+static lane_set part_of(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set wanted, uint32_t allowed) {
+	lane_set part = wanted & now->used;
 
 	for (uint32_t i = widths->count; i-- > 0;) {
 		lane_set lane = UINT32_C(1) << i;
 
 		if ((wanted & lane) != 0 && (part & lane) == 0 &&
-		    lane_sum(widths, used | part | lane) <= allowed)
+		    run_with(widths, now, part | lane) <= allowed)
 			part |= lane;
 	}
 	return part;
 }
 
-/* Something must be left before `wanted` can be had, of which there is `part`; what
- * fits beside all that is used is `near`. */
+/* Something must be left before `wanted` can be had; what fits beside all that is used
+ * is `near`. */
 static lane_set give_meanwhile(const struct lane_widths *widths,
-    const struct lane_now *now, uint32_t allowed, lane_set near, lane_set part) {
+    const struct lane_now *now, uint32_t allowed, lane_set wanted, lane_set near) {
+	lane_set part = part_of(widths, now, wanted, allowed);
 	uint32_t given = lane_sum(widths, now->given);
-	bool is_wide = 2 * lane_sum(widths, part) >= allowed;
+	bool is_soon = (now->used & ~part & now->slow) == 0;
 
 	if (now->given == 0)
 		return near != 0 ? near : part;
-	if (is_wide)
+	if (part != 0 && (is_soon || 2 * lane_sum(widths, part) >= allowed))
 		return part;
 	if (given <= allowed) {
-		/* room for more: rather than through a narrow part of what might be, mail
-		 * goes on as it does, unless it has waited for that */
-		if (now->patient && part != 0)
-			return part;
+		/* room for more: rather than through a narrow part of what might be for
+		 * long, mail goes on as it does, and single messages fill the rest */
 		return near != 0 ? near : now->given;
 	}
 	if ((now->waiting & now->given) == 0 && !now->patient)
@@ -127,36 +140,70 @@ static lane_set give_meanwhile(const struct lane_widths *widths,
 	return now->limited ? 0 : now->given;
 }
 
+static bool is_narrow(const struct lane_widths *widths, lane_set set, lane_set wanted) {
+	return NEAR_DENOMINATOR * lane_sum(widths, set) <
+	    NEAR_NUMERATOR * lane_sum(widths, wanted);
+}
+
 void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
     struct lane_choice *choice) {
 	uint32_t allowed = now->allowed;
-	lane_set near, left;
+	lane_set wanted, near;
 
 	*choice = (struct lane_choice){ .give = 0 };
 	if (allowed > 0 && widths->count > 0) {
 		if (allowed < widths->width[0])
 			allowed = widths->width[0];
-		choice->wanted = best_set(widths, now->used, allowed, false);
-		near = best_set(widths, now->used, allowed, true);
-		if (NEAR_DENOMINATOR * lane_sum(widths, near) >=
-		    NEAR_NUMERATOR * lane_sum(widths, choice->wanted))
+		choice->wanted = best_set(widths, now->used, 0, allowed, NULL);
+		wanted = best_set(widths, now->used, now->blocked, allowed, NULL);
+		near = best_set(widths, now->used, now->blocked, allowed, now);
+		if (!is_narrow(widths, near, wanted))
 			choice->give = near;
 		else
-			choice->give = give_meanwhile(widths, now, allowed, near,
-			    part_of(widths, choice->wanted, now->used, allowed));
+			choice->give = give_meanwhile(widths, now, allowed, wanted, near) &
+			    ~now->blocked;
 	}
-	left = now->used & ~choice->give;
-	choice->reload = (left & now->waiting) != 0 &&
+	choice->reload = (now->used & ~choice->give & now->waiting) != 0 &&
 	    lane_sum(widths, now->used | choice->give) > allowed;
+}
+
+/* Mail waits in all that it was given to. */
+static bool is_full(const struct lane_now *now, lane_set give) {
+	return give != 0 && (give & LANE_ORIGIN) == 0 && (now->waiting & give) == give;
+}
+
+/* Nothing is in it, and mail may be given to it. */
+static bool is_free(const struct lane_now *now, lane_set give, uint32_t lane) {
+	return ((now->used | give | now->blocked) >> lane & 1) == 0;
+}
+
+uint32_t lane_singles(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set give, uint32_t *lane) {
+	uint32_t run = run_with(widths, now, give), gap;
+
+	*lane = now->single;
+	if (!is_full(now, give) || run >= now->allowed)
+		return 0;
+	gap = now->allowed - run;
+	if (now->singles > 0 && now->single < widths->count)
+		return is_free(now, give, now->single) ? gap : 0;
+	*lane = LANE_WIDTHS_MAX;
+	for (uint32_t i = 0; i < widths->count; i++) {
+		if (!is_free(now, give, i) || i == now->canary)
+			continue;
+		*lane = i;
+		if (widths->width[i] >= gap)
+			break;
+	}
+	return *lane == LANE_WIDTHS_MAX ? 0 : gap;
 }
 
 uint32_t lane_canary(const struct lane_widths *widths, const struct lane_now *now,
     lane_set give) {
-	if (give == 0 || (give & LANE_ORIGIN) != 0 || (now->used & ~give) != 0 ||
-	    lane_sum(widths, give) != now->allowed || (now->waiting & give) != give)
+	if (!is_full(now, give) || run_with(widths, now, give) != now->allowed)
 		return LANE_WIDTHS_MAX;
 	for (uint32_t i = 0; i < widths->count; i++)
-		if ((give >> i & 1) == 0)
+		if (is_free(now, give, i) && (now->singles == 0 || i != now->single))
 			return i;
 	return LANE_WIDTHS_MAX;
 }

@@ -41,27 +41,44 @@ struct lane_now {
 	lane_set given;		/* mail is given to these now; 0: none yet, or held */
 	lane_set used;		/* mail may be in these: given, or left and not drained */
 	lane_set waiting;	/* of those: mail waits in them for a place */
+	lane_set slow;		/* of those: what waits there will take long to drain */
+	lane_set blocked;	/* mail must not be given to these now: Postfix would defer it */
 	uint32_t allowed;	/* so many deliveries at once, for this queue alone; 0: none */
+	/* Messages given one by one to a lane that is not `used`: how many are out, and
+	 * which lane it is (or LANE_WIDTHS_MAX); and the lane of a canary that is out. */
+	uint32_t singles, single, canary;
 	bool limited;		/* more than `allowed` is known to do harm: rather wait */
-	bool patient;		/* lanes may be left for wider ones, though mail waits */
+	bool patient;		/* it was given to lanes that are too wide for long enough */
 };
 
 struct lane_choice {
 	lane_set give;		/* at most LANE_SET_MAX lanes, or LANE_ORIGIN alone; 0: hold */
-	lane_set wanted;	/* what it would be if nothing were in use */
+	lane_set wanted;	/* what it would be if nothing were in use, or blocked */
 	bool reload;		/* mail waits in a lane that is too wide by now: only a reload
-				 * of the mail server takes it out */
+				 * of the mail server takes it out at once */
 };
 
-/* What mail is to be given to from now on.  Whatever it says, the sum of `used` and
- * `give` is within `allowed`, or `give` brings no lane that is not used.  (Where even
- * the narrowest lane is wider than `allowed`, that one is the exception.) */
+/* The part of a pseudo-cohort that one failure is: what the queue manager adds up until
+ * it suspends a lane by itself (a success clears it). */
+static inline double lane_failure(uint16_t width) {
+	return 1.0 / width;
+}
+
+/* What mail is to be given to from now on.  Whatever it says, the sum of `used`, `give`
+ * and the single messages is within `allowed`, or `give` brings no lane that is not used.
+ * (Where even the narrowest lane is wider than `allowed`, that one is the exception.) */
 void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
     struct lane_choice *choice);
 
+/* How many more messages may go one by one, beside what was given, as no set of lanes
+ * fills the window now; *lane: by which lane.  0 while mail does not wait in all that it
+ * was given to. */
+uint32_t lane_singles(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set give, uint32_t *lane);
+
 /* A lane for one message above the window, beside what was given: one that nothing is
- * in, the narrowest.  LANE_WIDTHS_MAX: there is none, or the lanes in use do not fill
- * the window, so that it would not be above it. */
+ * in, the narrowest.  LANE_WIDTHS_MAX: there is none, or what runs does not fill the
+ * window, so that it would not be above it. */
 uint32_t lane_canary(const struct lane_widths *widths, const struct lane_now *now,
     lane_set give);
 

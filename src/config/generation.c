@@ -45,7 +45,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, command_directory) X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
-	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_origin) \
+	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
 	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, window) \
 	X(s, port_count) X(s, ports)
 #define WINDOW_FIELDS(X, s) \

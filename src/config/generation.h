@@ -173,6 +173,9 @@ struct generation_mta {
 	uint32_t lane_count;
 	uint32_t cache_from;	/* lanes as wide as this cache connections; 0: none does */
 	uint32_t site_lanes;	/* bit i: lanes[i] stands in the site's master.cf */
+	uint32_t site_cohorts;	/* failed pseudo-cohorts (in 1/1000) after which Postfix itself
+				 * suspends one of its lanes, but that of 1; 0: never */
+	uint32_t site_backoff_s;	/* and for how long */
 	uint32_t site_origin;	/* deliveries at once to one next hop by the cloned transport
 				 * itself; 0: any number */
 	uint32_t site_route_index;	/* masks of which the site names the next hop */

@@ -44,6 +44,7 @@ struct site_work {
 	uint16_t lanes[GENERATION_LANES_MAX];
 	uint32_t lane_count;
 	uint32_t origin;
+	uint32_t cohorts, backoff_s;
 };
 
 static void mistake(struct site_work *w, const char *what, struct span where)
@@ -184,6 +185,10 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 			w->relayhost = word;
 	} else if (is(keyword, "clone-limit")) {
 		(void)one_number(w, keyword, rest, INT32_MAX, &w->origin);
+	} else if (is(keyword, "clone-cohorts")) {
+		(void)one_number(w, keyword, rest, INT32_MAX, &w->cohorts);
+	} else if (is(keyword, "clone-backoff")) {
+		(void)one_number(w, keyword, rest, INT32_MAX, &w->backoff_s);
 	} else if (is(keyword, "lane")) {
 		read_lane(w, keyword, rest);
 	} else if (is(keyword, "route")) {
@@ -292,6 +297,8 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_listed_index = keep_index(w, &w->listed);
 	mta->site_lanes = attached_lanes(w, mta);
 	mta->site_origin = w->origin;
+	mta->site_cohorts = w->cohorts;
+	mta->site_backoff_s = w->backoff_s;
 	mta->site_route_index = keep_index(w, &w->routes);
 	mta->site_routes = keep_reasons(w, &w->routes);
 	mta->site_route_count = mta->site_routes == 0 ? 0 : w->routes.count;
@@ -333,7 +340,8 @@ static void free_lists(struct site_work *w)
 void site_read_text(struct compilation *c, const char *text, size_t length,
     const char *name, unsigned order, struct generation_mta *mta)
 {
-	struct site_work w = { .c = c, .file = name, .order = order,
+	struct site_work w = { .c = c, .file = name, .order = order, .cohorts = 1000,
+		.backoff_s = 300,
 		.mta_name = mta->name ? block_at(&c->block, mta->name) : "" };
 	const char *end = text + length;
 

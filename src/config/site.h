@@ -8,6 +8,9 @@
  *	made TIME
  *	clone-program SYSLOG/PROGRAM	deliveries of the cloned transport in the log
  *	clone-limit N			that it runs at once to one next hop; 0: any number
+ *	clone-cohorts N			failed pseudo-cohorts, in thousandths, after which Postfix
+ *					suspends one of its lanes; 0: never; without it 1000
+ *	clone-backoff N			and for so many seconds; without it 300
  *	lane N				the lane of this concurrency stands in master.cf
  *	route MASK NEXTHOP		the site names the next hop for these, the first one that
  *					matches counts; spelled as there

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
@@ -151,15 +152,37 @@ static bool is_usable(const struct lanes *lanes, uint32_t i) {
 	    postfix_attachment(&lanes->site) != ATTACHED_NO;
 }
 
-/* How many deliveries the transport itself runs to one next hop. */
-static unsigned long clone_limit(const struct lanes *lanes) {
+/* A number among the clone's settings, as it is in force; "": there is none. */
+static const char *clone_value(const struct lanes *lanes, const char *parameter) {
 	char name[160] = "";
 	const char *value;
 
-	(void)text_append(name, sizeof(name), 0, "%s_destination_concurrency_limit",
-	    lanes->site.clone);
+	(void)text_append(name, sizeof(name), 0, "%s_%s", lanes->site.clone, parameter);
 	value = postfix_value(lanes->settings, "qmgr", name, false);
-	return value == NULL ? 0 : strtoul(value, NULL, 10) & INT32_MAX;
+	return value == NULL ? "" : value;
+}
+
+/* In thousandths; what cannot be read is Postfix's default. */
+static unsigned failed_cohorts(const struct lanes *lanes) {
+	const char *value = clone_value(lanes, "destination_concurrency_failed_cohort_limit");
+	char *end;
+	double number = strtod(value, &end);
+
+	return end == value || *end != '\0' || !(number >= 0 && number < 1e6) ? 1000 :
+	    (unsigned)(number * 1000 + 0.5);
+}
+
+/* Postfix's times are seconds where no unit stands behind. */
+static long long backoff_s(const struct lanes *lanes) {
+	const char *value = postfix_value(lanes->settings, "qmgr", "minimal_backoff_time",
+	    false);
+	char text[32] = "";
+	int64_t ns;
+
+	(void)text_append(text, sizeof(text), 0, "%s%s", value == NULL ? "" : value,
+	    value != NULL && value[strspn(value, "0123456789")] == '\0' ? "s" : "");
+	return text_to_duration_ns(text, &ns) && ns >= 0 && ns / NS_PER_SECOND < INT32_MAX ?
+	    (long long)(ns / NS_PER_SECOND) : 300;
 }
 
 /* --- the site's file ------------------------------------------------------- */
@@ -175,7 +198,9 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	    "mta %s\nmade %s\n", lanes->mta_name, made);
 	if (site->program[0] != '\0')
 		fprintf(file, "clone-program %s\n", site->program);
-	fprintf(file, "clone-limit %lu\n", clone_limit(lanes));
+	fprintf(file, "clone-limit %lu\nclone-cohorts %u\nclone-backoff %lld\n",
+	    strtoul(clone_value(lanes, "destination_concurrency_limit"), NULL, 10) & INT32_MAX,
+	    failed_cohorts(lanes), backoff_s(lanes));
 	if (site->refusal[0] != '\0')
 		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
 	if (site->relayhost[0] != '\0')

@@ -24,7 +24,7 @@ static const char *const wanted[] = {
 	"sender_dependent_default_transport_maps", "transport_maps",
 	"address_verify_transport_maps", "parent_domain_matches_subdomains",
 	"mydestination", "virtual_alias_domains", "virtual_mailbox_domains",
-	"relay_domains",
+	"relay_domains", "minimal_backoff_time",
 };
 #define WANTED	(sizeof(wanted) / sizeof(wanted[0]))
 

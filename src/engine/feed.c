@@ -113,6 +113,8 @@ static void note_lane(struct engine *engine, const struct generation *generation
 		.took_ms = time_ms(took_ms(d)), .width = (uint16_t)judgement->lane,
 		.mta = (uint8_t)judgement->mta,
 		.tried = judgement->reply.phase != PHASE_NONE,
+		.failed = d->status == DELIVERY_DEFERRED &&
+		    judgement->reply.phase > PHASE_NONE && judgement->reply.phase < PHASE_MAIL,
 	};
 
 	/* what goes to a content filter is in no queue of the domain */

@@ -52,7 +52,10 @@ struct hint_say {
 };
 
 struct queue_lane {
-	int64_t last_ns, left_ns;	/* its last result; when it was left; 0: never */
+	/* Its last result; when mail was given to it, or no more; 0: never. */
+	int64_t last_ns, moved_ns;
+	int64_t blocked_ns;		/* until then Postfix itself suspends it */
+	double failed_cohorts;		/* what it counts for that */
 	uint32_t waited_ms;		/* in it, of late */
 };
 
@@ -71,12 +74,16 @@ struct hint_queue {
 	int64_t longest_ns[2];		/* is of: deliveries in that minute and the one before */
 	int64_t second;
 	uint32_t took_ms[2];		/* all of them in that second and the one before */
-	int64_t stuck_ns;		/* since when the window is not carried well; 0: it is */
+	int64_t wide_ns;		/* since when its lanes are too wide; 0: they are not */
 	int64_t reload_ns;		/* since when only a reload would help */
 	int64_t due_ns;			/* when there is something to do */
 	uint32_t canary;		/* its lane, or LANE_WIDTHS_MAX: none is out */
 	int64_t offered_ns, canary_ns;	/* until when it is offered, and awaited */
 	uint8_t serial;			/* of the last canary */
+	uint32_t single;		/* lane of single messages (lane_singles) */
+	uint32_t singles;		/* that are out */
+	int64_t single_ns, singles_ns;	/* the last one; all are given up then */
+	uint16_t single_serial;
 	struct hint_say said;
 	uint32_t next_of_owner;		/* another queue, or NO_INDEX */
 };
@@ -91,6 +98,8 @@ struct hint_share {
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
 	struct lane_widths widths;
+	double cohort_limit;		/* of its queues: see policy/lane.h; 0: none */
+	int64_t backoff_ns;
 	bool may_reload;
 	bool wants_reload;
 	bool reloading;			/* asked for, not answered yet */

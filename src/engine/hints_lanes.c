@@ -5,8 +5,9 @@
  *          came, its window changed, or a time came that it waits for.  A queue of which
  *          nothing was heard for long is given up: nothing of it can be in any lane.
  *          A reload of the mail server is asked for a moment after it would help, so that
- *          one is enough for a window that falls in steps; mail is told its new lanes just
- *          before, as the reload asks about all of it.
+ *          one is enough for a window that falls in steps.  What is being delivered then
+ *          goes on: mail gets other lanes only when those have drained, and is held until
+ *          then (it would be refused, and its lanes suspended by Postfix itself).
  * ERRORS   None.
  * THREADS  One.
  */
@@ -20,50 +21,53 @@
 #include "segment/states.h"
 
 #define PATIENCE_NS	(10 * NS_PER_SECOND)
+#define HARMFUL_NS	NS_PER_SECOND
 #define RELOAD_AFTER_NS	NS_PER_SECOND
-#define RELOAD_EACH_NS	(60 * NS_PER_SECOND)
+#define RELOAD_EACH_NS	(62 * NS_PER_SECOND)	/* the supervisor allows one a minute */
+#define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
+#define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
 #define OFFER_NS	(5 * NS_PER_SECOND)
 #define CANARY_NS	(120 * NS_PER_SECOND)
 /* Of a provider's window an idle queue is told this part: others may be about to begin,
  * too. */
 #define IDLE_PART	4
-/* A lane in which mail waits so much longer than in another one gets half of its share;
- * a quarter at least. */
-#define EVEN_MS		4000
+#define SHORT_MS	1000	/* and a delivery: mail may wait so long in a narrow lane */
+#define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
 
 /* --- what is told -------------------------------------------------------------------- */
 
-/* The part of the mail that a lane gets, times 16: its width, and less where mail waits
- * longer in it than in others. */
-static uint32_t part_of_mail(uint32_t width, uint32_t longer_ms) {
-	if (longer_ms > 3 * EVEN_MS)
-		longer_ms = 3 * EVEN_MS;
-	return width * 16 * EVEN_MS / (EVEN_MS + longer_ms);
+/* The part of the mail that a lane gets, times 256: its width, and less where mail waits
+ * in it for longer than `short_ms`.  The widest lane takes the rest, so that the others
+ * can be left for a better set without waiting long. */
+static uint64_t part_of_mail(uint32_t width, uint64_t waited_ms, uint64_t short_ms) {
+	uint64_t part = (uint64_t)width * 256;
+
+	if (waited_ms > short_ms)
+		part = part * short_ms / waited_ms * short_ms / waited_ms;
+	return part == 0 ? 1 : part;
 }
 
 /* `lanes`: how they do, or NULL. */
 static void say_lanes(const struct lane_widths *widths, lane_set set,
-    const struct queue_lane *lanes, struct hint_say *say) {
-	uint32_t least_ms = UINT32_MAX, most = 1, parts[HINTS_SET_MAX];
+    const struct queue_lane *lanes, uint32_t short_ms, struct hint_say *say) {
+	uint64_t most = 1, parts[HINTS_SET_MAX];
 	struct hint_lanes *told = &say->lanes;
 
 	*say = (struct hint_say){ .kind = HINTS_LANE,
-		.lanes = { .canary = HINTS_NO_LANE } };
-	for (uint32_t i = 0; lanes != NULL && i < widths->count; i++)
-		if ((set >> i & 1) != 0 && lanes[i].waited_ms < least_ms)
-			least_ms = lanes[i].waited_ms;
+		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
 	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
-		uint32_t *part = &parts[told->count];
+		bool is_widest = set >> i == 1;
 
 		if ((set >> i & 1) == 0)
 			continue;
+		parts[told->count] = part_of_mail(widths->width[i],
+		    lanes == NULL || is_widest ? 0 : lanes[i].waited_ms, short_ms);
+		if (parts[told->count] > most)
+			most = parts[told->count];
 		told->lane[told->count++] = (uint8_t)i;
-		*part = part_of_mail(widths->width[i], lanes == NULL ? 0 :
-		    lanes[i].waited_ms - least_ms);
-		most = *part > most ? *part : most;
 	}
 	for (uint32_t i = 0; i < told->count; i++) {
-		uint64_t share = (uint64_t)parts[i] * 255 / most;
+		uint64_t share = parts[i] * 255 / most;
 
 		told->share[i] = (uint8_t)(share == 0 ? 1 : share);
 	}
@@ -108,7 +112,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
 	lane_choose(widths, &now, &choice);
 	if (choice.give != 0)
-		say_lanes(widths, choice.give, NULL, say);
+		say_lanes(widths, choice.give, NULL, SHORT_MS, say);
 }
 
 /* --- one queue ----------------------------------------------------------------------------- */
@@ -124,7 +128,7 @@ static void wait_until(struct hint_queue *queue, int64_t at_ns) {
 }
 
 static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane) {
-	return lane_drained_ns(queue->lanes[lane].left_ns, queue->lanes[lane].last_ns,
+	return lane_drained_ns(queue->lanes[lane].moved_ns, queue->lanes[lane].last_ns,
 	    longest_ns(queue));
 }
 
@@ -142,6 +146,21 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 		/* the transport itself is left whenever that can be */
 		queue->given &= ~(bit & LANE_ORIGIN);
 	}
+}
+
+/* Lanes that Postfix suspends by itself now; nothing runs there. */
+static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
+		if (queue->lanes[i].blocked_ns > now_ns) {
+			set |= UINT32_C(1) << i;
+			wait_until(queue, queue->lanes[i].blocked_ns);
+		}
+	queue->used &= ~set;
+	queue->waiting &= ~set;
+	queue->given &= ~set;
+	return set;
 }
 
 static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
@@ -213,67 +232,104 @@ static bool is_limited(const struct window_view *view) {
 	    view->fail_cohorts > 0;
 }
 
-static bool is_stuck(const struct lane_widths *widths, const struct lane_choice *choice,
-    uint32_t allowed) {
-	uint32_t given = lane_sum(widths, choice->give);
-
-	return given > allowed || 10 * given < 9 * lane_sum(widths, choice->wanted);
+/* More than is allowed is known to do harm, and not for a moment only: windows also
+ * fall on suspicion, until a log tells more. */
+static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
+    const struct window_view *view, uint32_t allowed, int64_t now_ns) {
+	if (lane_sum(&mta->widths, queue->given) <= allowed) {
+		queue->wide_ns = 0;
+		return is_limited(view);
+	}
+	if (queue->wide_ns == 0)
+		queue->wide_ns = now_ns;
+	if (now_ns - queue->wide_ns < HARMFUL_NS)
+		wait_until(queue, queue->wide_ns + HARMFUL_NS);
+	return is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS;
 }
 
-/* Since when only a reload would help; true: mail is told what it gets after it. */
-static bool reload_is_near(struct hint_mta *mta, struct hint_queue *queue,
+/* Where only a reload helps, and still does after a moment, it is asked for. */
+static void want_reload(struct hint_mta *mta, struct hint_queue *queue,
     const struct lane_choice *choice, int64_t now_ns) {
-	if (!choice->reload || !mta->may_reload) {
+	int64_t at_ns;
+
+	if (!choice->reload || !mta->may_reload || mta->reloading) {
 		queue->reload_ns = 0;
-		return false;
+		return;
 	}
 	if (queue->reload_ns == 0)
 		queue->reload_ns = now_ns;
-	if (mta->reloading)
-		return true;
-	if (now_ns < queue->reload_ns + RELOAD_AFTER_NS ||
-	    now_ns < mta->reload_next_ns) {
-		wait_until(queue, queue->reload_ns + RELOAD_AFTER_NS > mta->reload_next_ns ?
-		    queue->reload_ns + RELOAD_AFTER_NS : mta->reload_next_ns);
-		return false;
-	}
-	mta->wants_reload = true;
-	return true;
+	at_ns = queue->reload_ns + RELOAD_AFTER_NS;
+	if (at_ns < mta->reload_next_ns)
+		at_ns = mta->reload_next_ns;
+	if (now_ns < at_ns)
+		wait_until(queue, at_ns);
+	else
+		mta->wants_reload = true;
 }
 
 static void give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
-	lane_set left = queue->given & ~set;
+	lane_set moved = queue->given ^ set;
 
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
-		if ((left >> i & 1) != 0)
-			queue->lanes[i].left_ns = now_ns;
+		if ((moved >> i & 1) != 0)
+			queue->lanes[i].moved_ns = now_ns;
 	queue->given = set;
 	queue->used |= set;
+}
+
+static lane_set slow(const struct hint_queue *queue) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((queue->waiting >> i & 1) != 0 && queue->lanes[i].waited_ms >= SLOW_MS)
+			set |= UINT32_C(1) << i;
+	return set;
 }
 
 static void choose(struct engine_hints *hints, struct hint_queue *queue,
     const struct window_view *view, struct lane_now *now, int64_t now_ns) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
+	lane_set suspended = blocked(queue, now_ns);
+	uint32_t allowed = view->window == 0 ? 0 :
+	    share(hints, queue, view->window, now_ns);
+	bool harmful = is_harmful(queue, mta, view, allowed, now_ns);
 	struct lane_choice choice;
 
-	*now = (struct lane_now){ .given = queue->given, .used = queue->used,
-		.waiting = queue->waiting, .limited = is_limited(view),
-		.allowed = view->window == 0 ? 0 :
-		    share(hints, queue, view->window, now_ns),
-		.patient = queue->stuck_ns != 0 &&
-		    now_ns - queue->stuck_ns >= PATIENCE_NS };
+	*now = (struct lane_now){ .blocked = suspended, .given = queue->given,
+		.used = queue->used, .waiting = queue->waiting, .slow = slow(queue),
+		.allowed = allowed, .singles = queue->singles, .canary = queue->canary,
+		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
+		.limited = harmful,
+		.patient = queue->wide_ns != 0 && now_ns - queue->wide_ns >= PATIENCE_NS };
+	if (queue->wide_ns != 0 && !now->patient)
+		wait_until(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
-	if (now->allowed > 0 && is_stuck(&mta->widths, &choice, now->allowed)) {
-		if (queue->stuck_ns == 0)
-			queue->stuck_ns = now_ns;
-		if (!now->patient)
-			wait_until(queue, queue->stuck_ns + PATIENCE_NS);
-	} else {
-		queue->stuck_ns = 0;
-	}
-	give(queue, reload_is_near(mta, queue, &choice, now_ns) ?
-	    choice.wanted : choice.give, now_ns);
+	want_reload(mta, queue, &choice, now_ns);
+	give(queue, choice.give, now_ns);
 	now->used = queue->used;
+	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
+		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
+}
+
+/* The next of the single messages that fill the window where no lanes do. */
+static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
+    struct lane_now *now, int64_t now_ns) {
+	int64_t longest = longest_ns(queue);
+	uint32_t lane;
+
+	if (queue->singles > 0 && now_ns >= queue->singles_ns)
+		queue->singles = now->singles = 0;
+	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
+		return;
+	wait_until(queue, queue->single_ns + SINGLE_NS);
+	if (now_ns < queue->single_ns + SINGLE_NS)
+		return;
+	queue->single = now->single = lane;
+	queue->singles = ++now->singles;
+	queue->single_serial++;
+	queue->single_ns = now_ns;
+	queue->singles_ns = now_ns + SINGLES_NS + 3 * longest;
+	queue->due_ns = now_ns;		/* and the next one in the next turn */
 }
 
 /* A canary, if the window waits for one and it would be one. */
@@ -284,6 +340,9 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 	uint32_t lane;
 
 	if (queue->canary != LANE_WIDTHS_MAX || !view->canary_due || view->canary_out)
+		return;
+	/* single messages need not be on their way: the log tells, if late */
+	if (now->singles > 0 && view->in_flight < now->allowed)
 		return;
 	lane = lane_canary(widths, now, queue->given);
 	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, generation,
@@ -306,10 +365,15 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 	if (view->window == 0) {
 		say_stopped(&queue->owner, view, now_ns, out);
 	} else if (lanes != 0) {
-		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes, out);
+		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
+		    SHORT_MS + (uint32_t)(longest_ns(queue) / NS_PER_MS), out);
 		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
 			out->lanes.canary = (uint8_t)queue->canary;
 			out->lanes.serial = queue->serial;
+		}
+		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
+			out->lanes.single = (uint8_t)queue->single;
+			out->lanes.single_serial = queue->single_serial;
 		}
 	} else if (queue->given == 0 && hints->mtas[queue->mta].widths.count > 0) {
 		say_draining(&queue->owner, out);
@@ -351,6 +415,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 		give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
 		choose(hints, queue, &view, &now, now_ns);
+		send_single(hints, queue, &now, now_ns);
 		send_canary(hints, generation, queue, &view, &now, now_ns);
 	}
 	wait_for_drains(queue, now_ns);
@@ -392,11 +457,14 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 		queue->reload_ns = 0;
 		if (!done)
 			continue;
-		/* all that waited is on its new way; what was being delivered goes on */
+		/* all that waited is on its new way; what was being delivered goes on; no
+		 * lane is suspended any more */
+		for (uint32_t j = 0; j < HINT_ORIGIN_LANE; j++)
+			queue->lanes[j].blocked_ns = 0;
 		queue->waiting &= queue->given;
 		for (uint32_t j = 0; j <= HINT_ORIGIN_LANE; j++)
 			if (((queue->used & ~queue->given) >> j & 1) != 0)
-				queue->lanes[j].left_ns = now_ns;
+				queue->lanes[j].moved_ns = now_ns;
 	}
 }
 

@@ -226,6 +226,7 @@ static void move_queue(struct hint_queue *queue, const struct lane_widths *from,
 	queue->used = move_set(queue->used, from, to);
 	queue->waiting = move_set(queue->waiting, from, to);
 	queue->canary = LANE_WIDTHS_MAX;
+	queue->singles = 0;
 	queue->dirty = true;
 }
 
@@ -261,6 +262,8 @@ void hint_queues_configure(struct engine_hints *hints,
 		mta->widths = (struct lane_widths){ .count = 0 };
 		if (i < generation->mta_count) {
 			mta->may_reload = row->may_reload != 0;
+			mta->cohort_limit = row->site_cohorts / 1000.0;
+			mta->backoff_ns = row->site_backoff_s * NS_PER_SECOND;
 			mta->widths.origin = row->site_origin;
 			for (uint32_t j = 0; j < row->lane_count; j++)
 				if ((row->site_lanes >> j & 1) != 0)
@@ -305,6 +308,22 @@ static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) 
 	return NO_INDEX;
 }
 
+/* The queue manager counts failed cohorts of each lane, and suspends it for a while: its
+ * own safety, which the lane of 1 does not have. */
+static void note_failure(const struct hint_mta *mta, struct queue_lane *lane,
+    uint16_t width, const struct lane_use *use) {
+	if (!use->failed) {
+		lane->failed_cohorts = 0;
+		return;
+	}
+	lane->failed_cohorts += lane_failure(width);
+	if (width > 1 && mta->cohort_limit > 0 &&
+	    lane->failed_cohorts + 1e-6 >= mta->cohort_limit) {
+		lane->failed_cohorts = 0;
+		lane->blocked_ns = use->ended_ns + mta->backoff_ns;
+	}
+}
+
 static void note_use(struct engine_hints *hints, struct hint_queue *queue,
     const struct lane_use *use) {
 	uint32_t lane = lane_of_width(&hints->mtas[queue->mta].widths, use->width);
@@ -317,17 +336,24 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 	note_time(queue, use);
 	if (lane == NO_INDEX)
 		return;
+	if (lane != HINT_ORIGIN_LANE && use->tried)
+		note_failure(&hints->mtas[queue->mta], &queue->lanes[lane], use->width, use);
 	if (lane == queue->canary && (queue->given >> lane & 1) == 0)
 		return;
+	if (lane == queue->single && queue->singles > 0) {
+		queue->singles--;
+		return;
+	}
 	bit = UINT32_C(1) << lane;
 	its = &queue->lanes[lane];
 	its->last_ns = use->ended_ns;
-	its->waited_ms = (3 * its->waited_ms + use->waited_ms) / 4;
+	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :
+	    (3 * its->waited_ms + use->waited_ms) / 4;
 	/* mail that was told otherwise before we looked */
 	if ((queue->used & bit) == 0)
-		its->left_ns = use->ended_ns;
+		its->moved_ns = use->ended_ns;
 	queue->used |= bit;
-	if (use->waited_ms >= WAITS_MS)
+	if (its->waited_ms >= WAITS_MS)
 		queue->waiting |= bit;
 	else
 		queue->waiting &= ~bit;

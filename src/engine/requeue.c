@@ -218,10 +218,10 @@ static bool begins_with(struct span span, const char *words) {
 	return span.length >= length && memcmp(span.text, words, length) == 0;
 }
 
-/* Held by the hint of a destination: not its class, not the recipient, not by Postfix. */
-static bool is_our_hold(const struct requeue_result *result) {
+/* Held by the hint of a destination, or by the queue manager, which suspended the lane:
+ * hints name other ones by now.  Not by its class, not for the recipient. */
+static bool is_passing_hold(const struct requeue_result *result) {
 	return result->class == RESULT_SUSPENDED &&
-	    begins_with(result->words, HOLD_BEGINS) &&
 	    !begins_with(result->words, HOLD_BEGINS "class ") &&
 	    !begins_with(result->words, HOLD_BEGINS "recipient ");
 }
@@ -267,7 +267,7 @@ static void put(struct requeue *requeue, uint32_t entry,
     const struct requeue_result *result, int64_t now_ns) {
 	struct requeue_entry *e = &requeue->store.entries[entry];
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
-	bool again = is_our_hold(result) && !d->down;
+	bool again = is_passing_hold(result) && !d->down;
 
 	if (again && e->place == REQUEUE_OUT)
 		pause_it(d, now_ns);

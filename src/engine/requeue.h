@@ -11,7 +11,8 @@
  * out: oldest first, each once for each return, never faster than
  * outbound.requeue_rate, and never more at once than the window admits.  One that
  * our own hint held although nothing holds the destination any more (Postfix asks
- * about an address once in 30 s) is handed out again.  What was deferred for
+ * about an address once in 30 s), or that was in a lane which Postfix suspended by
+ * itself, is handed out again, with pauses that grow to 31 s.  What was deferred for
  * another reason waits for Postfix's own schedule.
  *
  * In the feed process's own memory, bounded; what does not fit is read again from

@@ -97,14 +97,17 @@ void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t 
 void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
     const char *text);
 
-/* Mail of the key goes by these lanes, in proportion to their shares (1 to 255); where
- * there is a canary, the first question after its serial has changed gets that lane. */
+/* Mail of the key goes by these lanes, in proportion to their shares (1 to 255).  One
+ * message each goes by the canary's lane and by `single`: the first question after the
+ * serial has changed gets that one. */
 struct hint_lanes {
 	uint8_t count;			/* 1 to HINTS_SET_MAX */
 	uint8_t lane[HINTS_SET_MAX];	/* places in the mta's widths */
 	uint8_t share[HINTS_SET_MAX];
 	uint8_t canary;			/* or HINTS_NO_LANE */
 	uint8_t serial;			/* of the canary, 0 to 127 */
+	uint8_t single;			/* or HINTS_NO_LANE */
+	uint16_t single_serial;
 };
 void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
     const struct hint_lanes *lanes);

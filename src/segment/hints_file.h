@@ -62,6 +62,9 @@ struct hints_bucket {
 	_Atomic uint32_t name;
 	_Atomic uint32_t group;
 	_Atomic uint64_t word;		/* what mail is to do: below */
+	_Atomic uint32_t single;	/* serial (16 bits) of a single message, its lane
+					 * from bit 16, whether there is one in bit 20 */
+	uint32_t reserved;
 };
 #define HINTS_NAME_HEAD	3
 
@@ -97,6 +100,17 @@ static inline uint64_t hints_word_lanes(const struct hint_lanes *lanes) {
 		word |= (uint64_t)(lanes->lane[i] & 15) << (16 + 12 * i) |
 		    (uint64_t)lanes->share[i] << (20 + 12 * i);
 	return word;
+}
+
+static inline uint32_t hints_single_word(const struct hint_lanes *lanes) {
+	return lanes->single == HINTS_NO_LANE ? 0 :
+	    (uint32_t)lanes->single_serial | (uint32_t)(lanes->single & 15) << 16 |
+	    UINT32_C(1) << 20;
+}
+
+static inline void hints_single_read(uint32_t word, struct hint_lanes *lanes) {
+	lanes->single = (word >> 20 & 1) != 0 ? (uint8_t)(word >> 16 & 15) : HINTS_NO_LANE;
+	lanes->single_serial = (uint16_t)word;
 }
 
 static inline void hints_word_read(uint64_t word, struct hint_lanes *lanes) {

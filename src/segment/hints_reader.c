@@ -24,12 +24,12 @@
 #include "base/text.h"
 
 #define READ_TRIES	100
-#define CANARIES	256	/* keys whose last canary is remembered */
+#define REMEMBERED	256	/* keys of which it is remembered what they were given */
 
-/* The canary that a key's mail was given last. */
-struct canary_seen {
+/* Canary and single message that a key's mail was given last. */
+struct given {
 	uint32_t place;		/* + 1; 0: none */
-	uint8_t serial;
+	uint32_t canary, single;	/* serials + 1; 0: none */
 };
 
 struct hints_reader {
@@ -40,7 +40,7 @@ struct hints_reader {
 	dev_t device;
 	ino_t inode;
 	uint32_t turn;			/* of lanes that share a key's mail */
-	struct canary_seen canaries[CANARIES];
+	struct given given[REMEMBERED];
 };
 
 struct hints_reader *hints_reader_open(const char *path) {
@@ -61,7 +61,7 @@ static void forget(struct hints_reader *reader) {
 	if (reader->header != NULL)
 		munmap((void *)(uintptr_t)reader->header, reader->bytes);
 	reader->header = NULL;
-	memset(reader->canaries, 0, sizeof(reader->canaries));
+	memset(reader->given, 0, sizeof(reader->given));
 }
 
 void hints_reader_close(struct hints_reader **reader) {
@@ -289,15 +289,22 @@ static bool recipient_is_held(const struct hints_header *header, const struct ke
 	return false;
 }
 
-/* Has this key's mail the canary already? */
-static bool canary_is_given(struct hints_reader *reader, uint32_t place,
-    uint8_t serial) {
-	struct canary_seen *seen = &reader->canaries[place % CANARIES];
+/* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE. */
+static uint8_t take_one(struct hints_reader *reader, uint32_t place,
+    const struct hint_lanes *lanes) {
+	struct given *given = &reader->given[place % REMEMBERED];
 
-	if (seen->place == place + 1 && seen->serial == serial)
-		return true;
-	*seen = (struct canary_seen){ place + 1, serial };
-	return false;
+	if (given->place != place + 1)
+		*given = (struct given){ .place = place + 1 };
+	if (lanes->canary != HINTS_NO_LANE && given->canary != lanes->serial + 1u) {
+		given->canary = lanes->serial + 1u;
+		return lanes->canary;
+	}
+	if (lanes->single != HINTS_NO_LANE && given->single != lanes->single_serial + 1u) {
+		given->single = lanes->single_serial + 1u;
+		return lanes->single;
+	}
+	return HINTS_NO_LANE;
 }
 
 /* By turns that deal evenly, however few questions there are: multiples of the golden
@@ -317,15 +324,16 @@ static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *l
 }
 
 static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
-    uint64_t word, struct hints_answer *answer) {
+    uint64_t word, uint32_t single, struct hints_answer *answer) {
 	const struct hints_file_mta *file_mta = &reader->header->mtas[mta];
 	struct hint_lanes lanes;
 	uint8_t lane;
 
 	hints_word_read(word, &lanes);
-	lane = lanes.canary != HINTS_NO_LANE &&
-	    !canary_is_given(reader, place, lanes.serial) ? lanes.canary :
-	    take_turn(reader, &lanes);
+	hints_single_read(single, &lanes);
+	lane = take_one(reader, place, &lanes);
+	if (lane == HINTS_NO_LANE)
+		lane = take_turn(reader, &lanes);
 	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
 	    file_mta->widths[lane] != 0) {
 		answer->width = file_mta->widths[lane];
@@ -346,7 +354,8 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 		switch (word & 3) {
 		case HINTS_WORD_LANES:
-			answer_lane(reader, mta, place, word, answer);
+			answer_lane(reader, mta, place, word, atomic_load_explicit(
+			    &bucket->single, memory_order_relaxed), answer);
 			return;
 		case HINTS_WORD_HELD:
 			if (!load_reason(reader->header, word, answer->text))

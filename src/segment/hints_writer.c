@@ -231,8 +231,11 @@ void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
     const struct hint_lanes *lanes) {
 	struct hints_file *file = file_of(writer);
 
-	if (is_place(file, place))
-		set_word(file, place, hints_word_lanes(lanes), 0);
+	if (!is_place(file, place))
+		return;
+	atomic_store_explicit(&bucket_at(file, place)->single, hints_single_word(lanes),
+	    memory_order_relaxed);
+	set_word(file, place, hints_word_lanes(lanes), 0);
 }
 
 void hints_writer_set_held(struct hints_writer *writer, uint32_t place,

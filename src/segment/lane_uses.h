@@ -28,6 +28,7 @@ struct lane_use {
 	uint16_t width;		/* of the lane; 0: the transport itself */
 	uint8_t mta;		/* number in the generation */
 	bool tried;		/* somebody was connected to, or it was tried */
+	bool failed;		/* before MAIL: for the queue manager a sign of a dead site */
 };
 
 /* The same in all processes, for one segment's life; any case, a dot at its end is

@@ -418,6 +418,9 @@ static void one_wide_lane_is_waited_for(void **state) {
 	result(place, "a.example", 10, 900, now_ns);
 	turn(place, now_ns);
 	set_window(place, "a.example", 9, now_ns);
+	/* not for a moment only */
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "10");
+	result(place, "a.example", 10, 900, now_ns += second);
 	assert_string_equal(ask(place, "a.example", now_ns),
 	    "Postern: a.example: mail that is on its way goes first");
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "5+3+1");
@@ -436,8 +439,73 @@ static void the_transport_itself_drains_first(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "-");
 	/* more than 3 is refused: its mail waits */
 	set_window(place, "a.example", 3, now_ns);
+	turn(place, now_ns);
+	result(place, "a.example", 0, 900, now_ns += second);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "3");
+}
+
+static void what_is_slow_to_drain_is_filled_up_by_single_messages(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	unsigned widths[32];
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 3, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3");
+	result(place, "a.example", 3, 90000, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 5, now_ns);
+	/* the lane of 3 is slow, and stays */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3+2");
+	for (unsigned i = 0; i < 3; i++) {
+		result(place, "a.example", 3, 90000, now_ns += second);
+		result(place, "a.example", 2, 900, now_ns);
+		turn(place, now_ns);
+	}
+	set_window(place, "a.example", 7, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "3+2+1");
+	result(place, "a.example", 1, 900, now_ns);
+	/* the one that is missing goes alone, by a lane that is wider */
+	for (unsigned i = 0; i < 3; i++) {
+		turn(place, now_ns += 50 * NS_PER_MS);
+		memset(widths, 0, sizeof(widths));
+		for (unsigned j = 0; j < 50; j++)
+			widths[look_up(place, "a.example", now_ns)->width]++;
+		assert_int_equal(widths[5], i == 0 ? 1 : 0);
+	}
+	/* its result makes room for the next one */
+	result(place, "a.example", 5, 0, now_ns);
+	turn(place, now_ns += 50 * NS_PER_MS);
+	memset(widths, 0, sizeof(widths));
+	for (unsigned j = 0; j < 50; j++)
+		widths[look_up(place, "a.example", now_ns)->width]++;
+	assert_int_equal(widths[5], 1);
+}
+
+static void lanes_that_postfix_suspends_are_passed_over(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct lane_use use = { .took_ms = 10, .width = 3, .mta = 1, .tried = true,
+		.failed = true };
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 3, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3");
+	use.domain = lane_uses_hash(place->site.segment, "a.example", 9);
+	use.ended_ns = now_ns;
+	/* two failures, a success, two failures: not yet a cohort */
+	for (unsigned i = 0; i < 5; i++) {
+		use.failed = i != 2;
+		lane_uses_note(place->site.segment, &use);
+	}
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "3");
+	lane_uses_note(place->site.segment, &use);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "2+1");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 299 * second), "2+1");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 301 * second), "3");
 }
 
 static void a_canary_goes_by_a_lane_of_its_own(void **state) {
@@ -467,8 +535,10 @@ static void a_canary_goes_by_a_lane_of_its_own(void **state) {
 	assert_int_equal(widths[1] + widths[2] + widths[5], 70);
 	/* offered for 5 s only; its own result is not mail of lane 2 */
 	result(place, "a.example", 2, 0, now_ns += 6 * second);
-	result(place, "a.example", 1, 0, now_ns);
-	result(place, "a.example", 5, 0, now_ns);
+	for (unsigned i = 0; i < 9; i++) {	/* and nothing waits any more */
+		result(place, "a.example", 1, 0, now_ns);
+		result(place, "a.example", 5, 0, now_ns);
+	}
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
 	set_window(place, "a.example", 7, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
@@ -488,20 +558,23 @@ static void a_reload_takes_mail_out_of_a_wide_lane(void **state) {
 	result(place, "a.example", 10, 9000, now_ns);
 	turn(place, now_ns);
 	set_window(place, "a.example", 9, now_ns);
-	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
-	assert_int_equal(reloads, 0);
-	/* a second later it has not come to rest at 10 again */
-	set_window(place, "a.example", 7, now_ns);
-	result(place, "a.example", 10, 9000, now_ns += second);
-	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+2");
+	turn(place, now_ns);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(reloads, 0);
+		result(place, "a.example", 10, 9000, now_ns += second);
+		turn(place, now_ns);
+	}
+	/* it has not come to rest at 10 again */
 	assert_int_equal(reloads, 1);
+	assert_string_equal(lanes(place, "a.example", now_ns), "held");
 	engine_hints_reloaded(place->hints, 1, true, now_ns);
-	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+2");
-	/* what was being delivered then has ended: the window is whole again */
-	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "5+2");
-	/* once a minute */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "held");
+	/* what was being delivered then has ended */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "5+3+1");
+	/* once a minute, and whether it was done or not */
+	result(place, "a.example", 5, 9000, now_ns);
 	set_window(place, "a.example", 1, now_ns);
-	for (unsigned i = 0; i < 56; i++) {
+	for (unsigned i = 0; i < 57; i++) {
 		result(place, "a.example", 5, 9000, now_ns += second);
 		turn(place, now_ns);
 	}
@@ -511,8 +584,6 @@ static void a_reload_takes_mail_out_of_a_wide_lane(void **state) {
 		turn(place, now_ns);
 	}
 	assert_int_equal(reloads, 2);
-	assert_string_equal(lanes(place, "a.example", now_ns), "1");
-	/* it was not done: back to waiting */
 	engine_hints_reloaded(place->hints, 1, false, now_ns);
 	result(place, "a.example", 5, 9000, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "1");
@@ -615,6 +686,8 @@ int main(void) {
 		TEST(a_queue_moves_as_its_lanes_drain),
 		TEST(one_wide_lane_is_waited_for),
 		TEST(the_transport_itself_drains_first),
+		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
+		TEST(lanes_that_postfix_suspends_are_passed_over),
 		TEST(a_canary_goes_by_a_lane_of_its_own),
 		TEST(a_reload_takes_mail_out_of_a_wide_lane),
 		TEST(next_hops_share_a_queue),

@@ -282,8 +282,10 @@ static void deal(struct place *place, const char *domain, unsigned count,
 }
 
 static void lanes_share_the_mail(void **state) {
-	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 },
-	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0 };
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
+	    HINTS_NO_LANE, 0 },
+	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0,
+	    HINTS_NO_LANE, 0 };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -313,7 +315,7 @@ static void lanes_share_the_mail(void **state) {
 }
 
 static void a_canary_is_one_message(void **state) {
-	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7 };
+	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0 };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -336,6 +338,18 @@ static void a_canary_is_one_message(void **state) {
 	hints_writer_set_lanes(place->writer, places[0], &lanes);
 	deal(place, "a.example", 60, widths);
 	assert_int_equal(widths[2], 0);
+	/* single messages likewise, beside it */
+	lanes.single = 4;
+	for (unsigned i = 0; i < 3; i++) {
+		lanes.single_serial = (uint16_t)(UINT16_MAX + i);
+		lanes.serial = (uint8_t)(9 + i);
+		hints_writer_set_lanes(place->writer, places[0], &lanes);
+		deal(place, "a.example", 20, widths);
+		assert_int_equal(widths[10], 1);
+		assert_int_equal(widths[2], 1);
+	}
+	deal(place, "a.example", 20, widths);
+	assert_int_equal(widths[10], 0);
 }
 
 static void next_hops_are_spelled_as_told(void **state) {
@@ -343,7 +357,8 @@ static void next_hops_are_spelled_as_told(void **state) {
 		{ "a.example", "[Relay.Example]:587", OUT, HINTS_NO_GROUP },
 		{ "b.example", NULL, OUT, HINTS_NO_GROUP },
 	};
-	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 };
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
+	    HINTS_NO_LANE, 0 };
 	struct place *place = *state;
 
 	build(place, hints, 2, NULL, 0);
@@ -402,7 +417,8 @@ static void destinations_are_held_for_a_reason(void **state) {
 }
 
 static void keys_come_while_there_is_room(void **state) {
-	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0 };
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
+	    HINTS_NO_LANE, 0 };
 	struct place *place = *state;
 	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
 	unsigned came = 0;

@@ -10,6 +10,7 @@
 #include "random.h"
 
 #define NS	INT64_C(1000000000)
+#define NONE	LANE_WIDTHS_MAX
 
 static const struct lane_widths usual = { .count = 6, .width = { 1, 2, 3, 5, 10, 20 },
 	.origin = 20 };
@@ -29,9 +30,23 @@ static lane_set lanes(const unsigned *widths) {
 }
 #define LANES(...) lanes((const unsigned[]){ __VA_ARGS__, 0 })
 
+/* What waits takes long to drain. */
 static struct lane_choice choose(lane_set given, lane_set used, lane_set waiting,
     uint32_t allowed, bool limited, bool patient) {
-	const struct lane_now now = { given, used, waiting, allowed, limited, patient };
+	lane_set slow = waiting;
+	const struct lane_now now = { given, used, waiting, slow, 0, allowed, 0, NONE, NONE,
+		limited, patient };
+	struct lane_choice choice;
+
+	lane_choose(&usual, &now, &choice);
+	return choice;
+}
+
+/* Only `slow` takes long to drain. */
+static struct lane_choice choose_soon(lane_set given, lane_set used, lane_set slow,
+    uint32_t allowed) {
+	const struct lane_now now = { given, used, used, slow, 0, allowed, 0, NONE, NONE,
+		true, false };
 	struct lane_choice choice;
 
 	lane_choose(&usual, &now, &choice);
@@ -70,13 +85,18 @@ static void a_window_that_rises_keeps_its_lanes(void **state) {
 	used = LANES(5, 3, 2);
 	assert_int_equal(choose(used, used, used, 12, true, false).give, LANES(5, 3, 2, 1));
 	/* 13: 10 + 3, of which 3 is there; 11 is too little, 3 alone is narrow: mail goes
-	 * on as it does, until it was patient for long */
+	 * on as it does, while the rest is slow to drain */
 	used = LANES(5, 3, 2, 1);
 	assert_int_equal(choose(used, used, used, 13, true, false).give, used);
-	assert_int_equal(choose(used, used, used, 13, true, true).give, LANES(3));
-	/* then 5, 2 and 1 have drained */
-	assert_int_equal(choose(LANES(3), LANES(3), LANES(3), 13, true, false).give,
-	    LANES(10, 3));
+	assert_int_equal(choose(used, used, used, 13, true, true).give, used);
+	assert_false(choose(used, used, used, 13, true, true).reload);
+	/* 20 is 10 + 5 + 3 + 2: the lane of 1 is in the way, and soon empty */
+	assert_int_equal(choose_soon(used, used, LANES(5, 3, 2), 20).give, LANES(5, 3, 2));
+	used = LANES(5, 3, 2);
+	assert_int_equal(choose(used, used, used, 20, true, false).give, LANES(10, 5, 3, 2));
+	/* nothing of 2 is there */
+	assert_int_equal(choose_soon(LANES(1), LANES(1), 0, 2).give, LANES(1));
+	assert_int_equal(choose(LANES(1), LANES(1), LANES(1), 2, true, true).give, LANES(1));
 }
 
 static void a_lane_that_was_left_keeps_its_width(void **state) {
@@ -144,7 +164,7 @@ static void suspended_is_held(void **state) {
 
 static void the_narrowest_lane_is_the_least(void **state) {
 	static const struct lane_widths wide = { .count = 2, .width = { 4, 9 } };
-	const struct lane_now now = { .allowed = 2 };
+	const struct lane_now now = { .allowed = 2, .single = NONE };
 	struct lane_choice choice;
 
 	(void)state;
@@ -156,7 +176,8 @@ static void the_narrowest_lane_is_the_least(void **state) {
 
 static uint32_t canary(lane_set used, lane_set waiting, uint32_t allowed,
     lane_set give) {
-	const struct lane_now now = { give, used, waiting, allowed, true, false };
+	const struct lane_now now = { give, used, waiting, 0, 0, allowed, 0, NONE, NONE, true,
+		false };
 	uint32_t lane = lane_canary(&usual, &now, give);
 
 	return lane == LANE_WIDTHS_MAX ? 0 : usual.width[lane];
@@ -175,7 +196,73 @@ static void a_canary_goes_beside_a_full_window(void **state) {
 	assert_int_equal(canary(0, 0, 5, 0), 0);
 	assert_int_equal(canary(LANES(99), LANES(99), 20, LANES(99)), 0);
 	assert_int_equal(lane_canary(&(struct lane_widths){ .count = 1, .width = { 5 } },
-	    &(struct lane_now){ 1, 1, 1, 5, true, false }, 1), LANE_WIDTHS_MAX);
+	    &(struct lane_now){ 1, 1, 1, 0, 0, 5, 0, NONE, NONE, true, false }, 1), LANE_WIDTHS_MAX);
+}
+
+static void what_postfix_suspends_is_passed_over(void **state) {
+	const struct lane_now now = { .allowed = 8, .blocked = LANES(5, 1),
+		.single = NONE };
+	struct lane_now full = { LANES(3), LANES(3), LANES(3), 0, LANES(1), 3, 0, NONE, NONE,
+		true, false };
+	struct lane_choice choice;
+
+	(void)state;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(3, 2));
+	assert_int_equal(usual.width[lane_canary(&usual, &full, LANES(3))], 2);
+	full.allowed = 4;
+	full.blocked = LANES(1);
+	lane_choose(&usual, &full, &choice);
+	assert_int_equal(choice.give, LANES(3));
+	assert_int_equal(choice.wanted, LANES(3, 1));
+	full.allowed = 3;
+	full.blocked = LANES(3);
+	full.used = 0;
+	lane_choose(&usual, &full, &choice);
+	assert_int_equal(choice.give, LANES(2, 1));
+	assert_true(lane_failure(5) == 0.2);
+}
+
+static void single_messages_fill_the_rest(void **state) {
+	struct lane_now now = { LANES(3, 2, 1), LANES(3, 2, 1), LANES(3, 2, 1), LANES(3), 0, 7,
+		0, NONE, NONE, true, false };
+	struct lane_choice choice;
+	uint32_t lane;
+
+	(void)state;
+	/* 5 + 2 would be 7, but mail waits long in 3: one more by the lane of 5 */
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(3, 2, 1));
+	assert_int_equal(lane_canary(&usual, &now, choice.give), NONE);
+	assert_int_equal(lane_singles(&usual, &now, choice.give, &lane), 1);
+	assert_int_equal(usual.width[lane], 5);
+	/* it is out: the window is full, a canary goes by another lane */
+	now.singles = 1;
+	now.single = lane;
+	assert_int_equal(lane_singles(&usual, &now, choice.give, &lane), 0);
+	assert_int_equal(usual.width[lane_canary(&usual, &now, choice.give)], 10);
+	/* and up: its lane stays the same while it is out */
+	now.allowed = 9;
+	now.waiting = LANES(3, 2, 1);
+	assert_int_equal(lane_singles(&usual, &now, LANES(3, 2, 1), &lane), 2);
+	assert_int_equal(usual.width[lane], 5);
+	now.singles = 0;
+	now.single = NONE;
+	now.canary = lane;
+	assert_int_equal(lane_singles(&usual, &now, LANES(3, 2, 1), &lane), 3);
+	assert_int_equal(usual.width[lane], 10);
+	/* of the lane of 5 only what is out there counts */
+	now = (struct lane_now){ LANES(3), LANES(3), LANES(3), 0, 0, 8, 2, 3, NONE, true,
+		false };
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(5, 3));
+	now.allowed = 7;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give & LANES(5), 0);
+	/* none while nothing waits, or mail is held */
+	now.waiting = 0;
+	assert_int_equal(lane_singles(&usual, &now, LANES(3), &lane), 0);
+	assert_int_equal(lane_singles(&usual, &now, 0, &lane), 0);
 }
 
 static void drained_is_a_matter_of_time(void **state) {
@@ -196,18 +283,26 @@ static void queues_share_a_window(void **state) {
 	assert_int_equal(lane_share(7, 0, 0), 7);
 }
 
+/* All that may run. */
+static uint32_t runs(const struct lane_widths *widths, const struct lane_now *now,
+    lane_set set) {
+	lane_set all = now->used | set;
+
+	return lane_sum(widths, all) + ((all >> now->single & 1) != 0 ? 0 : now->singles);
+}
+
 /* One queue for a long time: windows that change, lanes that fill and drain.  What is
  * used never comes to more than was allowed, canary included, but by what was there
  * before the window fell. */
 static void never_more_than_is_allowed(void **state) {
 	struct random random = random_seeded("never_more_than_is_allowed");
-	uint32_t held = 0, moved = 0;
+	uint32_t held = 0, moved = 0, single = 0, canaries = 0;
 
 	(void)state;
-	for (unsigned run = 0; run < 200; run++) {
+	for (unsigned run = 0; run < 300; run++) {
 		struct lane_widths widths = usual;
-		lane_set given = 0, used = 0, waiting = 0;
-		uint32_t allowed = 5, past = 0;
+		struct lane_now now = { .allowed = 5, .single = NONE, .canary = NONE };
+		uint32_t past = 0;
 
 		if (run % 2 == 1) {
 			widths.count = 0;
@@ -216,72 +311,96 @@ static void never_more_than_is_allowed(void **state) {
 					widths.width[widths.count++] = (uint16_t)w;
 		}
 		for (unsigned turn = 0; turn < 300; turn++) {
-			struct lane_now now;
+			uint32_t lane, more, before, after;
 			struct lane_choice choice;
-			uint32_t lane, before = lane_sum(&widths, used), after;
 
 			if (random_below(&random, 10) == 0)
-				allowed = random_below(&random, 26);
-			waiting = used & random_below(&random, LANE_ORIGIN);
-			now = (struct lane_now){ given, used, waiting, allowed,
-				random_below(&random, 2) == 0, random_below(&random, 9) == 0 };
+				now.allowed = random_below(&random, 26);
+			past = now.allowed > past ? now.allowed : past;
+			if (past < widths.width[0])
+				past = widths.width[0];
+			now.waiting = random_below(&random, 3) == 0 ? now.used :
+			    now.used & random_below(&random, LANE_ORIGIN);
+			now.slow = now.waiting & random_below(&random, LANE_ORIGIN);
+			now.blocked = random_below(&random, 4) == 0 ? ~now.used &
+			    random_below(&random, LANE_ORIGIN) : 0;
+			now.limited = random_below(&random, 2) == 0;
+			now.patient = random_below(&random, 9) == 0;
+			before = runs(&widths, &now, 0);
 			lane_choose(&widths, &now, &choice);
-			after = lane_sum(&widths, used | choice.give);
-			if ((choice.give & ~used) != 0 && allowed >= widths.width[0])
-				assert_in_range(after, 1, allowed);
-			if (allowed >= widths.width[0] && after > allowed)
-				assert_int_equal(after, before);
-			if (allowed == 0)
+			after = runs(&widths, &now, choice.give);
+			assert_int_equal(choice.give & now.blocked, 0);
+			if (now.allowed == 0)
 				assert_int_equal(choice.give, 0);
-			lane = lane_canary(&widths, &now, choice.give);
-			if (lane != LANE_WIDTHS_MAX) {
-				assert_int_equal((used | choice.give) >> lane & 1, 0);
-				assert_int_equal(lane_sum(&widths, used | choice.give) + 1,
-				    allowed + 1);
+			if ((choice.give & ~now.used) != 0 && now.allowed >= widths.width[0])
+				assert_in_range(after, 1, now.allowed);
+			else if (after > now.allowed && now.allowed >= widths.width[0])
+				assert_int_equal(after, before);
+			more = lane_singles(&widths, &now, choice.give, &lane);
+			if (more > 0) {
+				assert_int_equal((now.used | choice.give) >> lane & 1, 0);
+				assert_int_equal(after + more, now.allowed);
+				now.singles += 1 + random_below(&random, more);
+				now.single = lane;
+				single++;
 			}
-			held += choice.give == 0 && allowed > 0;
-			moved += choice.give != given;
-			given = choice.give;
-			used |= given;
-			/* what was left drains now and then */
+			lane = lane_canary(&widths, &now, choice.give);
+			if (lane != NONE) {
+				assert_int_equal((now.used | choice.give) >> lane & 1, 0);
+				assert_true(lane != now.single || now.singles == 0);
+				assert_int_equal(runs(&widths, &now, choice.give),
+				    now.allowed);
+				canaries++;
+			}
+			held += choice.give == 0 && now.allowed > 0;
+			moved += choice.give != now.given;
+			now.given = choice.give;
+			now.used |= now.given;
+			assert_in_range(runs(&widths, &now, 0), 0, past);
+			/* what was left drains now and then, single messages end */
 			if (random_below(&random, 4) == 0)
-				used = given | (used & random_below(&random,
-				    LANE_ORIGIN));
-			past = allowed > past ? allowed : past;
-			assert_true(lane_sum(&widths, used) <= past ||
-			    lane_sum(&widths, used) <= widths.width[0]);
+				now.used = now.given | (now.used &
+				    random_below(&random, LANE_ORIGIN));
+			if ((now.used >> now.single & 1) != 0)
+				now.singles = 0;
+			else if (now.singles > 0 && random_below(&random, 2) == 0)
+				now.singles--;
 		}
 	}
 	assert_true(held > 100);
 	assert_true(moved > 1000);
+	assert_true(single > 1000);
+	assert_true(canaries > 100);
 }
 
-/* When mail goes on and lanes drain, the window is carried whole. */
+/* When mail goes on and lanes drain, the window is carried whole, though what is slow
+ * never drains. */
 static void the_window_is_reached(void **state) {
 	struct random random = random_seeded("the_window_is_reached");
 
 	(void)state;
-	for (unsigned run = 0; run < 500; run++) {
-		lane_set given = 0, used = 0;
-		uint32_t allowed = 0;
+	for (unsigned run = 0; run < 1000; run++) {
+		struct lane_now now = { .single = NONE, .canary = NONE, .limited = true };
 		struct lane_choice choice;
+		uint32_t lane, more;
 
-		for (unsigned change = 0; change < 5; change++) {
-			allowed = 1 + random_below(&random, 25);
-			for (unsigned turn = 0; turn < 3; turn++) {
-				choice = choose(given, used, used, allowed, true, turn > 0);
-				given = choice.give;
-				used |= given;
-				/* the window may move again before anything drained */
-				if (random_below(&random, 3) != 0)
-					used = given;
+		for (unsigned change = 0; change < 6; change++) {
+			now.allowed = 1 + random_below(&random, 25);
+			for (unsigned turn = 0; turn < 5; turn++) {
+				bool last = change == 5 && turn >= 2;
+
+				now.waiting = now.used;
+				now.slow = last ? now.slow & now.used :
+				    now.used & random_below(&random, LANE_ORIGIN);
+				lane_choose(&usual, &now, &choice);
+				now.given = choice.give;
+				now.used = now.given | (random_below(&random, 3) == 0 &&
+				    !last ? now.used : 0);
 			}
 		}
-		for (unsigned turn = 0; turn < 4; turn++) {
-			choice = choose(given, used, used, allowed, true, true);
-			given = used = choice.give;
-		}
-		assert_in_range(10 * lane_sum(&usual, given), 9 * allowed - 9, 10 * allowed);
+		now.waiting = now.used;
+		more = lane_singles(&usual, &now, now.given, &lane);
+		assert_int_equal(lane_sum(&usual, now.given) + more, now.allowed);
 	}
 }
 
@@ -295,6 +414,8 @@ int main(void) {
 		cmocka_unit_test(suspended_is_held),
 		cmocka_unit_test(the_narrowest_lane_is_the_least),
 		cmocka_unit_test(a_canary_goes_beside_a_full_window),
+		cmocka_unit_test(what_postfix_suspends_is_passed_over),
+		cmocka_unit_test(single_messages_fill_the_rest),
 		cmocka_unit_test(drained_is_a_matter_of_time),
 		cmocka_unit_test(queues_share_a_window),
 		cmocka_unit_test(never_more_than_is_allowed),

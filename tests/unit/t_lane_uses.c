@@ -25,7 +25,7 @@ static int tear_down(void **state) {
 }
 
 static const struct lane_use some = { .ended_ns = INT64_C(123456789012345), .waited_ms = 7,
-	.took_ms = LANE_USE_MS_MOST, .width = 10000, .mta = 7, .tried = true };
+	.took_ms = LANE_USE_MS_MOST, .width = 10000, .mta = 7, .tried = true, .failed = true };
 
 static void note(uint64_t domain) {
 	struct lane_use use = some;
@@ -52,6 +52,7 @@ static void what_was_noted_is_read_in_order(void **state) {
 		assert_int_equal(use.width, 10000);
 		assert_int_equal(use.mta, 7);
 		assert_true(use.tried);
+		assert_true(use.failed);
 	}
 	assert_false(lane_uses_next(site.segment, &cursor, &use, &lost));
 	assert_false(lost);
@@ -64,6 +65,7 @@ static void what_was_noted_is_read_in_order(void **state) {
 	assert_int_equal(use.width, 0);
 	assert_int_equal(use.mta, 0);
 	assert_false(use.tried);
+	assert_false(use.failed);
 }
 
 static void who_is_late_is_told(void **state) {

@@ -339,15 +339,36 @@ static void held_by_an_old_answer(void **state) {
 	held("AAAAAA2", "b.example");
 	pass(S);
 	assert_int_equal(out_count, 9);
-	/* what Postfix holds itself, or a class, is left to Postfix */
-	note("AAAAAA3", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
-	    "delivery temporarily suspended: x", 0);
+	/* what a class holds is left to Postfix */
 	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "Postern: class x holds 2 of 2 sessions", 0);
 	note("AAAAAA5", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "Postern: recipient held", 0);
 	pass(100 * S);
 	assert_int_equal(out_count, 9);
+}
+
+/* The window is open, but the queue manager gave up a lane after a few refusals, and
+ * deferred all that waited there: it goes by other lanes, no more than the window. */
+static void a_lane_that_postfix_suspended(void **state) {
+	static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3" };
+
+	(void)state;
+	window_is("b.example", 2);
+	for (unsigned i = 0; i < 3; i++)
+		note(ids[i], "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
+		    "421 too many connections", 0);
+	pass(S);
+	assert_int_equal(out_count, 2);
+	sent("AAAAAA1", "b.example");
+	pass(S);
+	assert_int_equal(out_count, 3);
+	/* suspended still: again after a pause; not at all while the destination is */
+	note("AAAAAA2", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
+	    "421 too many connections", 0);
+	window_is("b.example", 0);
+	pass(100 * S);
+	assert_int_equal(out_count, 3);
 }
 
 static void a_window_that_doubles(void **state) {
@@ -645,6 +666,7 @@ int main(void) {
 		T(other_reasons_wait_for_postfix),
 		T(held_by_an_old_answer),
 		T(held_together),
+		T(a_lane_that_postfix_suspended),
 		T(a_window_that_doubles),
 		T(no_faster_than_the_rate),
 		T(observed_ones_are_left_alone),

@@ -155,7 +155,8 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 
 static void lanes_and_next_hops_are_kept(void **state)
 {
-	struct generation *g = good(HEAD "clone-limit 20\nlane 1\nlane 5\nlane 7\n"
+	struct generation *g = good(HEAD "clone-limit 20\nclone-cohorts 2500\n"
+	    "clone-backoff 60\nlane 1\nlane 5\nlane 7\n"
 	    "route a.example [Relay.Example]:587\nroute *.b.example mx.b.example\n"
 	    "relayhost [smart.example]\n");
 
@@ -165,6 +166,8 @@ static void lanes_and_next_hops_are_kept(void **state)
 	/* 7 is not configured; 2, 3, 10 and 20 are not there */
 	assert_int_equal(g->mtas[0].site_lanes, 1 << 0 | 1 << 3);
 	assert_int_equal(g->mtas[0].site_origin, 20);
+	assert_int_equal(g->mtas[0].site_cohorts, 2500);
+	assert_int_equal(g->mtas[0].site_backoff_s, 60);
 	assert_string_equal(next_hop(g, "A.example"), "[Relay.Example]:587");
 	assert_string_equal(next_hop(g, "x.b.example"), "mx.b.example");
 	assert_string_equal(next_hop(g, "x.a.example"), "[smart.example]");
