@@ -16,6 +16,7 @@
 #include "ctl/postfix_lines.h"
 
 #define CACHE		"smtp_connection_cache_on_demand"
+#define CACHE_ALWAYS	"smtp_connection_cache_destinations"
 #define WORD_MAX	4096
 
 typedef void setting_call(void *context, const char *name, const char *value);
@@ -75,34 +76,57 @@ static void each_parameter(const struct postfix_site *site, uint16_t width,
 	}
 }
 
+/* What a lane makes of the original's connection cache. */
+enum caching {
+	CACHING_AS_THERE,	/* it has none */
+	CACHING_NONE,
+	CACHING_ALWAYS,
+};
+
+static enum caching caching_of(const struct postfix_lanes *lanes, uint16_t width) {
+	const struct postfix_site *site = lanes->site;
+	const char *demand = postfix_value(site->settings, site->clone, CACHE, false);
+	const char *always = postfix_value(site->settings, site->clone, CACHE_ALWAYS, false);
+	bool is_wide = lanes->cache_from != 0 && width >= lanes->cache_from;
+
+	if ((always == NULL || *always == '\0') && demand != NULL && strcmp(demand, "no") == 0)
+		return CACHING_AS_THERE;
+	return is_wide ? CACHING_ALWAYS : CACHING_NONE;
+}
+
 struct copying {
-	bool caches;
+	enum caching caching;
 	setting_call *each;
 	void *context;
 };
 
 static void copy_option(void *context, const char *name, const char *value) {
 	const struct copying *copying = context;
+	bool is_cache = strcmp(name, CACHE) == 0 || strcmp(name, CACHE_ALWAYS) == 0;
 
 	if (strcmp(name, "syslog_name") != 0 &&
-	    (strcmp(name, CACHE) != 0 || copying->caches))
+	    (!is_cache || copying->caching == CACHING_AS_THERE))
 		copying->each(copying->context, name, value == NULL ? "" : value);
 }
 
 /* The options of its service. */
 static void each_option(const struct postfix_lanes *lanes, uint16_t width,
     setting_call *each, void *context) {
-	bool caches = lanes->cache_from != 0 && width >= lanes->cache_from;
-	struct copying copying = { caches, each, context };
+	const struct postfix_site *site = lanes->site;
+	const char *always = postfix_value(site->settings, site->clone, CACHE_ALWAYS, false);
+	struct copying copying = { caching_of(lanes, width), each, context };
 	char syslog_name[256] = "";
 
-	postfix_overrides_each(lanes->site->settings, lanes->site->clone, copy_option,
-	    &copying);
+	postfix_overrides_each(site->settings, site->clone, copy_option, &copying);
 	(void)text_append(syslog_name, sizeof(syslog_name), 0, "%s/lane%u",
 	    lanes->syslog_name, width);
 	each(context, "syslog_name", syslog_name);
-	if (!caches)
+	if (copying.caching == CACHING_ALWAYS)
+		each(context, CACHE_ALWAYS, "static:all");
+	if (copying.caching == CACHING_NONE)
 		each(context, CACHE, "no");
+	if (copying.caching == CACHING_NONE && always != NULL && *always != '\0')
+		each(context, CACHE_ALWAYS, "");
 }
 
 /* --- written ------------------------------------------------------------------------ */

@@ -7,9 +7,13 @@
  *	syslog_name			SYSLOG_NAME/laneN: tells the lane in the log
  *	initial and limit		N, and no feedback: it stays at N
  *	failed_cohort_limit		0 for the lane of 1: else one refusal would suspend it
- *	connection cache on demand	none below mta.cache_from: a burst after a pause does not
- *					take what is cached, so that idle connections come
- *					on top (measured: 12 for a window of 7)
+ *	connection cache		none below mta.cache_from, where one connection more
+ *					than the width counts for much; from there on, for
+ *					all mail and not on demand: so a delivery always
+ *					takes what is cached, and those that are idle never
+ *					come on top of the width (on demand, a burst after
+ *					a pause does not: measured, 12 for a window of 7);
+ *					where the original has none, none
  *
  * The settings of the lanes are options of the queue manager, which alone reads them.
  */

@@ -19,7 +19,8 @@
 #define DIRECTORY_MAX	1024
 
 static const char *const wanted[] = {
-	"queue_directory", "syslog_name", "rewrite_service_name", "default_transport",
+	"queue_directory", "syslog_name", "smtp_connection_cache_on_demand",
+	"smtp_connection_cache_destinations", "rewrite_service_name", "default_transport",
 	"relayhost", "sender_dependent_relayhost_maps",
 	"sender_dependent_default_transport_maps", "transport_maps",
 	"address_verify_transport_maps", "parent_domain_matches_subdomains",

@@ -1,8 +1,9 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""tests/bench/lanes.py [--rounds N]: real Postfix and servers that take 3, then 12, then
-7 sessions at once and refuse those above with 421, for N seconds each (a quarter of an
-hour in all).
+"""tests/bench/lanes.py [--phases 3:120,12:540,7:240] [--worlds NAME,NAME] [--kept]: real
+Postfix and servers that take 3, then 12, then 7 sessions at once, for so many seconds
+each, and refuse those above with 421: at connect and, where the limit has fallen below
+the sessions that are there, at MAIL (--kept: those stay, as they were let in).
 
 Four of each, side by side: Postfix as it is, with feedback 1/concurrency, and with
 Postern (lanes of conf/, the law probe, reloads allowed) that finds the limit or is told
@@ -12,6 +13,7 @@ much was delivered, how many connections there were at most.  Private to itself:
 root, and Postfix.
 """
 import re
+import shutil
 import socket
 import sys
 import threading
@@ -36,6 +38,7 @@ NAMES = ("stock", "cohort", "found", "told")
 HOSTS = {f"192.0.2.{11 + i}": f"{name}.example" for i, name in enumerate(NAMES)}
 RESULT = re.compile(r": to=<[^>]*>.* status=(sent|deferred) \((Postern: )?")
 DEBUG = "window = { destination_concurrency_feedback_debug = true; };\n"
+CACHE = "smtp_connection_cache_time_limit = 2s\n"       # as Postfix has it
 COHORT = """default_destination_concurrency_positive_feedback = 1/concurrency
 default_destination_concurrency_negative_feedback = 1/concurrency
 """
@@ -44,6 +47,17 @@ default_destination_concurrency_negative_feedback = 1/concurrency
 class Server(Limiter):
     """Knows the most connections that were there at once, refused ones, too."""
     peak = 0
+    keeps = False                       # sessions above a limit that has fallen
+
+    def is_unwelcome(self, sock):
+        if self.keeps:
+            return False
+        with self.lock:
+            if self.count_open() <= self.limit:
+                return False
+            self.sockets.discard(sock)  # one at a time
+            self.refused += 1
+            return True
 
     def enter(self, sock):
         with self.lock:
@@ -69,15 +83,16 @@ class World:
         self.test, self.name, self.domain = test, name, f"{name}.example"
         self.port = 2025 + number
         self.server = Server(test, [f"192.0.2.{11 + number}"], REMOTE, PHASES[0][0], SERVICE)
+        self.server.keeps = test.arguments.kept
         self.postern = None
         plain = [f"{self.port} inet n - n - - smtpd\n", "smtp unix - - y - - smtp\n"]
         if name in ("stock", "cohort"):
             self.postfix = Postfix(test, plain, name=name,
-                                   main=merged(COHORT if name == "cohort" else ""))
+                                   main=merged(CACHE + (COHORT if name == "cohort" else "")))
             self.postfix.start(self.port)
         else:
             site = Outbound(test, self.port, [one_class("all", 1000)], name=name,
-                            mta="reload = true;", settings=DEBUG)
+                            mta="reload = true;", settings=DEBUG, main=CACHE)
             self.postfix, self.postern = site.postfix, site.postern
         self.log = None
         self.sent_in = 0                # messages
@@ -206,9 +221,20 @@ def judge(test, worlds, limit, start, seconds):
              f"canary in {len(mine['over'])} s; {mine['peak']} at most")
 
 
+def numbers(text):
+    return tuple(tuple(map(int, part.split(":"))) for part in text.split(","))
+
+
+def keep(test, place):
+    """The logs, for whoever looks into what happened."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(test.logs, place, ignore_dangling_symlinks=True)
+
+
 def body(test):
-    phases = [(limit, test.rounds or seconds) for limit, seconds in PHASES]
-    worlds = [World(test, number, name) for number, name in enumerate(NAMES)]
+    phases = numbers(test.arguments.phases)
+    worlds = [World(test, number, name) for number, name in enumerate(NAMES)
+              if name in test.arguments.worlds.split(",")]
     for world in worlds:
         world.postfix.send(world.port, world.domain)
     for world in worlds:
@@ -224,10 +250,20 @@ def body(test):
     for one in arrivals:
         one.done = True
     test.say("messages: " + ", ".join(str(one.count) for one in arrivals))
-    for (limit, seconds), start in zip(phases, starts):
-        judge(test, worlds, limit, start, seconds)
+    test.say("sessions above a limit that has fallen were "
+             + ("kept: stock goes on with them, above the limit" if test.arguments.kept
+                else "ended at their next MAIL"))
+    if len(worlds) == len(NAMES):
+        for (limit, seconds), start in zip(phases, starts):
+            judge(test, worlds, limit, start, seconds)
     test.check(all(world.server.delivered for world in worlds), "mail was delivered")
+    if test.arguments.keep:
+        keep(test, test.arguments.keep)
 
 
-main(body, hosts=HOSTS, addresses=list(HOSTS),
-     seconds=sum(seconds for _, seconds in PHASES) + 120)
+main(body, hosts=HOSTS, addresses=list(HOSTS), seconds=3600, options=(
+    ("--phases", {"default": ",".join(f"{limit}:{seconds}" for limit, seconds in PHASES),
+                  "help": "LIMIT:SECONDS,..."}),
+    ("--worlds", {"default": ",".join(NAMES)}),
+    ("--kept", {"action": "store_true", "help": "sessions above a new limit stay"}),
+    ("--keep", {"metavar": "DIRECTORY", "help": "the logs are copied there"})))

@@ -99,6 +99,10 @@ class Limiter:
     def take(self):
         time.sleep(self.seconds)        # LINT-SLEEP: how long a message takes
 
+    def is_unwelcome(self, sock):
+        """May a session that was let in send no more messages?"""
+        return False
+
     def talk(self, sock):
         lines = sock.makefile("rb")
         recipients = []
@@ -119,6 +123,9 @@ class Limiter:
                 return
             elif verb == b"EHLO":
                 sock.sendall(b"250 sink.example\r\n")
+            elif verb == b"MAIL" and self.is_unwelcome(sock):
+                sock.sendall(b"421 4.7.0 sink.example too many connections\r\n")
+                return
             else:
                 if verb == b"RCPT":
                     recipients.append(line.split(b"<")[1].split(b">")[0].decode())

@@ -44,6 +44,7 @@ class Test:
 
     def __init__(self, name, arguments):
         self.name = name
+        self.arguments = arguments
         self.rounds = arguments.rounds
         self.seed = arguments.seed
         self.random = random.Random(arguments.seed)
@@ -300,15 +301,18 @@ def keep_logs(test):
     print(f"---- logs are kept in {keep}", flush=True)
 
 
-def main(body, hosts=None, addresses=(), seconds=60, before=None):
+def main(body, hosts=None, addresses=(), seconds=60, before=None, options=()):
     """Runs body(test).  `hosts`: address -> name; `addresses`: more IPv4 and IPv6
     addresses of the loopback interface; `seconds`: the test's own time limit;
-    before() runs while there is a network."""
+    before() runs while there is a network; `options`: more of them, as (flag, how
+    argparse takes it), found in test.arguments."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=0,
                         help="rounds of random events (0: the short form)")
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("SEED", 20260101)))
+    for flag, how in options:
+        parser.add_argument(flag, **how)
     arguments = parser.parse_args()
     if INSIDE not in os.environ:
         if before is not None:
