@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 
 #define DEFAULT_PORT 25
@@ -55,4 +56,22 @@ uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta)
 			return (uint16_t)port;
 	}
 	return mta_usual_port(mta);
+}
+
+bool relayhost_fault(const char *relayhost, const struct generation_mta *mta, char *text,
+    size_t size)
+{
+	char ports[GENERATION_PORTS_MAX * 8] = "", quoted[128];
+	uint16_t port = relayhost_port(relayhost, mta);
+	size_t length = 0;
+
+	if (*relayhost == '\0' || mta_has_port(mta, port))
+		return false;
+	for (uint32_t i = 0; i < mta->port_count; i++)
+		length = text_append(ports, sizeof(ports), length, "%u, ", mta->ports[i]);
+	text_append(text, size, 0, "relayhost %s is on port %u, and mta.ports does not name "
+	    "that: what is delivered there is not learned from, and no destination gets a hint; "
+	    "put ports = [ %s%u ]; into the mta",
+	    log_quote(quoted, sizeof(quoted), relayhost, strlen(relayhost)), port, ports, port);
+	return true;
 }

@@ -4,6 +4,7 @@
 #define CONFIG_RELAYHOST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "config/generation.h"
@@ -15,5 +16,11 @@ uint16_t mta_usual_port(const struct generation_mta *mta);
 
 /* The port of a next hop as written ("[host]:587", "host:submission", "host"). */
 uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta);
+
+/* Is it on a port that is none of the mail server's?  Then what that means, and what to
+ * do: one sentence.  What is delivered there teaches nothing, as it may be a content
+ * filter's. */
+bool relayhost_fault(const char *relayhost, const struct generation_mta *mta, char *text,
+    size_t size);
 
 #endif

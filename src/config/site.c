@@ -304,27 +304,13 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_route_count = mta->site_routes == 0 ? 0 : w->routes.count;
 }
 
-/* What is delivered on a port that is none of the mail server's teaches nothing, as it may
- * be a content filter's. */
-static void note_relayhost_port(const struct site_work *w, const struct generation_mta *mta)
+static void note_relayhost(const struct site_work *w, const struct generation_mta *mta)
 {
-	char ports[GENERATION_PORTS_MAX * 8] = "", quoted[128];
-	const char *text;
-	size_t length = 0;
-	uint16_t port;
+	char text[1024];
 
-	if (mta->relayhost == 0 || w->c->block.failed)
-		return;
-	text = block_at(&w->c->block, mta->relayhost);
-	port = relayhost_port(text, mta);
-	if (mta_has_port(mta, port))
-		return;
-	for (uint32_t i = 0; i < mta->port_count; i++)
-		length = text_append(ports, sizeof(ports), length, "%u, ", mta->ports[i]);
-	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "relayhost %s is on port %u, "
-	    "and mta.ports does not name that: what is delivered there is not learned from, and "
-	    "no destination gets a hint; put ports = [ %s%u ]; into the mta",
-	    log_quote(quoted, sizeof(quoted), text, strlen(text)), port, ports, port);
+	if (mta->relayhost != 0 && !w->c->block.failed &&
+	    relayhost_fault(block_at(&w->c->block, mta->relayhost), mta, text, sizeof(text)))
+		report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s", text);
 }
 
 static void free_lists(struct site_work *w)
@@ -361,7 +347,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 		mistake(&w, "the line mta is missing", nothing);
 	if (w.mistakes == 0 && !c->block.failed) {
 		keep_all(&w, mta);
-		note_relayhost_port(&w, mta);
+		note_relayhost(&w, mta);
 	} else {
 		report_add(&c->report, MESSAGE_NOTE, name, 0, order,
 		    "mistakes in it: no destination of the mta gets a hint");

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "config/relayhost.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
 #include "ctl/postfix_clones.h"
@@ -410,6 +411,7 @@ static void tell_people_of_lanes(const struct lanes *lanes) {
 /* The lines alone go to stdout, ready for master.cf. */
 static void tell_people(const struct lanes *lanes) {
 	const struct postfix_site *site = &lanes->site;
+	char text[1024];
 
 	if (lanes->lines != NULL)
 		fputs(lanes->lines, lanes->ctl->writer.out);
@@ -421,6 +423,8 @@ static void tell_people(const struct lanes *lanes) {
 		    "known so far; run this again from time to time",
 		    site->tables[i].setting, site->tables[i].name, site->listed_count);
 	tell_people_of_lanes(lanes);
+	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
+		ctl_complain("%s: %s", lanes->mta_name, text);
 	if (postfix_attachment(site) == ATTACHED_OUTDATED)
 		ctl_complain("master.cf has older lines: mail still goes by the settings of "
 		    "then; replace them");

@@ -55,7 +55,8 @@ const char *replay_time(int64_t ms, char out[REPLAY_TIME_MAX]);
 struct replay_site {
 	struct generation *generation;
 	struct judge *judge;
-	unsigned postfix, sendmail;	/* the first mail server of its kind, or none */
+	unsigned postfix, sendmail;	/* the first mail server of its kind; one is made where
+					 * the configuration has none, and has room */
 };
 
 /* By the configuration; where it is not there, and nobody asked for it, by defaults

@@ -54,12 +54,18 @@ static struct generation *compile(const struct ctl *ctl)
 	return generation;
 }
 
-static unsigned first_of(const struct generation *g, enum mta_kind kind)
+/* The first mail server of the kind.  A configuration that names none, as the one that is
+ * installed, is no reason to learn nothing. */
+static unsigned first_of(struct generation *g, enum mta_kind kind)
 {
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].kind == kind)
 			return i;
-	return GENERATION_MTAS_MAX;
+	if (g->mta_count == GENERATION_MTAS_MAX)
+		return GENERATION_MTAS_MAX;
+	g->mtas[g->mta_count] = (struct generation_mta){ .kind = (uint8_t)kind,
+		.port_count = 1, .ports = { 25 } };
+	return g->mta_count++;
 }
 
 int replay_site_open(const struct ctl *ctl, struct replay_site *site)
@@ -69,12 +75,12 @@ int replay_site_open(const struct ctl *ctl, struct replay_site *site)
 	*site = (struct replay_site){ .generation = compile(ctl) };
 	if (site->generation == NULL)
 		return EX_CONFIG;
+	site->postfix = first_of(site->generation, MTA_POSTFIX);
+	site->sendmail = first_of(site->generation, MTA_SENDMAIL);
 	if (judge_open(&site->judge, site->generation, &diag) != 0) {
 		replay_site_close(site);
 		return ctl_fail(&diag);
 	}
-	site->postfix = first_of(site->generation, MTA_POSTFIX);
-	site->sendmail = first_of(site->generation, MTA_SENDMAIL);
 	return EX_OK;
 }
 

@@ -160,6 +160,11 @@ def routed(test, sites):
                        "relayhost = [Smart.example]:587\n")
     test.equal((found["exit"], found["relayhost"]), (0, "[Smart.example]:587"),
                "relayhost is a next hop, spelled as it is")
+    told = [sites.postern.command("postfix-lanes", json_output=False).stderr,
+            sites.postern.command("check").stdout]
+    test.check(all("[Smart.example]:587 is on port 587" in text and
+                   "put ports = [ 25, 587 ]; into the mta" in text for text in told),
+               f"whose port has to be one of the mta's: {told}")
     test.equal([(row["mask"], row["next_hop"]) for row in found["routed"]],
                [("x.b.example", "[x.example]"), ("a.example", "[mx.example]:587"),
                 ("*.b.example", "mx.b.example")], "the ones that count more come first")

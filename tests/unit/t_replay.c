@@ -74,6 +74,7 @@ struct asked {
 	size_t files;
 	bool json, sessions;
 	const char *year;
+	const char *config;	/* NULL: the one above */
 };
 
 /* Its output is in `output`. */
@@ -88,7 +89,7 @@ static int replay(struct asked asked)
 	int result;
 
 	snprintf(conf, sizeof(conf), "%s/postern.conf", directory);
-	write_text(conf, config);
+	write_text(conf, asked.config == NULL ? config : asked.config);
 	free(output);
 	output = NULL;
 	out = open_memstream(&output, &length);
@@ -159,6 +160,26 @@ static void rows(void **state)
 	assert_int_equal(replay((struct asked){ .files = 2 }), EX_OK);
 	has("file            line  mta");
 	has("/two       1  postfix");
+}
+
+/* As with the configuration that is installed. */
+static void a_configuration_without_mail_servers_learns_all_the_same(void **state)
+{
+	(void)state;
+	write_text(path[0], POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
+	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n"
+	    "Nov 21 05:48:23 mx sm-mta[9]: 6AL5rHTW018202: to=<c@d.example>, delay=00:00:08, "
+	    "xdelay=00:00:01, mailer=esmtp, pri=1, relay=mx.example.net. [192.0.2.7], dsn=2.0.0, "
+	    "stat=Sent (ok)\n"
+	    POSTFIX "to=<a@b.example>, relay=127.0.0.1[127.0.0.1]:10025, delay=1, "
+	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n");
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .config =
+	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n" }),
+	    EX_OK);
+	has("\"destination\": \"b.example\"");
+	has("\"destination\": \"d.example\"");
+	has("\"destination\": \"[127.0.0.1]:10025\"");
+	has("{\"event\": \"destination\", \"line\": null, \"name\": \"d.example\"");
 }
 
 /* n deliveries that begin together and take a second, as their lines tell it. */
@@ -397,6 +418,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),
+		cmocka_unit_test(a_configuration_without_mail_servers_learns_all_the_same),
 		cmocka_unit_test(learning),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(a_date_of_the_far_future),
