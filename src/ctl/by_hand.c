@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
+#include "ctl/explain.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	10000
@@ -47,27 +48,13 @@ struct by_hand_request {
 	char seconds[24];
 };
 
-static struct value field_value(const struct control_frame *frame,
-    const struct column *column) {
-	const char *text = control_frame_get(frame, column->name);
-	uint32_t number;
-
-	if (text == NULL)
-		return value_unknown();
-	if (column->kind == COLUMN_TEXT)
-		return value_text(text);
-	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
-		return value_unknown();
-	return value_number(number);
-}
-
 static void take_row(void *context, const struct control_frame *frame) {
 	struct answer_rows *rows = context;
 	struct value values[COUNT_OF(columns)];
 	const char *observed = control_frame_get(frame, "observed");
 
 	for (size_t i = 0; i < COUNT_OF(columns); i++)
-		values[i] = field_value(frame, &columns[i]);
+		values[i] = explain_value(frame, &columns[i]);
 	writer_object_begin(rows->writer, NULL);
 	writer_members(rows->writer, columns, values, COUNT_OF(columns));
 	writer_object_end(rows->writer);

@@ -44,7 +44,7 @@ void explain_write(struct explanation *explanation, const struct value *values) 
 	writer_object_end(explanation->writer);
 }
 
-static struct value field_value(const struct control_frame *frame,
+struct value explain_value(const struct control_frame *frame,
     const struct column *column) {
 	const char *text = control_frame_get(frame, column->name);
 	uint32_t number;
@@ -76,7 +76,7 @@ static void explain_row(void *context, const struct control_frame *frame) {
 			values[i] = value_text(reason_text(
 			    control_frame_get(frame, "reason")));
 		else
-			values[i] = field_value(frame, column);
+			values[i] = explain_value(frame, column);
 	}
 	explain_write(explanation, values);
 	explanation->answered = true;
