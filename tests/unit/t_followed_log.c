@@ -5,134 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-#include "base/clock.h"
-#include "front/followed_log.h"
-#include "tests/unit/feed_records.h"
-
-#define CHUNK (4 * FOLLOWED_LINE_MAX)
-
-static char directory[64], path[96], other[96], third[96];
-static struct followed_log followed;
-static struct feed_records records;
-static struct followed_keeper keeper;
-static char *chunk, *seen;
-static size_t seen_length;
-static int64_t now_ns;
-
-static int prepare(void **state)
-{
-	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/t_followed.XXXXXX");
-	if (mkdtemp(directory) == NULL)
-		return -1;
-	snprintf(path, sizeof(path), "%s/log", directory);
-	snprintf(other, sizeof(other), "%s/log.1", directory);
-	snprintf(third, sizeof(third), "%s/log.2", directory);
-	chunk = malloc(CHUNK);
-	seen = calloc(1, 1 << 20);
-	seen_length = 0;
-	now_ns = 1000 * NS_PER_SECOND;
-	feed_records_begin(&records, &keeper);
-	return chunk == NULL || seen == NULL;
-}
-
-static int clean(void **state)
-{
-	const struct dirent *entry;
-	DIR *stream = opendir(directory);
-
-	(void)state;
-	followed_log_close(&followed);
-	while (stream != NULL && (entry = readdir(stream)) != NULL)
-		(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	closedir(stream);
-	free(chunk);
-	free(seen);
-	return rmdir(directory);
-}
-
-static void put(const char *file, const char *text)
-{
-	FILE *out = fopen(file, "a");
-
-	assert_non_null(out);
-	assert_true(fputs(text, out) >= 0);
-	assert_int_equal(fclose(out), 0);
-}
-
-/* Lines come out with a | behind each. */
-static bool keep(void *context, const struct followed_file *file, const char *line,
-    size_t length)
-{
-	(void)context;
-	assert_true(file->position.spot.offset > 0 && file->origin != 0);
-	memcpy(seen + seen_length, line, length);
-	seen_length += length;
-	seen[seen_length++] = '|';
-	seen[seen_length] = '\0';
-	return seen_length % 2 == 0;
-}
-
-static void begin_with(const char *log, bool from_begin)
-{
-	struct feed_position known[FEED_FILES_MAX];
-	uint32_t numbers[FEED_FILES_MAX];
-	const struct followed_start start = { .known = known, .records = numbers,
-		.known_count = feed_records_list(&records, feed_log_id(log), known, numbers),
-		.from_begin = from_begin };
-
-	followed_log_open(&followed, log, &start, &keeper, now_ns);
-}
-
-static void begin(void)
-{
-	begin_with(path, false);
-}
-
-static void begin_again(void)
-{
-	followed_log_close(&followed);
-	begin();
-}
-
-static void read_all(void)
-{
-	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
-		.each = keep };
-
-	while (followed_log_read(&followed, &reader, now_ns))
-		continue;
-}
-
-/* A second goes by. */
-static bool second(void)
-{
-	bool help;
-
-	now_ns += NS_PER_SECOND;
-	read_all();
-	help = followed_log_look(&followed, now_ns);
-	read_all();
-	return help;
-}
-
-static void expect(const char *lines)
-{
-	assert_false(second());
-	assert_string_equal(seen, lines);
-	seen_length = 0;
-	seen[0] = '\0';
-}
+#include "tests/unit/followed_world.h"
 
 static void what_is_there_is_old(void **state)
 {
@@ -341,53 +223,6 @@ static void renamed_back(void **state)
 	expect("d|");
 }
 
-static void copied_and_cut(void **state)
-{
-	(void)state;
-	put(path, "");
-	begin();
-	put(path, "one line\n");
-	expect("one line|");
-	assert_int_equal(truncate(path, 0), 0);
-	put(path, "two\n");
-	expect("two|");
-	assert_int_equal(followed.counts.truncated, 1);
-	/* and grown beyond its old length meanwhile */
-	assert_int_equal(truncate(path, 0), 0);
-	put(path, "three, four, five\nsix\n");
-	expect("three, four, five|six|");
-	assert_int_equal(followed.counts.truncated, 2);
-	followed_log_close(&followed);
-	assert_int_equal(truncate(path, 0), 0);
-	put(path, "seven, eight, nine\nten, eleven\n");
-	begin();
-	expect("seven, eight, nine|ten, eleven|");
-	assert_int_equal(followed.counts.truncated, 1);
-}
-
-/* Who does not append writes behind a hole. */
-static void cut_under_a_writer_with_a_place(void **state)
-{
-	FILE *out = fopen(path, "w");
-
-	(void)state;
-	begin();
-	for (int i = 0; i < 20000; i++)
-		fputs("a long line\n", out);
-	fflush(out);
-	assert_false(second());
-	seen_length = 0;
-	assert_int_equal(truncate(path, 0), 0);
-	fputs("behind\n", out);
-	fflush(out);
-	expect("behind|");
-	fputs("more\n", out);
-	fclose(out);
-	expect("more|");
-	assert_int_equal(followed.counts.truncated, 1);
-	assert_int_equal(followed.counts.long_lines, 0);
-}
-
 static void removed_and_made_again(void **state)
 {
 	(void)state;
@@ -400,25 +235,6 @@ static void removed_and_made_again(void **state)
 	put(path, "b\n");
 	expect("b|");
 	assert_int_equal(followed.error, 0);
-}
-
-/* A new file may get the number of one that is gone. */
-static void the_same_number_again(void **state)
-{
-	uint64_t before;
-
-	(void)state;
-	put(path, "");
-	begin();
-	put(path, "a first line\n");
-	expect("a first line|");
-	before = followed.files[0].origin;
-	followed_log_close(&followed);
-	assert_int_equal(unlink(path), 0);
-	put(path, "b\n");
-	begin();
-	expect("b|");
-	assert_int_not_equal(followed.files[followed.count - 1].origin, before);
 }
 
 static void goes_on_where_the_last_one_was(void **state)
@@ -442,61 +258,6 @@ static void goes_on_where_the_last_one_was(void **state)
 	assert_int_equal(followed.counts.replaced, 1);
 	begin_again();
 	expect("");
-}
-
-/* Lines of one length that differ only in their number, as those of tests do. */
-static void put_lines(const char *file, int first, int count)
-{
-	char line[200];
-
-	for (int i = first; i < first + count; i++) {
-		snprintf(line, sizeof(line), "%06d %0150d\n", i, 0);
-		put(file, line);
-	}
-}
-
-static void expect_count(size_t count, int first)
-{
-	assert_false(second());
-	assert_int_equal(seen_length, count * (6 + 1 + 150 + 1));
-	assert_int_equal(strtol(seen, NULL, 10), first);
-	seen_length = 0;
-	seen[0] = '\0';
-}
-
-static void a_copy_in_its_place_goes_on(void **state)
-{
-	(void)state;
-	put(path, "");
-	begin();
-	put_lines(path, 0, 20);
-	expect_count(20, 0);
-	put_lines(other, 0, 20);
-	put(other, "more\n");
-	assert_int_equal(rename(other, path), 0);
-	expect("more|");
-	/* and what only looks so is none */
-	assert_int_equal(rename(path, other), 0);
-	put_lines(path, 20, 20);
-	expect_count(20, 20);
-}
-
-static void cut_and_grown_to_the_same_length(void **state)
-{
-	(void)state;
-	put(path, "");
-	begin();
-	put_lines(path, 0, 20);
-	expect_count(20, 0);
-	assert_int_equal(truncate(path, 0), 0);
-	put_lines(path, 20, 20);
-	expect_count(20, 20);
-	assert_int_equal(followed.counts.truncated, 1);
-	followed_log_close(&followed);
-	assert_int_equal(truncate(path, 0), 0);
-	put_lines(path, 40, 30);
-	begin();
-	expect_count(30, 40);
 }
 
 static void long_lines_are_passed_over(void **state)
@@ -580,120 +341,6 @@ static void help_is_asked_for(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-/* --- names with dates ------------------------------------------------------------ */
-
-static const char *dated(int day)
-{
-	static char name[128];
-
-	snprintf(name, sizeof(name), "%s/mail-202609%02d.log", directory, day);
-	return name;
-}
-
-static void begin_dated(bool from_begin)
-{
-	char pattern[128];
-
-	snprintf(pattern, sizeof(pattern), "%s/mail-%%Y%%m%%d.log", directory);
-	followed_log_close(&followed);
-	begin_with(pattern, from_begin);
-}
-
-static void files_named_by_date(void **state)
-{
-	(void)state;
-	put(dated(1), "old\n");
-	put(dated(2), "old\n");
-	begin_dated(false);
-	put(dated(2), "a\n");
-	expect("a|");
-	put(dated(1), "late\n");
-	put(dated(3), "b\n");
-	expect("late|b|");
-	assert_int_equal(followed.counts.replaced, 1);
-	put(dated(2), "a2\n");
-	put(dated(3), "b2\n");
-	expect("a2|b2|");
-	/* while nobody looks */
-	followed_log_close(&followed);
-	put(dated(3), "b3\n");
-	put(dated(5), "c\n");
-	put(dated(4), "d\n");
-	begin_dated(false);
-	expect("b3|d|c|");
-	/* one that is older than all is none of ours */
-	snprintf(other, sizeof(other), "%s/mail-20260831.log", directory);
-	put(other, "archive\n");
-	snprintf(other, sizeof(other), "%s/mail-202610.log", directory);
-	put(other, "no date\n");
-	expect("");
-	assert_int_equal(followed.count, 5);
-}
-
-static void the_newest_by_choice(void **state)
-{
-	(void)state;
-	for (int day = 1; day <= 20; day++)
-		put(dated(day), day % 2 ? "odd\n" : "even\n");
-	begin_dated(true);
-	expect("odd|even|odd|even|odd|even|odd|even|");
-	put(dated(21), "x\n");
-	put(dated(13), "gone\n");	/* the oldest made room */
-	put(dated(14), "kept\n");
-	assert_false(second());
-	expect("gone|kept|x|");
-	put(dated(13), "gone\n");
-	expect("");
-	begin_dated(true);
-	put(dated(14), "kept\n");
-	expect("kept|");
-}
-
-static void none_yet_by_that_name(void **state)
-{
-	(void)state;
-	begin_dated(false);
-	assert_int_equal(followed.error, ENOENT);
-	begin_dated(false);
-	put(dated(7), "a\n");
-	expect("a|");
-	assert_int_equal(followed.error, 0);
-	assert_int_equal(unlink(dated(7)), 0);
-	put(dated(8), "b\n");
-	expect("b|");
-}
-
-/* A pattern that matches the copy, too. */
-static void copied_and_cut_beside_its_copy(void **state)
-{
-	char pattern[128];
-
-	(void)state;
-	snprintf(pattern, sizeof(pattern), "%s/log*", directory);
-	put(path, "");
-	begin_with(pattern, false);
-	put_lines(path, 0, 20);
-	expect_count(20, 0);
-	put(path, "unread\n");
-	put_lines(other, 0, 20);
-	put(other, "unread\n");
-	assert_int_equal(truncate(path, 0), 0);
-	put(path, "new\n");
-	assert_false(second());
-	expect("new|unread|");
-	/* and one that was not cut */
-	put_lines(path, 40, 20);
-	assert_false(second());
-	seen_length = 0;
-	seen[0] = '\0';
-	put(third, "new\n");
-	put_lines(third, 40, 20);
-	put(third, "unread\n");
-	expect("");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, prepare, clean)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -707,20 +354,11 @@ int main(void)
 		TEST(too_many_unread_files_are_counted),
 		TEST(far_too_many_unread_files_are_counted),
 		TEST(renamed_back),
-		TEST(copied_and_cut),
-		TEST(cut_under_a_writer_with_a_place),
 		TEST(removed_and_made_again),
-		TEST(the_same_number_again),
 		TEST(goes_on_where_the_last_one_was),
-		TEST(a_copy_in_its_place_goes_on),
-		TEST(cut_and_grown_to_the_same_length),
 		TEST(long_lines_are_passed_over),
 		TEST(what_is_no_file_is_told),
 		TEST(help_is_asked_for),
-		TEST(files_named_by_date),
-		TEST(the_newest_by_choice),
-		TEST(none_yet_by_that_name),
-		TEST(copied_and_cut_beside_its_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: ISC */
+/* Mail that waits for destinations: lists of queues, what fails, too much of it, and
+ * whatever may happen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/random.h"
+#include "tests/unit/requeue_world.h"
+
+static void a_flush_that_failed(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	failed("AAAAAA1", "b.example", 0);
+	pass(S);
+	refuses = true;
+	window_is("b.example", 5);
+	pass(2 * S);
+	assert_int_equal(out_count, 0);
+	refuses = false;
+	pass(200 * MS);
+	assert_int_equal(out_count, 1);
+	requeue_flush_failed(requeue, 0, "AAAAAA1", now_ns);
+	requeue_flush_failed(requeue, 0, "AAAAAA2", now_ns);
+	counts_are(0, 1, 0);
+	pass(900 * MS);
+	assert_int_equal(out_count, 1);
+	pass(200 * MS);
+	assert_int_equal(out_count, 2);
+	/* nothing is ever heard of it */
+	pass(299 * S);
+	counts_are(0, 0, 1);
+	pass(3 * S);
+	counts_are(0, 0, 0);
+}
+
+static void the_list(void **state) {
+	(void)state;
+	refuses = true;
+	pass(S);
+	refuses = false;
+	requeue_turn(requeue, &block.generation, now_ns);
+	assert_int_equal(lists, 1);
+	requeue_turn(requeue, &block.generation, now_ns);
+	assert_int_equal(lists, 1);
+	window_is("provider:a", 0);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
+	    span("u@a.example"), span("connect to mx[192.0.2.1]:25: Connection refused"),
+	    now_ns - 5 * S, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
+	    span("v@a.example"), span("Postern: provider:a is suspended"), now_ns, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA2"),
+	    span("u@d.example"), span("Postern: d.example is suspended"), now_ns, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA3"),
+	    span("nobody"), span("connect to mx[192.0.2.1]:25: refused"), now_ns, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA4"),
+	    span("u@a.example"), span(""), now_ns, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA5"),
+	    span("u@a.example"), span("host mx[192.0.2.1] said: 450 4.2.0 greylisted "
+	    "(in reply to RCPT TO command)"), now_ns, now_ns);
+	requeue_listed(requeue, 0, true, now_ns);
+	/* d.example came back while nobody looked */
+	counts_are(1, 1, 0);
+	pass(10 * S);
+	assert_int_equal(out_count, 1);
+	assert_string_equal(out[0], "AAAAAA2");
+	pass(10000 * S);
+	assert_int_equal(lists, 1);
+}
+
+static void a_list_that_fails_is_asked_for_again(void **state) {
+	(void)state;
+	for (unsigned i = 1; i < 10; i++) {
+		requeue_turn(requeue, &block.generation, now_ns);
+		assert_int_equal(lists, i < 5 ? i : 5);
+		if (i <= 5)
+			requeue_listed(requeue, 0, false, now_ns);
+		now_ns += 300 * S;
+	}
+}
+
+static void no_list_in_observe_mode(void **state) {
+	(void)state;
+	block.generation.outbound_observe = 1;
+	pass(10 * S);
+	requeue_turn(requeue, &block.generation, now_ns);
+	assert_int_equal(lists, 0);
+}
+
+static void another_server_of_that_number(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	failed("AAAAAA1", "b.example", 0);
+	block.generation.number++;
+	requeue_turn(requeue, &block.generation, now_ns);
+	counts_are(1, 0, 0);
+	block.generation.number++;
+	block.generation.mtas[0].name += 4;
+	requeue_turn(requeue, &block.generation, now_ns);
+	counts_are(0, 0, 0);
+	assert_int_equal(lists, 2);
+}
+
+static void what_is_no_queue_id(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	failed("", "b.example", 0);
+	failed("AAAA;AA", "b.example", 0);
+	failed("-f", "b.example", 0);
+	/* the supervisor takes no such order, and whoever sends it loses the link */
+	failed("ABCDE", "b.example", 0);
+	failed("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "b.example", 0);
+	failed("AAAAAA1", "", 0);
+	counts_are(0, 0, 0);
+}
+
+/* More than can be remembered: the rest is found in the list. */
+static void too_many(void **state) {
+	uint32_t seen = 0;
+	struct requeue_counts counts;
+
+	(void)state;
+	block.generation.requeue_rate = (struct rate_limit){ .count = 100000000,
+		.period_ns = S };
+	requeue_turn(requeue, &block.generation, now_ns);
+	requeue_listed(requeue, 0, true, now_ns);
+	assert_int_equal(lists, 1);
+	window_is("b.example", 0);
+	for (unsigned i = 0; i < 200000; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "A%07u", i);
+		failed(id, "b.example", 0);
+	}
+	requeue_count(requeue, &counts);
+	assert_int_equal(counts.waiting, 128 << 10);
+	window_is("b.example", 100);
+	pass(400 * S);
+	assert_int_equal(lists, 1);
+	while (seen < 100000) {
+		for (; seen < 100000 && out_count > 0; seen++)
+			sent(out[--out_count], "b.example");
+		pass(100 * MS);
+	}
+	assert_int_equal(lists, 2);
+}
+
+/* Whatever happens: never more out than the window, each message once at a time, and
+ * all goes when all is well at last. */
+static void chance(void **state) {
+	struct random random = random_seeded("chance");
+	char name[4][16];
+	unsigned running[4] = { 0 };
+	struct { unsigned destination; bool queued, out; } messages[200] = { { 0 } };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(name[i], sizeof(name[i]), "d%u.example", i);
+		window_is(name[i], 0);
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		char id[16];
+
+		messages[i].destination = random_below(&random, 4);
+		messages[i].queued = true;
+		snprintf(id, sizeof(id), "AAAA%03u", i);
+		failed(id, name[messages[i].destination], i * S);
+	}
+	for (unsigned step = 0; step < 20000; step++) {
+		unsigned d = random_below(&random, 4), m = random_below(&random, 200);
+		bool well = step > 15000;
+		char id[16];
+
+		snprintf(id, sizeof(id), "AAAA%03u", m);
+		if (well && step % 1000 < 4)
+			window_is(name[step % 4], step % 2000 < 1000 ? 0 : 5);
+		else if (!well && random_below(&random, 40) == 0)
+			window_is(name[d], random_below(&random, 2) * random_below(&random, 9));
+		if (messages[m].out) {
+			messages[m].out = false;
+			running[messages[m].destination]--;
+			if (well || random_below(&random, 10) == 0) {
+				messages[m].queued = false;
+				sent(id, name[messages[m].destination]);
+				requeue_removed(requeue, 0, span(id));
+			} else if (random_below(&random, 2) == 0) {
+				failed(id, name[messages[m].destination], m * S);
+			} else {
+				held(id, name[messages[m].destination]);
+			}
+		}
+		out_count = 0;
+		pass((int64_t)random_below(&random, 200) * MS);
+		for (unsigned i = 0; i < out_count; i++) {
+			m = (unsigned)strtol(out[i] + 4, NULL, 10);
+			d = messages[m].destination;
+			assert_true(messages[m].queued && !messages[m].out);
+			messages[m].out = true;
+			running[d]++;
+			assert_true(running[d] <= destinations[d].window);
+		}
+	}
+	for (unsigned i = 0; i < 200; i++)
+		assert_false(messages[i].queued);
+	counts_are(0, 0, 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		T(a_flush_that_failed),
+		T(the_list),
+		T(a_list_that_fails_is_asked_for_again),
+		T(no_list_in_observe_mode),
+		T(another_server_of_that_number),
+		T(what_is_no_queue_id),
+		T(too_many),
+		T(chance),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
