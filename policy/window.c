@@ -149,7 +149,7 @@ void window_die(struct window *window, const struct window_settings *settings,
 }
 
 bool window_counts_failure(struct window *window,
-    const struct window_settings *settings)
+    const struct window_settings *settings, double weight)
 {
 	double limit = settings->failed_cohort_limit;
 	uint32_t cohort = window->concurrency;
@@ -157,7 +157,7 @@ bool window_counts_failure(struct window *window,
 	/* A ceiling of 1 or 2 would make one or two failures the end of a site. */
 	if (settings->law == WINDOW_LAW_PROBE && cohort < settings->initial)
 		cohort = settings->initial;
-	window->fail_cohorts += 1.0 / cohort;
+	window->fail_cohorts += weight / cohort;
 	if (window->fail_cohorts > COHORTS_MOST)
 		window->fail_cohorts = COHORTS_MOST;
 	if (limit <= 0)

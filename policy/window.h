@@ -105,7 +105,8 @@ struct window_result {
 	uint32_t level;		/* the place that it asked for: one more than the
 				 * deliveries, accepted and not ended, in flight when it
 				 * started; 0: not known */
-	uint32_t in_flight;	/* deliveries in flight just now, this one not counted */
+	uint32_t in_flight;	/* deliveries in flight just now, as far as is known (by a
+				 * log: accepted, a moment ago), this one not counted */
 	int64_t start_ns;	/* when it started; 0: not known */
 	bool canary;		/* it was issued as one */
 };

@@ -145,7 +145,7 @@ static void lower(struct window *window, const struct window_settings *settings,
 	double feedback = amount(settings, &settings->negative, concurrency);
 
 	/* Enough is "more than" in the pseudo-code, "as many" in Postfix. */
-	if (window_counts_failure(window, settings)) {
+	if (window_counts_failure(window, settings, 1)) {
 		window_die(window, settings, now_ns, change);
 		return;
 	}

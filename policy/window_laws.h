@@ -21,9 +21,10 @@ uint32_t window_most(const struct window *window, const struct window_settings *
 void window_set(struct window *window, const struct window_settings *settings,
     uint32_t concurrency);
 
-/* One more failure in the pseudo-cohort; true: that were enough of them. */
+/* One more failure in the pseudo-cohort, or a part of one; true: that were enough of
+ * them. */
 bool window_counts_failure(struct window *window,
-    const struct window_settings *settings);
+    const struct window_settings *settings, double weight);
 void window_die(struct window *window, const struct window_settings *settings,
     int64_t now_ns, struct window_change *change);
 

@@ -7,7 +7,7 @@
  * believed at once where nothing speaks against it, and otherwise only when it is one
  * of several in a row; of more, the larger the share of refusals that meant nothing was
  * of late.  Above the ceiling goes one canary at a time, at intervals that double as
- * long as they are refused.
+ * long as they are refused (window_canary.c).
  *
  * "In a row" is by the order of starts, though an acceptance is heard of only when it
  * ends.  Two things tell of those in between.  Quick refusals: their levels, as each is
@@ -15,10 +15,12 @@
  * Slow ones: deliveries that began after the first of the row and have ended; one of such
  * a level breaks the row, and some of lower levels confirm it.
  *
- * A failure whose level is not known leaves the ceiling alone, but lowers the window as
- * 1/concurrency would, until its level is known: else a limiter that is found out late
- * (from a log) would refuse so many meanwhile that the site seems dead.  But not where as
- * many are in flight as the ceiling says: lanes that are too wide now, and drain, try more.
+ * Until a failure is believed, or its level is known (a log tells that late), it takes one
+ * from the window: a limiter that fell refuses many meanwhile.  When the ceiling is found
+ * the window is that; a chance failure's level, known late, gives its one back.  Not so
+ * where failures are often chance.  Nor where as many are in flight as a ceiling says that
+ * was found or told of late: lanes that are too wide now, and drain, try more.  As long as
+ * others are accepted, many failures say that a site is full, not dead.
  * Errors: none.  Threads: no state.
  */
 #include "policy/window_laws.h"
@@ -29,6 +31,8 @@
 #define QUICK_NS	(SECOND / 4)
 #define AGE_TICKS	50u		/* 1 s */
 #define OLD_TICKS	15000u		/* 300 s */
+#define FRESH_STEPS	2u		/* a ceiling that so few canaries have tried is new */
+#define ALIVE		(1.0 / 16)	/* of a failure, where others are accepted */
 #define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
 
@@ -50,10 +54,10 @@ static void turn_accepted(struct window *window, const struct window_settings *s
 {
 	int64_t length_ns = settings->believe_ns > 0 ? settings->believe_ns : 1;
 	uint32_t span = (uint32_t)(now_ns / length_ns) & UINT8_MAX;
-
 	bool next = ((window->accepted_span + 1u) & UINT8_MAX) == span;
 
-	if (window->accepted_span == span)
+	/* One of two logs may be behind. */
+	if (window->accepted_span == span || window->accepted_span == ((span + 1) & UINT8_MAX))
 		return;
 	window->accepted[1] = next ? window->accepted[0] : 0;
 	window->accepted[0] = 0;
@@ -157,6 +161,9 @@ static bool hear_refusal(struct window *window, const struct window_settings *se
 	    (wanted > 1 && !is_row(window, level, now_ns - start_ns)))
 		return false;
 	lower_ceiling(window, settings, level - 1, start_ns);
+	/* That many were accepted; some may have been taken from it on suspicion. */
+	window_set(window, settings, window->ceiling);
+	window->lowered = 0;
 	window->convinced = 1;
 	return true;
 }
@@ -186,7 +193,8 @@ static void grow(struct window *window, const struct window_settings *settings,
 
 static void suspect(struct window *window, const struct window_settings *settings)
 {
-	double part = 1.0 / window->concurrency;
+	bool fast = 2u * window->concurrency > window->lowered && !window_is_noisy(window);
+	double part = fast ? 1 : 1.0 / window->concurrency;
 
 	window->failure -= part;
 	if (window->failure - part / 2 < 0) {
@@ -198,11 +206,11 @@ static void suspect(struct window *window, const struct window_settings *setting
 	}
 }
 
-/* One more of the cohort.  True: it died. */
+/* One more of the cohort, or a part of one.  True: it died. */
 static bool count_failure(struct window *window, const struct window_settings *settings,
-    int64_t now_ns, struct window_change *change)
+    double weight, int64_t now_ns, struct window_change *change)
 {
-	if (!window_counts_failure(window, settings))
+	if (!window_counts_failure(window, settings, weight))
 		return false;
 	/* What was found in the last hours of a site tells little about its next
 	 * life, and a ceiling that is too low takes long to get over. */
@@ -309,6 +317,23 @@ static void hear_success(struct window *window, const struct window_settings *se
 	grow(window, settings, result->in_flight + 1);
 }
 
+/* Of which no level is known: what is in flight was accepted some time ago. */
+static void hear_blind_failure(struct window *window, const struct window_settings *settings,
+    uint32_t in_flight, int64_t now_ns, struct window_change *change)
+{
+	bool fresh = window->told || (window->climb == 0 && window->canary_step <= FRESH_STEPS);
+	/* A log may know of one less than there are. */
+	bool nearly = (window->told || window->canary_step == 0) && window->ceiling > 3;
+
+	/* As many as the ceiling lets in are there: more than it were tried. */
+	if (fresh && is_explained(window, in_flight + 1 + nearly))
+		return;
+	if (window_climbed_from(window) != 0)
+		lower_ceiling(window, settings, window_climbed_from(window), now_ns);
+	else if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
+		suspect(window, settings);
+}
+
 static void hear_failure(struct window *window, const struct window_settings *settings,
     const struct window_result *result, int64_t now_ns, struct window_change *change)
 {
@@ -316,15 +341,7 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	uint32_t level = result->level;
 
 	if (level == 0) {
-		/* As many as the ceiling lets in are there: more than it were tried. */
-		if (is_explained(window, result->in_flight + 1))
-			return;
-		if (window_climbed_from(window) != 0) {
-			lower_ceiling(window, settings, window_climbed_from(window), now_ns);
-			return;
-		}
-		if (!count_failure(window, settings, now_ns, change))
-			suspect(window, settings);
+		hear_blind_failure(window, settings, result->in_flight, now_ns, change);
 		return;
 	}
 	if (is_explained(window, level))
@@ -332,9 +349,14 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	/* The only delivery there was: that is no matter of concurrency. */
 	if (level < 2)
 		note_noise(window, 1);
-	if (level < 2 || !join_run(window, level, start_ns) ||
-	    !hear_refusal(window, settings, level, start_ns, now_ns))
-		(void)count_failure(window, settings, now_ns, change);
+	if (level < 2 || !join_run(window, level, start_ns)) {
+		(void)count_failure(window, settings, level < 2 ? 1 : ALIVE, now_ns, change);
+		return;
+	}
+	/* Not believed yet: it is tried with less until the row breaks. */
+	if (!hear_refusal(window, settings, level, start_ns, now_ns) &&
+	    !count_failure(window, settings, ALIVE, now_ns, change) && !window_is_noisy(window))
+		window_set(window, settings, window->concurrency - 1u);
 }
 
 void window_probe_result(struct window *window, const struct window_settings *settings,
@@ -405,9 +427,10 @@ void window_probe_late(struct window *window, const struct window_settings *sett
 		hear_late_success(window, level);
 		return;
 	}
-	if (level != 0 && !is_explained(window, level) &&
-	    !hear_late_refusal(window, settings, level, now_ns) && window->lowered > 0)
+	if ((level != 0 && !is_explained(window, level) &&
+		hear_late_refusal(window, settings, level, now_ns)) || window->lowered == 0)
+		return;
+	if (level != 0)
 		window_set(window, settings, window->concurrency + 1u);
-	if (window->lowered > 0)
-		window->lowered--;
+	window->lowered--;
 }

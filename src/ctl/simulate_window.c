@@ -25,7 +25,8 @@
 #define LEVEL_ENTRIES		65536
 #define OLD_WINDOWS		32
 
-/* What the window was, as long as it is obeyed still. */
+/* What the window was, as long as it is obeyed still: the widest first, and the first to
+ * end. */
 struct old_window {
 	uint32_t window;
 	int64_t until_ns;
@@ -36,6 +37,7 @@ struct world {
 	struct simulation_result *result;
 	struct window window;
 	struct old_window old[OLD_WINDOWS];
+	uint32_t old_count;
 	uint32_t obeyed;	/* the window when somebody looked last */
 	struct simulated_events events;
 	struct level level;
@@ -180,27 +182,36 @@ static bool start(struct world *world, bool canary) {
 	return arrive(world, &attempt);
 }
 
+static void keep_window(struct world *world, uint32_t window) {
+	while (world->old_count > 0 && world->old[world->old_count - 1].window <= window)
+		world->old_count--;
+	if (world->old_count == OLD_WINDOWS)
+		world->old_count--;
+	world->old[world->old_count++] = (struct old_window){ window,
+		world->now_ns + world->simulation->obey_ns };
+}
+
+static void forget_windows(struct world *world) {
+	uint32_t over = 0;
+
+	while (over < world->old_count && world->old[over].until_ns <= world->now_ns)
+		over++;
+	for (uint32_t i = over; i < world->old_count; i++)
+		world->old[i - over] = world->old[i];
+	world->old_count -= over;
+}
+
 /* The window that the client goes by. */
 static uint32_t obeyed_window(struct world *world) {
 	uint32_t window = window_now(&world->window, &world->simulation->window,
-	    world->now_ns), most = window;
-	struct old_window *oldest = &world->old[0];
+	    world->now_ns);
 
-	for (unsigned i = 0; i < OLD_WINDOWS; i++) {
-		struct old_window *old = &world->old[i];
-
-		if (old->until_ns < oldest->until_ns)
-			oldest = old;
-		if (old->until_ns > world->now_ns && old->window > most)
-			most = old->window;
-	}
-	if (window < world->obeyed && world->simulation->obey_ns > 0) {
-		*oldest = (struct old_window){ world->obeyed,
-			world->now_ns + world->simulation->obey_ns };
-		most = world->obeyed > most ? world->obeyed : most;
-	}
+	if (window < world->obeyed)
+		keep_window(world, world->obeyed);
 	world->obeyed = window;
-	return most;
+	forget_windows(world);
+	return world->old_count > 0 && world->old[0].window > window ?
+	    world->old[0].window : window;
 }
 
 static bool is_full(struct world *world) {
@@ -287,13 +298,27 @@ static void tell_levels(struct world *world) {
 			    class_of(verdict.accepted), verdict.level, world->now_ns, &change);
 }
 
+/* Deliveries in flight, as whoever learns knows them: from a log those that took a place,
+ * some time ago. */
+static uint32_t running(const struct world *world) {
+	const struct level *level = &world->level;
+	int64_t at_ns = world->now_ns - level->longest_ns - level->longest_ns / 4 -
+	    level->latest_ns;
+
+	if (world->simulation->levels == LEVELS_KNOWN)
+		return world->in_flight;
+	if (world->simulation->levels == LEVELS_NONE)
+		return world->accepted;
+	return level_in_flight(level, at_ns > level->swept_ns ? at_ns : level->swept_ns);
+}
+
 static void report(struct world *world, const struct simulated_event *event) {
 	const struct simulation *s = world->simulation;
 	struct window_change change;
 	struct window_result result = {
 		.class = class_of(event->accepted),
 		.level = s->levels == LEVELS_KNOWN ? event->level : 0,
-		.in_flight = world->in_flight,
+		.in_flight = running(world),
 		.start_ns = event->start_ns,
 		.canary = event->canary,
 	};

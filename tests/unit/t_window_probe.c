@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: ISC */
+/* The law probe, with numbers worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/window_bench.h"
+
+/* A limiter of 5: level 6 is refused, believed at once, and one canary goes after 10,
+ * 20, 40 s ... */
+static void probe_remembers(void **state)
+{
+	static const int intervals[] = { 10, 20, 40, 80, 160, 320, 600, 600 };
+	struct bench b;
+	struct window_result canary = { .class = RESULT_SITE_FAILURE, .level = 6,
+		.in_flight = 5, .canary = true };
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	for (uint32_t level = 1; level <= 5; level++)
+		tell(&b, RESULT_OK, level, 4, 2 * SECOND);
+	assert_int_equal(b.window.concurrency, 6);
+	assert_int_equal(b.window.state, WINDOW_OPEN);
+	tell(&b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
+	assert_true(b.change.window);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_int_equal(b.window.state, WINDOW_LIMITED);
+	stands(&b, 5, 0, 0, 0);
+	b.now -= SECOND / 20;	/* intervals count from the start of the refused one */
+	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
+		b.now += intervals[i] * SECOND - 1;
+		assert_false(window_canary_due(&b.window, &b.settings, b.now));
+		b.now++;
+		assert_true(window_canary_due(&b.window, &b.settings, b.now));
+		window_canary_issued(&b.window, &b.settings, b.now + 600 * SECOND);
+		assert_false(window_canary_due(&b.window, &b.settings, b.now));
+		window_result(&b.window, &b.settings, &canary, b.now, &b.change);
+		assert_int_equal(b.window.ceiling, 5);
+	}
+	good(&b, 20);
+	assert_int_equal(b.window.concurrency, 5);
+}
+
+static void probe_goes_up_by_canaries(void **state)
+{
+	struct bench b;
+	struct window_result canary = { .class = RESULT_OK, .in_flight = 5, .canary = true };
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	window_set_ceiling(&b.window, &b.settings, 5, b.now);
+	assert_int_equal(b.window.state, WINDOW_LIMITED);
+	/* Who was told asks late. */
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 600 * SECOND - 1));
+	b.now += 600 * SECOND;
+	assert_true(window_canary_due(&b.window, &b.settings, b.now));
+	window_canary_issued(&b.window, &b.settings, b.now + 60 * SECOND);
+	/* Two that found room below the ceiling, and one above it. */
+	canary.level = 5;
+	window_result(&b.window, &b.settings, &canary, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND - 1));
+	b.now += 10 * SECOND;
+	assert_true(window_canary_due(&b.window, &b.settings, b.now));
+	window_canary_issued(&b.window, &b.settings, b.now + 60 * SECOND);
+	canary.level = 6;
+	window_result(&b.window, &b.settings, &canary, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 6);
+	assert_int_equal(b.window.concurrency, 6);
+	b.now += 10 * SECOND;
+	window_canary_issued(&b.window, &b.settings, b.now + 60 * SECOND);
+	canary.level = 0;	/* a log does not tell; that it was one is enough */
+	window_result(&b.window, &b.settings, &canary, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 7);
+	/* A second answer to one question, or none. */
+	window_result(&b.window, &b.settings, &canary, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 7);
+	b.now += 10 * SECOND;
+	window_canary_issued(&b.window, &b.settings, b.now + 60 * SECOND);
+	b.now += 60 * SECOND;
+	window_turn(&b.window, &b.settings, 7, b.now, &b.change);
+	assert_false(b.window.canary_out);
+	assert_true(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND));
+	/* Nowhere to go. */
+	b.settings.limit = 7;
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND));
+}
+
+static void send_canary(struct bench *bench, enum result_class class, uint32_t level)
+{
+	struct window_result result = { .class = class, .level = level, .canary = true,
+		.in_flight = bench->window.ceiling };
+
+	assert_true(window_canary_due(&bench->window, &bench->settings, bench->now));
+	window_canary_issued(&bench->window, &bench->settings, bench->now + 60 * SECOND);
+	window_result(&bench->window, &bench->settings, &result, bench->now, &bench->change);
+	assert_true(window_is_sound(&bench->window));
+}
+
+/* A limiter of 2, found, that takes any number by now. */
+static void begin_climb(struct bench *bench)
+{
+	begin(bench, WINDOW_LAW_PROBE, "1");
+	bench->settings.limit = 0;
+	tell(bench, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
+	assert_int_equal(bench->window.ceiling, 2);
+	assert_false(window_canary_due(&bench->window, &bench->settings,
+	    bench->now + 10 * SECOND - SECOND / 20 - 1));
+	bench->now += 10 * SECOND;
+}
+
+/* Once one is accepted the next goes at once; the ceiling rises by one, and by an eighth
+ * from 16 on. */
+static void canaries_climb(void **state)
+{
+	static const uint16_t ceilings[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+		18, 20, 22, 24, 27, 30, 33, 37, 41, 46 };
+	struct bench b;
+
+	(void)state;
+	begin_climb(&b);
+	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++) {
+		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
+		assert_true(b.change.window);
+		assert_int_equal(b.window.ceiling, ceilings[i]);
+		assert_int_equal(b.window.concurrency, ceilings[i]);
+	}
+	/* one that found the window not full proves nothing, and is tried again */
+	send_canary(&b, RESULT_OK, 40);
+	assert_int_equal(b.window.ceiling, 46);
+	/* refused: the ceiling is this, and intervals begin anew */
+	send_canary(&b, RESULT_SITE_FAILURE, 47);
+	assert_int_equal(b.window.ceiling, 46);
+	stands(&b, 46, 0, 0, 0);
+	for (int64_t interval = 10 * SECOND; interval <= 40 * SECOND; interval *= 2) {
+		assert_false(window_canary_due(&b.window, &b.settings, b.now + interval - 1));
+		b.now += interval;
+		send_canary(&b, RESULT_SITE_FAILURE, 47);
+	}
+	/* no higher than the limit */
+	b.settings.limit = 49;
+	b.now += 80 * SECOND;
+	send_canary(&b, RESULT_OK, 47);
+	send_canary(&b, RESULT_OK, 48);
+	assert_int_equal(b.window.ceiling, 48);
+	send_canary(&b, RESULT_OK, 49);
+	assert_int_equal(b.window.ceiling, 49);
+	assert_false(window_canary_due(&b.window, &b.settings, INT64_MAX));
+}
+
+/* The step was too wide: what was accepted is the ceiling at once, and those that were
+ * tried beside it are explained. */
+static void a_climb_that_goes_too_far(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin_climb(&b);
+	while (b.window.ceiling < 37)
+		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
+	/* 34 was accepted, 35 is too much */
+	tell(&b, RESULT_SITE_FAILURE, 35, 36, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 34);
+	for (int i = 0; i < 100; i++)
+		tell(&b, RESULT_SITE_FAILURE, 35, 36, SECOND / 20);
+	stands(&b, 34, 0, 0, 0);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 9 * SECOND));
+	/* A log does not tell levels: back by the last step, which is 4. */
+	begin_climb(&b);
+	while (b.window.ceiling < 37)
+		send_canary(&b, RESULT_OK, 0);
+	tell(&b, RESULT_SITE_FAILURE, 0, 30, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 33);
+	stands(&b, 33, 0, 0, 0);
+	/* but not below what it did tell of */
+	begin_climb(&b);
+	while (b.window.ceiling < 37)
+		send_canary(&b, RESULT_OK, 0);
+	window_late_level(&b.window, &b.settings, RESULT_OK, 35, b.now, &b.change);
+	tell(&b, RESULT_SITE_FAILURE, 0, 30, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 35);
+	/* one canary is one step: 4, as 3 was one of luck */
+	begin_climb(&b);
+	send_canary(&b, RESULT_OK, 0);
+	tell(&b, RESULT_SITE_FAILURE, 0, 1, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 2);
+	stands(&b, 2, 0, 0, 0);
+	/* then failures count as ever */
+	tell(&b, RESULT_SITE_FAILURE, 0, 0, SECOND / 20);
+	assert_true(b.window.fail_cohorts > 0);
+}
+
+/* Nobody learned that they are refused for ten minutes, but 2000 went well since. */
+static void canaries_that_cost_little(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin_climb(&b);
+	for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
+		send_canary(&b, RESULT_SITE_FAILURE, 3);
+		b.now += interval;
+	}
+	b.now += 600 * SECOND;
+	send_canary(&b, RESULT_SITE_FAILURE, 3);
+	for (int i = 1; i < 2000; i++)
+		tell(&b, RESULT_OK, 2, 1, SECOND);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now));
+	tell(&b, RESULT_OK, 2, 1, SECOND);
+	assert_true(window_canary_due(&b.window, &b.settings, b.now));
+	/* who was told has no use for it */
+	window_set_ceiling(&b.window, &b.settings, 2, b.now);
+	for (int i = 0; i < 5000; i++)
+		tell(&b, RESULT_OK, 2, 1, SECOND);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now));
+	/* and climbs by one each interval */
+	b.now += 600 * SECOND;
+	send_canary(&b, RESULT_OK, 3);
+	assert_int_equal(b.window.ceiling, 3);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND - 1));
+}
+
+/* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
+ * the window; four in a row are not, and then every one that follows is believed. */
+static void probe_doubts(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	b.settings.initial = 10;
+	window_begin(&b.window, &b.settings);
+	tell(&b, RESULT_OK, 8, 9, 2 * SECOND);
+	tell(&b, RESULT_SITE_FAILURE, 8, 9, SECOND / 20);
+	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
+	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
+	stands(&b, 7, 0.1, 0, 3.0 / 16 / 10);
+	assert_int_equal(b.window.ceiling, 0);
+	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 6);
+	assert_int_equal(b.window.concurrency, 6);
+	/* Above the ceiling: old news. */
+	tell(&b, RESULT_SITE_FAILURE, 9, 9, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 6);
+	tell(&b, RESULT_SITE_FAILURE, 5, 9, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 4);
+	/* After 600 s nobody remembers. */
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	tell(&b, RESULT_OK, 4, 4, 2 * SECOND);
+	b.now += 600 * SECOND;
+	tell(&b, RESULT_SITE_FAILURE, 4, 4, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 3);
+}
+
+/* Between two refusals at level 8 one delivery ended: somebody was accepted there. */
+static void probe_knows_chance(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	b.settings.initial = 10;
+	window_begin(&b.window, &b.settings);
+	tell(&b, RESULT_OK, 8, 7, 2 * SECOND);
+	for (int i = 0; i < 30; i++) {
+		tell(&b, RESULT_SITE_FAILURE, 8, 7, SECOND / 20);
+		b.now += SECOND / 10;
+		tell(&b, RESULT_OK, 8, 7, 2 * SECOND);
+		b.now += SECOND;
+	}
+	assert_int_equal(b.window.ceiling, 0);
+	/* By now one refusal at a new level is not believed, either. */
+	tell(&b, RESULT_SITE_FAILURE, 9, 8, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 0);
+}
+
+/* The first refusal is believed; then the burst that it was of is accepted. */
+static void probe_corrects_itself(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	tell(&b, RESULT_SITE_FAILURE, 2, 4, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 1);
+	b.now += 2 * SECOND;
+	tell(&b, RESULT_OK, 4, 3, 2 * SECOND + SECOND / 20);
+	assert_int_equal(b.window.ceiling, 0);
+	/* What began before it proves nothing. */
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	tell(&b, RESULT_SITE_FAILURE, 3, 4, SECOND / 20);
+	b.now += 2 * SECOND;
+	tell(&b, RESULT_OK, 4, 3, 4 * SECOND);
+	assert_int_equal(b.window.ceiling, 2);
+}
+
+/* Refused with nothing else in flight: a matter of cohorts, of five here as in
+ * postfix, whatever the ceiling was; when it is back the ceiling is not believed. */
+static void probe_dies_by_cohorts(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	tell(&b, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
+	assert_int_equal(b.window.concurrency, 2);
+	for (int i = 0; i < 4; i++)
+		tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND / 20);
+	assert_int_not_equal(b.window.state, WINDOW_DEAD);
+	assert_int_equal(b.window.concurrency, 2);
+	tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND / 20);
+	assert_true(b.change.died);
+	assert_int_equal(b.window.ceiling, 0);
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	window_set_ceiling(&b.window, &b.settings, 3, b.now);
+	for (int i = 0; i < 5; i++)
+		tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND / 20);
+	assert_true(b.change.died);
+	assert_int_equal(b.window.ceiling, 3);	/* somebody told it */
+	b.now += 300 * SECOND;
+	window_turn(&b.window, &b.settings, 0, b.now, &b.change);
+	assert_int_equal(b.window.state, WINDOW_LIMITED);
+	assert_int_equal(b.window.concurrency, 3);
+}
+
+/* A log tells the level later: until then each failure takes one from the window, then the
+ * ceiling is found, or what was taken is given back. */
+static void levels_that_come_late(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	good(&b, 5);
+	assert_int_equal(b.window.concurrency, 6);
+	/* a sixteenth of a sixth: others are accepted */
+	bad(&b, 1);
+	stands(&b, 5, 0, 0, 1.0 / 96);
+	assert_int_equal(b.window.ceiling, 0);
+	for (int i = 0; i < 5; i++)
+		window_late_level(&b.window, &b.settings, RESULT_OK, 5, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, b.now, &b.change);
+	assert_true(b.change.window);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_int_equal(b.window.state, WINDOW_LIMITED);
+	assert_int_equal(b.window.concurrency, 5);
+	/* Chance, below what is accepted, and one more that was tried above it. */
+	for (int i = 0; i < 2; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 3, 0);
+	assert_int_equal(b.window.concurrency, 3);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 5, b.now, &b.change);
+	assert_int_equal(b.window.concurrency, 4);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, b.now, &b.change);
+	assert_int_equal(b.window.concurrency, 5);
+	assert_int_equal(b.window.ceiling, 5);
+	/* Never known. */
+	tell(&b, RESULT_SITE_FAILURE, 0, 3, 0);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_OK, 0, b.now, &b.change);
+	assert_false(b.change.window);
+	assert_int_equal(b.window.concurrency, 4);
+	/* The other laws have no use for it. */
+	begin(&b, WINDOW_LAW_POSTFIX, "1");
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 3, b.now, &b.change);
+	assert_false(b.change.window);
+	assert_int_equal(b.window.ceiling, 0);
+}
+
+/* A limit fell from 12 to 7, and somebody told; lanes of 12 drain still, and are refused
+ * what is too much: the window stays, and the site is not dead. */
+static void what_drains_above_a_known_ceiling(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	window_set_ceiling(&b.window, &b.settings, 7, b.now);
+	window_resume(&b.window, &b.settings, 7);
+	for (unsigned i = 0; i < 100; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 7, 0);
+	stands(&b, 7, 0, 0, 0);
+	/* nor where a log knows of one less */
+	tell(&b, RESULT_SITE_FAILURE, 0, 6, 0);
+	stands(&b, 7, 0, 0, 0);
+	/* with room below the ceiling each counts, a little */
+	tell(&b, RESULT_SITE_FAILURE, 0, 5, 0);
+	stands(&b, 6, 0, 0, 1.0 / 16 / 7);
+	nothing_but_bad(&b, 6);
+	assert_int_equal(b.window.state, WINDOW_DEAD);
+}
+
+/* The same, and nobody told: what a log knows is that 12 were accepted a moment ago.  The
+ * window falls until levels are known, is then what is accepted, and stays. */
+static void a_limit_that_fell(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	b.settings.initial = 12;
+	window_begin(&b.window, &b.settings);
+	tell(&b, RESULT_SITE_FAILURE, 13, 12, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 12);
+	for (int64_t interval = 10 * SECOND; interval <= 40 * SECOND; interval *= 2) {
+		b.now += interval;
+		send_canary(&b, RESULT_SITE_FAILURE, 13);
+	}
+	window_late_level(&b.window, &b.settings, RESULT_OK, 12, b.now, &b.change);
+	for (unsigned i = 1; i <= 5; i++) {
+		tell(&b, RESULT_SITE_FAILURE, 0, 12, SECOND / 20);
+		assert_int_equal(b.window.concurrency, 12 - i);
+	}
+	/* the mail server does not obey at once */
+	for (unsigned i = 0; i < 100; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 7, SECOND / 20);
+	assert_int_equal(b.window.state, WINDOW_LIMITED);
+	assert_int_equal(b.window.ceiling, 12);
+	assert_true(b.window.concurrency < 7);
+	/* four in a row, as 12 were accepted of late */
+	for (unsigned i = 0; i < 4; i++)
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, b.now,
+		    &b.change);
+	assert_int_equal(b.window.ceiling, 7);
+	stands(&b, 7, b.window.success, b.window.failure, b.window.fail_cohorts);
+	for (unsigned i = 0; i < 100; i++) {
+		tell(&b, RESULT_SITE_FAILURE, 0, 7, SECOND / 20);
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, b.now,
+		    &b.change);
+		assert_int_equal(b.window.concurrency, 7);
+	}
+	assert_int_equal(b.window.ceiling, 7);
+}
+
+/* What was accepted in this span of time is not forgotten for a log that lags behind. */
+static void two_logs_one_of_them_late(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	b.settings.initial = 10;
+	window_begin(&b.window, &b.settings);
+	b.now = 4 * b.settings.believe_ns;
+	tell(&b, RESULT_OK, 8, 9, 2 * SECOND);
+	b.now--;
+	tell(&b, RESULT_OK, 2, 9, 2 * SECOND);
+	b.now++;
+	tell(&b, RESULT_SITE_FAILURE, 8, 9, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probe_remembers),
+		cmocka_unit_test(probe_goes_up_by_canaries),
+		cmocka_unit_test(canaries_climb),
+		cmocka_unit_test(a_climb_that_goes_too_far),
+		cmocka_unit_test(canaries_that_cost_little),
+		cmocka_unit_test(probe_doubts),
+		cmocka_unit_test(probe_knows_chance),
+		cmocka_unit_test(probe_corrects_itself),
+		cmocka_unit_test(probe_dies_by_cohorts),
+		cmocka_unit_test(levels_that_come_late),
+		cmocka_unit_test(what_drains_above_a_known_ceiling),
+		cmocka_unit_test(a_limit_that_fell),
+		cmocka_unit_test(two_logs_one_of_them_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
