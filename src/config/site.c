@@ -38,6 +38,7 @@ struct site_work {
 	struct span clone_program;
 	struct span relayhost;
 	struct span refusal;
+	unsigned refusal_line;
 	struct mask_list excluded;
 	struct mask_list listed;
 	struct mask_list routes;
@@ -196,8 +197,10 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 	} else if (is(keyword, "refuse")) {
 		if (rest.length == 0)
 			mistake(w, "a reason must stand behind", keyword);
-		else if (w->refusal.length == 0)
+		else if (w->refusal.length == 0) {
 			w->refusal = rest;
+			w->refusal_line = w->line;
+		}
 	} else if (is(keyword, "exclude")) {
 		word = take_word(&rest);
 		add_mask(w, &w->excluded, word, rest);
@@ -313,6 +316,24 @@ static void note_relayhost(const struct site_work *w, const struct generation_mt
 		report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s", text);
 }
 
+/* "refuse WORD TEXT": the text is for people. */
+static void note_refusal(struct site_work *w)
+{
+	struct span text = w->refusal;
+	char words[256] = "", quoted[sizeof(words) + 64];
+
+	if (text.length == 0)
+		return;
+	(void)take_word(&text);
+	if (text.length == 0)
+		text = w->refusal;
+	(void)text_copy(words, sizeof(words), text.text,
+	    text.length < sizeof(words) ? text.length : sizeof(words) - 1);
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, w->refusal_line, w->order,
+	    "no destination of the mta gets a hint, and there are no lanes: %s",
+	    log_sentence(quoted, sizeof(quoted), words));
+}
+
 static void free_lists(struct site_work *w)
 {
 	free(w->excluded.masks);
@@ -346,6 +367,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 	else if (!w.named)
 		mistake(&w, "the line mta is missing", nothing);
 	if (w.mistakes == 0 && !c->block.failed) {
+		note_refusal(&w);
 		keep_all(&w, mta);
 		note_relayhost(&w, mta);
 	} else {

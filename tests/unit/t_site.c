@@ -220,11 +220,22 @@ static void deliveries_that_are_logged_under_another_name_are_noted(void **state
 
 static void the_first_refusal_counts(void **state)
 {
-	struct generation *g = good(HEAD "refuse relayhost depends on the sender\nrefuse other\n");
+	static const char text[] = HEAD "refuse relayhost depends on the sender\nrefuse other\n";
+	struct config_messages messages;
+	struct generation *g;
 
 	(void)state;
+	write_file(site_file, text, strlen(text));
+	g = compile(&messages);
 	assert_string_equal(generation_text(g, g->mtas[0].site_refusal),
 	    "relayhost depends on the sender");
+	/* and check tells it */
+	assert_int_equal(messages.errors, 0);
+	assert_int_equal(messages.count, 2);
+	assert_string_equal(messages.list[1].file, site_file);
+	assert_int_equal(messages.list[1].line, 3);
+	assert_non_null(strstr(messages.list[1].text, "no lanes: depends on the sender"));
+	config_messages_free(&messages);
 	free(g);
 }
 
