@@ -425,7 +425,10 @@ static void tell_people(const struct lanes *lanes) {
 	tell_people_of_lanes(lanes);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);
-	if (postfix_attachment(site) == ATTACHED_OUTDATED)
+	if (lanes->lines == NULL && postfix_attachment(site) != ATTACHED_NO)
+		ctl_complain("master.cf has lines of ours: take them out, and put its own line "
+		    "of qmgr back; until then mail goes by the transport_maps in them");
+	else if (postfix_attachment(site) == ATTACHED_OUTDATED)
 		ctl_complain("master.cf has older lines: mail still goes by the settings of "
 		    "then; replace them");
 }

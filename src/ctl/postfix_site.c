@@ -153,7 +153,7 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 	const char *next_hop = setting->routes ? next_hop_of(site, value) : NULL;
 	const char *at = memrchr(key, '@', length);
 	char name[MASK_NAME_MAX + 2], mask[MASK_NAME_MAX + 5] = "";
-	bool below = setting->below && at == NULL;
+	bool below = setting->below && at == NULL, dotted = false;
 
 	if (length == 1 && key[0] == '*' && setting->routes) {
 		site_refuse(site, "all-mail", "%s has an entry for all mail (*)",
@@ -168,13 +168,16 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 		next_hop = NULL;	/* of this address alone */
 	}
 	if (length > 0 && key[0] == '.') {
-		below = true;
+		below = dotted = true;
 		key++;
 		length--;
 	}
 	if (!text_copy(name, sizeof(name), key, length) || !is_plain(name))
 		return 0;
 	text_append(mask, sizeof(mask), 0, "%s%s", below ? "*." : "", name);
+	if (next_hop != NULL && below && !dotted &&
+	    add_route(site, setting->name, name, next_hop, diag) != 0)
+		return -1;
 	if (next_hop != NULL)
 		return add_route(site, setting->name, mask, next_hop, diag);
 	return add_exclusion(site, setting->name, mask, diag);

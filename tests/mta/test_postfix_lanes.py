@@ -172,6 +172,12 @@ def routed(test, sites):
         test.equal(found["masks"].get(domain), "transport_maps", f"{domain} has no hints")
     test.equal(found["masks"].get("x.b.example"), "transport_maps",
                "nor one with two different next hops")
+    found = sites.read(SIMPLE + "parent_domain_matches_subdomains = transport_maps\n"
+                       "transport_maps = inline:{ f.example=smtp:[f] }\n")
+    test.equal([(row["mask"], row["next_hop"]) for row in found["routed"]],
+               [("f.example", "[f]"), ("*.f.example", "[f]")],
+               "an entry for what is below, too, is one for the domain")
+    test.check("f.example" not in found["masks"], "it has hints itself")
     found = sites.read(SIMPLE, MASTER.replace(
         "trivial-rewrite\n", "trivial-rewrite\n  -o relayhost=[192.0.2.9]\n"))
     test.equal(found["relayhost"], "[192.0.2.9]", "as the resolver has it")
