@@ -83,7 +83,8 @@ int hints_writer_build(struct hints_writer *writer, const struct hints_table *ta
  * built is given up. */
 int hints_writer_publish(struct hints_writer *writer, int64_t now_ns, struct diag *diag);
 
-/* Is the file that was published still the one of its name?  Looks at the disk. */
+/* Is the file that was published still the one of its name, in its full size?  Looks at
+ * the disk. */
 bool hints_writer_is_in_place(const struct hints_writer *writer);
 
 /* One more key; HINTS_NO_PLACE: no room, or no key. */

@@ -309,5 +309,6 @@ bool hints_writer_is_in_place(const struct hints_writer *writer) {
 	return writer->placed.reason_of != NULL &&
 	    lstat(writer->path, &status) == 0 &&
 	    status.st_dev == writer->placed.device &&
-	    status.st_ino == writer->placed.inode;
+	    status.st_ino == writer->placed.inode &&
+	    status.st_size == (off_t)writer->placed.bytes;
 }

@@ -486,6 +486,8 @@ static void who_may_read_it(void **state) {
 	assert_int_equal(status.st_mode & 07777, 0640);
 	assert_int_equal(status.st_gid, getegid());
 	assert_true(hints_writer_is_in_place(place->writer));
+	assert_int_equal(truncate(place->path, status.st_size / 2), 0);
+	assert_false(hints_writer_is_in_place(place->writer));	/* cut by a stranger */
 	assert_int_equal(unlink(place->path), 0);
 	assert_false(hints_writer_is_in_place(place->writer));
 }
