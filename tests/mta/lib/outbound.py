@@ -24,11 +24,11 @@ def merged(main):
 class Outbound:
     """Both, running.  `classes`: those of the configuration, and no others; `services`:
     more lines of master.cf; `main`: settings of main.cf; `mta`, `settings`: of the
-    mail server and of the whole in postern.conf; `name`: of this one, where there are
-    several."""
+    mail server and of the whole in postern.conf; `others`: more mail servers there;
+    `name`: of this one, where there are several."""
 
     def __init__(self, test, port, classes=(), services=(), main="", mta="", settings="",
-                 name="A"):
+                 name="A", others=""):
         self.test, self.name = test, name
         postern = "postern" if name == "A" else f"postern-{name}"
         self.state = test.directory / postern / "state"
@@ -36,7 +36,7 @@ class Outbound:
         # the lanes of conf/ are clones of Debian's line
         self.plain = [f"{port} inet n - n - - smtpd\n",
                       "smtp unix - - y - - smtp\n", *services]
-        self.mta, self.settings = mta, settings
+        self.mta, self.settings, self.others = mta, settings, others
         self.postfix = Postfix(test, self.services(), name=name, main=merged(main))
         self.postern = Postern(test, spool=self.postfix.spool, name=postern,
                                edit=lambda text: self.edit(text, classes))
@@ -58,20 +58,20 @@ class Outbound:
             f'mta = ( {{ name = "out"; kind = "postfix"; ports = [ {REMOTE} ];\n'
             f'  config_directory = "{self.postfix.etc}"; log = "{self.postfix.log}";\n'
             f'  syslog_name = "postfix-{self.name}"; site = "{self.test.directory}/site/{self.name}";\n'
-            f"  {self.mta} }} );\n{self.settings}")
+            f"  {self.mta} }}{self.others} );\n{self.settings}")
 
     def read_site(self):
         return self.postern.ask("postfix-lanes", "out")
 
-    def ask(self, address):
+    def ask(self, address, **more):
         """What postern-lookup says of an address now."""
-        return self.ask_often(address, 1)[0]
+        return self.ask_often(address, 1, **more)[0]
 
-    def ask_often(self, address, count):
-        """The same, so many times in a row."""
+    def ask_often(self, address, count, **more):
+        """The same, so many times in a row.  `more`: as whom."""
         key = f"transport {address}"
         done = subprocess.run([self.lookup, f"{self.state}.hints", "out"], text=True,
-                              input=f"{len(key)}:{key}," * count, capture_output=True)
+                              input=f"{len(key)}:{key}," * count, capture_output=True, **more)
         answers, rest = [], done.stdout
         while rest:
             length, _, rest = rest.partition(":")
