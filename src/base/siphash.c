@@ -59,8 +59,15 @@ uint64_t siphash13(const struct siphash_key *key, const void *data,
 		absorb(&s, word);
 	}
 	word = (uint64_t)length << 56;
-	for (size_t i = whole; i < length; i++)
-		word |= (uint64_t)p[i] << (8 * (i - whole));
+	if (whole > 0 && length > whole) {
+		uint64_t last;
+
+		memcpy(&last, p + length - 8, 8);	/* some of them again */
+		word |= last >> 8 * (8 - (length - whole));
+	} else {
+		for (size_t i = whole; i < length; i++)
+			word |= (uint64_t)p[i] << (8 * (i - whole));
+	}
 	absorb(&s, word);
 	s.v2 ^= 0xff;
 	sip_round(&s);

@@ -27,12 +27,13 @@ static bool has_port(const struct generation_mta *mta, uint16_t port)
 	return port == 0 ? mta->kind == MTA_SENDMAIL : mta_has_port(mta, port);
 }
 
-/* The very same was noted less than a second ago, as it is for each delivery of many; one
- * that is not certain was not. */
+/* Was the very same noted less than a second ago, as it is for each delivery of many?  One
+ * that is not certain was not.  `whole`: the domain's relay, else the relay's name. */
 static bool was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
-    int64_t now_ns)
+    bool whole, int64_t now_ns)
 {
-	const char marks[3] = { (char)seen->mta, seen->cloned, (char)seen->name_length };
+	const char marks[4] = { whole, (char)seen->mta, seen->cloned,
+		whole ? (char)seen->name_length : 0 };
 	char text[2 * SEGMENT_NAME_MAX + sizeof(seen->relay) + sizeof(marks)];
 	struct feed_noted *noted;
 	uint64_t key;
@@ -44,8 +45,10 @@ static bool was_noted(struct feed_memory *memory, const struct delivery_seen *se
 	length = sizeof(marks);
 	memcpy(text + length, &seen->relay, sizeof(seen->relay));
 	length += sizeof(seen->relay);
-	memcpy(text + length, seen->name, seen->name_length);
-	length += seen->name_length;
+	if (whole) {
+		memcpy(text + length, seen->name, seen->name_length);
+		length += seen->name_length;
+	}
 	if (seen->relay_name != NULL)
 		memcpy(text + length, seen->relay_name, seen->relay_name_length);
 	length += seen->relay_name_length;
@@ -61,24 +64,32 @@ static bool was_noted(struct feed_memory *memory, const struct delivery_seen *se
 /* By which relay, and which transport, mail for the recipient's domain goes.  A relay
  * on a port that is none of the mail server's remote ports (a content filter) teaches
  * nothing. */
-static bool note_relay(struct feed_memory *memory, const struct generation *generation,
-    const struct delivery *d, const struct judgement *judgement, int64_t now_ns)
+static bool find_seen(const struct generation *generation, const struct delivery *d,
+    const struct judgement *judgement, struct delivery_seen *out)
 {
-	struct delivery_seen seen = {
+	*out = (struct delivery_seen){
 		.name = d->domain.text, .name_length = d->domain.length,
 		.relay = d->relay_address,
 		.relay_name = d->relay_name.length > 0 ? d->relay_name.text : NULL,
 		.relay_name_length = d->relay_name.length,
 		.mta = (uint8_t)judgement->mta, .cloned = judgement->cloned,
 	};
+	return judgement->mta < generation->mta_count && d->agent == AGENT_SMTP &&
+	    d->domain.length > 0 && !address_is_unknown(&d->relay_address) &&
+	    has_port(&generation->mtas[judgement->mta], d->relay_port);
+}
 
-	if (judgement->mta >= generation->mta_count || d->agent != AGENT_SMTP ||
-	    d->domain.length == 0 || address_is_unknown(&d->relay_address) ||
-	    !has_port(&generation->mtas[judgement->mta], d->relay_port))
-		return false;
-	if (was_noted(memory, &seen, now_ns))
-		return true;
-	return destinations_note(memory->engine->segment, &seen, now_ns);
+/* `with_result`: the rest is noted in one go with what its window learns. */
+static bool note_relay(struct feed_memory *memory, const struct delivery_seen *seen,
+    bool with_result, int64_t now_ns)
+{
+	struct segment *segment = memory->engine->segment;
+
+	if (with_result)
+		return seen->relay_name == NULL || was_noted(memory, seen, false, now_ns) ||
+		    relays_note(segment, seen, now_ns);
+	return was_noted(memory, seen, true, now_ns) ||
+	    destinations_note(segment, seen, now_ns);
 }
 
 static uint32_t time_ms(int64_t ms)
@@ -95,6 +106,13 @@ static int64_t took_ms(const struct delivery *d)
 	return sending_ms + (connecting_ms == DELIVERY_MS_UNKNOWN ? 0 : connecting_ms);
 }
 
+/* Is the window that of the recipient's domain? */
+static bool is_own(const struct feed_result *result)
+{
+	return result->judgement->kind == DESTINATION_DOMAIN &&
+	    result->delivery->domain.text[0] != '[';
+}
+
 /* Is the relay the one that mail for the domain goes to? */
 static bool is_next_hop_of(const struct engine *engine, const struct generation *generation,
     const struct delivery *d, const struct judgement *judgement)
@@ -105,11 +123,13 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 	return strcmp(owner.name, judgement->destination) == 0;
 }
 
-static void note_lane(struct engine *engine, const struct generation *generation,
-    const struct delivery *d, const struct judgement *judgement, int64_t end_ns)
+static void note_lane(struct engine *engine, const struct feed_result *result)
 {
+	const struct generation *generation = result->generation;
+	const struct judgement *judgement = result->judgement;
+	const struct delivery *d = result->delivery;
 	struct lane_use use = {
-		.ended_ns = end_ns, .waited_ms = time_ms(d->delays_ms[1]),
+		.ended_ns = result->end_ns, .waited_ms = time_ms(d->delays_ms[1]),
 		.took_ms = time_ms(took_ms(d)), .width = (uint16_t)judgement->lane,
 		.mta = (uint8_t)judgement->mta,
 		.tried = judgement->reply.phase != PHASE_NONE,
@@ -121,12 +141,13 @@ static void note_lane(struct engine *engine, const struct generation *generation
 	if (!judgement->cloned || d->domain.length == 0 || (judgement->kind ==
 	    DESTINATION_RELAY && !is_next_hop_of(engine, generation, d, judgement)))
 		return;
-	use.domain = lane_uses_hash(engine->segment, d->domain.text, d->domain.length);
+	use.domain = is_own(result) && result->key.hash != 0 ? result->key.hash :
+	    lane_uses_hash(engine->segment, d->domain.text, d->domain.length);
 	lane_uses_note(engine->segment, &use);
 }
 
 /* Where the result tells no relay, it is of whom the domain was reached by last. */
-static void find_owner(const struct engine *engine, const struct generation *generation,
+static void find_window(const struct engine *engine, const struct generation *generation,
     struct judgement *judgement, struct window_owner *out)
 {
 	struct destination_seen seen;
@@ -190,7 +211,8 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	struct feed_result result = { .memory = memory, .generation = generation,
 		.delivery = delivery, .origin = { origin->log, origin->offset } };
 	struct judgement *judgement;
-	bool learned;
+	struct delivery_seen seen;
+	bool learned = false;
 
 	if (memory == NULL)
 		return false;
@@ -202,29 +224,22 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 		return false;
 	result.judgement = judgement;
 	place_in_time(&result, origin, now_ns);
-	learned = note_relay(memory, generation, delivery, judgement, now_ns);
-	if (judgement->kind != DESTINATION_NONE) {
-		find_owner(engine, generation, judgement, &result.owner);
-		learned |= feed_learn(&result);
+	if (judgement->kind != DESTINATION_NONE)
+		find_window(engine, generation, judgement, &result.owner);
+	if (is_own(&result))
+		result.expected = feed_expected_key(memory, delivery->domain.text,
+		    result.owner.name);
+	if (find_seen(generation, delivery, judgement, &seen)) {
+		result.seen = is_own(&result) ? &seen : NULL;
+		learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}
+	if (judgement->kind != DESTINATION_NONE)
+		learned |= feed_learn(&result);
 	if (!result.repeated) {
 		count_class(engine, judgement->reply.class);
-		note_lane(engine, generation, delivery, judgement, result.end_ns);
+		note_lane(engine, &result);
 	}
 	return learned;
-}
-
-void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count)
-{
-	struct destination_name names[ENGINE_FEED_EXPECTED];
-
-	if (count > ENGINE_FEED_EXPECTED)
-		count = ENGINE_FEED_EXPECTED;
-	for (unsigned i = 0; i < count; i++)
-		names[i] = (struct destination_name){ domains[i].text, domains[i].length };
-	destinations_expect(engine->segment, names, count);
-	if (engine->feed != NULL)
-		feed_destinations_expect(engine->feed, domains, count);
 }
 
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
@@ -246,6 +261,7 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct judgement judgement;
 	struct window_owner owner;
+	struct state_key key;
 
 	if (memory == NULL || delivery->queue_id.length == 0)
 		return;
@@ -256,10 +272,10 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
 		memory->starts = feed_starts_open();
 	if (memory->starts == NULL)
 		return;
-	find_owner(engine, generation, &judgement, &owner);
-	(void)feed_starts_begin(memory->starts, feed_hash(memory, owner.name,
-	    strlen(owner.name)), feed_hash(memory, delivery->queue_id.text,
-	    delivery->queue_id.length), now_ns);
+	find_window(engine, generation, &judgement, &owner);
+	if (states_key(engine->segment, owner.name, strlen(owner.name), &key))
+		(void)feed_starts_begin(memory->starts, key.hash, feed_hash_of(memory,
+		    delivery->queue_id), now_ns);
 }
 
 /* Patterns that met their limits on some reply, since we counted last. */

@@ -34,9 +34,10 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
     int64_t now_ns);
 
-/* Results for these domains are to come: has what is known of them fetched, all at once.
- * Whoever has several lines at hand says so first; it changes nothing but the time that
- * they take. */
+/* Results for these domains are to come, in this order: has what is known of them fetched,
+ * all at once.  Whoever has several lines at hand says so first; it changes nothing but the
+ * time that they take.  The texts are the same as the deliveries' then, and stay until the
+ * next call. */
 #define ENGINE_FEED_EXPECTED	32
 void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count);
 

@@ -27,9 +27,10 @@ struct feed_recent {
 enum feed_weight { FEED_NEUTRAL, FEED_POSITIVE, FEED_NEGATIVE };
 
 struct feed_destination {
-	uint64_t hash;
-	struct window_owner owner;
+	uint64_t hash;			/* of its state_key */
+	uint32_t place;			/* the same's */
 	unsigned mta;
+	struct window_owner owner;
 	struct level level;
 	struct feed_recent recent[FEED_RECENT];	/* a ring */
 	uint8_t recent_at;
@@ -53,11 +54,18 @@ struct feed_starts;
 struct feed_table;
 struct feed_matches;
 
-/* That a delivery to a domain went by a relay, and when that was noted. */
-#define FEED_NOTED	4096
+/* That a delivery to a domain went by a relay, or the relay's name, and when that was
+ * noted. */
+#define FEED_NOTED	16384
 struct feed_noted {
 	uint64_t key;
 	int64_t at_ns;
+};
+
+/* A domain that somebody announced, where its text stands. */
+struct feed_expected {
+	const char *text;
+	struct state_key key;
 };
 
 struct feed_memory {
@@ -73,6 +81,8 @@ struct feed_memory {
 	struct feed_matches *matches;
 	struct feed_starts *starts;
 	struct feed_noted noted[FEED_NOTED];
+	struct feed_expected expected[ENGINE_FEED_EXPECTED];
+	unsigned expected_count, expected_at;	/* those before it have come */
 };
 
 /* The engine's, with a judge for this generation; NULL: no memory. */
@@ -81,6 +91,10 @@ void feed_memory_close(struct feed_memory **memory);
 
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
+
+/* The key of the announced domain that stands there, if it is that of `name`; or NULL. */
+const struct state_key *feed_expected_key(struct feed_memory *memory, const char *text,
+    const char *name);
 
 /* Hash of a text, 0: it is empty. */
 uint64_t feed_hash_of(const struct feed_memory *memory, struct span span);
@@ -93,7 +107,10 @@ struct feed_result {
 	const struct generation *generation;
 	const struct delivery *delivery;
 	const struct judgement *judgement;
+	const struct delivery_seen *seen;	/* to be noted with it, or NULL */
 	struct window_owner owner;
+	const struct state_key *expected;	/* the owner's, or NULL */
+	struct state_key key;	/* of the owner, once it was learned */
 	struct state_origin origin;
 	int64_t now_ns;		/* by the clock */
 	int64_t end_ns;		/* of the delivery: what is long past does what it did then */
@@ -161,11 +178,13 @@ void feed_table_close(struct feed_table **table);
 
 /* The owner's entry, made if need be.  NULL: there is no room, or no memory. */
 struct feed_destination *feed_destination(struct feed_memory *memory,
-    const struct window_owner *owner, int64_t now_ns);
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns);
 
-/* Has the entries of domains of these names fetched (engine_feed_expect). */
-void feed_destinations_expect(const struct feed_memory *memory, const struct span *names,
-    unsigned count);
+/* The same if it is there; it is being fetched.  Has the bucket of the key fetched before,
+ * and its levels after. */
+void feed_destination_near(const struct feed_table *table, uint64_t hash);
+const struct feed_destination *feed_destination_likely(const struct feed_table *table,
+    uint64_t hash);
 
 /* Was this delivery told of already, with the same or more weight?  Notes it. */
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,

@@ -307,41 +307,74 @@ static unsigned due_levels(struct feed_destination *destination, int64_t now_ns,
 	return count;
 }
 
+/* Whose it is, in our memory and in the segment, which is fetched meanwhile. */
+static bool aim(struct feed_learning *l)
+{
+	struct feed_result *result = l->result;
+	struct feed_memory *memory = result->memory;
+
+	if (result->expected != NULL)
+		result->key = *result->expected;
+	else if (!states_key(memory->engine->segment, result->owner.name,
+	    strlen(result->owner.name), &result->key))
+		return false;
+	if (l->weight != FEED_NEUTRAL || l->class == RESULT_SUSPENDED)
+		l->destination = feed_destination(memory, &result->owner, &result->key,
+		    result->now_ns);
+	if (l->destination != NULL) {
+		l->destination->mta = result->judgement->mta;
+		result->key.place = l->destination->place;
+	}
+	states_aim_at(memory->engine->segment, &result->key, &l->lock);
+	return true;
+}
+
+/* The transaction.  False: nothing was learned. */
+static bool change(struct feed_learning *l)
+{
+	struct feed_result *result = l->result;
+	struct level_verdict verdicts[VERDICTS_MAX];
+	struct window_change change;
+	unsigned count;
+	bool create = l->weight != FEED_NEUTRAL || l->match != NULL || result->seen != NULL;
+
+	if (windows_lock_aimed(&l->lock, &l->rules, result->now_ns, create ? STATES_CREATE :
+	    STATES_KNOWN_ONLY, &change) != STATES_HELD)
+		return false;
+	if (result->seen != NULL)
+		states_note(&l->lock, result->seen);
+	result->repeated = states_was_applied(&l->lock, &result->origin);
+	if (!result->repeated) {
+		note_change(&l->told, &change);
+		count = due_levels(l->destination, result->now_ns, verdicts);
+		learn(l, verdicts, count);
+		states_store(&l->lock);
+	}
+	if (l->destination != NULL)
+		l->destination->place = states_place(&l->lock);
+	states_unlock(&l->lock);
+	return !result->repeated;
+}
+
 bool feed_learn(struct feed_result *result)
 {
 	struct feed_memory *memory = result->memory;
 	struct feed_learning l = { .result = result };
-	struct level_verdict verdicts[VERDICTS_MAX];
-	struct window_change change;
-	unsigned count;
 
-	windows_rules(result->generation, result->judgement->mta, &result->owner, &l.rules);
 	l.class = heard_class(result);
 	l.weight = weight_of(l.class);
+	if (!aim(&l))
+		return false;
+	windows_rules(result->generation, result->judgement->mta, &result->owner, &l.rules);
 	l.queue = feed_hash_of(memory, result->delivery->queue_id);
-	if (l.weight != FEED_NEUTRAL || l.class == RESULT_SUSPENDED)
-		l.destination = feed_destination(memory, &result->owner, result->now_ns);
-	if (l.destination != NULL)
-		l.destination->mta = result->judgement->mta;
 	feed_find_rule(&l);
 	find_level(&l);
 	find_reason(&l);
-	if (windows_lock(&l.lock, memory->engine, &result->owner, &l.rules, result->now_ns,
-	    l.weight == FEED_NEUTRAL && l.match == NULL ? STATES_KNOWN_ONLY : STATES_CREATE,
-	    &change) != STATES_HELD)
-		return false;
-	if (states_was_applied(&l.lock, &result->origin)) {
-		states_unlock(&l.lock);
-		result->repeated = true;
-		engine_count(memory->engine, COUNTER_RESULTS_REPEATED, 1);
+	if (!change(&l)) {
+		engine_count(memory->engine, COUNTER_RESULTS_REPEATED, result->repeated);
 		return false;
 	}
-	note_change(&l.told, &change);
-	count = due_levels(l.destination, result->now_ns, verdicts);
-	learn(&l, verdicts, count);
-	states_store(&l.lock);
-	states_unlock(&l.lock);
-	if (l.lock.is_new)
+	if (l.lock.is_new && result->seen == NULL)
 		note_mta(result);
 	add_attempt(&l);
 	free_place(&l);

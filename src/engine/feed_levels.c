@@ -130,10 +130,10 @@ static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
 }
 
 struct feed_destination *feed_destination(struct feed_memory *memory,
-    const struct window_owner *owner, int64_t now_ns)
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns)
 {
 	struct feed_table *table = memory->table;
-	uint64_t hash = feed_hash(memory, owner->name, strlen(owner->name));
+	uint64_t hash = key->hash;
 	uint32_t at = find(table, hash, owner);
 
 	if (table->buckets[at] == NULL) {
@@ -146,30 +146,25 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
 		table->buckets[at] = make(memory, hash, owner);
 	}
 	if (table->buckets[at] != NULL) {
-		table->buckets[at]->owner = *owner;	/* a provider's number may change */
+		table->buckets[at]->owner.provider = owner->provider; /* it may change */
 		table->buckets[at]->used_ns = now_ns;
 	}
 	return table->buckets[at];
 }
 
-void feed_destinations_expect(const struct feed_memory *memory, const struct span *names,
-    unsigned count)
+void feed_destination_near(const struct feed_table *table, uint64_t hash)
 {
-	struct feed_destination *const *buckets[ENGINE_FEED_EXPECTED];
+	__builtin_prefetch(&table->buckets[bucket_of(hash)]);
+}
 
-	for (unsigned i = 0; i < count; i++) {
-		buckets[i] = &memory->table->buckets[bucket_of(feed_hash_of(memory, names[i]))];
-		__builtin_prefetch(buckets[i]);
-	}
-	for (unsigned i = 0; i < count; i++) {
-		const char *found = (const char *)*buckets[i];
+const struct feed_destination *feed_destination_likely(const struct feed_table *table,
+    uint64_t hash)
+{
+	const struct feed_destination *found = table->buckets[bucket_of(hash)];
 
-		for (size_t at = 0; found != NULL && at < sizeof(**buckets[i]); at += 64)
-			__builtin_prefetch(found + at);
-	}
-	for (unsigned i = 0; i < count; i++)
-		if (*buckets[i] != NULL)
-			__builtin_prefetch((*buckets[i])->level.entries);
+	for (size_t at = 0; found != NULL && at < sizeof(*found); at += 64)
+		__builtin_prefetch((const char *)found + at);
+	return found;
 }
 
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,

@@ -187,14 +187,19 @@ enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
     const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
     enum states_create create, struct window_change *change)
 {
-	struct destination_state *state = &lock->state;
-
-	enum states_locked result;
-
 	*change = (struct window_change){ .died = false };
 	if (!states_aim(engine->segment, owner->name, strlen(owner->name), lock))
 		return STATES_UNKNOWN;
-	result = states_lock(lock, now_ns, create);
+	return windows_lock_aimed(lock, rules, now_ns, create, change);
+}
+
+enum states_locked windows_lock_aimed(struct state_lock *lock, const struct window_rules *rules,
+    int64_t now_ns, enum states_create create, struct window_change *change)
+{
+	enum states_locked result = states_lock(lock, now_ns, create);
+	struct destination_state *state = &lock->state;
+
+	*change = (struct window_change){ .died = false };
 	if (result != STATES_HELD)
 		return result;
 	if (!state->begun) {

@@ -10,7 +10,9 @@
 #include "engine/feed.h"
 #include "front/feed.h"
 #include "front/requeue.h"
+#include "front/followed_file.h"
 #include "front/stream.h"
+#include "wire/log_line.h"
 
 struct feed_tally {
 	uint64_t lines;
@@ -18,6 +20,13 @@ struct feed_tally {
 	uint64_t broken;
 	uint64_t wrong_clocks;
 	uint64_t events;	/* lines of the event socket */
+};
+
+/* Lines of a log that were read already, as they were found. */
+struct feed_ahead {
+	const char *text[FOLLOWED_AHEAD];
+	struct log_line lines[FOLLOWED_AHEAD];
+	unsigned count, at;	/* those before it were used */
 };
 
 struct feed {
@@ -38,6 +47,7 @@ struct feed {
 	int64_t beat_ns;
 	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;
+	struct feed_ahead ahead;
 	bool wants_help;	/* a log has to be opened by root: the loop ends */
 };
 
@@ -55,6 +65,10 @@ void feed_beat(struct feed *feed);
  * it. */
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
     struct feed_origin *origin, bool behind);
+
+/* These lines are the next ones: reads them, and has what is known of their destinations
+ * fetched.  They stay where they are until then. */
+void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count);
 
 /* One delivery result, however it was told. */
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,

@@ -131,31 +131,63 @@ static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *li
 	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
 }
 
+void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count)
+{
+	struct feed_ahead *ahead = &feed->ahead;
+	struct span domains[FOLLOWED_AHEAD];
+	unsigned deliveries = 0;
+
+	ahead->at = 0;
+	ahead->count = count;
+	for (unsigned i = 0; i < count; i++) {
+		struct log_line *line = &ahead->lines[i];
+
+		ahead->text[i] = lines[i].text;
+		if (mail_log_scan(lines[i].text, lines[i].length, line) ==
+		    LOG_LINE_DELIVERY)
+			domains[deliveries++] = line->delivery.domain;
+	}
+	engine_feed_expect(feed->engine, domains, deliveries);
+}
+
+/* What the line says, which may have been read before. */
+static const struct log_line *read_line(struct feed *feed, const char *line, size_t length,
+    struct log_line *own)
+{
+	struct feed_ahead *ahead = &feed->ahead;
+
+	if (ahead->at < ahead->count && ahead->text[ahead->at] == line)
+		return &ahead->lines[ahead->at++];
+	(void)mail_log_scan(line, length, own);
+	return own;
+}
+
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
     struct feed_origin *origin, bool behind)
 {
-	struct log_line out;
+	struct log_line own;
+	const struct log_line *out = read_line(feed, line, length, &own);
 	unsigned mta;
 
 	feed->tally.lines++;
-	switch (mail_log_scan(line, length, &out)) {
+	switch (out->kind) {
 	case LOG_LINE_FOREIGN:
 	case LOG_LINE_OTHER:
 		break;
 	case LOG_LINE_SESSION:
-		tell_end(feed, mtas, &out, behind);
+		tell_end(feed, mtas, out, behind);
 		break;
 	case LOG_LINE_REMOVED:
-		mta = engine_feed_postfix(feed->generation, mtas, out.program);
+		mta = engine_feed_postfix(feed->generation, mtas, out->program);
 		if (mta < GENERATION_MTAS_MAX)
-			front_requeue_removed(feed->requeue, mta, out.queue_id);
+			front_requeue_removed(feed->requeue, mta, out->queue_id);
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;
 		break;
 	case LOG_LINE_DELIVERY:
-		date(feed, out.head, behind, origin);
-		feed_delivery(feed, mtas, &out.delivery, origin);
+		date(feed, out->head, behind, origin);
+		feed_delivery(feed, mtas, &out->delivery, origin);
 		return true;
 	}
 	return false;

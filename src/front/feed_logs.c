@@ -88,6 +88,11 @@ static bool on_line(void *context, const struct followed_file *file, const char 
 	return feed_line(feed, log->mtas, line, length, &origin, log->behind);
 }
 
+static void on_ahead(void *context, const struct followed_next *lines, unsigned count)
+{
+	feed_lines_ahead(context, lines, count);
+}
+
 static void tell_cut(const struct feed_log *log)
 {
 	char path[256];
@@ -125,7 +130,8 @@ static void count(struct feed *feed, struct feed_log *log)
 static bool read_log(struct feed *feed, struct feed_log *log)
 {
 	const struct followed_reader reader = { .buffer = feed->logs->chunk,
-		.buffer_size = CHUNK_BYTES, .each = on_line, .context = feed };
+		.buffer_size = CHUNK_BYTES, .each = on_line, .ahead = on_ahead,
+		.context = feed };
 
 	feed->logs->reading = log;
 	log->behind = followed_log_read(&log->log, &reader, feed->now_ns);

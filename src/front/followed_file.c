@@ -12,19 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Four at a time: a chain of multiplications would be half of what a line costs. */
 uint32_t followed_tail(const char *bytes, size_t length)
 {
-	uint64_t hash = 0, word;
+	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash[4] = { 0 }, all = 0, word;
 
-	for (; length >= sizeof(word); bytes += sizeof(word), length -= sizeof(word)) {
-		memcpy(&word, bytes, sizeof(word));
-		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
-	}
+	for (; length >= sizeof(hash); length -= sizeof(hash))
+		for (unsigned i = 0; i < 4; i++, bytes += sizeof(word)) {
+			memcpy(&word, bytes, sizeof(word));
+			hash[i] = (hash[i] ^ word) * factor;
+			hash[i] ^= hash[i] >> 29;
+		}
+	for (unsigned i = 0; i < 4; i++)
+		all = (all ^ hash[i]) * factor;
 	for (; length > 0; bytes++, length--)
-		hash = (hash ^ (unsigned char)*bytes) * UINT64_C(0x100000001b3);
-	hash *= UINT64_C(0x9e3779b97f4a7c15);
-	return (uint32_t)(hash >> (64 - FEED_TAIL_BITS));
+		all = (all ^ (unsigned char)*bytes) * UINT64_C(0x100000001b3);
+	all *= factor;
+	return (uint32_t)(all >> (64 - FEED_TAIL_BITS));
 }
 
 static size_t tail_length(uint64_t offset)
@@ -97,23 +102,6 @@ static void cut(struct followed_file *file, const struct followed_reader *reader
 		reader->keeper->move(reader->keeper->context, file->record, &spot);
 }
 
-/* One line, `line` to `end` without its newline. */
-static bool give_line(struct followed_file *file, const struct followed_reader *reader,
-    const char *line, const char *end)
-{
-	if (file->position.spot.skipping) {
-		file->position.spot.skipping = false;
-		return false;
-	}
-	while (line < end && *line == '\0')
-		line++;
-	if (end - line > FOLLOWED_LINE_MAX) {
-		reader->counts->long_lines++;
-		return false;
-	}
-	return reader->each(reader->context, file, line, (size_t)(end - line));
-}
-
 /* Puts the place before `at`, whose offset is told. */
 static void move(struct followed_file *file, const struct followed_reader *reader,
     const char *at, uint64_t offset)
@@ -126,20 +114,59 @@ static void move(struct followed_file *file, const struct followed_reader *reade
 	reader->keeper->move(reader->keeper->context, file->record, spot);
 }
 
+/* One line, `line` to `end` without its newline.  False: it is passed over. */
+static bool is_line(struct followed_file *file, const struct followed_reader *reader,
+    const char *line, const char *end, struct followed_next *out)
+{
+	if (file->position.spot.skipping) {
+		file->position.spot.skipping = false;
+		return false;
+	}
+	while (line < end && *line == '\0')
+		line++;
+	if (end - line > FOLLOWED_LINE_MAX) {
+		reader->counts->long_lines++;
+		return false;
+	}
+	*out = (struct followed_next){ line, (size_t)(end - line), end + 1 };
+	return true;
+}
+
+/* The next few lines from *at on, which moves behind them. */
+static unsigned take_lines(struct followed_file *file, const struct followed_reader *reader,
+    const char **at, const char *end, struct followed_next lines[FOLLOWED_AHEAD])
+{
+	const char *newline;
+	unsigned count = 0;
+
+	while (count < FOLLOWED_AHEAD &&
+	    (newline = memchr(*at, '\n', (size_t)(end - *at))) != NULL) {
+		count += is_line(file, reader, *at, newline, &lines[count]);
+		*at = newline + 1;
+	}
+	return count;
+}
+
 /* Deals with the lines at `line`, which stands at the place. */
 static void give_lines(struct followed_file *file, const struct followed_reader *reader,
     const char *line, const char *end)
 {
-	const char *start = line, *newline;
+	struct followed_next lines[FOLLOWED_AHEAD];
 	uint64_t offset = file->position.spot.offset;
+	const char *start = line;
+	unsigned count;
 
-	while ((newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
-		uint64_t behind = offset + (uint64_t)(newline + 1 - start);
+	while ((count = take_lines(file, reader, &line, end, lines)) > 0) {
+		if (reader->ahead != NULL)
+			reader->ahead(reader->context, lines, count);
+		for (unsigned i = 0; i < count; i++) {
+			uint64_t behind = offset + (uint64_t)(lines[i].behind - start);
 
-		file->position.spot.offset = behind;
-		if (give_line(file, reader, line, newline))
-			move(file, reader, newline + 1, behind);
-		line = newline + 1;
+			file->position.spot.offset = behind;
+			if (reader->each(reader->context, file, lines[i].text,
+			    lines[i].length))
+				move(file, reader, lines[i].behind, behind);
+		}
 	}
 	if (end - line > FOLLOWED_LINE_MAX || file->position.spot.skipping) {
 		reader->counts->long_lines += !file->position.spot.skipping;

@@ -46,6 +46,14 @@ struct followed_keeper {
 typedef bool (*followed_line)(void *context, const struct followed_file *file,
     const char *line, size_t length);
 
+/* A line that is about to be given, as it will be. */
+#define FOLLOWED_AHEAD	16
+struct followed_next {
+	const char *text;
+	size_t length;
+	const char *behind;	/* behind its newline */
+};
+
 struct followed_counts {
 	unsigned long_lines;
 	unsigned truncated;	/* files that were cut */
@@ -57,6 +65,8 @@ struct followed_reader {
 	char *buffer;
 	size_t buffer_size;	/* FOLLOWED_BUFFER_MIN at least */
 	followed_line each;
+	/* Told of the next few lines before they come, one by one; or NULL. */
+	void (*ahead)(void *context, const struct followed_next *lines, unsigned count);
 	void *context;
 	const struct followed_keeper *keeper;
 	struct followed_counts *counts;

@@ -8,12 +8,13 @@
 #include "segment/learned.h"
 #include "segment/states.h"
 
-#define DESTINATION_NEW_ORDER	0xe4	/* places 0, 1, 2, 3 */
+#define DESTINATION_NEW_ORDER	0x24	/* places 0, 1, 2 */
 
 #define KEPT_AT		(offsetof(struct destination, kept) / 8)
 #define WINDOW_AT	(offsetof(struct destination, window) / 8)
 #define KEPT_WORDS	(sizeof(struct destination_words) / 8)
 #define WINDOW_WORDS	(sizeof(struct window) / 8)
+_Static_assert(WINDOW_AT == KEPT_AT + KEPT_WORDS, "STATE_WORDS in one piece");
 
 /* What stands in the words of kept. */
 #define OK_OF(w)	((uint32_t)(w)[0])
@@ -53,6 +54,16 @@ static inline uint32_t destination_number(const struct learned *table, uint32_t 
 	return (uint32_t)((size_t)(slot - table->words) /
 	    (sizeof(struct destination) / 8)) - shard * table->place->per_shard;
 }
+
+/* --- the words of kept and window (states_words.c) ----------------------------- */
+
+void state_decode(const uint64_t words[STATE_WORDS], uint64_t seen, int64_t created_ns,
+    struct destination_state *out);
+/* All but reason and origin. */
+void state_encode(const struct destination_state *state, int64_t created_ns,
+    uint64_t words[STATE_WORDS]);
+/* A window that makes no sense is none.  True: that had to be done. */
+bool state_make_sound(struct destination_state *state);
 
 /* Marks the destination for states_changed, and raises the version. */
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number);

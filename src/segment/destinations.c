@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What was seen of outbound deliveries.
- * MODEL    Two tables of segment/learned.h.  A destination has four places for
- *          relays, of which its control word shows three at most: a new one is
- *          written to a place that is not shown, and then the control word.  A
- *          relay's name is written while its slot is free.
+ * MODEL    Two tables of segment/learned.h.  A destination's control word tells which
+ *          of its places for relays are in use: a new one is written to a place
+ *          that is not, and then the control word.  Where all are, the oldest is
+ *          given up first.  A relay's name is written while its slot is free.
  * ERRORS   What is not remembered is counted; nothing waits for it.
  * THREADS  Any, of any process.
  */
@@ -19,14 +19,17 @@
 #define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
 #define ADDRESS_WORDS		(sizeof(struct address) / 8)
 
-_Static_assert(DESTINATION_RELAYS + 1 == DESTINATION_PLACES, "one to spare");
+_Static_assert(DESTINATION_RELAYS == DESTINATION_PLACES, "all of them are shown");
 _Static_assert(WORD_OF(destination, seen) == 1 && WORD_OF(relay, seen) == 1,
     "where free slots are chained");
 
 /* --- what makes sense -------------------------------------------------------- */
 
 static unsigned place_of(struct learned_control control, unsigned rank) {
-	return control.relay_order >> (2 * rank) & 3;
+	unsigned place = control.relay_order >> (2 * rank) & 3;
+
+	/* of a file that others wrote it may be anything */
+	return place < DESTINATION_PLACES ? place : 0;
 }
 
 bool destination_is_sound(const uint64_t *words) {
@@ -69,7 +72,7 @@ static const struct learned_kind destination_kind = {
 	.key_at = WORD_OF(destination, name),
 	.key_words = NAME_WORDS,
 	.text_at = 0,
-	.copied_words = WORD_OF(destination, window),
+	.copied_words = sizeof(struct destination) / 8,
 	.evicted = COUNTER_DESTINATIONS_EVICTED,
 	.is_sound = destination_is_sound,
 	.worth = destination_worth,
@@ -150,7 +153,7 @@ static bool relay_at(const _Atomic uint64_t *slot, unsigned place,
 /* Puts the relay first; true: it was not among those known. */
 static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
     const struct address *address) {
-	uint64_t relay[ADDRESS_WORDS], words[WORD_OF(destination, window)];
+	uint64_t relay[ADDRESS_WORDS], words[sizeof(struct destination) / 8];
 	unsigned rank = 0;
 	uint32_t at;
 
@@ -162,13 +165,16 @@ static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
 		control->relay_order = to_front(control->relay_order, rank);
 		return false;
 	}
+	if (rank == DESTINATION_RELAYS) {
+		control->relay_count = (uint8_t)--rank;
+		learned_store_control(slot, *control);
+	}
 	at = (uint32_t)(WORD_OF(destination, relays) +
 	    place_of(*control, rank) * ADDRESS_WORDS);
 	memcpy(words + at, relay, sizeof(relay));
 	learned_store(slot, words, at, at + (uint32_t)ADDRESS_WORDS);
 	control->relay_order = to_front(control->relay_order, rank);
-	if (control->relay_count < DESTINATION_RELAYS)
-		control->relay_count++;
+	control->relay_count++;
 	return true;
 }
 
@@ -249,6 +255,11 @@ static bool note_destination(struct segment *segment,
 	return true;
 }
 
+void states_note(struct state_lock *lock, const struct delivery_seen *seen) {
+	if (update_destination(lock->slot, seen, segment_ds(lock->segment, lock->now_ns)))
+		raise_version(lock->segment);
+}
+
 static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {
 	uint64_t name[NAME_WORDS];
 
@@ -281,7 +292,7 @@ static void rename_relay(const struct learned *table,
 	learned_change_end(table, key);
 }
 
-static bool note_relay(struct segment *segment, const struct delivery_seen *seen,
+bool relays_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns) {
 	struct learned table = relay_table(segment);
 	struct relay relay = { .control = { .used = 1 },
@@ -317,54 +328,17 @@ bool destinations_note(struct segment *segment, const struct delivery_seen *seen
 	bool noted = note_destination(segment, seen, now_ns);
 
 	if (seen->relay_name != NULL && !address_is_unknown(&seen->relay))
-		noted &= note_relay(segment, seen, now_ns);
+		noted &= relays_note(segment, seen, now_ns);
 	return noted;
-}
-
-/* --- expecting ---------------------------------------------------------------- */
-
-/* Step by step for all, so that nothing but the next step waits for a step. */
-void destinations_expect(const struct segment *segment,
-    const struct destination_name names[], size_t count) {
-	struct learned table = destination_table(segment);
-	const _Atomic uint64_t *slots[DESTINATIONS_EXPECTED];
-	struct learned_key key;
-	size_t known = 0, found = 0;
-	struct {
-		uint64_t hash;
-		uint32_t shard;
-	} keys[DESTINATIONS_EXPECTED];
-
-	for (size_t i = 0; i < count && known < DESTINATIONS_EXPECTED; i++) {
-		if (!name_fold(names[i].text, names[i].length, key.words))
-			continue;
-		learned_aim(&table, &key);
-		keys[known].hash = key.hash;
-		keys[known++].shard = key.shard;
-	}
-	for (size_t i = 0; i < known; i++) {
-		key.hash = keys[i].hash;
-		key.shard = keys[i].shard;
-		slots[found] = learned_likely(&table, &key);
-		found += slots[found] != NULL;
-	}
-	/* a page's address first, where that is not known either */
-	for (size_t i = 0; i < found; i++)
-		__builtin_prefetch(&slots[i][0]);
-	for (size_t i = 0; i < found; i++) {
-		for (unsigned word = 8; word < sizeof(struct destination) / 8;
-		     word += 8)
-			__builtin_prefetch(&slots[i][word]);
-	}
 }
 
 /* --- finding ----------------------------------------------------------------- */
 
 static void decode(const uint64_t *copy, int64_t created_ns,
     struct destination_seen *out) {
-	struct destination d = { 0 };
+	struct destination d;
 
-	memcpy(&d, copy, offsetof(struct destination, window));
+	memcpy(&d, copy, sizeof(d));
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, d.name, sizeof(d.name));
 	out->relay_count = d.control.relay_count > DESTINATION_RELAYS ?
@@ -511,7 +485,8 @@ static void forget_in_one(void *context, uint32_t shard, uint32_t number,
 	memcpy(&control, copy, sizeof(control));
 	if (((control.cloned_by | control.other_by) & forgetting->bit) == 0)
 		return;
-	memcpy(key.words, copy + WORD_OF(destination, name), sizeof(key.words));
+	memcpy(key.words, copy + WORD_OF(destination, name),
+	    NAME_WORDS * sizeof(key.words[0]));
 	learned_aim(&table, &key);
 	if (!learned_lock(&table, &key, forgetting->now_ns))
 		return;

@@ -87,19 +87,9 @@ struct delivery_seen {
 };
 bool destinations_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns);
-
-/* These names are going to be noted, found or changed soon: has what is known of them
- * fetched, as many at once as the processor can.  Of use where there are many
- * destinations, for whoever knows the next few lines of a log: each would wait for
- * memory twice, one after the other.  DESTINATIONS_EXPECTED of them at most are looked
- * at. */
-#define DESTINATIONS_EXPECTED	32
-struct destination_name {
-	const char *text;
-	size_t length;
-};
-void destinations_expect(const struct segment *segment,
-    const struct destination_name names[], size_t count);
+/* The name of its relay alone, where both are known. */
+bool relays_note(struct segment *segment, const struct delivery_seen *seen,
+    int64_t now_ns);
 
 /* Copies what is known of a destination; false: nothing, or it changes all the
  * time.  Any thread, no lock. */

@@ -34,7 +34,7 @@ uint64_t lane_uses_hash(const struct segment *segment, const char *domain,
 
 	if (!name_fold(domain, length, words))
 		return 0;
-	return siphash13(&segment->header->key, words, sizeof(words));
+	return name_hash(&segment->header->key, words, NAME_WORDS);
 }
 
 static uint64_t pack(const struct lane_use *use) {

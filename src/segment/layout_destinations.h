@@ -22,7 +22,7 @@
 struct learned_control {
 	uint8_t used;			/* 0: the slot is free */
 	uint8_t relay_count;		/* destinations only, as all up to `serial` */
-	uint8_t relay_order;		/* places, two bits each: most recent first, a spare one last */
+	uint8_t relay_order;		/* places, two bits each: most recent first, free ones last */
 	uint8_t cloned_by;		/* bit i: seen from mta i, transport that its lanes clone */
 	uint8_t other_by;		/* bit i: by another transport of mta i */
 	uint8_t reserved;
@@ -30,7 +30,7 @@ struct learned_control {
 };
 _Static_assert(sizeof(struct learned_control) == 8, "one word");
 
-#define DESTINATION_PLACES	4	/* of relays: three that are shown, and a spare */
+#define DESTINATION_PLACES	3	/* of relays */
 
 /* The second word of such a slot: when it was seen (tenths of seconds), and for
  * destinations a number that is odd while their state changes. */
@@ -48,18 +48,19 @@ struct destination_words {
 };
 _Static_assert(sizeof(struct destination_words) == 32, "four words");
 
-/* What was learned of a destination.  256 bytes, in words: as with sessions, the
- * control word is stored last, in one piece, and names all that is to be
- * believed; but of kept and window, which change under the sequence in `seen`. */
+/* What was learned of a destination, in words: as with sessions, the control word is
+ * stored last, in one piece, and names all that is to be believed; but of kept and
+ * window, which change under the sequence in `seen`.  With its part of an index it takes
+ * less than 256 bytes; what each result needs lies together. */
 struct destination {
 	struct learned_control control;
 	uint64_t seen;
-	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
 	struct destination_words kept;
-	struct address relays[DESTINATION_PLACES];
 	struct window window;		/* zeros: none */
+	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
+	struct address relays[DESTINATION_PLACES];
 };
-_Static_assert(sizeof(struct destination) == 256, "four cache lines");
+_Static_assert(sizeof(struct destination) == 240, "thirty words");
 
 /* The name under which an address was reached.  128 bytes. */
 struct relay {

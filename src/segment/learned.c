@@ -15,6 +15,7 @@
 
 #include "base/failpoint.h"
 #include "segment/lock.h"
+#include "segment/name.h"
 
 #define LOOKED_AT	32	/* for a place, where all are taken */
 #define LOOKED_AT_MOST	256	/* where none of them is to be given up */
@@ -57,26 +58,24 @@ uint32_t learned_number(const struct learned *table, const struct learned_key *k
 	    table->kind->slot_words);
 }
 
-/* Most keys are short: the zeros behind them say nothing. */
 uint64_t learned_hash(const struct learned *table, const uint64_t *words) {
-	uint32_t count = table->kind->key_words;
+	return name_hash(&table->header->key, words, table->kind->key_words);
+}
 
-	while (count > 1 && words[count - 1] == 0)
-		count--;
-	return siphash13(&table->header->key, words, count * sizeof(words[0]));
+void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key) {
+	struct index index;
+
+	key->hash = hash;
+	key->shard = (uint32_t)hash & (table->place->shards - 1);
+	index = learned_index(table, key->shard);
+	index_prefetch(&index, hash);
 }
 
 void learned_aim(const struct learned *table, struct learned_key *key) {
-	struct index index;
-
-	key->hash = learned_hash(table, key->words);
-	key->shard = (uint32_t)key->hash & (table->place->shards - 1);
-	index = learned_index(table, key->shard);
-	index_prefetch(&index, key->hash);
+	learned_aim_hash(table, learned_hash(table, key->words), key);
 }
 
-/* Where the slot has more than one line they come all at once. */
-static void fetch_slot(const struct learned *table, const _Atomic uint64_t *slot) {
+void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot) {
 	for (uint32_t i = 0; i < table->kind->slot_words; i += LINE_WORDS)
 		__builtin_prefetch(&slot[i]);
 }
@@ -126,7 +125,7 @@ _Atomic uint64_t *learned_approach(const struct learned *table,
 	_Atomic uint64_t *slot = learned_likely(table, key);
 
 	if (slot != NULL)
-		fetch_slot(table, slot);
+		learned_fetch(table, slot);
 	return slot;
 }
 
@@ -184,7 +183,7 @@ static uint32_t find_slot(const struct learned *table, uint32_t shard,
 	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
 		const _Atomic uint64_t *slot = learned_slot(table, shard, found);
 
-		fetch_slot(table, slot);
+		learned_fetch(table, slot);
 		if (learned_load_control(slot).used && has_key(table, slot, key))
 			return found;
 	}

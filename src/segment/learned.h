@@ -72,6 +72,10 @@ void learned_bind(struct learned *table, struct segment_header *header,
 
 /* Fills hash and shard from words; has the index fetched meanwhile. */
 void learned_aim(const struct learned *table, struct learned_key *key);
+/* The same, where the hash is known. */
+void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key);
+/* Has the slot fetched, all its lines at once. */
+void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot);
 /* Where the entry of hash and shard is, unless another one has the same tag; NULL: not
  * known.  Without a lock. */
 _Atomic uint64_t *learned_likely(const struct learned *table,

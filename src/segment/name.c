@@ -25,17 +25,19 @@ static bool fold_word(uint64_t *word, uint64_t all) {
 	return is_bad == 0;
 }
 
-/* Bytes that are there, of a word that the text ends in: `all` has 0xff for each. */
-static uint64_t last_word(const char *text, size_t length, uint64_t *all) {
-	unsigned char bytes[8] = { 0 }, ones[8] = { 0 };
-	uint64_t word;
+/* The last `length` bytes (1 to 7) of a text: `all` has 0xff for each.  Where bytes stand
+ * before them all are read at once (base/siphash.c wants little-endian, too). */
+static uint64_t last_word(const char *text, size_t length, bool has_before,
+    uint64_t *all) {
+	uint64_t word = 0;
 
-	for (size_t i = 0; i < length; i++) {
-		bytes[i] = (unsigned char)text[i];
-		ones[i] = 0xff;
+	*all = UINT64_MAX >> 8 * (8 - length);
+	if (has_before) {
+		memcpy(&word, text + length - 8, sizeof(word));
+		return word >> 8 * (8 - length);
 	}
-	memcpy(&word, bytes, sizeof(word));
-	memcpy(all, ones, sizeof(*all));
+	for (size_t i = 0; i < length; i++)
+		word |= (uint64_t)(unsigned char)text[i] << 8 * i;
 	return word;
 }
 
@@ -53,7 +55,7 @@ static bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
 			return false;
 	}
 	if (length % 8 != 0) {
-		words[at] = last_word(text + at * 8, length % 8, &all);
+		words[at] = last_word(text + at * 8, length % 8, at > 0, &all);
 		if (!fold_word(&words[at++], all))
 			return false;
 	}
@@ -64,6 +66,12 @@ static bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
 
 bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
 	return fold(name, length, SEGMENT_NAME_MAX, words);
+}
+
+uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_t count) {
+	while (count > 1 && words[count - 1] == 0)
+		count--;
+	return siphash13(key, words, count * sizeof(words[0]));
 }
 
 bool recipient_fold(const char *address, size_t length,

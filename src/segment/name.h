@@ -17,6 +17,9 @@ _Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
  * empty or longer than SEGMENT_NAME_MAX, or has blanks or control characters. */
 bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]);
 
+/* A keyed hash of words of a name or the like; zeros at their end say nothing. */
+uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_t count);
+
 #define RECIPIENT_WORDS	(RECIPIENT_MAX / 8)
 _Static_assert(RECIPIENT_MAX % 8 == 0, "addresses are whole words");
 

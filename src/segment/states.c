@@ -22,11 +22,8 @@
 #define STORE(word, value) \
 	atomic_store_explicit(&(word), value, memory_order_relaxed)
 
-#define DS_NS		INT64_C(100000000)
 #define OFFSET_BITS	40
 #define OFFSET_MOST	((UINT64_C(1) << OFFSET_BITS) - 1)
-
-_Static_assert(STATE_WORDS == KEPT_WORDS + WINDOW_WORDS, "both");
 
 const struct learned_kind destination_state_kind = {
 	.slot_words = sizeof(struct destination) / 8,
@@ -56,80 +53,13 @@ static struct state_shard *shard_of(const struct learned *table, uint32_t shard)
 	    table->header->states_offset) + shard;
 }
 
-/* --- words ------------------------------------------------------------------- */
-
-/* Word i of kept and window. */
-static size_t word_at(unsigned i) {
-	return i < KEPT_WORDS ? KEPT_AT + i : WINDOW_AT + i - KEPT_WORDS;
-}
-
-static void decode(const uint64_t words[STATE_WORDS], uint64_t seen,
-    int64_t created_ns, struct destination_state *out) {
-	uint32_t resumed_ds = RESUMED_OF(words);
-
-	memcpy(&out->window, words + KEPT_WORDS, sizeof(out->window));
-	out->begun = out->window.concurrency != 0;
-	out->flags = FLAGS_OF(words);
-	out->in_flight = IN_FLIGHT_OF(words);
-	out->connected = CONNECTED_OF(words);
-	out->running = RUNNING_OF(words);
-	out->ok = OK_OF(words);
-	out->failed = FAILED_OF(words);
-	out->held = HELD_OF(words);
-	out->resumed_ns = resumed_ds == 0 ? 0 :
-	    created_ns + resumed_ds * DS_NS;
-	out->seen_ns = created_ns + SEEN_DS(seen) * DS_NS;
-}
-
-static uint32_t resumed_ds(int64_t resumed_ns, int64_t created_ns) {
-	int64_t ds;
-
-	if (resumed_ns <= 0)
-		return 0;
-	ds = (resumed_ns - created_ns + DS_NS - 1) / DS_NS;
-	return ds < 1 ? 1 : ds > RESUMED_MOST ? RESUMED_MOST : (uint32_t)ds;
-}
-
-/* All but reason and origin. */
-static void encode(const struct destination_state *state, int64_t created_ns,
-    uint64_t words[STATE_WORDS]) {
-	words[0] = state->ok | (uint64_t)state->failed << 32;
-	words[1] = state->held | (words[1] & UINT64_C(0x00ffffff00000000)) |
-	    (uint64_t)state->flags << 56;
-	words[2] = state->in_flight | (uint64_t)state->connected << 12 |
-	    (uint64_t)(state->running < FLIGHTS_MOST ? state->running :
-		FLIGHTS_MOST) << 24 |
-	    (uint64_t)resumed_ds(state->resumed_ns, created_ns) << RESUMED_SHIFT;
-	if (state->begun)
-		memcpy(words + KEPT_WORDS, &state->window, sizeof(state->window));
-	else
-		memset(words + KEPT_WORDS, 0, sizeof(state->window));
-}
-
-static bool is_begun(const struct window *window) {
-	static const struct window none;
-
-	return memcmp(window, &none, sizeof(none)) != 0;
-}
-
-/* A window that makes no sense is none.  True: that had to be done. */
-static bool make_sound(struct destination_state *state) {
-	if (is_begun(&state->window) && window_is_sound(&state->window))
-		return false;
-	state->begun = false;
-	if (!is_begun(&state->window))
-		return false;
-	memset(&state->window, 0, sizeof(state->window));
-	return true;
-}
-
 /* --- changing ---------------------------------------------------------------- */
 
 bool states_aim(struct segment *segment, const char *name, size_t length,
     struct state_lock *lock) {
 	lock->segment = segment;
 	lock->table = destination_state_table(segment);
-	lock->slot = NULL;
+	lock->slot = lock->likely = NULL;
 	if (!name_fold(name, length, lock->key.words)) {
 		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
 		return false;
@@ -138,39 +68,66 @@ bool states_aim(struct segment *segment, const char *name, size_t length,
 	return true;
 }
 
-static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
-    uint32_t shard, uint32_t number) {
-	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
-	    (size_t)shard * table->header->bits_per_shard + number / 64;
+bool states_key(struct segment *segment, const char *name, size_t length,
+    struct state_key *out) {
+	if (!name_fold(name, length, out->name)) {
+		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
+		return false;
+	}
+	out->hash = name_hash(&segment->header->key, out->name, NAME_WORDS);
+	out->place = 0;
+	return true;
 }
 
-void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
-	struct segment_header *header = table->header;
-
-	atomic_fetch_or_explicit(bits_of(table, header->changed_offset, shard,
-	    number), UINT64_C(1) << number % 64, memory_order_release);
-	atomic_fetch_add_explicit(&header->states_version, 1,
-	    memory_order_release);
-	FAILPOINT();
+static bool is_place(const struct learned *table, uint32_t place) {
+	return place > 0 && place <= table->place->per_shard;
 }
 
-bool states_is_timed(const uint64_t *words) {
-	struct window window;
-
-	memcpy(&window, words, sizeof(window));
-	return window.state == WINDOW_DEAD || window.state == WINDOW_HELD ||
-	    window.canary_out;
+void states_aim_at(struct segment *segment, const struct state_key *key,
+    struct state_lock *lock) {
+	lock->segment = segment;
+	lock->table = destination_state_table(segment);
+	lock->slot = lock->likely = NULL;
+	memcpy(lock->key.words, key->name, sizeof(key->name));
+	learned_aim_hash(&lock->table, key->hash, &lock->key);
+	if (is_place(&lock->table, key->place)) {
+		lock->likely = learned_slot(&lock->table, lock->key.shard,
+		    key->place - 1);
+		learned_fetch(&lock->table, lock->likely);
+	}
 }
 
-void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
-    bool is_timed) {
-	_Atomic uint64_t *bits = bits_of(table, table->header->timed_offset, shard,
-	    number);
-	uint64_t bit = UINT64_C(1) << number % 64;
+/* Step by step for all, so that nothing but the next step waits for a step. */
+void states_expect(const struct segment *segment, const struct state_key keys[],
+    size_t count) {
+	struct learned table = destination_state_table(segment);
+	const _Atomic uint64_t *slots[STATES_EXPECTED];
+	struct learned_key key;
+	size_t found = 0;
 
-	/* under the shard's mutex: nobody else changes these */
-	STORE(*bits, is_timed ? RELAXED(*bits) | bit : RELAXED(*bits) & ~bit);
-	FAILPOINT();
+	if (count > STATES_EXPECTED)
+		count = STATES_EXPECTED;
+	for (size_t i = 0; i < count; i++) {
+		if (keys[i].place == 0)
+			learned_aim_hash(&table, keys[i].hash, &key);
+	}
+	for (size_t i = 0; i < count; i++) {
+		key.hash = keys[i].hash;
+		key.shard = (uint32_t)key.hash & (table.place->shards - 1);
+		slots[found] = is_place(&table, keys[i].place) ?
+		    learned_slot(&table, key.shard, keys[i].place - 1) :
+		    learned_likely(&table, &key);
+		found += slots[found] != NULL;
+	}
+	/* a page's address first, where that is not known either */
+	for (size_t i = 0; i < found; i++)
+		__builtin_prefetch(&slots[i][0]);
+	for (size_t i = 0; i < found; i++)
+		learned_fetch(&table, slots[i]);
+}
+
+uint32_t states_place(const struct state_lock *lock) {
+	return destination_number(&lock->table, lock->key.shard, lock->slot) + 1;
 }
 
 static void raise_versions(struct segment_header *header) {
@@ -202,10 +159,10 @@ static bool make_slot(struct state_lock *lock) {
 
 static void load(struct state_lock *lock) {
 	for (unsigned i = 0; i < STATE_WORDS; i++)
-		lock->words[i] = RELAXED(lock->slot[word_at(i)]);
-	decode(lock->words, RELAXED(lock->slot[1]),
+		lock->words[i] = RELAXED(lock->slot[KEPT_AT + i]);
+	state_decode(lock->words, RELAXED(lock->slot[1]),
 	    lock->segment->header->created_ns, &lock->state);
-	if (make_sound(&lock->state))
+	if (state_make_sound(&lock->state))
 		segment_count(lock->segment, COUNTER_WINDOWS_BEGUN_ANEW, 1);
 	lock->reason = NULL;
 	lock->origin = (struct state_origin){ 0, 0 };
@@ -214,8 +171,10 @@ static void load(struct state_lock *lock) {
 
 enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
     enum states_create create) {
-	_Atomic uint64_t *likely = learned_approach(&lock->table, &lock->key);
+	_Atomic uint64_t *likely = lock->likely;
 
+	if (likely == NULL)
+		likely = learned_approach(&lock->table, &lock->key);
 	lock->now_ns = now_ns;
 	if (!learned_lock(&lock->table, &lock->key, now_ns)) {
 		segment_count(lock->segment, COUNTER_NOTES_LOST, 1);
@@ -297,7 +256,7 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	for (unsigned i = 0; i < STATE_WORDS; i++) {
 		if (words[i] == lock->words[i])
 			continue;
-		STORE(lock->slot[word_at(i)], words[i]);
+		STORE(lock->slot[KEPT_AT + i], words[i]);
 		FAILPOINT();
 	}
 	set_seen(lock, sequence + 2);
@@ -317,7 +276,7 @@ void states_store(struct state_lock *lock) {
 	uint64_t words[STATE_WORDS];
 
 	memcpy(words, lock->words, sizeof(words));
-	encode(&lock->state, lock->segment->header->created_ns, words);
+	state_encode(&lock->state, lock->segment->header->created_ns, words);
 	/* flights.c alone counts */
 	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
 	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
@@ -366,195 +325,4 @@ bool states_forget(struct segment *segment, const char *name, size_t length,
 	}
 	states_unlock(&lock);
 	return true;
-}
-
-/* --- reading ------------------------------------------------------------------ */
-
-/* The text that the copy names: none, where the slot names another one meanwhile. */
-static void decode_reason(const struct learned *table, const void *mapping,
-    uint32_t shard, uint32_t number, const uint64_t *copy,
-    char out[SEGMENT_REASON_MAX + 1]) {
-	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
-
-	reasons_get(table->header, mapping, shard, number,
-	    REASON_OF(copy + KEPT_AT), out);
-	atomic_thread_fence(memory_order_acquire);
-	if (RELAXED(slot[0]) != copy[0] ||
-	    REASON_OF(copy + KEPT_AT) != (RELAXED(slot[KEPT_AT + 1]) >> 32 &
-		0xffffff))
-		out[0] = '\0';
-}
-
-/* copy: of the whole slot */
-static void decode_slot(const struct learned *table, const void *mapping,
-    uint32_t shard, uint32_t number, const uint64_t *copy,
-    struct destination_window *out) {
-	uint64_t words[STATE_WORDS];
-
-	for (unsigned i = 0; i < STATE_WORDS; i++)
-		words[i] = copy[word_at(i)];
-	memcpy(out->name, copy + offsetof(struct destination, name) / 8,
-	    SEGMENT_NAME_MAX);
-	out->name[SEGMENT_NAME_MAX] = '\0';
-	out->origin = words[KEPT_WORDS - 1];
-	out->number = shard * table->place->per_shard + number;
-	decode(words, copy[1], table->header->created_ns, &out->state);
-	(void)make_sound(&out->state);
-	decode_reason(table, mapping, shard, number, copy, out->reason);
-}
-
-/* Its writer sleeps or died: whoever waits for the lock sees it whole. */
-static enum learned_copied look_again(const struct learned *table,
-    const struct learned_key *key, uint64_t *copy, uint32_t *number) {
-	enum learned_copied result = LEARNED_NOTHING;
-	const _Atomic uint64_t *slot;
-
-	if (!learned_lock(table, key, 0))
-		return LEARNED_TORN;
-	slot = learned_find(table, key);
-	if (slot != NULL) {
-		*number = destination_number(table, key->shard, slot);
-		result = learned_copy(table, key->shard, *number, copy);
-	}
-	learned_unlock(table, key);
-	return result;
-}
-
-bool states_find(const struct segment *segment, const char *name, size_t length,
-    struct destination_window *out) {
-	struct learned table = destination_state_table(segment);
-	uint64_t copy[LEARNED_WORDS_MAX];
-	enum learned_copied found;
-	struct learned_key key;
-	uint32_t number = 0;
-
-	if (!name_fold(name, length, key.words))
-		return false;
-	learned_aim(&table, &key);
-	found = learned_look(&table, &key, copy, &number);
-	if (found == LEARNED_TORN)
-		found = look_again(&table, &key, copy, &number);
-	if (found != LEARNED_COPIED)
-		return false;
-	decode_slot(&table, segment->header, key.shard, number, copy, out);
-	return true;
-}
-
-struct visit {
-	void (*each)(void *context, const struct destination_window *);
-	void *context;
-	const struct learned *table;
-	const void *mapping;
-};
-
-static void visit_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	const struct visit *visit = context;
-	struct destination_window window;
-
-	decode_slot(visit->table, visit->mapping, shard, number, copy, &window);
-	visit->each(visit->context, &window);
-}
-
-unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct learned table;
-	struct visit visit = { each, context, &table, mapping };
-
-	/* only read through */
-	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, &sizes->destinations,
-	    &destination_state_kind);
-	return learned_each(&table, visit_one, &visit);
-}
-
-unsigned states_each(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	return states_each_in(segment->header, segment->header, each, context);
-}
-
-/* --- following ------------------------------------------------------------------ */
-
-uint64_t states_version(const struct segment *segment) {
-	return atomic_load_explicit(&segment->header->states_version,
-	    memory_order_acquire);
-}
-
-/* One that has bit `bit` of a word. */
-static unsigned follow(const struct learned *table, const struct visit *visit,
-    uint32_t shard, uint32_t number) {
-	uint64_t copy[LEARNED_WORDS_MAX];
-
-	if (number >= table->place->per_shard)
-		return 0;
-	switch (learned_copy(table, shard, number, copy)) {
-	case LEARNED_COPIED:
-		visit_one((void *)(uintptr_t)visit, shard, number, copy);
-		return 1;
-	case LEARNED_TORN:
-		states_tell(table, shard, number);
-		break;
-	case LEARNED_NOTHING:
-		break;
-	}
-	return 0;
-}
-
-unsigned states_changed(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct segment_header *header = segment->header;
-	struct learned table = destination_state_table(segment);
-	struct visit visit = { each, context, &table, header };
-	unsigned told = 0;
-
-	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
-	     i++) {
-		uint32_t shard = i / header->bits_per_shard;
-		uint32_t first = i % header->bits_per_shard * 64;
-		_Atomic uint64_t *word = bits_of(&table, header->changed_offset,
-		    shard, first);
-		uint64_t bits;
-
-		if (RELAXED(*word) == 0)
-			continue;
-		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
-		for (; bits != 0; bits &= bits - 1)
-			told += follow(&table, &visit, shard,
-			    first + (uint32_t)__builtin_ctzll(bits));
-	}
-	return told;
-}
-
-unsigned states_each_timed(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	const struct segment_header *header = segment->header;
-	struct learned table = destination_state_table(segment);
-	struct visit visit = { each, context, &table, header };
-	uint64_t copy[LEARNED_WORDS_MAX];
-	unsigned torn = 0;
-
-	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
-	     i++) {
-		uint32_t shard = i / header->bits_per_shard;
-		uint32_t first = i % header->bits_per_shard * 64;
-		uint64_t bits = RELAXED(*bits_of(&table, header->timed_offset,
-		    shard, first));
-
-		for (; bits != 0; bits &= bits - 1) {
-			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
-			enum learned_copied copied = number >=
-			    table.place->per_shard ? LEARNED_NOTHING :
-			    learned_copy(&table, shard, number, copy);
-
-			torn += copied == LEARNED_TORN;
-			if (copied == LEARNED_COPIED &&
-			    states_is_timed(copy + WINDOW_AT))
-				visit_one(&visit, shard, number, copy);
-		}
-	}
-	return torn;
 }

@@ -41,11 +41,20 @@ struct state_origin {
 
 /* --- changing ---------------------------------------------------------------- */
 
+/* A destination's name as the segment looks for it, worked out once for whoever comes
+ * again. */
+struct state_key {
+	uint64_t name[SEGMENT_NAME_MAX / 8];	/* lower case, zeros behind */
+	uint64_t hash;		/* of it: the same in all processes, for one segment's life */
+	uint32_t place;		/* where it was last (states_place), 0: not known */
+};
+
 struct state_lock {
 	struct segment *segment;
 	struct learned table;
 	struct learned_key key;
 	int64_t now_ns;
+	_Atomic uint64_t *likely;	/* where it probably is, or NULL */
 	_Atomic uint64_t *slot;
 	uint64_t words[STATE_WORDS];	/* what stands in it */
 	bool is_new;			/* nothing was known of it but by CREATE */
@@ -59,6 +68,24 @@ struct state_lock {
  * held.  False: no name that can be remembered (counted). */
 bool states_aim(struct segment *segment, const char *name, size_t length,
     struct state_lock *lock);
+
+/* The same in two steps; of a place that is known the slot is fetched at once.  False: as
+ * above. */
+bool states_key(struct segment *segment, const char *name, size_t length,
+    struct state_key *out);
+void states_aim_at(struct segment *segment, const struct state_key *key,
+    struct state_lock *lock);
+
+/* These are going to be locked, noted or found soon: has them fetched, as many at once as
+ * the processor can, where each alone would wait for memory twice.  Of use where there
+ * are many destinations, for whoever knows the next few lines of a log.  STATES_EXPECTED
+ * of them at most are looked at. */
+#define STATES_EXPECTED	32
+void states_expect(const struct segment *segment, const struct state_key keys[],
+    size_t count);
+
+/* Of what is held: for state_key.place. */
+uint32_t states_place(const struct state_lock *lock);
 
 enum states_create { STATES_KNOWN_ONLY, STATES_CREATE };
 enum states_locked {
@@ -76,6 +103,10 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
 /* Was an event at or behind this place of the same log applied?  Then this one was, too. */
 bool states_was_applied(const struct state_lock *lock,
     const struct state_origin *origin);
+
+/* Inside: what is seen of a delivery there, as destinations_note but for the name of the
+ * relay (relays_note).  It stands at once. */
+void states_note(struct state_lock *lock, const struct delivery_seen *seen);
 
 /* Stores state, origin and reason as one.  Reasons are cut at SEGMENT_REASON_MAX bytes;
  * '?' stands for what is not printable ASCII. */

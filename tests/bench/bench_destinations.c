@@ -7,7 +7,8 @@
  *	destinations_find_ns_N		a destination
  *	relays_find_ns_N		a destination, and then its relay's name
  *	destination_feedback_ns_N	a result is taken into account by a window
- *	destination_feedback_batch_ns_N	the same, of names that were expected, 16 at a time
+ *	destination_feedback_batch_ns_N	the same, of names that were expected, 16 at a time:
+ *					so the feed reads logs
  *	destination_window_find_ns_N	a destination with its window
  *	destinations_changed_us_N	a follower looks for changes, and there are none
  *
@@ -103,13 +104,13 @@ static double find_round(uint32_t count, uint32_t *random, bool named) {
 }
 
 /* All that the feed does to a destination but to judge the line. */
-static void feedback(const struct destination_name *name, int64_t at_ns) {
+static void feedback(const struct state_key *key, int64_t at_ns) {
 	const struct window_result result = { .class = RESULT_OK };
 	struct window_change change;
 	struct state_lock lock;
 
-	if (!states_aim(site.segment, name->text, name->length, &lock) ||
-	    states_lock(&lock, at_ns, STATES_CREATE) != STATES_HELD)
+	states_aim_at(site.segment, key, &lock);
+	if (states_lock(&lock, at_ns, STATES_CREATE) != STATES_HELD)
 		abort();
 	if (!lock.state.begun) {
 		window_begin(&lock.state.window, &window_defaults);
@@ -124,20 +125,22 @@ static void feedback(const struct destination_name *name, int64_t at_ns) {
 }
 
 static double feedback_round(uint32_t count, uint32_t *random, unsigned batch) {
-	struct destination_name names[BATCH];
-	char texts[BATCH][32];
+	struct state_key keys[BATCH];
+	char text[32];
 	int64_t at_ns = clock_now_ns();
 	double begin = cpu_ns();
 
 	for (uint32_t i = 0; i < STEPS; i += batch) {
 		for (unsigned k = 0; k < batch; k++) {
-			names[k].text = texts[k];
-			names[k].length = name_of(draw(random) % count, texts[k]);
+			size_t length = name_of(draw(random) % count, text);
+
+			if (!states_key(site.segment, text, length, &keys[k]))
+				abort();
 		}
 		if (batch > 1)
-			destinations_expect(site.segment, names, batch);
+			states_expect(site.segment, keys, batch);
 		for (unsigned k = 0; k < batch; k++)
-			feedback(&names[k], at_ns);
+			feedback(&keys[k], at_ns);
 	}
 	return (cpu_ns() - begin) / STEPS;
 }
@@ -220,7 +223,8 @@ int main(int argc, char **argv) {
 	(void)argv;
 	bench(1000);
 	if (argc == 1) {		/* short: no figures to quote */
-		bench(65536);
+		bench(10000);
+		bench(100000);
 		bench(1000000);
 	}
 	return 0;

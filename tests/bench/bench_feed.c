@@ -40,14 +40,17 @@ static void postfix_delivery(FILE *out, unsigned i, bool bad)
 {
 	unsigned domain = i % DOMAINS;
 
+	unsigned host = i % 3;	/* of each domain, with an address of its own */
+
 	fprintf(out, "Nov 21 05:48:%02u mx postfix/smtp[%u]: %08XA7E: to=<user%u@d%u.example>, "
-	    "relay=mx%u.d%u.example[192.0.%u.%u]:25, delay=1.2, delays=0.03/0.01/0.6/0.5, ",
-	    i % 60, i % 30000, i, i, domain, i % 3, domain, domain / 250, 1 + domain % 250);
+	    "relay=mx%u.d%u.example[192.%u.%u.%u]:25, delay=1.2, delays=0.03/0.01/0.6/0.5, ",
+	    i % 60, i % 30000, i, i, domain, host, domain, host, domain / 250,
+	    1 + domain % 250);
 	if (bad)
-		fprintf(out, "dsn=4.7.28, status=deferred (host mx%u.d%u.example[192.0.%u.%u] "
+		fprintf(out, "dsn=4.7.28, status=deferred (host mx%u.d%u.example[192.%u.%u.%u] "
 		    "said: 421-4.7.28 Our system has detected an unusual rate of unsolicited "
 		    "mail originating from your IP address (in reply to MAIL FROM command))\n",
-		    i % 3, domain, domain / 250, 1 + domain % 250);
+		    host, domain, host, domain / 250, 1 + domain % 250);
 	else
 		fprintf(out, "dsn=2.0.0, status=sent (250 2.0.0 Ok: queued as %08X)\n", i);
 }
@@ -66,12 +69,12 @@ static void other_line(FILE *out, unsigned i)
 
 static void sendmail_delivery(FILE *out, unsigned i)
 {
-	unsigned domain = i % DOMAINS;
+	unsigned domain = i % DOMAINS, host = i % 3;
 
 	fprintf(out, "Nov 21 05:48:%02u mx sendmail[%u]: %08XA7E: to=<user%u@d%u.example>, "
 	    "delay=00:00:01, xdelay=00:00:01, mailer=esmtp, pri=120000, relay=mx%u.d%u.example. "
-	    "[192.0.%u.%u], dsn=2.0.0, stat=Sent (Ok: queued as %08X)\n", i % 60, i % 30000, i, i,
-	    domain, i % 3, domain, domain / 250, 1 + domain % 250, i);
+	    "[192.%u.%u.%u], dsn=2.0.0, stat=Sent (Ok: queued as %08X)\n", i % 60, i % 30000, i,
+	    i, domain, host, domain, host, domain / 250, 1 + domain % 250, i);
 }
 
 enum mix { MIXED, DELIVERIES, BAD_DAY, SENDMAIL };
@@ -124,6 +127,11 @@ static bool on_line(void *context, const struct followed_file *file, const char 
 	return feed_line(context, 3, line, length, &origin, false);
 }
 
+static void on_ahead(void *context, const struct followed_next *lines, unsigned count)
+{
+	feed_lines_ahead(context, lines, count);
+}
+
 /* The whole file, as a feed reads it that finds a lot behind. */
 static int64_t read_log(const char *path, char *chunk)
 {
@@ -131,7 +139,7 @@ static int64_t read_log(const char *path, char *chunk)
 		site.engine };
 	const struct followed_start start = { .from_begin = true };
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
-		.each = on_line, .context = &feed };
+		.each = on_line, .ahead = on_ahead, .context = &feed };
 	struct followed_log log;
 	int64_t began_ns = clock_thread_cpu_ns(), took_ns;
 	bool more;

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The window of each destination, for those who only look, or follow.
+ * MODEL    A copy is whole when its sequence is even and stayed (learned_keep.c).  Who
+ *          follows has a bit for each destination that changed.
+ * THREADS  Any, of any process.
+ */
+#include "segment/states.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/destination_table.h"
+#include "segment/name.h"
+#include "segment/reasons.h"
+
+#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
+#define STORE(word, value) \
+	atomic_store_explicit(&(word), value, memory_order_relaxed)
+
+/* --- reading ------------------------------------------------------------------ */
+
+/* The text that the copy names: none, where the slot names another one meanwhile. */
+static void decode_reason(const struct learned *table, const void *mapping,
+    uint32_t shard, uint32_t number, const uint64_t *copy,
+    char out[SEGMENT_REASON_MAX + 1]) {
+	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
+
+	reasons_get(table->header, mapping, shard, number,
+	    REASON_OF(copy + KEPT_AT), out);
+	atomic_thread_fence(memory_order_acquire);
+	if (RELAXED(slot[0]) != copy[0] ||
+	    REASON_OF(copy + KEPT_AT) != (RELAXED(slot[KEPT_AT + 1]) >> 32 &
+		0xffffff))
+		out[0] = '\0';
+}
+
+/* copy: of the whole slot */
+static void decode_slot(const struct learned *table, const void *mapping,
+    uint32_t shard, uint32_t number, const uint64_t *copy,
+    struct destination_window *out) {
+	const uint64_t *words = copy + KEPT_AT;
+
+	memcpy(out->name, copy + offsetof(struct destination, name) / 8,
+	    SEGMENT_NAME_MAX);
+	out->name[SEGMENT_NAME_MAX] = '\0';
+	out->origin = words[KEPT_WORDS - 1];
+	out->number = shard * table->place->per_shard + number;
+	state_decode(words, copy[1], table->header->created_ns, &out->state);
+	(void)state_make_sound(&out->state);
+	decode_reason(table, mapping, shard, number, copy, out->reason);
+}
+
+/* Its writer sleeps or died: whoever waits for the lock sees it whole. */
+static enum learned_copied look_again(const struct learned *table,
+    const struct learned_key *key, uint64_t *copy, uint32_t *number) {
+	enum learned_copied result = LEARNED_NOTHING;
+	const _Atomic uint64_t *slot;
+
+	if (!learned_lock(table, key, 0))
+		return LEARNED_TORN;
+	slot = learned_find(table, key);
+	if (slot != NULL) {
+		*number = destination_number(table, key->shard, slot);
+		result = learned_copy(table, key->shard, *number, copy);
+	}
+	learned_unlock(table, key);
+	return result;
+}
+
+bool states_find(const struct segment *segment, const char *name, size_t length,
+    struct destination_window *out) {
+	struct learned table = destination_state_table(segment);
+	uint64_t copy[LEARNED_WORDS_MAX];
+	enum learned_copied found;
+	struct learned_key key;
+	uint32_t number = 0;
+
+	if (!name_fold(name, length, key.words))
+		return false;
+	learned_aim(&table, &key);
+	found = learned_look(&table, &key, copy, &number);
+	if (found == LEARNED_TORN)
+		found = look_again(&table, &key, copy, &number);
+	if (found != LEARNED_COPIED)
+		return false;
+	decode_slot(&table, segment->header, key.shard, number, copy, out);
+	return true;
+}
+
+struct visit {
+	void (*each)(void *context, const struct destination_window *);
+	void *context;
+	const struct learned *table;
+	const void *mapping;
+};
+
+static void visit_one(void *context, uint32_t shard, uint32_t number,
+    const uint64_t *copy) {
+	const struct visit *visit = context;
+	struct destination_window window;
+
+	decode_slot(visit->table, visit->mapping, shard, number, copy, &window);
+	visit->each(visit->context, &window);
+}
+
+unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	struct learned table;
+	struct visit visit = { each, context, &table, mapping };
+
+	/* only read through */
+	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
+	    (void *)(uintptr_t)mapping, &sizes->destinations,
+	    &destination_state_kind);
+	return learned_each(&table, visit_one, &visit);
+}
+
+unsigned states_each(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	return states_each_in(segment->header, segment->header, each, context);
+}
+
+/* --- following ------------------------------------------------------------------ */
+
+static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
+    uint32_t shard, uint32_t number) {
+	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
+	    (size_t)shard * table->header->bits_per_shard + number / 64;
+}
+
+void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
+	struct segment_header *header = table->header;
+
+	atomic_fetch_or_explicit(bits_of(table, header->changed_offset, shard,
+	    number), UINT64_C(1) << number % 64, memory_order_release);
+	atomic_fetch_add_explicit(&header->states_version, 1,
+	    memory_order_release);
+	FAILPOINT();
+}
+
+void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
+    bool is_timed) {
+	_Atomic uint64_t *bits = bits_of(table, table->header->timed_offset, shard,
+	    number);
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	/* under the shard's mutex: nobody else changes these */
+	STORE(*bits, is_timed ? RELAXED(*bits) | bit : RELAXED(*bits) & ~bit);
+	FAILPOINT();
+}
+
+uint64_t states_version(const struct segment *segment) {
+	return atomic_load_explicit(&segment->header->states_version,
+	    memory_order_acquire);
+}
+
+/* One that has bit `bit` of a word. */
+static unsigned follow(const struct learned *table, const struct visit *visit,
+    uint32_t shard, uint32_t number) {
+	uint64_t copy[LEARNED_WORDS_MAX];
+
+	if (number >= table->place->per_shard)
+		return 0;
+	switch (learned_copy(table, shard, number, copy)) {
+	case LEARNED_COPIED:
+		visit_one((void *)(uintptr_t)visit, shard, number, copy);
+		return 1;
+	case LEARNED_TORN:
+		states_tell(table, shard, number);
+		break;
+	case LEARNED_NOTHING:
+		break;
+	}
+	return 0;
+}
+
+unsigned states_changed(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	struct segment_header *header = segment->header;
+	struct learned table = destination_state_table(segment);
+	struct visit visit = { each, context, &table, header };
+	unsigned told = 0;
+
+	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
+	     i++) {
+		uint32_t shard = i / header->bits_per_shard;
+		uint32_t first = i % header->bits_per_shard * 64;
+		_Atomic uint64_t *word = bits_of(&table, header->changed_offset,
+		    shard, first);
+		uint64_t bits;
+
+		if (RELAXED(*word) == 0)
+			continue;
+		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
+		for (; bits != 0; bits &= bits - 1)
+			told += follow(&table, &visit, shard,
+			    first + (uint32_t)__builtin_ctzll(bits));
+	}
+	return told;
+}
+
+unsigned states_each_timed(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	const struct segment_header *header = segment->header;
+	struct learned table = destination_state_table(segment);
+	struct visit visit = { each, context, &table, header };
+	uint64_t copy[LEARNED_WORDS_MAX];
+	unsigned torn = 0;
+
+	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
+	     i++) {
+		uint32_t shard = i / header->bits_per_shard;
+		uint32_t first = i % header->bits_per_shard * 64;
+		uint64_t bits = RELAXED(*bits_of(&table, header->timed_offset,
+		    shard, first));
+
+		for (; bits != 0; bits &= bits - 1) {
+			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
+			enum learned_copied copied = number >=
+			    table.place->per_shard ? LEARNED_NOTHING :
+			    learned_copy(&table, shard, number, copy);
+
+			torn += copied == LEARNED_TORN;
+			if (copied == LEARNED_COPIED &&
+			    states_is_timed(copy + WINDOW_AT))
+				visit_one(&visit, shard, number, copy);
+		}
+	}
+	return torn;
+}
