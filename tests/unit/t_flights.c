@@ -399,7 +399,7 @@ static void scribbled_flights_are_not_adopted(void **state) {
 
 		assert_int_equal(lock_it("b.example", STATES_KNOWN_ONLY, &lock),
 		    STATES_HELD);
-		atomic_store(&lock.slot[2], 0);	/* its name */
+		atomic_store(&lock.slot[offsetof(struct destination, name) / 8], 0);
 		states_unlock(&lock);
 	}
 	site_restart(&site, 64, CLASSES);
