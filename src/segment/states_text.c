@@ -9,6 +9,7 @@
  *	saved BOOTTIME-NS WALL-S
  *	mta NUMBER NAME
  *	log ID DEVICE INODE EPOCH RANK OFFSET TAIL SKIPPING
+ *	seen NAME ...			(seen_text.h)
  *	destination NAME KEY=VALUE ...
  *	reason NAME TEXT TO THE END OF THE LINE
  *	flight NAME PID START-TICKS LEVEL MARKS AGE-NS RANK
@@ -20,7 +21,9 @@
  *          Times are what is left or passed since then, so that they hold in
  *          another boot, too, by the wall clock; there flights are none and levels
  *          are forgotten.  How far logs were read stands before the destinations: so
- *          their slots know of each event up to there, and no other.  All that has a
+ *          their slots know of each event up to there, and no other.  Where there is
+ *          too little room for all, windows count more than relays, which stand before
+ *          them.  All that has a
  *          ceiling, is dead or held, or has flags stands there; of the windows that
  *          are open so many at most.
  * ERRORS   A line that makes no sense is passed over.
@@ -39,6 +42,7 @@
 #include "segment/feed_position.h"
 #include "segment/flights.h"
 #include "segment/recipients.h"
+#include "segment/seen_text.h"
 
 #define LINE_BYTES	1024
 #define OPEN_LINES_MOST	200000
@@ -147,6 +151,7 @@ static void write_all(const struct segment *segment, FILE *file, int64_t now_ns)
 		}
 	}
 	writing.lines += feed_positions_write(segment, file);
+	writing.lines += seen_write(segment, file, now_ns);
 	(void)states_each(segment, write_destination, &writing);
 	flights_each(segment, write_flight, &writing);
 	recipients_each(segment, now_ns, write_recipient, &writing);
@@ -444,11 +449,21 @@ static bool read_log(const struct reading *reading, char *line) {
 	return feed_position_restore(reading->segment, words, count);
 }
 
+static bool read_seen(const struct reading *reading, char *line) {
+	char seen[] = "seen", *words[SEEN_WORDS_MAX + 1] = { seen };
+	unsigned count = 1;
+
+	while (count <= SEEN_WORDS_MAX && (words[count] = next_word(&line)) != NULL)
+		count++;
+	return seen_restore(reading->segment, words, count, reading->then_ns);
+}
+
 static bool read_line(const struct reading *reading, char *line) {
 	static const struct {
 		const char *word;
 		bool (*read)(const struct reading *, char *line);
 	} kinds[] = {
+		{ "seen", read_seen },
 		{ "destination", read_destination },
 		{ "reason", read_reason },
 		{ "flight", read_flight },

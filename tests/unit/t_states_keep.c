@@ -149,6 +149,66 @@ static void it_survives_a_restart(void **state) {
 	    clock_now_ns(), &(struct recipient_held){ .mta = 0 }));
 }
 
+/* --- relays ------------------------------------------------------------------------ */
+
+static void note_relay(const char *name, const char *relay, const char *relay_name,
+    uint8_t mta, bool cloned) {
+	struct delivery_seen seen = { .name = name, .name_length = strlen(name),
+		.relay_name = relay_name, .mta = mta, .cloned = cloned,
+		.relay_name_length = relay_name == NULL ? 0 : strlen(relay_name) };
+
+	assert_true(relay == NULL || address_parse(relay, strlen(relay), &seen.relay));
+	assert_true(destinations_note(site.segment, &seen, clock_now_ns()));
+}
+
+static void relay_is(const struct destination_seen *seen, unsigned number,
+    const char *relay, const char *relay_name) {
+	char address[ADDRESS_TEXT_MAX], name[SEGMENT_NAME_MAX + 1];
+
+	address_format(&seen->relays[number], address);
+	assert_string_equal(address, relay);
+	(void)relays_find(site.segment, &seen->relays[number], name);
+	assert_string_equal(name, relay_name);
+}
+
+/* Else no lane would carry a window after a reboot, and a domain of a provider that is
+ * suspended would go on, until each was delivered to once. */
+static void relays_survive_another_layout(void **state) {
+	struct destination_seen seen;
+	struct diag diag;
+
+	(void)state;
+	site_reload(&site, CLASSES MTAS("one", "two"));
+	note_relay("d.example", "192.0.2.1", "mx1.big.example", 0, true);
+	note_relay("d.example", "2001:db8::2", NULL, 1, false);
+	note_relay("d.example", "192.0.2.3", "mx3.big.example", 0, true);
+	note_relay("none.example", NULL, NULL, 1, true);
+	begin("window.example", 7, NULL);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
+	    &diag), 0);
+	site.segment->header->version = SEGMENT_VERSION - 1;
+	site_restart(&site, 64, CLASSES MTAS("one", "two"));
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_true(destinations_find(site.segment, "d.example", 9, &seen));
+	assert_int_equal(seen.relay_count, 3);
+	relay_is(&seen, 0, "192.0.2.3", "mx3.big.example");
+	relay_is(&seen, 1, "2001:db8::2", "");
+	relay_is(&seen, 2, "192.0.2.1", "mx1.big.example");
+	assert_int_equal(seen.cloned_by, 1);
+	assert_int_equal(seen.other_by, 2);
+	assert_in_range(clock_now_ns() - seen.seen_ns, 0, 60 * NS_PER_SECOND);
+	assert_true(destinations_find(site.segment, "none.example", 12, &seen));
+	assert_int_equal(seen.relay_count, 0);
+	assert_int_equal(seen.cloned_by, 2);
+	assert_true(find("window.example", &(struct destination_window){ .number = 0 }));
+	/* a mail server that is gone saw nothing */
+	site_reload(&site, CLASSES MTAS("one", "three"));
+	assert_true(destinations_find(site.segment, "d.example", 9, &seen));
+	assert_int_equal(seen.cloned_by, 1);
+	assert_int_equal(seen.other_by, 0);
+}
+
 static void path_of(const char *suffix, char out[256]) {
 	snprintf(out, 256, "%s/state%s", site.directory, suffix);
 }
@@ -230,7 +290,9 @@ static bool with_senseless_lines(char *line, size_t size) {
 		    "destination\ndestination  \nreason\nflight x\nrecipient\n"
 		    "recipient a@b 300 5 5 x\nflight limit.example 0 0 0 0 0\n"
 		    "destination bad name size=5\ndestination x until=5\n"
-		    "destination y later=77 size=5\nmta 9 x\nmta 1\n\nnothing\n");
+		    "destination y later=77 size=5\nseen\nseen a\nseen a 5 1\n"
+		    "seen a x 1 1\nseen a 5 256 0\nseen a 5 -1 0\nseen a 5 1 0 1.2.3\n"
+		    "seen a 5 1 0 1.2.3 b\nseen a 5 1 0 1 b 2 b 3 b 4 b\nmta 9 x\nmta 1\n\nnothing\n");
 	return strncmp(line, "end", 3) != 0;
 }
 
@@ -431,6 +493,7 @@ int main(void) {
 		TEST(it_survives_a_restart),
 		TEST(it_survives_another_layout),
 		TEST(it_survives_another_boot),
+		TEST(relays_survive_another_layout),
 		TEST(senseless_lines_are_passed_over),
 		TEST(each_line_is_read_or_passed_over),
 		TEST(another_form_is_not_read),
