@@ -19,7 +19,7 @@
 #define WAIT_LEAST_NS		(50 * MS)
 #define WAIT_FIRST_NS		(10 * SECOND)	/* before any delivery has ended */
 #define WAIT_MOST_NS		(120 * SECOND)
-#define FINE_NS			(100 * MS)	/* most slack that is not much */
+#define FINE_NS			(150 * MS)	/* most slack that is not much */
 #define TIME_MOST		(INT64_MAX / 4)
 #define NEVER_NS		(-TIME_MOST - 1)
 
