@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: ISC
 """What real Postfix and Sendmail log comes by each source: files, datagrams, standard
 input, the event socket; and other mail servers' events."""
+import ctypes
 import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import time
 
@@ -294,6 +296,45 @@ def ends_in_a_log(test, site):
     test.within(3, lambda: not open_ones(), "what the log tells of an end")
 
 
+def ends_of_links(pid, supervisor):
+    """The role's sockets whose other end is the supervisor's."""
+    libc, pidfd = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid)
+    for number in map(int, os.listdir(f"/proc/{pid}/fd")):
+        fd = libc.syscall(438, pidfd, number, 0)        # pidfd_getfd
+        if fd < 0:
+            continue
+        try:
+            one = socket.socket(fileno=fd)
+        except OSError:
+            os.close(fd)
+            continue
+        if one.family == socket.AF_UNIX and \
+                not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and \
+                struct.unpack("iII", one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED,
+                                                    12))[0] == supervisor:
+            yield one
+        else:
+            one.close()
+    os.close(pidfd)
+
+
+def lost_links(test, site):
+    """A role that can ask the supervisor nothing any more is not left so."""
+    status = site.postern.status()
+    for role, count in (("keeper.0", 2), ("feed.0", 1)):
+        for number in range(count):
+            pid = site.postern.roles()[role]
+            links = list(ends_of_links(pid, status["pid"]))
+            test.equal(len(links), count, f"links of {role}")
+            links[number].shutdown(socket.SHUT_RDWR)
+            for link in links:
+                link.close()
+            test.within(5, lambda: site.postern.roles().get(role) not in (None, 0, pid),
+                        f"{role} without its link {number} ends, and is started again")
+            test.wait_for(site.postern.ready, "and serves")
+    test.equal(site.postern.command("reload").returncode, 0, "reload works by the new links")
+
+
 def body(test):
     site = Site(test)
     test.deaths_expected = True
@@ -308,6 +349,7 @@ def body(test):
     other_servers(test, site)
     sessions(test, site)
     ends_in_a_log(test, site)
+    lost_links(test, site)
     killed_in_the_middle(test, site)
 
 
