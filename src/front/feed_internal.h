@@ -9,6 +9,7 @@
 
 #include "engine/feed.h"
 #include "front/feed.h"
+#include "front/followed_log.h"
 #include "front/requeue.h"
 #include "front/followed_file.h"
 #include "front/stream.h"
@@ -78,6 +79,9 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 void feed_count(struct feed *feed);
 
 /* --- feed_logs.c -------------------------------------------------------------------- */
+
+/* Keeps the places of logs where the next feed finds them. */
+struct followed_keeper feed_keeper(struct engine *engine);
 
 /* 0, or -1 with *diag.  `setup` lives until feed_logs_begin returns. */
 int feed_logs_open(struct feed *feed, struct diag *diag);

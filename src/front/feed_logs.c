@@ -75,6 +75,11 @@ static void forget_file(void *context, uint32_t record)
 	engine_feed_file_forget(context, record);
 }
 
+struct followed_keeper feed_keeper(struct engine *engine)
+{
+	return (struct followed_keeper){ begin_file, move_place, cut_file, forget_file, engine };
+}
+
 /* --- reading ------------------------------------------------------------------------ */
 
 static bool on_line(void *context, const struct followed_file *file, const char *line,
@@ -347,8 +352,7 @@ int feed_logs_open(struct feed *feed, struct diag *diag)
 	if (logs == NULL)
 		return diag_set(diag, 0, "no memory for the logs");
 	feed->logs = logs;
-	logs->keeper = (struct followed_keeper){ begin_file, move_place, cut_file, forget_file,
-		feed->engine };
+	logs->keeper = feed_keeper(feed->engine);
 	logs->chunk = malloc(CHUNK_BYTES);
 	logs->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	logs->soon = event_new(feed->base, -1, 0, on_soon, feed);

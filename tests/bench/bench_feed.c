@@ -98,26 +98,6 @@ static void write_log(const char *path, unsigned lines, enum mix mix)
 	fclose(out);
 }
 
-static uint32_t begin_file(void *context, const struct feed_position *position)
-{
-	return engine_feed_file_begin(context, position);
-}
-
-static void move_place(void *context, uint32_t record, const struct feed_spot *spot)
-{
-	engine_feed_file_move(context, record, spot);
-}
-
-static void cut_file(void *context, uint32_t record)
-{
-	engine_feed_file_cut(context, record);
-}
-
-static void forget_file(void *context, uint32_t record)
-{
-	engine_feed_file_forget(context, record);
-}
-
 static bool on_line(void *context, const struct followed_file *file, const char *line,
     size_t length)
 {
@@ -135,8 +115,7 @@ static void on_ahead(void *context, const struct followed_next *lines, unsigned 
 /* The whole file, as a feed reads it that finds a lot behind. */
 static int64_t read_log(const char *path, char *chunk)
 {
-	const struct followed_keeper keeper = { begin_file, move_place, cut_file, forget_file,
-		site.engine };
+	const struct followed_keeper keeper = feed_keeper(site.engine);
 	const struct followed_start start = { .from_begin = true };
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
 		.each = on_line, .ahead = on_ahead, .context = &feed };
