@@ -25,6 +25,17 @@ uint16_t mta_usual_port(const struct generation_mta *mta)
 	    DEFAULT_PORT : mta->ports[0];
 }
 
+struct span relayhost_host(const char *relayhost, bool *bracketed)
+{
+	const char *end;
+
+	*bracketed = *relayhost == '[';
+	if (*bracketed)
+		relayhost++;
+	end = relayhost + strcspn(relayhost, *bracketed ? "]" : ":");
+	return (struct span){ relayhost, (size_t)(end - relayhost) };
+}
+
 /* Where Postfix's tables name a service (getservbyname(3) reads files and more). */
 static uint16_t service_port(const char *name)
 {

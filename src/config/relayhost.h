@@ -8,11 +8,16 @@
 #include <stdint.h>
 
 #include "config/generation.h"
+#include "policy/delivery.h"
 
 /* Is it one of the ports that its mail leaves for?  NULL: port 25 alone is. */
 bool mta_has_port(const struct generation_mta *mta, uint16_t port);
 /* The port where a next hop tells none. */
 uint16_t mta_usual_port(const struct generation_mta *mta);
+
+/* The host of a next hop as written, and whether it is in [ ]: its MX hosts are not meant
+ * then. */
+struct span relayhost_host(const char *relayhost, bool *bracketed);
 
 /* The port of a next hop as written ("[host]:587", "host:submission", "host"). */
 uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta);

@@ -117,9 +117,14 @@ static bool is_own(const struct feed_result *result)
 static bool is_next_hop_of(const struct engine *engine, const struct generation *generation,
     const struct delivery *d, const struct judgement *judgement)
 {
+	struct destination_seen seen;
 	struct window_owner owner;
+	char name[JUDGE_NAME_MAX + 1];
 
-	windows_owner_of_host(engine, generation, d->domain.text, d->domain.length, &owner);
+	if (!judge_domain(d->domain, name) ||
+	    !destinations_find(engine->segment, name, strlen(name), &seen))
+		return false;
+	(void)windows_owner_of_mta(engine, generation, &seen, judgement->mta, &owner);
 	return strcmp(owner.name, judgement->destination) == 0;
 }
 
@@ -159,7 +164,8 @@ static void find_window(const struct engine *engine, const struct generation *ge
 	    !address_is_unknown(&judgement->tried.address) ||
 	    !destinations_find(engine->segment, out->name, strlen(out->name), &seen))
 		return;
-	windows_roll_up(engine, generation, &seen, out);
+	(void)windows_roll_up(engine, generation, &seen, judgement->mta < generation->mta_count ?
+	    judgement->mta : windows_mta(generation, seen.cloned_by | seen.other_by), out);
 	judgement->kind = out->kind;
 	judgement->provider = out->provider;
 	memcpy(judgement->destination, out->name, sizeof(judgement->destination));

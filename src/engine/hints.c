@@ -179,6 +179,7 @@ void hint_explain(const struct engine *engine, const struct generation *generati
 
 	*out = (struct hint_explained){ .mta = UINT8_MAX, .why = "" };
 	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
+		struct window_owner owner;
 		const char *detail;
 		enum hint_doubt doubt;
 
@@ -186,6 +187,9 @@ void hint_explain(const struct engine *engine, const struct generation *generati
 			continue;
 		doubt = hint_destination_doubt(generation, mta, domain, length,
 		    is_seen ? &seen : NULL, &detail);
+		if (doubt == HINT_DOUBT_NONE && !windows_owner_of_mta(engine, generation, &seen,
+			mta, &owner))
+			doubt = HINT_DOUBT_RELAY_UNKNOWN;
 		/* windows have hints for all of them */
 		if (doubt == HINT_DOUBT_NONE && generation->outbound_observe)
 			doubt = hint_class_doubt(generation, class_index);

@@ -42,6 +42,9 @@ struct hint_key {
 	uint32_t scan;			/* that saw it last */
 	uint8_t mta;
 	bool live;			/* it may have hints */
+	/* Its window takes nothing now, and is not the one that its queue runs by: it is held,
+	 * whatever the queue is told. */
+	bool stopped;
 };
 
 /* What mail of a key is told. */
@@ -166,13 +169,37 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 /* Looks at one destination; then at all keys that run by the window of that name. */
 void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
     const char *name, int64_t now_ns);
-/* Tells all keys of a queue. */
-void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
-    const struct hint_say *say);
 /* The key of a domain, or NULL. */
 struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain);
 void hint_keys_free(struct engine_hints *hints);
+
+/* --- hints_tell.c -------------------------------------------------------------------- */
+
+/* Whose window its mail runs by.  False: it is not in the file. */
+bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
+    const struct hint_key *key, struct window_owner *out);
+/* Tells all keys of a queue but those that are stopped. */
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say);
+/* Tells a key what its queue is told, if that is in use, else what its own window says; the
+ * second one is given that. */
+void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, int64_t now_ns);
+void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
+    const struct hint_say *own);
+/* The window of a key has changed: what it says by itself is *own. */
+void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, const struct window_view *view,
+    const struct hint_say *own, int64_t now_ns);
+/* A key runs by another window; where no other mail of its queue runs by the one before,
+ * the queue follows. */
+void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner);
+/* The window that a queue runs by takes nothing: it runs by that of other mail in it, if any
+ * is to be had. */
+bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, int64_t now_ns);
 
 /* --- hints_queue.c ------------------------------------------------------------------- */
 

@@ -148,64 +148,24 @@ void hint_keys_free(struct engine_hints *hints) {
 	hint_map_free(&hints->by_queue);
 }
 
-/* --- what they are told ------------------------------------------------------------- */
-
-static void tell(struct engine_hints *hints, const struct hint_key *key,
-    const struct hint_say *say) {
-	switch (key->live ? say->kind : HINTS_NOTHING) {
-	case HINTS_LANE:
-		hints_writer_set_lanes(hints->writer, key->place, &say->lanes);
-		break;
-	case HINTS_HELD:
-		hints_writer_set_held(hints->writer, key->place, say->text);
-		break;
-	case HINTS_NOTHING:
-		hints_writer_set_nothing(hints->writer, key->place);
-		break;
-	}
-}
-
-void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
-    const struct hint_say *say) {
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue); at != NO_INDEX;
-	     at = hints->keys[at].next_of_queue)
-		tell(hints, &hints->keys[at], say);
-}
-
-/* What a key is told whose queue is not in use, or what that queue is told. */
-static void tell_now(struct engine_hints *hints, const struct generation *generation,
-    const struct hint_key *key, const struct window_owner *owner, int64_t now_ns) {
-	const struct hint_queue *queue = hint_queue_find(hints, key->queue);
-	struct window_view view;
-	struct hint_say say;
-
-	if (queue != NULL) {
-		tell(hints, key, &queue->said);
-		return;
-	}
-	(void)windows_view(hints->engine, generation, owner, now_ns, &view);
-	hint_queue_idle(hints, key->mta, owner, &view, now_ns, &say);
-	tell(hints, key, &say);
-}
-
 /* --- a look in place ----------------------------------------------------------------- */
 
 struct look {
 	struct engine_hints *hints;
 	const struct generation *generation;
 	const struct destination_seen *seen;
-	struct window_owner owner;
-	uint64_t domain, owner_hash;
+	uint64_t domain;
 	int64_t now_ns;
 	unsigned looked_at;
 };
 
-static void bring_key(struct look *look, const struct candidate *candidate) {
+static void bring_key(struct look *look, const struct candidate *candidate,
+    const struct window_owner *owner, uint64_t owner_hash) {
 	struct engine_hints *hints = look->hints;
 	struct hint hint = hint_of(candidate);
 	uint32_t place = hints_writer_add(hints->writer, &hint);
 	struct hint_key *key = place == HINTS_NO_PLACE ? NULL :
-	    add_key(hints, candidate, look->domain, look->owner_hash);
+	    add_key(hints, candidate, look->domain, owner_hash);
 
 	if (key == NULL) {
 		hints->crowded = true;
@@ -214,18 +174,25 @@ static void bring_key(struct look *look, const struct candidate *candidate) {
 	key->place = place;
 	/* it was delivered without a hint so far */
 	if (look->now_ns - look->seen->seen_ns < RECENT_NS)
-		hint_queue_begin(hints, key, &look->owner, look->seen->seen_ns);
-	tell_now(hints, look->generation, key, &look->owner, look->now_ns);
+		hint_queue_begin(hints, key, owner, look->seen->seen_ns);
+	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
 }
 
 static void look_at_candidate(void *context, const struct candidate *candidate) {
 	struct look *look = context;
 	struct engine_hints *hints = look->hints;
 	struct hint_key *key = hint_keys_find(hints, candidate->mta, look->domain);
+	struct window_owner owner;
+	uint64_t owner_hash;
 	bool was_live;
 
+	/* a key that is there is taken from those that may have hints by the next scan */
+	if (!windows_owner_of_mta(hints->engine, look->generation, look->seen, candidate->mta,
+		&owner))
+		return;
+	owner_hash = lane_uses_hash(hints->engine->segment, owner.name, strlen(owner.name));
 	if (key == NULL) {
-		bring_key(look, candidate);
+		bring_key(look, candidate, &owner, owner_hash);
 		return;
 	}
 	key->scan = hints->scan;
@@ -237,22 +204,18 @@ static void look_at_candidate(void *context, const struct candidate *candidate) 
 	key->group = candidate->group;
 	was_live = key->live;
 	key->live = true;
-	if (was_live && key->owner == look->owner_hash)
+	if (was_live && key->owner == owner_hash)
 		return;
-	if (key->owner != look->owner_hash)
-		move_to_owner(hints, key, look->owner_hash);
-	hint_queue_adopt(hints, key, &look->owner);
-	tell_now(hints, look->generation, key, &look->owner, look->now_ns);
+	if (key->owner != owner_hash)
+		move_to_owner(hints, key, owner_hash);
+	hint_key_follow(hints, key, &owner);
+	hint_key_tell(hints, look->generation, key, &owner, look->now_ns);
 }
 
 static void look_at(struct look *look, const struct destination_seen *seen) {
-	const struct segment *segment = look->hints->engine->segment;
-
 	look->seen = seen;
-	look->domain = lane_uses_hash(segment, seen->name, strlen(seen->name));
-	windows_owner_seen(look->hints->engine, look->generation, seen, &look->owner);
-	look->owner_hash = lane_uses_hash(segment, look->owner.name,
-	    strlen(look->owner.name));
+	look->domain = lane_uses_hash(look->hints->engine->segment, seen->name,
+	    strlen(seen->name));
 	each_candidate(look->hints, look->generation, seen, look_at_candidate, look);
 }
 
@@ -305,15 +268,13 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
 	for (uint32_t at = hint_map_get(&hints->by_owner, hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_owner) {
-		const struct hint_key *key = &hints->keys[at];
+		struct hint_key *key = &hints->keys[at];
 
-		if (hint_queue_find(hints, key->queue) != NULL)
-			continue;
 		if (key->mta != said_to)
 			hint_queue_idle(hints, key->mta, &owner, &view, now_ns,
 			    &say);
 		said_to = key->mta;
-		tell(hints, key, &say);
+		hint_key_changed(hints, generation, key, &owner, &view, &say, now_ns);
 	}
 }
 
@@ -327,6 +288,7 @@ struct gathering {
 	size_t count, size;
 	char *texts;			/* domains, each with its NUL */
 	size_t used, room;
+	const struct destination_seen *seen;
 	unsigned looked_at;
 	bool failed;
 };
@@ -334,7 +296,11 @@ struct gathering {
 static void gather_candidate(void *context, const struct candidate *candidate) {
 	struct gathering *gathering = context;
 	size_t bytes = candidate->length + 1;
+	struct window_owner owner;
 
+	if (!windows_owner_of_mta(gathering->hints->engine, gathering->generation,
+		gathering->seen, candidate->mta, &owner))
+		return;
 	if (gathering->count == gathering->size) {
 		size_t size = gathering->size == 0 ? 64 : 2 * gathering->size;
 		struct hint *grown = reallocarray(gathering->list, size, sizeof(*grown));
@@ -365,6 +331,7 @@ static void gather(void *context, const struct destination_seen *seen) {
 
 	if (++gathering->looked_at % LOOKED_AT == 0)
 		hint_classes_renew(gathering->hints, gathering->generation, clock_now_ns());
+	gathering->seen = seen;
 	if (seen->cloned_by != 0 && !gathering->failed)
 		each_candidate(gathering->hints, gathering->generation, seen,
 		    gather_candidate, gathering);
@@ -404,8 +371,20 @@ static int build_file(struct engine_hints *hints, const struct generation *gener
 	return result;
 }
 
+/* Whose window a key of the new file runs by. */
+static void owner_of(const struct engine_hints *hints, const struct generation *generation,
+    const struct hint *hint, struct window_owner *out) {
+	struct destination_seen seen;
+
+	if (destinations_find(hints->engine->segment, hint->domain, strlen(hint->domain),
+		&seen))
+		(void)windows_owner_of_mta(hints->engine, generation, &seen, hint->mta, out);
+	else
+		(void)windows_owner_named(generation, hint->domain, strlen(hint->domain), out);
+}
+
 static bool fill_file(struct engine_hints *hints, const struct generation *generation,
-    const struct gathering *gathering, const uint32_t *places, int64_t now_ns) {
+    const struct gathering *gathering, const uint32_t *places) {
 	const struct segment *segment = hints->engine->segment;
 
 	for (size_t i = 0; i < gathering->count; i++) {
@@ -418,18 +397,29 @@ static bool fill_file(struct engine_hints *hints, const struct generation *gener
 
 		if (i % LOOKED_AT == 0)
 			hints_writer_beat(hints->writer, clock_now_ns());
-		windows_owner(hints->engine, generation, hint->domain,
-		    strlen(hint->domain), &owner);
+		owner_of(hints, generation, hint, &owner);
 		key = add_key(hints, &candidate, lane_uses_hash(segment, hint->domain,
 		    strlen(hint->domain)), lane_uses_hash(segment, owner.name,
 		    strlen(owner.name)));
 		if (key == NULL)
 			return false;
 		key->place = places[i];
-		hint_queue_adopt(hints, key, &owner);
-		tell_now(hints, generation, key, &owner, now_ns);
 	}
 	return true;
+}
+
+/* All keys are there: what each is told. */
+static void tell_file(struct engine_hints *hints, const struct generation *generation,
+    const struct gathering *gathering, int64_t now_ns) {
+	for (size_t i = 0; i < gathering->count; i++) {
+		struct window_owner owner;
+
+		if (i % LOOKED_AT == 0)
+			hints_writer_beat(hints->writer, clock_now_ns());
+		owner_of(hints, generation, &gathering->list[i], &owner);
+		hint_key_follow(hints, &hints->keys[i], &owner);
+		hint_key_tell(hints, generation, &hints->keys[i], &owner, now_ns);
+	}
 }
 
 int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
@@ -446,7 +436,8 @@ int hint_keys_build(struct engine_hints *hints, const struct generation *generat
 	} else if (build_file(hints, generation, &gathering, places, diag) == 0) {
 		hint_keys_free(hints);
 		hints->scan++;
-		if (fill_file(hints, generation, &gathering, places, now_ns)) {
+		if (fill_file(hints, generation, &gathering, places)) {
+			tell_file(hints, generation, &gathering, now_ns);
 			result = 0;
 		} else {
 			hint_keys_free(hints);

@@ -405,6 +405,9 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
 	(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
+	if (view.window == 0 && !view.observed &&
+	    hint_queue_elsewhere(hints, generation, queue, now_ns))
+		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
 	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
 		retire(hints, queue, &view, now_ns);
 		return;

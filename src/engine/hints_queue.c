@@ -3,8 +3,9 @@
  * PURPOSE  Queues that are in use: which there are, what was heard of each.
  * MODEL    The log's results tell which lanes have mail of a queue and whether more of
  *          it waits there.  Queues that share a window are chained.
- * BUGS     Domains that the site sends to one next hop have a queue in common, and each a
- *          window of its own: the queue runs by that of the domain heard of first.
+ *          Domains that the site sends to one next hop have a queue in common, and each a
+ *          window of its own: the queue runs by the least of those that changed last
+ *          (hints_keys.c).
  * ERRORS   A queue that cannot be followed, for want of memory or as there are too many,
  *          is told as if nothing were in use.
  * THREADS  One.
@@ -173,14 +174,12 @@ void hint_queues_free(struct engine_hints *hints) {
 static struct hint_queue *begin_heard(struct engine_hints *hints,
     const struct generation *generation, const struct hint_key *key, int64_t now_ns) {
 	const struct lane_widths *widths = &hints->mtas[key->mta].widths;
-	char domain[HINTS_NAME_MAX + 1];
 	struct window_owner owner;
 	struct window_view view;
 	struct hint_queue *queue;
 
-	if (!hints_writer_domain(hints->writer, key->place, domain))
+	if (!hint_key_owner(hints, generation, key, &owner))
 		return NULL;
-	windows_owner(hints->engine, generation, domain, strlen(domain), &owner);
 	queue = begin(hints, key, &owner, key->owner);
 	if (queue == NULL)
 		return NULL;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "config/relayhost.h"
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
 
@@ -56,66 +57,109 @@ bool windows_owner_named(const struct generation *generation, const char *name,
 	return true;
 }
 
-/* The relay that all mail of a mail server goes to, if the domain's went there. */
-static bool is_relayhost(const struct generation *generation, unsigned bits)
+/* Does the mail server give its mail for the domain to the relay that all its mail goes
+ * to?  An entry of its transport maps may say otherwise. */
+static bool is_by_relayhost(const struct generation *generation, unsigned mta,
+    const struct destination_seen *seen)
 {
-	unsigned mta = windows_mta(generation, bits);
+	const struct generation_mta *row = generation->mtas;
+	const char *relayhost;
 
-	return mta < generation->mta_count &&
-	    *generation_text(generation, generation->mtas[mta].relayhost) != '\0';
+	if (mta >= generation->mta_count)
+		return false;
+	row += mta;
+	relayhost = generation_text(generation, row->relayhost);
+	return *relayhost != '\0' && (row->kind == MTA_SENDMAIL ||
+	    strcmp(generation_site_next_hop(generation, row, seen->name,
+	    strlen(seen->name)), relayhost) == 0);
+}
+
+/* Which of the relays of a domain is that one?  It is found by its address or name;
+ * *certain becomes false where other mail servers reach the domain, too, and it may be any. */
+static const struct address *find_relayhost(const struct engine *engine,
+    const struct generation *generation, unsigned mta, const struct destination_seen *seen,
+    bool *certain)
+{
+	char relay[SEGMENT_NAME_MAX + 1];
+	struct address literal;
+	bool bracketed;
+	struct span host = relayhost_host(generation_text(generation,
+	    generation->mtas[mta].relayhost), &bracketed);
+	bool is_literal = address_parse(host.text, host.length, &literal);
+
+	for (unsigned i = 0; i < seen->relay_count; i++) {
+		if (is_literal ? address_equal(&literal, &seen->relays[i]) :
+		    (relays_find(engine->segment, &seen->relays[i], relay) &&
+			strlen(relay) == host.length &&
+			text_equal_nocase(relay, host.text, host.length)))
+			return &seen->relays[i];
+	}
+	*certain = ((seen->cloned_by | seen->other_by) & ~(1u << mta)) == 0;
+	return &seen->relays[0];
 }
 
 /* "[192.0.2.1]:25", as the judge writes it. */
-static void set_relay(const struct generation *generation, const struct destination_seen *seen,
-    struct window_owner *out)
+static void set_relay(const struct generation *generation, unsigned mta,
+    const struct address *relay, struct window_owner *out)
 {
-	unsigned mta = windows_mta(generation, seen->cloned_by | seen->other_by);
-	unsigned port = judge_relayhost_port(generation, &generation->mtas[mta]);
 	char address[ADDRESS_TEXT_MAX];
 
-	address_format(&seen->relays[0], address);
+	address_format(relay, address);
 	out->kind = DESTINATION_RELAY;
-	snprintf(out->name, sizeof(out->name), "[%s]:%u", address, port);
+	snprintf(out->name, sizeof(out->name), "[%s]:%u", address,
+	    judge_relayhost_port(generation, &generation->mtas[mta]));
 }
 
-void windows_roll_up(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, struct window_owner *out)
+bool windows_roll_up(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out)
 {
 	char relay[SEGMENT_NAME_MAX + 1];
+	bool certain = true;
 	uint32_t provider;
 
 	if (seen->relay_count == 0)
-		return;
-	if (is_relayhost(generation, seen->cloned_by | seen->other_by)) {
-		set_relay(generation, seen, out);
-		return;
+		return true;
+	if (is_by_relayhost(generation, mta, seen)) {
+		set_relay(generation, mta, find_relayhost(engine, generation, mta, seen,
+		    &certain), out);
+		return certain;
 	}
 	for (unsigned i = 0; i < seen->relay_count && generation->provider_count > 0; i++) {
 		(void)relays_find(engine->segment, &seen->relays[i], relay);
 		provider = judge_provider(generation, relay, strlen(relay), &seen->relays[i]);
 		if (provider != JUDGE_NONE) {
 			set_provider(generation, provider, out);
-			return;
+			break;
 		}
 	}
+	return true;
 }
 
-void windows_owner_seen(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, struct window_owner *out)
+bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out)
 {
 	struct destination_window own;
 	struct window_owner alone;
+	bool certain;
 
 	if (!windows_owner_named(generation, seen->name, strlen(seen->name), out) ||
 	    out->kind != DESTINATION_DOMAIN)
-		return;
+		return true;
 	alone = *out;
-	windows_roll_up(engine, generation, seen, out);
+	certain = windows_roll_up(engine, generation, seen, mta, out);
 	/* what somebody holds by hand stands alone */
 	if (out->kind != DESTINATION_DOMAIN &&
 	    states_find(engine->segment, alone.name, strlen(alone.name), &own) &&
 	    (own.state.flags & DESTINATION_HELD) != 0)
 		*out = alone;
+	return certain;
+}
+
+void windows_owner_seen(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, struct window_owner *out)
+{
+	(void)windows_owner_of_mta(engine, generation, seen,
+	    windows_mta(generation, seen->cloned_by | seen->other_by), out);
 }
 
 void windows_owner(const struct engine *engine, const struct generation *generation,

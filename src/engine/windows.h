@@ -46,6 +46,12 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, struct window_owner *out);
 
+/* And for mail of one mail server alone, which may have a relayhost where others have none.
+ * False: others reach the domain, too, and which of its relays is the relayhost is not
+ * known. */
+bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out);
+
 /* --- what it says -------------------------------------------------------------- */
 
 struct window_view {

@@ -73,9 +73,10 @@ const char *windows_reason(const char *text, size_t length, char out[WINDOW_REAS
 /* The name under which a class is held; false: too long. */
 bool windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]);
 
-/* The provider's or the relay's that the domain *out is reached by, if there is one. */
-void windows_roll_up(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, struct window_owner *out);
+/* The provider's or the relay's that a mail server reaches the domain *out by, if there is
+ * one.  False: it may be another relay. */
+bool windows_roll_up(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out);
 
 /* An owner of this very name. */
 bool windows_owner_named(const struct generation *generation, const char *name,

@@ -100,18 +100,6 @@ static bool is_loopback(const struct address *address)
 
 /* --- relayhost ----------------------------------------------------------------- */
 
-/* "[host]:port", "host:port", "host": the host, and whether it is in [ ]. */
-static struct span relayhost_host(const char *text, bool *bracketed)
-{
-	const char *end;
-
-	*bracketed = *text == '[';
-	if (*bracketed)
-		text++;
-	end = text + strcspn(text, *bracketed ? "]" : ":");
-	return (struct span){ text, (size_t)(end - text) };
-}
-
 uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta)
 {
 	return relayhost_port(generation_text(g, mta->relayhost), mta);

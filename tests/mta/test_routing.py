@@ -183,15 +183,17 @@ def held(test, routing, site, where, recipients):
 def suspended(test, routing, sites, plain):
     """250 over smtpd; deferred with our text; where it goes later is the same."""
     maps, relay, outer = sites
-    names = ("held.example", "bare.example", SMART)
+    names = ("held.example", "port.example", "to.example", SMART)
     for name in names:
         routing.postern.ask("suspend", name, "--for", "1h", "--reason", "a test")
-    waits = {maps: held(test, routing, maps, maps, ["u@held.example", "u@bare.example"]),
-             relay: held(test, routing, relay, relay, ["u+x@any.example"]),
+    waits = {maps: held(test, routing, maps, maps, ["u@held.example", "u@port.example"]),
+             relay: held(test, routing, relay, relay, ["u+x@any.example", "u@to.example"]),
              outer: held(test, routing, outer, maps, ["u@held.example"])}
-    found = routing.outcomes(maps, maps.send(["u@open.example"]))
-    routing.same(maps, {"u@open.example": plain[maps]["u@open.example"]}, found,
-                 "others go meanwhile")
+    for site, others in ((maps, ["u@open.example", "u@x.parent.example"]),
+                         (relay, ["u@sub.to.example"])):
+        found = routing.outcomes(site, site.send(others))
+        routing.same(site, {name: plain[site][name] for name in others}, found,
+                     f"{site.name}: others go meanwhile, by the same next hop, too")
     replies = maps.send(["probed@held.example"], port=VERIFY)
     test.equal(replies["probed@held.example"][0], 250, "a probe of an address is not held")
     for name in names:
