@@ -39,7 +39,8 @@ int64_t level_slack(int64_t delay_ms)
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity)
 {
 	*level = (struct level){ .entries = entries, .capacity = capacity,
-		.swept_ns = NEVER_NS, .coarse_ns = NEVER_NS, .lost_ns = NEVER_NS };
+		.swept_ns = NEVER_NS, .coarse_ns = NEVER_NS, .kept_ns = NEVER_NS,
+		.lost_ns = NEVER_NS };
 }
 
 /* A wrong clock may tell anything; within this, sums of two stay within the type. */
@@ -193,7 +194,10 @@ bool level_add(struct level *level, const struct level_attempt *attempt, int64_t
 		.tag = attempt->tag,
 		.slack_us = slack_us < UINT32_MAX ? (uint32_t)slack_us : UINT32_MAX,
 		.accepted = attempt->accepted,
+		.kept = attempt->kept,
 	};
+	if (attempt->kept && attempt->accepted && end_ns + LEVEL_KEPT_NS > level->kept_ns)
+		level->kept_ns = end_ns + LEVEL_KEPT_NS;
 	if (slack_ns(&level->entries[at]) > FINE_NS && start_ns > level->coarse_ns)
 		level->coarse_ns = start_ns;
 	return true;
@@ -220,6 +224,52 @@ static uint32_t count_covering(const struct level *level, uint32_t from, uint32_
 		count += level->entries[i].accepted && covers(&level->entries[i], entry);
 	return count;
 }
+
+/* --- connections that are kept ---------------------------------------------------- */
+
+/* Moves on to the span of a time; false: it is of one before. */
+static bool turn_peak(struct level *level, int64_t time_ns)
+{
+	int64_t span = time_ns / LEVEL_KEPT_NS;
+
+	if (span < level->peak_span)
+		return false;
+	if (span > level->peak_span) {
+		level->peak[1] = span == level->peak_span + 1 ? level->peak[0] : 0;
+		level->peak[0] = 0;
+		level->peak_span = span;
+	}
+	return true;
+}
+
+/* Notes how many at most were in flight when the entry at level->head started. */
+static void note_peak(struct level *level)
+{
+	const struct level_entry *entry = &level->entries[level->head];
+	int64_t at_ns = entry->start_ns + slack_ns(entry);
+	uint32_t count = 1 + level->active - first_after(level, level->gone, level->active, at_ns);
+
+	if (level->kept_ns == NEVER_NS || !entry->accepted || !turn_peak(level, entry->start_ns))
+		return;
+	for (uint32_t i = level->recent; i < level->head; i++)
+		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
+	if (count > level->peak[0])
+		level->peak[0] = count;
+}
+
+/* Who was refused may have been so by all connections that were in use of late. */
+static uint32_t most_level(struct level *level, const struct level_entry *entry, uint32_t known)
+{
+	uint32_t most;
+
+	if (entry->accepted || known == 0 || entry->start_ns > level->kept_ns)
+		return known;
+	(void)turn_peak(level, entry->start_ns);
+	most = 1 + (level->peak[0] > level->peak[1] ? level->peak[0] : level->peak[1]);
+	return most > known ? most : known;
+}
+
+/* --- verdicts ----------------------------------------------------------------------- */
 
 /* Those whose starts are in no doubt beside this one, and later ones, to the active. */
 static void settle(struct level *level, int64_t start_ns, int64_t before_ns)
@@ -290,6 +340,8 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
 	entry = &level->entries[level->head];
 	*out = (struct level_verdict){ .tag = entry->tag, .start_ns = entry->start_ns,
 		.level = judge(level), .accepted = entry->accepted };
+	note_peak(level);
+	out->most = most_level(level, entry, out->level);
 	if (entry->start_ns > level->swept_ns)
 		level->swept_ns = entry->start_ns;
 	level->head++;

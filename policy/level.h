@@ -30,7 +30,11 @@ struct level_attempt {
 	uint64_t tag;		/* the caller's own, comes back with the verdict */
 	bool accepted;		/* it took a place from start to end: class OK and whatever
 				 * came after the handshake; refused attempts take none */
+	bool kept;		/* it came by a connection that was kept for it, as this may be:
+				 * the remote sees a place taken for LEVEL_KEPT_NS after its end */
 };
+/* Postfix's smtp_connection_cache_time_limit. */
+#define LEVEL_KEPT_NS	INT64_C(2000000000)
 
 /* 32 bytes; what is in it is level.c's. */
 struct level_entry {
@@ -38,7 +42,8 @@ struct level_entry {
 	int64_t end_ns;
 	uint64_t tag;
 	uint32_t slack_us;
-	uint32_t accepted;
+	uint16_t accepted;
+	uint16_t kept;
 };
 
 struct level {
@@ -52,6 +57,9 @@ struct level {
 	uint32_t lost;		/* attempts that were not taken, ever */
 	int64_t swept_ns;	/* latest start of a verdict */
 	int64_t coarse_ns;	/* latest start of one with much slack */
+	int64_t kept_ns;	/* until then connections may have been kept */
+	int64_t peak_span;	/* number of the current span of LEVEL_KEPT_NS */
+	uint32_t peak[2];	/* most in flight at once in it, and in the one before */
 	int64_t lost_ns;	/* end of the last accepted one that was not taken */
 	int64_t longest_ns;	/* what most deliveries took at most, of late; 0: none yet */
 	int64_t latest_ns;	/* how late most were read at most */
@@ -61,8 +69,20 @@ struct level_verdict {
 	uint64_t tag;
 	int64_t start_ns;
 	uint32_t level;		/* 0: cannot be known */
+	/* Of a refused one: the level, had all connections that were in use of late been kept;
+	 * else the level. */
+	uint32_t most;
 	bool accepted;
 };
+
+/* The level as a law with this ceiling is to hear it: one that may be above or below it, by
+ * connections that were kept or not, is not known. */
+static inline uint32_t level_heard(const struct level_verdict *verdict, uint32_t ceiling)
+{
+	if (verdict->level <= ceiling && verdict->most > ceiling)
+		return 0;
+	return verdict->most;
+}
 
 /* The slack of a time that Postfix wrote with two significant digits and not more
  * than two decimals, in ms as read: half of its last digit. */

@@ -98,6 +98,7 @@ static void climb(struct window *window, const struct window_settings *settings,
 		ceiling = settings->limit;
 	window_raise_ceiling(window, settings, ceiling, now_ns);
 	window->canary_ns = now_ns;
+	window->weak = 0;
 }
 
 uint32_t window_climbed_from(const struct window *window)
@@ -115,6 +116,7 @@ void window_canary_result(struct window *window, const struct window_settings *s
     enum window_feedback_sign sign, uint32_t level, int64_t now_ns)
 {
 	uint32_t proven = window->ceiling + 1u;
+	bool weak = window->weak;
 
 	if (sign == SIGN_NEGATIVE) {
 		if (window->climb == 0 && window->canary_step < CANARY_STEP_MOST)
@@ -131,8 +133,8 @@ void window_canary_result(struct window *window, const struct window_settings *s
 	/* One whose level nobody knows may have found room. */
 	if (level != 0)
 		window_note_accepted(window, proven);
-	/* Where refusals come by chance, too, it was chance that found this ceiling. */
-	if (window_is_noisy(window) && !window->told)
+	/* Where refusals come by chance, too, chance may have found this ceiling. */
+	if (window_is_noisy(window) && weak && !window->told)
 		window->ceiling = 0;
 }
 

@@ -328,9 +328,10 @@ static void hear_blind_failure(struct window *window, const struct window_settin
 	/* As many as the ceiling lets in are there: more than it were tried. */
 	if (fresh && is_explained(window, in_flight + 1 + nearly))
 		return;
-	if (window_climbed_from(window) != 0)
+	if (window_climbed_from(window) != 0) {
 		lower_ceiling(window, settings, window_climbed_from(window), now_ns);
-	else if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
+		window->weak = 0;	/* it stood before */
+	} else if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
 		suspect(window, settings);
 }
 

@@ -113,6 +113,7 @@ struct attempt {
 	enum weight weight;
 	int64_t end_ns, start_ns;	/* start_ns 0: not known */
 	int64_t slack_ns;
+	bool kept;		/* by a connection that was kept for it */
 };
 
 /* What was bounced before anybody was asked says nothing of the site. */
@@ -136,6 +137,7 @@ static void find_start(const struct delivery *d, struct attempt *out)
 
 	if (sending == DELIVERY_MS_UNKNOWN)
 		return;
+	out->kept = d->conn_use > 1;
 	out->slack_ns += d->source == DELIVERY_OF_SENDMAIL ? NS_PER_SECOND : level_slack(sending);
 	if (connecting > 0) {
 		out->slack_ns += level_slack(connecting);
@@ -197,8 +199,8 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns)
 		    shown->window.state != WINDOW_DEAD &&
 		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
 			count_held(shown, weight_of(class));
-		window_late_level(&shown->window, &shown->settings, class, verdict.level, now_ns,
-		    &change);
+		window_late_level(&shown->window, &shown->settings, class,
+		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
 		note_change(own, &change, now_ns);
 	}
 }
@@ -209,6 +211,7 @@ static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns)
 	const struct level_attempt one = { .start_ns = attempt->start_ns,
 		.end_ns = attempt->end_ns,
 		.slack_ns = attempt->slack_ns, .accepted = attempt->weight == POSITIVE,
+		.kept = attempt->kept,
 		.tag = (uint64_t)attempt->class | (held ? TAG_HELD : 0) };
 
 	if (attempt->start_ns == 0 || attempt->weight == NEUTRAL)

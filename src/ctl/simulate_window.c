@@ -295,7 +295,8 @@ static void tell_levels(struct world *world) {
 	while (level_next(&world->level, world->now_ns, &verdict))
 		if (!verdict.tag)
 			window_late_level(&world->window, &world->simulation->window,
-			    class_of(verdict.accepted), verdict.level, world->now_ns, &change);
+			    class_of(verdict.accepted),
+			    level_heard(&verdict, world->window.ceiling), world->now_ns, &change);
 }
 
 /* Deliveries in flight, as whoever learns knows them: from a log those that took a place,

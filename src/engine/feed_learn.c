@@ -114,8 +114,8 @@ static void apply_levels(struct state_lock *lock, const struct window_rules *rul
 		    verdicts[i].start_ns < lock->state.resumed_ns)
 			continue;
 		window_late_level(&lock->state.window, &rules->settings,
-		    (enum result_class)(verdicts[i].tag & 0xff), verdicts[i].level, now_ns,
-		    &change);
+		    (enum result_class)(verdicts[i].tag & 0xff),
+		    level_heard(&verdicts[i], lock->state.window.ceiling), now_ns, &change);
 		note_change(told, &change);
 	}
 }
@@ -276,6 +276,7 @@ static void add_attempt(struct feed_learning *l)
 		.slack_ns = result->slack_ns,
 		.tag = (uint64_t)l->class | (l->canary ? TAG_CANARY : 0),
 		.accepted = l->weight == FEED_POSITIVE,
+		.kept = result->delivery->conn_use > 1,
 	};
 
 	if (l->destination == NULL || !l->counts || l->level != 0 || !result->has_start ||

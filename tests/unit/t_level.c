@@ -122,6 +122,41 @@ static void rounded_starts(void **state)
 	next(&level, 99000, 5, 4);	/* so for this one, behind 1, 2 and 4 */
 }
 
+/* Three deliveries by connections that are kept for 2 s: who is refused when they have
+ * ended may be the fourth, or the first. */
+static void connections_that_are_kept(void **state)
+{
+	struct level_attempt attempt = { .accepted = true, .kept = true };
+	struct level_verdict verdict;
+	struct level level;
+
+	(void)state;
+	for (int kept = 0; kept < 2; kept++) {
+		level_begin(&level, room, ROOM);
+		for (int64_t i = 1; i <= 5; i++) {
+			static const int64_t starts[] = { 0, 0, 10, 20, 3500, 8500 };
+
+			attempt.tag = (uint64_t)i;
+			attempt.accepted = i <= 3;
+			attempt.kept = attempt.accepted && kept != 0;
+			attempt.start_ns = starts[i] * MS;
+			attempt.end_ns = attempt.start_ns + (i <= 3 ? 2000 : 50) * MS;
+			assert_true(level_add(&level, &attempt, attempt.end_ns));
+		}
+		for (unsigned i = 1; i <= 5; i++) {
+			assert_true(level_next(&level, 99 * SECOND, &verdict));
+			assert_int_equal(verdict.tag, i);
+			assert_int_equal(verdict.level, i <= 3 ? i : 1);
+			assert_int_equal(verdict.most, i == 4 && kept ? 4 : verdict.level);
+			if (i == 4 && kept) {
+				assert_int_equal(level_heard(&verdict, 0), 4);
+				assert_int_equal(level_heard(&verdict, 3), 0);
+				assert_int_equal(level_heard(&verdict, 4), 4);
+			}
+		}
+	}
+}
+
 static void slack_of_two_digits(void **state)
 {
 	(void)state;
@@ -406,6 +441,7 @@ int main(void)
 		cmocka_unit_test(in_the_order_of_starts),
 		cmocka_unit_test(who_takes_a_place),
 		cmocka_unit_test(rounded_starts),
+		cmocka_unit_test(connections_that_are_kept),
 		cmocka_unit_test(slack_of_two_digits),
 		cmocka_unit_test(memory_that_is_full),
 		cmocka_unit_test(wrong_times),

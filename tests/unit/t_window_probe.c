@@ -191,6 +191,13 @@ static void a_climb_that_goes_too_far(void **state)
 	/* then failures count as ever */
 	tell(&b, RESULT_SITE_FAILURE, 0, 0, SECOND / 20);
 	assert_true(b.window.fail_cohorts > 0);
+	/* a refusal by chance does not make it forget that ceiling */
+	for (int i = 0; i < 3; i++) {
+		window_late_level(&b.window, &b.settings, RESULT_OK, 2, b.now, &b.change);
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 2, b.now,
+		    &b.change);
+	}
+	assert_int_equal(b.window.ceiling, 2);
 }
 
 /* Nobody learned that they are refused for ten minutes, but 2000 went well since. */
