@@ -2,6 +2,7 @@
 /*
  *	[<22>] Nov 21 [2026] 05:48:22[.123] [2026]
  *	[<22>1 ] 2026-11-21T05:48:22[.123][Z | +01:00], "T" may be a blank
+ *	1795240102.123456
  */
 #include "wire/log_cursor.h"
 #include "wire/log_line.h"
@@ -25,18 +26,24 @@ static int64_t days_since_1970(const struct date *date)
 	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static bool take_clock(struct cursor *c, struct date *out)
+/* ".123456", ",123", or nothing */
+static void take_fraction(struct cursor *c, struct date *out)
 {
 	int64_t scale = 100;
 
+	if (left(c) < 2 || (*c->at != '.' && *c->at != ',') || !is_digit(c->at[1]))
+		return;
+	for (c->at++; c->at < c->end && is_digit(*c->at); c->at++, scale /= 10)
+		out->ms += (*c->at - '0') * scale;
+}
+
+static bool take_clock(struct cursor *c, struct date *out)
+{
 	if (!take_number(c, 23, &out->hour) || !TAKE(c, ":") ||
 	    !take_number(c, 59, &out->minute) || !TAKE(c, ":") ||
 	    !take_number(c, 60, &out->second))
 		return false;
-	if (left(c) < 2 || (*c->at != '.' && *c->at != ',') || !is_digit(c->at[1]))
-		return true;
-	for (c->at++; c->at < c->end && is_digit(*c->at); c->at++, scale /= 10)
-		out->ms += (*c->at - '0') * scale;
+	take_fraction(c, out);
 	return true;
 }
 
@@ -115,6 +122,20 @@ static bool take_date(struct cursor c, uint32_t year, struct date *out)
 	    take_named(&c, year, out));
 }
 
+/* Seconds since 1970, as journals tell them on demand: of ten digits, and a fraction. */
+static bool take_seconds_since_1970(struct cursor c, int64_t *ms)
+{
+	struct date date = { .year = 0 };
+	const char *start = c.at;
+	uint32_t seconds;
+
+	if (!take_number(&c, UINT32_MAX, &seconds) || c.at - start != 10 || !BEGINS(&c, "."))
+		return false;
+	take_fraction(&c, &date);
+	*ms = (int64_t)seconds * 1000 + date.ms;
+	return left(&c) > 0 && *c.at == ' ';
+}
+
 bool log_date_read(struct span head, int year, int64_t *ms)
 {
 	struct cursor c = { head.text, head.text + head.length };
@@ -124,6 +145,8 @@ bool log_date_read(struct span head, int year, int64_t *ms)
 	if (TAKE(&c, "<") && (!take_number(&c, 999, &priority) || !TAKE(&c, ">")))
 		return false;
 	pass_blanks(&c);
+	if (take_seconds_since_1970(c, ms))
+		return true;
 	/* collectors put words of their own before it */
 	while (!take_date(c, year > 1970 ? (uint32_t)year : 1970, &date)) {
 		const char *blank = left(&c) == 0 ? NULL : memchr(c.at, ' ', left(&c));

@@ -14,7 +14,7 @@
 static bool is_program_byte(char c)
 {
 	return is_letter(c) || is_digit(c) || c == '/' || c == '-' || c == '_' || c == '.' ||
-	    c == '+';
+	    c == '+' || c == '@' || c == '=' || c == '~' || c == '%';
 }
 
 /* The name at the start of `token`, and how long it is. */
@@ -66,11 +66,33 @@ static struct span next_token(struct cursor *c)
 	return span_of(start, space ? space : c->end);
 }
 
+/* "-", or "[NAME KEY="VALUE" ...]" once or more, in whose values a backslash stands before
+ * quotes and brackets; and the blank behind it. */
+static bool take_data(struct cursor *c)
+{
+	bool quoted = false;
+
+	if (TAKE(c, "- "))
+		return true;
+	while (TAKE(c, "[")) {
+		for (; c->at < c->end && (quoted || *c->at != ']'); c->at++)
+			if (*c->at == '"')
+				quoted = !quoted;
+			else if (*c->at == '\\' && left(c) > 1)
+				c->at++;
+		if (!TAKE(c, "]"))
+			return false;
+		if (TAKE(c, " "))
+			return true;
+	}
+	return false;
+}
+
 /* RFC 5424, behind "<22>1": DATE HOST PROGRAM PID ID DATA, each "-" where there
  * is none. */
 static bool take_numbered_head(struct cursor *c, struct log_line *out)
 {
-	struct span program, pid, data;
+	struct span program, pid;
 	struct cursor number;
 
 	(void)next_token(c);
@@ -78,9 +100,7 @@ static bool take_numbered_head(struct cursor *c, struct log_line *out)
 	program = next_token(c);
 	pid = next_token(c);
 	(void)next_token(c);
-	data = next_token(c);
-	if (!SPAN_IS(data, "-") || read_name(program, out) != program.length ||
-	    out->daemon.length == 0)
+	if (read_name(program, out) != program.length || out->daemon.length == 0 || !take_data(c))
 		return false;
 	number = (struct cursor){ pid.text, pid.text + pid.length };
 	(void)take_number(&number, INT32_MAX, &out->pid);
@@ -147,6 +167,9 @@ bool log_line_head(const char *line, size_t length, struct log_line *out)
 {
 	struct cursor c = { line, line + length };
 
+	/* the end of a line, of somebody else's making */
+	while (c.end > c.at && (c.end[-1] == '\r' || c.end[-1] == '\n' || c.end[-1] == '\0'))
+		c.end--;
 	out->kind = LOG_LINE_FOREIGN;
 	out->why = NULL;
 	if (!take_head(&c, out))

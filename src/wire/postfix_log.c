@@ -81,7 +81,8 @@ static bool take_bare_address(struct cursor *c, struct span *out)
 	for (; c->at < c->end && *c->at != ','; c->at++) {
 		char byte = *c->at;
 
-		if (byte == ' ' || is_control(byte) || byte == '<' || byte == '>' || byte == '"')
+		if (byte == ' ' || is_control(byte) || byte == '<' || byte == '>' || byte == '"' ||
+		    byte == '\\')
 			return false;
 	}
 	*out = span_of(start, c->at);
@@ -198,7 +199,8 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 		const char *start = c->at, *comma;
 		struct span key;
 
-		while (c->at < c->end && (is_letter(*c->at) || *c->at == '_'))
+		while (c->at < c->end && (is_letter(*c->at) || is_digit(*c->at) || *c->at == '_' ||
+		    *c->at == '-'))
 			c->at++;
 		key = span_of(start, c->at);
 		if (!TAKE(c, "="))
@@ -216,7 +218,8 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 }
 
 /* Does what looks like the end of the addresses come once more?  Then an address
- * may have ended earlier than we think, or a server's reply plays the same game. */
+ * may have ended earlier than we think, or a server's reply plays the same game.  It
+ * does not, where no field could stand there: a relay has no blank in it. */
 static bool is_ambiguous(struct cursor c)
 {
 	static const char end_of_addresses[] = ">, relay=";
@@ -224,9 +227,14 @@ static bool is_ambiguous(struct cursor c)
 
 	while ((found = memchr(c.at, '>', left(&c))) != NULL) {
 		c.at = found;
-		if (begins(&c, end_of_addresses, sizeof(end_of_addresses) - 1))
+		if (!take(&c, end_of_addresses, sizeof(end_of_addresses) - 1)) {
+			c.at++;
+			continue;
+		}
+		while (c.at < c.end && *c.at != ' ' && *c.at != ',')
+			c.at++;
+		if (c.at == c.end || *c.at == ',')
 			return true;
-		c.at++;
 	}
 	return false;
 }

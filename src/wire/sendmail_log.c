@@ -257,7 +257,8 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 		const char *start = c->at, *end;
 		struct span key;
 
-		while (c->at < c->end && (is_letter(*c->at) || *c->at == '_'))
+		while (c->at < c->end && (is_letter(*c->at) || is_digit(*c->at) || *c->at == '_' ||
+		    *c->at == '-'))
 			c->at++;
 		key = span_of(start, c->at);
 		if (key.length == 0 || !TAKE(c, "="))
@@ -298,8 +299,9 @@ static enum delivery_agent agent_of(const struct delivery *d)
 		if (d->mailer.length == strlen(local[i]) &&
 		    memcmp(d->mailer.text, local[i], d->mailer.length) == 0)
 			return AGENT_LOCAL;
-	if (d->mailer.length == 0 && (SPAN_IS(d->relay, "local") || d->relay.length == 0) &&
-	    d->status == DELIVERY_SENT)
+	/* a message that comes in and is refused, by a milter say, has neither */
+	if (d->mailer.length == 0 && (d->relay.length == 0 ||
+	    (SPAN_IS(d->relay, "local") && d->status == DELIVERY_SENT)))
 		return AGENT_LOCAL;
 	return AGENT_SMTP;
 }

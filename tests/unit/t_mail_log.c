@@ -104,7 +104,11 @@ static void strange_heads(void **state)
 	    LOG_LINE_DELIVERY);
 	assert_int_equal(line.pid, 0);
 	assert_int_equal(scan("<22>1 2026-11-21T05:48:22Z mx postfix/smtp 1 - [x y=\"z\"] ",
+	    POSTFIX), LOG_LINE_DELIVERY);
+	assert_int_equal(scan("<22>1 2026-11-21T05:48:22Z mx postfix/smtp 1 - [x y=\"z] \" ",
 	    POSTFIX), LOG_LINE_FOREIGN);
+	assert_int_equal(scan("<22>1 2026-11-21T05:48:22Z mx postfix/smtp 1 - [x y=\"z", ""),
+	    LOG_LINE_FOREIGN);
 	assert_int_equal(scan("<22>1 2026-11-21T05:48:22Z mx sshd 1 - - postfix/smtp[1]: ",
 	    POSTFIX), LOG_LINE_FOREIGN);
 	assert_int_equal(scan("- 1131566491 2005.11.09 mx Nov 9 12:01:31 src@mx sendmail[4306]: ",
