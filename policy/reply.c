@@ -43,22 +43,49 @@ static bool is_handshake(enum delivery_phase phase)
 	    phase == PHASE_STARTTLS;
 }
 
-/* By a reply that was no acceptance, and did not bounce. */
-static enum result_class class_of_reply(const struct reply *reply)
+static bool is_enhanced(const struct reply *reply, unsigned class, unsigned subject,
+    unsigned detail)
 {
+	return reply->enhanced[0] == class && reply->enhanced[1] == subject &&
+	    reply->enhanced[2] == detail;
+}
+
+/* Codes that stand for a phase: Sendmail's own for TLS that failed, and the answer to
+ * STARTTLS or AUTH (RFC 3207, RFC 4954). */
+static enum delivery_phase phase_of_code(const struct reply *reply)
+{
+	if (reply->phase != PHASE_UNKNOWN)
+		return reply->phase;
+	if (reply->code == 403)
+		return PHASE_STARTTLS;
+	if (reply->code == 454 && words_find(reply->words, "tls") != NULL)
+		return PHASE_STARTTLS;
+	if (reply->code == 454 && words_find(reply->words, "authenticat") != NULL)
+		return PHASE_AUTH;
+	return PHASE_UNKNOWN;
+}
+
+/* By a reply that was no acceptance, and did not bounce. */
+static enum result_class class_of_reply(struct reply *reply)
+{
+	reply->phase = phase_of_code(reply);
 	if (is_handshake(reply->phase))
 		return RESULT_SITE_FAILURE;
 	if (reply->phase == PHASE_AUTH)
 		return RESULT_LOCAL;
 	if (reply->code >= 500)
 		return RESULT_PERMANENT;
-	if (words_ask_for_less(reply->words))
+	/* RFC 3463: a mailbox is full; "mail flood detected" is registered, too */
+	if (is_enhanced(reply, 4, 2, 2))
+		return RESULT_RCPT_TEMPORARY;
+	if (is_enhanced(reply, 4, 7, 28) || words_ask_for_less(reply->words))
 		return RESULT_REMOTE_THROTTLE;
-	return reply->code == 421 ? RESULT_SITE_FAILURE : RESULT_RCPT_TEMPORARY;
+	return reply->code == 421 && !words_tell_greylisting(reply->words) ?
+	    RESULT_SITE_FAILURE : RESULT_RCPT_TEMPORARY;
 }
 
 /* Of what did not bounce. */
-static enum result_class class_of(const struct reading *reading, const struct reply *reply)
+static enum result_class class_of(const struct reading *reading, struct reply *reply)
 {
 	switch (reading->happening) {
 	case HAPPENING_REPLY:
@@ -111,6 +138,8 @@ static void judge_postfix(const struct delivery *d, struct reply *out)
 		reply_take(d->text, out);
 		reading.happening = HAPPENING_REPLY;
 	}
+	/* what was not given up may work later, whatever the resolver said */
+	reading.again = reading.again || !has_bounced(d);
 	if (d->agent == AGENT_ERROR || d->agent == AGENT_QUEUE) {
 		judge_untried(d, &reading, out);
 	} else if (d->agent == AGENT_LOCAL && reading.happening != HAPPENING_REPLY &&
@@ -190,6 +219,7 @@ static void judge_sendmail(const struct delivery *d, struct reply *out)
 {
 	struct reading reading = read_sendmail(d, out);
 
+	reading.again = reading.again || !has_bounced(d);
 	if (d->agent == AGENT_LOCAL && reading.happening != HAPPENING_HELD)
 		out->class = RESULT_LOCAL;
 	else if (has_bounced(d))
@@ -200,10 +230,26 @@ static void judge_sendmail(const struct delivery *d, struct reply *out)
 
 /* --- entries --------------------------------------------------------------- */
 
+/* Without a code: does it tell that no new attempt follows?  qmail has its own place for
+ * enhanced codes: "(#5.1.1)". */
+static bool is_for_good(struct span words, const struct reply *reply)
+{
+	const char *code = words_find(words, "(#");
+
+	if (reply->enhanced[0] != 0)
+		return reply->enhanced[0] == 5;
+	if (code != NULL && words_behind(words, code).length > 2 && (code[2] == '4' ||
+	    code[2] == '5'))
+		return code[2] == '5';
+	return words_refuse(words) && !words_put_off(words);
+}
+
 /* Without a phase, and where the words tell none. */
 static enum result_class class_of_words(struct span words, struct reply *out)
 {
 	reply_take(words, out);
+	if (out->phase == PHASE_UNKNOWN && out->code >= 400 && out->code < 500)
+		out->phase = reply_phase_before(words_before(words, out->words.text));
 	if (out->code >= 400)
 		return class_of_reply(out);
 	if (out->code >= 200)
@@ -214,7 +260,7 @@ static enum result_class class_of_words(struct span words, struct reply *out)
 	}
 	if (words_tell_own_fault(words))
 		return RESULT_LOCAL;
-	if (out->enhanced[0] == 5 || (out->enhanced[0] == 0 && words_refuse(words)))
+	if (is_for_good(words, out))
 		return RESULT_PERMANENT;
 	return class_of_reply(out);
 }

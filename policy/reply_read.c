@@ -90,11 +90,12 @@ static enum delivery_phase phase_of(struct span text)
 		const char *text;
 		enum delivery_phase phase;
 	} phases[] = {
-		{ "greeting", PHASE_GREETING }, { "starttls", PHASE_STARTTLS },
-		{ "tls", PHASE_STARTTLS }, { "handshake", PHASE_EHLO }, { "ehlo", PHASE_EHLO },
-		{ "helo", PHASE_EHLO }, { "lhlo", PHASE_EHLO }, { "auth", PHASE_AUTH },
-		{ "sasl", PHASE_AUTH }, { "mail from", PHASE_MAIL }, { "xforward", PHASE_MAIL },
-		{ "xclient", PHASE_EHLO }, { "rcpt to", PHASE_RCPT },
+		/* first: "sending XFORWARD protocol/helo_name" */
+		{ "xforward", PHASE_MAIL }, { "greeting", PHASE_GREETING },
+		{ "starttls", PHASE_STARTTLS }, { "tls", PHASE_STARTTLS },
+		{ "handshake", PHASE_EHLO }, { "ehlo", PHASE_EHLO }, { "helo", PHASE_EHLO },
+		{ "lhlo", PHASE_EHLO }, { "auth", PHASE_AUTH }, { "sasl", PHASE_AUTH },
+		{ "mail from", PHASE_MAIL }, { "xclient", PHASE_EHLO }, { "rcpt to", PHASE_RCPT },
 		{ "end of data", PHASE_END_OF_DATA }, { "message body", PHASE_END_OF_DATA },
 		{ "data", PHASE_DATA }, { "bdat", PHASE_DATA }, { "rset", PHASE_END_OF_DATA },
 		{ "quit", PHASE_END_OF_DATA },
@@ -102,6 +103,24 @@ static enum delivery_phase phase_of(struct span text)
 
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
 		if (words_find(text, phases[i].text) != NULL)
+			return phases[i].phase;
+	return PHASE_UNKNOWN;
+}
+
+enum delivery_phase reply_phase_before(struct span words)
+{
+	static const struct {
+		const char *text;
+		enum delivery_phase phase;
+	} phases[] = {
+		{ "initial connection", PHASE_GREETING }, { "greeting", PHASE_GREETING },
+		{ "refused to talk to me", PHASE_GREETING }, { "after ehlo", PHASE_EHLO },
+		{ "after helo", PHASE_EHLO }, { "my name was rejected", PHASE_EHLO },
+		{ "after starttls", PHASE_STARTTLS },
+	};
+
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+		if (words_find(words, phases[i].text) != NULL)
 			return phases[i].phase;
 	return PHASE_UNKNOWN;
 }
@@ -203,13 +222,17 @@ static bool has_any(struct span text, const char *const *list)
 static const char *const dns_texts[] = { "name service error", "host or domain name not found",
 	"unable to look up host", "unable to look up mail", "host unknown", "name server:",
 	"dns error", "no mx host for", "domain not found", "host name lookup failure",
-	"no host records", "host not found", "nullmx", "does not accept mail (nullmx", NULL };
+	"no host records", "host not found", "nullmx", "does not accept mail (nullmx",
+	"unable to find primary relay", NULL };
 static const char *const dns_again[] = { "try again", "lookup failure", "temporar", "timed out",
 	"timeout", "servfail", "server failure", NULL };
+static const char *const sasl_texts[] = { "sasl authentication", "sasl [cached] authentication",
+	"cannot authenticate", "cannot sasl", "temporary auth failure", NULL };
 static const char *const tls_texts[] = { "tls is required", "cannot start tls",
 	"server certificate", "certificate verification failed", "tls handshake",
 	"tlsa lookup", "non dnssec", "tls not available", "untrusted", "unable to start tls",
-	"tls is not", "tls failed", "dane", "no tlsa", "starttls", NULL };
+	"tls is not", "tls failed", "dane", "no tlsa", "starttls", "could not start tls",
+	"peer certificate", "commonname mis-match", NULL };
 /* of connections, in errno's words and in Sendmail's */
 static const char *const connection_texts[] = { "connection refused", "connection timed out",
 	"connection reset", "connection closed", "connection aborted", "connection dropped",
@@ -218,23 +241,37 @@ static const char *const connection_texts[] = { "connection refused", "connectio
 	"read timeout", "i/o timeout", "connect timeout", "socket timeout",
 	"protocol not available", "cannot connect", "could not connect", "unable to connect",
 	"did not accept our requests to connect", "not connected", "read error from",
-	"timed out with", NULL };
+	"failed to connect", "server is not responding", "connection failed",
+	"timed out with", "establish an smtp connection", "server unavailable or unable to receive",
+	NULL };
+
+/* "TLS is required, but our TLS engine is unavailable": no site is to blame. */
+static bool tells_own_tls(struct span text)
+{
+	return words_begin(text, "tls is required, but our");
+}
 
 /* What needs no code: the mail server's own words, or the resolver's, or errno's. */
 struct reading reply_read_happening(struct span text, struct reply *out)
 {
 	struct reading reading = { HAPPENING_UNKNOWN, false };
 
-	if (begins_with_any(text, dns_texts)) {
+	if (begins_with_any(text, dns_texts) || (words_begin(text, "mail for ") &&
+	    words_find(text, " loops back to myself") != NULL)) {
 		out->phase = PHASE_DNS;
 		reading.happening = HAPPENING_DNS;
 		reading.again = has_any(text, dns_again);
-	} else if (words_begin(text, "sasl authentication") ||
-	    words_begin(text, "cannot authenticate") || words_begin(text, "cannot sasl")) {
+	} else if (words_begin(text, "retry time not reached")) {
+		out->phase = PHASE_NONE;	/* Exim's own "temporarily suspended" */
+		reading.happening = HAPPENING_HELD;
+	} else if (begins_with_any(text, sasl_texts)) {
 		reading.happening = read_refused(text, PHASE_AUTH, out);
+	} else if (tells_own_tls(text)) {
+		reading.happening = HAPPENING_OWN_FAULT;
 	} else if (begins_with_any(text, tls_texts)) {
 		reading.happening = read_refused(text, PHASE_STARTTLS, out);
-	} else if (begins_with_any(text, connection_texts)) {
+	} else if (begins_with_any(text, connection_texts) || (words_begin(text, "host ") &&
+	    words_find(text, " is down") != NULL)) {
 		reading.happening = lost_in(PHASE_CONNECT, out);
 	}
 	return reading;
@@ -243,9 +280,11 @@ struct reading reply_read_happening(struct span text, struct reply *out)
 /* What Postfix says. */
 struct reading reply_read_text(struct span text, struct reply *out)
 {
-	static const char held[] = "delivery temporarily suspended";
+	static const char held[] = "delivery temporarily suspended", protocol[] = "protocol error: ";
 	struct reading reading = { HAPPENING_UNKNOWN, false };
 
+	if (words_begin(text, protocol))
+		text = words_behind(text, text.text + sizeof(protocol) - 1);
 	out->words = text;
 	if (words_begin(text, held)) {
 		out->phase = PHASE_NONE;

@@ -35,6 +35,10 @@ void reply_take(struct span words, struct reply *out);
 /* "421 ", "450-4.2.1" at the start, its first digit `least` or more. */
 bool reply_begins_with_code(struct span words, char least, uint16_t *code);
 
+/* The phase of the handshake that stands before a reply in what others wrote round it:
+ * "SMTP error from remote mail server after EHLO", "greeting failed"; else UNKNOWN. */
+enum delivery_phase reply_phase_before(struct span words);
+
 /* Does a connection's end, or a resolver, stand anywhere in there? */
 bool reply_tells_connection(struct span words);
 bool reply_tells_dns_again(struct span words);

@@ -23,24 +23,25 @@ enum {
 	 * has fewer; unless it is one of a time */
 	OF_MESSAGE = 4,
 	OF_TIME = 8,
+	GREY = 16,	/* the same message may come again soon */
 	FOUND = 1,
 };
 
 /* Each sorted, and with two letters at least at its start. */
 static const struct phrase slower[] = {
 	{ "at once.", LESS }, { "back off", LESS }, { "backoff", LESS },
-	{ "backpressure", LESS }, { "busy.", LESS }, { "concurren", LESS },
-	{ "congest", LESS }, { "connection count", LESS }, { "connection limit", LESS },
+	{ "backpressure", LESS }, { "busy.", LESS }, { "concurren", LESS }, { "congest", LESS },
+	{ "connection count", LESS }, { "connection limit", LESS },
 	{ "connections exceed", LESS }, { "connections limit", LESS },
 	{ "connections per", LESS }, { "daily limit", LESS }, { "demasiad", LESS },
 	{ "excessive", LESS }, { "flood", LESS }, { "frequency", LESS },
-	{ "gray list", NOT_LESS }, { "graylist", NOT_LESS }, { "grey list", NOT_LESS },
-	{ "greylist", NOT_LESS }, { "heavily loaded", LESS }, { "heavy load", LESS },
-	{ "high load", LESS }, { "hourly limit", LESS }, { "limit connection", LESS },
-	{ "limit for messages", LESS }, { "limit for the number", LESS },
-	{ "limit of connection", LESS }, { "limit of messages", LESS },
-	{ "limit on connection", LESS }, { "limit on messages", LESS },
-	{ "limit on the number of connection", LESS },
+	{ "gray list", NOT_LESS | GREY }, { "graylist", NOT_LESS | GREY },
+	{ "grey list", NOT_LESS | GREY }, { "greylist", NOT_LESS | GREY },
+	{ "heavily loaded", LESS }, { "heavy load", LESS }, { "high load", LESS },
+	{ "hourly limit", LESS }, { "limit connection", LESS }, { "limit for messages", LESS },
+	{ "limit for the number", LESS }, { "limit of connection", LESS },
+	{ "limit of messages", LESS }, { "limit on connection", LESS },
+	{ "limit on messages", LESS }, { "limit on the number of connection", LESS },
 	{ "limit on the number of messages", LESS }, { "limits for how many", LESS },
 	{ "load average", LESS }, { "load is", LESS }, { "load limit", LESS },
 	{ "load too", LESS }, { "mail limit", LESS }, { "mailbox busy", NOT_LESS },
@@ -58,22 +59,23 @@ static const struct phrase slower[] = {
 	{ "receiving email at a rate", NOT_LESS }, { "receiving email too", NOT_LESS },
 	{ "receiving mail at a rate", NOT_LESS }, { "receiving mail too", NOT_LESS },
 	{ "receiving messages at a rate", NOT_LESS }, { "receiving messages too", NOT_LESS },
-	{ "recipient is receiving", NOT_LESS }, { "reduce the", LESS },
-	{ "reduce your", LESS }, { "resources restricted", LESS }, { "send limit", LESS },
-	{ "sending limit", LESS }, { "sending quota", LESS }, { "session limit", LESS },
-	{ "sessions exceed", LESS }, { "sessions limit", LESS }, { "simultaneous", LESS },
-	{ "slow down", LESS }, { "slowdown", LESS }, { "slower", LESS }, { "slowly", LESS },
-	{ "system load", LESS }, { "this hour", LESS }, { "throttl", LESS },
-	{ "too fast", LESS }, { "too frequent", LESS }, { "too many", LESS },
-	{ "too many attachment", NOT_LESS }, { "too many dns", NOT_LESS },
-	{ "too many header", NOT_LESS }, { "too many hop", NOT_LESS },
-	{ "too many lookup", NOT_LESS }, { "too many mx", NOT_LESS },
-	{ "too many rcpt", OF_MESSAGE }, { "too many received", NOT_LESS },
-	{ "too many recipient", OF_MESSAGE }, { "too many recipients from", OF_TIME },
-	{ "too many recipients in", OF_TIME }, { "too many recipients per", OF_TIME },
-	{ "too many recipients received", OF_TIME },
+	{ "recipient is receiving", NOT_LESS }, { "reduce the", LESS }, { "reduce your", LESS },
+	{ "resources restricted", LESS }, { "send limit", LESS }, { "sending limit", LESS },
+	{ "sending quota", LESS }, { "session limit", LESS }, { "sessions exceed", LESS },
+	{ "sessions limit", LESS }, { "simultaneous", LESS }, { "slow down", LESS },
+	{ "slowdown", LESS }, { "slower", LESS }, { "slowly", LESS }, { "system load", LESS },
+	{ "this hour", LESS }, { "throttl", LESS }, { "too fast", LESS },
+	{ "too frequent", LESS }, { "too many", LESS }, { "too many attachment", NOT_LESS },
+	{ "too many bad", NOT_LESS }, { "too many dns", NOT_LESS },
+	{ "too many error", NOT_LESS }, { "too many header", NOT_LESS },
+	{ "too many hop", NOT_LESS }, { "too many lookup", NOT_LESS },
+	{ "too many mx", NOT_LESS }, { "too many rcpt", OF_MESSAGE },
+	{ "too many received", NOT_LESS }, { "too many recipient", OF_MESSAGE },
+	{ "too many recipients from", OF_TIME }, { "too many recipients in", OF_TIME },
+	{ "too many recipients per", OF_TIME }, { "too many recipients received", OF_TIME },
 	{ "too many recipients recently", OF_TIME }, { "too many recipients sent", OF_TIME },
 	{ "too many recipients this", OF_TIME }, { "too many redirect", NOT_LESS },
+	{ "too many syntax", NOT_LESS }, { "too many unrecogni", NOT_LESS },
 	{ "too many void", NOT_LESS }, { "too much", LESS }, { "too much data", NOT_LESS },
 	{ "too often", LESS }, { "too quick", LESS }, { "trop de", LESS }, { "troppe", LESS },
 	{ "troppi", LESS }, { "ts01.", LESS }, { "ts02.", LESS }, { "ts03.", LESS },
@@ -84,43 +86,56 @@ static const struct phrase slower[] = {
 static const struct phrase refusal[] = {
 	{ "access denied", FOUND }, { "account disabled", FOUND }, { "bad address", FOUND },
 	{ "bad destination", FOUND }, { "block", FOUND }, { "cannot be delivered", FOUND },
-	{ "denied", FOUND }, { "disabled", FOUND }, { "does not accept", FOUND },
-	{ "does not exist", FOUND }, { "does not like", FOUND }, { "doesn t exist", FOUND },
-	{ "fail", FOUND }, { "forbidden", FOUND }, { "inactive", FOUND }, { "invalid", FOUND },
+	{ "cannot receive", FOUND }, { "could not be delivered", FOUND },
+	{ "could not be found", FOUND }, { "could not find", FOUND },
+	{ "couldn t be delivered", FOUND }, { "couldn t be found", FOUND },
+	{ "couldn t find", FOUND }, { "denied", FOUND }, { "disabled", FOUND },
+	{ "does not accept", FOUND }, { "does not exist", FOUND }, { "does not like", FOUND },
+	{ "doesn t exist", FOUND }, { "exceed", FOUND }, { "expired", FOUND }, { "fail", FOUND },
+	{ "full.", FOUND }, { "forbidden", FOUND }, { "inactive", FOUND }, { "invalid", FOUND },
 	{ "malformed", FOUND }, { "no account", FOUND }, { "no longer", FOUND },
 	{ "no mailbox", FOUND }, { "no such", FOUND }, { "no user", FOUND },
 	{ "not accept", FOUND }, { "not allowed", FOUND }, { "not authorized", FOUND },
 	{ "not deliver", FOUND }, { "not exist", FOUND }, { "not found", FOUND },
 	{ "not known", FOUND }, { "not listed", FOUND }, { "not permitted", FOUND },
-	{ "prohibited", FOUND }, { "refus", FOUND }, { "reject", FOUND }, { "spam", FOUND },
-	{ "undeliver", FOUND }, { "unknown", FOUND }, { "unroutable", FOUND },
-	{ "unrouteable", FOUND }, { "virus", FOUND }, { "was not delivered", FOUND }, { NULL, 0 }
+	{ "over quota", FOUND }, { "prohibited", FOUND }, { "refus", FOUND },
+	{ "reject", FOUND }, { "spam", FOUND }, { "too big", FOUND }, { "too large", FOUND },
+	{ "too many hop", FOUND }, { "unable to deliver", FOUND },
+	{ "unable to receive", FOUND }, { "undeliver", FOUND }, { "unknown", FOUND },
+	{ "unroutable", FOUND }, { "unrouteable", FOUND }, { "virus", FOUND },
+	{ "was not delivered", FOUND }, { "wasn t delivered", FOUND }, { NULL, 0 }
+};
+
+static const struct phrase later[] = {
+	{ "come back", FOUND }, { "defer", FOUND }, { "delayed", FOUND }, { "later", FOUND },
+	{ "not yet", FOUND }, { "temporar", FOUND }, { "try again", FOUND },
+	{ "will retry", FOUND }, { "will be retried", FOUND }, { NULL, 0 }
 };
 
 /* local(8), virtual(8), pipe(8), qmgr(8), trivial-rewrite(8), deliver.c. */
 static const struct phrase own_fault[] = {
 	{ "address resolver failure", FOUND }, { "alias database", FOUND },
-	{ "bad command", FOUND }, { "can t create", FOUND },
-	{ "cannot access mailbox", FOUND }, { "cannot create", FOUND },
-	{ "cannot exec", FOUND }, { "cannot find alias", FOUND }, { "cannot open", FOUND },
-	{ "cannot update mailbox", FOUND }, { "client tls configuration", FOUND },
-	{ "command died with", FOUND }, { "command output", FOUND },
-	{ "command time limit exceeded", FOUND }, { "configuration error", FOUND },
-	{ "content filter", FOUND }, { "corrupt", FOUND }, { "could not create", FOUND },
-	{ "delivery transport", FOUND }, { "disk quota exceeded", FOUND },
-	{ "error writing", FOUND }, { "exited with", FOUND },
-	{ "input output error", FOUND }, { "internal error", FOUND },
-	{ "local configuration", FOUND }, { "local data error", FOUND },
-	{ "local mailer", FOUND }, { "lookup error", FOUND }, { "lookup failure", FOUND },
-	{ "lookup table", FOUND }, { "mail forwarding loop", FOUND },
-	{ "mail system configuration", FOUND }, { "mail transport", FOUND },
-	{ "mailbox lock", FOUND }, { "maildir", FOUND }, { "no space left", FOUND },
-	{ "on i o error", FOUND }, { "operating system error", FOUND }, { "out of memory", FOUND },
-	{ "permission denied", FOUND }, { "queue file", FOUND },
-	{ "temporary failure", FOUND }, { "transport unavailable", FOUND },
-	{ "unable to create lock", FOUND }, { "unable to lock", FOUND },
-	{ "unable to open", FOUND }, { "unknown mail transport", FOUND },
-	{ "unknown mailer error", FOUND }, { "unsupported", FOUND }, { "user lookup", FOUND },
+	{ "bad command", FOUND }, { "can t create", FOUND }, { "cannot access mailbox", FOUND },
+	{ "cannot create", FOUND }, { "cannot exec", FOUND }, { "cannot find alias", FOUND },
+	{ "cannot open", FOUND }, { "cannot update mailbox", FOUND },
+	{ "client tls configuration", FOUND }, { "command died with", FOUND },
+	{ "command output", FOUND }, { "command time limit exceeded", FOUND },
+	{ "configuration error", FOUND }, { "content filter", FOUND }, { "corrupt", FOUND },
+	{ "could not create", FOUND }, { "delivery transport", FOUND },
+	{ "disk quota exceeded", FOUND }, { "error writing", FOUND }, { "exited with", FOUND },
+	{ "host lookup did not complete", FOUND }, { "input output error", FOUND },
+	{ "internal error", FOUND }, { "local configuration", FOUND },
+	{ "local data error", FOUND }, { "local mailer", FOUND }, { "lookup error", FOUND },
+	{ "lookup failure", FOUND }, { "lookup table", FOUND },
+	{ "mail forwarding loop", FOUND }, { "mail system configuration", FOUND },
+	{ "mail transport", FOUND }, { "mailbox lock", FOUND }, { "maildir", FOUND },
+	{ "no space left", FOUND }, { "on i o error", FOUND },
+	{ "operating system error", FOUND }, { "out of memory", FOUND },
+	{ "permission denied", FOUND }, { "queue file", FOUND }, { "temporary failure", FOUND },
+	{ "transport unavailable", FOUND }, { "unable to create lock", FOUND },
+	{ "unable to lock", FOUND }, { "unable to open", FOUND },
+	{ "unknown mail transport", FOUND }, { "unknown mailer error", FOUND },
+	{ "unreadable", FOUND }, { "unsupported", FOUND }, { "user lookup", FOUND },
 	{ "user unknown in virtual", FOUND }, { NULL, 0 }
 };
 
@@ -220,9 +235,19 @@ bool words_ask_for_less(struct span words)
 	    ((kinds & OF_MESSAGE) == 0 || (kinds & OF_TIME) != 0);
 }
 
+bool words_tell_greylisting(struct span words)
+{
+	return (kinds_in(words, slower) & GREY) != 0;
+}
+
 bool words_refuse(struct span words)
 {
 	return kinds_in(words, refusal) != 0;
+}
+
+bool words_put_off(struct span words)
+{
+	return kinds_in(words, later) != 0;
 }
 
 bool words_tell_own_fault(struct span words)

@@ -32,9 +32,15 @@ static inline struct span words_trimmed(struct span span)
  * Greylisting and what concerns one recipient alone is not that. */
 bool words_ask_for_less(struct span words);
 
+/* Does it ask the same message to come again? */
+bool words_tell_greylisting(struct span words);
+
 /* Does it say that a recipient, a message or a sender is not wanted?  For texts without
  * a code. */
 bool words_refuse(struct span words);
+
+/* Does it speak of a later attempt?  For texts without a code. */
+bool words_put_off(struct span words);
 
 /* A fault of the mail server's own host, as the server itself tells it. */
 bool words_tell_own_fault(struct span words);

@@ -128,7 +128,7 @@ static void bounced(void **state)
 		    RESULT_PERMANENT, PHASE_GREETING, 554 },
 		{ "Host or domain name not found. Name service error for name=example.net type=A: "
 		    "Host not found", RESULT_PERMANENT, PHASE_DNS, 0 },
-		{ "mail for example.net loops back to myself", RESULT_PERMANENT, PHASE_UNKNOWN, 0 },
+		{ "mail for example.net loops back to myself", RESULT_PERMANENT, PHASE_DNS, 0 },
 		{ "bad address syntax", RESULT_PERMANENT, PHASE_UNKNOWN, 0 },
 	};
 	struct delivery probe = { .status = DELIVERY_UNDELIVERABLE, .dsn = { 5, 0, 0 } };
