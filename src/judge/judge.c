@@ -221,8 +221,10 @@ uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply
 	const struct generation_reply_rule *row;
 	uint32_t rule = JUDGE_NONE;
 
-	if (reply->class == RESULT_OK || reply->class == RESULT_LOCAL ||
-	    reply->class == RESULT_SUSPENDED || reply->words.length == 0)
+	/* our authentication that failed is our own fault, which the remote told us */
+	if (reply->class == RESULT_OK || reply->class == RESULT_SUSPENDED ||
+	    (reply->class == RESULT_LOCAL && reply->phase != PHASE_AUTH) ||
+	    reply->words.length == 0)
 		return JUDGE_NONE;
 	sieve_shake(judge->sieve, reply->words.text, reply->words.length);
 	if (provider != JUDGE_NONE) {
