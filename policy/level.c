@@ -367,3 +367,16 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns)
 		    level->entries[i].end_ns > at_ns;
 	return count;
 }
+
+uint32_t level_places(const struct level *level, int64_t at_ns)
+{
+	int64_t later = at_ns / LEVEL_KEPT_NS - level->peak_span;
+	uint32_t count = level_in_flight(level, at_ns), peak = 0;
+
+	if (at_ns > level->kept_ns || later > 1)
+		return count;
+	peak = level->peak[0];
+	if (later < 1 && level->peak[1] > peak)
+		peak = level->peak[1];
+	return peak > count ? peak : count;
+}

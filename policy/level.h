@@ -114,6 +114,9 @@ int64_t level_due_ns(const struct level *level);
  * fewer the later.  Looks at every entry. */
 uint32_t level_in_flight(const struct level *level, int64_t at_ns);
 
+/* The same with connections that may have been kept: what the remote may have counted. */
+uint32_t level_places(const struct level *level, int64_t at_ns);
+
 /* Entries in use. */
 static inline uint32_t level_count(const struct level *level)
 {

@@ -195,6 +195,9 @@ bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t
 void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
     const struct level_attempt *attempt, int64_t now_ns);
 
+/* Places that the remote may have counted by then: in flight, and connections kept. */
+uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns);
+
 /* Deliveries in flight, as far as the log tells; looked at anew 20 times a second. */
 uint32_t feed_running(struct feed_destination *destination, int64_t now_ns);
 

@@ -167,6 +167,12 @@ static void hear_result(struct feed_learning *l)
 	heard.canary = l->canary;
 	/* whoever asked holds its place still */
 	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
+	/* connections that idle in a cache take places, too: such a site is full, not dead */
+	if (l->weight == FEED_NEGATIVE && l->level == 0 && l->destination != NULL) {
+		uint32_t places = feed_places(l->destination, l->result->now_ns);
+
+		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
+	}
 	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
 	note_change(&l->told, &change);
 }

@@ -225,17 +225,26 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 	destination->waiting = true;
 }
 
-uint32_t feed_running(struct feed_destination *destination, int64_t now_ns)
+static int64_t known_ns(const struct feed_destination *destination, int64_t now_ns)
 {
 	const struct level *level = &destination->level;
-	int64_t at_ns;
+	/* what was in flight then has ended by now, or is no usual delivery */
+	int64_t at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
 
+	return at_ns > level->swept_ns ? at_ns : level->swept_ns;
+}
+
+uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns)
+{
+	return level_places(&destination->level, known_ns(destination, now_ns));
+}
+
+uint32_t feed_running(struct feed_destination *destination, int64_t now_ns)
+{
 	if (now_ns - destination->running_ns < RUNNING_NS)
 		return destination->running;
-	/* what was in flight then has ended by now, or is no usual delivery */
-	at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
-	destination->running = level_in_flight(level,
-	    at_ns > level->swept_ns ? at_ns : level->swept_ns);
+	destination->running = level_in_flight(&destination->level,
+	    known_ns(destination, now_ns));
 	destination->running_ns = now_ns;
 	return destination->running;
 }

@@ -31,6 +31,7 @@ struct line {
 	const char *program;		/* NULL: "postfix/smtp" */
 	uint16_t dsn;			/* 2, 4, 5; 0: by the status */
 	int64_t took_ms;
+	uint32_t conn_use;		/* 0: 1 */
 	struct feed_origin origin;
 };
 
@@ -49,7 +50,8 @@ static inline bool feed_line(const struct line *line)
 		    AGENT_ERROR : AGENT_SMTP,
 		.program = span_of(line->program == NULL ? "postfix/smtp" : line->program),
 		.domain = span_of(line->domain), .relay_name = span_of(line->relay_name),
-		.text = span_of(line->text), .conn_use = 1, .recipients = 1,
+		.text = span_of(line->text), .recipients = 1,
+		.conn_use = line->conn_use == 0 ? 1 : line->conn_use,
 		.delays_ms = { 10, 10, 0, line->took_ms },
 	};
 

@@ -148,6 +148,11 @@ static void connections_that_are_kept(void **state)
 			assert_int_equal(verdict.tag, i);
 			assert_int_equal(verdict.level, i <= 3 ? i : 1);
 			assert_int_equal(verdict.most, i == 4 && kept ? 4 : verdict.level);
+			if (i == 3) {
+				assert_int_equal(level_places(&level, 1000 * MS), 3);
+				assert_int_equal(level_places(&level, 3900 * MS), kept ? 3 : 0);
+				assert_int_equal(level_places(&level, 4021 * MS), 0);
+			}
 			if (i == 4 && kept) {
 				assert_int_equal(level_heard(&verdict, 0), 4);
 				assert_int_equal(level_heard(&verdict, 3), 0);

@@ -341,6 +341,47 @@ static void a_ceiling_is_found_in_a_log(void **state)
 	end();
 }
 
+/* A limit fell from 12 to 7, and somebody told.  Postfix has suspended the lane that carried
+ * ten of them; its connections idle in the cache for 2 s, so that all else is refused
+ * though nothing runs. */
+static void a_site_full_of_kept_connections_is_not_dead(void **state)
+{
+	const struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
+		.window = BY_HAND_UNSET, .ceiling = 7 };
+	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
+		.text = accepted, .took_ms = 1000, .conn_use = 60 };
+	const struct line refusal = { .domain = "d.example", .status = DELIVERY_DEFERRED,
+		.text = refused };
+	struct window_owner owner;
+	int i;
+
+	(void)state;
+	begin(configuration);
+	for (int round = 0; round < 20; round++) {
+		now_ns += 900 * NS_PER_MS;
+		for (i = 0; i < 10; i++) {
+			now_ns += 10 * NS_PER_MS;
+			(void)feed_line(&kept);
+			engine_feed_turn(site.engine, site.generation, now_ns);
+		}
+	}
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &set, now_ns, &owner),
+	    BY_HAND_DONE);
+	for (i = 0; i < 100; i++) {
+		now_ns += 20 * NS_PER_MS;
+		(void)feed_line(&refusal);
+		engine_feed_turn(site.engine, site.generation, now_ns);
+	}
+	assert_int_equal(view_of("d.example").state, WINDOW_LIMITED);
+	assert_int_equal(view_of("d.example").window, 7);
+	/* and goes on refusing all: then it is */
+	pass(5);
+	for (i = 0; i < 7; i++)
+		(void)feed_line(&refusal);
+	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
+	end();
+}
+
 /* All is decided and told, and whoever asks may go. */
 static void observed_means_let_go(void **state)
 {
@@ -478,6 +519,7 @@ int main(void)
 		cmocka_unit_test(an_alert_throttles_nobody),
 		cmocka_unit_test(our_own_holds_teach_nothing),
 		cmocka_unit_test(a_ceiling_is_found_in_a_log),
+		cmocka_unit_test(a_site_full_of_kept_connections_is_not_dead),
 		cmocka_unit_test(observed_means_let_go),
 		cmocka_unit_test(what_is_read_late_is_long_past),
 		cmocka_unit_test(starts_that_are_told_give_exact_levels),
