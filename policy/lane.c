@@ -165,11 +165,19 @@ void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
 	}
 	choice->reload = (now->used & ~choice->give & now->waiting) != 0 &&
 	    lane_sum(widths, now->used | choice->give) > allowed;
+	if ((now->blocked & choice->wanted) != 0 &&
+	    is_narrow(widths, choice->give, choice->wanted))
+		choice->reload = true;
 }
 
 /* Mail waits in all that it was given to. */
 static bool is_full(const struct lane_now *now, lane_set give) {
 	return give != 0 && (give & LANE_ORIGIN) == 0 && (now->waiting & give) == give;
+}
+
+/* A connection that is kept would count beside those of the lanes that come next. */
+static bool keeps(const struct lane_widths *widths, uint32_t lane) {
+	return widths->keep_from != 0 && widths->width[lane] >= widths->keep_from;
 }
 
 /* Nothing is in it, and mail may be given to it. */
@@ -179,23 +187,32 @@ static bool is_free(const struct lane_now *now, lane_set give, uint32_t lane) {
 
 uint32_t lane_singles(const struct lane_widths *widths, const struct lane_now *now,
     lane_set give, uint32_t *lane) {
-	uint32_t run = run_with(widths, now, give), gap;
+	uint32_t run = run_with(widths, now, give), gap, room;
 
 	*lane = now->single;
 	if (!is_full(now, give) || run >= now->allowed)
 		return 0;
 	gap = now->allowed - run;
-	if (now->singles > 0 && now->single < widths->count)
-		return is_free(now, give, now->single) ? gap : 0;
+	if (now->singles > 0 && now->single < widths->count) {
+		room = widths->width[now->single];
+		room = room > now->singles ? room - now->singles : 0;
+		if (!is_free(now, give, now->single))
+			return 0;
+		return room < gap ? room : gap;
+	}
 	*lane = LANE_WIDTHS_MAX;
 	for (uint32_t i = 0; i < widths->count; i++) {
 		if (!is_free(now, give, i) || i == now->canary)
 			continue;
+		if (*lane != LANE_WIDTHS_MAX && keeps(widths, i))
+			break;
 		*lane = i;
 		if (widths->width[i] >= gap)
 			break;
 	}
-	return *lane == LANE_WIDTHS_MAX ? 0 : gap;
+	if (*lane == LANE_WIDTHS_MAX)
+		return 0;
+	return widths->width[*lane] < gap ? widths->width[*lane] : gap;
 }
 
 uint32_t lane_canary(const struct lane_widths *widths, const struct lane_now *now,

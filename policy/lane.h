@@ -28,6 +28,7 @@ struct lane_widths {
 	/* Deliveries that the transport itself runs to one next hop, which it does until
 	 * its mail is given to lanes; 0: any number. */
 	uint32_t origin;
+	uint16_t keep_from;	/* lanes so wide keep connections for a moment; 0: none does */
 };
 
 /* Bit i: the lane of width[i].  LANE_ORIGIN: the transport that was cloned. */
@@ -54,8 +55,9 @@ struct lane_now {
 struct lane_choice {
 	lane_set give;		/* at most LANE_SET_MAX lanes, or LANE_ORIGIN alone; 0: hold */
 	lane_set wanted;	/* what it would be if nothing were in use, or blocked */
-	bool reload;		/* mail waits in a lane that is too wide by now: only a reload
-				 * of the mail server takes it out at once */
+	bool reload;		/* mail waits in a lane that is too wide by now, or Postfix
+				 * suspended lanes that are missed: only a reload of the mail
+				 * server helps at once */
 };
 
 /* The part of a pseudo-cohort that one failure is: what the queue manager adds up until
@@ -71,7 +73,8 @@ void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
     struct lane_choice *choice);
 
 /* How many more messages may go one by one, beside what was given, as no set of lanes
- * fills the window now; *lane: by which lane.  0 while mail does not wait in all that it
+ * fills the window now; *lane: by which lane, a narrow one that keeps no connections where
+ * there is one.  0 while mail does not wait in all that it
  * was given to. */
 uint32_t lane_singles(const struct lane_widths *widths, const struct lane_now *now,
     lane_set give, uint32_t *lane);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "config/relayhost.h"
 #include "engine/feed_internal.h"
+#include "engine/hints.h"
 #include "segment/destinations.h"
 #include "segment/lane_uses.h"
 
@@ -128,6 +129,16 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 	return strcmp(owner.name, judgement->destination) == 0;
 }
 
+/* By the queue manager, of its own: it tried the site often enough. */
+static bool is_suspended_by_mta(const struct delivery *d, const struct judgement *judgement)
+{
+	struct span words = judgement->reply.words;
+	size_t ours = strlen(ENGINE_HOLD_BEGINS);
+
+	return d->agent == AGENT_ERROR && judgement->reply.class == RESULT_SUSPENDED &&
+	    (words.length < ours || memcmp(words.text, ENGINE_HOLD_BEGINS, ours) != 0);
+}
+
 static void note_lane(struct engine *engine, const struct feed_result *result)
 {
 	const struct generation *generation = result->generation;
@@ -142,8 +153,11 @@ static void note_lane(struct engine *engine, const struct feed_result *result)
 		    judgement->reply.phase > PHASE_NONE && judgement->reply.phase < PHASE_MAIL,
 	};
 
+	use.suspended = is_suspended_by_mta(d, judgement);
 	/* what goes to a content filter is in no queue of the domain */
-	if (!judgement->cloned || d->domain.length == 0 || (judgement->kind ==
+	if (use.suspended && d->domain.length > 0)
+		use.width = 0;
+	else if (!judgement->cloned || d->domain.length == 0 || (judgement->kind ==
 	    DESTINATION_RELAY && !is_next_hop_of(engine, generation, d, judgement)))
 		return;
 	use.domain = is_own(result) && result->key.hash != 0 ? result->key.hash :

@@ -20,6 +20,9 @@ enum hint_doubt {
 };
 const char *hint_doubt_word(enum hint_doubt doubt);
 
+/* How every text begins that mail is held with: by it a log tells ours. */
+#define ENGINE_HOLD_BEGINS	"Postern: "
+
 /* May mail of mta number `mta` for this destination have hints at all?  `seen`: what is
  * known of it (NULL: nothing).  `detail`: what the site's file says about it, or
  * "". */

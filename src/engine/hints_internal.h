@@ -27,6 +27,7 @@ struct hint_map {
 /* False: no memory, nothing changed. */
 bool hint_map_put(struct hint_map *map, uint64_t hash, uint32_t value);
 uint32_t hint_map_get(const struct hint_map *map, uint64_t hash);
+void hint_map_remove(struct hint_map *map, uint64_t hash);
 void hint_map_free(struct hint_map *map);
 
 /* --- keys and queues ---------------------------------------------------------------- */
@@ -58,8 +59,10 @@ struct queue_lane {
 	/* Its last result; when mail was given to it, or no more; 0: never. */
 	int64_t last_ns, moved_ns;
 	int64_t blocked_ns;		/* until then Postfix itself suspends it */
+	int64_t failed_ns;		/* its last failure */
 	double failed_cohorts;		/* what it counts for that */
 	uint32_t waited_ms;		/* in it, of late */
+	uint16_t lift;			/* of its part of the mail, times LIFT_NONE */
 };
 
 /* A queue of the queue manager of which mail was delivered of late: all mail of one mail
@@ -79,13 +82,19 @@ struct hint_queue {
 	uint32_t took_ms[2];		/* all of them in that second and the one before */
 	int64_t wide_ns;		/* since when its lanes are too wide; 0: they are not */
 	int64_t reload_ns;		/* since when only a reload would help */
+	bool reloading;			/* it was asked for: all mail is held until what was being
+					 * delivered then has ended */
 	int64_t due_ns;			/* when there is something to do */
+	int64_t balanced_ns;		/* when the lanes' parts were last set right */
+	int64_t blocked_ns;		/* when Postfix suspended one of its lanes */
 	uint32_t canary;		/* its lane, or LANE_WIDTHS_MAX: none is out */
+	int64_t issued_ns;		/* the last canary */
 	int64_t offered_ns, canary_ns;	/* until when it is offered, and awaited */
 	uint8_t serial;			/* of the last canary */
 	uint32_t single;		/* lane of single messages (lane_singles) */
 	uint32_t singles;		/* that are out */
 	int64_t single_ns, singles_ns;	/* the last one; all are given up then */
+	int64_t single_from_ns;		/* no other one before that */
 	uint16_t single_serial;
 	struct hint_say said;
 	uint32_t next_of_owner;		/* another queue, or NO_INDEX */
@@ -93,7 +102,7 @@ struct hint_queue {
 
 /* Queues that share a window. */
 struct hint_share {
-	uint32_t first;			/* queue, or NO_INDEX */
+	uint32_t first;			/* queue; of a free one: the next free one, or NO_INDEX */
 	int64_t made_ns;		/* when the numbers were */
 	uint32_t rest, waiting;		/* see lane_share */
 };
@@ -133,7 +142,7 @@ struct engine_hints {
 	uint32_t queue_count, queue_size, queue_free;
 	struct hint_map active;		/* hash of a queue to its place */
 	struct hint_share *shares;
-	uint32_t share_count, share_size;
+	uint32_t share_count, share_size, share_free;
 	struct hint_map share_of;	/* hash of an owner to its share */
 	struct lane_uses_cursor cursor;
 

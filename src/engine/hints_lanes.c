@@ -33,14 +33,16 @@
 #define IDLE_PART	4
 #define SHORT_MS	1000	/* and a delivery: mail may wait so long in a narrow lane */
 #define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
+#define BALANCE_NS	(500 * NS_PER_MS)
+#define LIFT_NONE	256
+#define LIFT_MOST	(4 * LIFT_NONE)
 
 /* --- what is told -------------------------------------------------------------------- */
 
-/* The part of the mail that a lane gets, times 256: its width, and less where mail waits
- * in it for longer than `short_ms`.  The widest lane takes the rest, so that the others
- * can be left for a better set without waiting long. */
-static uint64_t part_of_mail(uint32_t width, uint64_t waited_ms, uint64_t short_ms) {
-	uint64_t part = (uint64_t)width * 256;
+/* The part of the mail that a lane gets, times LIFT_NONE: its width, and less where mail
+ * waits in it for longer than `short_ms`.  The widest lane takes the rest, so that the
+ * others can be left for a better set without waiting long. */
+static uint64_t part_of_mail(uint64_t part, uint64_t waited_ms, uint64_t short_ms) {
 
 	if (waited_ms > short_ms)
 		part = part * short_ms / waited_ms * short_ms / waited_ms;
@@ -49,19 +51,21 @@ static uint64_t part_of_mail(uint32_t width, uint64_t waited_ms, uint64_t short_
 
 /* `lanes`: how they do, or NULL. */
 static void say_lanes(const struct lane_widths *widths, lane_set set,
-    const struct queue_lane *lanes, uint32_t short_ms, struct hint_say *say) {
+    const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
 	uint64_t most = 1, parts[HINTS_SET_MAX];
 	struct hint_lanes *told = &say->lanes;
 
 	*say = (struct hint_say){ .kind = HINTS_LANE,
 		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
 	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
-		bool is_widest = set >> i == 1;
+		uint64_t part = (uint64_t)widths->width[i] * LIFT_NONE;
 
 		if ((set >> i & 1) == 0)
 			continue;
-		parts[told->count] = part_of_mail(widths->width[i],
-		    lanes == NULL || is_widest ? 0 : lanes[i].waited_ms, short_ms);
+		if (lanes != NULL && set >> i != 1)
+			part = part_of_mail(lanes[i].lift < LIFT_NONE ? part :
+			    part / LIFT_NONE * lanes[i].lift, lanes[i].waited_ms, most_ms);
+		parts[told->count] = part;
 		if (parts[told->count] > most)
 			most = parts[told->count];
 		told->lane[told->count++] = (uint8_t)i;
@@ -184,6 +188,44 @@ static void end_canary(struct hint_queue *queue, const struct window_view *view,
 	}
 }
 
+/* So long may mail wait in a lane that is not the widest. */
+static uint32_t short_ms(const struct hint_queue *queue) {
+	return SHORT_MS + (uint32_t)(longest_ns(queue) / NS_PER_MS);
+}
+
+/* Where mail waits in the widest lane no other one is to run dry: when less mail comes
+ * than the window takes, their parts grow until they are full, and the widest one
+ * drains. */
+static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
+	lane_set set = queue->given & ~LANE_ORIGIN;
+	uint32_t widest = count, most = short_ms(queue);
+
+	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
+		widest--;
+	if (widest == 0 || (set & (set - 1)) == 0 ||
+	    queue->lanes[widest - 1].waited_ms < most / 2)
+		return;
+	wait_until(queue, queue->balanced_ns + BALANCE_NS);
+	if (now_ns < queue->balanced_ns + BALANCE_NS)
+		return;
+	queue->balanced_ns = now_ns;
+	wait_until(queue, now_ns + BALANCE_NS);
+	for (uint32_t i = 0; i + 1 < widest; i++) {
+		struct queue_lane *lane = &queue->lanes[i];
+		bool is_dry = lane->waited_ms < most / 2 ||
+		    now_ns - lane->last_ns > longest_ns(queue) + NS_PER_SECOND;
+
+		if ((set >> i & 1) == 0 || lane->lift < LIFT_NONE)
+			lane->lift = LIFT_NONE;
+		else if (is_dry)
+			lane->lift += lane->lift / 4;
+		else if (lane->waited_ms > most)
+			lane->lift -= lane->lift / 4;
+		if (lane->lift > LIFT_MOST)
+			lane->lift = LIFT_MOST;
+	}
+}
+
 /* Deliveries of a queue at once, of late: what it takes of a window though nothing
  * waits in it. */
 static uint32_t busy(const struct hint_queue *queue, int64_t now_ns) {
@@ -247,11 +289,22 @@ static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
 	return is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS;
 }
 
-/* Where only a reload helps, and still does after a moment, it is asked for. */
+/* Where only a reload helps, and still does after a moment, it is asked for.  The queue
+ * manager that comes then knows nothing of what is being delivered, so that mail is held
+ * from now on until that has ended: it would be refused, and its new lanes suspended. */
 static void want_reload(struct hint_mta *mta, struct hint_queue *queue,
-    const struct lane_choice *choice, int64_t now_ns) {
+    struct lane_choice *choice, int64_t now_ns) {
 	int64_t at_ns;
 
+	if (queue->reloading) {
+		if (mta->wants_reload || mta->reloading)
+			choice->give = queue->given;
+		else if (queue->used != 0)
+			choice->give = 0;
+		else
+			queue->reloading = false;
+		return;
+	}
 	if (!choice->reload || !mta->may_reload || mta->reloading) {
 		queue->reload_ns = 0;
 		return;
@@ -261,10 +314,11 @@ static void want_reload(struct hint_mta *mta, struct hint_queue *queue,
 	at_ns = queue->reload_ns + RELOAD_AFTER_NS;
 	if (at_ns < mta->reload_next_ns)
 		at_ns = mta->reload_next_ns;
-	if (now_ns < at_ns)
+	if (now_ns < at_ns) {
 		wait_until(queue, at_ns);
-	else
-		mta->wants_reload = true;
+		return;
+	}
+	mta->wants_reload = queue->reloading = true;
 }
 
 static void give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
@@ -314,15 +368,17 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 /* The next of the single messages that fill the window where no lanes do. */
 static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
     struct lane_now *now, int64_t now_ns) {
-	int64_t longest = longest_ns(queue);
+	int64_t longest = longest_ns(queue), from_ns = queue->single_ns + SINGLE_NS;
 	uint32_t lane;
 
 	if (queue->singles > 0 && now_ns >= queue->singles_ns)
 		queue->singles = now->singles = 0;
 	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
 		return;
-	wait_until(queue, queue->single_ns + SINGLE_NS);
-	if (now_ns < queue->single_ns + SINGLE_NS)
+	if (from_ns < queue->single_from_ns)
+		from_ns = queue->single_from_ns;
+	wait_until(queue, from_ns);
+	if (now_ns < from_ns)
 		return;
 	queue->single = now->single = lane;
 	queue->singles = ++now->singles;
@@ -349,6 +405,7 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 		&queue->owner, queue->mta, widths->width[lane], now_ns))
 		return;
 	queue->canary = lane;
+	queue->issued_ns = now_ns;
 	queue->serial = (queue->serial + 1) & 127;
 	queue->offered_ns = now_ns + OFFER_NS;
 	queue->canary_ns = now_ns + CANARY_NS;
@@ -364,18 +421,20 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 		return;
 	if (view->window == 0) {
 		say_stopped(&queue->owner, view, now_ns, out);
-	} else if (lanes != 0) {
+	} else if (lanes != 0 && !queue->reloading) {
 		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
-		    SHORT_MS + (uint32_t)(longest_ns(queue) / NS_PER_MS), out);
+		    short_ms(queue), out);
 		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
 			out->lanes.canary = (uint8_t)queue->canary;
 			out->lanes.serial = queue->serial;
+			out->lanes.canary_ns = queue->issued_ns;
 		}
 		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
 			out->lanes.single = (uint8_t)queue->single;
 			out->lanes.single_serial = queue->single_serial;
+			out->lanes.single_ns = queue->single_ns;
 		}
-	} else if (queue->given == 0 && hints->mtas[queue->mta].widths.count > 0) {
+	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
 		say_draining(&queue->owner, out);
 	}
 }
@@ -418,6 +477,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 		give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
 		choose(hints, queue, &view, &now, now_ns);
+		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
 		send_single(hints, queue, &now, now_ns);
 		send_canary(hints, generation, queue, &view, &now, now_ns);
 	}
@@ -431,6 +491,14 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 
 /* --- reloads of mail servers --------------------------------------------------------------- */
 
+static void end_reloading(struct engine_hints *hints, unsigned mta) {
+	for (uint32_t i = 0; i < hints->queue_count; i++)
+		if (hints->queues[i].mta == mta && hints->queues[i].reloading) {
+			hints->queues[i].reloading = false;
+			hints->queues[i].dirty = true;
+		}
+}
+
 static void ask_for_reloads(struct engine_hints *hints,
     const struct generation *generation, int64_t now_ns) {
 	for (unsigned i = 0; i < generation->mta_count; i++) {
@@ -443,6 +511,8 @@ static void ask_for_reloads(struct engine_hints *hints,
 		    hints->calls.reload(hints->calls.context, i, generation->number);
 		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
 		    RELOAD_AFTER_NS);
+		if (!mta->reloading)
+			end_reloading(hints, i);
 	}
 }
 
@@ -451,6 +521,8 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 	if (mta >= GENERATION_MTAS_MAX)
 		return;
 	hints->mtas[mta].reloading = false;
+	if (!done)
+		end_reloading(hints, mta);
 	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 
@@ -464,7 +536,11 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 		 * lane is suspended any more */
 		for (uint32_t j = 0; j < HINT_ORIGIN_LANE; j++)
 			queue->lanes[j].blocked_ns = 0;
+		if (queue->reloading)
+			give(queue, 0, now_ns);
 		queue->waiting &= queue->given;
+		queue->canary = LANE_WIDTHS_MAX;
+		queue->singles = 0;
 		for (uint32_t j = 0; j <= HINT_ORIGIN_LANE; j++)
 			if (((queue->used & ~queue->given) >> j & 1) != 0)
 				queue->lanes[j].moved_ns = now_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Hashes to indexes, for the keeper's own memory.
- * MODEL    Open addressing, half full at most; nothing is ever taken out.  The hashes
+ * MODEL    Open addressing, half full at most; what is taken out leaves no gap, so that
+ *          searches stay short however much comes and goes.  The hashes
  *          are keyed ones (strangers choose the names), and taken for the names.
  */
 #include <stdlib.h>
@@ -63,6 +64,28 @@ uint32_t hint_map_get(const struct hint_map *map, uint64_t hash) {
 		hash = 1;
 	at = place_of(map, hash);
 	return map->hashes[at] == 0 ? NO_INDEX : map->values[at];
+}
+
+void hint_map_remove(struct hint_map *map, uint64_t hash) {
+	uint32_t gap, mask = map->size - 1;
+
+	if (map->size == 0)
+		return;
+	gap = place_of(map, hash == 0 ? 1 : hash);
+	if (map->hashes[gap] == 0)
+		return;
+	/* those behind that a search would not reach any more move up */
+	for (uint32_t at = (gap + 1) & mask; map->hashes[at] != 0; at = (at + 1) & mask) {
+		uint32_t home = (uint32_t)map->hashes[at] & mask;
+
+		if (((at - home) & mask) < ((at - gap) & mask))
+			continue;
+		map->hashes[gap] = map->hashes[at];
+		map->values[gap] = map->values[at];
+		gap = at;
+	}
+	map->hashes[gap] = 0;
+	map->count--;
 }
 
 void hint_map_free(struct hint_map *map) {

@@ -19,6 +19,9 @@
 
 #define QUEUES_MAX	65536
 #define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
+/* A lane's mail that waits is told as suspended so long after, and what goes there yet. */
+#define BLOCKED_NS	(3 * NS_PER_SECOND)
+#define FAILED_NS	NS_PER_SECOND
 
 /* --- queues in use --------------------------------------------------------------------- */
 
@@ -28,25 +31,44 @@ struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner) {
 	return at == NO_INDEX ? NULL : &hints->shares[at];
 }
 
+static bool grow_shares(struct engine_hints *hints) {
+	uint32_t size = hints->share_size == 0 ? 64 : 2 * hints->share_size;
+	struct hint_share *grown;
+
+	if (hints->share_count < hints->share_size)
+		return true;
+	grown = reallocarray(hints->shares, size, sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	hints->shares = grown;
+	hints->share_size = size;
+	return true;
+}
+
+static struct hint_share *make_share(struct engine_hints *hints, uint64_t owner) {
+	uint32_t at = hints->share_free;
+
+	if (at == NO_INDEX && !grow_shares(hints))
+		return NULL;
+	if (at == NO_INDEX)
+		at = hints->share_count;
+	if (!hint_map_put(&hints->share_of, owner, at))
+		return NULL;
+	if (at == hints->share_count)
+		hints->share_count++;
+	else
+		hints->share_free = hints->shares[at].first;
+	hints->shares[at] = (struct hint_share){ .first = NO_INDEX };
+	return &hints->shares[at];
+}
+
 static bool join_share(struct engine_hints *hints, struct hint_queue *queue) {
 	struct hint_share *share = hint_share_of(hints, queue->owner_hash);
 
-	if (share == NULL) {
-		if (hints->share_count == hints->share_size) {
-			uint32_t size = hints->share_size == 0 ? 64 : 2 * hints->share_size;
-			struct hint_share *grown = reallocarray(hints->shares, size,
-			    sizeof(*grown));
-
-			if (grown == NULL)
-				return false;
-			hints->shares = grown;
-			hints->share_size = size;
-		}
-		if (!hint_map_put(&hints->share_of, queue->owner_hash, hints->share_count))
-			return false;
-		share = &hints->shares[hints->share_count++];
-		*share = (struct hint_share){ .first = NO_INDEX };
-	}
+	if (share == NULL)
+		share = make_share(hints, queue->owner_hash);
+	if (share == NULL)
+		return false;
 	queue->next_of_owner = share->first;
 	share->first = (uint32_t)(queue - hints->queues);
 	return true;
@@ -62,6 +84,11 @@ static void leave_share(struct engine_hints *hints, const struct hint_queue *que
 		link = &hints->queues[*link].next_of_owner;
 	if (*link == at)
 		*link = queue->next_of_owner;
+	if (share->first != NO_INDEX)
+		return;
+	hint_map_remove(&hints->share_of, queue->owner_hash);
+	share->first = hints->share_free;
+	hints->share_free = (uint32_t)(share - hints->shares);
 }
 
 struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash) {
@@ -99,7 +126,7 @@ static void give_place(struct engine_hints *hints, struct hint_queue *queue) {
 }
 
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue) {
-	(void)hint_map_put(&hints->active, queue->hash, NO_INDEX);
+	hint_map_remove(&hints->active, queue->hash);
 	leave_share(hints, queue);
 	give_place(hints, queue);
 }
@@ -264,6 +291,8 @@ void hint_queues_configure(struct engine_hints *hints,
 			mta->cohort_limit = row->site_cohorts / 1000.0;
 			mta->backoff_ns = row->site_backoff_s * NS_PER_SECOND;
 			mta->widths.origin = row->site_origin;
+			mta->widths.keep_from = row->cache_from > UINT16_MAX ? UINT16_MAX :
+			    (uint16_t)row->cache_from;
 			for (uint32_t j = 0; j < row->lane_count; j++)
 				if ((row->site_lanes >> j & 1) != 0)
 					mta->widths.width[mta->widths.count++] =
@@ -307,20 +336,61 @@ static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) 
 	return NO_INDEX;
 }
 
+static int64_t drain_ns(const struct hint_queue *queue) {
+	int64_t longest_ns = queue->longest_ns[0] > queue->longest_ns[1] ?
+	    queue->longest_ns[0] : queue->longest_ns[1];
+
+	return lane_drained_ns(0, 0, longest_ns);
+}
+
+static void block(struct hint_queue *queue, struct queue_lane *lane, int64_t now_ns,
+    int64_t backoff_ns) {
+	lane->failed_cohorts = 0;
+	lane->blocked_ns = now_ns + backoff_ns;
+	queue->blocked_ns = now_ns;
+}
+
 /* The queue manager counts failed cohorts of each lane, and suspends it for a while: its
  * own safety, which the lane of 1 does not have. */
-static void note_failure(const struct hint_mta *mta, struct queue_lane *lane,
-    uint16_t width, const struct lane_use *use) {
+static void note_failure(const struct hint_mta *mta, struct hint_queue *queue,
+    struct queue_lane *lane, uint16_t width, const struct lane_use *use) {
 	if (!use->failed) {
+		int64_t revived_ns = use->ended_ns + drain_ns(queue);
+
+		/* A success of before revives it, narrow.  When that mail has gone, and no
+		 * other came, its queue is made anew, as wide as ever. */
 		lane->failed_cohorts = 0;
+		if (lane->blocked_ns > revived_ns)
+			lane->blocked_ns = revived_ns;
 		return;
 	}
+	lane->failed_ns = use->ended_ns;
 	lane->failed_cohorts += lane_failure(width);
 	if (width > 1 && mta->cohort_limit > 0 &&
-	    lane->failed_cohorts + 1e-6 >= mta->cohort_limit) {
-		lane->failed_cohorts = 0;
-		lane->blocked_ns = use->ended_ns + mta->backoff_ns;
+	    lane->failed_cohorts + 1e-6 >= mta->cohort_limit)
+		block(queue, lane, use->ended_ns, mta->backoff_ns);
+}
+
+/* The queue manager tells of mail that it did not try, as it suspended the lane: the one
+ * that has failed most, or last, where none is known that it may be. */
+static void note_suspension(struct hint_mta *mta, struct hint_queue *queue,
+    const struct lane_use *use) {
+	struct queue_lane *worst = NULL;
+
+	if (queue->blocked_ns != 0 && use->ended_ns - queue->blocked_ns < BLOCKED_NS)
+		return;
+	for (uint32_t i = 0; i < mta->widths.count; i++) {
+		struct queue_lane *lane = &queue->lanes[i];
+
+		if (mta->widths.width[i] > 1 && lane->blocked_ns <= use->ended_ns &&
+		    lane->failed_ns > use->ended_ns - mta->backoff_ns && (worst == NULL ||
+			lane->failed_cohorts > worst->failed_cohorts ||
+			(lane->failed_cohorts == worst->failed_cohorts &&
+			    lane->failed_ns > worst->failed_ns)))
+			worst = lane;
 	}
+	if (worst != NULL)
+		block(queue, worst, use->ended_ns, mta->backoff_ns);
 }
 
 static void note_use(struct engine_hints *hints, struct hint_queue *queue,
@@ -332,15 +402,23 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 	queue->dirty = true;
 	if (use->ended_ns > queue->last_ns)
 		queue->last_ns = use->ended_ns;
+	if (use->suspended) {
+		note_suspension(&hints->mtas[queue->mta], queue, use);
+		return;
+	}
 	note_time(queue, use);
 	if (lane == NO_INDEX)
 		return;
 	if (lane != HINT_ORIGIN_LANE && use->tried)
-		note_failure(&hints->mtas[queue->mta], &queue->lanes[lane], use->width, use);
+		note_failure(&hints->mtas[queue->mta], queue, &queue->lanes[lane], use->width,
+		    use);
 	if (lane == queue->canary && (queue->given >> lane & 1) == 0)
 		return;
 	if (lane == queue->single && queue->singles > 0) {
 		queue->singles--;
+		/* there was no place for it: the next one waits, too */
+		if (use->failed)
+			queue->single_from_ns = use->ended_ns + FAILED_NS;
 		return;
 	}
 	bit = UINT32_C(1) << lane;

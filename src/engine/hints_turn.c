@@ -62,7 +62,7 @@ int engine_hints_open(struct engine_hints **hints, struct engine *engine,
 	if (new == NULL)
 		return diag_set(diag, errno, "no memory for the hints");
 	new->engine = engine;
-	new->queue_free = NO_INDEX;
+	new->queue_free = new->share_free = NO_INDEX;
 	if (calls != NULL)
 		new->calls = *calls;
 	snprintf(path, sizeof(path), "%s.hints", segment_path(engine->segment));
@@ -312,9 +312,14 @@ static bool is_wanted(const struct generation *generation) {
 static int turn(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
 	struct following following = { hints, generation, now_ns };
-	bool looked = look_is_due(hints, generation, now_ns);
+	bool looked;
 	int result = 0;
 
+	if (hints_writer_was_cut(hints->writer)) {
+		hints->published = false;
+		forget_classes(hints);
+	}
+	looked = look_is_due(hints, generation, now_ns);
 	if (now_ns - hints->checked_ns >= CHECK_NS) {
 		hints->checked_ns = now_ns;
 		if (hints->published && !hints_writer_is_in_place(hints->writer))

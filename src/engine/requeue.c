@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/siphash.h"
+#include "engine/hints.h"
 #include "engine/internal.h"
 #include "engine/requeue_store.h"
 #include "engine/windows.h"
@@ -31,7 +32,6 @@
 #define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
 #define LIST_AGAIN_NS	(300 * NS_PER_SECOND)
 #define LIST_TRIES	5
-#define HOLD_BEGINS	"Postern: "	/* texts of the hints: windows_text, hints.c */
 #define NOT_LOOKED_AT	UINT32_MAX	/* the window of a destination */
 
 struct requeue_mta {
@@ -222,8 +222,8 @@ static bool begins_with(struct span span, const char *words) {
  * hints name other ones by now.  Not by its class, not for the recipient. */
 static bool is_passing_hold(const struct requeue_result *result) {
 	return result->class == RESULT_SUSPENDED &&
-	    !begins_with(result->words, HOLD_BEGINS "class ") &&
-	    !begins_with(result->words, HOLD_BEGINS "recipient ");
+	    !begins_with(result->words, ENGINE_HOLD_BEGINS "class ") &&
+	    !begins_with(result->words, ENGINE_HOLD_BEGINS "recipient ");
 }
 
 static bool is_queue_id(struct span id) {
@@ -286,6 +286,8 @@ bool requeue_note(struct requeue *requeue, const struct generation *generation,
 	if (!is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
 		return false;
 	take_up(requeue, generation);
+	if (store->entry_count == 0 && !waits(result))
+		return false;
 	destination = requeue_find_destination(store, result->destination,
 	    strlen(result->destination));
 	if (destination != REQUEUE_NONE)
@@ -328,7 +330,7 @@ void requeue_list_recipient(struct requeue *requeue, const struct generation *ge
     int64_t arrival_ns, int64_t now_ns) {
 	/* the list does not tell who deferred it: our holds are the retry service's */
 	const struct delivery delivery = { .source = DELIVERY_OF_POSTFIX,
-		.agent = begins_with(reason, HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
+		.agent = begins_with(reason, ENGINE_HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
 		.status = DELIVERY_DEFERRED, .text = reason, .recipient = recipient };
 	const char *at = memrchr(recipient.text, '@', recipient.length);
 	struct requeue_result result = { .mta = mta, .queue_id = queue_id,

@@ -83,6 +83,9 @@ int hints_writer_build(struct hints_writer *writer, const struct hints_table *ta
  * built is given up. */
 int hints_writer_publish(struct hints_writer *writer, int64_t now_ns, struct diag *diag);
 
+/* Was the file in place cut short, as nobody of ours does?  Then it is let go of before
+ * anything is written where it has ended, and nothing is said until there is another. */
+bool hints_writer_was_cut(struct hints_writer *writer);
 /* Is the file that was published still the one of its name, in its full size?  Looks at
  * the disk. */
 bool hints_writer_is_in_place(const struct hints_writer *writer);
@@ -109,6 +112,8 @@ struct hint_lanes {
 	uint8_t serial;			/* of the canary, 0 to 127 */
 	uint8_t single;			/* or HINTS_NO_LANE */
 	uint16_t single_serial;
+	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
+					 * leaves them to the one before */
 };
 void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
     const struct hint_lanes *lanes);

@@ -55,8 +55,10 @@ int hints_writer_open(struct hints_writer **writer, const char *path, gid_t grou
 }
 
 static void forget(struct hints_file *file) {
-	if (file->header != NULL)
+	if (file->header != NULL) {
 		munmap(file->header, file->bytes);
+		close(file->fd);
+	}
 	free(file->reason_of);
 	free(file->reasons_free);
 	*file = (struct hints_file){ .header = NULL };
@@ -205,14 +207,14 @@ static enum built build(struct hints_writer *writer, const struct plan *plan,
 		memset(&status, 0, sizeof(status));
 	mapping = mmap(NULL, (size_t)plan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 	    fd, 0);
-	close(fd);
 	if (mapping == MAP_FAILED) {
 		diag_set(diag, errno, "cannot map %s", temporary);
+		close(fd);
 		unlink(temporary);
 		return BUILT_FAILED;
 	}
 	*file = (struct hints_file){ .header = mapping, .bytes = (size_t)plan->bytes,
-		.device = status.st_dev, .inode = status.st_ino };
+		.device = status.st_dev, .inode = status.st_ino, .fd = fd };
 	file->reason_of = calloc(plan->bucket_count, sizeof(*file->reason_of));
 	if (file->reason_of == NULL || !fill_header(writer, plan, file->header)) {
 		diag_set(diag, errno, "no memory for the hints");
@@ -272,6 +274,8 @@ static void find_left(struct hints_writer *writer) {
 		if (header != MAP_FAILED) {
 			writer->placed.header = header;
 			writer->placed.bytes = sizeof(*header);
+			writer->placed.fd = fd;
+			return;
 		}
 	}
 	close(fd);
@@ -284,6 +288,7 @@ int hints_writer_publish(struct hints_writer *writer, int64_t now_ns,
 
 	if (built->header == NULL)
 		return diag_set(diag, 0, "%s: nothing was built", writer->path);
+	(void)hints_writer_was_cut(writer);
 	if (placed->header == NULL)
 		find_left(writer);
 	atomic_store(&built->header->beat_ns, now_ns);
@@ -301,6 +306,17 @@ int hints_writer_publish(struct hints_writer *writer, int64_t now_ns,
 	*placed = *built;
 	*built = (struct hints_file){ .header = NULL };
 	return 0;
+}
+
+bool hints_writer_was_cut(struct hints_writer *writer) {
+	struct hints_file *placed = &writer->placed;
+	struct stat status;
+
+	if (placed->header == NULL || (fstat(placed->fd, &status) == 0 &&
+	    (uint64_t)status.st_size >= placed->bytes))
+		return false;
+	forget(placed);
+	return true;
 }
 
 bool hints_writer_is_in_place(const struct hints_writer *writer) {

@@ -11,7 +11,7 @@
 #include "segment/hints.h"
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	2
+#define HINTS_VERSION	3
 #define HINTS_PROBES	32	/* buckets that a search looks at */
 #define HINTS_TEXT_WORDS 21
 
@@ -64,9 +64,16 @@ struct hints_bucket {
 	_Atomic uint64_t word;		/* what mail is to do: below */
 	_Atomic uint32_t single;	/* serial (16 bits) of a single message, its lane
 					 * from bit 16, whether there is one in bit 20 */
-	uint32_t reserved;
+	_Atomic uint32_t issued;	/* when both: the canary's HINTS_MOMENT, the single's
+					 * from bit 16 */
 };
 #define HINTS_NAME_HEAD	3
+
+/* 16 bits of a time, 67 ms each: which of two that are near was earlier. */
+#define HINTS_MOMENT(ns)	((uint16_t)((uint64_t)(ns) >> 26))
+static inline bool hints_is_since(uint16_t moment, uint16_t since) {
+	return (int16_t)(uint16_t)(moment - since) >= 0;
+}
 
 /* A recipient: hash 0 is empty.  Held where `until` is in the future. */
 struct hints_recipient {

@@ -13,6 +13,7 @@ struct hints_file {
 	size_t bytes;
 	dev_t device;
 	ino_t inode;
+	int fd;				/* where header is set: to ask how long it is */
 	uint32_t keys;
 	uint32_t names_used;
 	uint32_t *reason_of;		/* of each bucket; NULL: a file of an earlier writer,

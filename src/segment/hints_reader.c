@@ -5,9 +5,10 @@
  *          alive; so a writer that came back, or another file, is seen at once.
  *          Every size in it is checked against the file, every offset of a bucket
  *          when it is used.
- * ERRORS   None: each doubt means that nothing is held.  (Somebody who truncates
- *          the file, as our writer never does, ends the process by SIGBUS; Postfix
- *          starts another one, which does not believe the file.)
+ * ERRORS   None: each doubt means that nothing is held.  A file that somebody cuts short,
+ *          as our writer never does, is let go of at the next question.  (Cut while an
+ *          answer is read, it ends the process by SIGBUS; Postfix starts another one and
+ *          asks that.)
  * THREADS  One.
  */
 #include "segment/hints_file.h"
@@ -24,12 +25,10 @@
 #include "base/text.h"
 
 #define READ_TRIES	100
-#define REMEMBERED	256	/* keys of which it is remembered what they were given */
 
-/* Canary and single message that a key's mail was given last. */
+/* Canary and single message that a key's mail was given last: serials + 1; 0: not known. */
 struct given {
-	uint32_t place;		/* + 1; 0: none */
-	uint32_t canary, single;	/* serials + 1; 0: none */
+	uint32_t canary, single;
 };
 
 struct hints_reader {
@@ -39,8 +38,10 @@ struct hints_reader {
 	size_t bytes;
 	dev_t device;
 	ino_t inode;
+	int fd;				/* of it, where header is set */
+	uint16_t since;			/* HINTS_MOMENT when it was mapped */
 	uint32_t turn;			/* of lanes that share a key's mail */
-	struct given given[REMEMBERED];
+	struct given *given;		/* for each bucket */
 };
 
 struct hints_reader *hints_reader_open(const char *path) {
@@ -58,10 +59,13 @@ struct hints_reader *hints_reader_open(const char *path) {
 }
 
 static void forget(struct hints_reader *reader) {
-	if (reader->header != NULL)
+	if (reader->header != NULL) {
 		munmap((void *)(uintptr_t)reader->header, reader->bytes);
+		close(reader->fd);
+	}
 	reader->header = NULL;
-	memset(reader->given, 0, sizeof(reader->given));
+	free(reader->given);
+	reader->given = NULL;
 }
 
 void hints_reader_close(struct hints_reader **reader) {
@@ -111,7 +115,8 @@ static bool is_ours(const struct hints_reader *reader,
 	    has_its_tables(header, bytes);
 }
 
-static void take(struct hints_reader *reader, int fd) {
+/* True: the file is mapped, and fd is ours. */
+static bool take(struct hints_reader *reader, int fd, int64_t now_ns) {
 	const struct hints_header *header;
 	struct stat status;
 	size_t bytes;
@@ -119,23 +124,34 @@ static void take(struct hints_reader *reader, int fd) {
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
 	    (uint64_t)status.st_size < sizeof(*header) ||
 	    (uint64_t)status.st_size > SIZE_MAX / 2)
-		return;
+		return false;
 	if (reader->header != NULL && status.st_dev == reader->device &&
 	    status.st_ino == reader->inode)
-		return;
+		return false;
 	bytes = (size_t)status.st_size;
 	header = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (header == MAP_FAILED)
-		return;
+		return false;
 	if (!is_ours(reader, header, bytes)) {
 		munmap((void *)(uintptr_t)header, bytes);
-		return;
+		return false;
 	}
 	forget(reader);
 	reader->header = header;
 	reader->bytes = bytes;
 	reader->device = status.st_dev;
 	reader->inode = status.st_ino;
+	reader->fd = fd;
+	reader->since = HINTS_MOMENT(now_ns);
+	reader->given = calloc(header->bucket_count, sizeof(*reader->given));
+	return true;
+}
+
+static bool is_whole(const struct hints_reader *reader) {
+	struct stat status;
+
+	return fstat(reader->fd, &status) == 0 &&
+	    (uint64_t)status.st_size >= reader->bytes;
 }
 
 static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
@@ -153,13 +169,15 @@ static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
 static bool find_file(struct hints_reader *reader, int64_t now_ns) {
 	int fd;
 
+	if (reader->header != NULL && !is_whole(reader))
+		forget(reader);
 	if (is_alive(reader, now_ns))
 		return true;
 	fd = open(reader->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	take(reader, fd);
-	close(fd);
+	if (!take(reader, fd, now_ns))
+		close(fd);
 	return is_alive(reader, now_ns);
 }
 
@@ -289,20 +307,28 @@ static bool recipient_is_held(const struct hints_header *header, const struct ke
 	return false;
 }
 
-/* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE. */
-static uint8_t take_one(struct hints_reader *reader, uint32_t place,
+/* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE.  What
+ * was offered before we came was taken by the process before us, or will be offered again:
+ * Postfix starts another one every 100 s. */
+static uint8_t take_one(struct hints_reader *reader, uint32_t place, uint32_t issued,
     const struct hint_lanes *lanes) {
-	struct given *given = &reader->given[place % REMEMBERED];
+	struct given *given;
+	bool fresh;
 
-	if (given->place != place + 1)
-		*given = (struct given){ .place = place + 1 };
+	if (reader->given == NULL)
+		return HINTS_NO_LANE;
+	given = &reader->given[place];
 	if (lanes->canary != HINTS_NO_LANE && given->canary != lanes->serial + 1u) {
+		fresh = given->canary == 0;
 		given->canary = lanes->serial + 1u;
-		return lanes->canary;
+		if (!fresh || hints_is_since((uint16_t)issued, reader->since))
+			return lanes->canary;
 	}
 	if (lanes->single != HINTS_NO_LANE && given->single != lanes->single_serial + 1u) {
+		fresh = given->single == 0;
 		given->single = lanes->single_serial + 1u;
-		return lanes->single;
+		if (!fresh || hints_is_since((uint16_t)(issued >> 16), reader->since))
+			return lanes->single;
 	}
 	return HINTS_NO_LANE;
 }
@@ -324,14 +350,15 @@ static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *l
 }
 
 static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
-    uint64_t word, uint32_t single, struct hints_answer *answer) {
+    uint64_t word, const struct hints_bucket *bucket, struct hints_answer *answer) {
 	const struct hints_file_mta *file_mta = &reader->header->mtas[mta];
 	struct hint_lanes lanes;
 	uint8_t lane;
 
 	hints_word_read(word, &lanes);
-	hints_single_read(single, &lanes);
-	lane = take_one(reader, place, &lanes);
+	hints_single_read(atomic_load_explicit(&bucket->single, memory_order_relaxed), &lanes);
+	lane = take_one(reader, place, atomic_load_explicit(&bucket->issued,
+	    memory_order_relaxed), &lanes);
 	if (lane == HINTS_NO_LANE)
 		lane = take_turn(reader, &lanes);
 	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
@@ -354,8 +381,7 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 		switch (word & 3) {
 		case HINTS_WORD_LANES:
-			answer_lane(reader, mta, place, word, atomic_load_explicit(
-			    &bucket->single, memory_order_relaxed), answer);
+			answer_lane(reader, mta, place, word, bucket, answer);
 			return;
 		case HINTS_WORD_HELD:
 			if (!load_reason(reader->header, word, answer->text))

@@ -233,6 +233,8 @@ void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
 
 	if (!is_place(file, place))
 		return;
+	atomic_store_explicit(&bucket_at(file, place)->issued, HINTS_MOMENT(lanes->canary_ns) |
+	    (uint32_t)HINTS_MOMENT(lanes->single_ns) << 16, memory_order_relaxed);
 	atomic_store_explicit(&bucket_at(file, place)->single, hints_single_word(lanes),
 	    memory_order_relaxed);
 	set_word(file, place, hints_word_lanes(lanes), 0);

@@ -17,7 +17,7 @@
 #define WIDTH_BITS	14
 #define MTA_BITS	3
 _Static_assert(LANE_USE_MS_MOST == (1u << MS_BITS) - 1, "the bits of a time");
-_Static_assert(2 * MS_BITS + WIDTH_BITS + MTA_BITS + 2 <= 64, "one word");
+_Static_assert(2 * MS_BITS + WIDTH_BITS + MTA_BITS + 3 <= 64, "one word");
 _Static_assert(SEGMENT_MTAS == 1u << MTA_BITS, "the bits of a mail server's number");
 _Static_assert((SEGMENT_LANE_USES & (SEGMENT_LANE_USES - 1)) == 0, "a power of two");
 
@@ -48,7 +48,8 @@ static uint64_t pack(const struct lane_use *use) {
 	    (uint64_t)(use->width & ((1u << WIDTH_BITS) - 1)) << 2 * MS_BITS |
 	    (uint64_t)(use->mta % SEGMENT_MTAS) << (2 * MS_BITS + WIDTH_BITS) |
 	    (uint64_t)use->tried << (2 * MS_BITS + WIDTH_BITS + MTA_BITS) |
-	    (uint64_t)use->failed << (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 1);
+	    (uint64_t)use->failed << (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 1) |
+	    (uint64_t)use->suspended << (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 2);
 }
 
 static void unpack(uint64_t word, struct lane_use *use) {
@@ -58,6 +59,7 @@ static void unpack(uint64_t word, struct lane_use *use) {
 	use->mta = (uint8_t)(word >> (2 * MS_BITS + WIDTH_BITS) & (SEGMENT_MTAS - 1));
 	use->tried = (word >> (2 * MS_BITS + WIDTH_BITS + MTA_BITS) & 1) != 0;
 	use->failed = (word >> (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 1) & 1) != 0;
+	use->suspended = (word >> (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 2) & 1) != 0;
 }
 
 void lane_uses_note(struct segment *segment, const struct lane_use *use) {

@@ -29,6 +29,8 @@ struct lane_use {
 	uint8_t mta;		/* number in the generation */
 	bool tried;		/* somebody was connected to, or it was tried */
 	bool failed;		/* before MAIL: for the queue manager a sign of a dead site */
+	bool suspended;		/* not tried: the queue manager has suspended the lane, which is
+				 * not known (width 0) */
 };
 
 /* The same in all processes, for one segment's life; any case, a dot at its end is

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "config/compile.h"
 #include "engine/hints.h"
+#include "engine/hints_internal.h"
 #include "engine/windows.h"
 #include "segment/hints.h"
 #include "segment/internal.h"
@@ -508,6 +509,112 @@ static void lanes_that_postfix_suspends_are_passed_over(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns + 301 * second), "3");
 }
 
+/* More failures than we saw, in another order: its own word counts. */
+static void a_suspension_is_told_by_mail_that_was_not_tried(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct lane_use use = { .took_ms = 10, .width = 5, .mta = 1, .tried = true,
+		.failed = true }, untried = { .mta = 1, .suspended = true };
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 7, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+2");
+	untried.domain = use.domain = lane_uses_hash(place->site.segment, "a.example", 9);
+	untried.ended_ns = use.ended_ns = now_ns;
+	lane_uses_note(place->site.segment, &untried);
+	/* nothing has failed: it says nothing */
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+2");
+	lane_uses_note(place->site.segment, &use);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+2");
+	lane_uses_note(place->site.segment, &untried);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "3+2+1");
+	/* the rest of its mail, told within moments, says no more */
+	use.width = 2;
+	lane_uses_note(place->site.segment, &use);
+	lane_uses_note(place->site.segment, &untried);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "3+2+1");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 299 * second), "3+2+1");
+}
+
+/* A reload ends what Postfix suspended. */
+static void suspended_lanes_that_are_missed_are_worth_a_reload(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct lane_use use = { .took_ms = 10, .width = 10, .mta = 1, .tried = true,
+		.failed = true };
+
+	reloads = 0;
+	place->may_reload = true;
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "10");
+	use.domain = lane_uses_hash(place->site.segment, "a.example", 9);
+	use.ended_ns = now_ns;
+	for (unsigned i = 0; i < 10; i++)
+		lane_uses_note(place->site.segment, &use);
+	/* it does without */
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+3+2");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "5+3+2");
+	assert_int_equal(reloads, 0);
+	use.width = 5;
+	use.ended_ns = now_ns;
+	result(place, "a.example", 3, 900, now_ns);
+	for (unsigned i = 0; i < 5; i++)
+		lane_uses_note(place->site.segment, &use);
+	turn(place, now_ns);
+	turn(place, now_ns += 2 * second);
+	assert_int_equal(reloads, 1);
+	/* what is on its way has to end first: the new queue manager knows nothing of it */
+	assert_string_equal(lanes(place, "a.example", now_ns), "held");
+	engine_hints_reloaded(place->hints, 1, true, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "held");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 4 * second), "10");
+	place->may_reload = false;
+}
+
+/* The first `count` answers, by width. */
+static void count_widths(struct place *place, const char *domain, int64_t now_ns,
+    unsigned count, unsigned widths[32]) {
+	memset(widths, 0, 32 * sizeof(*widths));
+	for (unsigned i = 0; i < count; i++)
+		widths[look_up(place, domain, now_ns)->width]++;
+}
+
+/* Less mail comes than the window takes, and the widest lane is far behind. */
+static void a_narrow_lane_does_not_run_dry_beside_a_full_one(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	unsigned widths[32];
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 12, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "10+2");
+	result(place, "a.example", 10, 30000, now_ns);
+	result(place, "a.example", 2, 0, now_ns);
+	turn(place, now_ns);
+	count_widths(place, "a.example", now_ns, 120, widths);
+	assert_in_range(widths[2], 18, 22);
+	for (unsigned i = 0; i < 10; i++) {
+		result(place, "a.example", 10, 30000, now_ns += second / 2);
+		result(place, "a.example", 2, 0, now_ns);
+		turn(place, now_ns);
+	}
+	/* four times its part: 8 of 18 */
+	count_widths(place, "a.example", now_ns, 180, widths);
+	assert_in_range(widths[2], 75, 85);
+	for (unsigned i = 0; i < 20; i++) {
+		result(place, "a.example", 10, 30000, now_ns += second / 2);
+		result(place, "a.example", 2, 5000, now_ns);
+		turn(place, now_ns);
+	}
+	/* and where mail waits in it for long, the other way */
+	count_widths(place, "a.example", now_ns, 120, widths);
+	assert_in_range(widths[2], 0, 4);
+}
+
 static void a_canary_goes_by_a_lane_of_its_own(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -628,6 +735,51 @@ static void what_is_gone_from_the_disk_comes_back(void **state) {
 	assert_string_equal(lanes(place, "a.example", now_ns), "5");
 }
 
+static void what_is_cut_short_is_made_anew(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s.hints", segment_path(place->site.segment));
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
+	assert_int_equal(truncate(path, 0), 0);
+	assert_string_equal(lanes(place, "a.example", now_ns), "-");
+	turn(place, now_ns += second);
+	assert_string_equal(lanes(place, "a.example", now_ns), "5");
+	result(place, "a.example", 5, 0, now_ns);
+	set_window(place, "a.example", 8, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "5+3");
+}
+
+/* Strangers choose domains. */
+static void maps_hold_no_more_than_is_in_use(void **state) {
+	struct hint_map map = { .size = 0 };
+	uint64_t hash = 1, hashes[100];
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++) {
+		uint64_t old = hashes[i % 100];
+
+		if (i >= 100) {
+			assert_int_equal(hint_map_get(&map, old), i - 100);
+			hint_map_remove(&map, old);
+			assert_int_equal(hint_map_get(&map, old), NO_INDEX);
+		}
+		hint_map_remove(&map, hash ^ 77);
+		/* many have the same place */
+		hash = hash * UINT64_C(6364136223846793005) + 1;
+		hashes[i % 100] = hash = (hash & ~UINT64_C(0xf8)) | 1;
+		assert_true(hint_map_put(&map, hash, i));
+		for (unsigned j = 0; j < 100 && i >= 100; j += 7)
+			assert_true(hint_map_get(&map, hashes[j]) + 100 > i);
+	}
+	assert_int_equal(map.count, 100);
+	assert_int_equal(map.size, 256);
+	hint_map_free(&map);
+}
+
 static void observed_is_as_without_us(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -688,6 +840,11 @@ int main(void) {
 		TEST(the_transport_itself_drains_first),
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
+		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
+		TEST(suspended_lanes_that_are_missed_are_worth_a_reload),
+		TEST(a_narrow_lane_does_not_run_dry_beside_a_full_one),
+		TEST(what_is_cut_short_is_made_anew),
+		cmocka_unit_test(maps_hold_no_more_than_is_in_use),
 		TEST(a_canary_goes_by_a_lane_of_its_own),
 		TEST(a_reload_takes_mail_out_of_a_wide_lane),
 		TEST(next_hops_share_a_queue),

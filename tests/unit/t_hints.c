@@ -283,9 +283,9 @@ static void deal(struct place *place, const char *domain, unsigned count,
 
 static void lanes_share_the_mail(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0 },
+	    HINTS_NO_LANE, 0, 0, 0 },
 	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0 };
+	    HINTS_NO_LANE, 0, 0, 0 };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -315,7 +315,8 @@ static void lanes_share_the_mail(void **state) {
 }
 
 static void a_canary_is_one_message(void **state) {
-	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0 };
+	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0,
+	    NOW, NOW };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -352,13 +353,70 @@ static void a_canary_is_one_message(void **state) {
 	assert_int_equal(widths[10], 0);
 }
 
+/* Postfix ends the lookup's connection every 100 s, and starts another process. */
+static void a_process_that_comes_later_gives_no_canary_again(void **state) {
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 9, NOW, NOW };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	build(place, two, 2, NULL, 0);
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	put(place);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[2], 1);
+	assert_int_equal(widths[10], 1);
+	hints_reader_close(&place->reader);
+	place->reader = hints_reader_open(place->path);
+	hints_writer_beat(place->writer, NOW + NS_PER_SECOND);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW + NS_PER_SECOND)->width, 5);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[5], 60);
+	/* what is offered from then on is its own */
+	lanes.canary_ns = lanes.single_ns = NOW + 2 * NS_PER_SECOND;
+	lanes.serial++;
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	deal(place, "a.example", 60, widths);
+	assert_int_equal(widths[2], 1);
+	assert_int_equal(widths[10], 0);
+	lanes.single_serial++;
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	deal(place, "b.example", 60, widths);
+	assert_int_equal(widths[2], 1);
+	assert_int_equal(widths[10], 1);
+}
+
+/* As nobody of ours does. */
+static void a_file_that_is_cut_short_is_not_believed(void **state) {
+	struct place *place = *state;
+	struct diag diag;
+
+	publish(place, two, 2, first_held, 2);
+	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
+	assert_false(hints_writer_was_cut(place->writer));
+	assert_int_equal(truncate(place->path, 100), 0);
+	assert_null(ask(place, "out", "a.example", NOW));
+	assert_true(hints_writer_was_cut(place->writer));
+	assert_false(hints_writer_was_cut(place->writer));
+	hints_writer_beat(place->writer, NOW);
+	hints_writer_hold_group(place->writer, 0, NULL);
+	assert_int_equal(hints_writer_add(place->writer, &two[0]), HINTS_NO_PLACE);
+	publish(place, two, 2, first_held, 2);
+	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
+	/* found cut when another file is made */
+	assert_int_equal(truncate(place->path, 0), 0);
+	build(place, two, 2, first_held, 2);
+	assert_int_equal(hints_writer_publish(place->writer, NOW, &diag), 0);
+	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
+}
+
 static void next_hops_are_spelled_as_told(void **state) {
 	static const struct hint hints[] = {
 		{ "a.example", "[Relay.Example]:587", OUT, HINTS_NO_GROUP },
 		{ "b.example", NULL, OUT, HINTS_NO_GROUP },
 	};
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0 };
+	    HINTS_NO_LANE, 0, 0, 0 };
 	struct place *place = *state;
 
 	build(place, hints, 2, NULL, 0);
@@ -418,7 +476,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 
 static void keys_come_while_there_is_room(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0 };
+	    HINTS_NO_LANE, 0, 0, 0 };
 	struct place *place = *state;
 	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
 	unsigned came = 0;
@@ -525,6 +583,8 @@ int main(void) {
 		TEST(believes_nothing_foreign_or_torn),
 		TEST(lanes_share_the_mail),
 		TEST(a_canary_is_one_message),
+		TEST(a_process_that_comes_later_gives_no_canary_again),
+		TEST(a_file_that_is_cut_short_is_not_believed),
 		TEST(next_hops_are_spelled_as_told),
 		TEST(destinations_are_held_for_a_reason),
 		TEST(keys_come_while_there_is_room),

@@ -209,6 +209,8 @@ static void what_postfix_suspends_is_passed_over(void **state) {
 	(void)state;
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(3, 2));
+	/* 8 were wanted, 5 can be had: a reload would help */
+	assert_true(choice.reload);
 	assert_int_equal(usual.width[lane_canary(&usual, &full, LANES(3))], 2);
 	full.allowed = 4;
 	full.blocked = LANES(1);
@@ -220,6 +222,7 @@ static void what_postfix_suspends_is_passed_over(void **state) {
 	full.used = 0;
 	lane_choose(&usual, &full, &choice);
 	assert_int_equal(choice.give, LANES(2, 1));
+	assert_false(choice.reload);	/* they do as well */
 	assert_true(lane_failure(5) == 0.2);
 }
 
@@ -263,6 +266,30 @@ static void single_messages_fill_the_rest(void **state) {
 	now.waiting = 0;
 	assert_int_equal(lane_singles(&usual, &now, LANES(3), &lane), 0);
 	assert_int_equal(lane_singles(&usual, &now, 0, &lane), 0);
+}
+
+static void single_messages_leave_no_connection_behind(void **state) {
+	struct lane_widths widths = usual;
+	struct lane_now now = { LANES(3), LANES(3), LANES(3), 0, 0, 8, 0, NONE, NONE, true,
+		false };
+	uint32_t lane;
+
+	(void)state;
+	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 5);
+	assert_int_equal(widths.width[lane], 5);
+	/* lanes of 5 and more keep them for a moment: 2 messages, in the lane of 2 */
+	widths.keep_from = 5;
+	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 2);
+	assert_int_equal(widths.width[lane], 2);
+	now.singles = 1;
+	now.single = lane;
+	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 1);
+	/* no narrow one is free */
+	now.singles = 0;
+	now.single = NONE;
+	now.used = now.waiting = LANES(3, 2, 1);
+	assert_int_equal(lane_singles(&widths, &now, LANES(3, 2, 1), &lane), 2);
+	assert_int_equal(widths.width[lane], 5);
 }
 
 static void drained_is_a_matter_of_time(void **state) {
@@ -339,7 +366,10 @@ static void never_more_than_is_allowed(void **state) {
 			more = lane_singles(&widths, &now, choice.give, &lane);
 			if (more > 0) {
 				assert_int_equal((now.used | choice.give) >> lane & 1, 0);
-				assert_int_equal(after + more, now.allowed);
+				assert_true(after + more <= now.allowed);
+				assert_true(after + more == now.allowed || more +
+				    (lane == now.single ? now.singles : 0) ==
+				    widths.width[lane]);
 				now.singles += 1 + random_below(&random, more);
 				now.single = lane;
 				single++;
@@ -416,6 +446,7 @@ int main(void) {
 		cmocka_unit_test(a_canary_goes_beside_a_full_window),
 		cmocka_unit_test(what_postfix_suspends_is_passed_over),
 		cmocka_unit_test(single_messages_fill_the_rest),
+		cmocka_unit_test(single_messages_leave_no_connection_behind),
 		cmocka_unit_test(drained_is_a_matter_of_time),
 		cmocka_unit_test(queues_share_a_window),
 		cmocka_unit_test(never_more_than_is_allowed),
