@@ -165,8 +165,9 @@ void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
 	}
 	choice->reload = (now->used & ~choice->give & now->waiting) != 0 &&
 	    lane_sum(widths, now->used | choice->give) > allowed;
+	/* single messages fill what is missed; for the greater part they are too slow */
 	if ((now->blocked & choice->wanted) != 0 &&
-	    is_narrow(widths, choice->give, choice->wanted))
+	    2 * lane_sum(widths, choice->give) < lane_sum(widths, choice->wanted))
 		choice->reload = true;
 }
 

@@ -56,7 +56,7 @@ struct lane_choice {
 	lane_set give;		/* at most LANE_SET_MAX lanes, or LANE_ORIGIN alone; 0: hold */
 	lane_set wanted;	/* what it would be if nothing were in use, or blocked */
 	bool reload;		/* mail waits in a lane that is too wide by now, or Postfix
-				 * suspended lanes that are missed: only a reload of the mail
+				 * suspended most of what is wanted: only a reload of the mail
 				 * server helps at once */
 };
 

@@ -31,22 +31,26 @@
 /* Of a provider's window an idle queue is told this part: others may be about to begin,
  * too. */
 #define IDLE_PART	4
-#define SHORT_MS	1000	/* and a delivery: mail may wait so long in a narrow lane */
+/* Of lanes beside the widest: mail waits for so long in them, and a delivery more, where
+ * their part is right; their part changes by these factors (of 100) every BALANCE_NS. */
+#define SHORT_MS	9000
+#define WAITS_LONG_MS	1000	/* in the widest lane: the others are to be full */
 #define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
 #define BALANCE_NS	(500 * NS_PER_MS)
+#define LIFT_UP		120
+#define LIFT_DOWN	95
 #define LIFT_NONE	256
+#define LIFT_LEAST	(LIFT_NONE / 8)
 #define LIFT_MOST	(4 * LIFT_NONE)
 
 /* --- what is told -------------------------------------------------------------------- */
 
-/* The part of the mail that a lane gets, times LIFT_NONE: its width, and less where mail
- * waits in it for longer than `short_ms`.  The widest lane takes the rest, so that the
- * others can be left for a better set without waiting long. */
-static uint64_t part_of_mail(uint64_t part, uint64_t waited_ms, uint64_t short_ms) {
+/* The part of the mail that a lane gets, times LIFT_NONE: its width, times its lift. */
+static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
+    uint32_t most_ms) {
+	uint64_t part = (uint64_t)width * (lane->lift == 0 ? LIFT_NONE : lane->lift);
 
-	if (waited_ms > short_ms)
-		part = part * short_ms / waited_ms * short_ms / waited_ms;
-	return part == 0 ? 1 : part;
+	return lane->waited_ms > 3 * most_ms ? (part + 3) / 4 : part;
 }
 
 /* `lanes`: how they do, or NULL. */
@@ -58,14 +62,11 @@ static void say_lanes(const struct lane_widths *widths, lane_set set,
 	*say = (struct hint_say){ .kind = HINTS_LANE,
 		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
 	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
-		uint64_t part = (uint64_t)widths->width[i] * LIFT_NONE;
-
 		if ((set >> i & 1) == 0)
 			continue;
-		if (lanes != NULL && set >> i != 1)
-			part = part_of_mail(lanes[i].lift < LIFT_NONE ? part :
-			    part / LIFT_NONE * lanes[i].lift, lanes[i].waited_ms, most_ms);
-		parts[told->count] = part;
+		parts[told->count] = lanes == NULL || set >> i == 1 ?
+		    (uint64_t)widths->width[i] * LIFT_NONE :
+		    part_of_mail(widths->width[i], &lanes[i], most_ms);
 		if (parts[told->count] > most)
 			most = parts[told->count];
 		told->lane[told->count++] = (uint8_t)i;
@@ -203,7 +204,7 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
 		widest--;
 	if (widest == 0 || (set & (set - 1)) == 0 ||
-	    queue->lanes[widest - 1].waited_ms < most / 2)
+	    queue->lanes[widest - 1].waited_ms < WAITS_LONG_MS)
 		return;
 	wait_until(queue, queue->balanced_ns + BALANCE_NS);
 	if (now_ns < queue->balanced_ns + BALANCE_NS)
@@ -212,17 +213,18 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	wait_until(queue, now_ns + BALANCE_NS);
 	for (uint32_t i = 0; i + 1 < widest; i++) {
 		struct queue_lane *lane = &queue->lanes[i];
-		bool is_dry = lane->waited_ms < most / 2 ||
+		bool is_dry = lane->waited_ms < most / 6 ||
 		    now_ns - lane->last_ns > longest_ns(queue) + NS_PER_SECOND;
+		uint32_t lift = lane->lift;
 
-		if ((set >> i & 1) == 0 || lane->lift < LIFT_NONE)
-			lane->lift = LIFT_NONE;
+		if ((set >> i & 1) == 0 || lift == 0)
+			lift = LIFT_NONE;
 		else if (is_dry)
-			lane->lift += lane->lift / 4;
+			lift = (lift * LIFT_UP + 99) / 100;
 		else if (lane->waited_ms > most)
-			lane->lift -= lane->lift / 4;
-		if (lane->lift > LIFT_MOST)
-			lane->lift = LIFT_MOST;
+			lift = lift * LIFT_DOWN / 100;
+		lane->lift = (uint16_t)(lift < LIFT_LEAST ? LIFT_LEAST :
+		    lift > LIFT_MOST ? LIFT_MOST : lift);
 	}
 }
 

@@ -560,8 +560,15 @@ static void suspended_lanes_that_are_missed_are_worth_a_reload(void **state) {
 	assert_int_equal(reloads, 0);
 	use.width = 5;
 	use.ended_ns = now_ns;
-	result(place, "a.example", 3, 900, now_ns);
 	for (unsigned i = 0; i < 5; i++)
+		lane_uses_note(place->site.segment, &use);
+	turn(place, now_ns);
+	turn(place, now_ns += 2 * second);
+	assert_int_equal(reloads, 0);	/* 6 of 10: single messages do the rest */
+	result(place, "a.example", 2, 900, now_ns);
+	use.width = 3;
+	use.ended_ns = now_ns;
+	for (unsigned i = 0; i < 3; i++)
 		lane_uses_note(place->site.segment, &use);
 	turn(place, now_ns);
 	turn(place, now_ns += 2 * second);
@@ -607,12 +614,12 @@ static void a_narrow_lane_does_not_run_dry_beside_a_full_one(void **state) {
 	assert_in_range(widths[2], 75, 85);
 	for (unsigned i = 0; i < 20; i++) {
 		result(place, "a.example", 10, 30000, now_ns += second / 2);
-		result(place, "a.example", 2, 5000, now_ns);
+		result(place, "a.example", 2, 15000, now_ns);
 		turn(place, now_ns);
 	}
-	/* and where mail waits in it for long, the other way */
+	/* and where mail waits in it for long it falls, slowly */
 	count_widths(place, "a.example", now_ns, 120, widths);
-	assert_in_range(widths[2], 0, 4);
+	assert_in_range(widths[2], 20, 60);
 }
 
 static void a_canary_goes_by_a_lane_of_its_own(void **state) {

@@ -209,9 +209,19 @@ static void what_postfix_suspends_is_passed_over(void **state) {
 	(void)state;
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(3, 2));
-	/* 8 were wanted, 5 can be had: a reload would help */
-	assert_true(choice.reload);
+	assert_false(choice.reload);	/* 5 of 8: single messages do the rest */
 	assert_int_equal(usual.width[lane_canary(&usual, &full, LANES(3))], 2);
+	full.allowed = 7;
+	full.blocked = LANES(5, 2);
+	lane_choose(&usual, &full, &choice);
+	assert_int_equal(choice.give, LANES(3, 1));
+	assert_false(choice.reload);
+	full.blocked = LANES(5, 3, 2);
+	full.used = 0;
+	lane_choose(&usual, &full, &choice);
+	assert_int_equal(choice.give, LANES(1));
+	assert_true(choice.reload);	/* 1 of 7 */
+	full.used = LANES(3);
 	full.allowed = 4;
 	full.blocked = LANES(1);
 	lane_choose(&usual, &full, &choice);
