@@ -95,6 +95,8 @@ struct hint_queue {
 	uint32_t singles;		/* that are out */
 	int64_t single_ns, singles_ns;	/* the last one; all are given up then */
 	int64_t single_from_ns;		/* no other one before that */
+	int64_t single_result_ns;	/* of the last one that ended */
+	int64_t counted_ns;		/* since when there was always one out */
 	uint16_t single_serial;
 	struct hint_say said;
 	uint32_t next_of_owner;		/* another queue, or NO_INDEX */
@@ -116,6 +118,7 @@ struct hint_mta {
 	bool wants_reload;
 	bool reloading;			/* asked for, not answered yet */
 	int64_t reload_next_ns;
+	int64_t answer_ns;		/* an answer that comes later is not waited for */
 };
 
 struct engine_hints {

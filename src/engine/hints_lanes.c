@@ -23,9 +23,11 @@
 #define PATIENCE_NS	(10 * NS_PER_SECOND)
 #define HARMFUL_NS	NS_PER_SECOND
 #define RELOAD_AFTER_NS	NS_PER_SECOND
+#define ANSWER_NS	(20 * NS_PER_SECOND)
 #define RELOAD_EACH_NS	(62 * NS_PER_SECOND)	/* the supervisor allows one a minute */
 #define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
 #define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
+#define COUNTED_NS	(60 * NS_PER_SECOND)
 #define OFFER_NS	(5 * NS_PER_SECOND)
 #define CANARY_NS	(120 * NS_PER_SECOND)
 /* Of a provider's window an idle queue is told this part: others may be about to begin,
@@ -367,14 +369,39 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
 }
 
+/* One that nobody took, as a process of postern-lookup went, would be counted for ever
+ * where there is always another one out: now and then they are let end, and counted from
+ * none.  False: they are ending. */
+static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
+	int64_t last_ns = queue->single_ns > queue->single_result_ns ? queue->single_ns :
+	    queue->single_result_ns;
+	int64_t ended_ns = last_ns + NS_PER_SECOND + longest_ns(queue) / 2 * 3;
+
+	if (queue->singles > 0 && now_ns >= queue->singles_ns)
+		queue->singles = 0;
+	if (queue->singles == 0) {
+		queue->counted_ns = now_ns;
+		return true;
+	}
+	if (now_ns < queue->counted_ns + COUNTED_NS)
+		return true;
+	wait_until(queue, ended_ns);
+	if (now_ns < ended_ns)
+		return false;
+	queue->singles = 0;
+	queue->counted_ns = now_ns;
+	return true;
+}
+
 /* The next of the single messages that fill the window where no lanes do. */
 static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
     struct lane_now *now, int64_t now_ns) {
 	int64_t longest = longest_ns(queue), from_ns = queue->single_ns + SINGLE_NS;
 	uint32_t lane;
 
-	if (queue->singles > 0 && now_ns >= queue->singles_ns)
-		queue->singles = now->singles = 0;
+	if (!count_singles(queue, now_ns))
+		return;
+	now->singles = queue->singles;
 	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
 		return;
 	if (from_ns < queue->single_from_ns)
@@ -434,6 +461,8 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
 			out->lanes.single = (uint8_t)queue->single;
 			out->lanes.single_serial = queue->single_serial;
+			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
+			    queue->singles);
 			out->lanes.single_ns = queue->single_ns;
 		}
 	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
@@ -501,23 +530,6 @@ static void end_reloading(struct engine_hints *hints, unsigned mta) {
 		}
 }
 
-static void ask_for_reloads(struct engine_hints *hints,
-    const struct generation *generation, int64_t now_ns) {
-	for (unsigned i = 0; i < generation->mta_count; i++) {
-		struct hint_mta *mta = &hints->mtas[i];
-
-		if (!mta->wants_reload)
-			continue;
-		mta->wants_reload = false;
-		mta->reloading = hints->calls.reload != NULL &&
-		    hints->calls.reload(hints->calls.context, i, generation->number);
-		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
-		    RELOAD_AFTER_NS);
-		if (!mta->reloading)
-			end_reloading(hints, i);
-	}
-}
-
 void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
     int64_t now_ns) {
 	if (mta >= GENERATION_MTAS_MAX)
@@ -546,6 +558,26 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 		for (uint32_t j = 0; j <= HINT_ORIGIN_LANE; j++)
 			if (((queue->used & ~queue->given) >> j & 1) != 0)
 				queue->lanes[j].moved_ns = now_ns;
+	}
+}
+
+static void ask_for_reloads(struct engine_hints *hints,
+    const struct generation *generation, int64_t now_ns) {
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		struct hint_mta *mta = &hints->mtas[i];
+
+		if (mta->reloading && now_ns >= mta->answer_ns)
+			engine_hints_reloaded(hints, i, false, now_ns);
+		if (!mta->wants_reload)
+			continue;
+		mta->wants_reload = false;
+		mta->answer_ns = now_ns + ANSWER_NS;
+		mta->reloading = hints->calls.reload != NULL &&
+		    hints->calls.reload(hints->calls.context, i, generation->number);
+		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
+		    RELOAD_AFTER_NS);
+		if (!mta->reloading)
+			end_reloading(hints, i);
 	}
 }
 

@@ -416,6 +416,7 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 		return;
 	if (lane == queue->single && queue->singles > 0) {
 		queue->singles--;
+		queue->single_result_ns = use->ended_ns;
 		/* there was no place for it: the next one waits, too */
 		if (use->failed)
 			queue->single_from_ns = use->ended_ns + FAILED_NS;

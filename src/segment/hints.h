@@ -103,7 +103,8 @@ void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
 
 /* Mail of the key goes by these lanes, in proportion to their shares (1 to 255).  One
  * message each goes by the canary's lane and by `single`: the first question after the
- * serial has changed gets that one. */
+ * serial has changed gets that one; where the single's has moved on by more than one, as
+ * many questions, single_count at most. */
 struct hint_lanes {
 	uint8_t count;			/* 1 to HINTS_SET_MAX */
 	uint8_t lane[HINTS_SET_MAX];	/* places in the mta's widths */
@@ -111,6 +112,7 @@ struct hint_lanes {
 	uint8_t canary;			/* or HINTS_NO_LANE */
 	uint8_t serial;			/* of the canary, 0 to 127 */
 	uint8_t single;			/* or HINTS_NO_LANE */
+	uint8_t single_count;		/* 0 and 1: one */
 	uint16_t single_serial;
 	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
 					 * leaves them to the one before */

@@ -63,7 +63,8 @@ struct hints_bucket {
 	_Atomic uint32_t group;
 	_Atomic uint64_t word;		/* what mail is to do: below */
 	_Atomic uint32_t single;	/* serial (16 bits) of a single message, its lane
-					 * from bit 16, whether there is one in bit 20 */
+					 * from bit 16, whether there is one in bit 20, how
+					 * many (5 bits) from bit 21 */
 	_Atomic uint32_t issued;	/* when both: the canary's HINTS_MOMENT, the single's
 					 * from bit 16 */
 };
@@ -112,12 +113,14 @@ static inline uint64_t hints_word_lanes(const struct hint_lanes *lanes) {
 static inline uint32_t hints_single_word(const struct hint_lanes *lanes) {
 	return lanes->single == HINTS_NO_LANE ? 0 :
 	    (uint32_t)lanes->single_serial | (uint32_t)(lanes->single & 15) << 16 |
-	    UINT32_C(1) << 20;
+	    UINT32_C(1) << 20 |
+	    (uint32_t)(lanes->single_count > 31 ? 31 : lanes->single_count) << 21;
 }
 
 static inline void hints_single_read(uint32_t word, struct hint_lanes *lanes) {
 	lanes->single = (word >> 20 & 1) != 0 ? (uint8_t)(word >> 16 & 15) : HINTS_NO_LANE;
 	lanes->single_serial = (uint16_t)word;
+	lanes->single_count = (uint8_t)(word >> 21 & 31);
 }
 
 static inline void hints_word_read(uint64_t word, struct hint_lanes *lanes) {

@@ -307,6 +307,23 @@ static bool recipient_is_held(const struct hints_header *header, const struct ke
 	return false;
 }
 
+/* Of as many as were offered since the last one. */
+static bool take_single(struct given *given, uint16_t issued, uint16_t since,
+    const struct hint_lanes *lanes) {
+	uint16_t owed = (uint16_t)(lanes->single_serial + 1u - given->single);
+	uint16_t most = lanes->single_count == 0 ? 1 : lanes->single_count;
+
+	if (lanes->single == HINTS_NO_LANE)
+		return false;
+	if (given->single == 0)
+		owed = hints_is_since(issued, since) ? 1 : 0;
+	if (owed > most)
+		owed = most;
+	/* 1 to 65536: 0 is kept for what is not known */
+	given->single = (uint16_t)(lanes->single_serial + (owed == 0 ? 0 : 1 - owed)) + 1u;
+	return owed > 0;
+}
+
 /* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE.  What
  * was offered before we came was taken by the process before us, or will be offered again:
  * Postfix starts another one every 100 s. */
@@ -324,13 +341,8 @@ static uint8_t take_one(struct hints_reader *reader, uint32_t place, uint32_t is
 		if (!fresh || hints_is_since((uint16_t)issued, reader->since))
 			return lanes->canary;
 	}
-	if (lanes->single != HINTS_NO_LANE && given->single != lanes->single_serial + 1u) {
-		fresh = given->single == 0;
-		given->single = lanes->single_serial + 1u;
-		if (!fresh || hints_is_since((uint16_t)(issued >> 16), reader->since))
-			return lanes->single;
-	}
-	return HINTS_NO_LANE;
+	return take_single(given, (uint16_t)(issued >> 16), reader->since, lanes) ?
+	    lanes->single : HINTS_NO_LANE;
 }
 
 /* By turns that deal evenly, however few questions there are: multiples of the golden

@@ -68,7 +68,7 @@ static void write_it(struct hints_writer *writer) {
 	static const struct hint hints[] = { { "a.example", NULL, 0, 0 },
 		{ "b.example", "[relay.example]", 0, 1 }, { "c.example", NULL, 0, 1 } };
 	static const char *const texts[] = { "held", NULL };
-	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 9, 1, 1 };
+	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1 };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
 		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4 };
 	uint32_t places[3];

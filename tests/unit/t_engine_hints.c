@@ -581,6 +581,32 @@ static void suspended_lanes_that_are_missed_are_worth_a_reload(void **state) {
 	place->may_reload = false;
 }
 
+/* The supervisor may be gone. */
+static void a_reload_that_nobody_answers_holds_no_mail_for_long(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	reloads = 0;
+	place->may_reload = true;
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "10");
+	result(place, "a.example", 10, 9000, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 9, now_ns);
+	for (unsigned i = 0; i < 3; i++) {
+		turn(place, now_ns);
+		result(place, "a.example", 10, 9000, now_ns += second);
+	}
+	turn(place, now_ns);
+	assert_int_equal(reloads, 1);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 19 * second), "held");
+	turn(place, now_ns += 2 * second);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+3+1");
+	place->may_reload = false;
+}
+
 /* The first `count` answers, by width. */
 static void count_widths(struct place *place, const char *domain, int64_t now_ns,
     unsigned count, unsigned widths[32]) {
@@ -848,6 +874,7 @@ int main(void) {
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
 		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
+		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),
 		TEST(suspended_lanes_that_are_missed_are_worth_a_reload),
 		TEST(a_narrow_lane_does_not_run_dry_beside_a_full_one),
 		TEST(what_is_cut_short_is_made_anew),

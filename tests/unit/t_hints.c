@@ -283,9 +283,9 @@ static void deal(struct place *place, const char *domain, unsigned count,
 
 static void lanes_share_the_mail(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0 },
+	    HINTS_NO_LANE, 0, 0, 0, 0 },
 	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0 };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -315,7 +315,7 @@ static void lanes_share_the_mail(void **state) {
 }
 
 static void a_canary_is_one_message(void **state) {
-	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0,
+	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0, 0,
 	    NOW, NOW };
 	struct place *place = *state;
 	unsigned widths[32];
@@ -355,7 +355,7 @@ static void a_canary_is_one_message(void **state) {
 
 /* Postfix ends the lookup's connection every 100 s, and starts another process. */
 static void a_process_that_comes_later_gives_no_canary_again(void **state) {
-	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 9, NOW, NOW };
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -384,6 +384,22 @@ static void a_process_that_comes_later_gives_no_canary_again(void **state) {
 	deal(place, "b.example", 60, widths);
 	assert_int_equal(widths[2], 1);
 	assert_int_equal(widths[10], 1);
+	/* three were offered before anybody asked, one of which is not awaited any more */
+	lanes.single_serial = (uint16_t)(lanes.single_serial + 3);
+	lanes.single_count = 2;
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	deal(place, "b.example", 1, widths);
+	assert_int_equal(widths[10], 1);
+	lanes.single_serial++;
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	deal(place, "b.example", 60, widths);
+	assert_int_equal(widths[10], 2);
+	lanes.single_serial = UINT16_MAX;
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	deal(place, "b.example", 60, widths);
+	assert_int_equal(widths[10], 2);
+	deal(place, "b.example", 60, widths);
+	assert_int_equal(widths[10], 0);
 }
 
 /* As nobody of ours does. */
@@ -416,7 +432,7 @@ static void next_hops_are_spelled_as_told(void **state) {
 		{ "b.example", NULL, OUT, HINTS_NO_GROUP },
 	};
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0 };
 	struct place *place = *state;
 
 	build(place, hints, 2, NULL, 0);
@@ -476,7 +492,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 
 static void keys_come_while_there_is_room(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0 };
 	struct place *place = *state;
 	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
 	unsigned came = 0;
