@@ -246,8 +246,25 @@ void hint_queues_free(struct engine_hints *hints);
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
     const struct window_owner *owner, const struct window_view *view, int64_t now_ns,
     struct hint_say *say);
+/* Mail of the queue is given to these from now on. */
+void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns);
+/* It is looked at then at the latest. */
+static inline void hint_queue_wait(struct hint_queue *queue, int64_t at_ns) {
+	if (at_ns < queue->due_ns)
+		queue->due_ns = at_ns;
+}
 /* Reads what was delivered, and looks at each queue that there is something to do for. */
 void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
+/* --- hints_reload.c ------------------------------------------------------------------ */
+
+/* A choice of lanes that only a reload would carry out whole: asks for it after a moment.
+ * Holds the queue's mail while one is under way. */
+void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
+    struct lane_choice *choice, int64_t now_ns);
+/* Asks the supervisor for those that are wanted. */
+void hint_queues_reload(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns);
 
 #endif

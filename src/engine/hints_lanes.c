@@ -4,10 +4,6 @@
  * MODEL    policy/lane.h chooses.  A queue is looked at when a result
  *          came, its window changed, or a time came that it waits for.  A queue of which
  *          nothing was heard for long is given up: nothing of it can be in any lane.
- *          A reload of the mail server is asked for a moment after it would help, so that
- *          one is enough for a window that falls in steps.  What is being delivered then
- *          goes on: mail gets other lanes only when those have drained, and is held until
- *          then (it would be refused, and its lanes suspended by Postfix itself).
  * ERRORS   None.
  * THREADS  One.
  */
@@ -22,9 +18,6 @@
 
 #define PATIENCE_NS	(10 * NS_PER_SECOND)
 #define HARMFUL_NS	NS_PER_SECOND
-#define RELOAD_AFTER_NS	NS_PER_SECOND
-#define ANSWER_NS	(20 * NS_PER_SECOND)
-#define RELOAD_EACH_NS	(62 * NS_PER_SECOND)	/* the supervisor allows one a minute */
 #define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
 #define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
 #define COUNTED_NS	(60 * NS_PER_SECOND)
@@ -129,11 +122,6 @@ static int64_t longest_ns(const struct hint_queue *queue) {
 	    queue->longest_ns[1];
 }
 
-static void wait_until(struct hint_queue *queue, int64_t at_ns) {
-	if (at_ns < queue->due_ns)
-		queue->due_ns = at_ns;
-}
-
 static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane) {
 	return lane_drained_ns(queue->lanes[lane].moved_ns, queue->lanes[lane].last_ns,
 	    longest_ns(queue));
@@ -162,7 +150,7 @@ static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
 	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
 		if (queue->lanes[i].blocked_ns > now_ns) {
 			set |= UINT32_C(1) << i;
-			wait_until(queue, queue->lanes[i].blocked_ns);
+			hint_queue_wait(queue, queue->lanes[i].blocked_ns);
 		}
 	queue->used &= ~set;
 	queue->waiting &= ~set;
@@ -175,7 +163,7 @@ static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
 		if ((queue->used >> i & 1) != 0 && ((queue->given >> i & 1) == 0 ||
 			(queue->waiting >> i & 1) != 0 || i == HINT_ORIGIN_LANE) &&
 		    drained_ns(queue, i) > now_ns)
-			wait_until(queue, drained_ns(queue, i));
+			hint_queue_wait(queue, drained_ns(queue, i));
 }
 
 static void end_canary(struct hint_queue *queue, const struct window_view *view,
@@ -183,9 +171,9 @@ static void end_canary(struct hint_queue *queue, const struct window_view *view,
 	if (queue->canary == LANE_WIDTHS_MAX)
 		return;
 	if (view->canary_out && now_ns < queue->canary_ns) {
-		wait_until(queue, queue->canary_ns);
+		hint_queue_wait(queue, queue->canary_ns);
 		if (now_ns < queue->offered_ns)
-			wait_until(queue, queue->offered_ns);
+			hint_queue_wait(queue, queue->offered_ns);
 	} else {
 		queue->canary = LANE_WIDTHS_MAX;
 	}
@@ -208,11 +196,11 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	if (widest == 0 || (set & (set - 1)) == 0 ||
 	    queue->lanes[widest - 1].waited_ms < WAITS_LONG_MS)
 		return;
-	wait_until(queue, queue->balanced_ns + BALANCE_NS);
+	hint_queue_wait(queue, queue->balanced_ns + BALANCE_NS);
 	if (now_ns < queue->balanced_ns + BALANCE_NS)
 		return;
 	queue->balanced_ns = now_ns;
-	wait_until(queue, now_ns + BALANCE_NS);
+	hint_queue_wait(queue, now_ns + BALANCE_NS);
 	for (uint32_t i = 0; i + 1 < widest; i++) {
 		struct queue_lane *lane = &queue->lanes[i];
 		bool is_dry = lane->waited_ms < most / 6 ||
@@ -289,43 +277,11 @@ static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
 	if (queue->wide_ns == 0)
 		queue->wide_ns = now_ns;
 	if (now_ns - queue->wide_ns < HARMFUL_NS)
-		wait_until(queue, queue->wide_ns + HARMFUL_NS);
+		hint_queue_wait(queue, queue->wide_ns + HARMFUL_NS);
 	return is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS;
 }
 
-/* Where only a reload helps, and still does after a moment, it is asked for.  The queue
- * manager that comes then knows nothing of what is being delivered, so that mail is held
- * from now on until that has ended: it would be refused, and its new lanes suspended. */
-static void want_reload(struct hint_mta *mta, struct hint_queue *queue,
-    struct lane_choice *choice, int64_t now_ns) {
-	int64_t at_ns;
-
-	if (queue->reloading) {
-		if (mta->wants_reload || mta->reloading)
-			choice->give = queue->given;
-		else if (queue->used != 0)
-			choice->give = 0;
-		else
-			queue->reloading = false;
-		return;
-	}
-	if (!choice->reload || !mta->may_reload || mta->reloading) {
-		queue->reload_ns = 0;
-		return;
-	}
-	if (queue->reload_ns == 0)
-		queue->reload_ns = now_ns;
-	at_ns = queue->reload_ns + RELOAD_AFTER_NS;
-	if (at_ns < mta->reload_next_ns)
-		at_ns = mta->reload_next_ns;
-	if (now_ns < at_ns) {
-		wait_until(queue, at_ns);
-		return;
-	}
-	mta->wants_reload = queue->reloading = true;
-}
-
-static void give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
+void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
 	lane_set moved = queue->given ^ set;
 
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
@@ -360,10 +316,10 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 		.limited = harmful,
 		.patient = queue->wide_ns != 0 && now_ns - queue->wide_ns >= PATIENCE_NS };
 	if (queue->wide_ns != 0 && !now->patient)
-		wait_until(queue, queue->wide_ns + PATIENCE_NS);
+		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
-	want_reload(mta, queue, &choice, now_ns);
-	give(queue, choice.give, now_ns);
+	hint_queue_want_reload(mta, queue, &choice, now_ns);
+	hint_queue_give(queue, choice.give, now_ns);
 	now->used = queue->used;
 	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
 		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
@@ -385,7 +341,7 @@ static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
 	}
 	if (now_ns < queue->counted_ns + COUNTED_NS)
 		return true;
-	wait_until(queue, ended_ns);
+	hint_queue_wait(queue, ended_ns);
 	if (now_ns < ended_ns)
 		return false;
 	queue->singles = 0;
@@ -406,7 +362,7 @@ static void send_single(const struct engine_hints *hints, struct hint_queue *que
 		return;
 	if (from_ns < queue->single_from_ns)
 		from_ns = queue->single_from_ns;
-	wait_until(queue, from_ns);
+	hint_queue_wait(queue, from_ns);
 	if (now_ns < from_ns)
 		return;
 	queue->single = now->single = lane;
@@ -438,7 +394,7 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 	queue->serial = (queue->serial + 1) & 127;
 	queue->offered_ns = now_ns + OFFER_NS;
 	queue->canary_ns = now_ns + CANARY_NS;
-	wait_until(queue, queue->offered_ns);
+	hint_queue_wait(queue, queue->offered_ns);
 }
 
 static void say(struct engine_hints *hints, const struct hint_queue *queue,
@@ -505,7 +461,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	drain(queue, now_ns);
 	end_canary(queue, &view, now_ns);
 	if (view.observed) {
-		give(queue, LANE_ORIGIN, now_ns);
+		hint_queue_give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
 		choose(hints, queue, &view, &now, now_ns);
 		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
@@ -520,67 +476,6 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	hint_keys_tell_queue(hints, queue->hash, &queue->said);
 }
 
-/* --- reloads of mail servers --------------------------------------------------------------- */
-
-static void end_reloading(struct engine_hints *hints, unsigned mta) {
-	for (uint32_t i = 0; i < hints->queue_count; i++)
-		if (hints->queues[i].mta == mta && hints->queues[i].reloading) {
-			hints->queues[i].reloading = false;
-			hints->queues[i].dirty = true;
-		}
-}
-
-void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
-    int64_t now_ns) {
-	if (mta >= GENERATION_MTAS_MAX)
-		return;
-	hints->mtas[mta].reloading = false;
-	if (!done)
-		end_reloading(hints, mta);
-	for (uint32_t i = 0; i < hints->queue_count; i++) {
-		struct hint_queue *queue = &hints->queues[i];
-
-		if (queue->hash == 0 || queue->mta != mta)
-			continue;
-		queue->dirty = true;
-		queue->reload_ns = 0;
-		if (!done)
-			continue;
-		/* all that waited is on its new way; what was being delivered goes on; no
-		 * lane is suspended any more */
-		for (uint32_t j = 0; j < HINT_ORIGIN_LANE; j++)
-			queue->lanes[j].blocked_ns = 0;
-		if (queue->reloading)
-			give(queue, 0, now_ns);
-		queue->waiting &= queue->given;
-		queue->canary = LANE_WIDTHS_MAX;
-		queue->singles = 0;
-		for (uint32_t j = 0; j <= HINT_ORIGIN_LANE; j++)
-			if (((queue->used & ~queue->given) >> j & 1) != 0)
-				queue->lanes[j].moved_ns = now_ns;
-	}
-}
-
-static void ask_for_reloads(struct engine_hints *hints,
-    const struct generation *generation, int64_t now_ns) {
-	for (unsigned i = 0; i < generation->mta_count; i++) {
-		struct hint_mta *mta = &hints->mtas[i];
-
-		if (mta->reloading && now_ns >= mta->answer_ns)
-			engine_hints_reloaded(hints, i, false, now_ns);
-		if (!mta->wants_reload)
-			continue;
-		mta->wants_reload = false;
-		mta->answer_ns = now_ns + ANSWER_NS;
-		mta->reloading = hints->calls.reload != NULL &&
-		    hints->calls.reload(hints->calls.context, i, generation->number);
-		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
-		    RELOAD_AFTER_NS);
-		if (!mta->reloading)
-			end_reloading(hints, i);
-	}
-}
-
 void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns) {
 	hint_queues_read(hints, generation, now_ns);
@@ -590,5 +485,5 @@ void hint_queues_turn(struct engine_hints *hints, const struct generation *gener
 		if (queue->hash != 0 && (queue->dirty || queue->due_ns <= now_ns))
 			look_at(hints, generation, queue, now_ns);
 	}
-	ask_for_reloads(hints, generation, now_ns);
+	hint_queues_reload(hints, generation, now_ns);
 }
