@@ -32,7 +32,7 @@
 #define AGE_TICKS	50u		/* 1 s */
 #define OLD_TICKS	15000u		/* 300 s */
 #define FRESH_STEPS	2u		/* a ceiling that so few canaries have tried is new */
-#define ALIVE		(1.0 / 16)	/* of a failure, where others are accepted */
+#define ALIVE		(1.0 / 32)	/* of a failure, where others are accepted */
 #define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
 
@@ -331,7 +331,15 @@ static void hear_blind_failure(struct window *window, const struct window_settin
 	if (window_climbed_from(window) != 0) {
 		lower_ceiling(window, settings, window_climbed_from(window), now_ns);
 		window->weak = 0;	/* it stood before */
-	} else if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
+		return;
+	}
+	/* Who told of the ceiling knows that the site lives, and about how well. */
+	if (window->told && in_flight > 0) {
+		if (window->concurrency > (window->ceiling + 1u) / 2)
+			suspect(window, settings);
+		return;
+	}
+	if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
 		suspect(window, settings);
 }
 

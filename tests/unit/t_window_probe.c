@@ -244,7 +244,7 @@ static void probe_doubts(void **state)
 	tell(&b, RESULT_SITE_FAILURE, 8, 9, SECOND / 20);
 	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
 	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
-	stands(&b, 7, 0.1, 0, 3.0 / 16 / 10);
+	stands(&b, 7, 0.1, 0, 3.0 / 32 / 10);
 	assert_int_equal(b.window.ceiling, 0);
 	tell(&b, RESULT_SITE_FAILURE, 7, 9, SECOND / 20);
 	assert_int_equal(b.window.ceiling, 6);
@@ -343,9 +343,9 @@ static void levels_that_come_late(void **state)
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	good(&b, 5);
 	assert_int_equal(b.window.concurrency, 6);
-	/* a sixteenth of a sixth: others are accepted */
+	/* 1/32 of a sixth: others are accepted */
 	bad(&b, 1);
-	stands(&b, 5, 0, 0, 1.0 / 96);
+	stands(&b, 5, 0, 0, 1.0 / 192);
 	assert_int_equal(b.window.ceiling, 0);
 	for (int i = 0; i < 5; i++)
 		window_late_level(&b.window, &b.settings, RESULT_OK, 5, b.now, &b.change);
@@ -392,9 +392,13 @@ static void what_drains_above_a_known_ceiling(void **state)
 	/* nor where a log knows of one less */
 	tell(&b, RESULT_SITE_FAILURE, 0, 6, 0);
 	stands(&b, 7, 0, 0, 0);
-	/* with room below the ceiling each counts, a little */
+	/* with room below the ceiling each takes one, until the half */
 	tell(&b, RESULT_SITE_FAILURE, 0, 5, 0);
-	stands(&b, 6, 0, 0, 1.0 / 16 / 7);
+	stands(&b, 6, 0, 0, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		tell(&b, RESULT_SITE_FAILURE, 0, 1, 0);
+	stands(&b, 4, 0, 0, 0);
+	/* nothing was accepted of late */
 	nothing_but_bad(&b, 6);
 	assert_int_equal(b.window.state, WINDOW_DEAD);
 }
