@@ -34,44 +34,52 @@ static const struct phrase slower[] = {
 	{ "connection count", LESS }, { "connection limit", LESS },
 	{ "connections exceed", LESS }, { "connections limit", LESS },
 	{ "connections per", LESS }, { "daily limit", LESS }, { "demasiad", LESS },
-	{ "excessive", LESS }, { "flood", LESS }, { "frequency", LESS },
-	{ "gray list", NOT_LESS | GREY }, { "graylist", NOT_LESS | GREY },
+	{ "exceso de", LESS }, { "excessive", LESS }, { "excesso de", LESS }, { "flood", LESS },
+	{ "frequency", LESS }, { "gray list", NOT_LESS | GREY }, { "graylist", NOT_LESS | GREY },
 	{ "grey list", NOT_LESS | GREY }, { "greylist", NOT_LESS | GREY },
 	{ "heavily loaded", LESS }, { "heavy load", LESS }, { "high load", LESS },
 	{ "hourly limit", LESS }, { "limit connection", LESS }, { "limit for messages", LESS },
 	{ "limit for the number", LESS }, { "limit of connection", LESS },
 	{ "limit of messages", LESS }, { "limit on connection", LESS },
 	{ "limit on messages", LESS }, { "limit on the number of connection", LESS },
-	{ "limit on the number of messages", LESS }, { "limits for how many", LESS },
-	{ "load average", LESS }, { "load is", LESS }, { "load limit", LESS },
-	{ "load too", LESS }, { "mail limit", LESS }, { "mailbox busy", NOT_LESS },
-	{ "mailbox is busy", NOT_LESS }, { "mailbox is receiving", NOT_LESS },
-	{ "max connection", LESS }, { "max number of connection", LESS },
-	{ "maximum concurrent", LESS }, { "maximum connection", LESS },
-	{ "maximum number of connection", LESS }, { "maximum number of messages", LESS },
-	{ "maximum number of sessions", LESS }, { "maximum number of smtp", LESS },
-	{ "maximum session", LESS }, { "message limit", LESS }, { "message quota", LESS },
-	{ "messages limit", LESS }, { "messages per", LESS }, { "number of connection", LESS },
-	{ "number of messages", LESS }, { "overload", LESS }, { "per day.", LESS },
-	{ "per hour.", LESS }, { "per minute.", LESS }, { "per second.", LESS },
-	{ "rate.", LESS }, { "ratecontrol", LESS }, { "ratelimit", LESS }, { "rates.", LESS },
+	{ "limit on the number of messages", LESS }, { "limit polacz", LESS },
+	{ "limite de conex", LESS }, { "limite de envio", LESS }, { "limite de mensa", LESS },
+	{ "limite di conn", LESS }, { "limits for how many", LESS }, { "load average", LESS },
+	{ "load is", LESS }, { "load limit", LESS }, { "load too", LESS },
+	{ "mail limit", LESS }, { "mailbox busy", NOT_LESS }, { "mailbox is busy", NOT_LESS },
+	{ "mailbox is receiving", NOT_LESS }, { "max connection", LESS },
+	{ "max number of connection", LESS }, { "maximum concurrent", LESS },
+	{ "maximum connection", LESS }, { "maximum number of connection", LESS },
+	{ "maximum number of messages", LESS }, { "maximum number of sessions", LESS },
+	{ "maximum number of smtp", LESS }, { "maximum session", LESS },
+	{ "message limit", LESS }, { "message quota", LESS }, { "messages limit", LESS },
+	{ "messages per", LESS }, { "muitas", LESS }, { "muitos", LESS },
+	{ "number of connection", LESS }, { "number of messages", LESS }, { "overload", LESS },
+	{ "per day.", LESS }, { "per hour.", LESS }, { "per minute.", LESS },
+	{ "per second.", LESS }, { "przekroczono limit", LESS }, { "rate.", LESS },
+	{ "ratecontrol", LESS }, { "ratelimit", LESS }, { "rates.", LESS },
 	{ "receiving e mail at a rate", NOT_LESS }, { "receiving e mail too", NOT_LESS },
 	{ "receiving email at a rate", NOT_LESS }, { "receiving email too", NOT_LESS },
 	{ "receiving mail at a rate", NOT_LESS }, { "receiving mail too", NOT_LESS },
 	{ "receiving messages at a rate", NOT_LESS }, { "receiving messages too", NOT_LESS },
+	{ "recipient exceeded", NOT_LESS }, { "recipient has exceeded", NOT_LESS },
 	{ "recipient is receiving", NOT_LESS }, { "reduce the", LESS }, { "reduce your", LESS },
 	{ "resources restricted", LESS }, { "send limit", LESS }, { "sending limit", LESS },
 	{ "sending quota", LESS }, { "session limit", LESS }, { "sessions exceed", LESS },
 	{ "sessions limit", LESS }, { "simultaneous", LESS }, { "slow down", LESS },
 	{ "slowdown", LESS }, { "slower", LESS }, { "slowly", LESS }, { "system load", LESS },
-	{ "this hour", LESS }, { "throttl", LESS }, { "too fast", LESS },
+	{ "te veel", LESS }, { "this hour", LESS }, { "throttl", LESS }, { "too fast", LESS },
 	{ "too frequent", LESS }, { "too many", LESS }, { "too many attachment", NOT_LESS },
 	{ "too many bad", NOT_LESS }, { "too many dns", NOT_LESS },
 	{ "too many error", NOT_LESS }, { "too many header", NOT_LESS },
 	{ "too many hop", NOT_LESS }, { "too many lookup", NOT_LESS },
 	{ "too many mx", NOT_LESS }, { "too many rcpt", OF_MESSAGE },
 	{ "too many received", NOT_LESS }, { "too many recipient", OF_MESSAGE },
-	{ "too many recipients from", OF_TIME }, { "too many recipients in", OF_TIME },
+	{ "too many recipients from", OF_TIME }, { "too many recipients in a short", OF_TIME },
+	{ "too many recipients in an hour", OF_TIME },
+	{ "too many recipients in last", OF_TIME }, { "too many recipients in the", OF_TIME },
+	{ "too many recipients in the message", NOT_LESS },
+	{ "too many recipients in the transaction", NOT_LESS },
 	{ "too many recipients per", OF_TIME }, { "too many recipients received", OF_TIME },
 	{ "too many recipients recently", OF_TIME }, { "too many recipients sent", OF_TIME },
 	{ "too many recipients this", OF_TIME }, { "too many redirect", NOT_LESS },
@@ -79,8 +87,9 @@ static const struct phrase slower[] = {
 	{ "too many void", NOT_LESS }, { "too much", LESS }, { "too much data", NOT_LESS },
 	{ "too often", LESS }, { "too quick", LESS }, { "trop de", LESS }, { "troppe", LESS },
 	{ "troppi", LESS }, { "ts01.", LESS }, { "ts02.", LESS }, { "ts03.", LESS },
-	{ "tss0", LESS }, { "unusual amount", LESS }, { "user is receiving", NOT_LESS },
-	{ "volume.", LESS }, { "volumes.", LESS }, { "zu viele", LESS }, { NULL, 0 }
+	{ "tss0", LESS }, { "unusual amount", LESS }, { "user has exceeded", NOT_LESS },
+	{ "user is receiving", NOT_LESS }, { "volume.", LESS }, { "volumes.", LESS },
+	{ "zbyt duzo", LESS }, { "zbyt wiele", LESS }, { "zu viele", LESS }, { NULL, 0 }
 };
 
 static const struct phrase refusal[] = {
@@ -196,22 +205,44 @@ static bool matches(const char *at, const char *end, const char *phrase)
 	return true;
 }
 
+static bool has_byte(struct span words, char byte)
+{
+	return words.length > 0 && memchr(words.text, byte, words.length) != NULL;
+}
+
+/* Over addresses, "<host.example[192.0.2.7]>:" and URLs: others chose the words in them. */
+static const char *pass_names(const char *at, const char *end)
+{
+	const char *token = at;
+	bool is_name = false, bracketed = false;
+
+	for (; at < end && *at != ' '; at++) {
+		bracketed = bracketed || *at == '<';
+		is_name = is_name || *at == '@' || (bracketed && (*at == '.' || *at == '[')) ||
+		    (*at == ':' && end - at > 2 && at[1] == '/' && at[2] == '/');
+	}
+	return is_name ? at : token;
+}
+
 /* The kinds of all phrases in there that stand at the start of a word. */
 static unsigned kinds_in(struct span words, const struct phrase *phrases)
 {
 	const char *end = words.text + words.length;
 	const struct phrase *begin['z' - 'a' + 2];	/* those of each letter */
 	unsigned kinds = 0, letter = 0;
+	bool has_names = has_byte(words, '@') || has_byte(words, '<') || has_byte(words, '/');
 
 	for (; letter < sizeof(begin) / sizeof(begin[0]); letter++) {
 		while (phrases->text != NULL && (unsigned char)*phrases->text < 'a' + letter)
 			phrases++;
 		begin[letter] = phrases;
 	}
-	for (const char *at = words.text; at < end; at++) {
+	for (const char *at = words.text; at < end; at += at < end) {
 		unsigned char second;
 
-		letter = lower(*at);
+		if (has_names && (at == words.text || at[-1] == ' '))
+			at = pass_names(at, end);
+		letter = at < end ? lower(*at) : 0;
 		if (letter >= 'a' && letter <= 'z' && at + 1 < end) {
 			second = lower(at[1]);
 			letter -= 'a';
