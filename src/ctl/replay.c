@@ -20,6 +20,7 @@
 
 #define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define TEXT_MAX		1024
+#define LEAST_SLACK_NS		(50 * NS_PER_MS)
 
 struct replay {
 	struct ctl *ctl;
@@ -27,6 +28,7 @@ struct replay {
 	struct replay_learning *learning;
 	struct replay_clock clock;
 	struct replay_lines lines;
+	int64_t now_ns;		/* never goes back */
 	uint64_t kinds[LOG_LINE_BROKEN + 1];
 	uint64_t classes[RESULT_CLASS_COUNT];
 	bool several;		/* files */
@@ -144,10 +146,30 @@ static void write_delivery(struct replay *replay, const struct replay_line *at,
 		writer_row(writer, values + skipped);
 }
 
+/* A date of whole seconds: lines are in order, and spread over it more or less. */
+static struct replay_moment moment_of(struct replay *replay, const struct replay_line *at)
+{
+	const struct replay_clock *clock = &replay->clock;
+	struct replay_moment moment = { .end_ns = clock->last_ms * NS_PER_MS,
+		.slack_ns = NS_PER_MS };
+
+	if (!clock->fine) {
+		moment.end_ns += NS_PER_SECOND * (2 * (int64_t)at->place + 1) / (2 * at->of);
+		moment.slack_ns = NS_PER_SECOND / (1 + (int64_t)at->of);
+		if (moment.slack_ns < LEAST_SLACK_NS)
+			moment.slack_ns = LEAST_SLACK_NS;
+	}
+	if (moment.end_ns > replay->now_ns)
+		replay->now_ns = moment.end_ns;
+	moment.now_ns = replay->now_ns;
+	return moment;
+}
+
 static void on_line(void *context, const struct replay_line *at)
 {
 	struct replay *replay = context;
 	struct judgement judgement;
+	struct replay_moment moment;
 	struct log_line line;
 	bool dated;
 
@@ -161,10 +183,8 @@ static void on_line(void *context, const struct replay_line *at)
 	replay_site_judge(&replay->site, &line, &judgement);
 	replay->classes[judgement.reply.class]++;
 	write_delivery(replay, at, &line, &judgement, dated);
-	replay_learn(replay->learning, &line.delivery, &judgement, &(struct replay_moment){
-	    .now_ns = replay->clock.now_ms * NS_PER_MS,
-	    .end_ns = replay->clock.last_ms * NS_PER_MS,
-	    .slack_ns = replay->clock.fine ? NS_PER_MS : NS_PER_SECOND });
+	moment = moment_of(replay, at);
+	replay_learn(replay->learning, &line.delivery, &judgement, &moment);
 }
 
 static void begin_deliveries(struct replay *replay)

@@ -19,6 +19,9 @@ struct replay_line {
 	uint64_t number;	/* in its file, from 1 */
 	const char *text;	/* without its end, not NUL-terminated */
 	size_t length;
+	/* Of lines that begin with the same date and second: its place, from 0, and how many
+	 * there are, as far as was read at once. */
+	uint32_t place, of;
 };
 
 struct replay_lines {

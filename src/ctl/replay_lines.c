@@ -20,6 +20,7 @@
 #include "ctl/replay.h"
 
 #define BUFFER_BYTES	(2u << 20)
+#define DATE_BYTES	19
 #define DAY_MS		INT64_C(86400000)
 #define YEAR_TURN_MS	(180 * DAY_MS)	/* further back than any log is out of order */
 
@@ -33,7 +34,42 @@ struct lines {
 	size_t length;
 	bool passing;		/* over the rest of one that is too long */
 	struct replay_line line;
+	char second[DATE_BYTES];	/* that the last line began with */
 };
+
+/* "Nov 21 05:48:22", "2026-11-21T05:48:22" */
+static size_t date_length(const char *text)
+{
+	return *text >= '0' && *text <= '9' ? DATE_BYTES : 15;
+}
+
+static bool is_of_second(const char *second, const char *text, size_t length)
+{
+	size_t date = date_length(second);
+
+	return length >= date && memcmp(second, text, date) == 0;
+}
+
+/* Where a line stands among those of its second; `rest`: what was read behind it. */
+static void find_place(struct lines *lines, const char *text, size_t length,
+    const char *rest, const char *end)
+{
+	struct replay_line *line = &lines->line;
+	const char *newline;
+
+	if (line->place + 1 < line->of && is_of_second(lines->second, text, length)) {
+		line->place++;
+		return;
+	}
+	line->place = 0;
+	line->of = 1;
+	if (length < DATE_BYTES)
+		return;
+	memcpy(lines->second, text, DATE_BYTES);
+	for (; (newline = memchr(rest, '\n', (size_t)(end - rest))) != NULL &&
+	     is_of_second(lines->second, rest, (size_t)(newline - rest)); rest = newline + 1)
+		line->of++;
+}
 
 static void give(struct lines *lines, const char *text, size_t length)
 {
@@ -56,6 +92,7 @@ static void take_lines(struct lines *lines)
 	const char *at = lines->buffer, *end = lines->buffer + lines->length, *newline;
 
 	while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+		find_place(lines, at, (size_t)(newline - at), newline + 1, end);
 		give(lines, at, (size_t)(newline - at));
 		at = newline + 1;
 		if (at == end)
@@ -76,7 +113,7 @@ static int read_stream(struct lines *lines, FILE *in, const char *path)
 
 	lines->length = 0;
 	lines->passing = false;
-	lines->line = (struct replay_line){ .file = path };
+	lines->line = (struct replay_line){ .file = path, .of = 1 };
 	while ((got = fread(lines->buffer + lines->length, 1, BUFFER_BYTES - lines->length,
 	    in)) > 0) {
 		lines->length += got;
@@ -86,6 +123,8 @@ static int read_stream(struct lines *lines, FILE *in, const char *path)
 		ctl_complain("%s: %s", path, strerror(errno));
 		return EX_IOERR;
 	}
+	lines->line.place = 0;
+	lines->line.of = 1;
 	if (lines->length > 0 || lines->passing)
 		give(lines, lines->buffer, lines->length);
 	return EX_OK;

@@ -224,6 +224,42 @@ static void learning(void **state)
 	    "Connection refused\"");
 }
 
+/* A log that tells whole seconds, of a server that takes four, a second each: its lines,
+ * others between them, are in order, and that is enough. */
+static void whole_seconds(void **state)
+{
+	FILE *file = create(path[0]);
+	unsigned ends_ms[4] = { 0, 250, 500, 750 }, id = 0;
+
+	(void)state;
+	for (unsigned ms = 10; ms < 200000; ms += 10) {
+		for (unsigned i = 0; i < 4; i++) {
+			if (ends_ms[i] > ms)
+				continue;
+			if (ends_ms[i] >= 1000)
+				fprintf(file, "Nov 21 05:%02u:%02u mx postfix/smtp[%u]: %08XA7E: "
+				    "to=<u@coarse.example>, relay=mx.coarse.example[192.0.2.7]:25, "
+				    "delay=1, delays=0.01/0/0/1, dsn=2.0.0, status=sent (250 ok)\n",
+				    ms / 60000, ms / 1000 % 60, i, id++);
+			ends_ms[i] = ms + 1000;
+		}
+		if (ms % 50 == 20)
+			fprintf(file, "Nov 21 05:%02u:%02u mx postfix/qmgr[5]: %08XA7E: removed\n",
+			    ms / 60000, ms / 1000 % 60, id);
+		/* a fifth, when all four run */
+		if (ms >= 20000 && ms % 500 == 50)
+			fprintf(file, "Nov 21 05:%02u:%02u mx postfix/smtp[9]: %08XA7E: "
+			    "to=<u@coarse.example>, relay=mx.coarse.example[192.0.2.7]:25, "
+			    "delay=0.01, delays=0.01/0/0/0, dsn=4.7.0, status=deferred (host "
+			    "mx.coarse.example[192.0.2.7] refused to talk to me: 421 4.7.0 too many)\n",
+			    ms / 60000, ms / 1000 % 60, id++);
+	}
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"name\": \"coarse.example\", \"law\": \"probe\", \"state\": \"limited\"");
+	has("\"ceiling\": 4, \"ok\":");
+}
+
 static void dates(void **state)
 {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
@@ -420,6 +456,7 @@ int main(void)
 		cmocka_unit_test(rows),
 		cmocka_unit_test(a_configuration_without_mail_servers_learns_all_the_same),
 		cmocka_unit_test(learning),
+		cmocka_unit_test(whole_seconds),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(a_date_of_the_far_future),
 		cmocka_unit_test(sessions),
