@@ -414,9 +414,9 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 			out->lanes.serial = queue->serial;
 			out->lanes.canary_ns = queue->issued_ns;
 		}
+		out->lanes.single_serial = queue->single_serial;
 		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
 			out->lanes.single = (uint8_t)queue->single;
-			out->lanes.single_serial = queue->single_serial;
 			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
 			    queue->singles);
 			out->lanes.single_ns = queue->single_ns;

@@ -111,7 +111,8 @@ static inline uint64_t hints_word_lanes(const struct hint_lanes *lanes) {
 }
 
 static inline uint32_t hints_single_word(const struct hint_lanes *lanes) {
-	return lanes->single == HINTS_NO_LANE ? 0 :
+	/* where there is none, the serial is what the next one comes after */
+	return lanes->single == HINTS_NO_LANE ? lanes->single_serial :
 	    (uint32_t)lanes->single_serial | (uint32_t)(lanes->single & 15) << 16 |
 	    UINT32_C(1) << 20 |
 	    (uint32_t)(lanes->single_count > 31 ? 31 : lanes->single_count) << 21;

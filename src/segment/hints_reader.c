@@ -313,8 +313,10 @@ static bool take_single(struct given *given, uint16_t issued, uint16_t since,
 	uint16_t owed = (uint16_t)(lanes->single_serial + 1u - given->single);
 	uint16_t most = lanes->single_count == 0 ? 1 : lanes->single_count;
 
-	if (lanes->single == HINTS_NO_LANE)
+	if (lanes->single == HINTS_NO_LANE) {
+		given->single = lanes->single_serial + 1u;
 		return false;
+	}
 	if (given->single == 0)
 		owed = hints_is_since(issued, since) ? 1 : 0;
 	if (owed > most)

@@ -450,6 +450,8 @@ static void what_is_slow_to_drain_is_filled_up_by_single_messages(void **state) 
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	unsigned widths[32];
+	struct lane_use use = { .took_ms = 10, .width = 5, .mta = 1, .tried = true,
+		.failed = true };
 
 	publish(place, LANES);
 	see(place, "a.example", 1, true);
@@ -483,6 +485,72 @@ static void what_is_slow_to_drain_is_filled_up_by_single_messages(void **state) 
 	for (unsigned j = 0; j < 50; j++)
 		widths[look_up(place, "a.example", now_ns)->width]++;
 	assert_int_equal(widths[5], 1);
+	/* one that was refused makes it later */
+	use.domain = lane_uses_hash(place->site.segment, "a.example", 9);
+	use.ended_ns = now_ns;
+	lane_uses_note(place->site.segment, &use);
+	for (unsigned i = 0; i < 4; i++) {
+		turn(place, now_ns += 400 * NS_PER_MS);
+		memset(widths, 0, sizeof(widths));
+		for (unsigned j = 0; j < 50; j++)
+			widths[look_up(place, "a.example", now_ns)->width]++;
+		assert_int_equal(widths[5], i == 2 ? 1 : 0);
+	}
+}
+
+static void fails(struct place *place, uint16_t width, int64_t now_ns) {
+	const struct lane_use use = { .took_ms = 10, .width = width, .mta = 1,
+		.tried = true, .failed = true, .ended_ns = now_ns,
+		.domain = lane_uses_hash(place->site.segment, "a.example", 9) };
+
+	for (unsigned i = 0; i < width; i++)
+		lane_uses_note(place->site.segment, &use);
+}
+
+/* How many of the next questions get the lane of 10. */
+static unsigned ask_for_singles(struct place *place, int64_t *now_ns) {
+	unsigned singles = 0;
+
+	result(place, "a.example", 5, 900, *now_ns);
+	result(place, "a.example", 1, 900, *now_ns);
+	for (unsigned i = 0; i < 10; i++)
+		turn(place, *now_ns += 50 * NS_PER_MS);
+	for (unsigned i = 0; i < 20; i++)
+		singles += look_up(place, "a.example", *now_ns)->width == 10;
+	return singles;
+}
+
+/* Three fit beside, and no mail comes for a while: all go.  When one is lost that is found
+ * out, though there are always others. */
+static void single_messages_that_wait_for_mail_are_not_lost(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	unsigned out;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 9, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5+3+1");
+	fails(place, 3, now_ns);
+	fails(place, 2, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	assert_int_equal(ask_for_singles(place, &now_ns), 3);
+	out = 2;
+	for (unsigned i = 0; i < 50; i++) {
+		while (out-- > 0)
+			result(place, "a.example", 10, 0, now_ns);
+		out = ask_for_singles(place, &now_ns);
+		assert_int_equal(out, 2);
+		now_ns += second / 2;
+	}
+	for (unsigned i = 0; i < 20; i++) {
+		while (out-- > 0)
+			result(place, "a.example", 10, 0, now_ns);
+		out = ask_for_singles(place, &now_ns);
+		assert_in_range(out, 0, 3);
+		now_ns += second / 2;
+	}
+	assert_int_equal(out, 3);
 }
 
 static void lanes_that_postfix_suspends_are_passed_over(void **state) {
@@ -872,6 +940,7 @@ int main(void) {
 		TEST(one_wide_lane_is_waited_for),
 		TEST(the_transport_itself_drains_first),
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
+		TEST(single_messages_that_wait_for_mail_are_not_lost),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
 		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
 		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),

@@ -169,7 +169,8 @@ static void chance(void **state) {
 		snprintf(id, sizeof(id), "AAAA%03u", i);
 		failed(id, name[messages[i].destination], i * S);
 	}
-	for (unsigned step = 0; step < 20000; step++) {
+	/* 20 at most are out at a time, and a step ends one in ten of them */
+	for (unsigned step = 0; step < 23000; step++) {
 		unsigned d = random_below(&random, 4), m = random_below(&random, 200);
 		bool well = step > 15000;
 		char id[16];
