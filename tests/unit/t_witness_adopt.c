@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: ISC */
+/* Sessions that nobody announced, and when the witness wants to look. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/witness_world.h"
+
+/* --- adoption ------------------------------------------------------------------ */
+
+static void gap(int64_t begin_ms, int64_t end_ms) {
+	atomic_store(&role()->gap_begin_ns, now_ns + begin_ms * MS);
+	atomic_store(&role()->gap_end_ns, now_ns + end_ms * MS);
+}
+
+static void what_began_in_a_gap_is_adopted_by_address(void **state) {
+	(void)state;
+	gap(-3000, -100);
+	kernel_has("198.51.100.1", 1001);
+	kernel_has("198.51.100.2", 1002);
+	kernel_has("192.0.2.1", 1003);
+	dump();
+	pass(499);
+	dump();
+	assert_int_equal(open_in("net"), 0);
+	pass(1);
+	dump();
+	/* above its limit of 1; the name's class is never guessed */
+	assert_int_equal(open_in("net"), 2);
+	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(atomic_load(&site_class(&site, "net")->adopted), 2);
+	kernel_count = 0;
+	dump();
+	assert_int_equal(open_in("net"), 0);
+	assert_int_equal(open_in("all"), 0);
+}
+
+static void an_adopted_session_is_decided_without_its_own_count(void **state) {
+	struct session_ref ref;
+
+	(void)state;
+	gap(-3000, -100);
+	kernel_has("198.51.100.1", 1001);
+	dump();
+	pass(500);
+	dump();
+	assert_int_equal(open_in("net"), 1);
+	assert_int_equal(site_inbound(&site, "198.51.100.1", 1001, NULL, &ref),
+	    VERDICT_ADMIT);
+	assert_int_equal(open_in("net"), 1);
+}
+
+static void what_was_there_before_the_gap_is_not_adopted(void **state) {
+	(void)state;
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	pass(100);
+	gap(-50, 200);
+	pass(300);
+	dump();
+	pass(600);
+	dump();
+	assert_int_equal(open_in("all"), 0);
+}
+
+static void what_begins_long_after_the_gap_is_not_adopted(void **state) {
+	(void)state;
+	gap(-3000, -1001);
+	kernel_has("192.0.2.1", 1001);
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 0);
+}
+
+static void what_was_answered_is_not_adopted(void **state) {
+	(void)state;
+	gap(-3000, 5000);
+	for (uint16_t i = 0; i < 6; i++) {	/* two are refused */
+		(void)open_one("192.0.2.1", (uint16_t)(1001 + i));
+		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 4);
+	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 0);
+}
+
+static void what_carries_an_xclient_session_is_not_adopted(void **state) {
+	struct question question = site_question("203.0.113.9", 4444, NULL);
+	struct answer answer;
+
+	(void)state;
+	gap(-3000, 5000);
+	question.carried = true;
+	question.carrier_client = tuple("192.0.2.1", 1001).client;
+	question.carrier_port = 1001;
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	kernel_has("192.0.2.1", 1001);
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 1);
+}
+
+static void a_backlog_is_not_adopted(void **state) {
+	(void)state;
+	gap(-3000, 5000);
+	kernel_has("192.0.2.1", 1001);
+	kernel[0].alive = false;	/* inode 0: not accepted yet */
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 0);
+}
+
+static void a_gap_of_a_role_that_serves_another_port_adopts_nothing(void **state) {
+	struct session_ref one = open_as(OWNER_MILTER, site.milter_listener,
+	    "192.0.2.1", 1001);
+
+	(void)state;
+	/* port 25 is known to be the milter's; the gap is the policy role's */
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	gap(-100, 5000);
+	kernel_has("192.0.2.2", 1002);
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 1);
+	assert_lives(&one);
+}
+
+static void connections_of_a_proxy_are_not_adopted(void **state) {
+	const struct listener_record *record = segment_listener(site.segment,
+	    site.auto_listener, 25);
+	struct session_ref one = open_one("192.0.2.1", 1001);
+
+	(void)state;
+	pass(2500);
+	dump();
+	assert_int_equal(atomic_load(&record->absent), 1);
+	assert_lives(&one);
+	gap(-100, 5000);
+	kernel_has("203.0.113.1", 1002);	/* the proxy's */
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 1);
+}
+
+static void a_lock_that_timed_out_is_a_gap_of_its_listener(void **state) {
+	struct listener_record *record = segment_listener(site.segment,
+	    site.auto_listener, 25);
+
+	(void)state;
+	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	pass(500);
+	dump();
+	assert_int_equal(open_in("all"), 1);
+}
+
+static void adopt_always_and_never(void **state) {
+	(void)state;
+	kernel_has("192.0.2.1", 1001);
+	site_reload(&site, "adopt = \"never\"; " FOUR);
+	gap(-3000, 100000);
+	dump();
+	pass(500);
+	dump();
+	assert_int_equal(open_in("all"), 0);
+	gap(-3000, -2000);
+	site_reload(&site, "adopt = \"always\"; " FOUR);
+	dump();
+	assert_int_equal(open_in("all"), 1);
+}
+
+static void too_many_unannounced_connections_are_left_alone(void **state) {
+	(void)state;
+	site_reload(&site, "adopt = \"always\"; " FOUR);
+	for (uint16_t i = 0; i < 40; i++)	/* the memory holds 16 */
+		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
+	for (unsigned i = 0; i < 2; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 16);
+}
+
+/* --- when to look ------------------------------------------------------------ */
+
+static void without_adoption_there_is_no_dump_at_rest(void **state) {
+	bool at_once;
+
+	(void)state;
+	dump();
+	assert_true(wants(&at_once));
+	assert_false(at_once);
+	site_reload(&site, "adopt = \"never\"; " FOUR);
+	assert_false(wants(&at_once));
+	(void)open_one("192.0.2.1", 1001);
+	assert_true(wants(&at_once));
+	assert_false(at_once);
+}
+
+static void begin_and_end_of_a_gap_ask_for_a_dump_at_once(void **state) {
+	bool at_once;
+
+	(void)state;
+	dump();
+	(void)wants(&at_once);
+	assert_false(at_once);
+	gap(-50, 0);
+	atomic_store(&role()->gap_end_ns, INT64_MAX);
+	(void)wants(&at_once);
+	assert_true(at_once);
+	dump();
+	pass(1000);
+	(void)wants(&at_once);
+	assert_false(at_once);
+	gap(-1000, 0);
+	(void)wants(&at_once);
+	assert_true(at_once);
+	dump();
+	(void)wants(&at_once);
+	assert_false(at_once);
+}
+
+static void ports_of_sessions_are_watched_too(void **state) {
+	struct question question = site_question("192.0.2.1", 1001, NULL);
+	struct answer answer;
+	uint16_t ports[64];
+	bool at_once;
+
+	(void)state;
+	assert_int_equal(witness_ports(witness, site.generation, ports, 64), 1);
+	assert_int_equal(ports[0], 25);
+	question.server_port = 587;
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	dump();
+	assert_lives(&answer.session);
+	assert_true(wants(&at_once));
+	assert_true(at_once);
+	assert_int_equal(witness_ports(witness, site.generation, ports, 64), 2);
+	assert_int_equal(ports[1], 587);
+	dump();
+	assert_true(wants(&at_once));
+	assert_false(at_once);
+}
+
+static void sessions_taken_over_are_confirmed_by_the_first_dump(void **state) {
+	bool at_once;
+
+	(void)state;
+	atomic_store(&segment_header(site.segment)->unconfirmed, 1);
+	assert_true(wants(&at_once));
+	assert_true(at_once);
+	dump();
+	assert_int_equal(atomic_load(&segment_header(site.segment)->unconfirmed), 0);
+	atomic_store(&segment_header(site.segment)->unconfirmed, 1);
+	witness_dump_failed(witness, now_ns);
+	assert_int_equal(atomic_load(&segment_header(site.segment)->unconfirmed), 0);
+}
+
+static void news_are_told_once(void **state) {
+	struct witness_news news;
+
+	(void)state;
+	gap(-3000, -100);
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	pass(500);
+	dump();
+	witness_news(witness, &news);
+	assert_int_equal(news.adopted, 1);
+	witness_news(witness, &news);
+	assert_int_equal(news.adopted, 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(what_began_in_a_gap_is_adopted_by_address),
+		TEST(an_adopted_session_is_decided_without_its_own_count),
+		TEST(what_was_there_before_the_gap_is_not_adopted),
+		TEST(what_begins_long_after_the_gap_is_not_adopted),
+		TEST(what_was_answered_is_not_adopted),
+		TEST(what_carries_an_xclient_session_is_not_adopted),
+		TEST(a_backlog_is_not_adopted),
+		TEST(a_gap_of_a_role_that_serves_another_port_adopts_nothing),
+		TEST(connections_of_a_proxy_are_not_adopted),
+		TEST(a_lock_that_timed_out_is_a_gap_of_its_listener),
+		TEST(adopt_always_and_never),
+		TEST(too_many_unannounced_connections_are_left_alone),
+		TEST(without_adoption_there_is_no_dump_at_rest),
+		TEST(begin_and_end_of_a_gap_ask_for_a_dump_at_once),
+		TEST(ports_of_sessions_are_watched_too),
+		TEST(sessions_taken_over_are_confirmed_by_the_first_dump),
+		TEST(news_are_told_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

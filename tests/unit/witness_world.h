@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: ISC */
+/* A site and a kernel of the test's own, for a witness; included by one test program,
+ * behind cmocka.h. */
+#ifndef TESTS_UNIT_WITNESS_WORLD_H
+#define TESTS_UNIT_WITNESS_WORLD_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/witness.h"
+#include "segment/internal.h"
+#include "segment/sessions.h"
+#include "site.h"
+
+#define FOUR "classes = ( { name = \"net\"; match = [ \"198.51.100.0/24\" ]; " \
+	"sessions = 1; inbound = 1; }, " \
+	"{ name = \"named\"; match = [ \"*.example\" ]; sessions = 9; inbound = 9; }, " \
+	"{ name = \"all\"; match = [ \"*\" ]; sessions = 4; inbound = 4; } );"
+#define MS NS_PER_MS
+
+static struct site site;
+static struct witness *witness;
+static struct connection kernel[64];	/* what lookups and dumps show */
+static size_t kernel_count;
+static bool kernel_is_silent;
+static unsigned lookups;
+static int64_t now_ns;
+
+static inline enum lookup_result look_up(void *context, const struct connection *which,
+    struct connection *found) {
+	(void)context;
+	lookups++;
+	if (kernel_is_silent)
+		return LOOKUP_UNKNOWN;
+	for (size_t i = 0; i < kernel_count; i++) {
+		const struct connection *there = &kernel[i];
+
+		if (!there->alive || there->client_port != which->client_port ||
+		    !address_equal(&there->client, &which->client) ||
+		    (which->server_port != 0 &&
+			which->server_port != there->server_port))
+			continue;
+		if (found != NULL)
+			*found = *there;
+		return LOOKUP_ALIVE;
+	}
+	return LOOKUP_GONE;
+}
+
+static inline int set_up(void **state) {
+	const struct witness_calls calls = { .lookup = look_up };
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, FOUR);
+	kernel_count = 0;
+	kernel_is_silent = false;
+	now_ns = clock_now_ns();
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(witness_open(&witness, site.engine, &calls, 16, &diag), 0);
+	return 0;
+}
+
+static inline int tear_down(void **state) {
+	bool consistent = site_is_consistent(&site);
+
+	(void)state;
+	witness_close(&witness);
+	site_close(&site);
+	return consistent ? 0 : -1;
+}
+
+static inline struct connection tuple(const char *client, uint16_t port) {
+	struct question question = site_question(client, port, NULL);
+
+	return (struct connection){ .client = question.client,
+		.client_port = port, .server = question.server,
+		.server_port = 25, .alive = true };
+}
+
+static inline void kernel_has(const char *client, uint16_t port) {
+	kernel[kernel_count++] = tuple(client, port);
+}
+
+static inline void pass(int64_t ms) {
+	now_ns += ms * MS;
+	engine_heartbeat(site.engine, now_ns);
+}
+
+/* The kernel's table without what `hidden` names, as a dump of it. */
+static inline void dump_without(uint16_t hidden) {
+	struct connection list[64];
+	uint16_t ports[64];
+	size_t count = 0;
+	uint32_t sequence;
+
+	(void)witness_ports(witness, site.generation, ports, 64);
+	sequence = witness_dump_begin(witness);
+	for (size_t i = 0; i < kernel_count; i++) {
+		if (kernel[i].client_port != hidden)
+			list[count++] = kernel[i];
+	}
+	witness_dump_end(witness, site.generation, sequence, list, count, now_ns);
+}
+
+static inline void dump(void) {
+	dump_without(0);
+}
+
+static inline void destroyed(const char *client, uint16_t port) {
+	struct connection which = tuple(client, port);
+
+	witness_destroyed(witness, site.generation, &which, now_ns);
+}
+
+static inline struct session_ref open_as(enum session_owner owner, uint8_t listener,
+    const char *client, uint16_t port) {
+	struct question question = site_question(client, port, NULL);
+	struct answer answer;
+
+	question.owner = owner;
+	question.listener = listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns,
+	    &answer);
+	return answer.session;
+}
+
+static inline struct session_ref open_one(const char *client, uint16_t port) {
+	return open_as(OWNER_POLICY, site.auto_listener, client, port);
+}
+
+static inline bool lives(const struct session_ref *ref, struct session *session) {
+	session_load(site.segment, ref->slot - 1, session);
+	return session->control.state != SESSION_FREE &&
+	    session->serial == ref->serial;
+}
+
+static inline void assert_lives(const struct session_ref *ref) {
+	struct session session;
+
+	assert_true(lives(ref, &session));
+}
+
+static inline void assert_over(const struct session_ref *ref) {
+	struct session session;
+
+	assert_false(lives(ref, &session));
+}
+
+static inline uint8_t proof_of(const struct session_ref *ref) {
+	struct session session;
+
+	assert_true(lives(ref, &session));
+	return session.control.proof;
+}
+
+static inline uint32_t open_in(const char *class) {
+	return atomic_load(&site_class(&site, class)->open);
+}
+
+static inline struct role_record *role(void) {
+	return &segment_header(site.segment)->roles[site.place];
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+#endif
