@@ -40,7 +40,7 @@ static void compile_name(struct compilation *c, const config_setting_t *group,
 	else if (!is_plain_name(value.text))
 		complain(c, where, "mta.name: %s must be of letters, digits, point, hyphen and "
 		    "underscore, and begin with none of point and hyphen",
-		    log_quote(quoted, sizeof(quoted), value.text, strlen(value.text)));
+		    log_sentence(quoted, sizeof(quoted), value.text));
 	mta->name = block_text(&c->block, value.text);
 }
 

@@ -97,7 +97,7 @@ static void check_pattern(struct compilation *c, const config_setting_t *group,
 		return;
 	}
 	complain(c, compilation_member(group, "match"), "replies.match: \"%s\" is no pattern: "
-	    "%s, at character %zu", log_quote(quoted, sizeof(quoted), pattern, strlen(pattern)),
+	    "%s, at character %zu", log_sentence(quoted, sizeof(quoted), pattern),
 	    why, at + 1);
 }
 

@@ -132,7 +132,7 @@ static void explain(char *why, size_t size, const char *what, const char *text,
 	char quoted[128];
 
 	snprintf(why, size, "\"%s\" %s %s",
-	    log_quote(quoted, sizeof(quoted), text, strlen(text)), what, should);
+	    log_sentence(quoted, sizeof(quoted), text), what, should);
 }
 
 /* The bounds of a row in the type's own units. */

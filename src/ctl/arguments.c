@@ -297,6 +297,7 @@ static bool fits(const struct parse *parse, enum command command, int argc, char
 
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
     enum command *command) {
+	static char name[] = "posternctl";	/* in getopt's complaints */
 	struct parse parse = { .ctl = ctl, .json = json };
 	int used = 0;
 
@@ -316,6 +317,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	/* getopt takes up where the command's words end, as if they were argv[0] */
 	argc -= optind + used - 1;
 	argv += optind + used - 1;
+	argv[0] = name;
 	optind = 0;
 	take_options(&parse, argc, argv, false);
 	if (parse.wrong || parse.help || parse.version)

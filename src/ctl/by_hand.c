@@ -35,11 +35,15 @@ static const struct column columns[] = {
 	{ "until", COLUMN_SECONDS },
 	{ "reason", COLUMN_TEXT },
 	{ "observed", COLUMN_TRUTH },
+	{ "hint_mta", COLUMN_TEXT },
+	{ "doubt", COLUMN_TEXT },
+	{ "doubt_text", COLUMN_TEXT },
 };
 
 struct answer_rows {
 	struct writer *writer;
 	bool observed;
+	char doubt[512];	/* why a Postfix does not hold it, or "" */
 };
 
 struct by_hand_request {
@@ -59,6 +63,9 @@ static void take_row(void *context, const struct control_frame *frame) {
 	writer_members(rows->writer, columns, values, COUNT_OF(columns));
 	writer_object_end(rows->writer);
 	rows->observed = observed != NULL && strcmp(observed, "1") == 0;
+	if (control_frame_get(frame, "doubt_text") != NULL)
+		text_append(rows->doubt, sizeof(rows->doubt), 0, "%s: %s",
+		    control_frame_get(frame, "hint_mta"), control_frame_get(frame, "doubt_text"));
 }
 
 static void add(struct by_hand_request *request, const char *key, const char *value) {
@@ -141,6 +148,9 @@ static int ask(struct ctl *ctl, const struct by_hand_request *request) {
 	if (result == EX_OK && rows.observed)
 		ctl_complain("noted, but not applied: outbound actions are only observed "
 		    "(outbound.observe)");
+	if (result == EX_OK && rows.doubt[0] != '\0')
+		ctl_complain("noted, but mail that this Postfix has is not held (mta %s)",
+		    rows.doubt);
 	places_free(&places);
 	return result;
 }

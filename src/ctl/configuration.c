@@ -66,7 +66,14 @@ static void write_messages(struct writer *writer, const struct config_messages *
 /* The last line for people: what it all comes to. */
 static void write_verdict(struct writer *writer, const char *path,
     const struct generation *generation, const struct config_messages *messages) {
+	bool others = false;
+
+	for (size_t i = 0; i < messages->count; i++)
+		others |= messages->list[i].severity == MESSAGE_ERROR &&
+		    strcmp(messages->list[i].file, path) != 0;
 	writer_print(writer->out, path);
+	if (generation == NULL && others)
+		fputs(" and the files that it names", writer->out);
 	if (generation == NULL)
 		fprintf(writer->out, ": %zu error%s, %zu note%s\n", messages->errors,
 		    messages->errors == 1 ? "" : "s", messages->notes,

@@ -332,6 +332,23 @@ static bool copy_all(struct shown *all, const struct mask *pattern, bool relays)
 	return !all->seen.no_memory && !all->windows.no_memory && !all->recipients.no_memory;
 }
 
+/* The state says what would be done. */
+static void tell_observed(const struct ctl *ctl, const struct shown *all) {
+	bool stopped = all->recipients.count > 0;
+
+	for (size_t i = 0; i < all->windows.count && !stopped; i++) {
+		const struct destination_state *state =
+		    &((const struct destination_window *)at(&all->windows, i))->state;
+
+		stopped = state->begun && (state->window.state == WINDOW_DEAD ||
+		    state->window.state == WINDOW_HELD);
+	}
+	if (stopped && !ctl->writer.json && all->state.generation != NULL &&
+	    all->state.generation->outbound_observe)
+		ctl_complain("nobody is held: outbound actions are only observed "
+		    "(outbound.observe)");
+}
+
 static int list(struct ctl *ctl, const struct mask *pattern) {
 	struct shown all = { .seen = { .count = 0 } };
 	int result = state_open(ctl, &all.state);
@@ -342,8 +359,10 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 	}
 	if (result == EX_OK && ctl->relays)
 		list_relays(ctl, &all);
-	else if (result == EX_OK)
+	else if (result == EX_OK) {
 		list_windows(ctl, &all);
+		tell_observed(ctl, &all);
+	}
 	free(all.seen.list);
 	free(all.windows.list);
 	free(all.recipients.list);
@@ -357,7 +376,7 @@ static bool read_pattern(const char *text, struct mask *pattern, const char **wh
 
 	if (mask_parse(text, length, pattern, why))
 		return true;
-	if (strpbrk(text, ":@") == NULL || length > SEGMENT_NAME_MAX)
+	if (strpbrk(text, ":@") == NULL || length > SEGMENT_NAME_MAX || strchr(text, '*') != NULL)
 		return false;
 	*pattern = (struct mask){ .kind = MASK_NAME, .name = text, .name_length = length };
 	return true;

@@ -21,6 +21,7 @@
 
 #define BUFFER_BYTES	(2u << 20)
 #define DATE_BYTES	19
+#define LINE_BYTES_MAX	65536	/* as the feed */
 #define DAY_MS		INT64_C(86400000)
 #define YEAR_TURN_MS	(180 * DAY_MS)	/* further back than any log is out of order */
 
@@ -75,7 +76,8 @@ static void give(struct lines *lines, const char *text, size_t length)
 {
 	lines->counts->lines++;
 	lines->line.number++;
-	if (lines->passing) {
+	if (lines->passing || length > LINE_BYTES_MAX) {
+		lines->counts->long_lines += !lines->passing;
 		lines->passing = false;
 		return;
 	}
@@ -130,6 +132,20 @@ static int read_stream(struct lines *lines, FILE *in, const char *path)
 	return EX_OK;
 }
 
+/* By gzip, bzip2, xz or zstd. */
+static bool is_compressed(FILE *in)
+{
+	static const char *const begins[] = { "\037\213", "BZh", "\3757zXZ", "(\265/\375" };
+	char start[8] = "";
+	size_t got = fread(start, 1, sizeof(start), in);
+
+	rewind(in);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (got >= strlen(begins[i]) && memcmp(start, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
 static int read_path(struct lines *lines, const char *path)
 {
 	struct stat status;
@@ -144,6 +160,11 @@ static int read_path(struct lines *lines, const char *path)
 		fclose(in);
 		in = NULL;
 		error = EISDIR;
+	}
+	if (in != NULL && is_compressed(in)) {
+		fclose(in);
+		ctl_complain("%s is compressed: zcat %s | posternctl replay -", path, path);
+		return EX_DATAERR;
 	}
 	if (in == NULL) {
 		ctl_complain("%s: %s", path, strerror(error));

@@ -266,7 +266,7 @@ static void text_name(struct writer *writer, const char *name, size_t width) {
 	writer->empty[0] = false;
 }
 
-#define MEMBER_WIDTH	22
+#define MEMBER_WIDTH	23
 
 void writer_members(struct writer *writer, const struct column *columns,
     const struct value *values, size_t count) {

@@ -50,6 +50,9 @@ static void tell(const struct hand *hand, const struct window_report *report)
 
 	told.what = WINDOW_BY_HAND;
 	told.verb = hand->request->verb;
+	told.uid = hand->request->uid;
+	if (told.verb == BY_HAND_SET)
+		told.for_ns = hand->request->for_ns;
 	told.reason = hand->reason;
 	windows_report(hand->engine, &told);
 }
@@ -155,6 +158,11 @@ static enum by_hand_error act(struct hand *hand)
 	if (locked != STATES_HELD)
 		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
 		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
+	if (hand->request->verb == BY_HAND_RESUME && hand->request->window == BY_HAND_UNSET &&
+	    lock.state.window.state != WINDOW_DEAD && lock.state.window.state != WINDOW_HELD) {
+		states_unlock(&lock);
+		return BY_HAND_NOTHING;
+	}
 	change(hand, &lock);
 	states_store(&lock);
 	states_unlock(&lock);
@@ -187,18 +195,26 @@ static enum by_hand_error destination(struct hand *hand)
 	size_t length = request->name_length;
 	struct address address;
 	const char *bare = name;
-	char domain[JUDGE_NAME_MAX + 1];
+	char domain[JUDGE_NAME_MAX + 1], ignored[JUDGE_NAME_MAX + 1];
 	size_t bare_length = text_bare_host(&bare, length);
 
 	/* "[host.example]" is that host, but "[192.0.2.1]:25" a relay */
-	if (!address_parse(bare, bare_length, &address) && memchr(bare, '[', bare_length) == NULL) {
+	if (address_parse(bare, bare_length, &address)) {
+		if (bare == name) {
+			char text[ADDRESS_TEXT_MAX];
+
+			address_format(&address, text);
+			length = text_append(domain, sizeof(domain), 0, "[%s]", text);
+			name = domain;
+		}
+	} else if (memchr(bare, '[', bare_length) == NULL) {
 		name = bare;
 		length = bare_length;
 	}
 	if (!windows_owner_named(hand->generation, name, length, hand->owner) ||
 	    strncmp(hand->owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0 ||
 	    (hand->owner->kind == DESTINATION_DOMAIN &&
-	    !judge_domain((struct span){ name, length }, domain)))
+	    !judge_domain((struct span){ name, length }, ignored)))
 		return BY_HAND_BAD_NAME;
 	if (hand->owner->kind == DESTINATION_PROVIDER && hand->owner->provider == JUDGE_NONE)
 		return BY_HAND_BAD_NAME;
@@ -257,6 +273,15 @@ static enum by_hand_error hold_recipient(const struct hand *hand)
 	    BY_HAND_DONE : BY_HAND_NO_ROOM;
 }
 
+/* One that the tables can keep. */
+static bool is_address(const struct by_hand *request)
+{
+	for (size_t i = 0; i < request->name_length; i++)
+		if ((unsigned char)request->name[i] <= ' ' || request->name[i] == 0x7f)
+			return false;
+	return request->name[0] != '@';
+}
+
 static enum by_hand_error recipient(struct hand *hand)
 {
 	const struct by_hand *request = hand->request;
@@ -272,7 +297,7 @@ static enum by_hand_error recipient(struct hand *hand)
 	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
 		return BY_HAND_SENSELESS;
 	if (!windows_owner_named(hand->generation, at + 1, after, hand->owner) ||
-	    request->name_length > RECIPIENT_MAX)
+	    request->name_length > RECIPIENT_MAX || !is_address(request))
 		return BY_HAND_BAD_NAME;
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;

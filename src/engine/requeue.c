@@ -32,6 +32,7 @@
 #define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
 #define LIST_AGAIN_NS	(300 * NS_PER_SECOND)
 #define LIST_TRIES	5
+#define LIST_RETRY_NS	(6 * NS_PER_SECOND)	/* then twice as long each time */
 #define NOT_LOOKED_AT	UINT32_MAX	/* the window of a destination */
 
 struct requeue_mta {
@@ -146,7 +147,7 @@ void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t n
 	m = &requeue->mtas[mta];
 	m->listing = false;
 	if (!whole && !m->listed && ++m->tries < LIST_TRIES)
-		m->list_ns = now_ns + LIST_AGAIN_NS / LIST_TRIES;
+		m->list_ns = now_ns + (LIST_RETRY_NS << m->tries) / 2;
 	else
 		m->listed = true;
 }

@@ -12,6 +12,8 @@
 #ifndef ENGINE_WINDOWS_H
 #define ENGINE_WINDOWS_H
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "engine/outbound.h"
 #include "judge/judge.h"
@@ -189,6 +191,7 @@ struct by_hand {
 	int64_t for_ns;		/* 0: not told.  SET: no canary tries more for so long */
 	const char *reason;	/* or NULL */
 	uint32_t window, ceiling;	/* SET: or BY_HAND_UNSET; RESUME: window alone */
+	uid_t uid;		/* who asked, for the log */
 };
 enum by_hand_error {
 	BY_HAND_DONE,
@@ -235,6 +238,7 @@ struct window_report {
 	bool observed;			/* decided, not applied */
 	const char *reason;		/* printable; never NULL */
 	enum by_hand_verb verb;		/* BY_HAND */
+	uid_t uid;			/* BY_HAND: who asked */
 	const struct judgement *judgement;	/* or NULL: by time, by hand */
 };
 /* Who hears of it, once for this engine; front/window_log.h has one that logs. */

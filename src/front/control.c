@@ -125,7 +125,7 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */
-	switch (control_answer(control->engine, frame, client->operator,
+	switch (control_answer(control->engine, frame, client->operator, client->uid,
 	    control->answer, &length)) {
 	case CONTROL_REQUEST_RELOAD:
 		reload_ask(client);
@@ -207,13 +207,16 @@ static void on_writable(evutil_socket_t fd, short what, void *context) {
 
 /* --- life ----------------------------------------------------------------- */
 
-static bool is_operator(int fd) {
+static bool is_operator(int fd, uid_t *uid) {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	    length == sizeof(peer) && peer.pid > 0 &&
-	    (peer.uid == 0 || peer.uid == geteuid());
+	*uid = (uid_t)-1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
+	    length != sizeof(peer) || peer.pid <= 0)
+		return false;
+	*uid = peer.uid;
+	return peer.uid == 0 || peer.uid == geteuid();
 }
 
 static bool client_open(struct control *control, int fd) {
@@ -224,7 +227,7 @@ static bool client_open(struct control *control, int fd) {
 		return false;
 	client->control = control;
 	client->fd = fd;
-	client->operator = is_operator(fd);
+	client->operator = is_operator(fd, &client->uid);
 	client->since_ns = clock_now_ns();
 	client->readable = event_new(control->base, fd, EV_READ | EV_PERSIST,
 	    on_readable, client);
@@ -275,6 +278,7 @@ static void resume_accepting(struct control *control) {
 static void on_connection(evutil_socket_t listener, short what, void *context) {
 	struct control *control = context;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	uid_t ignored;
 
 	(void)what;
 	if (fd < 0) {
@@ -287,7 +291,7 @@ static void on_connection(evutil_socket_t listener, short what, void *context) {
 		log_event(EVENT_CLIENT_LIMIT,
 		    "from=control text=\"too many connections\" limit=%d",
 		    CONNECTIONS_MAX);
-		if (!is_operator(fd) || !make_room(control)) {
+		if (!is_operator(fd, &ignored) || !make_room(control)) {
 			close(fd);
 			return;
 		}

@@ -207,7 +207,7 @@ static size_t answer_ping(const struct engine *engine, char *out) {
 }
 
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, bool operator, char *out,
+    const struct control_frame *request, bool operator, uid_t uid, char *out,
     size_t *length) {
 	const char *words = control_frame_get(request, "command");
 	const struct command *command = words == NULL ? NULL : find_command(words);
@@ -223,7 +223,7 @@ enum control_request control_answer(struct engine *engine,
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);
 	else if (control_is_by_hand(words))
-		*length = control_answer_by_hand(engine, request, out);
+		*length = control_answer_by_hand(engine, request, uid, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "engine/engine.h"
 #include "wire/control_frame.h"
@@ -28,9 +29,9 @@ size_t control_answer_end(char *out, size_t size, int exit_code,
 
 /* Looks at one request and answers it where that needs nobody else; `out` has
  * CONTROL_ANSWER_BYTES.  `operator`: by the peer's credentials it is root or our
- * own user. */
+ * own user, which is `uid`. */
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, bool operator, char *out,
+    const struct control_frame *request, bool operator, uid_t uid, char *out,
     size_t *length);
 
 #endif

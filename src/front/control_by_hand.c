@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/hints.h"
 #include "engine/windows.h"
 #include "front/control_answer.h"
 #include "front/control_row.h"
@@ -129,6 +130,27 @@ void control_answer_window(struct control_writer *writer, const struct window_vi
 	add_until(writer, view->until_ns, now_ns);
 }
 
+static bool stops(const struct by_hand *request)
+{
+	return request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
+}
+
+/* A Postfix holds mail by hints alone: why it will not, if it will not. */
+static void add_doubt(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const char *domain, int64_t now_ns)
+{
+	struct hint_explained hint;
+
+	hint_explain(engine, generation, domain, strlen(domain), CLASS_NO_RULE, now_ns, &hint);
+	if (hint.mta == UINT8_MAX || hint.doubt == HINT_DOUBT_NONE ||
+	    hint.doubt == HINT_DOUBT_NOT_POSTFIX || hint.doubt >= HINT_DOUBT_NO_CLASS)
+		return;
+	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
+	    generation->mtas[hint.mta].name));
+	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
+	control_writer_add(writer, "doubt_text", "%s", hint.why);
+}
+
 static size_t answer(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, const struct window_owner *owner, int64_t now_ns,
     char *out)
@@ -149,6 +171,9 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	} else if (owner->kind == DESTINATION_NONE) {
 		add_held(&writer, windows_recipient_held(engine, generation, request->name,
 		    request->name_length, now_ns, &held), &held, now_ns);
+		if (stops(request))
+			add_doubt(&writer, engine, generation, strrchr(request->name, '@') + 1,
+			    now_ns);
 	} else {
 		windows_view(engine, generation, owner, now_ns, &view);
 		control_answer_window(&writer, &view, now_ns);
@@ -156,6 +181,8 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 			control_writer_add(&writer, "reason", "%s", view.reason);
 		control_writer_add(&writer, "observed", "%d",
 		    view.observed && view.window == 0);
+		if (stops(request) && owner->kind != DESTINATION_PROVIDER)
+			add_doubt(&writer, engine, generation, owner->name, now_ns);
 	}
 	length = control_writer_finish(&writer);
 	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK,
@@ -171,7 +198,8 @@ static size_t refuse(const struct by_hand *request, const struct window_owner *o
 	switch (error) {
 	case BY_HAND_BAD_NAME:
 		text_append(text, sizeof(text), 0, "%s: %s", request->name, request->class ?
-		    "no such class" : "no name that a destination can have");
+		    "no such class" : strncmp(request->name, "provider:", 9) == 0 ?
+		    "there is no such provider" : "no name that a destination can have");
 		code = request->class ? EX_DATAERR : EX_USAGE;
 		break;
 	case BY_HAND_SENSELESS:
@@ -200,7 +228,7 @@ static size_t refuse(const struct by_hand *request, const struct window_owner *o
 }
 
 size_t control_answer_by_hand(struct engine *engine, const struct control_frame *request,
-    char *out)
+    uid_t uid, char *out)
 {
 	const struct generation *generation;
 	struct window_owner owner;
@@ -212,6 +240,7 @@ size_t control_answer_by_hand(struct engine *engine, const struct control_frame 
 
 	if (wrong != NULL)
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE, wrong);
+	by_hand.uid = uid;
 	generation = engine_pin(engine);
 	error = windows_by_hand(engine, generation, &by_hand, now_ns, &owner);
 	length = error == BY_HAND_DONE ?

@@ -116,11 +116,28 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	control_writer_add(writer, "window_observed", "%d", view.observed);
 }
 
+/* What holds mail whatever the class says. */
+static void add_suspension(struct answer *answer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length) {
+	struct window_owner owner;
+	struct window_view view;
+
+	windows_owner(engine, generation, destination, length, &owner);
+	if (answer->decision.verdict != VERDICT_ADMIT || owner.kind == DESTINATION_NONE ||
+	    !windows_view(engine, generation, &owner, clock_now_ns(), &view) ||
+	    view.window != 0)
+		return;
+	answer->decision.reason = REASON_SUSPENDED;
+	answer->observed = view.observed;
+	if (!view.observed)
+		answer->decision.verdict = VERDICT_DEFER;
+}
+
 static size_t explain(struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, char *out) {
 	struct control_writer writer;
 	struct outbound_answer explained;
-	const struct answer *answer = &explained.answer;
+	struct answer *answer = &explained.answer;
 	uint32_t open;
 
 	outbound_explain(engine, generation, destination, length, &explained,
@@ -136,6 +153,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	add_relay(&writer, &explained.found);
 	if (answer->rule != CLASS_NO_RULE)
 		add_counts(&writer, generation, answer, open);
+	add_suspension(answer, engine, generation, destination, length);
 	control_answer_decision(&writer, answer);
 	add_window(&writer, engine, generation, destination, length);
 	add_hint(&writer, engine, generation, destination, length,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "config/generation.h"
 #include "front/control.h"
@@ -25,6 +26,7 @@ struct client {
 	struct event *writable;
 	int fd;
 	bool operator;
+	uid_t uid;		/* of the peer; -1: not known */
 	bool waits;			/* for the supervisor */
 	bool last;			/* close when all is sent */
 	int64_t since_ns;		/* last progress, or when it began to wait */

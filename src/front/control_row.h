@@ -4,6 +4,8 @@
 #ifndef FRONT_CONTROL_ROW_H
 #define FRONT_CONTROL_ROW_H
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "wire/control_frame.h"
 
@@ -28,7 +30,7 @@ size_t control_answer_destination(struct engine *engine,
  * above. */
 bool control_is_by_hand(const char *words);
 size_t control_answer_by_hand(struct engine *engine,
-    const struct control_frame *request, char *out);
+    const struct control_frame *request, uid_t uid, char *out);
 
 /* state, window, ceiling, in_flight, until */
 struct window_view;

@@ -97,9 +97,9 @@ static void report(void *context, const struct window_report *report)
 		break;
 	case WINDOW_BY_HAND:
 		log_event(EVENT_BY_HAND, "command=%s name=%s state=%s for=%llds window=%u "
-		    "ceiling=%u observed=%s text=\"%s\"", by_hand_word(report->verb), w.name,
+		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", by_hand_word(report->verb), w.name,
 		    windows_state_word(report->state), w.for_s, report->window,
-		    report->ceiling, w.observed, w.text);
+		    report->ceiling, w.observed, (long)(int32_t)report->uid, w.text);
 		break;
 	}
 }

@@ -169,6 +169,8 @@ bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 	for (size_t i = 0; i < domain.length; i++) {
 		char c = lower(domain.text[i]);
 
+		if (c == '.' && (i == 0 || domain.text[i - 1] == '.'))
+			return false;
 		if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' &&
 		    c != '_' && (unsigned char)c < 0x80)
 			return false;

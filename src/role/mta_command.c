@@ -28,6 +28,8 @@
 #define WORDS_MAX	6
 /* Both of a second Postfix instance's would be asked once a minute. */
 #define LIST_APART_NS	(60 * NS_PER_SECOND)
+/* A role that was started anew has forgotten what the list told. */
+#define LIST_ANEW_NS	(5 * NS_PER_SECOND)
 #define RELOAD_APART_NS	(60 * NS_PER_SECOND)
 
 static const struct {
@@ -122,11 +124,22 @@ static void tell(const struct mta_commands *commands,
 
 /* --- one order -------------------------------------------------------------------- */
 
+static int allow_list(struct mta_commands *commands, unsigned mta, int64_t now_ns) {
+	unsigned link = commands->links[MTA_ASKER_FEED];
+	int64_t apart_ns = commands->list_link[mta] == link ? LIST_APART_NS : LIST_ANEW_NS;
+
+	if (commands->listed_ns[mta] != 0 && now_ns < commands->listed_ns[mta] + apart_ns)
+		return MTA_TOO_SOON;
+	commands->listed_ns[mta] = now_ns;
+	commands->list_link[mta] = link;
+	return 0;
+}
+
 /* 0, or MTA_NOT_RUN, MTA_TOO_SOON.  What is allowed counts as run. */
 static int allow(struct mta_commands *commands, const struct generation *generation,
     const struct mta_order *order, int64_t now_ns) {
 	const struct rate_limit *rate = &generation->requeue_rate;
-	int64_t *tat_ns, *next_ns;
+	int64_t *tat_ns;
 
 	if (order->generation != generation->number ||
 	    order->mta >= generation->mta_count ||
@@ -141,12 +154,11 @@ static int allow(struct mta_commands *commands, const struct generation *generat
 	}
 	if (order->verb == MTA_RELOAD && !generation->mtas[order->mta].may_reload)
 		return MTA_NOT_RUN;
-	next_ns = order->verb == MTA_LIST ? &commands->next_list_ns[order->mta] :
-	    &commands->next_reload_ns[order->mta];
-	if (now_ns < *next_ns)
+	if (order->verb == MTA_LIST)
+		return allow_list(commands, order->mta, now_ns);
+	if (now_ns < commands->next_reload_ns[order->mta])
 		return MTA_TOO_SOON;
-	*next_ns = now_ns + (order->verb == MTA_LIST ? LIST_APART_NS :
-	    RELOAD_APART_NS);
+	commands->next_reload_ns[order->mta] = now_ns + RELOAD_APART_NS;
 	return 0;
 }
 

@@ -40,7 +40,8 @@ struct mta_commands {
 	unsigned links[MTA_ASKER_COUNT];
 	struct mta_command running[MTA_COMMANDS_AT_ONCE];
 	int64_t requeue_tat_ns[GENERATION_MTAS_MAX];
-	int64_t next_list_ns[GENERATION_MTAS_MAX];
+	int64_t listed_ns[GENERATION_MTAS_MAX];	/* the last list; 0: none */
+	unsigned list_link[GENERATION_MTAS_MAX];	/* by which link it was asked for */
 	int64_t next_reload_ns[GENERATION_MTAS_MAX];
 };
 

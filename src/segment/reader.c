@@ -153,6 +153,20 @@ void reader_close(struct reader **reader) {
 	*reader = NULL;
 }
 
+/* An orderly stop leaves no role. */
+static bool was_stopped(const struct segment_header *live) {
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		if (RELAXED(live->roles[i].kind) == ROLE_NONE)
+			continue;
+		if (RELAXED(live->roles[i].pid) != 0)
+			return false;
+		known++;
+	}
+	return known > 0;
+}
+
 static enum reader_health health(const struct reader *reader, int64_t now_ns,
     int64_t heartbeat_ns) {
 	struct stat st;
@@ -164,7 +178,7 @@ static enum reader_health health(const struct reader *reader, int64_t now_ns,
 		return READER_REPLACED;
 	/* a heartbeat of the future was beaten before the last boot */
 	if (heartbeat_ns <= 0 || heartbeat_ns - now_ns > NS_PER_SECOND ||
-	    now_ns - heartbeat_ns > READER_STALE_NS)
+	    now_ns - heartbeat_ns > READER_STALE_NS || was_stopped(reader->live))
 		return READER_STALE;
 	return READER_LIVE;
 }

@@ -80,8 +80,10 @@ def what_is_wrong(test, site):
                   ("set", "d.example", "--window", "0"), ("set", "u@d.example", "--window", "1"),
                   ("set", "--class", "slow", "--window", "1"), ("hold", "x" * 81),
                   ("hold", "provider:nobody"), ("hold", "class:slow"), ("forget", "d", "--for", "1s"),
-                  ("hold", ";xample.org"), ("hold", "d.example:25")):
+                  ("hold", ";xample.org"), ("hold", "d.example:25"), ("hold", "x..y"),
+                  ("hold", "a b@d.example"), ("hold", "@d.example")):
         site.refused(64, *words)
+    site.refused(64, "destinations", "provider:*")
     site.refused(65, "hold", "--class", "none")     # as "sessions --class none"
     site.refused(68, "resume", "never.example")
     site.refused(68, "forget", "never.example")
@@ -100,6 +102,12 @@ def by_hand(test, site):
                 answer["reason"], answer["observed"]),
                ("d.example", "domain", "dead", 0, "they asked", False), "suspend")
     test.check(85 <= answer["until"] <= 90, "for 90 s")
+    test.equal((answer["hint_mta"], answer["doubt"]), ("a", "site-unknown"),
+               "a Postfix that has no hints for it does not hold it")
+    told = site.postern.command("suspend", "d.example", "--for", "90s", "--reason", "they asked",
+                                json_output=False).stderr
+    test.check("not held (mta a: posternctl postfix-lanes has not read" in told,
+               f"and people are told: {told}")
     row = site.row("d.example")
     test.equal(list(row), COLUMNS, "the columns of destinations")
     test.equal((row["law"], row["state"], row["window"], row["reason"]),
@@ -112,9 +120,15 @@ def by_hand(test, site):
                 explained["last_reason"]),
                ("d.example", "dead", "hand", "suspended", False, "they asked"), "explained")
     test.equal(explained["settings"], "defaults", "by which settings")
+    test.equal((explained["verdict"], explained["reason"]), ("defer", "suspended"),
+               "its mail stays queued, whatever room its class has")
     test.equal(site.postern.ask("resume", "d.example")["window"], 5, "resume")
     test.equal(site.postern.ask("resume", "d.example", "--window", "3")["window"], 3,
                "resume with a window")
+    site.refused(68, "resume", "d.example")         # it is not held
+    test.equal(site.postern.ask("hold", "192.0.2.9")["name"], "[192.0.2.9]",
+               "an address is held as mail names it")
+    site.postern.ask("resume", "[192.0.2.9]")
     test.equal(site.postern.ask("hold", "d.example")["until"], None, "hold has no end")
     test.equal(site.state("d.example"), "held", "held")
     answer = site.postern.ask("set", "d.example", "--ceiling", "7", "--window", "2")
@@ -128,7 +142,7 @@ def by_hand(test, site):
     test.within(4, lambda: site.state("short.example") == "open", "it ends by itself")
     log = site.postern.log_text()
     test.check("event=by-hand role=keeper.0 command=suspend name=d.example state=dead for=90s"
-               in log and 'text="they asked"' in log, "it is logged")
+               in log and 'uid=0 text="they asked"' in log, "it is logged, and who it was")
     test.within(3, lambda: "event=back role=keeper.0 destination=short.example"
                 in site.postern.log_text(), "and so is that it is back")
 
@@ -225,6 +239,8 @@ def kept(test, site):
 
     test.check(all_there(), "five things are held or set")
     site.postern.stop()
+    test.equal(site.postern.command("status").returncode, 69, "a daemon that was stopped is no "
+               "live one, and at once")
     site.postern.start()
     test.check(all_there(), "a restart keeps them")
     site.postern.kill()
@@ -246,6 +262,8 @@ def observed(test, site):
     done = site.postern.command("hold", "seen.example")
     test.equal(done.returncode, 0, "in observe mode a hold is noted")
     test.check("not applied" in done.stderr, "and said not to be applied")
+    done = site.postern.command("destinations", json_output=False)
+    test.check("nobody is held" in done.stderr, "and so it is where it is listed")
     status = site.postern.status()
     test.equal(status["outbound_observe"], True, "status says so")
     test.equal((status["destinations_held"], status["destinations_suspended"]), (2, 1),

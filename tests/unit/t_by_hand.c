@@ -228,7 +228,8 @@ static void recipients(void **state)
 	    now_ns, &held));
 	assert_int_equal(act(&set, &owner), BY_HAND_SENSELESS);
 	assert_int_equal(hand(BY_HAND_HOLD, "u@", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, "a b@d.example", 0), BY_HAND_NO_ROOM);
+	assert_int_equal(hand(BY_HAND_HOLD, "@d.example", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(BY_HAND_HOLD, "a b@d.example", 0), BY_HAND_BAD_NAME);
 	site_close(&site);
 }
 

@@ -99,7 +99,7 @@ static const struct {
 	{ V "adopt = \"sometimes\";\n" C,
 	    "2: adopt: \"sometimes\" is none of outage|always|never" },
 	{ V "user = \"\";\n" C, "2: user: must be of 1..32 characters, not 0" },
-	{ V "user = \"a b\";\n" C, "2: user: \"a\\x20b\" must be of printable ASCII" },
+	{ V "user = \"a b\";\n" C, "2: user: \"a b\" must be of printable ASCII" },
 	{ CLASS("ports = [ 0 ];"), "3: classes.ports: \"0\" is not within 1..65535" },
 	{ CLASS("ports = [ 25, 65536 ];"), "3: classes.ports: \"65536\" is not within" },
 	{ CLASS("ports = [ ];"), "3: class a: ports is empty" },
@@ -137,7 +137,7 @@ static const struct {
 	/* classes */
 	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: class without a name" },
 	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
-	    "2: classes.name: \"a\\x20b\" must be of printable ASCII characters" },
+	    "2: classes.name: \"a b\" must be of printable ASCII characters" },
 	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
 	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
 	    "4: class name a is taken already by the class of t:3" },

@@ -131,7 +131,7 @@ static void by_hand(struct place *place, enum by_hand_verb verb, const char *nam
 
 /* "held", "-" (as without us), or the widest of its lanes and its next hop. */
 static const char *told(struct place *place, unsigned mta, const char *domain) {
-	static char text[128];
+	static char text[300];
 	struct hints_answer answer;
 	char address[100];
 	unsigned widest = 0;

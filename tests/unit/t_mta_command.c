@@ -413,6 +413,37 @@ static void a_list_comes_by_a_pipe(void **state) {
 	assert_int_equal(outcome_at(MTA_LIST, NULL, clock_now_ns()), MTA_TOO_SOON);
 }
 
+static void is_listed(int64_t now_ns) {
+	struct mta_outcome outcome;
+	int fd;
+
+	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
+	assert_int_equal(news(&outcome, &fd, now_ns), MTA_OUTPUT);
+	close(fd);
+	assert_int_equal(news(&outcome, &fd, now_ns), MTA_OUTCOME);
+	assert_int_equal(outcome.code, 0);
+}
+
+/* Who was killed twice in a second has forgotten it twice. */
+static void a_feed_that_is_started_anew_gets_the_list_soon(void **state) {
+	int64_t now_ns = clock_now_ns();
+	struct diag diag;
+
+	(void)state;
+	write_program("postqueue", "exit 0");
+	is_listed(now_ns);
+	for (int i = 1; i <= 3; i++) {
+		close(role.fd);
+		role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_FEED, &diag);
+		assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
+		assert_int_equal(outcome_at(MTA_LIST, NULL, now_ns + i * NS_PER_SECOND),
+		    MTA_TOO_SOON);
+	}
+	is_listed(now_ns + 5 * NS_PER_SECOND);
+	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_LIST, NULL, now_ns + 64 * NS_PER_SECOND), MTA_TOO_SOON);
+}
+
 static void one_reload_a_minute(void **state) {
 	int64_t now_ns = clock_now_ns();
 
@@ -491,6 +522,7 @@ int main(void) {
 		T(no_faster_than_the_rate),
 		T(as_many_at_once_as_may),
 		T(a_list_comes_by_a_pipe),
+		T(a_feed_that_is_started_anew_gets_the_list_soon),
 		T(one_reload_a_minute),
 		T(garbage_costs_the_link),
 		T(another_role_hears_nothing),

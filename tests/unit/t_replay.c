@@ -443,6 +443,18 @@ static void bad_files(void **state)
 	has("\"lines\": 2,");
 	has("\"deliveries\": 1,");
 	has("\"too_long\": 1,");
+	/* what the feed passes over */
+	memset(text, 'x', 70000);
+	text[70000] = '\n';
+	memcpy(text, POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
+	    sizeof(POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
+	write_bytes(path[0], text, 70001);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	has("\"deliveries\": 0,");
+	has("\"too_long\": 1,");
+	write_bytes(path[0], "\037\213\b", 3);
+	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_DATAERR);
+	write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
 	/* the others are read */
 	unlink(path[1]);
 	assert_int_equal(replay((struct asked){ .files = 2, .json = true }), EX_NOINPUT);

@@ -208,10 +208,6 @@ static void an_announced_end_teaches_that_the_listener_is_visible(void **state) 
 
 /* --- announcements --------------------------------------------------------- */
 
-static bool wants(bool *at_once) {
-	return witness_wants_dump(witness, site.generation, now_ns, at_once);
-}
-
 static void an_announced_end_closes_at_once(void **state) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 	struct session_ref two = open_one("192.0.2.1", 1002);

@@ -139,16 +139,16 @@ static void an_object_with_lists_and_tables(void **state) {
 	begin(&paper, false);
 	write_object(&paper.writer);
 	expect(&paper,
-	    "state                   /run/x\n"
-	    "bytes                   13.0M\n"
-	    "some                    a b c\n"
-	    "none                    -\n"
+	    "state                    /run/x\n"
+	    "bytes                    13.0M\n"
+	    "some                     a b c\n"
+	    "none                     -\n"
 	    "\nrows:\n"
 	    "  name       open\n"
 	    "  customer      7\n"
 	    "  all       12345\n"
 	    "\ninner:\n"
-	    "  bytes                   13.0M\n");
+	    "  bytes                    13.0M\n");
 }
 
 static void one_text(bool json, const char *text, const char *expected) {
@@ -162,7 +162,7 @@ static void one_text(bool json, const char *text, const char *expected) {
 	writer_members(&paper.writer, &column, &value, 1);
 	writer_object_end(&paper.writer);
 	snprintf(whole, sizeof(whole), json ? "{\n  \"t\": %s\n}\n" :
-	    "t                       %s\n", expected);
+	    "t                        %s\n", expected);
 	expect(&paper, whole);
 }
 
@@ -222,7 +222,7 @@ static void a_time(uint64_t seconds, const char *expected) {
 
 	begin(&paper, false);
 	writer_members(&paper.writer, &column, &value, 1);
-	snprintf(whole, sizeof(whole), "t                       %s\n", expected);
+	snprintf(whole, sizeof(whole), "t                        %s\n", expected);
 	expect(&paper, whole);
 }
 

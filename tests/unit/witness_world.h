@@ -163,6 +163,10 @@ static inline struct role_record *role(void) {
 	return &segment_header(site.segment)->roles[site.place];
 }
 
+static inline bool wants(bool *at_once) {
+	return witness_wants_dump(witness, site.generation, now_ns, at_once);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif
