@@ -5,9 +5,11 @@
  */
 #include "config/generation.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
+#include "base/file_stamp.h"
 #include "config/window_settings.h"
 
 /* Raise it when the meaning of a field, or the form of the class index,
@@ -46,7 +48,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
-	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, window) \
+	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
+	X(s, window) \
 	X(s, port_count) X(s, ports)
 #define WINDOW_FIELDS(X, s) \
 	X(s, given) X(s, file) X(s, line) X(s, debug) X(s, reserved) X(s, settings)
@@ -297,7 +300,9 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
 	    texts_fit(g, mta->site_reasons, mta->site_excluded_count) &&
 	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
-	    texts_fit(g, mta->site_routes, mta->site_route_count);
+	    texts_fit(g, mta->site_routes, mta->site_route_count) &&
+	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
+	    mta->site_changed <= mta->site_watch_count;
 }
 
 static bool mtas_fit(const struct generation *g)
@@ -387,6 +392,32 @@ const char *generation_site_next_hop(const struct generation *g,
 	if (rule == CLASS_NO_RULE || rule >= mta->site_route_count)
 		return generation_text(g, mta->relayhost);
 	return generation_text(g, routes[rule]);
+}
+
+/* "0123456789abcdef /etc/postfix/main.cf"; site.c has made sure of it. */
+const char *generation_site_watch(const struct generation *g,
+    const struct generation_mta *mta, uint32_t number, uint64_t *stamp)
+{
+	const uint32_t *texts = (const uint32_t *)(const void *)
+	    ((const char *)g + mta->site_watches);
+	const char *text = generation_text(g, texts[number]);
+	char *end;
+
+	*stamp = strtoull(text, &end, 16);
+	return *end == ' ' ? end + 1 : end;
+}
+
+uint32_t generation_site_changed(const struct generation *g,
+    const struct generation_mta *mta)
+{
+	for (uint32_t i = 0; i < mta->site_watch_count; i++) {
+		uint64_t stamp;
+		const char *path = generation_site_watch(g, mta, i, &stamp);
+
+		if (file_stamp(path) != stamp)
+			return i + 1;
+	}
+	return 0;
 }
 
 bool generation_site_lists(const struct generation *g,

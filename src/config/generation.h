@@ -181,6 +181,11 @@ struct generation_mta {
 	uint32_t site_route_index;	/* masks of which the site names the next hop */
 	uint32_t site_route_count;
 	uint32_t site_routes;	/* offset of uint32_t[site_route_count]: next hops */
+	/* Offset of uint32_t[site_watch_count]: files that the site's settings were read of
+	 * (generation_site_watch). */
+	uint32_t site_watches;
+	uint32_t site_watch_count;
+	uint32_t site_changed;	/* 1 + the first of them that is another one by now; 0: none */
 	uint32_t window;	/* struct generation_window, or 0 */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
@@ -318,6 +323,13 @@ bool generation_site_lists(const struct generation *g,
  * as it does: an entry of its transport maps, else relayhost; "": the domain itself. */
 const char *generation_site_next_hop(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
+
+/* File number `number` of site_watches, and its stamp (base/file_stamp.h) when it was
+ * read; then the first one that has changed since, plus 1, or 0: looks at the disk. */
+const char *generation_site_watch(const struct generation *g,
+    const struct generation_mta *mta, uint32_t number, uint64_t *stamp);
+uint32_t generation_site_changed(const struct generation *g,
+    const struct generation_mta *mta);
 
 /* The window parameters of a destination: each from the innermost group that sets
  * it, of destinations[], its provider, the mail server, all; the provider's ceiling cuts

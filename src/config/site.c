@@ -42,6 +42,7 @@ struct site_work {
 	struct mask_list excluded;
 	struct mask_list listed;
 	struct mask_list routes;
+	struct mask_list watches;	/* of masks it has none */
 	uint16_t lanes[GENERATION_LANES_MAX];
 	uint32_t lane_count;
 	uint32_t origin;
@@ -166,6 +167,21 @@ static void read_lane(struct site_work *w, struct span keyword, struct span rest
 		w->lanes[w->lane_count++] = (uint16_t)width;
 }
 
+/* "STAMP PATH", 16 digits and an absolute path. */
+static void add_watch(struct site_work *w, struct span rest)
+{
+	static const char digits[] = "0123456789abcdef";
+	struct mask_list *list = &w->watches;
+	size_t length = 0;
+
+	while (length < rest.length && strchr(digits, rest.text[length]) != NULL)
+		length++;
+	if (length != 16 || rest.length < 18 || rest.text[16] != ' ' || rest.text[17] != '/')
+		mistake(w, "16 digits and a path must stand behind watch", rest);
+	else if (make_room(w, list))
+		list->reasons[list->count++] = rest;
+}
+
 static void read_fact(struct site_work *w, struct span keyword, struct span rest)
 {
 	struct span word;
@@ -201,6 +217,8 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 			w->refusal = rest;
 			w->refusal_line = w->line;
 		}
+	} else if (is(keyword, "watch")) {
+		add_watch(w, rest);
 	} else if (is(keyword, "exclude")) {
 		word = take_word(&rest);
 		add_mask(w, &w->excluded, word, rest);
@@ -305,6 +323,27 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	mta->site_route_index = keep_index(w, &w->routes);
 	mta->site_routes = keep_reasons(w, &w->routes);
 	mta->site_route_count = mta->site_routes == 0 ? 0 : w->routes.count;
+	mta->site_watches = keep_reasons(w, &w->watches);
+	mta->site_watch_count = mta->site_watches == 0 ? 0 : w->watches.count;
+}
+
+/* What the file tells is as old as it is. */
+static void look_for_changes(struct site_work *w, struct generation_mta *mta)
+{
+	const struct generation *g = compilation_header(w->c);
+	char quoted[256];
+	const char *path;
+	uint64_t stamp;
+
+	if (!w->c->reads_files || w->c->block.failed)
+		return;
+	mta->site_changed = generation_site_changed(g, mta);
+	if (mta->site_changed == 0)
+		return;
+	path = generation_site_watch(g, mta, mta->site_changed - 1, &stamp);
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s has changed since: no "
+	    "destination of the mta gets a hint; run posternctl postfix-lanes again",
+	    log_quote(quoted, sizeof(quoted), path, strlen(path)));
 }
 
 static void note_relayhost(const struct site_work *w, const struct generation_mta *mta)
@@ -342,6 +381,8 @@ static void free_lists(struct site_work *w)
 	free(w->listed.reasons);
 	free(w->routes.masks);
 	free(w->routes.reasons);
+	free(w->watches.masks);
+	free(w->watches.reasons);
 }
 
 void site_read_text(struct compilation *c, const char *text, size_t length,
@@ -369,6 +410,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 	if (w.mistakes == 0 && !c->block.failed) {
 		note_refusal(&w);
 		keep_all(&w, mta);
+		look_for_changes(&w, mta);
 		note_relayhost(&w, mta);
 	} else {
 		report_add(&c->report, MESSAGE_NOTE, name, 0, order,

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file_stamp.h"
 #include "base/text.h"
 #include "config/relayhost.h"
 #include "ctl/control_client.h"
@@ -209,6 +211,9 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	for (uint32_t i = 0; i < lanes->clones.count; i++)
 		if (is_usable(lanes, i))
 			fprintf(file, "lane %u\n", lanes->clones.widths[i]);
+	for (size_t i = 0; i < site->watch_count; i++)
+		fprintf(file, "watch %016" PRIx64 " %s\n", site->watches[i].stamp,
+		    site->watches[i].path);
 	for (size_t i = 0; i < site->route_count; i++)
 		fprintf(file, "route %s %s\n", site->routes[i].mask,
 		    site->routes[i].next_hop);
@@ -433,16 +438,41 @@ static void tell_people(const struct lanes *lanes) {
 		    "then; replace them");
 }
 
+static const char *settings_path(const struct lanes *lanes, int number,
+    char path[PATH_MAX]) {
+	(void)text_append(path, PATH_MAX, 0, "%s/%s", generation_text(
+	    lanes->places.generation, lanes->mta->config_directory),
+	    number == 0 ? "main.cf" : "master.cf");
+	return path;
+}
+
+/* main.cf and master.cf, as they were before postconf read them. */
+static int watch_settings(struct lanes *lanes, const uint64_t stamps[2], struct diag *diag) {
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_MAX] = "";
+
+		settings_path(lanes, i, path);
+		if (postfix_site_watch(&lanes->site, path, stamps[i], diag) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int do_it(struct lanes *lanes) {
 	const struct generation *g = lanes->places.generation;
+	uint64_t stamps[2];
+	char path[PATH_MAX];
 	struct diag diag;
 	int code;
 
+	for (int i = 0; i < 2; i++)
+		stamps[i] = file_stamp(settings_path(lanes, i, path));
 	if (postfix_settings_read(&lanes->settings,
 		generation_text(g, lanes->mta->config_directory),
 		generation_text(g, lanes->mta->clone), &diag) != 0 ||
 	    postfix_site_read(&lanes->site, lanes->settings,
 		generation_text(g, lanes->mta->clone), &diag) != 0 ||
+	    watch_settings(lanes, stamps, &diag) != 0 ||
 	    ask_tables(lanes, &diag) != 0) {
 		ctl_complain("%s", diag.text);
 		return EX_UNAVAILABLE;

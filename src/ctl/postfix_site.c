@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_stamp.h"
 #include "base/text.h"
 #include "config/generation.h"
 #include "config/read_file.h"
@@ -64,6 +65,30 @@ static int add_exclusion(struct postfix_site *site, const char *setting,
 	if (grown->mask == NULL)
 		return diag_set(diag, errno, "no memory");
 	site->exclusion_count++;
+	return 0;
+}
+
+int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t stamp,
+    struct diag *diag) {
+	struct site_watch *grown;
+
+	for (const char *at = path; *at != '\0'; at++)
+		if (*at < ' ' || *at > '~') {
+			site_refuse(site, "path", "the name of %s is not plain ASCII", path);
+			return 0;
+		}
+	for (size_t i = 0; i < site->watch_count; i++)
+		if (strcmp(site->watches[i].path, path) == 0)
+			return 0;
+	grown = reallocarray(site->watches, site->watch_count + 1, sizeof(*grown));
+	if (grown == NULL)
+		return diag_set(diag, errno, "no memory");
+	site->watches = grown;
+	grown += site->watch_count;
+	*grown = (struct site_watch){ strdup(path), stamp };
+	if (grown->path == NULL)
+		return diag_set(diag, errno, "no memory");
+	site->watch_count++;
 	return 0;
 }
 
@@ -203,10 +228,11 @@ static int read_list(struct postfix_site *site, const struct site_setting *setti
 static int read_list_file(struct postfix_site *site,
     const struct site_setting *setting, const char *path, unsigned depth,
     struct diag *diag) {
+	uint64_t stamp = file_stamp(path);
 	size_t length;
 	char *text = depth >= LIST_DEPTH_MAX ? NULL :
 	    read_file(path, LIST_FILE_MAX, &length), *line = text, *end;
-	int result = 0;
+	int result = postfix_site_watch(site, path, stamp, diag);
 
 	if (text == NULL || length > LIST_FILE_MAX) {
 		site_refuse(site, "file", "%s: the file %s cannot be read", setting->name,
@@ -404,6 +430,9 @@ void postfix_site_free(struct postfix_site *site) {
 		free(site->routes[i].next_hop);
 	}
 	free(site->routes);
+	for (size_t i = 0; i < site->watch_count; i++)
+		free(site->watches[i].path);
+	free(site->watches);
 	for (size_t i = 0; i < site->table_count; i++)
 		free(site->tables[i].name);
 	for (size_t i = 0; i < site->listed_count; i++)

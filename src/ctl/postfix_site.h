@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/diag.h"
 #include "ctl/postfix_settings.h"
@@ -36,6 +37,12 @@ struct site_table {
 	bool dotted;		/* or those for ".a" do */
 };
 
+/* A file that the site's settings were read of. */
+struct site_watch {
+	char *path;
+	uint64_t stamp;		/* base/file_stamp.h, from before it was read */
+};
+
 struct postfix_site {
 	const struct postfix_settings *settings;
 	const char *clone;		/* the transport whose mail may be held */
@@ -52,6 +59,8 @@ struct postfix_site {
 	struct site_table *tables;
 	size_t table_count;
 	char relayhost[256];		/* as it is in force, or "" */
+	struct site_watch *watches;
+	size_t watch_count;
 	char **listed;			/* destinations that all tables were asked about */
 	size_t listed_count;
 };
@@ -67,6 +76,11 @@ int postfix_site_read(struct postfix_site *site,
 int postfix_site_ask(struct postfix_site *site, char *const *destinations,
     size_t count, struct diag *diag);
 void postfix_site_free(struct postfix_site *site);
+
+/* Notes a file, with its stamp; what cannot stand in the site's file is a refusal.  As
+ * postfix_site_read. */
+int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t stamp,
+    struct diag *diag);
 
 /* --- for postfix_site.c and postfix_tables.c only --------------------------- */
 

@@ -12,10 +12,12 @@
 #include "ctl/postfix_site.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_stamp.h"
 #include "base/text.h"
 #include "ctl/program.h"
 
@@ -114,10 +116,29 @@ static int list_table(struct postfix_site *site, const struct site_setting *sett
 	return result;
 }
 
+/* The file that Postfix reads for it, if it is one. */
+static int watch_table(struct postfix_site *site, const char *table, struct diag *diag) {
+	static const char *const endings[][2] = { { "hash", ".db" }, { "btree", ".db" },
+		{ "dbm", ".pag" }, { "sdbm", ".pag" }, { "lmdb", ".lmdb" }, { "cdb", ".cdb" } };
+	const char *file = strchr(table, ':') + 1, *ending = "";
+	char path[PATH_MAX] = "";
+
+	if (*file != '/')
+		return 0;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (strlen(endings[i][0]) == (size_t)(file - table) - 1 &&
+		    memcmp(table, endings[i][0], (size_t)(file - table) - 1) == 0)
+			ending = endings[i][1];
+	(void)text_append(path, sizeof(path), 0, "%s%s", file, ending);
+	return postfix_site_watch(site, path, file_stamp(path), diag);
+}
+
 int site_table(struct postfix_site *site, const struct site_setting *setting,
     const char *table, struct diag *diag) {
 	while (strncmp(table, "proxy:", 6) == 0)
 		table += 6;
+	if (strchr(table, ':') != NULL && watch_table(site, table, diag) != 0)
+		return -1;
 	if (is_one_of(listable, table))
 		return list_table(site, setting, table, diag);
 	if (is_one_of(exact, table) || (!setting->routes && is_one_of(patterns, table)))

@@ -30,6 +30,17 @@ static struct value age_of(const struct generation *generation) {
 	return value_number((uint64_t)(now_s - generation->loaded_wall_s));
 }
 
+/* Postfix sites that have no hints until posternctl postfix-lanes has read them again. */
+static struct value sites_changed(const struct generation *generation) {
+	uint64_t count = 0;
+
+	if (generation == NULL)
+		return value_unknown();
+	for (uint32_t i = 0; i < generation->mta_count; i++)
+		count += generation->mtas[i].site_changed != 0;
+	return value_number(count);
+}
+
 static void write_summary(struct writer *writer, const struct state *state) {
 	static const struct column columns[] = {
 		{ "health", COLUMN_TEXT },
@@ -46,6 +57,7 @@ static void write_summary(struct writer *writer, const struct state *state) {
 		{ "gate_age", COLUMN_SECONDS },
 		{ "observe", COLUMN_TRUTH },
 		{ "outbound_observe", COLUMN_TRUTH },
+		{ "sites_changed", COLUMN_NUMBER },
 	};
 	const struct reader_status *status = &state->status;
 	const struct generation *g = state->generation;
@@ -66,6 +78,7 @@ static void write_summary(struct writer *writer, const struct state *state) {
 		seconds_since(status->now_ns, status->gate_since_ns),
 		g == NULL ? value_unknown() : value_truth(g->observe != 0),
 		g == NULL ? value_unknown() : value_truth(g->outbound_observe != 0),
+		sites_changed(g),
 	};
 
 	writer_members(writer, columns, values, COUNT_OF(columns));

@@ -64,6 +64,8 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 	*detail = generation_text(generation, site->site_refusal);
 	if (**detail != '\0')
 		return HINT_DOUBT_SITE_REFUSED;
+	if (site->site_changed != 0)
+		return HINT_DOUBT_SITE_CHANGED;
 	if (!is_host_name(domain, length))
 		return HINT_DOUBT_ODD_NAME;
 	if (generation_site_excludes(generation, site, domain, length, detail))

@@ -27,6 +27,7 @@
 #include "role/background.h"
 #include "role/children.h"
 #include "role/reload.h"
+#include "role/site_watch.h"
 #include "role/startup.h"
 #include "segment/segment.h"
 
@@ -153,6 +154,7 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
 		segment_beat(supervisor->segment, now_ns);
+		site_watch_turn(supervisor);
 		log_flush();
 	}
 	if (rhythm->watchdog_every_ns > 0 &&

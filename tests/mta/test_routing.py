@@ -205,6 +205,33 @@ def suspended(test, routing, sites, plain):
                      f"{site.name}, resumed")
 
 
+def another_table(test, routing, sites, plain):
+    """The admin adds an entry for a domain that has lanes, and tells nobody."""
+    maps = list(sites)[0]
+    lane = routing.ask(maps, "u@open.example")
+    test.check(lane.startswith("OK lane"), f"open.example has a lane ({lane})")
+    maps.table("routes", ROUTES + "open.example smtp:[hop.example]\n")
+    test.within(3, lambda: routing.ask(maps, "u@open.example") == "NOTFOUND",
+                "another table: no hint is given any more")
+    maps.postfix.reload()               # or Postfix takes ten seconds
+    outcome = routing.round(maps, ["u@open.example"])["u@open.example"]
+    test.equal((outcome[0], outcome[1][0][3]), (250, "hop.example[192.0.2.14]:2500"),
+               "mail goes where the new entry says")
+    test.equal(routing.postern.status()["sites_changed"], 1, "status says so")
+    notes = routing.postern.ask("check")
+    test.check(any("etc/routes.db has changed since" in note["text"] for note in notes),
+               "and check")
+    test.equal(routing.postern.ask("explain", "destination", "held.example")["doubt"],
+               "site-changed", "and explain")
+    test.check("event=site-changed mta=A file=" in routing.postern.log_text().replace(
+        " role=supervisor", ""), "and the log")
+    routing.read_site(maps)
+    test.wait_for(lambda: routing.ask(maps, "u@held.example").startswith("OK lane") and
+                  routing.ask(maps, "u@open.example").endswith(":[hop.example]"),
+                  "read again, there are lanes, the new entry's, too")
+    test.equal(routing.postern.status()["sites_changed"], 0, "and status is content")
+
+
 def body(test):
     sinks = [Limiter(test, list(HOSTS), port, seconds=0) for port in (REMOTE, OTHER)]
     sites = make(test)
@@ -220,6 +247,7 @@ def body(test):
     learn(test, routing, sites, plain)
     lanes(test, routing, sites, plain)
     suspended(test, routing, sites, plain)
+    another_table(test, routing, sites, plain)
     for site in sites:
         for line in site.postfix.log_text().splitlines():
             if "fatal" in line or "mail transport unavailable" in line:

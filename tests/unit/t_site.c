@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/file_stamp.h"
 #include "config/compile.h"
 
 #define HEAD "postern-site 1\nmta out\n"
@@ -239,6 +240,37 @@ static void the_first_refusal_counts(void **state)
 	free(g);
 }
 
+static void a_site_that_has_changed_is_noted(void **state)
+{
+	const char *watched = providers_file;
+	struct config_messages messages;
+	struct generation *g;
+	char text[1024];
+	uint64_t stamp;
+
+	(void)state;
+	snprintf(text, sizeof(text), HEAD "watch %016llx %s\nwatch 0000000000000000 /not/there\n",
+	    (unsigned long long)file_stamp(watched), watched);
+	g = good(text);
+	assert_int_equal(g->mtas[0].site_watch_count, 2);
+	assert_int_equal(g->mtas[0].site_changed, 0);
+	assert_string_equal(generation_site_watch(g, &g->mtas[0], 0, &stamp), watched);
+	assert_int_equal(stamp, file_stamp(watched));
+	assert_string_equal(generation_site_watch(g, &g->mtas[0], 1, &stamp), "/not/there");
+	assert_int_equal(stamp, 0);
+	write_file(watched, "version = 1; \n", 14);
+	assert_int_equal(generation_site_changed(g, &g->mtas[0]), 1);
+	free(g);
+	g = compile(&messages);
+	assert_int_equal(messages.errors, 0);
+	assert_int_equal(messages.count, 2);
+	assert_non_null(strstr(messages.list[1].text, "providers.conf has changed since"));
+	config_messages_free(&messages);
+	assert_true(g->mtas[0].site_known);
+	assert_int_equal(g->mtas[0].site_changed, 1);
+	free(g);
+}
+
 static void nothing_is_taken_of_a_bad_file(void **state)
 {
 	static const struct {
@@ -250,6 +282,10 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 		{ "postern-site 1\n", 0, "the line mta is missing" },
 		{ "postern-site 2\nmta out\n", 1, "must be \"postern-site 1\": postern-site" },
 		{ "\n" HEAD, 1, "must be \"postern-site 1\"" },
+		{ HEAD "watch 123 /etc/passwd\n", 3, "16 digits and a path" },
+		{ HEAD "watch 0123456789abcdef etc\n", 3, "16 digits and a path" },
+		{ HEAD "watch 0123456789abcdeg /etc\n", 3, "16 digits and a path" },
+		{ HEAD "watch 0123456789abcdef\n", 3, "16 digits and a path" },
 		{ "postern-site 1\nmta in\n", 2, "this file is of another mta: in" },
 		{ HEAD "mta\n", 3, "one word must stand behind: mta" },
 		{ HEAD "made a b\n", 3, "one word must stand behind: made" },
@@ -359,6 +395,7 @@ int main(void)
 		cmocka_unit_test(a_list_leaves_out_the_rest),
 		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),
 		cmocka_unit_test(the_first_refusal_counts),
+		cmocka_unit_test(a_site_that_has_changed_is_noted),
 		cmocka_unit_test(nothing_is_taken_of_a_bad_file),
 		cmocka_unit_test(a_flood_of_mistakes_is_cut),
 		cmocka_unit_test(no_file_is_a_note),

@@ -80,13 +80,16 @@ class Site:
                                "mynetworks = 127.0.0.0/8\ntransport_maps =\nrelay_domains =\n"
                                f"smtp_tcp_port = {REMOTE}\n")
         for file, text in dict(tables).items():
-            (self.postfix.etc / file).write_text(text)
-            test.run(["postmap", "-c", self.postfix.etc, f"hash:{self.postfix.etc / file}"])
+            self.table(file, text)
         self.set(main)
         self.mta = (f'{{ name = "{name}"; kind = "postfix"; config_directory = "{self.postfix.etc}"; '
                     f'log = "{self.postfix.log}"; syslog_name = "postfix-{name}"; clone = "{clone}"; '
                     f'site = "{test.directory}/site/{name}"; {mta} }}')
         self.postfix.log.touch()
+
+    def table(self, file, text):
+        (self.postfix.etc / file).write_text(text)
+        self.test.run(["postmap", "-c", self.postfix.etc, f"hash:{self.postfix.etc / file}"])
 
     def set(self, main):
         named = {line.split("=")[0].strip() for line in main.splitlines()}

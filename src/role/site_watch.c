@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Notices that a Postfix site has changed since posternctl postfix-lanes read it.
+ * MODEL    Roles follow the generation alone, so a change is a new generation that differs
+ *          in nothing else: the configuration file is not read, as nobody asked for that.
+ * ERRORS   A generation that cannot be published is tried again the next second.
+ * THREADS  The supervisor's.
+ */
+#include "role/site_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "role/supervisor.h"
+#include "segment/segment.h"
+
+static void tell(const struct generation *generation, const struct generation_mta *mta) {
+	const char *name = generation_text(generation, mta->name), *path;
+	char quoted[256];
+	uint64_t stamp;
+
+	if (mta->site_changed == 0) {
+		log_event(EVENT_SITE_CHANGED, "mta=%s text=\"its files are as they were read\"",
+		    name);
+		return;
+	}
+	path = generation_site_watch(generation, mta, mta->site_changed - 1, &stamp);
+	log_event(EVENT_SITE_CHANGED, "mta=%s file=%s text=\"no hints until posternctl "
+	    "postfix-lanes has read it\"", name,
+	    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+}
+
+static void publish(struct supervisor *supervisor, const uint32_t *changed) {
+	const struct generation *before = supervisor->generation;
+	struct generation *copy = malloc(before->bytes);
+	struct diag diag;
+
+	if (copy == NULL)
+		return;
+	memcpy(copy, before, before->bytes);
+	for (uint32_t i = 0; i < copy->mta_count; i++)
+		copy->mtas[i].site_changed = changed[i];
+	if (segment_publish(supervisor->segment, copy, &diag) != 0) {
+		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
+		free(copy);
+		return;
+	}
+	for (uint32_t i = 0; i < copy->mta_count; i++)
+		if ((before->mtas[i].site_changed != 0) != (changed[i] != 0))
+			tell(copy, &copy->mtas[i]);
+	free(supervisor->generation);
+	supervisor->generation = copy;
+}
+
+void site_watch_turn(struct supervisor *supervisor) {
+	const struct generation *generation = supervisor->generation;
+	uint32_t changed[GENERATION_MTAS_MAX] = { 0 };
+	bool differs = false;
+
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		changed[i] = generation_site_changed(generation, &generation->mtas[i]);
+		differs |= (changed[i] != 0) != (generation->mtas[i].site_changed != 0);
+	}
+	if (differs)
+		publish(supervisor, changed);
+}
