@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  One number that tells whether a file is another one by now.
+ * ERRORS   What cannot be seen is not there.
+ * THREADS  Any.
+ */
 #include "base/file_stamp.h"
 
 #include <stddef.h>

@@ -108,6 +108,7 @@ def own_maps(test, site, sink):
     site.postfix.serve([*site.plain, found["lines"].replace(
         "/usr/local/sbin/postern-lookup", str(site.lookup))])
     site.postfix.reload()
+    site.read_site()
     fill(test, site, sink)
     test.equal(site.explain("mapped.example"), ("none", "excluded"), "explain says so")
     site.postfix.send(PORT, "mapped.example", 3)

@@ -39,7 +39,7 @@ class Filter:
 
     def __init__(self, test):
         self.listener = None
-        self.connections = 0
+        self.connections, self.open = 0, []
         self.start()
         test.at_end(self.stop)
 
@@ -52,6 +52,12 @@ class Filter:
             self.listener.shutdown(socket.SHUT_RDWR)
             self.listener.close()
         self.listener = None
+        for sock in self.open:          # one that Postfix kept is gone, too
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.open = []
 
     def run(self, listener):
         while True:
@@ -61,6 +67,7 @@ class Filter:
                 return
             self.connections += 1
             server = socket.create_connection(("127.0.0.1", BACK))
+            self.open += [client, server]
             for one, other in ((client, server), (server, client)):
                 threading.Thread(target=copy, args=(one, other), daemon=True).start()
 
