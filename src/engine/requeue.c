@@ -30,6 +30,12 @@
 /* Postfix's resolver remembers the last address for 30 s. */
 #define PAUSE_LAST_NS	(31 * NS_PER_SECOND)
 #define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
+/* What was handed out so long ago takes no place any more; where all that is out is of this
+ * age, messages may have been deleted or put on hold, which Postfix does not log. */
+#define OVERDUE_NS	(20 * NS_PER_SECOND)
+#define ON_ITS_WAY_NS	(5 * NS_PER_SECOND)	/* between two queues */
+#define DOUBT_FIRST_NS	(60 * NS_PER_SECOND)	/* between lists that are asked for then */
+#define DOUBT_LAST_NS	(3600 * NS_PER_SECOND)
 #define LIST_AGAIN_NS	(300 * NS_PER_SECOND)
 #define LIST_TRIES	5
 #define LIST_RETRY_NS	(6 * NS_PER_SECOND)	/* then twice as long each time */
@@ -39,10 +45,15 @@ struct requeue_mta {
 	uint64_t identity;	/* name and directory: its number may become another's */
 	int64_t tat_ns;		/* of the rate */
 	int64_t list_ns;	/* when the list may be asked for */
+	int64_t listing_ns;	/* when it was */
+	int64_t doubt_ns;	/* when it may be asked for because of a doubt, and ... */
+	int64_t doubt_pause_ns;	/* ... the pause to the next one */
 	uint8_t tries;		/* of the first list */
 	bool listing;		/* it was asked for */
 	bool listed;
 	bool overflowed;	/* something was not remembered since */
+	bool doubtful;		/* what is out may be gone */
+	uint8_t round;		/* counts lists */
 };
 
 struct requeue {
@@ -125,18 +136,51 @@ static void ask_lists(struct requeue *requeue, const struct generation *generati
     int64_t now_ns) {
 	for (unsigned i = 0; i < generation->mta_count; i++) {
 		struct requeue_mta *mta = &requeue->mtas[i];
-		bool again = mta->overflowed &&
-		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2;
+		bool again = (mta->overflowed &&
+		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2) ||
+		    (mta->doubtful && now_ns >= mta->doubt_ns);
 
-		if (!is_postfix(generation, i) || mta->listing || now_ns < mta->list_ns ||
+		if (!is_postfix(generation, i) || mta->listing ||
+		    (now_ns < mta->list_ns && !mta->doubtful) ||
 		    (mta->listed && !again) || generation->outbound_observe)
 			continue;
 		mta->listing = requeue->calls.list(requeue->calls.context, i);
 		if (!mta->listing)
 			continue;
-		mta->overflowed = false;
+		mta->round++;
+		mta->listing_ns = now_ns;
+		mta->overflowed = mta->doubtful = false;
 		mta->list_ns = now_ns + LIST_AGAIN_NS;
 	}
+}
+
+/* Messages that are in the queue no more.  One that is on its way from one queue to the
+ * other may be in neither list. */
+static uint32_t remove_unlisted(struct requeue *requeue, unsigned mta) {
+	struct requeue_store *store = &requeue->store;
+	const struct requeue_mta *m = &requeue->mtas[mta];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < store->entry_end; i++) {
+		const struct requeue_entry *e = &store->entries[i];
+
+		if (e->id[0] == '\0' || e->mta != mta || e->round == m->round ||
+		    (e->place == REQUEUE_OUT && e->out_ns >= m->listing_ns - ON_ITS_WAY_NS))
+			continue;
+		requeue_remove(store, i);
+		count++;
+	}
+	return count;
+}
+
+/* Was it right to doubt?  If not, the next doubt has to wait longer. */
+static void end_doubt(struct requeue_mta *mta, bool was_right, int64_t now_ns) {
+	int64_t pause_ns = 2 * mta->doubt_pause_ns;
+
+	if (was_right || pause_ns < DOUBT_FIRST_NS)
+		pause_ns = DOUBT_FIRST_NS;
+	mta->doubt_pause_ns = pause_ns < DOUBT_LAST_NS ? pause_ns : DOUBT_LAST_NS;
+	mta->doubt_ns = now_ns + mta->doubt_pause_ns;
 }
 
 void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t now_ns) {
@@ -150,6 +194,7 @@ void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t n
 		m->list_ns = now_ns + (LIST_RETRY_NS << m->tries) / 2;
 	else
 		m->listed = true;
+	end_doubt(m, whole && remove_unlisted(requeue, mta) > 0, now_ns);
 }
 
 /* --- destinations ------------------------------------------------------------------ */
@@ -270,6 +315,7 @@ static void put(struct requeue *requeue, uint32_t entry,
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
 	bool again = is_passing_hold(result) && !d->down;
 
+	e->round = requeue->mtas[e->mta].round;
 	if (again && e->place == REQUEUE_OUT)
 		pause_it(d, now_ns);
 	else if (again && d->until_ns <= now_ns)
@@ -338,7 +384,11 @@ void requeue_list_recipient(struct requeue *requeue, const struct generation *ge
 		.status = DELIVERY_DEFERRED, .arrival_ns = arrival_ns };
 	struct window_owner owner;
 	struct reply reply;
+	uint32_t entry = REQUEUE_NONE;
 
+	while ((entry = requeue_find_any(&requeue->store, mta, queue_id.text,
+		queue_id.length, entry)) != REQUEUE_NONE)
+		requeue->store.entries[entry].round = requeue->mtas[mta].round;
 	if (at == NULL || reason.length == 0)
 		return;
 	reply_judge(&delivery, &reply);
@@ -370,20 +420,30 @@ void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *que
 
 /* --- turns ------------------------------------------------------------------------- */
 
-/* Nothing was heard of them: they wait for Postfix. */
-static void give_up_old(struct requeue *requeue, uint32_t destination, int64_t now_ns) {
-	const struct requeue_list *out =
-	    &requeue->store.destinations[destination].places[REQUEUE_OUT];
+/* How many messages that are out take a place.  Those of which nothing was heard for very
+ * long wait for Postfix. */
+static uint32_t count_out(struct requeue *requeue, uint32_t destination, int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+	const struct requeue_list *out = &store->destinations[destination].places[REQUEUE_OUT];
+	uint32_t count = 0;
 
-	for (uint32_t i = out->count; i > 0; i--)
-		if (now_ns - requeue->store.entries[out->entries[i - 1]].out_ns >=
-		    RESULT_LIMIT_NS)
-			requeue_remove(&requeue->store, out->entries[i - 1]);
+	for (uint32_t i = out->count; i > 0; i--) {
+		uint32_t entry = out->entries[i - 1];
+		int64_t age_ns = now_ns - store->entries[entry].out_ns;
+
+		if (age_ns >= RESULT_LIMIT_NS)
+			requeue_remove(store, entry);
+		else if (age_ns < OVERDUE_NS)
+			count++;
+	}
+	for (uint32_t i = 0; count == 0 && i < out->count; i++)
+		requeue->mtas[store->entries[out->entries[i]].mta].doubtful = true;
+	return count;
 }
 
 /* Returns when more may go. */
 static int64_t hand_out(struct requeue *requeue, const struct generation *generation,
-    uint32_t destination, uint32_t window, int64_t now_ns) {
+    uint32_t destination, uint32_t places, int64_t now_ns) {
 	const struct rate_limit *rate = &generation->requeue_rate;
 	const struct requeue_destination *d = &requeue->store.destinations[destination];
 
@@ -392,7 +452,7 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 		struct requeue_entry *e = &requeue->store.entries[entry];
 		struct requeue_mta *mta = &requeue->mtas[e->mta];
 
-		if (d->places[REQUEUE_OUT].count >= window)
+		if (places == 0)
 			return now_ns + TURN_NS;
 		if (!rate_allows(rate, mta->tat_ns, now_ns))
 			return now_ns + rate_wait_ns(rate, mta->tat_ns, now_ns);
@@ -401,6 +461,7 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 		mta->tat_ns = rate_after(rate, mta->tat_ns, now_ns);
 		engine_count(requeue->engine, COUNTER_REQUEUED, 1);
 		e->out_ns = now_ns;
+		places--;
 		if (!requeue_move(&requeue->store, entry, REQUEUE_OUT))
 			requeue_remove(&requeue->store, entry);
 	}
@@ -412,10 +473,11 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
     uint32_t destination, int64_t now_ns) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
 	struct window_view view;
+	uint32_t out;
 
 	if (!d->used)
 		return INT64_MAX;
-	give_up_old(requeue, destination, now_ns);
+	out = count_out(requeue, destination, now_ns);
 	if (requeue_held(d) == 0) {
 		requeue_drop_destination(&requeue->store, destination);
 		return INT64_MAX;
@@ -427,7 +489,8 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 		return now_ns + QUIET_TURN_NS;
 	if (now_ns < d->until_ns)
 		return d->until_ns;
-	return hand_out(requeue, generation, destination, view.window, now_ns);
+	return hand_out(requeue, generation, destination,
+	    view.window > out ? view.window - out : 0, now_ns);
 }
 
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,

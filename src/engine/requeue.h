@@ -13,7 +13,9 @@
  * our own hint held although nothing holds the destination any more (Postfix asks
  * about an address once in 30 s), or that was in a lane which Postfix suspended by
  * itself, is handed out again, with pauses that grow to 31 s.  What was deferred for
- * another reason waits for Postfix's own schedule.
+ * another reason waits for Postfix's own schedule.  What was handed out 20 s ago takes
+ * no place any more; where nothing is heard of all that is out, the queue's list tells
+ * what was deleted or put on hold meanwhile.
  *
  * In the feed process's own memory, bounded; what does not fit is read again from
  * the queue's list when there is room.  One thread, no I/O: the caller runs what

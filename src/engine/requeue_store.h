@@ -35,8 +35,8 @@ struct requeue_entry {
 	uint32_t position;	/* in its place */
 	uint8_t mta;
 	uint8_t place;		/* enum requeue_place */
-	uint8_t fruitless;	/* handed out, and held again */
 	uint8_t spare;
+	uint8_t round;		/* the list that it was in last, or that was read when it came */
 };
 _Static_assert(sizeof(struct requeue_entry) == 64, "one cache line");
 
