@@ -36,22 +36,6 @@ void learned_bind(struct learned *table, struct segment_header *header,
 	table->words = (void *)(base + place->slots_offset);
 }
 
-struct index learned_index(const struct learned *table, uint32_t shard) {
-	uint32_t lines = table->place->lines_per_shard;
-
-	return (struct index){
-		.lines = table->lines + (size_t)shard * lines,
-		.line_count = lines,
-	};
-}
-
-_Atomic uint64_t *learned_slot(const struct learned *table, uint32_t shard,
-    uint32_t slot) {
-	size_t number = (size_t)shard * table->place->per_shard + slot;
-
-	return table->words + number * table->kind->slot_words;
-}
-
 uint32_t learned_number(const struct learned *table, const struct learned_key *key,
     const _Atomic uint64_t *slot) {
 	return (uint32_t)((size_t)(slot - learned_slot(table, key->shard, 0)) /
@@ -78,14 +62,6 @@ void learned_aim(const struct learned *table, struct learned_key *key) {
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot) {
 	for (uint32_t i = 0; i < table->kind->slot_words; i += LINE_WORDS)
 		__builtin_prefetch(&slot[i]);
-}
-
-struct learned_control learned_load_control(const _Atomic uint64_t *slot) {
-	uint64_t word = atomic_load_explicit(slot, memory_order_acquire);
-	struct learned_control control;
-
-	memcpy(&control, &word, sizeof(control));
-	return control;
 }
 
 /* Text that ends within a word is equal when that word is. */

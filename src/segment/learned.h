@@ -111,15 +111,24 @@ void learned_forget(const struct learned *table, const struct learned_key *key,
 /* Its number within the shard, and back. */
 uint32_t learned_number(const struct learned *table, const struct learned_key *key,
     const _Atomic uint64_t *slot);
-_Atomic uint64_t *learned_slot(const struct learned *table, uint32_t shard,
-    uint32_t number);
+static inline _Atomic uint64_t *learned_slot(const struct learned *table, uint32_t shard,
+    uint32_t number) {
+	return table->words +
+	    ((size_t)shard * table->place->per_shard + number) * table->kind->slot_words;
+}
 
 /* Stores words from ... to - 1 that the control word in force does not name. */
 void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
     uint32_t to);
 /* Stores the control word with the next serial. */
 void learned_store_control(_Atomic uint64_t *slot, struct learned_control control);
-struct learned_control learned_load_control(const _Atomic uint64_t *slot);
+static inline struct learned_control learned_load_control(const _Atomic uint64_t *slot) {
+	uint64_t word = atomic_load_explicit(slot, memory_order_acquire);
+	struct learned_control control;
+
+	__builtin_memcpy(&control, &word, sizeof(control));
+	return control;
+}
 
 /* Between these two, readers that find nothing try again. */
 void learned_change_begin(const struct learned *table,
@@ -145,7 +154,14 @@ unsigned learned_each(const struct learned *table, void (*each)(void *context,
     uint32_t shard, uint32_t number, const uint64_t *copy), void *context);
 
 /* For learned_keep.c. */
-struct index learned_index(const struct learned *table, uint32_t shard);
+static inline struct index learned_index(const struct learned *table, uint32_t shard) {
+	uint32_t lines = table->place->lines_per_shard;
+
+	return (struct index){
+		.lines = table->lines + (size_t)shard * lines,
+		.line_count = lines,
+	};
+}
 uint64_t learned_hash(const struct learned *table, const uint64_t *words);
 /* Index and free list from the control words. */
 void learned_rebuild(const struct learned *table, uint32_t number);

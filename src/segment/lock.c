@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
+#include "base/tsan.h"
 
 #define LOCK_WAIT_NS	(50 * NS_PER_MS)
 #define LOCK_STUCK_NS	NS_PER_SECOND
@@ -28,14 +29,7 @@ void lock_init(pthread_mutex_t *mutex) {
 
 /* ThreadSanitizer knows timedlock, which goes by the wall clock, but not yet
  * clocklock. */
-#if defined(__SANITIZE_THREAD__)
-#define KNOWN_TO_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define KNOWN_TO_TSAN 1
-#endif
-#endif
-#ifdef KNOWN_TO_TSAN
+#ifdef BASE_TSAN
 #define WAIT_CLOCK CLOCK_REALTIME
 #define wait_until(mutex, until) pthread_mutex_timedlock(mutex, until)
 #else

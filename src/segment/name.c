@@ -14,7 +14,7 @@ static uint64_t bytes_below(uint64_t word, uint8_t byte) {
 
 /* Eight bytes at a time: letters in lower case.  False: there is a byte that no
  * name has. `all`: 0xff where the name has a byte. */
-static bool fold_word(uint64_t *word, uint64_t all) {
+static inline bool fold_word(uint64_t *word, uint64_t all) {
 	uint64_t low = *word & EACH_BYTE(0x7f), high = *word & EACH_BYTE(0x80);
 	uint64_t is_upper = bytes_below(low, 'Z' + 1) & ~bytes_below(low, 'A') &
 	    ~high;
@@ -41,7 +41,7 @@ static uint64_t last_word(const char *text, size_t length, bool has_before,
 	return word;
 }
 
-static bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
+static inline bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
 	size_t at = 0;
 	uint64_t all;
 

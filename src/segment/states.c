@@ -79,7 +79,7 @@ bool states_key(struct segment *segment, const char *name, size_t length,
 	return true;
 }
 
-static bool is_place(const struct learned *table, uint32_t place) {
+static inline bool is_place(const struct learned *table, uint32_t place) {
 	return place > 0 && place <= table->place->per_shard;
 }
 

@@ -2,11 +2,13 @@
 /*
  * A socketmap server on libevent that answers NOTFOUND to every request without
  * looking at it: what one event loop can reach at best.  Plain events, read and send,
- * one thread.  usage: null_socketmap unix:/path
+ * one thread.  With "-" it serves its standard streams, as a program of spawn(8) does.
+ * usage: null_socketmap unix:/path|-
  */
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +45,31 @@ static long netstring(const char *text, size_t length)
 	return text[at + 1 + inside] == ',' ? (long)(at + inside + 2) : -1;
 }
 
+static const char reply[] = "9:NOTFOUND ,";
+
+static int serve_streams(void)
+{
+	static char buffer[16384];
+	size_t length = 0;
+	ssize_t got;
+	long used;
+
+	while ((got = read(STDIN_FILENO, buffer + length, sizeof buffer - length)) > 0) {
+		length += (size_t)got;
+		while ((used = netstring(buffer, length)) > 0) {
+			if (write(STDOUT_FILENO, reply, sizeof reply - 1) != sizeof reply - 1)
+				return 1;
+			length -= (size_t)used;
+			memmove(buffer, buffer + used, length);
+		}
+		if (used < 0)
+			return 1;
+	}
+	return 0;
+}
+
 static void readable(evutil_socket_t fd, short what, void *context)
 {
-	static const char reply[] = "9:NOTFOUND ,";
 	struct client *client = context;
 	ssize_t got = read(fd, client->buffer + client->length,
 	    sizeof client->buffer - client->length);
@@ -90,9 +114,12 @@ static void accepted(struct evconnlistener *listener, evutil_socket_t fd,
 int main(int argc, char **argv)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct event_base *base = event_base_new();
+	bool streams = argc == 2 && strcmp(argv[1], "-") == 0;
+	struct event_base *base = streams ? NULL : event_base_new();
 	const char *path = argc == 2 && strncmp(argv[1], "unix:", 5) == 0 ? argv[1] + 5 : "";
 
+	if (streams)
+		return serve_streams();
 	if (base == NULL || *path == '\0' || strlen(path) >= sizeof address.sun_path) {
 		fprintf(stderr, "usage: null_socketmap unix:/path\n");
 		return 64;
