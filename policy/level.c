@@ -158,10 +158,22 @@ void level_move(struct level *level, struct level_entry *entries, uint32_t capac
 	level->capacity = capacity;
 }
 
-static bool make_room(struct level *level)
+/* Time passes, though no verdict may be due for long: all that began before has one. */
+static void sweep(struct level *level, int64_t now_ns)
+{
+	int64_t swept_ns = now_ns - wait_ns(level);
+
+	if (level->head < level->end && level->entries[level->head].start_ns < swept_ns)
+		swept_ns = level->entries[level->head].start_ns;
+	if (swept_ns > level->swept_ns)
+		level->swept_ns = swept_ns;
+}
+
+static bool make_room(struct level *level, int64_t now_ns)
 {
 	if (level->end < level->capacity)
 		return true;
+	sweep(level, now_ns);
 	forget(level, level->swept_ns - keep_ns(level));
 	move_to(level, level->entries);
 	return level->end < level->capacity;
@@ -180,7 +192,7 @@ bool level_add(struct level *level, const struct level_attempt *attempt, int64_t
 	level->latest_ns = follow(level->latest_ns, read_ns - end_ns);
 	if (attempt->accepted)
 		level->longest_ns = follow(level->longest_ns, end_ns - start_ns);
-	if (!make_room(level)) {
+	if (!make_room(level, read_ns)) {
 		level->lost++;
 		if (attempt->accepted && end_ns > level->lost_ns)
 			level->lost_ns = end_ns;

@@ -323,10 +323,14 @@ void engine_feed_turn(struct engine *engine, const struct generation *generation
 	count_given_up(memory);
 	for (destination = TAILQ_FIRST(&memory->waiting); destination != NULL;
 	     destination = next) {
+		bool waits = feed_learn_levels(memory, generation, destination, now_ns);
+
 		next = TAILQ_NEXT(destination, entry);
-		if (feed_learn_levels(memory, generation, destination, now_ns))
+		feed_shrink(memory, destination);
+		if (waits)
 			continue;
 		TAILQ_REMOVE(&memory->waiting, destination, entry);
 		destination->waiting = false;
 	}
+	feed_table_sweep(memory->table, now_ns);
 }

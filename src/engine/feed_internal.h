@@ -198,6 +198,15 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 /* Places that the remote may have counted by then: in flight, and connections kept. */
 uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns);
 
+/* Gives back what it does not need any more: each turn, for those that wait. */
+void feed_shrink(struct feed_memory *memory, struct feed_destination *destination);
+
+/* Gives up some that are idle: each turn. */
+void feed_table_sweep(struct feed_table *table, int64_t now_ns);
+
+/* How many entries all have room for. */
+uint32_t feed_table_entries(const struct feed_table *table);
+
 /* Deliveries in flight, as far as the log tells; looked at anew 20 times a second. */
 uint32_t feed_running(struct feed_destination *destination, int64_t now_ns);
 

@@ -2,8 +2,9 @@
 /*
  * PURPOSE  Levels of attempts that a log tells of only when they have ended.
  * MODEL    One struct level for each destination that mail goes to these days: a table
- *          by hash, where a full one gives up what is idle.  Room for attempts grows by
- *          fours, within a bound for one destination and one for all.
+ *          by hash, which gives up what is idle.  Room for attempts grows by fours, within
+ *          a bound for one destination, and by a quarter of what is left for all: however
+ *          many are large, others find room.  It shrinks again when it is not used.
  * ERRORS   Without room levels are not known: results count for cohorts alone.
  * THREADS  One.
  */
@@ -17,10 +18,14 @@
 #define BUCKETS			(2 * DESTINATIONS_MAX)
 #define ENTRIES_FIRST		16
 #define ENTRIES_MAX		16384		/* of one destination: 512 KB */
-#define ENTRIES_ALL_MAX		(1u << 20)	/* 32 MB */
+/* 32 MB for all, half of it for what each has from the start */
+#define ENTRIES_GROWN_MAX	(1u << 19)
+_Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
 #define IDLE_NS			(60 * NS_PER_SECOND)
 #define RUNNING_NS		(50 * NS_PER_MS)
 #define LOOKS_MAX		64
+#define SWEEP			256	/* buckets that a turn looks at */
+#define SHRINK			16	/* of so many entries less than one is in use */
 
 struct feed_table {
 	struct feed_destination *buckets[BUCKETS];	/* linear probing, no gaps */
@@ -51,6 +56,11 @@ void feed_table_close(struct feed_table **table)
 			destination_free(*table, (*table)->buckets[i]);
 	free(*table);
 	*table = NULL;
+}
+
+uint32_t feed_table_entries(const struct feed_table *table)
+{
+	return table->entries;
 }
 
 static uint32_t bucket_of(uint64_t hash)
@@ -92,22 +102,28 @@ bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns)
 	return !destination->waiting && now_ns - destination->used_ns >= IDLE_NS;
 }
 
-/* Gives up one that is idle.  False: none of those that were looked at is. */
-static bool make_room(struct feed_memory *memory, int64_t now_ns)
+/* Gives up the idle of the next few, `most` at most.  False: none of them is. */
+static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int64_t now_ns)
 {
-	struct feed_table *table = memory->table;
+	unsigned given_up = 0;
 
-	for (unsigned i = 0; i < LOOKS_MAX; i++) {
+	for (unsigned i = 0; i < looks && given_up < most; i++) {
 		uint32_t at = table->hand;
 
-		table->hand = (table->hand + 1) % BUCKETS;
-		if (table->buckets[at] == NULL || !feed_is_idle(table->buckets[at], now_ns))
-			continue;
-		destination_free(table, table->buckets[at]);
-		take_out(table, at);
-		return true;
+		if (table->buckets[at] != NULL && feed_is_idle(table->buckets[at], now_ns)) {
+			destination_free(table, table->buckets[at]);
+			take_out(table, at);	/* somebody may stand there now */
+			given_up++;
+		} else {
+			table->hand = (table->hand + 1) % BUCKETS;
+		}
 	}
-	return false;
+	return given_up > 0;
+}
+
+void feed_table_sweep(struct feed_table *table, int64_t now_ns)
+{
+	(void)give_up(table, SWEEP, SWEEP, now_ns);
 }
 
 static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
@@ -137,9 +153,8 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
 	uint32_t at = find(table, hash, owner);
 
 	if (table->buckets[at] == NULL) {
-		if (table->count >= DESTINATIONS_MAX ||
-		    table->entries + ENTRIES_FIRST > ENTRIES_ALL_MAX) {
-			if (!make_room(memory, now_ns))
+		if (table->count >= DESTINATIONS_MAX) {
+			if (!give_up(table, LOOKS_MAX, 1, now_ns))
 				return NULL;
 			at = find(table, hash, owner);
 		}
@@ -191,22 +206,35 @@ bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t
 	return false;
 }
 
-static bool grow(struct feed_memory *memory, struct feed_destination *destination)
+static bool move(struct feed_table *table, struct level *level, uint32_t capacity)
 {
-	struct level *level = &destination->level;
-	uint32_t capacity = 4 * level->capacity;
-	struct level_entry *entries, *old = level->entries;
+	struct level_entry *old = level->entries;
+	struct level_entry *entries = calloc(capacity, sizeof(*entries));
 
-	if (capacity > ENTRIES_MAX ||
-	    memory->table->entries + capacity - level->capacity > ENTRIES_ALL_MAX)
-		return false;
-	entries = calloc(capacity, sizeof(*entries));
 	if (entries == NULL)
 		return false;
-	memory->table->entries += capacity - level->capacity;
+	table->entries += capacity - level->capacity;
 	level_move(level, entries, capacity);
 	free(old);
 	return true;
+}
+
+static void grow(struct feed_table *table, struct level *level)
+{
+	uint32_t capacity = 4 * level->capacity;
+	uint32_t grown = table->entries - ENTRIES_FIRST * table->count;
+
+	if (capacity <= ENTRIES_MAX &&
+	    capacity - level->capacity <= (ENTRIES_GROWN_MAX - grown) / 4)
+		(void)move(table, level, capacity);
+}
+
+void feed_shrink(struct feed_memory *memory, struct feed_destination *destination)
+{
+	struct level *level = &destination->level;
+
+	if (level->capacity > ENTRIES_FIRST && level_count(level) < level->capacity / SHRINK)
+		(void)move(memory->table, level, level->capacity / 4);
 }
 
 void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
@@ -215,7 +243,7 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 	struct level *level = &destination->level;
 
 	if (level_count(level) == level->capacity)
-		(void)grow(memory, destination);
+		grow(memory->table, level);
 	if (!level_add(level, attempt, now_ns)) {
 		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
 		return;

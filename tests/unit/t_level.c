@@ -208,6 +208,31 @@ static void memory_that_is_full(void **state)
 	assert_true(add(&level, 4, 0, 10, false, 20000));
 }
 
+/* All room is of those that have their verdict: nothing new would ever make any. */
+static void a_memory_that_was_full_has_room_again(void **state)
+{
+	struct level_entry memory[8];
+	struct level level;
+	struct level_verdict verdict;
+	struct level_attempt attempt = { .accepted = true };
+
+	(void)state;
+	level_begin(&level, memory, 8);
+	for (unsigned i = 0; i < 8; i++) {
+		attempt.start_ns = i;
+		attempt.end_ns = SECOND;
+		assert_true(level_add(&level, &attempt, SECOND));
+	}
+	while (level_next(&level, 60 * SECOND, &verdict))
+		;
+	for (unsigned i = 60; i < 64; i++) {
+		attempt.start_ns = i * SECOND - SECOND;
+		attempt.end_ns = i * SECOND;
+		assert_true(level_add(&level, &attempt, i * SECOND));
+	}
+	assert_int_equal(level.lost, 0);
+}
+
 static void wrong_times(void **state)
 {
 	struct level_attempt wild = { .start_ns = INT64_MIN, .end_ns = INT64_MAX,
@@ -449,6 +474,7 @@ int main(void)
 		cmocka_unit_test(connections_that_are_kept),
 		cmocka_unit_test(slack_of_two_digits),
 		cmocka_unit_test(memory_that_is_full),
+		cmocka_unit_test(a_memory_that_was_full_has_room_again),
 		cmocka_unit_test(wrong_times),
 		cmocka_unit_test(a_straggler),
 		cmocka_unit_test(against_the_truth),
