@@ -264,8 +264,13 @@ void learned_forget(const struct learned *table, const struct learned_key *key,
 	forget(table, key->shard, learned_number(table, key, slot));
 }
 
-static uint64_t worth_of(const struct learned *table, const _Atomic uint64_t *slot,
+static uint64_t worth_of(const struct learned *table, uint32_t shard, uint32_t number,
     uint32_t now_ds) {
+	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
+
+	/* the spare one; beyond the high water an adopted file may hold anything */
+	if (number >= learned_high_water(table, shard) || !learned_load_control(slot).used)
+		return LEARNED_NEVER;
 	if (table->kind->worth != NULL)
 		return table->kind->worth(slot, now_ds);
 	return SEEN_DS(RELAXED(slot[1]));
@@ -281,7 +286,7 @@ static void fetch_some(const struct learned *table, uint32_t shard, uint32_t at)
 	}
 }
 
-/* All are taken: gives up the one that is worth least among the next few.  Never all
+/* All are taken, but for a spare one: gives up the one that is worth least among the next few.  Never all
  * are looked at: that would be each note's cost where there are many. */
 static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) {
 	uint32_t count = table->place->per_shard;
@@ -294,7 +299,7 @@ static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) 
 		uint64_t worth;
 
 		at = at + 1 < count ? at + 1 : 0;
-		worth = worth_of(table, learned_slot(table, shard, at), now_ds);
+		worth = worth_of(table, shard, at, now_ds);
 		if (worth < least_worth) {
 			least = at;
 			least_worth = worth;
@@ -309,17 +314,23 @@ static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) 
 	return true;
 }
 
-/* A free slot of the shard, in no list. */
-static uint32_t take_slot(const struct learned *table, uint32_t number,
-    uint32_t now_ds) {
+static bool has_room(const struct learned *table, uint32_t number) {
+	const struct shard *shard = &table->shards[number];
+	uint32_t all = table->place->per_shard;
+
+	if (table->kind->has_spare && all > 1)
+		return RELAXED(shard->used) + 1 < all;
+	return shard->free_head != SEGMENT_NO_SLOT ||
+	    learned_high_water(table, number) < all;
+}
+
+/* A free slot of the shard, in no list; there is one. */
+static uint32_t take_slot(const struct learned *table, uint32_t number) {
 	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
-	uint32_t high = learned_high_water(table, number), slot;
+	uint32_t high = learned_high_water(table, number);
+	uint32_t slot = shard->free_head;
 
-	if (shard->free_head == SEGMENT_NO_SLOT &&
-	    high >= table->place->per_shard && !evict(table, number, now_ds))
-		return SEGMENT_NO_SLOT;
-	slot = shard->free_head;
 	if (slot != SEGMENT_NO_SLOT) {
 		shard->free_head =
 		    (uint32_t)RELAXED(learned_slot(table, number, slot)[1]);
@@ -333,17 +344,29 @@ static uint32_t take_slot(const struct learned *table, uint32_t number,
 	return high;
 }
 
-_Atomic uint64_t *learned_take(const struct learned *table,
-    const struct learned_key *key, uint32_t now_ds) {
-	uint32_t slot = take_slot(table, key->shard, now_ds);
+static _Atomic uint64_t *take(const struct learned *table, const struct learned_key *key) {
+	uint32_t slot = take_slot(table, key->shard);
 	struct index index = learned_index(table, key->shard);
 
-	if (slot == SEGMENT_NO_SLOT)
-		return NULL;
 	/* there are more places than slots */
 	MUST(index_insert(&index, key->hash, slot));
 	guarded_add(&table->shards[key->shard].used, 1);
 	return learned_slot(table, key->shard, slot);
+}
+
+_Atomic uint64_t *learned_take(const struct learned *table,
+    const struct learned_key *key, uint32_t now_ds) {
+	if (!has_room(table, key->shard) && !evict(table, key->shard, now_ds))
+		return NULL;
+	return take(table, key);
+}
+
+_Atomic uint64_t *learned_take_spare(const struct learned *table,
+    const struct learned_key *key) {
+	if (table->shards[key->shard].free_head == SEGMENT_NO_SLOT &&
+	    learned_high_water(table, key->shard) >= table->place->per_shard)
+		return NULL;
+	return take(table, key);
 }
 
 void learned_change_begin(const struct learned *table,

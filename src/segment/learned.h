@@ -34,6 +34,7 @@ struct learned_kind {
 	uint32_t text_at;	/* first of them that is text; key_words: none */
 	uint32_t copied_words;	/* that readers want */
 	bool is_sequenced;	/* readers want what changes under SEEN_SEQUENCE, too */
+	bool has_spare;		/* a slot of each shard stays free for learned_take_spare */
 	enum counter evicted;
 	/* What it is worth to keep an entry: whoever has to make room looks at a few.
 	 * NULL: the younger, the more.  LEARNED_NEVER: never given up. */
@@ -103,6 +104,12 @@ _Atomic uint64_t *learned_find_at(const struct learned *table,
  * that were looked at are never given up. */
 _Atomic uint64_t *learned_take(const struct learned *table,
     const struct learned_key *key, uint32_t now_ds);
+
+/* The same where the key has an entry already, which is to be given up when the new one is
+ * written: whoever dies between leaves both, and one of them stays.  NULL: there is no
+ * free slot. */
+_Atomic uint64_t *learned_take_spare(const struct learned *table,
+    const struct learned_key *key);
 
 /* Gives up an entry that learned_find found. */
 void learned_forget(const struct learned *table, const struct learned_key *key,

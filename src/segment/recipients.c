@@ -2,7 +2,8 @@
 /*
  * PURPOSE  Single recipients that are held.
  * MODEL    A table of segment/learned.h, keyed by mail server and address.  A new end
- *          alone is one store; else the entry is free while it is written anew.
+ *          alone is one store; else there are two entries until the old one is given
+ *          up.
  * ERRORS   What could not be held is counted; whoever dies while it changes an entry
  *          leaves the old one, the new one, or none.
  * THREADS  Any, of any process.
@@ -47,6 +48,7 @@ static const struct learned_kind recipient_kind = {
 	.evicted = COUNTER_RECIPIENTS_EVICTED,
 	.is_sound = recipient_is_sound,
 	.worth = worth,
+	.has_spare = true,
 };
 
 static struct learned bind(const struct segment_header *sizes,
@@ -92,21 +94,37 @@ static bool differs_in_more_than_time(const struct recipient *a,
 	    memcmp(a->reason, b->reason, sizeof(a->reason)) != 0;
 }
 
-static void write_slot(const struct learned *table, const struct learned_key *key,
-    _Atomic uint64_t *slot, bool is_new, const struct recipient *r) {
-	static const struct learned_control free_slot;
+static void write_slot(_Atomic uint64_t *slot, const struct recipient *r) {
 	uint64_t words[sizeof(*r) / 8];
 
 	memcpy(words, r, sizeof(*r));
-	/* readers that find nothing meanwhile look again */
-	if (!is_new) {
-		learned_change_begin(table, key);
-		learned_store_control(slot, free_slot);
-	}
 	learned_store(slot, words, 1, sizeof(words) / 8);
 	learned_store_control(slot, r->control);
-	if (!is_new)
-		learned_change_end(table, key);
+}
+
+/* In the entry's place, which is free meanwhile: readers look again. */
+static void overwrite(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, const struct recipient *r) {
+	static const struct learned_control free_slot;
+
+	learned_change_begin(table, key);
+	learned_store_control(slot, free_slot);
+	write_slot(slot, r);
+	learned_change_end(table, key);
+}
+
+/* Never is nobody held. */
+static void replace(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *old, const struct recipient *r) {
+	_Atomic uint64_t *slot = learned_take_spare(table, key);
+
+	/* only a table that was full before there were spare ones */
+	if (slot == NULL) {
+		overwrite(table, key, old, r);
+		return;
+	}
+	write_slot(slot, r);
+	learned_forget(table, key, old);
 }
 
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
@@ -117,7 +135,6 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 		.rule = hold->rule, .mta = hold->mta }, was;
 	struct learned_key key;
 	_Atomic uint64_t *slot;
-	bool is_new;
 
 	if (!aim(&table, hold->address, hold->length, hold->mta, &key)) {
 		segment_count(segment, COUNTER_RECIPIENTS_UNUSABLE, 1);
@@ -131,13 +148,10 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 		return false;
 	}
 	slot = learned_find(&table, &key);
-	is_new = slot == NULL;
-	if (is_new)
-		slot = learned_take(&table, &key, SEEN_DS(r.seen));
-	else
-		was = load(slot);
-	if (is_new || differs_in_more_than_time(&was, &r))
-		write_slot(&table, &key, slot, is_new, &r);
+	if (slot == NULL)
+		write_slot(learned_take(&table, &key, SEEN_DS(r.seen)), &r);
+	else if (was = load(slot), differs_in_more_than_time(&was, &r))
+		replace(&table, &key, slot, &r);
 	else
 		atomic_store_explicit(&slot[WORD_OF(until_ns)],
 		    (uint64_t)r.until_ns, memory_order_relaxed);
