@@ -239,14 +239,14 @@ static bool is_class(const struct generation *generation, const char *name)
 static enum by_hand_error class(struct hand *hand)
 {
 	const struct by_hand *request = hand->request;
-	char name[SEGMENT_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
+	char name[GENERATION_CLASS_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
 	enum by_hand_error result;
 
 	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
 		return BY_HAND_SENSELESS;
-	if (!text_copy(name, sizeof(name), request->name, request->name_length) ||
-	    !windows_class_name(name, full))
+	if (!text_copy(name, sizeof(name), request->name, request->name_length))
 		return BY_HAND_BAD_NAME;
+	windows_class_name(name, full);
 	/* what is held can be resumed when it is configured no more */
 	if ((request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD) &&
 	    !is_class(hand->generation, name))

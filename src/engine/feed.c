@@ -16,6 +16,7 @@
 #include "engine/feed_internal.h"
 #include "engine/hints.h"
 #include "segment/destinations.h"
+#include "segment/feed_position.h"
 #include "segment/lane_uses.h"
 
 #define LIVE_NS		(5 * NS_PER_SECOND)	/* a line that is older is read late */
@@ -253,9 +254,14 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 		result.seen = is_own(&result) ? &seen : NULL;
 		learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}
-	if (judgement->kind != DESTINATION_NONE)
-		learned |= feed_learn(&result);
-	if (!result.repeated) {
+	if (judgement->kind != DESTINATION_NONE && feed_learn(&result))
+		learned = true;
+	else if (!result.repeated && !feed_position_counts(engine->segment, origin->log,
+	    origin->offset))
+		result.repeated = true;
+	if (result.repeated) {
+		engine_count(engine, COUNTER_RESULTS_REPEATED, 1);
+	} else {
 		count_class(engine, judgement->reply.class);
 		note_lane(engine, &result);
 	}

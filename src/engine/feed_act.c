@@ -58,6 +58,9 @@ static void suspend(struct feed_learning *l)
 	bool was_stopped = window->state == WINDOW_HELD ||
 	    (window->state == WINDOW_DEAD && window->by_rule != 0);
 
+	/* what people say stands: its end, and their reason */
+	if ((l->lock.state.flags & DESTINATION_HELD) != 0)
+		return;
 	window_suspend(window, feed_rule_end_ns(l));
 	l->told.ruled = !was_stopped;
 }
@@ -89,7 +92,8 @@ static void hold_recipient(struct feed_learning *l)
 	struct segment *segment = result->memory->engine->segment;
 
 	if (hold.length == 0 || (recipients_find(segment, hold.address, hold.length, hold.mta,
-	    result->now_ns, &held) && held.until_ns >= hold.until_ns))
+	    result->now_ns, &held) && (held.rule == RECIPIENT_NO_RULE ||
+	    held.until_ns >= hold.until_ns)))
 		return;
 	if (recipients_hold(segment, &hold, result->now_ns) &&
 	    !feed_match_is_quiet(l->match, result->now_ns, hold.until_ns)) {

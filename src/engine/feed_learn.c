@@ -189,7 +189,7 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 
 static void write_reason(struct feed_learning *l)
 {
-	if (l->has_reason && l->lock.state.window.state != WINDOW_HELD)
+	if (l->has_reason && (l->lock.state.flags & DESTINATION_HELD) == 0)
 		l->lock.reason = l->reason;
 }
 
@@ -377,10 +377,8 @@ bool feed_learn(struct feed_result *result)
 	feed_find_rule(&l);
 	find_level(&l);
 	find_reason(&l);
-	if (!change(&l)) {
-		engine_count(memory->engine, COUNTER_RESULTS_REPEATED, result->repeated);
+	if (!change(&l))
 		return false;
-	}
 	if (l.lock.is_new && result->seen == NULL)
 		note_mta(result);
 	add_attempt(&l);

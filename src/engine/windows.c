@@ -18,6 +18,8 @@
 #include "segment/recipients.h"
 
 #define PROVIDER_LENGTH	(sizeof(WINDOW_PROVIDER_PREFIX) - 1)
+#define CLASS_LENGTH	(sizeof(WINDOW_CLASS_PREFIX) - 1)
+#define HASH_LENGTH	17	/* "~" and 16 digits */
 
 /* --- whose -------------------------------------------------------------------- */
 
@@ -390,11 +392,27 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
 	return true;
 }
 
-bool windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1])
+void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1])
 {
-	int length = snprintf(out, SEGMENT_NAME_MAX + 1, WINDOW_CLASS_PREFIX "%s", name);
+	/* not secret: the same wherever it is held */
+	static const struct siphash_key key = { UINT64_C(0x706f737465726e2e),
+		UINT64_C(0x636c6173732e6e61) };
+	const size_t end = SEGMENT_NAME_MAX - HASH_LENGTH;
+	size_t length = strlen(name), at = 0, used = CLASS_LENGTH;
 
-	return length > 0 && length <= SEGMENT_NAME_MAX;
+	memcpy(out, WINDOW_CLASS_PREFIX, CLASS_LENGTH);
+	for (; at < length && used + 2 <= SEGMENT_NAME_MAX; at++) {
+		bool capital = name[at] >= 'A' && name[at] <= 'Z';
+
+		if (capital || name[at] == '^')
+			out[used++] = '^';
+		out[used++] = capital ? (char)(name[at] + 32) : name[at];
+	}
+	out[used] = '\0';
+	/* a dot at the end of a name says nothing */
+	if (at < length || out[used - 1] == '.')
+		snprintf(out + (used < end ? used : end), HASH_LENGTH + 1, "~%016llx",
+		    (unsigned long long)siphash13(&key, name, length));
 }
 
 bool windows_class_held(const struct engine *engine, const struct generation *generation,
@@ -407,8 +425,8 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
 	if (class_index == CLASS_NO_RULE)
 		return false;
 	class = generation_class(generation, class_index);
-	if (!windows_class_name(generation_text(generation, class->name), name) ||
-	    !states_find(engine->segment, name, strlen(name), &found) || !found.state.begun ||
+	windows_class_name(generation_text(generation, class->name), name);
+	if (!states_find(engine->segment, name, strlen(name), &found) || !found.state.begun ||
 	    (found.state.flags & DESTINATION_HELD) == 0 ||
 	    found.state.window.until_ns <= now_ns)
 		return false;

@@ -70,8 +70,10 @@ const char *windows_reason(const char *text, size_t length, char out[WINDOW_REAS
 #define WINDOW_CLASS_PREFIX	"class:"
 #define WINDOW_PROVIDER_PREFIX	"provider:"
 
-/* The name under which a class is held; false: too long. */
-bool windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]);
+/* The name under which a class is held: of each class another one, though names of
+ * destinations have no capitals ("^" stands before what was one), and are shorter (then
+ * a hash stands at the end). */
+void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]);
 
 /* The provider's or the relay's that a mail server reaches the domain *out by, if there is
  * one.  False: it may be another relay. */

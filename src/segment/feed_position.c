@@ -172,6 +172,14 @@ void feed_position_forget(struct segment *segment, uint32_t record) {
 		atomic_store(&segment->header->logs[record].check, 0);
 }
 
+bool feed_position_counts(struct segment *segment, uint64_t origin, uint64_t offset) {
+	const uint64_t words[2] = { origin, offset };
+	uint64_t line = not_zero(siphash13(&segment->header->key, words, sizeof(words)));
+
+	return origin == 0 ||
+	    atomic_exchange(&segment->header->feed_slotless, line) != line;
+}
+
 void feed_positions_keep(struct segment *segment, const uint64_t logs[],
     unsigned count) {
 	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++) {
@@ -238,9 +246,4 @@ void feed_positions_carry(const struct segment *from, struct segment *to) {
 		if (get(from, i, &found))
 			put(to, i, &found);
 	}
-}
-
-void feed_positions_clear(struct segment *segment) {
-	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++)
-		feed_position_forget(segment, i);
 }

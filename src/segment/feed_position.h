@@ -65,6 +65,10 @@ void feed_position_move(struct segment *segment, uint32_t record,
 void feed_position_cut(struct segment *segment, uint32_t record);
 void feed_position_forget(struct segment *segment, uint32_t record);
 
+/* A result counts that no slot of a destination remembers.  False: the line that ends there
+ * counted last, it is read again after a death. */
+bool feed_position_counts(struct segment *segment, uint64_t origin, uint64_t offset);
+
 /* Forgets the files of all other logs. */
 void feed_positions_keep(struct segment *segment, const uint64_t logs[],
     unsigned count);
@@ -76,8 +80,5 @@ bool feed_position_restore(struct segment *segment, char **words, unsigned count
 
 /* As they are, into another segment. */
 void feed_positions_carry(const struct segment *from, struct segment *to);
-
-/* None is known any more. */
-void feed_positions_clear(struct segment *segment);
 
 #endif

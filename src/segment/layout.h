@@ -281,6 +281,7 @@ struct segment_header {
 	_Atomic uint64_t lane_uses_next;
 	_Atomic uint64_t states_version;
 	_Atomic uint64_t recipients_version;
+	_Atomic uint64_t feed_slotless;	/* the line that was counted last without a slot */
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct mta_record mtas[SEGMENT_MTAS];

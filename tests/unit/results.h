@@ -46,8 +46,9 @@ static inline bool feed_line(const struct line *line)
 	static char recipient[256], queue_id[32];
 	struct delivery d = {
 		.source = DELIVERY_OF_POSTFIX, .status = line->status,
-		.agent = line->program != NULL && strstr(line->program, "/retry") != NULL ?
-		    AGENT_ERROR : AGENT_SMTP,
+		.agent = line->program == NULL ? AGENT_SMTP :
+		    strstr(line->program, "/retry") != NULL ? AGENT_ERROR :
+		    strstr(line->program, "/local") != NULL ? AGENT_LOCAL : AGENT_SMTP,
 		.program = span_of(line->program == NULL ? "postfix/smtp" : line->program),
 		.domain = span_of(line->domain), .relay_name = span_of(line->relay_name),
 		.text = span_of(line->text), .recipients = 1,

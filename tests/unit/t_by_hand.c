@@ -269,6 +269,85 @@ static void classes(void **state)
 	site_close(&site);
 }
 
+/* All of these may be held, and none of them is another one. */
+static void classes_whose_names_are_nearly_the_same(void **state)
+{
+#define LONG "a-class-of-a-name-that-is-as-long-as-a-destination-may-be-and-much-the-same-"
+	static const char *const list[] = { "slow", "Slow", "sLow", "^slow", "slow.",
+		LONG "1", LONG "2" };
+	enum { COUNT = sizeof(list) / sizeof(list[0]) };
+	char text[2048] = "classes = (";
+	struct window_owner owner;
+	struct window_held held;
+	size_t length = strlen(text);
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+		    "%s { name = \"%s\"; match = \"*.c%u.example\"; sessions = 1; }",
+		    i > 0 ? "," : "", list[i], i);
+	snprintf(text + length, sizeof(text) - length,
+	    " );\nmta = ( { name = \"a\"; log = \"/a\"; } );\n");
+	site_open(&site, 64, text);
+	now_ns = clock_now_ns();
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct by_hand hold = { .verb = BY_HAND_HOLD, .name = list[i], .class = true,
+			.ceiling = BY_HAND_UNSET };
+
+		assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
+		for (unsigned k = 0; k < COUNT; k++)
+			assert_int_equal(windows_class_held(site.engine, site.generation, k,
+			    now_ns, &held), k == i);
+		hold.verb = BY_HAND_RESUME;
+		assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
+	}
+	site_close(&site);
+}
+
+static const char rules[] = "version = 1;\n"
+    "providers = ( { name = \"big\"; relays = [ \"*.big.example\"];\n"
+    "  replies = ( { name = \"slow\"; match = \"^451 4\\\\.7\\\\.1\"; class = \"remote-throttle\";\n"
+    "      action = \"suspend\"; for = \"1h\"; },\n"
+    "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\"; for = \"1h\"; } ); } );\n";
+
+/* A rule would hold it for longer, for another reason. */
+static void a_rule_leaves_what_people_said(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
+		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED, .recipient = "u@d.example",
+		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down" };
+	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@d.example",
+		.ceiling = BY_HAND_UNSET, .for_ns = 60 * NS_PER_SECOND, .reason = "he asked for it" };
+	struct window_owner owner;
+	struct window_held held;
+	int64_t until_ns;
+
+	(void)state;
+	site_providers = rules;
+	begin();
+	sent("d.example", 100);
+	assert_int_equal(hand(BY_HAND_SUSPEND, "provider:big", 60), BY_HAND_DONE);
+	(void)feed_line(&line);
+	until_ns = view_of("provider:big").until_ns;
+	assert_int_equal(until_ns, now_ns + 60 * NS_PER_SECOND);
+	assert_string_equal(view_of("provider:big").reason, "suspended by hand");
+	assert_true(view_of("provider:big").by_hand);
+	pass(61);
+	assert_int_equal(view_of("provider:big").state, WINDOW_OPEN);
+	(void)feed_line(&line);
+	assert_int_equal(view_of("provider:big").until_ns, now_ns + 3600 * NS_PER_SECOND);
+
+	assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
+	line.text = "host mx.big.example[198.51.100.1] said: 450 4.2.1 not so fast";
+	(void)feed_line(&line);
+	assert_true(windows_recipient_held(site.engine, site.generation, "u@d.example", 11,
+	    now_ns, &held));
+	assert_string_equal(held.reason, "he asked for it");
+	assert_int_equal(held.until_ns, now_ns + 60 * NS_PER_SECOND);
+	site_close(&site);
+	site_providers = NULL;
+}
+
 static void names(void **state)
 {
 	char longest[SEGMENT_NAME_MAX + 2];
@@ -356,6 +435,8 @@ int main(void)
 		cmocka_unit_test(one_domain_of_a_provider),
 		cmocka_unit_test(recipients),
 		cmocka_unit_test(classes),
+		cmocka_unit_test(classes_whose_names_are_nearly_the_same),
+		cmocka_unit_test(a_rule_leaves_what_people_said),
 		cmocka_unit_test(names),
 		cmocka_unit_test(a_hold_is_a_hold),
 	};

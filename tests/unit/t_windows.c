@@ -196,6 +196,28 @@ static void domains_share_a_provider(void **state)
 	site_providers = NULL;
 }
 
+/* The feed died behind the result, before the place in the log had moved on. */
+static void a_result_of_no_destination_counts_once(void **state)
+{
+	struct line line = { .domain = "d.example", .relay_name = "local",
+		.status = DELIVERY_SENT, .text = "delivered to mailbox",
+		.program = "postfix/local", .origin = { .log = 7, .offset = 1000 } };
+	uint64_t counted;
+
+	(void)state;
+	begin(configuration);
+	(void)feed_line(&line);
+	counted = counter(COUNTER_RESULTS_OK) + counter(COUNTER_RESULTS_LOCAL);
+	assert_int_equal(counted, 1);
+	(void)feed_line(&line);
+	assert_int_equal(counter(COUNTER_RESULTS_OK) + counter(COUNTER_RESULTS_LOCAL), 1);
+	assert_int_equal(counter(COUNTER_RESULTS_REPEATED), 1);
+	line.origin.offset = 1100;
+	(void)feed_line(&line);
+	assert_int_equal(counter(COUNTER_RESULTS_OK) + counter(COUNTER_RESULTS_LOCAL), 2);
+	end();
+}
+
 static void a_relay_is_its_own(void **state)
 {
 	struct line line = { .domain = "d.example", .relay_name = "127.0.0.1",
@@ -514,6 +536,7 @@ int main(void)
 		cmocka_unit_test(a_line_counts_once),
 		cmocka_unit_test(many_recipients_are_one_delivery),
 		cmocka_unit_test(domains_share_a_provider),
+		cmocka_unit_test(a_result_of_no_destination_counts_once),
 		cmocka_unit_test(a_relay_is_its_own),
 		cmocka_unit_test(rules_act),
 		cmocka_unit_test(an_alert_throttles_nobody),
