@@ -36,6 +36,7 @@ struct late_ends {
 /* When windows_turn does what it does now and then. */
 struct windows_time {
 	int64_t expired_ns;
+	uint32_t next_flight;	/* that is looked at */
 };
 
 struct engine {

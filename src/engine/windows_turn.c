@@ -3,7 +3,7 @@
  * PURPOSE  What time does to windows.
  * MODEL    Whoever looks at a window sees it as of now, so nothing waits for this: it
  *          writes down what time has brought, and tells of it; and it frees the places
- *          of processes that died.
+ *          of processes that died, some at a time.
  * ERRORS   What cannot be had is left to the next time.
  * THREADS  One for each engine; several processes would do no harm.
  */
@@ -17,6 +17,11 @@
 
 #define DUE_MAX		512
 #define EXPIRE_NS	(10 * NS_PER_SECOND)
+/* Of flights, a turn: places that are looked at, and processes that are asked after (a
+ * look into /proc each).  The rest have their turns. */
+#define LOOKS_MOST	8192u
+#define ASKS_MOST	512u
+#define LOOKS_AT_ONCE	64u
 
 struct due {
 	struct window_owner owners[DUE_MAX];
@@ -58,21 +63,43 @@ static void turn(struct engine *engine, const struct generation *generation,
 	    now_ns);
 }
 
+/* Places of one process lie near to each other. */
+struct asked {
+	struct flight_process last;
+	bool alive;
+	unsigned asks;
+};
+
 static bool is_alive(void *context, const struct flight_process *process)
 {
-	(void)context;
-	return !process_is_over(process->pid, process->start_ticks);
+	struct asked *asked = context;
+
+	if (asked->asks > 0 && asked->last.pid == process->pid &&
+	    asked->last.start_ticks == process->start_ticks)
+		return asked->alive;
+	asked->asks++;
+	asked->last = *process;
+	asked->alive = !process_is_over(process->pid, process->start_ticks);
+	return asked->alive;
+}
+
+static void look_after_flights(struct engine *engine, int64_t now_ns)
+{
+	uint32_t *next = &engine->windows_time.next_flight;
+	struct asked asked = { .asks = 0 };
+
+	for (uint32_t looks = 0; looks < LOOKS_MOST && asked.asks < ASKS_MOST &&
+	     looks < engine->segment->header->flight_count; looks += LOOKS_AT_ONCE)
+		(void)flights_sweep(engine->segment, next, LOOKS_AT_ONCE, is_alive, &asked,
+		    now_ns);
 }
 
 void windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns)
 {
 	struct windows_time *time = &engine->windows_time;
 	struct due due = { .count = 0, .generation = generation, .now_ns = now_ns };
-	uint32_t used, size;
 
-	flights_used_in(engine->segment->header, engine->segment->header, &used, &size);
-	if (used > 0)
-		(void)flights_sweep(engine->segment, is_alive, NULL, now_ns);
+	look_after_flights(engine, now_ns);
 	if (now_ns - time->expired_ns >= EXPIRE_NS) {
 		(void)recipients_expire(engine->segment, now_ns);
 		time->expired_ns = now_ns;

@@ -17,11 +17,13 @@
 #define STORE(word, value) \
 	atomic_store_explicit(&(word), value, memory_order_relaxed)
 
-/* What data holds: 16 bits of level, these, and 32 of tenths of seconds. */
+/* What data holds: 16 bits of level, these, 12 of the flight's number, and 32 of tenths of
+ * seconds. */
 #define CANARY		(UINT64_C(1) << 16)
 #define ENDED		(UINT64_C(1) << 17)
 #define VALID		(UINT64_C(1) << 18)
 #define CONNECTED	(UINT64_C(1) << 19)
+#define FLIGHT_SHIFT	20
 #define DS_OF(data)	((uint32_t)((data) >> 32))
 
 #define ENDED_DS	600	/* the log's line may come later than the end */
@@ -96,7 +98,9 @@ void attempts_put(struct segment *segment, uint64_t key,
 		}
 	}
 	store(chosen, key, attempt->level | (attempt->canary ? CANARY : 0) |
-	    (attempt->connected ? CONNECTED : 0) | VALID | (uint64_t)now_ds << 32);
+	    (attempt->connected ? CONNECTED : 0) | VALID |
+	    (uint64_t)(attempt->place % FLIGHT_PLACES) << FLIGHT_SHIFT |
+	    (uint64_t)now_ds << 32);
 }
 
 void attempts_end(struct segment *segment, uint64_t key, int64_t now_ns) {
@@ -118,5 +122,6 @@ bool attempts_find(const struct segment *segment, uint64_t key, int64_t now_ns,
 	out->level = (uint16_t)data;
 	out->canary = (data & CANARY) != 0;
 	out->connected = (data & CONNECTED) != 0;
+	out->place = (uint16_t)(data >> FLIGHT_SHIFT & (FLIGHT_PLACES - 1));
 	return true;
 }

@@ -43,8 +43,7 @@ struct destination_seen {
  * up for another. */
 #define DESTINATION_HELD	0x01	/* hold, suspend: until window.until_ns */
 #define DESTINATION_CEILING	0x02	/* its ceiling was set by hand */
-#define DESTINATION_PINNED	0x04	/* any other setting of this destination alone */
-#define DESTINATION_BY_HAND	0x07	/* all of these; the other bits are of the caller */
+#define DESTINATION_BY_HAND	0x03	/* all of these; the other bits are of the caller */
 #define DESTINATION_FLAGS	0xff
 
 /* All that is known of a destination but its relays. */

@@ -114,13 +114,16 @@ static void set_attempt(const struct state_lock *lock, struct flight *flight,
     const struct flight_attempt *attempt, bool connected) {
 	uint64_t key = attempt->queue_hash == 0 ? 0 :
 	    attempts_key(lock->segment, attempt->queue_hash, lock->key.hash);
+	struct flight_attempt there = *attempt;
 
 	STORE(flight->queue_hash, attempt->queue_hash);
 	STORE(flight->attempt, key);
 	STORE(flight->level, level_word(attempt, connected));
 	FAILPOINT();
+	there.place = (uint16_t)((size_t)(flight - flights_of(lock->segment->header)) %
+	    FLIGHT_PLACES);
 	if (key != 0)
-		attempts_put(lock->segment, key, attempt, lock->now_ns);
+		attempts_put(lock->segment, key, &there, lock->now_ns);
 }
 
 static void set_flights(struct state_lock *lock, uint16_t in_flight,
@@ -289,13 +292,17 @@ bool flights_end(struct segment *segment, const struct flight_ref *ref,
 bool flights_end_attempt(struct segment *segment, const char *destination, size_t length,
     uint64_t queue_hash, int64_t now_ns) {
 	struct learned table = destination_state_table(segment);
+	struct flight_attempt found;
 	struct learned_key key;
 	uint64_t attempt;
 
 	if (queue_hash == 0 || !name_fold(destination, length, key.words))
 		return false;
 	attempt = attempts_key(segment, queue_hash, learned_hash(&table, key.words));
-	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+	if (!attempts_find(segment, attempt, now_ns, &found))
+		return false;
+	for (uint32_t i = found.place; i < segment->header->flight_count;
+	     i += FLIGHT_PLACES) {
 		const struct flight *flight = flights_of(segment->header) + i;
 		struct flight_control control = load_control(flight);
 		const struct flight_ref ref = { i + 1, control.serial };
@@ -326,34 +333,18 @@ static uint32_t probes(const struct segment_header *header) {
 	return PROBES < header->flight_count ? PROBES : header->flight_count;
 }
 
-unsigned flights_end_process(struct segment *segment,
-    const struct flight_process *process, int64_t now_ns) {
-	const struct segment_header *header = segment->header;
-	uint32_t first = first_probe(header, process);
-	unsigned ended = 0;
-
-	for (uint32_t i = 0; i < probes(header); i++) {
-		struct flight_process of;
-		struct flight_ref ref;
-
-		if (is_running(segment, (first + i) % header->flight_count, &ref,
-			&of) && of.pid == process->pid &&
-		    of.start_ticks == process->start_ticks)
-			ended += flights_end(segment, &ref, now_ns);
-	}
-	return ended;
-}
-
-unsigned flights_sweep(struct segment *segment,
+unsigned flights_sweep(struct segment *segment, uint32_t *next, uint32_t looks,
     bool (*is_alive)(void *context, const struct flight_process *), void *context,
     int64_t now_ns) {
+	uint32_t count = segment->header->flight_count;
 	unsigned ended = 0;
 
-	for (uint32_t i = 0; i < segment->header->flight_count; i++) {
+	for (uint32_t i = 0; i < looks && i < count; i++) {
 		struct flight_process of;
 		struct flight_ref ref;
 
-		if (is_running(segment, i, &ref, &of) && !is_alive(context, &of))
+		*next = *next < count ? *next : 0;
+		if (is_running(segment, (*next)++, &ref, &of) && !is_alive(context, &of))
 			ended += flights_end(segment, &ref, now_ns);
 	}
 	return ended;

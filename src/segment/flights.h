@@ -32,12 +32,14 @@ struct flight_ref {
 	uint32_t serial;
 };
 
+#define FLIGHT_PLACES	4096
 struct flight_attempt {
 	uint64_t queue_hash;	/* flights_queue_hash; 0: no queue id was told */
 	uint16_t level;		/* one more than the others that have a connection there */
 	uint16_t rank;		/* places taken there when it took its own, that one too */
 	bool canary;
 	bool connected;		/* this message has one; set by flights_connect */
+	uint16_t place;		/* for flights.c: where the flight is, modulo FLIGHT_PLACES */
 };
 
 /* The same in all processes, for one segment's life. */
@@ -84,13 +86,10 @@ bool flights_end(struct segment *segment, const struct flight_ref *ref,
 bool flights_end_attempt(struct segment *segment, const char *destination, size_t length,
     uint64_t queue_hash, int64_t now_ns);
 
-/* All flights of a process that ended, whose refs nobody has.  Returns how many. */
-unsigned flights_end_process(struct segment *segment,
-    const struct flight_process *process, int64_t now_ns);
-
-/* Gives back those of processes that `is_alive` denies.  It is called without a lock,
- * once for each flight.  Returns how many. */
-unsigned flights_sweep(struct segment *segment,
+/* Gives back those of processes that `is_alive` denies, of `looks` places from *next on,
+ * which moves behind them (round and round, whatever it was).  It is called without a
+ * lock, once for each flight.  Returns how many. */
+unsigned flights_sweep(struct segment *segment, uint32_t *next, uint32_t looks,
     bool (*is_alive)(void *context, const struct flight_process *), void *context,
     int64_t now_ns);
 

@@ -307,22 +307,3 @@ void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight,
 	    (uint64_t)connected << 12);
 	FAILPOINT();
 }
-
-bool states_forget(struct segment *segment, const char *name, size_t length,
-    int64_t now_ns) {
-	struct state_lock lock;
-
-	if (!states_aim(segment, name, length, &lock) ||
-	    states_lock(&lock, now_ns, STATES_KNOWN_ONLY) != STATES_HELD)
-		return false;
-	if (lock.state.in_flight == 0) {
-		learned_forget(&lock.table, &lock.key, lock.slot);
-		raise_versions(segment->header);
-	} else {
-		lock.state = (struct destination_state){ .begun = false };
-		lock.reason = "";
-		states_store(&lock);
-	}
-	states_unlock(&lock);
-	return true;
-}

@@ -113,12 +113,6 @@ void states_note(struct state_lock *lock, const struct delivery_seen *seen);
 void states_store(struct state_lock *lock);
 void states_unlock(struct state_lock *lock);
 
-/* Forgets all but what must stay: the deliveries in flight.  Its window, counts,
- * flags and reason are gone, and where nothing is in flight its relays too.
- * False: not known, or not to be had. */
-bool states_forget(struct segment *segment, const char *name, size_t length,
-    int64_t now_ns);
-
 /* --- reading: any thread, no lock --------------------------------------------- */
 
 /* False: not known, or it changes all the time.  It waits for the shard's lock only where

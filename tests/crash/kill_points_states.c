@@ -12,6 +12,7 @@
 #include "segment/recipients.h"
 #include "segment/states.h"
 #include "tests/crash/kill_points.h"
+#include "tests/unit/states_forget.h"
 
 #define HELD_MOST 3	/* flights of a worker at a time */
 #define RECIPIENTS 200	/* for 64 places */
@@ -37,7 +38,7 @@ static void set_state(struct state_lock *lock, const char *name, uint32_t number
 	lock->state.failed = number;
 	lock->state.held = number;
 	lock->state.running = number % 4096;
-	lock->state.flags = number % 50 == 0 ? DESTINATION_PINNED : 0;
+	lock->state.flags = number % 50 == 0 ? DESTINATION_CEILING : 0;
 	lock->origin = (struct state_origin){ 1, number };
 	if (number % 3 == 0) {
 		snprintf(reason, 64, "%s %u", name, number % 7);
@@ -66,7 +67,7 @@ static void change_state(uint64_t *random) {
 	size_t length = name_of(draw(random) % NAMES, name);
 
 	if (draw(random) % 8 == 0)
-		(void)states_forget(site.segment, name, length, clock_now_ns());
+		(void)forget_destination(site.segment, name, length, clock_now_ns());
 	if (states_aim(site.segment, name, length, &lock) &&
 	    states_lock(&lock, clock_now_ns(), STATES_CREATE) == STATES_HELD) {
 		if (draw(random) % 2 == 0)
@@ -262,7 +263,8 @@ static void count_flights(void *context, const struct destination_window *w) {
 static bool all_flights_end(void) {
 	unsigned in_flight = 0;
 
-	(void)flights_sweep(site.segment, nobody_lives, NULL, clock_now_ns());
+	(void)flights_sweep(site.segment, &(uint32_t){ 0 }, UINT32_MAX, nobody_lives,
+	    NULL, clock_now_ns());
 	(void)states_each(site.segment, count_flights, &in_flight);
 	return in_flight == 0;
 }

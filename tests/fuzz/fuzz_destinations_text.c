@@ -81,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (segment_save_destinations(site.segment, clock_now_ns(), &diag) != 0 ||
 	    segment_restore_destinations(site.segment, clock_now_ns(), &diag) < 0)
 		abort();
-	(void)flights_sweep(site.segment, nobody_lives, NULL, clock_now_ns());
+	(void)flights_sweep(site.segment, &(uint32_t){ 0 }, UINT32_MAX, nobody_lives,
+	    NULL, clock_now_ns());
 	return 0;
 }

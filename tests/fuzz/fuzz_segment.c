@@ -147,7 +147,8 @@ static void look_at_states(void) {
 	recipients_each(site.segment, 0, look_at_held, NULL);
 	flights_used_in(site.segment->header, site.segment->header, &used, &size);
 	if (used != listed.in_flight ||
-	    flights_sweep(site.segment, nobody_lives, NULL, clock_now_ns()) != used)
+	    flights_sweep(site.segment, &(uint32_t){ 0 }, UINT32_MAX, nobody_lives, NULL,
+		clock_now_ns()) != used)
 		abort();
 	(void)states_each(site.segment, look_at_state, &left);
 	if (left.in_flight != 0)

@@ -15,6 +15,7 @@
 #include "segment/recipients.h"
 #include "segment/states.h"
 #include "site.h"
+#include "tests/unit/states_forget.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
@@ -65,6 +66,20 @@ static inline void set_flags(const char *name, uint8_t flags) {
 	lock.state.flags = flags;
 	states_store(&lock);
 	states_unlock(&lock);
+}
+
+static inline bool is_another(void *context, const struct flight_process *process) {
+	const struct flight_process *ended = context;
+
+	return process->pid != ended->pid || process->start_ticks != ended->start_ticks;
+}
+
+/* All flights of a process that ended: how many. */
+static inline unsigned end_process(struct flight_process process) {
+	uint32_t next = 0;
+
+	return flights_sweep(site.segment, &next, UINT32_MAX, is_another, &process,
+	    clock_now_ns());
 }
 
 static inline bool find(const char *name, struct destination_window *out) {

@@ -172,8 +172,7 @@ static void it_counts_at_once(void **state) {
 		assert_int_equal(in_flight("a.example"), i);
 	}
 	states_unlock(&lock);
-	assert_int_equal(flights_end_process(site.segment, &process,
-	    clock_now_ns()), 3);
+	assert_int_equal(end_process(process), 3);
 	assert_int_equal(in_flight("a.example"), 0);
 }
 
@@ -253,6 +252,7 @@ static bool is_even(void *context, const struct flight_process *process) {
 static void dead_processes_give_their_places_back(void **state) {
 	const struct flight_process reborn = { 101, 1 };
 	struct flight_ref ref;
+	uint32_t next = 0;
 
 	(void)state;
 	for (int32_t pid = 100; pid < 110; pid++) {
@@ -260,21 +260,43 @@ static void dead_processes_give_their_places_back(void **state) {
 		assert_true(take("b.example", pid, "Q", 1, &ref));
 	}
 	/* the same number, another process */
-	assert_int_equal(flights_end_process(site.segment, &reborn,
-	    clock_now_ns()), 0);
-	assert_int_equal(flights_sweep(site.segment, is_even, NULL,
-	    clock_now_ns()), 10);
-	assert_int_equal(flights_sweep(site.segment, is_even, NULL,
-	    clock_now_ns()), 0);
+	assert_int_equal(end_process(reborn), 0);
+	assert_int_equal(flights_sweep(site.segment, &next, UINT32_MAX, is_even,
+	    NULL, clock_now_ns()), 10);
+	assert_int_equal(flights_sweep(site.segment, &next, UINT32_MAX, is_even,
+	    NULL, clock_now_ns()), 0);
 	assert_int_equal(in_flight("a.example"), 5);
 	assert_int_equal(in_flight("b.example"), 5);
 	for (int32_t pid = 100; pid < 110; pid++) {
 		const struct flight_process process = process_of(pid);
 
-		assert_int_equal(flights_end_process(site.segment, &process,
-		    clock_now_ns()), pid % 2 == 0 ? 2 : 0);
+		assert_int_equal(end_process(process), pid % 2 == 0 ? 2 : 0);
 	}
 	assert_int_equal(in_flight("a.example"), 0);
+}
+
+static bool count_one(void *context, const struct flight_process *process) {
+	(void)process;
+	++*(unsigned *)context;
+	return true;
+}
+
+static void however_many_fly_a_sweep_looks_at_some(void **state) {
+	unsigned asked = 0, all = 0;
+	struct flight_ref ref;
+	uint32_t next = 4000000000;
+
+	(void)state;
+	for (int32_t pid = 100; pid < 200; pid++)
+		assert_true(take("a.example", pid, "Q", 1, &ref));
+	for (unsigned i = 0; i < 256 / 8; i++) {
+		asked = 0;
+		assert_int_equal(flights_sweep(site.segment, &next, 8, count_one,
+		    &asked, clock_now_ns()), 0);
+		assert_true(asked <= 8);
+		all += asked;
+	}
+	assert_int_equal(all, 100);
 }
 
 static void take_down(void *context, const struct flight_seen *seen) {
@@ -354,8 +376,7 @@ static void they_survive_a_restart(void **state) {
 	site_restart(&site, 4096, CLASSES);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_int_equal(in_flight("a.example"), 4);
-	assert_int_equal(flights_end_process(site.segment, &process,
-	    clock_now_ns()), 1);
+	assert_int_equal(end_process(process), 1);
 	assert_int_equal(in_flight("a.example"), 3);
 	/* at what level its message went nobody knows: queue ids are hashed anew */
 	assert_false(level_of("a.example", "Q", clock_now_ns(), &attempt));
@@ -447,6 +468,7 @@ int main(void) {
 		TEST(the_level_of_a_message_is_known_until_a_minute_after),
 		TEST(a_process_goes_on_with_another_message),
 		TEST(dead_processes_give_their_places_back),
+		TEST(however_many_fly_a_sweep_looks_at_some),
 		TEST(flights_are_listed),
 		TEST(a_full_table_lets_go_uncounted),
 		TEST(they_survive_a_restart),

@@ -225,7 +225,7 @@ static void changes_that_matter_are_told_once(void **state) {
 	TOLD(lock.state.window.until_ns = 10);
 	TOLD(lock.state.window.canary_out = 1);
 	TOLD(lock.state.window.canary_ns++);
-	TOLD(lock.state.flags = DESTINATION_PINNED);
+	TOLD(lock.state.flags = DESTINATION_CEILING);
 	TOLD(lock.reason = "one");
 	TOLD(lock.reason = "two");
 	TOLD(lock.reason = "");
@@ -276,7 +276,7 @@ static void those_that_time_will_change_are_found(void **state) {
 	site_restart(&site, 64, CLASSES);
 	TIMED(1, lock.state.ok++);
 	/* a place that somebody else has now */
-	assert_true(states_forget(site.segment, "b.example", 9, clock_now_ns()));
+	assert_true(forget_destination(site.segment, "b.example", 9, clock_now_ns()));
 	TIMED(0, (void)0);
 #undef TIMED
 }
@@ -361,7 +361,7 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	char name[32];
 
 	(void)state;
-	set_flags(names[0], DESTINATION_PINNED);
+	set_flags(names[0], DESTINATION_CEILING);
 	assert_int_equal(lock_it(names[1], STATES_CREATE, &lock), STATES_HELD);
 	assert_true(flights_take(&lock, &process, &attempt, &ref));
 	states_unlock(&lock);
@@ -440,7 +440,7 @@ static void what_is_held_by_hand_is_never_given_up(void **state) {
 	/* forgotten by hand: there is room again */
 	for (unsigned i = 0; i < 600; i++) {
 		snprintf(name, sizeof(name), "h%u.example", i);
-		held -= states_forget(site.segment, name, strlen(name),
+		held -= forget_destination(site.segment, name, strlen(name),
 		    clock_now_ns());
 	}
 	assert_int_equal(held, 0);
@@ -457,20 +457,20 @@ static void to_forget_leaves_what_is_in_flight(void **state) {
 
 	(void)state;
 	begin("a.example", 3, "why");
-	set_flags("a.example", DESTINATION_PINNED);
+	set_flags("a.example", DESTINATION_CEILING);
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	assert_true(flights_take(&lock, &process, &attempt, &ref));
 	states_unlock(&lock);
-	assert_true(states_forget(site.segment, "a.example", 9, clock_now_ns()));
+	assert_true(forget_destination(site.segment, "a.example", 9, clock_now_ns()));
 	assert_true(find("a.example", &found));
 	assert_int_equal(found.state.in_flight, 1);
 	assert_false(found.state.begun);
 	assert_int_equal(found.state.flags, 0);
 	assert_string_equal(found.reason, "");
 	assert_true(flights_end(site.segment, &ref, clock_now_ns()));
-	assert_true(states_forget(site.segment, "a.example", 9, clock_now_ns()));
+	assert_true(forget_destination(site.segment, "a.example", 9, clock_now_ns()));
 	assert_false(find("a.example", &found));
-	assert_false(states_forget(site.segment, "a.example", 9, clock_now_ns()));
+	assert_false(forget_destination(site.segment, "a.example", 9, clock_now_ns()));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)

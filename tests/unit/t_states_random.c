@@ -75,7 +75,7 @@ static void change(unsigned number) {
 	lock.state.window.state = WINDOW_LIMITED;
 	lock.state.window.success = random_below(&dice, 100) / 100.0;
 	if (random_below(&dice, 8) == 0)
-		lock.state.flags ^= DESTINATION_PINNED;
+		lock.state.flags ^= DESTINATION_CEILING;
 	if (random_below(&dice, 3) == 0) {
 		snprintf(model.names[number].reason,
 		    sizeof(model.names[number].reason), "%.*s",
@@ -109,8 +109,7 @@ static void fly(unsigned number, unsigned process) {
 		return;
 	}
 	if (model.names[number].flies[process]) {
-		assert_true(flights_end_process(site.segment, &who,
-		    clock_now_ns()) > 0);
+		assert_true(end_process(who) > 0);
 		for (unsigned i = 0; i < NAMES; i++)
 			model.names[i].flies[process] = false;
 		return;
@@ -134,7 +133,7 @@ static void forget(unsigned number) {
 	char name[32];
 
 	name_of(number, name);
-	assert_int_equal(states_forget(site.segment, name, strlen(name),
+	assert_int_equal(forget_destination(site.segment, name, strlen(name),
 	    clock_now_ns()), model.names[number].known);
 	memset(&model.names[number].state, 0, sizeof(struct destination_state));
 	model.names[number].reason[0] = '\0';
@@ -292,7 +291,7 @@ static void *write_all_the_time(void *context) {
 		name_of(name, text);
 		count_on(name, random_below(&random, 4096), text);
 		if (i % 16 == 0)
-			(void)states_forget(site.segment, text, strlen(text),
+			(void)forget_destination(site.segment, text, strlen(text),
 			    clock_now_ns());
 		if (ref.number != 0)
 			while (!flights_end(site.segment, &ref, clock_now_ns()))
