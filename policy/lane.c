@@ -205,7 +205,7 @@ uint32_t lane_singles(const struct lane_widths *widths, const struct lane_now *n
 	for (uint32_t i = 0; i < widths->count; i++) {
 		if (!is_free(now, give, i) || i == now->canary)
 			continue;
-		if (*lane != LANE_WIDTHS_MAX && keeps(widths, i))
+		if (*lane != LANE_WIDTHS_MAX && keeps(widths, i) && !keeps(widths, *lane))
 			break;
 		*lane = i;
 		if (widths->width[i] >= gap)

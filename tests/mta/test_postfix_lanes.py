@@ -204,7 +204,6 @@ def cloned(test, sites):
         test.equal(lines[at + 1:at + 5], [
             "  -o smtp_bind_address=192.0.2.1", "  -o { smtp_helo_name = a b }",
             f"  -o syslog_name=postfix-A/lane{width}",
-            "  -o smtp_connection_cache_on_demand=no" if width < 5 else
             "  -o smtp_connection_cache_destinations=static:all"],
                    f"lane{width}: all options, then its own")
         cohorts = "0" if width == 1 else "$my_limit"

@@ -294,6 +294,13 @@ static void single_messages_leave_no_connection_behind(void **state) {
 	now.singles = 1;
 	now.single = lane;
 	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 1);
+	/* where all do, it makes no difference */
+	now.singles = 0;
+	now.single = NONE;
+	widths.keep_from = 1;
+	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 5);
+	assert_int_equal(widths.width[lane], 5);
+	widths.keep_from = 5;
 	/* no narrow one is free */
 	now.singles = 0;
 	now.single = NONE;
