@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+/* LINT-SIZE: one world for all: a Postfix, its lanes and its hints file */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
