@@ -16,7 +16,7 @@
 #include "ctl/ctl.h"
 
 static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
-#define COMMAND(symbol, words, arguments, permission, where, text) \
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) \
 	[COMMAND_##symbol] = command_##symbol,
 #include "defs/commands.def"
 #undef COMMAND

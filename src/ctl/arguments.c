@@ -16,8 +16,8 @@
 #include "base/text.h"
 
 static const struct command_words commands[COMMAND_COUNT] = {
-#define COMMAND(symbol, words, arguments, permission, where, text) \
-	[COMMAND_##symbol] = { words, arguments, text },
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) \
+	[COMMAND_##symbol] = { words, arguments, brief, text },
 #include "defs/commands.def"
 #undef COMMAND
 };
@@ -335,7 +335,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 }
 
 static void help_simulations(FILE *out) {
-	putc('\n', out);
+	fputs("\nOptions (in parentheses: without them):\n", out);
 #define SIMULATION(symbol, option, argument, text) \
 	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
 #include "defs/simulations.def"
@@ -345,23 +345,22 @@ static void help_simulations(FILE *out) {
 void arguments_help(FILE *out, enum command command) {
 	if (command != COMMAND_COUNT) {
 		const struct command_words *one = &commands[command];
+		/* its options stand below, a line each */
+		const char *arguments = command == COMMAND_SIMULATE_WINDOW ?
+		    "[OPTION VALUE]..." : one->arguments;
 
 		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
-		    one->words, one->arguments[0] == '\0' ? "" : " ", one->arguments,
-		    one->text);
+		    one->words, arguments[0] == '\0' ? "" : " ", arguments, one->text);
 		if (command == COMMAND_SIMULATE_WINDOW)
 			help_simulations(out);
 		return;
 	}
-	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n\n"
-	      "  -c FILE     configuration of the daemon (default "
-	      POSTERN_SYSCONFDIR "/postern.conf)\n"
-	      "  -s SOCKET   its control socket, where it is not the one of that file\n"
-	      "  --json      for programs\n"
-	      "  -h, --help  this text, or behind a command what it takes\n"
-	      "  -V, --version\n\nCommands:\n", out);
+	/* all of it on a screen of 24 lines */
+	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n"
+	      "       posternctl COMMAND --help    what it takes\n", out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %s%s%s\n        %s\n", commands[i].words,
-		    commands[i].arguments[0] == '\0' ? "" : " ", commands[i].arguments,
-		    commands[i].text);
+		fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
+	fputs("-c FILE: the daemon's configuration (" POSTERN_SYSCONFDIR "/postern.conf)\n"
+	      "-s SOCKET: its control socket, if another; --json: for programs; -V: version\n",
+	    out);
 }

@@ -10,6 +10,7 @@
 struct command_words {
 	const char *words;	/* "explain session" */
 	const char *arguments;	/* "ADDRESS [NAME] [--port P]" */
+	const char *brief;	/* what for, in at most 58 characters */
 	const char *text;
 };
 

@@ -17,7 +17,7 @@
 #define CTL_ARGUMENTS_MAX	4
 
 enum command {
-#define COMMAND(symbol, words, arguments, permission, where, text) COMMAND_##symbol,
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) COMMAND_##symbol,
 #include "defs/commands.def"
 #undef COMMAND
 	COMMAND_COUNT
@@ -85,7 +85,7 @@ int ctl_fail(const struct diag *diag);
 int ctl_usage(enum command command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-#define COMMAND(symbol, words, arguments, permission, where, text) \
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) \
 	int command_##symbol(struct ctl *ctl);
 #include "defs/commands.def"
 #undef COMMAND

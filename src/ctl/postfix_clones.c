@@ -231,6 +231,8 @@ enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t
 	original = postfix_service(lanes->site->settings, lanes->site->clone);
 	if (line == NULL || original == NULL)
 		return CLONE_ABSENT;
+	if (postfix_service_count(lanes->site->settings, name) > 1)
+		return CLONE_TWICE;
 	comparing.service = "qmgr";
 	each_parameter(lanes->site, width, compare_one, &comparing);
 	comparing.service = name;

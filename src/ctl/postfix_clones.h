@@ -49,6 +49,7 @@ void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes)
 enum clone_state {
 	CLONE_ABSENT,
 	CLONE_OUTDATED,		/* there, and not as it would be written */
+	CLONE_TWICE,		/* there more than once: which one counts? */
 	CLONE_WAITS,		/* Postfix has not been reloaded since */
 	CLONE_THERE,
 };

@@ -327,7 +327,7 @@ static void routed_rows(void *context, struct writer *writer) {
 }
 
 static const char *const clone_states[] = { [CLONE_ABSENT] = "no",
-	[CLONE_OUTDATED] = "outdated", [CLONE_WAITS] = "waits for a reload",
+	[CLONE_OUTDATED] = "outdated", [CLONE_TWICE] = "twice", [CLONE_WAITS] = "waits for a reload",
 	[CLONE_THERE] = "yes" };
 
 static void lane_rows(void *context, struct writer *writer) {
@@ -400,17 +400,45 @@ static void tell_programs(struct lanes *lanes) {
 	writer_object_end(writer);
 }
 
+static const char *why_unused(enum clone_state state) {
+	switch (state) {
+	case CLONE_OUTDATED:
+		return "it is not what it would be written as; replace it";
+	case CLONE_TWICE:
+		return "it stands in master.cf more than once; leave the one of these lines";
+	case CLONE_WAITS:
+		return "Postfix does not have it yet: postfix reload, then run this again";
+	case CLONE_ABSENT:
+	case CLONE_THERE:
+		break;
+	}
+	return NULL;
+}
+
+/* Services of ours that stand there more than once, as after lines that were added where
+ * they should take others' place. */
+static void tell_people_of_twins(const struct lanes *lanes) {
+	static const char *const names[] = { "qmgr", POSTFIX_RESOLVER, POSTFIX_HINT_SERVICE };
+
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		unsigned count = postfix_service_count(lanes->settings, names[i]);
+
+		if (count > 1)
+			ctl_complain("%s: %s stands %u times in master.cf, and Postfix goes by "
+			    "the last: leave the one of these lines", lanes->mta_name,
+			    names[i], count);
+	}
+}
+
 static void tell_people_of_lanes(const struct lanes *lanes) {
 	if (lanes->no_clones != NULL && lanes->site.refusal[0] == '\0')
 		ctl_complain("%s: no lanes for the transport %s: %s; mail is held where a "
 		    "destination is suspended, and no window is kept", lanes->mta_name,
 		    lanes->site.clone, lanes->no_clones);
 	for (uint32_t i = 0; i < lanes->clones.count; i++)
-		if (lanes->states[i] == CLONE_OUTDATED || lanes->states[i] == CLONE_WAITS)
+		if (why_unused(lanes->states[i]) != NULL)
 			ctl_complain("lane%u is not used: %s", lanes->clones.widths[i],
-			    lanes->states[i] == CLONE_WAITS ? "Postfix does not have it yet: "
-			    "postfix reload, then run this again" :
-			    "it is not what it would be written as; replace it");
+			    why_unused(lanes->states[i]));
 }
 
 /* The lines alone go to stdout, ready for master.cf. */
@@ -427,6 +455,7 @@ static void tell_people(const struct lanes *lanes) {
 		ctl_complain("%s: %s can only be asked: hints are for the %zu destinations "
 		    "known so far; run this again from time to time",
 		    site->tables[i].setting, site->tables[i].name, site->listed_count);
+	tell_people_of_twins(lanes);
 	tell_people_of_lanes(lanes);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);

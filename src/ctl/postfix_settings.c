@@ -219,15 +219,35 @@ bool postfix_service_word(const char *line, unsigned number, char *out, size_t s
 	}
 }
 
-const char *postfix_service(const struct postfix_settings *settings,
-    const char *service) {
+/* The last one counts, as for Postfix.  *count: how many there are. */
+static const char *find_service(const struct postfix_settings *settings,
+    const char *service, unsigned *count) {
 	const struct program_output *output = &settings->outputs[LINES];
+	const char *found = NULL;
 	char name[128], type[16];
 
+	*count = 0;
 	for (const char *line = NULL; (line = next_line(output, line)) != NULL;)
 		if (postfix_service_word(line, 0, name, sizeof(name)) &&
 		    postfix_service_word(line, 1, type, sizeof(type)) &&
-		    strcmp(name, service) == 0 && strcmp(type, "unix") == 0)
-			return line;
-	return NULL;
+		    strcmp(name, service) == 0 && strcmp(type, "unix") == 0) {
+			found = line;
+			++*count;
+		}
+	return found;
+}
+
+const char *postfix_service(const struct postfix_settings *settings,
+    const char *service) {
+	unsigned count;
+
+	return find_service(settings, service, &count);
+}
+
+unsigned postfix_service_count(const struct postfix_settings *settings,
+    const char *service) {
+	unsigned count;
+
+	(void)find_service(settings, service, &count);
+	return count;
 }

@@ -56,6 +56,10 @@ void postfix_overrides_each(const struct postfix_settings *settings,
 const char *postfix_service(const struct postfix_settings *settings,
     const char *service);
 
+/* How many lines master.cf has for it; Postfix goes by the last. */
+unsigned postfix_service_count(const struct postfix_settings *settings,
+    const char *service);
+
 /* Word `number` (0: its name, 4: chroot, 7: the program, 8: its first argument) of
  * such a line, copied; words in { } are one.  False: there is none, or it is cut. */
 bool postfix_service_word(const char *line, unsigned number, char *out, size_t size);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "ctl/ctl.h"
 #include "ctl/state.h"
+#include "ctl/status_mtas.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -248,18 +249,28 @@ static void write_roles(struct writer *writer, struct state *state) {
 	writer_table(writer, "roles", columns, COUNT_OF(columns), role_rows, state);
 }
 
-static void write_counters(struct writer *writer, const struct reader_status *status) {
+/* For people those that have counted anything, unless they want all. */
+static void write_counters(struct writer *writer, const struct reader_status *status,
+    bool all) {
 	static const struct column columns[COUNTER_COUNT] = {
 #define COUNTER(symbol, name, text) { name, COLUMN_NUMBER },
 #include "defs/counters.def"
 #undef COUNTER
 	};
-	struct value values[COUNTER_COUNT];
+	static const struct column others = { "others", COLUMN_NUMBER };
+	unsigned shown = 0;
 
-	for (unsigned i = 0; i < COUNTER_COUNT; i++)
-		values[i] = value_number(status->counters[i]);
 	writer_object_begin(writer, "counters");
-	writer_members(writer, columns, values, COUNTER_COUNT);
+	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+		struct value value = value_number(status->counters[i]);
+
+		if (!all && !writer->json && value.number == 0)
+			continue;
+		writer_members(writer, &columns[i], &value, 1);
+		shown++;
+	}
+	if (shown < COUNTER_COUNT)
+		writer_members(writer, &others, &(const struct value){ .known = true }, 1);
 	writer_object_end(writer);
 }
 
@@ -273,9 +284,10 @@ int command_STATUS(struct ctl *ctl) {
 		write_summary(writer, &state);
 		write_observing(writer, &state);
 		write_stopped(writer, &state);
+		status_mtas_write(writer, &state);
 		write_tables(writer, &state.status);
 		write_roles(writer, &state);
-		write_counters(writer, &state.status);
+		write_counters(writer, &state.status, ctl->all);
 		writer_object_end(writer);
 		if (state.status.health != READER_LIVE)
 			result = EX_UNAVAILABLE;

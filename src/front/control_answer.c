@@ -31,7 +31,7 @@ static const struct command {
 	enum permission permission;
 	enum place place;
 } commands[] = {
-#define COMMAND(symbol, words, arguments, permission, place, text) \
+#define COMMAND(symbol, words, arguments, brief, permission, place, text) \
 	{ words, permission, place },
 #include "defs/commands.def"
 #undef COMMAND

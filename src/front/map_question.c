@@ -11,6 +11,7 @@
 #include "front/map_question.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -92,20 +93,32 @@ static void append_plain(char *out, size_t size, const char *text)
 	out[at] = '\0';
 }
 
+/* The text stays with the message until the next queue run: no "for so long".  UTC,
+ * the minute after it; a date where that is a day away. */
 static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns)
 {
+	time_t now = (time_t)clock_wall_s(), until;
+	struct tm then;
+	char text[32];
+
 	if (until_ns == INT64_MAX)
 		text_append(out, size, strlen(out), " until it is resumed");
-	else if (until_ns > now_ns)
-		text_append(out, size, strlen(out), " for %lld s",
-		    (long long)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+	if (until_ns == INT64_MAX || until_ns <= now_ns)
+		return;
+	until = now + (time_t)((until_ns - now_ns) / NS_PER_SECOND) + 60;
+	if (gmtime_r(&until, &then) == NULL ||
+	    strftime(text, sizeof(text), until - now < 24 * 3600 ? "%H:%MZ" : "%Y-%m-%d",
+		&then) == 0)
+		return;
+	text_append(out, size, strlen(out), " until %s", text);
 }
 
-/* What is held, with what somebody said about it. */
+/* What is held, with what somebody said about it.  mailq shows the first 60 characters,
+ * "deferred by Postern: " before these, so until when stands early. */
 static void tell_held(const char *what, const char *name, const struct outbound_answer *answer,
     int64_t now_ns, char *text, size_t size)
 {
-	text_append(text, size, strlen(text), "%s ", what);
+	text_append(text, size, strlen(text), "%s", what);
 	append_plain(text, size, name);
 	text_append(text, size, strlen(text), " is %s", answer->answer.decision.reason ==
 	    REASON_SUSPENDED ? "suspended" : "held");
@@ -127,19 +140,18 @@ static size_t deferral(const struct engine *engine, const struct generation *gen
 
 	switch (answer->decision.reason) {
 	case REASON_WINDOW_FULL:
-		text_append(text, sizeof(text), strlen(text), "destination ");
 		append_plain(text, sizeof(text), out_answer->owner);
 		text_append(text, sizeof(text), strlen(text), " has %u of %u deliveries",
 		    answer->decision.count, answer->decision.limit);
 		break;
 	case REASON_SUSPENDED:
-		tell_held("destination", out_answer->owner, out_answer, now_ns, text, sizeof(text));
+		tell_held("", out_answer->owner, out_answer, now_ns, text, sizeof(text));
 		break;
 	case REASON_RECIPIENT_HELD:
-		tell_held("this", "recipient", out_answer, now_ns, text, sizeof(text));
+		tell_held("this ", "recipient", out_answer, now_ns, text, sizeof(text));
 		break;
 	case REASON_CLASS_HELD:
-		tell_held("class", class, out_answer, now_ns, text, sizeof(text));
+		tell_held("class ", class, out_answer, now_ns, text, sizeof(text));
 		break;
 	case REASON_UNUSABLE:
 		text_append(text, sizeof(text), strlen(text), "the state cannot be used now");

@@ -40,12 +40,12 @@ uint64_t feed_origin_id(const struct feed_position *position) {
 	return not_zero(siphash13(&fixed_key, words, sizeof(words)));
 }
 
-static uint64_t check_of(const struct segment *segment, uint32_t number,
+static uint64_t check_of(const struct segment_header *header, uint32_t number,
     const struct feed_position *position) {
 	const uint64_t words[5] = { position->log, position->device,
 		position->inode, position->rank, number };
 
-	return not_zero(siphash13(&segment->header->key, words, sizeof(words)));
+	return not_zero(siphash13(&header->key, words, sizeof(words)));
 }
 
 static uint64_t pack(const struct feed_spot *spot) {
@@ -62,9 +62,9 @@ static struct feed_spot unpack(uint64_t word) {
 		.skipping = (word & SKIPPING_BIT) != 0 };
 }
 
-static bool get(const struct segment *segment, uint32_t number,
+static bool get_in(const struct segment_header *header, uint32_t number,
     struct feed_position *out) {
-	const struct log_record *record = &segment->header->logs[number];
+	const struct log_record *record = &header->logs[number];
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
 		uint64_t check = atomic_load(&record->check);
@@ -75,7 +75,7 @@ static bool get(const struct segment *segment, uint32_t number,
 			.rank = atomic_load(&record->rank),
 			.epoch = atomic_load(&record->epoch),
 			.spot = unpack(atomic_load(&record->place)) };
-		if (check != 0 && check == check_of(segment, number, out))
+		if (check != 0 && check == check_of(header, number, out))
 			return true;
 		/* never written, or nobody is writing it now */
 		if (check == 0 && tries > READ_TRIES / 10)
@@ -84,7 +84,12 @@ static bool get(const struct segment *segment, uint32_t number,
 	return false;
 }
 
-unsigned feed_positions(const struct segment *segment, uint64_t log,
+static bool get(const struct segment *segment, uint32_t number,
+    struct feed_position *out) {
+	return get_in(segment->header, number, out);
+}
+
+unsigned feed_positions_in(const struct segment_header *header, uint64_t log,
     struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]) {
 	unsigned count = 0;
 
@@ -92,7 +97,7 @@ unsigned feed_positions(const struct segment *segment, uint64_t log,
 		struct feed_position found;
 		unsigned at = count;
 
-		if (!get(segment, i, &found) || found.log != log)
+		if (!get_in(header, i, &found) || found.log != log)
 			continue;
 		for (; at > 0 && out[at - 1].rank > found.rank; at--) {
 			out[at] = out[at - 1];
@@ -103,6 +108,11 @@ unsigned feed_positions(const struct segment *segment, uint64_t log,
 		count++;
 	}
 	return count;
+}
+
+unsigned feed_positions(const struct segment *segment, uint64_t log,
+    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]) {
+	return feed_positions_in(segment->header, log, out, records);
 }
 
 static uint32_t find_room(const struct segment *segment) {
@@ -129,7 +139,7 @@ static void put(struct segment *segment, uint32_t number,
 	atomic_store(&record->epoch, position->epoch);
 	atomic_store(&record->place, pack(&position->spot));
 	FAILPOINT();
-	atomic_store(&record->check, check_of(segment, number, position));
+	atomic_store(&record->check, check_of(segment->header, number, position));
 }
 
 uint32_t feed_position_begin(struct segment *segment,

@@ -81,10 +81,16 @@ void lane_uses_note(struct segment *segment, const struct lane_use *use) {
 
 bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *cursor,
     struct lane_use *out, bool *lost) {
+	return lane_uses_next_in(segment->header, slot_of(segment, 0), cursor, out, lost);
+}
+
+bool lane_uses_next_in(const struct segment_header *header,
+    const struct lane_use_slot *slots, struct lane_uses_cursor *cursor,
+    struct lane_use *out, bool *lost) {
 	for (;;) {
-		uint64_t end = atomic_load_explicit(&segment->header->lane_uses_next,
+		uint64_t end = atomic_load_explicit(&header->lane_uses_next,
 		    memory_order_acquire);
-		struct lane_use_slot *slot;
+		const struct lane_use_slot *slot;
 		uint64_t words[3], number;
 
 		if (!cursor->begun || cursor->next > end) {
@@ -98,7 +104,7 @@ bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *curs
 		}
 		if (cursor->next == end)
 			return false;
-		slot = slot_of(segment, cursor->next);
+		slot = &slots[cursor->next % SEGMENT_LANE_USES];
 		number = atomic_load_explicit(&slot->number, memory_order_acquire);
 		for (unsigned i = 0; i < 3; i++)
 			words[i] = atomic_load_explicit(&slot->words[i],

@@ -452,3 +452,24 @@ unsigned reader_recipients(const struct reader *reader,
 	return recipients_each_in(&reader->sizes, reader->map, clock_now_ns(), each,
 	    context);
 }
+
+unsigned reader_log(const struct reader *reader, const char *log,
+    struct feed_position out[FEED_FILES_MAX]) {
+	uint32_t records[FEED_FILES_MAX];
+
+	return feed_positions_in(reader->live, feed_log_id(log), out, records);
+}
+
+void reader_lane_uses(const struct reader *reader,
+    void (*each)(void *context, const struct lane_use *), void *context) {
+	const struct lane_use_slot *slots = (const void *)(reader->map +
+	    reader->sizes.lane_uses_offset);
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct lane_use use;
+	bool lost = false;
+
+	/* a busy writer must not keep us for ever */
+	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES && lane_uses_next_in(reader->live,
+	    slots, &cursor, &use, &lost); i++)
+		each(context, &use);
+}

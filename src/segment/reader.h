@@ -12,6 +12,8 @@
 
 #include "base/diag.h"
 #include "segment/destinations.h"
+#include "segment/feed_position.h"
+#include "segment/lane_uses.h"
 #include "segment/layout.h"
 #include "segment/recipients.h"
 
@@ -89,6 +91,16 @@ unsigned reader_destinations(const struct reader *reader,
 /* The same with their windows. */
 unsigned reader_windows(const struct reader *reader,
     void (*each)(void *context, const struct destination_window *), void *context);
+
+/* How far the files of a log (a path or a pattern, as mta[].log has it) were read, the
+ * newest last; returns how many there are. */
+unsigned reader_log(const struct reader *reader, const char *log,
+    struct feed_position out[FEED_FILES_MAX]);
+
+/* Calls `each` for the last deliveries (SEGMENT_LANE_USES at most) by lanes and by the
+ * transports that they clone, in the order in which they were read. */
+void reader_lane_uses(const struct reader *reader,
+    void (*each)(void *context, const struct lane_use *), void *context);
 
 /* Calls `each` for every recipient that is held now; returns how many were torn. */
 unsigned reader_recipients(const struct reader *reader,

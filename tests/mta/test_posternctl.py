@@ -106,9 +106,10 @@ def without_daemon(test, ctl):
 
 def words(test, ctl):
     done = ctl.code(0, "--help")
-    for command in ("status", "classes", "sessions [--class C]", "explain session ADDRESS",
-                    "check [FILE]", "reload", "import-xla FILE"):
+    for command in ("status", "classes", "sessions", "explain session", "check", "reload",
+                    "import-xla"):
         test.check(command.encode() in done.stdout, f"--help names {command}")
+    test.check(len(done.stdout.splitlines()) < 24, "on one screen")
     test.check(ctl.code(0, "-V").stdout.startswith(b"posternctl "), "-V names it")
     test.check(b"--class C" in ctl.code(0, "sessions", "--help").stdout, "help of one command")
     test.check(b'did you mean "status"' in ctl.code(64, "stauts").stderr, "the nearest command")
@@ -131,9 +132,15 @@ def status(test, ctl):
     test.equal(found["state_bytes"], (ctl.postern.root / "state").stat().st_size,
                "bytes of the state file")
     names = member_names(text)
-    wanted = [name for name in found if name not in ("tables", "roles", "counters")]
+    wanted = [name for name in found if name not in ("mtas", "tables", "roles", "counters")]
     test.equal(names[:len(wanted)], wanted, "the same names in text and JSON")
+    names = member_names(ctl.text("status", "--all"))
     test.equal(names[-len(found["counters"]):], list(found["counters"]), "the same counters")
+    lines = [line.split() for line in text.split("\ncounters:\n")[1].splitlines()]
+    test.equal([name for name, number in lines if number == "0"], ["others"],
+               "without --all those that are 0 are one line")
+    test.check(len(lines) > 1 and {name for name, _ in lines[:-1]} <= set(found["counters"]),
+               "the others stand there")
     for table in ("tables", "roles"):
         header = text.split(f"\n{table}:\n")[1].splitlines()[0].split()
         test.equal(header, list(found[table][0]), f"the same columns in {table}")

@@ -244,6 +244,17 @@ def lanes_attached(test, sites):
                                                     "lane5_initial_destination_concurrency=6"))
     test.equal([row["lane"] for row in found["lanes"] if row["attached"] == "outdated"],
                ["lane5"], "one that was changed is not used")
+    twin = next(line for line in lines.splitlines(True) if line.startswith("lane5 "))
+    found = sites.read(SIMPLE, kept + lines + twin)
+    test.equal([row["lane"] for row in found["lanes"] if row["attached"] == "twice"], ["lane5"],
+               "one that stands there twice is not used")
+    people = sites.postern.command("postfix-lanes", json_output=False)
+    test.check("lane5 is not used: it stands in master.cf more than once" in people.stderr,
+               "and people are told so")
+    sites.read(SIMPLE, MASTER + lines)
+    people = sites.postern.command("postfix-lanes", json_output=False)
+    test.check("qmgr stands 2 times in master.cf" in people.stderr,
+               "lines that were added and did not take qmgr's place are told")
     found = sites.read(SIMPLE + "smtp_destination_recipient_limit = 9\n", kept + lines)
     test.equal(lanes_of(found), ({"outdated"}, {False}), "nor any, when the original has changed")
     people = sites.postern.command("postfix-lanes", json_output=False)

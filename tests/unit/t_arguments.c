@@ -108,7 +108,7 @@ static void what_does_not_belong_is_told(void **state) {
 	(void)state;
 	wrong("posternctl classes --class a", "--class: not for classes");
 	wrong("posternctl --port 1 status", "--port: not for status");
-	wrong("posternctl status --al", "--all: not for status");
+	wrong("posternctl classes --al", "--all: not for classes");
 	wrong("posternctl status now", "now: status takes no more arguments");
 	wrong("posternctl explain session", "arguments are missing: ADDRESS");
 	wrong("posternctl explain session a b c", "c: explain session takes no more");
@@ -153,8 +153,9 @@ static void help_and_version(void **state) {
 	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
 }
 
-static void help_names_every_command(void **state) {
+static void the_help_fits_on_a_screen(void **state) {
 	char *text = NULL;
+	unsigned lines = 0;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
@@ -166,8 +167,29 @@ static void help_names_every_command(void **state) {
 		const struct command_words *command = command_words((enum command)i);
 
 		assert_non_null(strstr(text, command->words));
-		assert_non_null(strstr(text, command->text));
+		assert_non_null(strstr(text, command->brief));
 	}
+	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+		lines++;
+		/* the path in it is as long as it is */
+		assert_true(end - line < 80 || strncmp(line, "-c FILE", 7) == 0);
+	}
+	assert_in_range(lines, COMMAND_COUNT, 23);
+	free(text);
+}
+
+/* A wall of options in one line was no help. */
+static void options_of_simulate_stand_below_its_usage(void **state) {
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	arguments_help(out, COMMAND_SIMULATE_WINDOW);
+	fclose(out);
+	assert_true(strcspn(text, "\n") <= 90);
+	assert_non_null(strstr(text, "\n  --report-delay T\n"));
 	free(text);
 }
 
@@ -205,7 +227,8 @@ int main(void) {
 		cmocka_unit_test(what_does_not_belong_is_told),
 		cmocka_unit_test(the_nearest_command_is_named),
 		cmocka_unit_test(help_and_version),
-		cmocka_unit_test(help_names_every_command),
+		cmocka_unit_test(the_help_fits_on_a_screen),
+		cmocka_unit_test(options_of_simulate_stand_below_its_usage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

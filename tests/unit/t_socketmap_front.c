@@ -265,27 +265,35 @@ static void windows_are_told(void **state)
 	engine_answers(VERDICT_DEFER, REASON_WINDOW_FULL);
 	snprintf(next_answer.owner, sizeof(next_answer.owner), "provider:big");
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "68:OK DEFER destination provider:big has 80 of 80 deliveries id 5f3a-1c,");
+	hear(fd, "56:OK DEFER provider:big has 80 of 80 deliveries id 5f3a-1c,");
 	assert_non_null(strstr(line, "window=provider:big"));
 	assert_non_null(strstr(line, "reason=window-full"));
 	engine_answers(VERDICT_DEFER, REASON_SUSPENDED);
 	snprintf(next_answer.owner, sizeof(next_answer.owner), "a.example");
 	snprintf(next_answer.why, sizeof(next_answer.why), "421 4.7.0 \"<no>\"  (really)");
+	/* the wall clock of these tests stands at 0 */
+	next_answer.until_ns = test_now_ns + 10 * 24 * 3600 * NS_PER_SECOND;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "87:OK DEFER a.example is suspended until 1970-01-11 - 421 4.7.0 __no__ "
+	    "_really_ id 5f3a-1c,");
 	next_answer.until_ns = test_now_ns + 3 * NS_PER_SECOND - 1;
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "90:OK DEFER destination a.example is suspended for 3 s - 421 4.7.0 __no__ "
+	hear(fd, "83:OK DEFER a.example is suspended until 00:01Z - 421 4.7.0 __no__ "
 	    "_really_ id 5f3a-1c,");
+	next_answer.until_ns = test_now_ns;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "70:OK DEFER a.example is suspended - 421 4.7.0 __no__ _really_ id 5f3a-1c,");
 	next_answer.until_ns = INT64_MAX;
 	next_answer.why[0] = '\0';
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "74:OK DEFER destination a.example is suspended until it is resumed id 5f3a-1c,");
+	hear(fd, "62:OK DEFER a.example is suspended until it is resumed id 5f3a-1c,");
 	engine_answers(VERDICT_DEFER, REASON_RECIPIENT_HELD);
 	request(fd, "postern compat;h=a.example");
 	hear(fd, "42:OK DEFER this recipient is held id 5f3a-1c,");
 	engine_answers(VERDICT_DEFER, REASON_CLASS_HELD);
 	memset(next_answer.why, 'x', OUTBOUND_WHY_MAX);
 	request(fd, "postern compat;h=a.example");
-	assert_int_equal(lines, 5);
+	assert_int_equal(lines, 7);
 	close(fd);
 	turn();
 }

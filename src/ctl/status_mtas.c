@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl status: a line for each mail server.
+ * MODEL    How far its log was read, and by what its mail went of late, from the segment;
+ *          what its site's file said, from the configuration in force; the files of the
+ *          log from the disk.  postern-lookup leaves no trace: that it is asked shows in
+ *          deliveries by lanes.
+ * ERRORS   What cannot be found out is not known.
+ * THREADS  One.
+ */
+#include "ctl/status_mtas.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/path_pattern.h"
+#include "base/text.h"
+
+#define STATUS_MTAS_MAX	8	/* bits of destination_seen.cloned_by */
+
+struct mta_use {
+	int64_t lane_ns, other_ns;	/* the last delivery by a lane, by what they clone; 0 */
+	bool seen;			/* results of it came in */
+};
+
+struct mtas {
+	const struct state *state;
+	struct mta_use uses[STATUS_MTAS_MAX];
+};
+
+static void take_use(void *context, const struct lane_use *use) {
+	struct mtas *mtas = context;
+	struct mta_use *of = &mtas->uses[use->mta % STATUS_MTAS_MAX];
+	int64_t *last = use->width != 0 ? &of->lane_ns : &of->other_ns;
+
+	if (use->ended_ns > *last)
+		*last = use->ended_ns;
+}
+
+static void take_seen(void *context, const struct destination_seen *seen) {
+	struct mtas *mtas = context;
+
+	for (unsigned i = 0; i < STATUS_MTAS_MAX; i++)
+		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
+			mtas->uses[i].seen = true;
+}
+
+/* --- its log ---------------------------------------------------------------- */
+
+struct log_use {
+	bool known;
+	uint64_t unread;	/* bytes */
+	int64_t written_s;	/* wall time */
+};
+
+static void take_file(struct log_use *use, const struct stat *st, uint64_t read) {
+	uint64_t size = (uint64_t)st->st_size;
+
+	use->unread += size > read ? size - read : 0;
+	if (st->st_mtim.tv_sec > use->written_s)
+		use->written_s = st->st_mtim.tv_sec;
+	use->known = true;
+}
+
+/* Files that were begun, wherever rotation has renamed them to, and the one at the path. */
+static struct log_use look_at_log(const struct reader *reader, const char *log) {
+	struct feed_position begun[FEED_FILES_MAX];
+	unsigned count = reader_log(reader, log, begun);
+	struct log_use use = { .known = false };
+	char pattern[PATH_MAX] = "";
+	glob_t found;
+
+	if (path_pattern_is_plain(log))
+		(void)text_append(pattern, sizeof(pattern), 0, "%s*", log);
+	else if (!path_pattern_glob(log, pattern, sizeof(pattern)))
+		return use;
+	if (log[0] == '\0' || glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+		return use;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct stat st;
+		unsigned at = 0;
+
+		if (stat(found.gl_pathv[i], &st) != 0 || !S_ISREG(st.st_mode))
+			continue;
+		while (at < count && (begun[at].inode != st.st_ino ||
+			begun[at].device != st.st_dev))
+			at++;
+		if (at < count)
+			take_file(&use, &st, begun[at].spot.offset);
+		else if (strcmp(found.gl_pathv[i], log) == 0)
+			take_file(&use, &st, 0);
+	}
+	globfree(&found);
+	return use;
+}
+
+/* --- a line ------------------------------------------------------------------- */
+
+static struct value since(int64_t now_ns, int64_t then_ns) {
+	return then_ns <= 0 || then_ns > now_ns ? value_unknown() :
+	    value_number((uint64_t)((now_ns - then_ns) / NS_PER_SECOND));
+}
+
+static unsigned lanes_there(const struct generation_mta *mta) {
+	return (unsigned)__builtin_popcount(mta->site_lanes);
+}
+
+static const char *site_word(const struct generation *g, const struct generation_mta *mta) {
+	if (mta->kind != MTA_POSTFIX)
+		return NULL;
+	if (mta->site_known == 0)
+		return "missing";
+	return generation_text(g, mta->site_refusal)[0] != '\0' ? "refused" :
+	    mta->site_changed != 0 ? "changed" : "read";
+}
+
+/* What an admin should know, or NULL. */
+static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
+    const struct mta_use *use) {
+	const struct generation *g = mtas->state->generation;
+
+	if (mta->kind != MTA_POSTFIX)
+		return use->seen && mtas->state->status.counters[
+		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks nothing: no "
+		    "sendmail-outbound.mc in it, or its socket is unsafe to Sendmail" : NULL;
+	if (mta->site_known == 0)
+		return "no hints: posternctl postfix-lanes has not read its settings";
+	if (generation_text(g, mta->site_refusal)[0] != '\0')
+		return "no hints: posternctl postfix-lanes tells why";
+	if (mta->site_changed != 0)
+		return "no hints: its settings have changed: posternctl postfix-lanes again";
+	if (lanes_there(mta) == 0)
+		return "no window is kept: Postfix has none of the lanes that posternctl "
+		    "postfix-lanes writes";
+	if (g->outbound_observe)
+		return "only watched: outbound.observe";
+	if (use->lane_ns == 0 && use->other_ns != 0)
+		return "no mail has gone by a lane yet";
+	return NULL;
+}
+
+static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned number) {
+	const struct generation *g = mtas->state->generation;
+	const struct generation_mta *mta = &g->mtas[number];
+	const struct mta_use *use = &mtas->uses[number % STATUS_MTAS_MAX];
+	struct log_use log = look_at_log(mtas->state->reader, generation_text(g, mta->log));
+	int64_t now_ns = mtas->state->status.now_ns, now_s = clock_wall_s();
+	bool postfix = mta->kind == MTA_POSTFIX;
+	char lanes[32];
+
+	snprintf(lanes, sizeof(lanes), "%u/%u", lanes_there(mta), (unsigned)mta->lane_count);
+	writer_row(writer, (const struct value[]){
+		value_text(generation_text(g, mta->name)),
+		value_text(postfix ? "postfix" : "sendmail"),
+		log.known ? value_number(log.unread) : value_unknown(),
+		log.known && log.written_s <= now_s ?
+		    value_number((uint64_t)(now_s - log.written_s)) : value_unknown(),
+		value_truth(g->outbound_observe != 0),
+		value_text(site_word(g, mta)),
+		value_text(postfix ? lanes : NULL),
+		since(now_ns, use->lane_ns),
+		since(now_ns, use->other_ns),
+		postfix ? value_truth(mta->may_reload != 0) : value_unknown(),
+		value_text(note_of(mtas, mta, use)) });
+}
+
+static void mta_rows(void *context, struct writer *writer) {
+	const struct mtas *mtas = context;
+	const struct generation *g = mtas->state->generation;
+
+	for (unsigned i = 0; g != NULL && i < g->mta_count; i++)
+		write_mta(mtas, writer, i);
+}
+
+void status_mtas_write(struct writer *writer, const struct state *state) {
+	static const struct column columns[] = {
+		{ "mta", COLUMN_TEXT },
+		{ "kind", COLUMN_TEXT },
+		{ "log_unread", COLUMN_BYTES },
+		{ "log_age", COLUMN_SECONDS },
+		{ "observe", COLUMN_TRUTH },
+		{ "site", COLUMN_TEXT },
+		{ "lanes", COLUMN_TEXT },
+		{ "lane_age", COLUMN_SECONDS },
+		{ "other_age", COLUMN_SECONDS },
+		{ "reload", COLUMN_TRUTH },
+		{ "note", COLUMN_TEXT },
+	};
+	struct mtas mtas = { .state = state };
+
+	reader_lane_uses(state->reader, take_use, &mtas);
+	(void)reader_destinations(state->reader, take_seen, &mtas);
+	writer_table(writer, "mtas", columns, sizeof(columns) / sizeof(columns[0]), mta_rows,
+	    &mtas);
+}
