@@ -171,11 +171,13 @@ static void sweep(struct level *level, int64_t now_ns)
 
 static bool make_room(struct level *level, int64_t now_ns)
 {
-	if (level->end < level->capacity)
-		return true;
-	sweep(level, now_ns);
-	forget(level, level->swept_ns - keep_ns(level));
-	move_to(level, level->entries);
+	/* at first what no verdict needs; then what only those would that come late */
+	for (int i = 0; i < 2 && level->end == level->capacity; i++) {
+		if (i > 0)
+			sweep(level, now_ns);
+		forget(level, level->swept_ns - keep_ns(level));
+		move_to(level, level->entries);
+	}
 	return level->end < level->capacity;
 }
 
