@@ -167,8 +167,10 @@ static void hear_result(struct feed_learning *l)
 	heard.canary = l->canary;
 	/* whoever asked holds its place still */
 	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
-	/* connections that idle in a cache take places, too: such a site is full, not dead */
-	if (l->weight == FEED_NEGATIVE && l->level == 0 && l->destination != NULL) {
+	/* Connections that idle in a cache take places, too: a site that says no is full, not
+	 * dead; one that says nothing is not there. */
+	if (l->weight == FEED_NEGATIVE && l->level == 0 && l->destination != NULL &&
+	    judgement->reply.code != 0) {
 		uint32_t places = feed_places(l->destination, l->result->now_ns);
 
 		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;

@@ -404,6 +404,30 @@ static void a_site_full_of_kept_connections_is_not_dead(void **state)
 	end();
 }
 
+/* A server that took mail over kept connections is stopped: it was tried for seconds. */
+static void a_stopped_server_is_dead_at_once(void **state)
+{
+	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
+		.text = accepted, .took_ms = 10, .conn_use = 2 };
+	const struct line nobody = { .domain = "d.example", .status = DELIVERY_DEFERRED,
+		.text = down };
+
+	(void)state;
+	begin(configuration);
+	for (int i = 0; i < 12; i++) {
+		now_ns += 100 * NS_PER_MS;
+		(void)feed_line(&kept);
+		engine_feed_turn(site.engine, site.generation, now_ns);
+	}
+	for (int i = 0; i < 12; i++) {
+		now_ns += 100 * NS_PER_MS;
+		(void)feed_line(&nobody);
+		engine_feed_turn(site.engine, site.generation, now_ns);
+	}
+	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
+	end();
+}
+
 /* All is decided and told, and whoever asks may go. */
 static void observed_means_let_go(void **state)
 {
@@ -543,6 +567,7 @@ int main(void)
 		cmocka_unit_test(our_own_holds_teach_nothing),
 		cmocka_unit_test(a_ceiling_is_found_in_a_log),
 		cmocka_unit_test(a_site_full_of_kept_connections_is_not_dead),
+		cmocka_unit_test(a_stopped_server_is_dead_at_once),
 		cmocka_unit_test(observed_means_let_go),
 		cmocka_unit_test(what_is_read_late_is_long_past),
 		cmocka_unit_test(starts_that_are_told_give_exact_levels),
