@@ -107,6 +107,23 @@ static void deleted_or_put_on_hold(void **state) {
 	counts_are(0, 0, 5);
 }
 
+/* Five tries in half a second were all it had. */
+static void a_doubt_does_not_hurry_the_first_list(void **state) {
+	(void)state;
+	requeue_turn(requeue, &block.generation, now_ns);
+	assert_int_equal(lists, 1);
+	window_is("b.example", 0);
+	failed("AAAAAA1", "b.example", 0);
+	pass(S);
+	window_is("b.example", 5);
+	pass(30 * S);		/* AAAAAA1 is out, nothing is heard of it */
+	for (unsigned i = 0; i < 20; i++) {
+		requeue_listed(requeue, 0, false, now_ns);
+		pass(100 * MS);
+	}
+	assert_int_equal(lists, 1);
+}
+
 /* Slow deliveries: the queue is not read each minute for them. */
 static void doubts_that_were_wrong(void **state) {
 	(void)state;
@@ -288,6 +305,7 @@ int main(void) {
 		T(the_list),
 		T(deleted_or_put_on_hold),
 		T(doubts_that_were_wrong),
+		T(a_doubt_does_not_hurry_the_first_list),
 		T(a_list_that_fails_is_asked_for_again),
 		T(no_list_in_observe_mode),
 		T(another_server_of_that_number),
