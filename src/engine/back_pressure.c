@@ -19,7 +19,7 @@ bool windows_press_back(struct engine *engine, const struct generation *generati
 	    !generation_class(generation, class_index)->bulk)
 		return false;
 	windows_owner_of_host(engine, generation, at + 1,
-	    length - (size_t)(at + 1 - recipient), &out->owner);
+	    length - (size_t)(at + 1 - recipient), GENERATION_MTAS_MAX, &out->owner);
 	if (out->owner.kind == DESTINATION_NONE ||
 	    !windows_view(engine, generation, &out->owner, now_ns, &view) ||
 	    (view.state != WINDOW_DEAD && view.state != WINDOW_HELD))

@@ -127,7 +127,15 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 	    !destinations_find(engine->segment, name, strlen(name), &seen))
 		return false;
 	(void)windows_owner_of_mta(engine, generation, &seen, judgement->mta, &owner);
-	return strcmp(owner.name, judgement->destination) == 0;
+	if (strcmp(owner.name, judgement->destination) == 0)
+		return true;
+	/* a relayhost may have several addresses; a content filter's is never noted */
+	for (unsigned i = 0; owner.kind == DESTINATION_RELAY && i < seen.relay_count &&
+	    judgement->mta < generation->mta_count; i++)
+		if (address_equal(&seen.relays[i], &judgement->tried.address) &&
+		    has_port(&generation->mtas[judgement->mta], judgement->tried.port))
+			return true;
+	return false;
 }
 
 /* By the queue manager, of its own: it tried the site often enough. */

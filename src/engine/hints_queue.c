@@ -5,7 +5,7 @@
  *          it waits there.  Queues that share a window are chained.
  *          Domains that the site sends to one next hop have a queue in common, and each a
  *          window of its own: the queue runs by the least of those that changed last
- *          (hints_keys.c).
+ *          (hints_tell.c).
  * ERRORS   A queue that cannot be followed, for want of memory or as there are too many,
  *          is told as if nothing were in use.
  * THREADS  One.
@@ -412,7 +412,13 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 	if (lane != HINT_ORIGIN_LANE && use->tried)
 		note_failure(&hints->mtas[queue->mta], queue, &queue->lanes[lane], use->width,
 		    use);
-	if (lane == queue->canary && (queue->given >> lane & 1) == 0)
+	bit = UINT32_C(1) << lane;
+	/* the transport itself drains as any lane; not so one message that nobody asked about */
+	if (lane == HINT_ORIGIN_LANE && ((queue->given | queue->used) & bit) == 0 &&
+	    use->waited_ms < WAITS_MS)
+		return;
+	/* LANE_WIDTHS_MAX, none is out, is the transport's place, too */
+	if (lane != HINT_ORIGIN_LANE && lane == queue->canary && (queue->given & bit) == 0)
 		return;
 	if (lane == queue->single && queue->singles > 0) {
 		queue->singles--;
@@ -422,7 +428,6 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 			queue->single_from_ns = use->ended_ns + FAILED_NS;
 		return;
 	}
-	bit = UINT32_C(1) << lane;
 	its = &queue->lanes[lane];
 	its->last_ns = use->ended_ns;
 	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :

@@ -97,7 +97,7 @@ uint64_t outbound_ask_window(struct outbound_process *process,
 		.queue_id_length = question->queue_id_length, .mta = question->mta };
 
 	windows_owner_of_host(engine, generation, question->destination,
-	    question->destination_length, &owner);
+	    question->destination_length, question->mta, &owner);
 	if (owner.kind == DESTINATION_NONE || process->places == NULL)
 		return 0;
 	hash = hash_of(engine, &owner);

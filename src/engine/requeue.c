@@ -136,13 +136,14 @@ static void ask_lists(struct requeue *requeue, const struct generation *generati
     int64_t now_ns) {
 	for (unsigned i = 0; i < generation->mta_count; i++) {
 		struct requeue_mta *mta = &requeue->mtas[i];
-		bool again = (mta->overflowed &&
-		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2) ||
-		    (mta->doubtful && now_ns >= mta->doubt_ns);
+		/* a doubt does not hurry the first list, whose tries are few */
+		bool again = !mta->listed || (mta->overflowed &&
+		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2);
+		bool doubts = mta->listed && mta->doubtful && now_ns >= mta->doubt_ns;
 
 		if (!is_postfix(generation, i) || mta->listing ||
-		    (now_ns < mta->list_ns && !mta->doubtful) ||
-		    (mta->listed && !again) || generation->outbound_observe)
+		    generation->outbound_observe ||
+		    !(doubts || (again && now_ns >= mta->list_ns)))
 			continue;
 		mta->listing = requeue->calls.list(requeue->calls.context, i);
 		if (!mta->listing)
@@ -190,6 +191,8 @@ void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t n
 		return;
 	m = &requeue->mtas[mta];
 	m->listing = false;
+	if (!whole && m->listed)
+		m->overflowed = true;	/* once more, when it may be asked for */
 	if (!whole && !m->listed && ++m->tries < LIST_TRIES)
 		m->list_ns = now_ns + (LIST_RETRY_NS << m->tries) / 2;
 	else
@@ -393,7 +396,7 @@ void requeue_list_recipient(struct requeue *requeue, const struct generation *ge
 		return;
 	reply_judge(&delivery, &reply);
 	windows_owner_of_host(requeue->engine, generation, at + 1,
-	    recipient.length - (size_t)(at + 1 - recipient.text), &owner);
+	    recipient.length - (size_t)(at + 1 - recipient.text), mta, &owner);
 	if (owner.kind == DESTINATION_NONE)
 		return;
 	result.destination = owner.name;

@@ -149,12 +149,13 @@ bool windows_owner_of_mta(const struct engine *engine, const struct generation *
 		return true;
 	alone = *out;
 	certain = windows_roll_up(engine, generation, seen, mta, out);
-	/* what somebody holds by hand stands alone */
-	if (out->kind != DESTINATION_DOMAIN &&
-	    states_find(engine->segment, alone.name, strlen(alone.name), &own) &&
-	    (own.state.flags & DESTINATION_HELD) != 0)
-		*out = alone;
-	return certain;
+	/* what somebody holds by hand stands alone, whatever relay it would go by */
+	if (out->kind == DESTINATION_DOMAIN ||
+	    !states_find(engine->segment, alone.name, strlen(alone.name), &own) ||
+	    (own.state.flags & DESTINATION_HELD) == 0)
+		return certain;
+	*out = alone;
+	return true;
 }
 
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
@@ -164,8 +165,9 @@ void windows_owner_seen(const struct engine *engine, const struct generation *ge
 	    windows_mta(generation, seen->cloned_by | seen->other_by), out);
 }
 
-void windows_owner(const struct engine *engine, const struct generation *generation,
-    const char *destination, size_t length, struct window_owner *out)
+/* `mta`: whose mail it is; GENERATION_MTAS_MAX: of whoever reached it first. */
+static void owner_for(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, unsigned mta, struct window_owner *out)
 {
 	struct destination_seen seen;
 	struct address address;
@@ -182,12 +184,23 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 	if (!windows_owner_named(generation, destination, length, out) ||
 	    out->kind != DESTINATION_DOMAIN)
 		return;
-	if (destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+	if (!destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+		return;
+	if (mta >= generation->mta_count)
 		windows_owner_seen(engine, generation, &seen, out);
+	else if (!windows_owner_of_mta(engine, generation, &seen, mta, out) &&
+	    out->kind == DESTINATION_RELAY)
+		*out = (struct window_owner){ .kind = DESTINATION_NONE, .provider = JUDGE_NONE };
+}
+
+void windows_owner(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, struct window_owner *out)
+{
+	owner_for(engine, generation, destination, length, GENERATION_MTAS_MAX, out);
 }
 
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
-    const char *host, size_t length, struct window_owner *out)
+    const char *host, size_t length, unsigned mta, struct window_owner *out)
 {
 	char name[JUDGE_NAME_MAX + 1];
 	const char *bare = host;
@@ -200,7 +213,7 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 		bare_length = length;
 	}
 	if (judge_domain((struct span){ bare, bare_length }, name))
-		windows_owner(engine, generation, name, strlen(name), out);
+		owner_for(engine, generation, name, strlen(name), mta, out);
 }
 
 unsigned windows_mta(const struct generation *generation, unsigned bits)

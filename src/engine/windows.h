@@ -40,9 +40,10 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 
 /* The same for a name that a stranger may have chosen: a recipient's domain, or the host
  * that a Sendmail asks about.  It names no provider, class or relay on a port, whatever
- * it looks like: nobody's then, as what cannot be a host. */
+ * it looks like: nobody's then, as what cannot be a host.  `mta`: by whom it goes (nobody's
+ * where that is in doubt), or GENERATION_MTAS_MAX: by the first that reached it. */
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
-    const char *host, size_t length, struct window_owner *out);
+    const char *host, size_t length, unsigned mta, struct window_owner *out);
 
 /* The same for a domain that was looked up already (each one, when a table is made). */
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,

@@ -58,7 +58,8 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 }
 
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
-    const char *host, size_t length, struct window_owner *out) {
+    const char *host, size_t length, unsigned mta, struct window_owner *out) {
+	(void)mta;
 	windows_owner(engine, generation, host, length, out);
 }
 

@@ -444,6 +444,11 @@ static void the_transport_itself_drains_first(void **state) {
 	turn(place, now_ns);
 	result(place, "a.example", 0, 900, now_ns += second);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
+	/* what waited there goes on, and counts */
+	for (unsigned i = 0; i < 5; i++) {
+		result(place, "a.example", 0, 900, now_ns += second);
+		assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
+	}
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "3");
 }
 

@@ -384,7 +384,7 @@ static void a_recipient_names_no_provider_class_or_relay(void **state)
 		snprintf(recipient, sizeof(recipient), "u@%s", names[i]);
 		assert_false(presses(recipient, 0));
 		windows_owner_of_host(site.engine, site.generation, names[i], strlen(names[i]),
-		    &owner);
+		    GENERATION_MTAS_MAX, &owner);
 		assert_int_equal(owner.kind, DESTINATION_NONE);
 	}
 	site_close(&site);
@@ -406,13 +406,14 @@ static void odd_names_are_no_destinations(void **state)
 	(void)state;
 	begin(CONFIGURATION);
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-		windows_owner_of_host(site.engine, site.generation, odd[i], strlen(odd[i]), &owner);
+		windows_owner_of_host(site.engine, site.generation, odd[i], strlen(odd[i]),
+		    GENERATION_MTAS_MAX, &owner);
 		if (owner.kind != DESTINATION_NONE)
 			fail_msg("%s", odd[i]);
 	}
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		windows_owner_of_host(site.engine, site.generation, good[i].name,
-		    strlen(good[i].name), &owner);
+		    strlen(good[i].name), GENERATION_MTAS_MAX, &owner);
 		assert_string_equal(owner.name, good[i].owner);
 	}
 	site_close(&site);
