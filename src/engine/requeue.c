@@ -219,6 +219,14 @@ static void call_up(struct requeue *requeue, uint32_t destination,
 		    d->places[REQUEUE_DUE].count);
 }
 
+/* Whose mail waits there; other mail servers may reach a domain by another way. */
+static unsigned whose(const struct requeue *requeue, const struct requeue_destination *d) {
+	for (unsigned i = 0; i < REQUEUE_PLACES; i++)
+		if (d->places[i].count > 0)
+			return requeue->store.entries[d->places[i].entries[0]].mta;
+	return GENERATION_MTAS_MAX;
+}
+
 /* How does it stand, and has it returned? */
 static void look(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, int64_t now_ns, struct window_view *view) {
@@ -226,7 +234,8 @@ static void look(struct requeue *requeue, const struct generation *generation,
 	struct window_owner owner;
 	bool was_down = d->down;
 
-	windows_owner(requeue->engine, generation, d->name, strlen(d->name), &owner);
+	windows_owner_by(requeue->engine, generation, d->name, strlen(d->name),
+	    whose(requeue, d), &owner);
 	if (owner.kind == DESTINATION_NONE) {
 		*view = (struct window_view){ .observed = true };
 		return;

@@ -165,8 +165,7 @@ void windows_owner_seen(const struct engine *engine, const struct generation *ge
 	    windows_mta(generation, seen->cloned_by | seen->other_by), out);
 }
 
-/* `mta`: whose mail it is; GENERATION_MTAS_MAX: of whoever reached it first. */
-static void owner_for(const struct engine *engine, const struct generation *generation,
+void windows_owner_by(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, unsigned mta, struct window_owner *out)
 {
 	struct destination_seen seen;
@@ -196,7 +195,7 @@ static void owner_for(const struct engine *engine, const struct generation *gene
 void windows_owner(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, struct window_owner *out)
 {
-	owner_for(engine, generation, destination, length, GENERATION_MTAS_MAX, out);
+	windows_owner_by(engine, generation, destination, length, GENERATION_MTAS_MAX, out);
 }
 
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
@@ -213,7 +212,7 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 		bare_length = length;
 	}
 	if (judge_domain((struct span){ bare, bare_length }, name))
-		owner_for(engine, generation, name, strlen(name), mta, out);
+		windows_owner_by(engine, generation, name, strlen(name), mta, out);
 }
 
 unsigned windows_mta(const struct generation *generation, unsigned bits)

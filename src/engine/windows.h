@@ -38,10 +38,14 @@ struct window_owner {
 void windows_owner(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, struct window_owner *out);
 
+/* The same for mail of one mail server, which may reach it by another way than the first
+ * one does (nobody's where that is in doubt); GENERATION_MTAS_MAX: of the first. */
+void windows_owner_by(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, unsigned mta, struct window_owner *out);
+
 /* The same for a name that a stranger may have chosen: a recipient's domain, or the host
  * that a Sendmail asks about.  It names no provider, class or relay on a port, whatever
- * it looks like: nobody's then, as what cannot be a host.  `mta`: by whom it goes (nobody's
- * where that is in doubt), or GENERATION_MTAS_MAX: by the first that reached it. */
+ * it looks like: nobody's then, as what cannot be a host. */
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
     const char *host, size_t length, unsigned mta, struct window_owner *out);
 

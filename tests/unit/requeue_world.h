@@ -63,6 +63,12 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 	windows_owner(engine, generation, host, length, out);
 }
 
+void windows_owner_by(const struct engine *engine, const struct generation *generation,
+    const char *name, size_t length, unsigned mta, struct window_owner *out) {
+	(void)mta;
+	windows_owner(engine, generation, name, length, out);
+}
+
 bool windows_view(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, int64_t now_ns, struct window_view *out) {
 	const struct fake_destination *d = find(owner->name, strlen(owner->name));

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "config/compile.h"
 #include "engine/hints.h"
+#include "engine/requeue.h"
 #include "engine/windows.h"
 #include "segment/hints.h"
 #include "segment/internal.h"
@@ -20,7 +21,9 @@
 #include "site.h"
 
 #define LANES	"clone-limit 20\nlane 1\nlane 2\nlane 3\nlane 5\nlane 10\nlane 20\n"
-enum { DIRECT, SMART };		/* two instances, the second one with a relayhost */
+/* Two instances, the second one with a relayhost; a Sendmail, and a third instance, that
+ * deliver themselves. */
+enum { DIRECT, SMART, ASKS, LATE };
 
 struct place {
 	struct site site;
@@ -51,7 +54,9 @@ static void publish(struct place *place) {
 	    "relayhost [Smart.example]\nroute c.example [hop.example]\n" LANES);
 	snprintf(text, sizeof(text), "version = 1; state = { path = \"%s/state\"; "
 	    "sessions = \"1k\"; };\nclasses = ();\nmta = ( { name = \"direct\"; site = \"%s\"; },"
-	    " { name = \"smart\"; syslog_name = \"other\"; site = \"%s\"; } );\n",
+	    " { name = \"smart\"; syslog_name = \"other\"; site = \"%s\"; },"
+	    " { name = \"asks\"; kind = \"sendmail\"; log = \"/a\"; },"
+	    " { name = \"late\"; syslog_name = \"late\"; } );\n",
 	    site->directory, place->facts[DIRECT], place->facts[SMART]);
 	write_file(place->file, text);
 	free(place->generation);
@@ -301,6 +306,133 @@ static void two_instances_one_with_a_relayhost(void **state) {
 	assert_string_equal(told(place, DIRECT, "f.example"), "2:");
 }
 
+/* Whose window mail of that mail server runs by; "": nobody's. */
+static const char *owner(struct place *place, unsigned mta, const char *domain) {
+	static struct window_owner found;
+
+	windows_owner_of_host(place->site.engine, place->generation, domain, strlen(domain),
+	    mta, &found);
+	return found.kind == DESTINATION_NONE ? "" : found.name;
+}
+
+static void a_dead_relayhost_does_not_stop_a_direct_sendmail(void **state) {
+	const struct process_identity identity = { .pid = 100, .start_ticks = 7 };
+	struct place *place = *state;
+	struct windows_places *places = windows_places_open(place->site.engine, &identity);
+	struct window_owner found;
+	const struct window_question question = { .owner = &found, .places = places,
+		.queue_id = "q1", .queue_id_length = 2, .mta = ASKS };
+	struct window_asked asked;
+
+	assert_non_null(places);
+	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
+	see(place, ASKS, "g.example", "mx.g.example", "192.0.2.7");
+	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	assert_string_equal(owner(place, SMART, "g.example"), "[192.0.2.2]:25");
+	assert_string_equal(owner(place, ASKS, "g.example"), "g.example");
+	assert_string_equal(owner(place, ASKS, "[g.example]"), "g.example");
+	windows_owner_of_host(place->site.engine, place->generation, "g.example", 9, ASKS,
+	    &found);
+	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
+	assert_int_equal(asked.answer, WINDOW_GO);
+	/* its own window stops it */
+	by_hand(place, BY_HAND_SUSPEND, "g.example", BY_HAND_UNSET);
+	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
+	assert_int_equal(asked.answer, WINDOW_SUSPENDED);
+	windows_places_close(&places, true, place->now_ns);
+}
+
+static unsigned flushed[GENERATION_MTAS_MAX];
+
+static bool flush(void *context, unsigned mta, const char *id) {
+	(void)context;
+	(void)id;
+	flushed[mta]++;
+	return true;
+}
+
+static bool list(void *context, unsigned mta) {
+	(void)context;
+	(void)mta;
+	return true;
+}
+
+static void returned(void *context, const char *destination, uint32_t messages) {
+	(void)context;
+	(void)destination;
+	(void)messages;
+}
+
+static void pass(struct place *place, struct requeue *requeue) {
+	for (int i = 0; i < 100; i++) {
+		place->now_ns += NS_PER_SECOND / 10;
+		(void)requeue_turn(requeue, place->generation, place->now_ns);
+	}
+}
+
+static void listed_mail_waits_for_the_window_of_its_own_mail_server(void **state) {
+	static const char *const ids[] = { [SMART] = "AAAAAA1", [LATE] = "AAAAAA2" };
+	static const unsigned mtas[] = { SMART, LATE };
+	static const struct requeue_calls calls = { flush, list, returned, NULL };
+	static const char reason[] = "connect to x[192.0.2.9]:25: Connection refused";
+	struct place *place = *state;
+	struct requeue *requeue;
+	struct diag diag;
+
+	memset(flushed, 0, sizeof(flushed));
+	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
+	see(place, LATE, "g.example", "mx.g.example", "192.0.2.7");
+	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	assert_int_equal(requeue_open(&requeue, place->site.engine, &calls, &diag), 0);
+	(void)requeue_turn(requeue, place->generation, place->now_ns);
+	for (int i = 0; i < 2; i++) {
+		requeue_list_recipient(requeue, place->generation, mtas[i],
+		    (struct span){ ids[mtas[i]], 7 }, (struct span){ "u@g.example", 11 },
+		    (struct span){ reason, sizeof(reason) - 1 }, place->now_ns, place->now_ns);
+		if (mtas[i] == SMART)
+			by_hand(place, BY_HAND_SUSPEND, "g.example", BY_HAND_UNSET);
+	}
+	pass(place, requeue);
+	assert_int_equal(flushed[SMART] + flushed[LATE], 0);
+	by_hand(place, BY_HAND_RESUME, "g.example", BY_HAND_UNSET);
+	pass(place, requeue);
+	assert_int_equal(flushed[SMART], 0);
+	assert_int_equal(flushed[LATE], 1);
+	by_hand(place, BY_HAND_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
+	pass(place, requeue);
+	assert_int_equal(flushed[SMART], 1);
+	requeue_close(&requeue);
+}
+
+static void a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt(void **state) {
+	struct place *place = *state;
+
+	/* four relays, none known for the relayhost, and another instance goes there, too */
+	see(place, SMART, "h.example", "smart.example", "192.0.2.2");
+	see(place, DIRECT, "h.example", "mx1.h.example", "192.0.2.3");
+	see(place, DIRECT, "h.example", "mx2.h.example", "192.0.2.4");
+	see(place, DIRECT, "h.example", "mx3.h.example", "192.0.2.5");
+	see(place, DIRECT, "h.example", "mx4.h.example", "192.0.2.6");
+	turn(place);
+	assert_string_equal(told(place, SMART, "h.example"), "-");
+	assert_string_equal(owner(place, SMART, "h.example"), "");
+	by_hand(place, BY_HAND_HOLD, "h.example", BY_HAND_UNSET);
+	turn(place);
+	assert_string_equal(told(place, SMART, "h.example"), "held");
+	assert_string_equal(told(place, DIRECT, "h.example"), "held");
+	assert_string_equal(owner(place, SMART, "h.example"), "h.example");
+	publish(place);
+	turn(place);
+	assert_string_equal(told(place, SMART, "h.example"), "held");
+	by_hand(place, BY_HAND_RESUME, "h.example", BY_HAND_UNSET);
+	/* the next look at all of them */
+	place->now_ns += 60 * NS_PER_SECOND;
+	turn(place);
+	turn(place);
+	assert_string_equal(told(place, SMART, "h.example"), "-");
+	assert_string_equal(owner(place, SMART, "h.example"), "");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -310,6 +442,9 @@ int main(void) {
 		TEST(one_domain_of_a_relayhost_is_held_by_hand),
 		TEST(a_route_beside_a_relayhost),
 		TEST(two_instances_one_with_a_relayhost),
+		TEST(a_dead_relayhost_does_not_stop_a_direct_sendmail),
+		TEST(listed_mail_waits_for_the_window_of_its_own_mail_server),
+		TEST(a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt),
 #undef TEST
 	};
 
