@@ -71,6 +71,7 @@ struct hint_queue {
 	uint64_t hash;			/* 0: this place is free */
 	uint64_t owner_hash;
 	struct window_owner owner;
+	uint32_t owner_key;		/* one that ran by it, when it was looked for last */
 	uint8_t mta;
 	bool dirty;			/* to be looked at in this turn */
 	lane_set given, used, waiting;	/* policy/lane.h */
@@ -217,7 +218,8 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 
 #define HINT_ORIGIN_LANE LANE_WIDTHS_MAX	/* place in hint_queue.lanes */
 #define HINT_IDLE_NS	(600 * NS_PER_SECOND)	/* nothing was heard: it is not in use */
-#define HINT_LONG_NS	(60 * NS_PER_SECOND)	/* deliveries of so long tell the longest */
+#define HINT_LONG_NS	(60 * NS_PER_SECOND)	/* deliveries of such a span tell the longest, */
+#define HINT_LONG_SPANS	2	/* and for so many spans more, whether any result comes or not */
 
 /* Lanes and rights of each mail server, of this generation. */
 void hint_queues_configure(struct engine_hints *hints,
@@ -235,6 +237,8 @@ void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
 /* Reads what was delivered since. */
 void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns);
+/* Its longest delivery of late; 0: none was heard of. */
+int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
 /* The queues of an owner; NULL: there are none. */
 struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);

@@ -117,14 +117,9 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 
 /* --- one queue ----------------------------------------------------------------------------- */
 
-static int64_t longest_ns(const struct hint_queue *queue) {
-	return queue->longest_ns[0] > queue->longest_ns[1] ? queue->longest_ns[0] :
-	    queue->longest_ns[1];
-}
-
-static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane) {
+static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane, int64_t now_ns) {
 	return lane_drained_ns(queue->lanes[lane].moved_ns, queue->lanes[lane].last_ns,
-	    longest_ns(queue));
+	    hint_queue_longest_ns(queue, now_ns));
 }
 
 /* Lanes of which nothing was heard for so long that they are empty; those that mail is
@@ -133,7 +128,7 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
 		lane_set bit = UINT32_C(1) << i;
 
-		if ((queue->used & bit) == 0 || drained_ns(queue, i) > now_ns)
+		if ((queue->used & bit) == 0 || drained_ns(queue, i, now_ns) > now_ns)
 			continue;
 		queue->waiting &= ~bit;
 		queue->lanes[i].waited_ms = 0;
@@ -159,11 +154,17 @@ static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
 }
 
 static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
-	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+	/* then the longest delivery may be of before */
+	int64_t span_ns = (now_ns / HINT_LONG_NS + 1) * HINT_LONG_NS;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
+		int64_t at_ns = drained_ns(queue, i, now_ns);
+
 		if ((queue->used >> i & 1) != 0 && ((queue->given >> i & 1) == 0 ||
 			(queue->waiting >> i & 1) != 0 || i == HINT_ORIGIN_LANE) &&
-		    drained_ns(queue, i) > now_ns)
-			hint_queue_wait(queue, drained_ns(queue, i));
+		    at_ns > now_ns)
+			hint_queue_wait(queue, at_ns < span_ns ? at_ns : span_ns);
+	}
 }
 
 static void end_canary(struct hint_queue *queue, const struct window_view *view,
@@ -180,8 +181,8 @@ static void end_canary(struct hint_queue *queue, const struct window_view *view,
 }
 
 /* So long may mail wait in a lane that is not the widest. */
-static uint32_t short_ms(const struct hint_queue *queue) {
-	return SHORT_MS + (uint32_t)(longest_ns(queue) / NS_PER_MS);
+static uint32_t short_ms(const struct hint_queue *queue, int64_t now_ns) {
+	return SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
 }
 
 /* Where mail waits in the widest lane no other one is to run dry: when less mail comes
@@ -189,7 +190,7 @@ static uint32_t short_ms(const struct hint_queue *queue) {
  * drains. */
 static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	lane_set set = queue->given & ~LANE_ORIGIN;
-	uint32_t widest = count, most = short_ms(queue);
+	uint32_t widest = count, most = short_ms(queue, now_ns);
 
 	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
 		widest--;
@@ -204,7 +205,8 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	for (uint32_t i = 0; i + 1 < widest; i++) {
 		struct queue_lane *lane = &queue->lanes[i];
 		bool is_dry = lane->waited_ms < most / 6 ||
-		    now_ns - lane->last_ns > longest_ns(queue) + NS_PER_SECOND;
+		    now_ns - lane->last_ns > hint_queue_longest_ns(queue, now_ns) +
+			NS_PER_SECOND;
 		uint32_t lift = lane->lift;
 
 		if ((set >> i & 1) == 0 || lift == 0)
@@ -331,7 +333,8 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
 	int64_t last_ns = queue->single_ns > queue->single_result_ns ? queue->single_ns :
 	    queue->single_result_ns;
-	int64_t ended_ns = last_ns + NS_PER_SECOND + longest_ns(queue) / 2 * 3;
+	int64_t ended_ns = last_ns + NS_PER_SECOND +
+	    hint_queue_longest_ns(queue, now_ns) / 2 * 3;
 
 	if (queue->singles > 0 && now_ns >= queue->singles_ns)
 		queue->singles = 0;
@@ -352,7 +355,8 @@ static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
 /* The next of the single messages that fill the window where no lanes do. */
 static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
     struct lane_now *now, int64_t now_ns) {
-	int64_t longest = longest_ns(queue), from_ns = queue->single_ns + SINGLE_NS;
+	int64_t longest = hint_queue_longest_ns(queue, now_ns);
+	int64_t from_ns = queue->single_ns + SINGLE_NS;
 	uint32_t lane;
 
 	if (!count_singles(queue, now_ns))
@@ -408,7 +412,7 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 		say_stopped(&queue->owner, view, now_ns, out);
 	} else if (lanes != 0 && !queue->reloading) {
 		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
-		    short_ms(queue), out);
+		    short_ms(queue, now_ns), out);
 		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
 			out->lanes.canary = (uint8_t)queue->canary;
 			out->lanes.serial = queue->serial;

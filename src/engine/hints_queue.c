@@ -336,11 +336,13 @@ static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) 
 	return NO_INDEX;
 }
 
-static int64_t drain_ns(const struct hint_queue *queue) {
-	int64_t longest_ns = queue->longest_ns[0] > queue->longest_ns[1] ?
-	    queue->longest_ns[0] : queue->longest_ns[1];
+int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns) {
+	/* spans begin only with results: old ones are not of late any more */
+	int64_t ago = now_ns / HINT_LONG_NS - queue->span;
+	int64_t longest_ns = ago > HINT_LONG_SPANS ? 0 : queue->longest_ns[0];
 
-	return lane_drained_ns(0, 0, longest_ns);
+	return ago + 1 > HINT_LONG_SPANS || queue->longest_ns[1] < longest_ns ? longest_ns :
+	    queue->longest_ns[1];
 }
 
 static void block(struct hint_queue *queue, struct queue_lane *lane, int64_t now_ns,
@@ -355,7 +357,8 @@ static void block(struct hint_queue *queue, struct queue_lane *lane, int64_t now
 static void note_failure(const struct hint_mta *mta, struct hint_queue *queue,
     struct queue_lane *lane, uint16_t width, const struct lane_use *use) {
 	if (!use->failed) {
-		int64_t revived_ns = use->ended_ns + drain_ns(queue);
+		int64_t revived_ns = lane_drained_ns(use->ended_ns, 0,
+		    hint_queue_longest_ns(queue, use->ended_ns));
 
 		/* A success of before revives it, narrow.  When that mail has gone, and no
 		 * other came, its queue is made anew, as wide as ever. */

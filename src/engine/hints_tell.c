@@ -84,12 +84,24 @@ void hint_key_tell(struct engine_hints *hints, const struct generation *generati
 
 /* --- queues that several windows share ------------------------------------------------ */
 
-/* Does any mail of the queue run by this window? */
-static bool has_owner(const struct engine_hints *hints, uint64_t queue, uint64_t owner) {
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue); at != NO_INDEX;
+static bool runs_by_owner(const struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t at) {
+	const struct hint_key *key = &hints->keys[at];
+
+	return key->live && key->queue == queue->hash && key->owner == queue->owner_hash;
+}
+
+/* Does any mail of the queue run by its window? */
+static bool has_owner(const struct engine_hints *hints, struct hint_queue *queue) {
+	/* each of very many keys may ask */
+	if (queue->owner_key < hints->key_count && runs_by_owner(hints, queue, queue->owner_key))
+		return true;
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue)
-		if (hints->keys[at].live && hints->keys[at].owner == owner)
+		if (runs_by_owner(hints, queue, at)) {
+			queue->owner_key = at;
 			return true;
+		}
 	return false;
 }
 
@@ -133,10 +145,9 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 
 void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner) {
-	const struct hint_queue *queue = hint_queue_find(hints, key->queue);
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 
-	if (queue != NULL && (queue->owner_hash == key->owner ||
-		!has_owner(hints, key->queue, queue->owner_hash)))
+	if (queue != NULL && (queue->owner_hash == key->owner || !has_owner(hints, queue)))
 		hint_queue_adopt(hints, key, owner);
 }
 

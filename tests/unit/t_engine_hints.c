@@ -452,6 +452,29 @@ static void the_transport_itself_drains_first(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "3");
 }
 
+/* Until ten minutes after it: as long as results came its length was forgotten. */
+static void one_long_delivery_does_not_hold_a_silent_queue(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct lane_use use = { .took_ms = 400000, .waited_ms = 900, .width = 10, .mta = 1,
+		.tried = true };
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 10, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 200 * second), "10");
+	use.domain = lane_uses_hash(place->site.segment, "a.example", 9);
+	use.ended_ns = now_ns;
+	lane_uses_note(place->site.segment, &use);
+	turn(place, now_ns);
+	set_window(place, "a.example", 3, now_ns);
+	turn(place, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 2 * second), "held");
+	/* another one may go on for as long */
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 110 * second), "held");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 70 * second), "3");
+}
+
 static void what_is_slow_to_drain_is_filled_up_by_single_messages(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -945,6 +968,7 @@ int main(void) {
 		TEST(a_queue_moves_as_its_lanes_drain),
 		TEST(one_wide_lane_is_waited_for),
 		TEST(the_transport_itself_drains_first),
+		TEST(one_long_delivery_does_not_hold_a_silent_queue),
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(single_messages_that_wait_for_mail_are_not_lost),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
