@@ -33,8 +33,7 @@ struct window_owner {
 /* Whose window mail for `destination` runs by: a recipient domain (in any spelling), a
  * host as Sendmail names it, or a name as above.  A domain belongs to a provider when
  * one of the relays that it was reached by last does, and to the relay that all mail
- * goes to where there is one; but what is held by hand stands alone.  Any thread, no
- * lock. */
+ * goes to, if any; but what is held by hand stands alone.  Any thread, no lock. */
 void windows_owner(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, struct window_owner *out);
 
@@ -43,9 +42,8 @@ void windows_owner(const struct engine *engine, const struct generation *generat
 void windows_owner_by(const struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, unsigned mta, struct window_owner *out);
 
-/* The same for a name that a stranger may have chosen: a recipient's domain, or the host
- * that a Sendmail asks about.  It names no provider, class or relay on a port, whatever
- * it looks like: nobody's then, as what cannot be a host. */
+/* The same for a name that a stranger may have chosen (a recipient's domain, the host that a
+ * Sendmail asks about): no provider, class or relay on a port, nobody's if it looks so. */
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
     const char *host, size_t length, unsigned mta, struct window_owner *out);
 
@@ -53,9 +51,8 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, struct window_owner *out);
 
-/* And for mail of one mail server alone, which may have a relayhost where others have none.
- * False: others reach the domain, too, and which of its relays is the relayhost is not
- * known. */
+/* And for mail of one mail server alone.  False: others reach the domain, too, and which
+ * of its relays is the relayhost is not known. */
 bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, unsigned mta, struct window_owner *out);
 
