@@ -45,7 +45,7 @@ static void burst(struct feed_memory *memory, struct feed_destination *to, unsig
 {
 	for (unsigned i = 0; i < count; i++)
 		feed_add_attempt(memory, to, &(struct level_attempt){
-		    .start_ns = now_ns - NS_PER_SECOND - i, .end_ns = now_ns,
+		    .start_ns = now_ns - NS_PER_SECOND - count + i, .end_ns = now_ns,
 		    .accepted = true }, now_ns);
 }
 
