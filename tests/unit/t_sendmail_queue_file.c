@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: ISC */
+/* Queue files of Sendmail: those that a real one wrote (tests/fuzz/corpus), and bad ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "wire/sendmail_queue_file.h"
+
+#define FILE_MAX	(8 << 20)
+#define RECIPIENTS_MAX	32
+
+static struct sendmail_queue_reader reader;
+static struct seen {
+	char address[64];
+	char domain[64];
+	uint64_t place;
+} seen[RECIPIENTS_MAX];
+static unsigned seen_count;
+static char *bytes;		/* of FILE_MAX */
+
+static void note(const struct sendmail_recipient *recipient)
+{
+	struct seen *out = &seen[seen_count % RECIPIENTS_MAX];
+
+	(void)text_copy(out->address, sizeof(out->address), recipient->address.text,
+	    recipient->address.length);
+	(void)text_copy(out->domain, sizeof(out->domain), recipient->domain.text,
+	    recipient->domain.length);
+	out->place = recipient->place;
+	seen_count++;
+}
+
+/* In pieces of `piece` bytes, each in a place of its own. */
+static enum sendmail_queue_step read_rest(const char *data, size_t length, size_t piece)
+{
+	struct sendmail_recipient recipient;
+	enum sendmail_queue_step step = SENDMAIL_QUEUE_MORE;
+
+	seen_count = 0;
+	while (length > 0 && step != SENDMAIL_QUEUE_BAD) {
+		size_t left = length < piece ? length : piece;
+		char *copy = malloc(left);
+		const char *at = copy;
+
+		assert_non_null(copy);
+		memcpy(copy, data, left);
+		data += left;
+		length -= left;
+		while ((step = sendmail_queue_next(&reader, &at, &left, &recipient)) ==
+		    SENDMAIL_QUEUE_RECIPIENT)
+			note(&recipient);
+		assert_true(step == SENDMAIL_QUEUE_BAD || left == 0);
+		free(copy);
+	}
+	return step == SENDMAIL_QUEUE_BAD ? step : sendmail_queue_finish(&reader);
+}
+
+static enum sendmail_queue_step read_pieces(const char *data, size_t length, size_t piece)
+{
+	sendmail_queue_begin(&reader);
+	return read_rest(data, length, piece);
+}
+
+static enum sendmail_queue_step read_text(const char *text)
+{
+	return read_pieces(text, strlen(text), SIZE_MAX);
+}
+
+static size_t load(const char *name)
+{
+	const char *top = getenv("top_srcdir");
+	char path[1024];
+	size_t length;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/sendmail_queue_file/%s",
+	    top ? top : ".", name);
+	file = fopen(path, "rb");
+	if (file == NULL)
+		fail_msg("%s", path);
+	length = fread(bytes, 1, FILE_MAX, file);
+	fclose(file);
+	return length;
+}
+
+static void is_recipient(unsigned number, const char *address, const char *domain)
+{
+	assert_true(number < seen_count);
+	assert_string_equal(seen[number].address, address);
+	assert_string_equal(seen[number].domain, domain);
+}
+
+static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned line)
+{
+	assert_int_equal(step, SENDMAIL_QUEUE_BAD);
+	assert_string_equal(reader.fault, fault);
+	assert_int_equal(reader.line, line);
+}
+
+/* --- as Sendmail 8.17 writes them -------------------------------------------------- */
+
+static void a_fresh_message(void **state)
+{
+	size_t length = load("fresh");
+
+	(void)state;
+	for (size_t piece = 1; piece <= length; piece++) {
+		assert_int_equal(read_pieces(bytes, length, piece), SENDMAIL_QUEUE_END);
+		assert_int_equal(reader.message.version, 8);
+		assert_int_equal(reader.message.made_s, 1795304484);
+		assert_int_equal(reader.message.tried_s, 0);
+		assert_int_equal(reader.message.tries, 0);
+		assert_int_equal(reader.message.priority, 30030);
+		assert_true(reader.message.has_sender);
+		assert_false(reader.message.is_quarantined);
+		assert_int_equal(reader.message.recipient_count, 1);
+		assert_int_equal(reader.message.left_out, 0);
+		assert_int_equal(seen_count, 1);
+		is_recipient(0, "b@h2.example.org", "h2.example.org");
+	}
+}
+
+static void one_that_was_tried(void **state)
+{
+	size_t length = load("tried");
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 7), SENDMAIL_QUEUE_END);
+	assert_int_equal(reader.message.tried_s, 1795304484);
+	assert_int_equal(reader.message.tries, 1);
+	assert_int_equal(reader.message.priority, 120030);
+}
+
+static void forms_of_addresses(void **state)
+{
+	size_t length = load("addresses");
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 100), SENDMAIL_QUEUE_END);
+	assert_int_equal(seen_count, 9);
+	is_recipient(0, "u@[127.0.0.2]", "[127.0.0.2]");
+	is_recipient(1, "b@h2.example.org", "h2.example.org");
+	is_recipient(3, "\"a b@c\"@h4.example.org", "h4.example.org");
+	is_recipient(4, "@r.example,@s.example:u@h5.example.org", "h5.example.org");
+	is_recipient(5, "u%v@h6.example.org", "h6.example.org");
+	is_recipient(6, "h!u@h7.example.org", "h7.example.org");
+	is_recipient(7, "UPPER@H8.Example.ORG", "H8.Example.ORG");
+	is_recipient(8, "u@h9.example.org.", "h9.example.org.");
+}
+
+static void a_bounce_and_a_local_recipient(void **state)
+{
+	size_t length = load("bounce");
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 1), SENDMAIL_QUEUE_END);
+	assert_false(reader.message.has_sender);
+	is_recipient(0, "root", "");
+	is_recipient(1, "b@h2.example.org", "h2.example.org");
+}
+
+static void an_alias_that_was_expanded(void **state)
+{
+	size_t length = load("alias");
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 1000), SENDMAIL_QUEUE_END);
+	assert_int_equal(seen_count, 1);
+	is_recipient(0, "a@x.example", "x.example");
+}
+
+static void a_quarantined_one(void **state)
+{
+	size_t length = load("quarantined");
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 64), SENDMAIL_QUEUE_END);
+	assert_true(reader.message.is_quarantined);
+	assert_int_equal(reader.message.recipient_count, 20);
+}
+
+/* The place behind each recipient leads to the next one, and on to the end. */
+static void a_place_to_go_on_from(void **state)
+{
+	size_t length = load("many");
+	struct seen all[RECIPIENTS_MAX];
+
+	(void)state;
+	assert_int_equal(read_pieces(bytes, length, 33), SENDMAIL_QUEUE_END);
+	assert_int_equal(seen_count, 20);
+	memcpy(all, seen, sizeof(all));
+	for (unsigned i = 0; i < 20; i++) {
+		struct sendmail_message message = { .version = 8, .recipient_count = i + 1 };
+
+		sendmail_queue_resume(&reader, &message, all[i].place, 20 + i);
+		assert_int_equal(read_rest(bytes + all[i].place, length - all[i].place, 10),
+		    SENDMAIL_QUEUE_END);
+		assert_int_equal(seen_count, 19 - i);
+		assert_int_equal(reader.message.recipient_count, 20);
+		for (unsigned k = 0; k < seen_count; k++) {
+			assert_string_equal(seen[k].address, all[i + 1 + k].address);
+			assert_int_equal(seen[k].place, all[i + 1 + k].place);
+		}
+	}
+}
+
+/* Wherever it is cut, it is cut: no half of it counts as whole. */
+static void a_truncated_file(void **state)
+{
+	size_t length = load("addresses");
+
+	(void)state;
+	for (size_t cut = 0; cut < length; cut++) {
+		assert_int_equal(read_pieces(bytes, cut, 50), SENDMAIL_QUEUE_BAD);
+		assert_true(reader.cut);
+		assert_string_equal(reader.fault, "it ends too early");
+	}
+}
+
+/* --- bad ones ---------------------------------------------------------------------- */
+
+static void unknown_versions(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("V1\nT1\nRP:<a@b>\n.\n"), SENDMAIL_QUEUE_END);
+	is_bad(read_text("V9\nT1\nRP:<a@b>\n.\n"), "its version is not known", 1);
+	is_bad(read_text("V0\nT1\nR<a@b>\n.\n"), "its version is not known", 1);
+	is_bad(read_text("V99999999999999999999\nT1\n.\n"), "the version is no number", 1);
+	is_bad(read_text("V\nT1\n.\n"), "the version is no number", 1);
+	is_bad(read_text("T1\nR<a@b>\n.\n"), "it does not begin with its version", 1);
+	is_bad(read_text("\nV8\nT1\n.\n"), "it does not begin with its version", 1);
+	assert_false(reader.cut);
+}
+
+static void bad_lines(void **state)
+{
+	(void)state;
+	is_bad(read_text("V8\nT\n.\n"), "the time in line T is none", 2);
+	is_bad(read_text("V8\nT-1\n.\n"), "the time in line T is none", 2);
+	is_bad(read_text("V8\nT1x\n.\n"), "the time in line T is none", 2);
+	is_bad(read_text("V8\nT1\nK\n.\n"), "the time in line K is none", 3);
+	is_bad(read_text("V8\nT1\nN-1\n.\n"), "line N is no number", 3);
+	is_bad(read_text("V8\nT1\nP1e9\n.\n"), "line P is no number", 3);
+	is_bad(read_text("V8\nRP:<a@b>\n.\n"), "no line T tells when it was made", 3);
+	is_bad(read_text("V8\nT1\n.x\n"), "there is something behind the point", 3);
+	assert_int_equal(read_text("V8\nT1\nP-5\n.\n"), SENDMAIL_QUEUE_END);
+	assert_int_equal(reader.message.priority, -5);
+}
+
+static void something_behind_the_end(void **state)
+{
+	(void)state;
+	is_bad(read_text("V8\nT1\n.\nRP:<evil@example.org>\n.\n"),
+	    "there is something behind the end", 3);
+	is_bad(read_text("V8\nT1\n.\n\n"), "there is something behind the end", 3);
+	is_bad(read_text("V8\nT1\n.\n x\n.\n"), "there is something behind the point", 4);
+}
+
+/* What cannot be used does no harm to the others. */
+static void recipients_that_cannot_be_used(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("V8\nT1\nR\nRP\nRP:\nRP:<>\nRP:<a\x01@b>\nRP:<a@b>\n.\n"),
+	    SENDMAIL_QUEUE_END);
+	assert_int_equal(reader.message.recipient_count, 6);
+	assert_int_equal(reader.message.left_out, 5);
+	assert_int_equal(seen_count, 1);
+	is_recipient(0, "a@b", "b");
+}
+
+static void programs_and_files(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("V8\nT1\nCroot:0:0:<list>\nRFDA:\"|/bin/prog -f a@b\"\n"
+	    "RFDA:/var/spool/file\nRFDA::include:/etc/list@x\nC\nRP:<a@b>\n.\n"),
+	    SENDMAIL_QUEUE_END);
+	assert_int_equal(seen_count, 4);
+	is_recipient(0, "\"|/bin/prog -f a@b\"", "");
+	is_recipient(1, "/var/spool/file", "");
+	is_recipient(3, "a@b", "b");
+}
+
+static void lines_that_go_on(void **state)
+{
+	(void)state;
+	assert_int_equal(read_text("V8\nT1\nH??Received: x\n\tRP:<no@example.org>\n"
+	    " RP:<no@example.org>\nRP:<a@b>\n \nMtext\n\tRP:<no@c>\nRP:<d@e>\n.\n"),
+	    SENDMAIL_QUEUE_END);
+	assert_int_equal(seen_count, 2);
+	is_recipient(0, "a@b", "b");
+	is_recipient(1, "d@e", "e");
+}
+
+/* A line of 1 MB: of a header no matter, of a recipient he alone is left out. */
+static void lines_of_a_megabyte(void **state)
+{
+	static const char start[] = "V8\nT1\nRP:<a@b>\n", behind[] = "\nRP:<c@d>\n.\n";
+	static const char *const kinds[] = { "H??X: ", "$", "RP:<", "M" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		size_t length = 0;
+
+		length = text_append(bytes, FILE_MAX, length, "%s%s", start, kinds[i]);
+		memset(bytes + length, 'x', 1 << 20);
+		length += 1 << 20;
+		length = text_append(bytes, FILE_MAX, length, "%s", behind);
+		assert_int_equal(read_pieces(bytes, length, 65536), SENDMAIL_QUEUE_END);
+		assert_int_equal(reader.message.recipient_count, i == 2 ? 3 : 2);
+		assert_int_equal(reader.message.left_out, i == 2 ? 1 : 0);
+		assert_int_equal(seen_count, 2);
+		is_recipient(1, "c@d", "d");
+	}
+}
+
+static void a_hundred_thousand_recipients(void **state)
+{
+	size_t length = text_append(bytes, FILE_MAX, 0, "V8\nT1\n");
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++)
+		length = text_append(bytes, FILE_MAX, length,
+		    "rRFC822; u%u@d%u.example.net\nRPFD:<u%u@d%u.example.net>\n", i, i % 50, i,
+		    i % 50);
+	length = text_append(bytes, FILE_MAX, length, ".\n");
+	assert_int_equal(read_pieces(bytes, length, 65536), SENDMAIL_QUEUE_END);
+	assert_int_equal(reader.message.recipient_count, 100000);
+	assert_int_equal(reader.message.left_out, 0);
+	assert_int_equal(seen_count, 100000);
+}
+
+static void names(void **state)
+{
+	(void)state;
+	assert_true(sendmail_queue_is_name("qf6ALNfOCn000037"));
+	assert_true(sendmail_queue_is_name("qfAA12345"));
+	assert_false(sendmail_queue_is_name("qf"));
+	assert_false(sendmail_queue_is_name("df6ALNfOCn000037"));
+	assert_false(sendmail_queue_is_name("Qf6ALNfOCn000037"));
+	assert_false(sendmail_queue_is_name("hf6ALNfOCn000037"));
+	assert_false(sendmail_queue_is_name("qf../x"));
+	assert_false(sendmail_queue_is_name("qf6ALNfOCn00003700000000000000000000"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fresh_message),
+		cmocka_unit_test(one_that_was_tried),
+		cmocka_unit_test(forms_of_addresses),
+		cmocka_unit_test(a_bounce_and_a_local_recipient),
+		cmocka_unit_test(an_alias_that_was_expanded),
+		cmocka_unit_test(a_quarantined_one),
+		cmocka_unit_test(a_place_to_go_on_from),
+		cmocka_unit_test(a_truncated_file),
+		cmocka_unit_test(unknown_versions),
+		cmocka_unit_test(bad_lines),
+		cmocka_unit_test(something_behind_the_end),
+		cmocka_unit_test(recipients_that_cannot_be_used),
+		cmocka_unit_test(programs_and_files),
+		cmocka_unit_test(lines_that_go_on),
+		cmocka_unit_test(lines_of_a_megabyte),
+		cmocka_unit_test(a_hundred_thousand_recipients),
+		cmocka_unit_test(names),
+	};
+	int failed;
+
+	bytes = malloc(FILE_MAX);
+	if (bytes == NULL)
+		return 1;
+	failed = cmocka_run_group_tests_name("sendmail_queue_file", tests, NULL, NULL);
+	free(bytes);
+	return failed;
+}
