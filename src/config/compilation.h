@@ -75,6 +75,11 @@ void compile_listeners(struct compilation *c);
 /* mta.c: the mail servers, and all their remote ports. */
 void compile_mtas(struct compilation *c);
 
+/* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
+void compile_mta_queue(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+bool compilation_drives(const struct compilation *c);
+
 /* classes.c: classes, rules, indexes, and the exempt list. */
 void compile_classes(struct compilation *c);
 

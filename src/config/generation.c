@@ -49,8 +49,16 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
 	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
-	X(s, window) \
-	X(s, port_count) X(s, ports)
+	X(s, window) X(s, drive) X(s, processes) X(s, cf) X(s, sendmail) X(s, user) \
+	X(s, queue_count) X(s, queues) X(s, port_count) X(s, ports) X(s, reserved) X(s, retry_ns) \
+	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns)
+#define SCHEDULE_FIELDS(X, s) \
+	X(s, discipline) X(s, delivery_slot_cost) X(s, minimum_delivery_slots) \
+	X(s, delivery_slot_discount) X(s, delivery_slot_loan) X(s, message_active_limit) \
+	X(s, message_recipient_limit) X(s, message_recipient_minimum) X(s, recipient_limit) \
+	X(s, extra_recipient_limit) X(s, recipient_refill_limit) \
+	X(s, destination_recipient_limit) X(s, backlog) X(s, max_message_concurrency) \
+	X(s, scale_max_concurrency) X(s, reserved) X(s, recipient_refill_delay_ns)
 #define WINDOW_FIELDS(X, s) \
 	X(s, given) X(s, file) X(s, line) X(s, debug) X(s, reserved) X(s, settings)
 #define DESTINATIONS_FIELDS(X, s) \
@@ -69,12 +77,12 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, class_count) X(s, classes) X(s, rule_count) X(s, rules) X(s, listener_count) \
 	X(s, listeners) X(s, port_count) X(s, ports) X(s, port_index) X(s, other_index) \
 	X(s, outbound_index) X(s, exempt_index) X(s, observe) X(s, outbound_observe) \
-	X(s, requeue_rate) \
+	X(s, requeue_rate) X(s, schedule) \
 	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, back_pressure) X(s, reserved) \
 	X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
-	X(s, mta_count) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
+	X(s, mta_count) X(s, reserved2) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
 	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
 	X(s, window) X(s, destinations_count) X(s, destinations) X(s, destinations_index) \
 	X(s, destinations_mask_count) X(s, destinations_masks) X(s, providers_file) \
@@ -96,6 +104,8 @@ _Static_assert(sizeof(struct generation_class) ==
     0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
 _Static_assert(sizeof(struct generation_mta) ==
     0 MTA_FIELDS(SUM_FIELD, generation_mta), "every field is named");
+_Static_assert(sizeof(struct generation_schedule) ==
+    0 SCHEDULE_FIELDS(SUM_FIELD, generation_schedule), "every field is named");
 _Static_assert(sizeof(struct generation_window) ==
     0 WINDOW_FIELDS(SUM_FIELD, generation_window), "every field is named");
 _Static_assert(sizeof(struct generation_destinations) ==
@@ -119,6 +129,7 @@ uint64_t generation_layout(void)
 	RATE_FIELDS(MIX_FIELD, rate_limit)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
 	MTA_FIELDS(MIX_FIELD, generation_mta)
+	SCHEDULE_FIELDS(MIX_FIELD, generation_schedule)
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
 #define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
 	WINDOW_PARAMETERS(X)
@@ -288,6 +299,17 @@ static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count
 	return true;
 }
 
+static bool mta_queue_fits(const struct generation *g, const struct generation_mta *mta)
+{
+	if (!text_fits(g, mta->cf) || !text_fits(g, mta->sendmail) || !text_fits(g, mta->user) ||
+	    mta->queue_count > GENERATION_QUEUES_MAX)
+		return false;
+	for (uint32_t i = 0; i < mta->queue_count; i++)
+		if (!text_fits(g, mta->queues[i]))
+			return false;
+	return true;
+}
+
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
 	return text_fits(g, mta->name) && text_fits(g, mta->log) &&
@@ -302,7 +324,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
 	    texts_fit(g, mta->site_routes, mta->site_route_count) &&
 	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
-	    mta->site_changed <= mta->site_watch_count;
+	    mta->site_changed <= mta->site_watch_count && mta_queue_fits(g, mta);
 }
 
 static bool mtas_fit(const struct generation *g)
@@ -425,6 +447,14 @@ bool generation_site_lists(const struct generation *g,
 {
 	return mta->site_only_listed == 0 ||
 	    match(g, mta->site_listed_index, NULL, domain, length) != CLASS_NO_RULE;
+}
+
+bool generation_drives(const struct generation *g)
+{
+	for (uint32_t i = 0; i < g->mta_count; i++)
+		if (g->mtas[i].drive != 0)
+			return true;
+	return false;
 }
 
 int generation_log_facility(const struct generation *g)

@@ -27,15 +27,17 @@
 #define GENERATION_NO_RECORD	UINT32_MAX
 #define GENERATION_MTAS_MAX	8
 #define GENERATION_LANES_MAX	16	/* of one mta */
+#define GENERATION_QUEUES_MAX	16	/* of one mta, as configured */
 #define GENERATION_NO_PROVIDER	UINT32_MAX
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
-	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS };
+	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
+enum schedule_discipline { DISCIPLINE_PREEMPTIVE, DISCIPLINE_FIRST_COME };
 
 /* A socket to listen on, from listen.*; its place in the table is its number
  * (the `listener` of a question). */
@@ -187,8 +189,43 @@ struct generation_mta {
 	uint32_t site_watch_count;
 	uint32_t site_changed;	/* 1 + the first of them that is another one by now; 0: none */
 	uint32_t window;	/* struct generation_window, or 0 */
+	/* The queue that is driven (Sendmail); the rest means nothing without `drive`. */
+	uint32_t drive;
+	uint32_t processes;	/* at a time, and as many again that are stalled */
+	uint32_t cf;
+	uint32_t sendmail;	/* the program */
+	uint32_t user;		/* that it runs as: name */
+	uint32_t queue_count;
+	uint32_t queues[GENERATION_QUEUES_MAX];	/* directories, absolute; perhaps with a * at
+						 * the end */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
+	uint32_t reserved;
+	int64_t retry_ns;	/* of the queue that is driven */
+	int64_t retry_most_ns;
+	int64_t stall_ns;
+	int64_t run_limit_ns;
+};
+
+/* Which queued mail is next: schedule.  Names as settings.def has them. */
+struct generation_schedule {
+	uint32_t discipline;	/* enum schedule_discipline */
+	uint32_t delivery_slot_cost;
+	uint32_t minimum_delivery_slots;
+	uint32_t delivery_slot_discount;	/* percent */
+	uint32_t delivery_slot_loan;
+	uint32_t message_active_limit;		/* qmgr_... */
+	uint32_t message_recipient_limit;	/* qmgr_... */
+	uint32_t message_recipient_minimum;	/* qmgr_... */
+	uint32_t recipient_limit;
+	uint32_t extra_recipient_limit;
+	uint32_t recipient_refill_limit;
+	uint32_t destination_recipient_limit;
+	uint32_t backlog;
+	uint32_t max_message_concurrency;
+	uint32_t scale_max_concurrency;
+	uint32_t reserved;
+	int64_t recipient_refill_delay_ns;
 };
 
 struct generation {
@@ -233,10 +270,12 @@ struct generation {
 	uint32_t netns_count;
 	uint32_t netns[8];		/* witness.netns: names or paths */
 	uint32_t mta_count;
+	uint32_t reserved2;
 	struct generation_mta mtas[GENERATION_MTAS_MAX];
 	uint32_t remote_port_count;	/* of all mtas: outbound connections to them count */
 	uint16_t remote_ports[GENERATION_PORTS_MAX];
 	struct rate_limit requeue_rate;	/* of each mta */
+	struct generation_schedule schedule;
 	/* gate.command: texts, none: 0. */
 	uint32_t gate_word_count;
 	uint32_t gate_words[16];
@@ -367,6 +406,9 @@ const struct generation_provider *generation_provider(const struct generation *g
     uint32_t index);
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
     uint32_t index);
+
+/* Is there a mail server whose queue is driven? */
+bool generation_drives(const struct generation *g);
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);

@@ -34,7 +34,7 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	setting = compilation_member(group, "proof");
 	if (setting != NULL &&
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP ||
-	    row->offset == LISTENER_SYSLOG))
+	    row->offset == LISTENER_SYSLOG || row->offset == LISTENER_QUEUE))
 		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
 		    row->path);
 }
@@ -50,7 +50,7 @@ static const char *refusal(uint8_t kind, const char *text)
 
 	if (kind == LISTENER_SOCKETMAP && !is_unix)
 		return "is no unix socket: only these tell which process asks";
-	if (kind == LISTENER_EVENTS && !is_unix)
+	if ((kind == LISTENER_EVENTS || kind == LISTENER_QUEUE) && !is_unix)
 		return "is no unix socket: only these have permissions";
 	if (kind != LISTENER_SYSLOG || is_unix || !listen_address_parse(text, &address, &why))
 		return NULL;
@@ -123,6 +123,8 @@ static void add_listener(struct compilation *c, const struct setting *row,
  * milter count only together. */
 static bool default_applies(const struct compilation *c, const struct setting *row)
 {
+	if (row->offset == LISTENER_QUEUE)
+		return compilation_drives(c);
 	return row->offset == LISTENER_CONTROL ||
 	    (config_lookup(&c->config, "listen.policy") == NULL &&
 	    config_lookup(&c->config, "listen.milter") == NULL);

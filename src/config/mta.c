@@ -116,7 +116,9 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
 		"reload", "clone", "lanes", "cache_from", "site", NULL };
-	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue", "daemon", NULL };
+	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue",
+		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit", "daemon",
+		NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
 	for (; *names != NULL; names++) {
@@ -197,6 +199,19 @@ static void compile_sendmail(struct compilation *c, const config_setting_t *grou
 	compile_smart_host(c, group, mta);
 	if (compilation_value(group, "mta[].syslog_name", &value))
 		mta->syslog_name = block_text(&c->block, value.text);
+	compile_mta_queue(c, group, mta);
+}
+
+static void refuse_to_drive(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta)
+{
+	struct setting_value value;
+
+	if (mta->kind == MTA_POSTFIX && compilation_value(group, "mta[].drive", &value) &&
+	    value.number != 0)
+		complain(c, compilation_member(group, "mta[].drive"),
+		    "mta.drive: Postfix has a scheduler of its own, only kind sendmail can be "
+		    "driven");
 }
 
 /* Adds a width to a sorted list without doubles; false: it is full. */
@@ -300,6 +315,7 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 		compile_postfix(c, group, &mta);
 	else
 		compile_sendmail(c, group, &mta);
+	refuse_to_drive(c, group, &mta);
 	mta.window = compile_window_group(c, compilation_member(group, "mta[].window"));
 	return mta;
 }

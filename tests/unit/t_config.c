@@ -264,6 +264,45 @@ static void mail_servers_are_kept(void **state)
 	free(g);
 }
 
+static void a_driven_queue_is_kept(void **state)
+{
+	struct generation *g = good(
+	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
+	    "mta = ( { kind = \"sendmail\"; drive = true; cf = \"/etc/x.cf\"; processes = 4;\n"
+	    "  queue = [ \"/q/a*\", \"/q/b\", \"/q/b\" ]; retry = \"1m\"; run_limit = \"1h\"; } );\n"
+	    "schedule = { discipline = \"first-come\"; qmgr_message_active_limit = \"1k\"; };");
+	const struct generation_mta *mta = &g->mtas[0];
+	unsigned queue_listeners = 0;
+
+	(void)state;
+	assert_true(generation_drives(g));
+	assert_int_equal(mta->processes, 4);
+	assert_string_equal(generation_text(g, mta->cf), "/etc/x.cf");
+	assert_string_equal(generation_text(g, mta->sendmail), "/usr/sbin/sendmail");
+	assert_string_equal(generation_text(g, mta->user), "root");
+	assert_int_equal(mta->queue_count, 2);
+	assert_string_equal(generation_text(g, mta->queues[0]), "/q/a*");
+	assert_string_equal(generation_text(g, mta->queues[1]), "/q/b");
+	assert_int_equal(mta->retry_ns, INT64_C(60000000000));
+	assert_int_equal(mta->retry_most_ns, INT64_C(1800000000000));
+	assert_int_equal(mta->stall_ns, INT64_C(10000000000));
+	assert_int_equal(mta->run_limit_ns, INT64_C(3600000000000));
+	assert_int_equal(g->schedule.discipline, DISCIPLINE_FIRST_COME);
+	assert_int_equal(g->schedule.message_active_limit, 1024);
+	assert_int_equal(g->schedule.delivery_slot_cost, 5);
+	assert_int_equal(g->schedule.recipient_refill_delay_ns, INT64_C(5000000000));
+	for (uint32_t i = 0; i < g->listener_count; i++)
+		queue_listeners += g->listeners[i].kind == LISTENER_QUEUE;
+	assert_int_equal(queue_listeners, 1);
+	free(g);
+	g = good("version = 1; classes = (); mta = ( { kind = \"sendmail\"; } );");
+	assert_false(generation_drives(g));
+	assert_string_equal(generation_text(g, g->mtas[0].queues[0]), "/var/spool/mqueue");
+	for (uint32_t i = 0; i < g->listener_count; i++)
+		assert_int_not_equal(g->listeners[i].kind, LISTENER_QUEUE);
+	free(g);
+}
+
 static void one_limit_stands_for_both(void **state)
 {
 	struct generation *g = with_class("sessions = 9;");
@@ -444,6 +483,7 @@ int main(void)
 		cmocka_unit_test(settings_are_kept),
 		cmocka_unit_test(the_gate_knows_its_words_and_whom_to_spare),
 		cmocka_unit_test(mail_servers_are_kept),
+		cmocka_unit_test(a_driven_queue_is_kept),
 		cmocka_unit_test(one_limit_stands_for_both),
 		cmocka_unit_test(innermost_observe_wins),
 		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),

@@ -214,6 +214,30 @@ static const struct {
 	    "2: note: mta.lanes: the narrowest lane is 2: no window below that is kept" },
 	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "
 	    "} );\n" C, "2: mta.lanes: more than 16 lanes" },
+	/* queues that are driven */
+	{ V "mta = ( { kind = \"sendmail\";\n drive = true; } );\n" C,
+	    "3: mta.drive needs listen.socketmap" },
+	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( { kind = \"sendmail\";\n drive = true; "
+	    "log = \"\"; } );\n" C, "4: mta.drive needs the results of deliveries: mta.log, or" },
+	{ V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n"
+	    "mta = ( { kind = \"sendmail\"; drive = true; log = \"\"; } );\n" C, "" },
+	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( {\n drive = true; } );\n" C,
+	    "4: mta.drive: Postfix has a scheduler of its own" },
+	{ V "mta = ( {\n processes = 4; } );\n" C,
+	    "3: note: mta.processes does nothing for kind postfix" },
+	{ V "mta = ( { kind = \"sendmail\";\n queue = \"mqueue\"; } );\n" C,
+	    "3: mta.queue: mqueue must be an absolute path" },
+	{ V "mta = ( { kind = \"sendmail\";\n queue = [ \"/q/a*b\", \"/q/x*\" ]; } );\n" C,
+	    "3: mta.queue: /q/a*b may have a * only at its end" },
+	{ V "mta = ( { kind = \"sendmail\";\n queue = []; } );\n" C, "3: mta.queue is empty" },
+	{ V "mta = ( { kind = \"sendmail\";\n processes = 0; } );\n" C, "3: mta.processes" },
+	{ V "mta = ( { kind = \"sendmail\";\n retry = \"1h\"; } );\n" C,
+	    "3: mta.retry is longer than mta.retry_most" },
+	{ V "listen = { queue = \"inet:127.0.0.1:1\"; };\n" C,
+	    "2: listen.queue: inet:127.0.0.1:1 is no unix socket" },
+	{ V "schedule = {\n discipline = \"lifo\"; };\n" C,
+	    "3: schedule.discipline: \"lifo\" is none of preemptive|first-come" },
+	{ V "schedule = {\n delivery_slot_discount = 101; };\n" C, "3: schedule.delivery_slot_discount" },
 	/* mail servers */
 	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C, "" },
 	{ V "mta = { };\n" C, "2: mta: must be a list of groups" },

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: ISC */
+/* The queue of a Sendmail that is driven: mta[].drive and what belongs to it. */
+#include <string.h>
+
+#include "base/log.h"
+#include "config/compilation.h"
+
+bool compilation_drives(const struct compilation *c)
+{
+	const config_setting_t *list = config_lookup(&c->config, "mta");
+	struct setting_value value;
+
+	if (list == NULL || !config_setting_is_list(list))
+		return false;
+	for (unsigned i = 0; i < (unsigned)config_setting_length(list); i++) {
+		const config_setting_t *group = config_setting_get_elem(list, i);
+
+		if (config_setting_is_group(group) &&
+		    compilation_value(group, "mta[].drive", &value) && value.number != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What is wrong with a queue directory, or NULL. */
+static const char *fault_of(const char *path)
+{
+	const char *star = strchr(path, '*');
+
+	if (path[0] != '/')
+		return "must be an absolute path";
+	if (star != NULL && (star[1] != '\0' || star == path + 1))
+		return "may have a * only at its end, below a directory";
+	return NULL;
+}
+
+static void add_queue(struct compilation *c, const config_setting_t *where, const char *path,
+    struct generation_mta *mta)
+{
+	const char *fault = fault_of(path);
+	char quoted[256];
+	uint32_t text;
+
+	if (fault != NULL) {
+		complain(c, where, "mta.queue: %s %s",
+		    log_quote(quoted, sizeof(quoted), path, strlen(path)), fault);
+		return;
+	}
+	text = block_text(&c->block, path);
+	for (uint32_t i = 0; i < mta->queue_count; i++)
+		if (mta->queues[i] == text)
+			return;
+	if (mta->queue_count == GENERATION_QUEUES_MAX)
+		complain(c, where, "mta.queue: more than %d directories", GENERATION_QUEUES_MAX);
+	else
+		mta->queues[mta->queue_count++] = text;
+}
+
+static void compile_queues(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const struct setting *row = setting_find("mta[].queue");
+	const config_setting_t *queues = compilation_member(group, "mta[].queue");
+	struct setting_value value;
+	char why[256];
+
+	if (queues == NULL) {
+		add_queue(c, group, row->fallback, mta);
+		return;
+	}
+	if (setting_element_count(queues) == 0)
+		complain(c, queues, "mta.queue is empty: leave it out for %s", row->fallback);
+	for (unsigned i = 0; i < setting_element_count(queues); i++)
+		if (setting_parse(row, setting_element(queues, i), &value, why, sizeof(why)))
+			add_queue(c, queues, value.text, mta);
+}
+
+static bool has_listener(const struct compilation *c, enum listener_kind kind)
+{
+	const struct generation *header = compilation_header(c);
+
+	for (uint32_t i = 0; i < header->listener_count; i++)
+		if (header->listeners[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Without questions nothing can be kept back, without results nothing is learned. */
+static void check_needs(struct compilation *c, const config_setting_t *where,
+    const struct generation_mta *mta)
+{
+	if (!has_listener(c, LISTENER_SOCKETMAP))
+		complain(c, where, "mta.drive needs listen.socketmap, by which Sendmail asks for "
+		    "each recipient (sendmail-outbound.mc)");
+	if (mta->log == 0 && !has_listener(c, LISTENER_SYSLOG))
+		complain(c, where, "mta.drive needs the results of deliveries: mta.log, or "
+		    "listen.syslog");
+}
+
+static uint32_t path_of(struct compilation *c, const config_setting_t *group, const char *path)
+{
+	struct setting_value value;
+
+	compilation_value(group, path, &value);
+	return value.text == NULL ? 0 : block_text(&c->block, value.text);
+}
+
+static int64_t number_of(const config_setting_t *group, const char *path)
+{
+	struct setting_value value;
+
+	compilation_value(group, path, &value);
+	return value.number;
+}
+
+/* What is said without drive is checked, and waits for it. */
+void compile_mta_queue(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta)
+{
+	const config_setting_t *drive = compilation_member(group, "mta[].drive");
+
+	mta->drive = number_of(group, "mta[].drive") != 0;
+	mta->processes = (uint32_t)number_of(group, "mta[].processes");
+	mta->retry_ns = number_of(group, "mta[].retry");
+	mta->retry_most_ns = number_of(group, "mta[].retry_most");
+	mta->stall_ns = number_of(group, "mta[].stall");
+	mta->run_limit_ns = number_of(group, "mta[].run_limit");
+	mta->cf = path_of(c, group, "mta[].cf");
+	mta->sendmail = path_of(c, group, "mta[].sendmail");
+	mta->user = path_of(c, group, "mta[].user");
+	if (c->block.failed)
+		return;
+	compile_queues(c, group, mta);
+	if (mta->retry_ns > mta->retry_most_ns)
+		complain(c, compilation_member(group, "mta[].retry"),
+		    "mta.retry is longer than mta.retry_most");
+	if (mta->drive != 0)
+		check_needs(c, drive, mta);
+}
