@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Which worker a job goes to (seeds/mta-scheduler-notes.txt; which job is next is
+ * policy/job's business).  In delivery a worker is a connection, a job the recipients of one
+ * message that go to the same place.  Jobs queue on connections.
+ *
+ * worker_place chooses by these rules, in this order:
+ *	of the first list of destinations one of which works:
+ *	recent	  the most recently made connection that has fewer jobs than the backlog
+ *	idle	  the message is allowed a new worker: the most recent idle connection
+ *	unused	  else a connection to one at random that was not used of late
+ *	closed	  else to the one whose last connection was made first
+ *	retry	  else to one at random that is broken and whose retry time has passed
+ *	one-more  else to one at random of those with the fewest connections
+ *	ride	  the message is not allowed a new worker: the most recent connection that has
+ *		  fewer jobs than the newest, else the newest; above its maximum, too
+ *	crowded	  the same, as no worker is free and no idle connection can be closed
+ *	full	  the same, as all destinations have their limit of connections
+ *	wait	  none of these three, as there is no active connection
+ *	defer	  no destination of any list works
+ *
+ * What the notes leave open: a message's concurrency is the number of workers that its
+ * jobs are on; an idle connection's worker is free; of idle connections the one that has
+ * been idle longest is closed for a new one.  A connection past its age takes no new jobs
+ * and closes when it has none.  A destination that refused a connection gets no other
+ * before its retry time, but what is open there is used.
+ *
+ * Pure: time (ns of one clock) and random bits are arguments, the memory is the caller's;
+ * there are no pointers in it.  The caller serialises.
+ */
+#ifndef POLICY_WORKER_H
+#define POLICY_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORKER_NONE		UINT32_MAX
+/* The pseudo-message of all verification probes; real messages are 1 and up. */
+#define WORKER_VERIFICATION	0u
+
+struct worker_settings {
+	uint32_t max_message_concurrency;	/* workers a message may have in any case, 5 */
+	uint32_t scale_max_concurrency;		/* and as many times the free ones, 10 */
+	uint32_t verify_max_concurrency;	/* the same for the pseudo-message, 2 */
+	uint32_t verify_scale_concurrency;	/* 1 */
+	uint32_t backlog;		/* jobs on a connection: it takes no further, 10 */
+	uint32_t destination_limit;	/* connections to one destination, 20; 0: no limit */
+	int64_t active_age_ns;		/* a connection takes no jobs from then on, 300 s */
+	int64_t idle_age_ns;		/* an idle one closes, 10 s; 0, both: never */
+	int64_t closed_keep_ns;		/* records of closed connections go, 3600 s */
+	int64_t retry_keep_ns;		/* so long after their time those of retries, 3600 s */
+};
+extern const struct worker_settings worker_defaults;
+
+/* May a message that has so many workers have one more?  The notes' allowed_new_worker;
+ * verification: by the pseudo-message's settings. */
+bool worker_allowed(const struct worker_settings *settings, bool verification,
+    uint32_t concurrency, uint32_t free_workers);
+
+/* The notes' next_router_job, for workers that are all equal: the first of jobs[0, count),
+ * each the number of a message, whose message is allowed a new worker; `concurrency' is
+ * that of each message.  WORKER_NONE: none is, or no worker is free. */
+uint32_t worker_next_router_job(const struct worker_settings *settings,
+    const uint32_t *jobs, uint32_t count, const uint32_t *concurrency,
+    uint32_t free_workers);
+
+/* --- connections and destinations ---------------------------------------------------- */
+
+struct worker_sizes {
+	uint32_t workers;	/* connections at most; 1 at least */
+	uint32_t jobs;		/* on connections at a time; 1 at least */
+	uint32_t messages;	/* their numbers are below; 1 at least */
+	uint32_t destinations;	/* records; more than workers.  Where all are in use, that of
+				 * a closed connection goes first, then one of a retry */
+};
+
+struct workers;
+
+/* Bytes for these sizes; 0: sizes that cannot be. */
+size_t worker_bytes(const struct worker_sizes *sizes);
+
+/* `memory' (aligned for int64_t) is the caller's, and stays where it is or is moved as a
+ * whole while not in use. */
+struct workers *worker_begin(void *memory, const struct worker_sizes *sizes,
+    const struct worker_settings *settings);
+/* Other settings from now on. */
+void worker_set(struct workers *workers, const struct worker_settings *settings);
+
+enum worker_rule {
+	WORKER_RECENT, WORKER_IDLE, WORKER_UNUSED, WORKER_CLOSED, WORKER_RETRY,
+	WORKER_ONE_MORE, WORKER_RIDE, WORKER_CROWDED, WORKER_FULL, WORKER_WAIT, WORKER_DEFER,
+	WORKER_RULE_COUNT
+};
+/* "recent", "idle", ... as above */
+const char *worker_rule_word(enum worker_rule rule);
+
+struct worker_request {
+	uint32_t message;
+	uint64_t tag;			/* the caller's own, comes back with a lost job */
+	const uint64_t *destinations;	/* keys, primary first */
+	const uint32_t *lists;		/* how many are primary, secondary ... */
+	uint32_t list_count;
+};
+
+struct worker_place {
+	enum worker_rule rule;
+	uint32_t list;		/* 0: primary ...; WAIT: the one it waits for */
+	/* not WAIT or DEFER: */
+	uint32_t job;		/* to be told to worker_done */
+	uint32_t connection;
+	uint64_t destination;	/* its key */
+	bool opened;		/* a new connection, which the caller makes */
+	uint32_t closed;	/* the idle connection that it closes first, WORKER_NONE: none
+				 * (its number may be the new connection's) */
+	uint64_t closed_destination;
+	int64_t retry_ns;	/* DEFER: the first retry time of them all */
+};
+
+/* Which connection the job goes to.  WAIT: to be asked again when a worker has become free,
+ * or a connection to one of its destinations was opened, or time passes (a worker_turn). */
+void worker_place(struct workers *workers, const struct worker_request *request,
+    int64_t now_ns, uint64_t random, struct worker_place *out);
+
+/* A job has ended, in whatever order.  True: its connection, which was past its age, has
+ * none left and is to be closed now; it is no worker's any more. */
+bool worker_done(struct workers *workers, uint32_t job, int64_t now_ns);
+
+/* The connection was made. */
+void worker_connected(struct workers *workers, uint32_t connection);
+
+/* It could not be made (retry_ns: not to be tried before), or was closed by the remote
+ * (retry_ns 0, or a time where that counts as broken).  Its jobs are lost: take them by
+ * worker_next_lost and have them rescheduled. */
+void worker_lost(struct workers *workers, uint32_t connection, int64_t retry_ns,
+    int64_t now_ns);
+
+struct worker_lost_job {
+	uint32_t job, message;
+	uint64_t tag;
+	bool first;		/* of its connection: the one that was being done */
+};
+bool worker_next_lost(struct workers *workers, struct worker_lost_job *out);
+
+/* Ageing.  The next connection that is to be closed now, as it is idle for too long or idle
+ * and too old; it is no worker's any more.  Call until WORKER_NONE, at worker_due_ns.
+ * Collects stale records besides. */
+uint32_t worker_turn(struct workers *workers, int64_t now_ns);
+int64_t worker_due_ns(const struct workers *workers);	/* INT64_MAX: nothing */
+
+/* A destination is broken, or works again, as somebody else knows: not to be tried before
+ * retry_ns; 0: forget its retry time. */
+void worker_set_retry(struct workers *workers, uint64_t destination, int64_t retry_ns,
+    int64_t now_ns);
+
+/* --- to look at ------------------------------------------------------------------------ */
+
+struct worker_counts {
+	uint32_t workers;
+	uint32_t active, idle;	/* connections; active: with jobs, those past their age, too */
+	uint32_t free;		/* workers without a job: idle or without a connection */
+	uint32_t jobs;
+	uint32_t records;	/* of destinations */
+	uint64_t collected, evicted;	/* records, ever: stale, and for want of room */
+};
+void worker_count(const struct workers *workers, struct worker_counts *out);
+/* Workers that the message has. */
+uint32_t worker_concurrency(const struct workers *workers, uint32_t message);
+
+struct worker_connection_view {
+	uint64_t destination;
+	uint32_t jobs;
+	int64_t opened_ns;
+	bool past_age;
+};
+/* False: there is no such connection. */
+bool worker_see_connection(const struct workers *workers, uint32_t connection,
+    struct worker_connection_view *out);
+
+enum worker_record { WORKER_RECORD_NONE, WORKER_RECORD_OPEN, WORKER_RECORD_CLOSED,
+	WORKER_RECORD_RETRY };
+/* What is known of a destination; NONE: it counts as unused. */
+enum worker_record worker_see_destination(const struct workers *workers,
+    uint64_t destination, int64_t now_ns);
+
+/* What the allocator promises of itself, for tests: lists, counts and links agree. */
+bool worker_is_sound(const struct workers *workers);
+
+#endif
