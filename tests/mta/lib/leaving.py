@@ -13,15 +13,15 @@ from lib.testing import PLACE
 PORT, OUT = 2025, 2026
 
 
-def leaving(classes, settings="", observe=False):
+def leaving(classes, settings="", observe=False, mta=""):
     """The edit of the shipped configuration: nothing is only observed, Sendmail asks,
     its log is read, and there are no other classes.  `settings`: lines that come to
-    it; `observe`: outbound."""
+    it; `observe`: outbound; `mta`: more of the mail server."""
     def edit(text):
         text = substitute(text, r"^outbound *= *\{ *observe *= *true; *\};",
                           f"outbound = {{ observe = {str(observe).lower()}; }};\n"
                           'mta = ( { name = "out"; kind = "sendmail"; '
-                          f'ports = [ {OUT} ]; log = "{PLACE}/log/syslog"; }} );\n{settings}')
+                          f'ports = [ {OUT} ]; log = "{PLACE}/log/syslog"; {mta} }} );\n{settings}')
         return substitute(text, r"^classes = \(.*\Z",
                           "classes = (\n" + ",\n".join(classes) + " );\n")
     return edit

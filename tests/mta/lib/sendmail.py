@@ -58,11 +58,12 @@ def have_root():
 
 class Sendmail:
     """An instance in PLACE/NAME; `milter`, `socketmap`: paths of Postern's sockets, or
-    None; `change`: (old, new) in the lines of conf/; `outbound`: the port that mail
-    leaves for; `before`, `after`: the site's own lines around ours."""
+    None; `driven`: Postern runs its queue; `change`: (old, new) in the lines of conf/;
+    `outbound`: the port that mail leaves for; `before`, `after`: the site's own lines
+    around ours."""
 
     def __init__(self, test, port, milter=None, name="sendmail", change=("", ""),
-                 socketmap=None, outbound=None, before="", after=""):
+                 socketmap=None, outbound=None, before="", after="", driven=False):
         test.need("m4")
         self.test, self.port = test, port
         self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
@@ -71,32 +72,49 @@ class Sendmail:
         for directory in ("etc", "queue"):
             (self.root / directory).mkdir(parents=True)
         (self.root / "etc/aliases").touch()
+        if driven:
+            self.split_queue()
         text = HEAD.format(root=self.root, port=port) + before
         if outbound is not None:
             text += OUTBOUND.format(port=outbound)
         for file, path, shipped in (
                 ("sendmail-postern.mc", milter, "/run/postern/milter"),
-                ("sendmail-outbound.mc", socketmap, "/run/postern/map")):
+                ("sendmail-outbound.mc", socketmap, "/run/postern/map"),
+                ("sendmail-queue.mc", socketmap if driven else None, "/run/postern/map")):
             if path is not None:
                 ours = (SOURCE / "conf" / file).read_text()
                 assert shipped in ours
-                text += ours.replace(*change).replace(shipped, str(path))
+                text += ours.replace(*change).replace(shipped, str(path)).replace(
+                    "/var/spool/mqueue", str(self.root / "queue"))
         mc = self.root / "etc/sendmail.mc"
         mc.write_text(text + after + TAIL)
         macros = self.unpacked / "usr/share/sendmail/cf"
         self.cf = self.root / "etc/sendmail.cf"
         self.cf.write_text(test.run(
             ["m4", f"-D_CF_DIR_={macros}/", macros / "m4/cf.m4", mc], cwd=macros / "cf"))
+        self.library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
+        self.binary = self.unpacked / "usr/libexec/sendmail/sendmail"
         self.process = None
 
-    def spawn(self, *words):
-        library = next((self.unpacked / "usr/lib").glob("*-linux-gnu"))
-        return self.test.spawn(         # by its full path, to be executed anew at SIGHUP
-            [self.unpacked / "usr/libexec/sendmail/sendmail", "-C", self.cf, *words], self.name,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(library)})
+    def split_queue(self, count=8):
+        """As conf/sendmail-queue.mc says."""
+        for number in range(count):
+            (self.root / f"queue/q{number}").mkdir(mode=0o700)
 
-    def start(self):
-        self.process = self.spawn("-bD")
+    def program(self):
+        """A file to execute it by, for those who know nothing of where its libraries are."""
+        file = self.root / "program"
+        file.write_text(f"#!/bin/sh\nLD_LIBRARY_PATH={self.library} exec {self.binary} \"$@\"\n")
+        file.chmod(0o755)
+        return file
+
+    def spawn(self, *words):
+        return self.test.spawn(         # by its full path, to be executed anew at SIGHUP
+            [self.binary, "-C", self.cf, *words], self.name,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": str(self.library)})
+
+    def start(self, *words):
+        self.process = self.spawn("-bD", *words)
         self.test.wait_for(lambda: listening(self.port), "Sendmail listens")
 
     def queue_run(self):
@@ -110,9 +128,17 @@ class Sendmail:
         self.cf.write_text(text)
 
     def queued(self):
-        return len(list((self.root / "queue").glob("qf*")))
+        return len(self.queue_files())
+
+    def queue_files(self):
+        return list((self.root / "queue").glob("**/qf*"))
 
     def queue_text(self):
         """Why recipients wait: what mailq shows, and more."""
-        return "".join(file.read_text(errors="replace")
-                       for file in (self.root / "queue").glob("qf*"))
+        texts = []
+        for file in self.queue_files():
+            try:
+                texts.append(file.read_text(errors="replace"))
+            except FileNotFoundError:           # delivered meanwhile
+                pass
+        return "".join(texts)
