@@ -206,6 +206,7 @@ static const char *role_name(const struct reader_role *role, char out[32]) {
 		[ROLE_MILTER] = "milter",
 		[ROLE_KEEPER] = "keeper",
 		[ROLE_FEED] = "feed",
+		[ROLE_QUEUE] = "queue",
 	};
 
 	if (role->kind == ROLE_SUPERVISOR)

@@ -364,6 +364,39 @@ static void ask_window(struct asking *asking) {
 		host->owner_hash = owner_hash;
 }
 
+/* Holds, class and window. */
+static void ask_all(struct asking *asking, const struct admitted_host *known) {
+	struct outbound_process *process = asking->process;
+	struct outbound_answer *out = asking->out;
+	enum reason observed = REASON_COUNT;
+
+	find_class(asking, known);
+	out->answer.rule = out->found.rule;
+	out->answer.class_index = out->found.class_index;
+	if (outbound_is_held(process->engine, asking->generation, asking->question,
+		asking->lock.now_ns, out)) {
+		if (!out->answer.observed)
+			return;
+		observed = out->answer.decision.reason;
+	}
+	if (out->found.rule != CLASS_NO_RULE)
+		asking->class = generation_class(asking->generation,
+		    out->found.class_index);
+	asking->same_host = is_same_host(asking, known);
+	asking->owner_hash = known == NULL ? 0 : known->owner_hash;
+	if (asking->class == NULL)
+		answer_uncounted(asking);
+	else
+		ask(asking);
+	if (out->answer.decision.verdict == VERDICT_ADMIT)
+		ask_window(asking);
+	if (out->answer.decision.verdict == VERDICT_ADMIT &&
+	    observed != REASON_COUNT) {
+		out->answer.decision.reason = observed;
+		out->answer.newly_decided = true;
+	}
+}
+
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation,
     const struct outbound_question *question, int64_t now_ns,
@@ -372,36 +405,16 @@ void outbound_process_ask(struct outbound_process *process,
 		.question = question, .out = out,
 		.name_hash = hash_of(process, question),
 		.lock = { .now_ns = now_ns }, .slot = SEGMENT_NO_SLOT };
-	const struct admitted_host *known = outbound_host(process,
-	    asking.name_hash);
-	enum reason observed = REASON_COUNT;
+	struct outbound_turn turn;
 
 	memset(out, 0, sizeof(*out));
 	engine_count(process->engine, COUNTER_OUTBOUND_QUESTIONS, 1);
+	outbound_turn_look(process->engine, question, now_ns, &turn);
+	if (outbound_turn_holds(process->engine, generation, question, &turn, out))
+		return;
 	if (question->stage == OUTBOUND_CONNECTED)
 		teach(&asking);
-	find_class(&asking, known);
-	out->answer.rule = out->found.rule;
-	out->answer.class_index = out->found.class_index;
-	if (outbound_is_held(process->engine, generation, question, now_ns, out)) {
-		if (!out->answer.observed)
-			return;
-		observed = out->answer.decision.reason;
-	}
-	if (out->found.rule != CLASS_NO_RULE)
-		asking.class = generation_class(generation,
-		    out->found.class_index);
-	asking.same_host = is_same_host(&asking, known);
-	asking.owner_hash = known == NULL ? 0 : known->owner_hash;
-	if (asking.class == NULL)
-		answer_uncounted(&asking);
-	else
-		ask(&asking);
-	if (out->answer.decision.verdict == VERDICT_ADMIT)
-		ask_window(&asking);
-	if (out->answer.decision.verdict == VERDICT_ADMIT &&
-	    observed != REASON_COUNT) {
-		out->answer.decision.reason = observed;
-		out->answer.newly_decided = true;
-	}
+	ask_all(&asking, outbound_host(process, asking.name_hash));
+	outbound_turn_settle(process, generation, question, &turn,
+	    asking.name_hash, now_ns, out);
 }

@@ -102,6 +102,13 @@ void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     int64_t now_ns, struct outbound_answer *answer);
 
+/* May a recipient of this domain go out in the run of a driven Sendmail that asks, as far
+ * as its turn goes?  Asked before anything is connected; true, too, where no run of ours
+ * has the message.  Any thread, no lock. */
+bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
+    const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
+    int64_t now_ns);
+
 /* Its map connection ended: its slots are free.  Its places in windows are, when it
  * is over itself (outbound_process_is_over): it may go on by another connection. */
 void outbound_process_leave(struct outbound_process *process,

@@ -5,6 +5,7 @@
 
 #include "engine/internal.h"
 #include "engine/outbound.h"
+#include "segment/grants.h"
 
 #define OUTBOUND_HOSTS_MAX	256
 
@@ -61,6 +62,30 @@ void outbound_put_host(struct outbound_process *process,
 /* It has no connection to the host.  As outbound_put_host. */
 void outbound_drop_host(struct outbound_process *process,
     const struct generation *generation, uint64_t name_hash, int64_t now_ns);
+
+/* It has a connection to this host alone. */
+void outbound_keep_one_host(struct outbound_process *process,
+    const struct generation *generation, uint64_t name_hash, int64_t now_ns);
+
+/* What the queue role granted to the message that is asked about (segment/grants.h). */
+struct outbound_turn {
+	enum grant_answer answer;
+	struct grant_asked asked;
+};
+void outbound_turn_look(const struct engine *engine,
+    const struct outbound_question *question, int64_t now_ns, struct outbound_turn *turn);
+
+/* Not its turn: the answer is given, unless observed. */
+bool outbound_turn_holds(struct engine *engine, const struct generation *generation,
+    const struct outbound_question *question, const struct outbound_turn *turn,
+    struct outbound_answer *out);
+
+/* The rest was asked: the role is told what came out, and of a process with one
+ * connection alone the rest is given back. */
+void outbound_turn_settle(struct outbound_process *process,
+    const struct generation *generation, const struct outbound_question *question,
+    const struct outbound_turn *turn, uint64_t name_hash, int64_t now_ns,
+    const struct outbound_answer *out);
 
 /* Is the recipient, or the class, held?  Then the answer is given: not to be let go, or
  * observed. */

@@ -139,6 +139,15 @@ void outbound_drop_host(struct outbound_process *process,
 	leave_class(process, generation, record, now_ns);
 }
 
+void outbound_keep_one_host(struct outbound_process *process,
+    const struct generation *generation, uint64_t name_hash, int64_t now_ns) {
+	for (size_t i = process->host_count; i-- > 0;) {
+		if (process->hosts[i].name_hash != name_hash)
+			outbound_drop_host(process, generation,
+			    process->hosts[i].name_hash, now_ns);
+	}
+}
+
 struct process_identity outbound_slot_process(const struct session *session) {
 	struct process_identity identity;
 

@@ -136,6 +136,10 @@ struct windows_places *windows_places_open(struct engine *engine,
  * them when it finds that it did.  Nulls *places. */
 void windows_places_close(struct windows_places **places, bool over, int64_t now_ns);
 
+/* Its connections but one to the site of this name are closed ("" : all of them): the
+ * other places are free. */
+void windows_places_keep_one(struct windows_places *places, const char *name, int64_t now_ns);
+
 struct window_question {
 	const struct window_owner *owner;
 	struct windows_places *places;

@@ -87,6 +87,16 @@ void windows_places_close(struct windows_places **places, bool over, int64_t now
 	*places = NULL;
 }
 
+void windows_places_keep_one(struct windows_places *places, const char *name, int64_t now_ns)
+{
+	for (size_t i = places->count; i-- > 0;) {
+		if (strcmp(places->list[i].name, name) == 0)
+			continue;
+		(void)flights_end(places->engine->segment, &places->list[i].ref, now_ns);
+		places->list[i] = places->list[--places->count];
+	}
+}
+
 static struct place *find_place(struct windows_places *places, const char *name)
 {
 	for (size_t i = 0; i < places->count; i++)

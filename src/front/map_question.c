@@ -153,6 +153,9 @@ static size_t deferral(const struct engine *engine, const struct generation *gen
 	case REASON_CLASS_HELD:
 		tell_held("class ", class, out_answer, now_ns, text, sizeof(text));
 		break;
+	case REASON_NOT_ITS_TURN:
+		text_append(text, sizeof(text), strlen(text), "its turn comes later");
+		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_UNUSABLE:
 		text_append(text, sizeof(text), strlen(text), "the state cannot be used now");
 		break;
@@ -216,6 +219,10 @@ size_t map_question_answer(const struct map_client *client, struct engine *engin
 	if (!outbound_key_parse(request->key, request->key_length, &key))
 		return not_ours(engine, client, "the key is no question", request->key,
 		    request->key_length, out);
+	if (key.kind == OUTBOUND_KEY_TURN)
+		return socketmap_reply(out, SOCKETMAP_OK, outbound_is_its_turn(engine,
+		    generation, key.queue_id.text, key.queue_id.length, key.host.text,
+		    key.host.length, now_ns) ? "OK" : "WAIT");
 	if (key.host.length == 0 ||
 	    (key.kind == OUTBOUND_KEY_TLSSRV && address_is_unknown(&key.server)))
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");

@@ -82,6 +82,7 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 		return kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
+	case ROLE_QUEUE:
 		break;
 	}
 	return false;
@@ -118,6 +119,7 @@ static int role_main(const struct role_context *context) {
 		return feed_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
+	case ROLE_QUEUE:
 		break;
 	}
 	return EX_SOFTWARE;

@@ -63,7 +63,8 @@ uint64_t segment_layout_hash(void) {
 		sizeof(struct reason_text), offsetof(struct reason_text, text),
 		sizeof(struct flight), offsetof(struct flight, queue_hash),
 		offsetof(struct flight, level), sizeof(struct attempt),
-		ATTEMPT_PLACES,
+		ATTEMPT_PLACES, sizeof(struct grant_place),
+		offsetof(struct grant_place, domains), sizeof(struct grant_table),
 		sizeof(struct learned_control),
 		offsetof(struct learned_control, relay_order),
 		offsetof(struct learned_control, cloned_by),
@@ -190,7 +191,7 @@ static bool deal_recipients(uint64_t destination_count, struct share *share) {
 	    RECIPIENTS_LEAST, RECIPIENTS_MOST), share);
 }
 
-/* What stands beside the destinations, and the flights. */
+/* What stands beside the destinations, the flights, and the grants. */
 static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	uint64_t shards = header->destinations.shards;
 	uint32_t each = header->destinations.per_shard;
@@ -213,8 +214,10 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	offset += header->flight_count * sizeof(struct flight);
 	header->attempt_lines = header->flight_count;
 	header->attempts_offset = offset;
-	return offset + (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
+	offset += (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
 	    sizeof(struct attempt);
+	header->grants_offset = offset = round_up(offset, PAGE_BYTES);
+	return offset + sizeof(struct grant_table);
 }
 
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
@@ -296,6 +299,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->reasons_offset == right.reasons_offset &&
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&
+	    header->grants_offset == right.grants_offset &&
 	    header->bits_per_shard == right.bits_per_shard &&
 	    header->reasons_per_shard == right.reasons_per_shard &&
 	    header->flight_count == right.flight_count &&

@@ -5,7 +5,7 @@
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
  *	| client shards | destinations | relays | recipients held | what stands beside
- *	the destinations' shards | reasons | flights | attempts
+ *	the destinations' shards | reasons | flights | attempts | grants
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
@@ -26,7 +26,7 @@
 #include "segment/layout_destinations.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		4
+#define SEGMENT_VERSION		5
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
@@ -37,8 +37,9 @@
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
-	ROLE_FEED,
+	ROLE_FEED, ROLE_QUEUE,
 };
+#define ROLE_KINDS	(ROLE_QUEUE + 1)
 
 enum counter {
 #define COUNTER(symbol, name, text) COUNTER_##symbol,
@@ -213,6 +214,32 @@ struct lane_use_slot {
 };
 _Static_assert(sizeof(struct lane_use_slot) == 32, "four words");
 
+/* A message that the queue role has a run made for (grants.h): the control word names
+ * how many domains count and how; without a mode the place is free. */
+#define GRANT_PLACES		2048u	/* a power of two */
+#define GRANT_DOMAINS		32
+#define GRANT_PUT_OFF		32
+struct grant_place {
+	_Atomic uint64_t control;
+	_Atomic int64_t progress_ns;
+	_Atomic uint32_t run;
+	_Atomic uint32_t asked;
+	_Atomic uint32_t connected;
+	_Atomic uint32_t current;
+	_Atomic uint32_t is_connected;
+	_Atomic uint32_t deferred_count;
+	_Atomic uint32_t domains[GRANT_DOMAINS];
+	_Atomic uint32_t deferred[GRANT_PUT_OFF];
+	uint64_t reserved[3];
+};
+_Static_assert(sizeof(struct grant_place) == 320, "five cache lines");
+struct grant_table {
+	_Atomic uint64_t owner;		/* role and incarnation; 0: no grant is in force */
+	uint64_t reserved[7];
+	_Atomic uint64_t keys[GRANT_PLACES];
+	struct grant_place places[GRANT_PLACES];
+};
+
 /* Where a table of what was learned lies. */
 struct table_place {
 	uint64_t shards_offset;
@@ -259,6 +286,7 @@ struct segment_header {
 	uint64_t reasons_offset;
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
+	uint64_t grants_offset;		/* struct grant_table */
 	uint32_t bits_per_shard;	/* 64-bit words of either */
 	uint32_t reasons_per_shard;
 	uint32_t flight_count;

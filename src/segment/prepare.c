@@ -28,6 +28,7 @@
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
+#include "segment/grants.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
 
@@ -125,7 +126,7 @@ static void scrub_roles(struct segment *segment) {
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		struct role_record *role = &segment->header->roles[i];
 
-		if (atomic_load(&role->kind) > ROLE_FEED)
+		if (atomic_load(&role->kind) >= ROLE_KINDS)
 			memset(role, 0, sizeof(*role));
 		bound_time(&role->heartbeat_ns, now_ns);
 		bound_time(&role->started_ns, now_ns);
@@ -170,6 +171,7 @@ static uint64_t adopt(struct segment *segment) {
 	scrub_roles(segment);
 	scrub_listeners(segment);
 	scrub_mtas(segment);
+	grants_scrub(segment);
 	destinations_scrub(segment, clock_now_ns());
 	recipients_scrub(segment, clock_now_ns());
 	atomic_store(&segment->header->replaced, 0);

@@ -254,7 +254,7 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 		const struct role_record *role = &reader->live->roles[i];
 		uint32_t kind = RELAXED(role->kind);
 
-		if (kind == ROLE_NONE || kind > ROLE_FEED || seen++ != index)
+		if (kind == ROLE_NONE || kind >= ROLE_KINDS || seen++ != index)
 			continue;
 		out->kind = (enum role_kind)kind;
 		out->number = RELAXED(role->number);

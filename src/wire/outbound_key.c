@@ -90,6 +90,8 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 	memset(out, 0, sizeof(*out));
 	if (is(word, "tlssrv"))
 		out->kind = OUTBOUND_KEY_TLSSRV;
+	else if (is(word, "turn"))
+		out->kind = OUTBOUND_KEY_TURN;
 	else if (!is(word, "compat"))
 		return false;
 	while (rest.length > 0) {

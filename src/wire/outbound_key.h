@@ -4,6 +4,7 @@
  *
  *	compat;h=HOST;i=QUEUE-ID;t=RECIPIENT	before a connect
  *	tlssrv;h=HOST;i=QUEUE-ID;sn=NAME;sa=ADDRESS	connected
+ *	turn;i=QUEUE-ID;h=DOMAIN	of a recipient, before anything is connected
  *
  * Blanks that Sendmail puts behind '=' (or anywhere around a value) and the dot
  * at the end of a name are no part of it.  Of a field that stands twice the first
@@ -19,7 +20,7 @@
 
 #include "policy/address.h"
 
-enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV };
+enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV, OUTBOUND_KEY_TURN };
 
 struct outbound_text {
 	const char *text;	/* in the key; not ended by a NUL */
@@ -35,7 +36,7 @@ struct outbound_key {
 	struct address server;		/* all zero: none, or none that is an address */
 };
 
-/* False: it begins with neither word. */
+/* False: it begins with none of these words. */
 bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out);
 
 #endif

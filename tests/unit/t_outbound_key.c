@@ -48,6 +48,10 @@ static void real_keys(void **state)
 	    "n= 0;c= 1;u=;t= b@h2.example.org");
 	text_is(k.host, "h2.example.org");
 	text_is(k.recipient, "b@h2.example.org");
+	k = parse("turn;h= h2.example.org.;i= 6AL5abcd012345");
+	assert_int_equal(k.kind, OUTBOUND_KEY_TURN);
+	text_is(k.host, "h2.example.org");
+	text_is(k.queue_id, "6AL5abcd012345");
 }
 
 static void the_recipient_is_all_the_rest(void **state)

@@ -47,6 +47,18 @@ struct outbound_process *outbound_process_open(struct engine *engine,
 	return process;
 }
 
+bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
+    const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
+    int64_t now_ns)
+{
+	(void)engine;
+	(void)generation;
+	(void)now_ns;
+	assert_int_equal(queue_id_length, 4);
+	assert_memory_equal(queue_id, "7AL1", 4);
+	return length == 9 && memcmp(domain, "a.example", 9) == 0;
+}
+
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     int64_t now_ns, struct outbound_answer *answer)
@@ -290,6 +302,14 @@ static void windows_are_told(void **state)
 	engine_answers(VERDICT_DEFER, REASON_RECIPIENT_HELD);
 	request(fd, "postern compat;h=a.example");
 	hear(fd, "42:OK DEFER this recipient is held id 5f3a-1c,");
+	engine_answers(VERDICT_DEFER, REASON_NOT_ITS_TURN);
+	next_answer.answer.newly_decided = false;
+	request(fd, "postern compat;h=a.example");
+	hear(fd, "29:OK DEFER its turn comes later,");
+	request(fd, "postern turn;h= a.example.;i= 7AL1");
+	hear(fd, "5:OK OK,");
+	request(fd, "postern turn;i=7AL1;h=b.example");
+	hear(fd, "7:OK WAIT,");
 	engine_answers(VERDICT_DEFER, REASON_CLASS_HELD);
 	memset(next_answer.why, 'x', OUTBOUND_WHY_MAX);
 	request(fd, "postern compat;h=a.example");
