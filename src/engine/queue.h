@@ -60,6 +60,7 @@ struct queue_settings {
 	enum queue_discipline discipline;
 	uint32_t delivery_slot_cost, delivery_slot_discount, delivery_slot_loan;
 	uint32_t minimum_delivery_slots;
+	uint32_t destination_recipient_limit;	/* an entry; 1: time goes by recipients */
 	uint32_t message_active_limit;		/* messages in memory */
 	uint32_t message_recipient_limit, message_recipient_minimum;
 	uint32_t recipient_limit, extra_recipient_limit, recipient_refill_limit;
@@ -103,6 +104,10 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
  * in a run, or being read: it is read after that; nor where there is no room. */
 bool queue_wants(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
+
+/* Is it known, and of this stamp (see below)?  Then a rescan need not read it. */
+bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, uint64_t stamp);
 
 /* What stands in a queue file besides its recipients. */
 struct queue_file {
@@ -173,8 +178,7 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
 
 /* Time passes: retry times, windows that have changed, runs that stall.  Returns when to
  * come again; INT64_MAX: when something happens. */
-int64_t queue_turn(struct queue *queue, const struct generation *generation,
-    int64_t now_ns);
+int64_t queue_turn(struct queue *queue, int64_t now_ns);
 
 /* --- to look at ------------------------------------------------------------------ */
 
