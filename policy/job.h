@@ -32,7 +32,7 @@
 
 #define JOB_NONE	UINT32_MAX	/* no such index; or the table is full */
 
-/* How much fits in: at most 2^28 of each. */
+/* How much fits in: at most 2^26 of each. */
 struct job_capacity {
 	uint32_t transports;
 	uint32_t queues;

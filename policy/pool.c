@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Recipients in memory (pool.h).
+ *
+ * Model: slots are numbers that transports, jobs and messages hold; recipients are counted
+ * where they are.  A message's slots are its own minimum and those of its jobs.  The
+ * transport's share is below zero while parts of its extra pool are given out.
+ */
+#include "policy/pool.h"
+
+#include "policy/job_board.h"
+
+void pool_changed(struct job_board *board, uint32_t message)
+{
+	for (uint32_t i = job_message_at(board, message)->jobs; i != JOB_NONE;
+	    i = job_at(board, i)->sibling_job)
+		job_slots_refresh(board, i);
+}
+
+void pool_grant(struct job_board *board, uint32_t i, int32_t slots)
+{
+	struct job *job = job_at(board, i);
+
+	job->slots += slots;
+	job_message_at(board, job->message)->slots += slots;
+	job_transport_at(board, job->transport)->slots_unused -= slots;
+	pool_changed(board, job->message);
+}
+
+void pool_move(struct job_board *board, uint32_t i)
+{
+	struct job *job = job_at(board, i);
+	struct job_transport *transport = job_transport_at(board, job->transport);
+	const struct job_message *message = job_message_at(board, job->message);
+	uint32_t next = transport->next_unread;
+	int32_t free = job->slots - job->in_core;
+
+	if (next == i) {
+		do {
+			next = job_time_next(board, next);
+		} while (next != JOB_NONE &&
+		    !job_message_at(board, job_at(board, next)->message)->more);
+		transport->next_unread = next;
+	}
+	if (message->slots - message->in_core < free)
+		free = message->slots - message->in_core;
+	if (free <= 0)
+		return;
+	pool_grant(board, i, -free);
+	if (next != JOB_NONE && transport->slots_unused > 0)
+		pool_grant(board, next, transport->slots_unused);
+}
+
+void pool_done(struct job_board *board, uint32_t number, uint32_t job)
+{
+	const struct job_message *message = job_message_at(board, number);
+
+	for (uint32_t i = message->jobs; i != JOB_NONE; i = job_at(board, i)->sibling_job) {
+		const struct job *sponsor = job_at(board, i);
+
+		if (i != job && sponsor->in_core < sponsor->slots &&
+		    (sponsor->level < 0 || !message->more))
+			pool_move(board, i);
+	}
+	if (!message->more)
+		pool_move(board, job);
+}
+
+bool pool_can_refill(const struct job_board *board, const struct job_message *message)
+{
+	(void)board;
+	return message->more && !message->reading && message->entries > 0 &&
+	    message->slots > message->in_core;
+}
+
+bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s)
+{
+	const struct job *job = job_at(board, i);
+	const struct job_settings *settings = &job_transport_at(board, job->transport)->settings;
+	const struct job_message *message = job_message_at(board, job->message);
+
+	if (!pool_can_refill(board, message))
+		return false;
+	return message->slots - message->in_core >= (int64_t)settings->recipient_refill_limit ||
+	    now_s - message->refill_s >= settings->recipient_refill_delay_s;
+}
+
+uint32_t pool_first(const struct job_board *board, uint32_t message)
+{
+	int64_t room = (int64_t)board->pool.message_recipient_limit - (int64_t)board->in_core;
+	int64_t own = job_message_at(board, message)->slots;
+
+	room = room < own ? own : room;
+	return room > board->pool.batch_most ? board->pool.batch_most : (uint32_t)room;
+}
+
+uint32_t pool_room(const struct job_board *board, uint32_t i)
+{
+	const struct job_message *message = job_message_at(board, i);
+	int64_t room = (int64_t)message->slots - message->in_core;
+
+	if (!message->more)
+		return 0;
+	if (room < 1)
+		return message->entries == 0;
+	return room > board->pool.batch_most ? board->pool.batch_most : (uint32_t)room;
+}
+
+void pool_message_view(const struct job_board *board, uint32_t i, struct pool_view *out)
+{
+	const struct job_message *message = job_message_at(board, i);
+
+	*out = (struct pool_view){ .in_core = (uint64_t)message->in_core, .slots = message->slots,
+		.unread = message->unread, .reading = message->reading };
+}
+
+bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
+    struct pool_view *out)
+{
+	uint32_t i = job_find(board, message, transport);
+
+	if (i == JOB_NONE)
+		return false;
+	pool_message_view(board, message, out);
+	out->in_core = (uint64_t)job_at(board, i)->in_core;
+	out->slots = job_at(board, i)->slots;
+	return true;
+}
+
+void pool_transport_view(const struct job_board *board, uint32_t number, struct pool_view *out)
+{
+	const struct job_transport *transport = job_transport_at(board, number);
+
+	*out = (struct pool_view){ .slots = transport->slots_unused };
+	for (uint32_t i = transport->first; i != JOB_NONE; i = job_at(board, i)->behind)
+		out->in_core += (uint64_t)job_at(board, i)->in_core;
+}
+
+uint32_t pool_next_unread(const struct job_board *board, uint32_t transport)
+{
+	uint32_t i = job_transport_at(board, transport)->next_unread;
+
+	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->message;
+}
