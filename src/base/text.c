@@ -143,6 +143,26 @@ bool text_to_duration_ns(const char *text, int64_t *out)
 	return true;
 }
 
+bool text_to_share(const char *text, double *out)
+{
+	size_t length = strlen(text), digits = 0;
+	double value = 0, scale = 1;
+	bool percent = length > 0 && text[length - 1] == '%', point = false;
+
+	for (size_t i = 0; i < length - percent; i++) {
+		if (text[i] == '.' && !point) {
+			point = true;
+		} else if (text[i] >= '0' && text[i] <= '9' && ++digits <= 12) {
+			value = value * 10 + (text[i] - '0');
+			scale *= point ? 10 : 1;
+		} else {
+			return false;
+		}
+	}
+	*out = value / scale / (percent ? 100 : 1);
+	return digits > 0 && *out <= 1;
+}
+
 bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns)
 {
 	uint64_t value;

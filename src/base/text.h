@@ -22,6 +22,8 @@ bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out);
 bool text_to_size(const char *text, uint64_t *out);
 /* "500ms" "90s" "5m" "1h" "2d". */
 bool text_to_duration_ns(const char *text, int64_t *out);
+/* "0.25" "25%": 0..1. */
+bool text_to_share(const char *text, double *out);
 /* "60/1m" "5/s". */
 bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
 

@@ -30,8 +30,9 @@ enum {
 	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
 	OPTION_SESSIONS, OPTION_YEAR,
-	OPTION_MTA, OPTION_EVENTS,
-	OPTION_SIMULATED	/* and those of simulations.def */
+	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
+	OPTION_SIMULATED,	/* and those of simulations.def */
+	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT	/* and those of workers.def */
 };
 
 static const struct option options[] = {
@@ -52,11 +53,16 @@ static const struct option options[] = {
 	{ "year", required_argument, NULL, OPTION_YEAR },
 	{ "mta", required_argument, NULL, OPTION_MTA },
 	{ "events", no_argument, NULL, OPTION_EVENTS },
+	{ "trace", no_argument, NULL, OPTION_TRACE },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
 #include "defs/simulations.def"
 #undef SIMULATION
+#define WORKED(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_WORKED + WORKED_##symbol },
+#include "defs/workers.def"
+#undef WORKED
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -67,11 +73,17 @@ static const char *const simulated_names[SIMULATION_COUNT] = {
 #undef SIMULATION
 };
 
+static const char *const worked_names[WORKED_COUNT] = {
+#define WORKED(symbol, option, argument, text) [WORKED_##symbol] = option,
+#include "defs/workers.def"
+#undef WORKED
+};
+
 struct parse {
 	struct ctl *ctl;
 	bool *json;
 	bool help, version, wrong;
-	const char *own[SIMULATION_COUNT];	/* options that belong to one command */
+	const char *own[SIMULATION_COUNT + WORKED_COUNT];	/* options that belong to one command */
 	size_t own_count;
 };
 
@@ -101,11 +113,17 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_YEAR, "--year", &ctl->year, NULL },
 		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
 		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
+		{ OPTION_TRACE, "--trace", NULL, &ctl->trace },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
 		ctl->simulated[option - OPTION_SIMULATED] = optarg;
 		take_own(parse, simulated_names[option - OPTION_SIMULATED]);
+		return true;
+	}
+	if (option >= OPTION_WORKED && option < OPTION_WORKED + WORKED_COUNT) {
+		ctl->worked[option - OPTION_WORKED] = optarg;
+		take_own(parse, worked_names[option - OPTION_WORKED]);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
@@ -342,24 +360,78 @@ static void help_simulations(FILE *out) {
 #undef SIMULATION
 }
 
+/* Commands that share their first word share a line; false: it shares it with none. */
+static bool help_family(FILE *out, unsigned command) {
+	static const struct {
+		const char *word, *brief;
+	} families[] = {
+		{ "explain ", "what holds, and the answer now" },
+		{ "simulate ", "what it would do, in virtual time" },
+	};
+	const char *words = commands[command].words;
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		size_t length = strlen(families[i].word);
+		const char *comma = "";
+
+		if (strncmp(words, families[i].word, length) != 0)
+			continue;
+		if (command > 0 &&
+		    strncmp(commands[command - 1].words, families[i].word, length) == 0)
+			return true;
+		fprintf(out, "  %s%-*s ", families[i].word, (int)(19 - length), "...");
+		for (; command < COMMAND_COUNT &&
+		     strncmp(commands[command].words, families[i].word, length) == 0; command++) {
+			fprintf(out, "%s%s", comma, commands[command].words + length);
+			comma = ", ";
+		}
+		fprintf(out, ": %s\n", families[i].brief);
+		return true;
+	}
+	return false;
+}
+
+static void help_workers(FILE *out) {
+	fputs("\nOptions (in parentheses: without them):\n", out);
+#define WORKED(symbol, option, argument, text) \
+	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
+#include "defs/workers.def"
+#undef WORKED
+	fputs("  --trace\n        besides, every decision\n", out);
+}
+
+/* getopt knows an option of several tables by the first. */
+const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
+    const char **name) {
+	*name = worked_names[option];
+	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
+		if (strcmp(simulated_names[i], *name) == 0)
+			return ctl->simulated[i];
+	return ctl->worked[option];
+}
+
 void arguments_help(FILE *out, enum command command) {
 	if (command != COMMAND_COUNT) {
 		const struct command_words *one = &commands[command];
 		/* its options stand below, a line each */
 		const char *arguments = command == COMMAND_SIMULATE_WINDOW ?
+		    "[OPTION VALUE]..." : command == COMMAND_SIMULATE_WORKERS ?
 		    "[OPTION VALUE]..." : one->arguments;
 
 		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
 		    one->words, arguments[0] == '\0' ? "" : " ", arguments, one->text);
 		if (command == COMMAND_SIMULATE_WINDOW)
 			help_simulations(out);
+		if (command == COMMAND_SIMULATE_WORKERS)
+			help_workers(out);
 		return;
 	}
 	/* all of it on a screen of 24 lines */
 	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n"
 	      "       posternctl COMMAND --help    what it takes\n", out);
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
+	for (unsigned i = 0; i < COMMAND_COUNT; i++)
+		if (!help_family(out, i))
+			fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
 	fputs("-c FILE: the daemon's configuration (" POSTERN_SYSCONFDIR "/postern.conf)\n"
 	      "-s SOCKET: its control socket, if another; --json: for programs; -V: version\n",
 	    out);

@@ -27,6 +27,10 @@ enum request {
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
     enum command *command);
 
+/* The value of an option of simulate workers, or NULL; *name: the option. */
+const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
+    const char **name);
+
 /* COMMAND_COUNT: of all. */
 void arguments_help(FILE *out, enum command command);
 

@@ -30,6 +30,13 @@ enum simulation_option {
 	SIMULATION_COUNT
 };
 
+enum worked_option {
+#define WORKED(symbol, option, argument, text) WORKED_##symbol,
+#include "defs/workers.def"
+#undef WORKED
+	WORKED_COUNT
+};
+
 struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
@@ -53,6 +60,8 @@ struct ctl {
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
 	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
+	const char *worked[WORKED_COUNT];	/* or NULL; arguments_worked() */
+	bool trace;			/* --trace */
 };
 
 /* Where a daemon's files are, by its configuration. */

@@ -8,13 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum simulated_event_kind { EVENT_END, EVENT_REPORT };
+enum simulated_event_kind { EVENT_END, EVENT_REPORT, EVENT_CONNECT };
 
 struct simulated_event {
 	int64_t at_ns;
 	uint64_t order;		/* the heap's own */
 	int64_t start_ns, end_ns;
 	uint32_t level;
+	uint32_t what;		/* the caller's own */
 	enum simulated_event_kind kind;
 	bool accepted, served, canary;	/* served: it holds a place of the server */
 };

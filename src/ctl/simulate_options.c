@@ -25,26 +25,6 @@ static bool take_duration(const char *text, int64_t least, int64_t *out) {
 	return text_to_duration_ns(text, out) && *out >= least && *out <= DURATION_MAX;
 }
 
-/* "0.25", "25%" */
-static bool take_share(const char *text, double *out) {
-	size_t length = strlen(text), digits = 0;
-	double value = 0, scale = 1;
-	bool percent = length > 0 && text[length - 1] == '%', point = false;
-
-	for (size_t i = 0; i < length - percent; i++) {
-		if (text[i] == '.' && !point) {
-			point = true;
-		} else if (text[i] >= '0' && text[i] <= '9' && ++digits <= 12) {
-			value = value * 10 + (text[i] - '0');
-			scale *= point ? 10 : 1;
-		} else {
-			return false;
-		}
-	}
-	*out = value / scale / (percent ? 100 : 1);
-	return digits > 0 && *out <= 1;
-}
-
 /* --- one option each ---------------------------------------------------------------- */
 
 static bool take_law(struct simulation *s, const char *text) {
@@ -122,7 +102,7 @@ static bool take_service(struct simulation *s, const char *text) {
 }
 
 static bool take_jitter(struct simulation *s, const char *text) {
-	return take_share(text, &s->jitter);
+	return text_to_share(text, &s->jitter);
 }
 
 static bool take_refusal(struct simulation *s, const char *text) {
@@ -142,7 +122,7 @@ static bool take_obey_delay(struct simulation *s, const char *text) {
 }
 
 static bool take_noise(struct simulation *s, const char *text) {
-	return take_share(text, &s->noise);
+	return text_to_share(text, &s->noise);
 }
 
 static bool take_bad_servers(struct simulation *s, const char *text) {

@@ -106,7 +106,7 @@ def without_daemon(test, ctl):
 
 def words(test, ctl):
     done = ctl.code(0, "--help")
-    for command in ("status", "classes", "sessions", "explain session", "check", "reload",
+    for command in ("status", "classes", "sessions", "explain", "check", "reload",
                     "import-xla"):
         test.check(command.encode() in done.stdout, f"--help names {command}")
     test.check(len(done.stdout.splitlines()) < 24, "on one screen")
