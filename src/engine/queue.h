@@ -12,7 +12,7 @@
  *  - all else of the message that may go now goes along: due, its destination neither dead
  *    nor held nor doubtful, with room in window and class;
  *  - a *doubtful* destination (its last result was a failure, or a run stalls there) is
- *    tried alone, by one run at a time;
+ *    tried alone, by one run at a time; one of which nothing is known yet by one run, too;
  *  - where many messages wait, further ones follow in the same run: for the same
  *    destination first, and so over one connection.
  * The windows have the last word at each connect, as for any other delivery.

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The driven queue's life, its settings, and the passing of time.
+ * MODEL    Every call pins the configuration in force; where that has changed, each domain's
+ *          window is found anew.
+ * ERRORS   No memory at the start is told; later mail is left to the next scan.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue_internal.h"
+
+#define TICK_NS		NS_PER_SECOND
+
+const struct queue_settings queue_defaults = {
+	.discipline = QUEUE_PREEMPTIVE,
+	.delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
+	.minimum_delivery_slots = 3, .destination_recipient_limit = 1,
+	.message_active_limit = 20000, .message_recipient_limit = 20000,
+	.message_recipient_minimum = 10, .recipient_limit = 20000,
+	.extra_recipient_limit = 1000, .recipient_refill_limit = 100,
+	.recipient_refill_delay_ns = 5 * NS_PER_SECOND, .backlog = 10,
+	.max_message_concurrency = 5, .scale_max_concurrency = 10,
+};
+
+static const char *const wait_words[QUEUE_WAIT_COUNT] = {
+	[QUEUE_WAITS_FOR_TURN] = "turn",
+	[QUEUE_WAITS_RUNNING] = "running",
+	[QUEUE_WAITS_MESSAGE] = "message",
+	[QUEUE_WAITS_RETRY] = "retry",
+	[QUEUE_WAITS_SUSPENDED] = "suspended",
+	[QUEUE_WAITS_WINDOW] = "window",
+	[QUEUE_WAITS_CLASS] = "class",
+	[QUEUE_WAITS_STALLED] = "stalled",
+	[QUEUE_WAITS_LOCKED] = "locked",
+	[QUEUE_WAITS_READ] = "read",
+};
+
+const char *queue_wait_word(enum queue_wait wait)
+{
+	return wait_words[wait];
+}
+
+const char *queue_why_word(enum queue_why why)
+{
+	static const char *const words[QUEUE_WHY_COUNT] = {
+		[QUEUE_WHY_CURRENT] = "current",
+		[QUEUE_WHY_PREEMPTS] = "preempts",
+		[QUEUE_WHY_FIRST] = "first",
+		[QUEUE_WHY_SAME_DESTINATION] = "same-destination",
+		[QUEUE_WHY_SAME_RUN] = "same-run",
+	};
+
+	return words[why];
+}
+
+/* --- life ------------------------------------------------------------------------ */
+
+/* One process is one place; how many there may be is not the board's business. */
+static struct job_settings job_settings_of(const struct queue_settings *settings)
+{
+	struct job_settings out = job_defaults;
+
+	out.delivery_slot_cost = settings->discipline == QUEUE_FIRST_COME ? 0 :
+	    settings->delivery_slot_cost;
+	out.minimum_delivery_slots = settings->minimum_delivery_slots;
+	out.delivery_slot_discount = settings->delivery_slot_discount;
+	out.delivery_slot_loan = settings->delivery_slot_loan;
+	out.destination_recipient_limit = settings->destination_recipient_limit;
+	out.process_limit = 0;
+	out.recipient_limit = settings->recipient_limit;
+	out.extra_recipient_limit = settings->extra_recipient_limit;
+	out.recipient_refill_limit = settings->recipient_refill_limit;
+	out.recipient_refill_delay_s =
+	    (uint32_t)(settings->recipient_refill_delay_ns / NS_PER_SECOND);
+	return out;
+}
+
+int queue_open(struct queue **queue, struct engine *engine,
+    const struct queue_settings *settings, const struct queue_calls *calls,
+    struct diag *diag)
+{
+	struct queue *new = calloc(1, sizeof(*new));
+	struct job_settings job = job_settings_of(settings);
+
+	*queue = NULL;
+	if (new == NULL)
+		return diag_set(diag, 0, "no memory for a queue");
+	new->engine = engine;
+	new->settings = *settings;
+	new->calls = *calls;
+	if (!queue_store_open(new, diag)) {
+		queue_store_close(new);
+		free(new);
+		return -1;
+	}
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		new->mtas[i].transport = job_transport_open(new->board, &job, i);
+	grants_begin(engine->segment,
+	    (unsigned)(engine->role - engine->segment->header->roles));
+	*queue = new;
+	return 0;
+}
+
+void queue_close(struct queue **queue)
+{
+	if (*queue == NULL)
+		return;
+	grants_scrub((*queue)->engine->segment);
+	queue_store_close(*queue);
+	free(*queue);
+	*queue = NULL;
+}
+
+bool queue_configure(struct queue *queue, const struct queue_settings *settings)
+{
+	struct job_settings job = job_settings_of(settings);
+	bool sized = settings->message_active_limit == queue->settings.message_active_limit;
+	uint32_t active = queue->settings.message_active_limit;
+
+	queue->settings = *settings;
+	queue->settings.message_active_limit = active;
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		job_transport_adjust(queue->board, queue->mtas[i].transport, &job);
+	for (uint32_t i = 0; i < queue->message_end; i++) {
+		const struct message *m = &queue->messages[i];
+
+		if (m->state != MESSAGE_FREE && !settings->mtas[m->mta].driven)
+			queue_forget_message(queue, i);
+	}
+	return sized;
+}
+
+/* --- configuration ------------------------------------------------------------------ */
+
+const struct generation *queue_pin(struct queue *queue, int64_t now_ns)
+{
+	const struct generation *pinned;
+
+	queue->now_ns = now_ns;
+	if (queue->generation != NULL)
+		return NULL;
+	pinned = engine_pin(queue->engine);
+	queue->generation = pinned;
+	if (queue->generation_number != pinned->number && queue->generation_number != 0)
+		queue_remap_all(queue, now_ns);
+	queue->generation_number = pinned->number;
+	return pinned;
+}
+
+void queue_unpin(struct queue *queue, const struct generation *pinned)
+{
+	if (pinned == NULL)
+		return;
+	queue->generation = NULL;
+	engine_unpin(queue->engine, pinned);
+}
+
+/* --- time ------------------------------------------------------------------------------ */
+
+static void take_due(struct queue *queue, int64_t now_ns)
+{
+	while (queue->timer_count > 0 &&
+	    queue->messages[queue->timers[0]].due_ns <= now_ns) {
+		uint32_t message = queue->timers[0], at;
+
+		for (at = queue->messages[message].first_part; at != NONE;
+		     at = queue->parts[at].next_of_message) {
+			struct part *p = &queue->parts[at];
+
+			if ((p->state == PART_RETRY || p->state == PART_LOCKED) &&
+			    p->due_ns <= now_ns)
+				p->state = PART_DUE;
+		}
+		queue_clear_timer(queue, message);
+		queue_settle(queue, message, now_ns);
+	}
+}
+
+static void tell_room(struct queue *queue)
+{
+	struct job_count count;
+	uint32_t most = queue->settings.message_active_limit;
+
+	if (queue->refused == 0)
+		return;
+	job_count(queue->board, &count);
+	/* not for each single one */
+	if (count.used.messages > most - most / 8 && count.used.messages > 0)
+		return;
+	queue->refused = 0;
+	queue->calls.room(queue->calls.context, most - count.used.messages);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t queue_turn(struct queue *queue, int64_t now_ns)
+{
+	const struct generation *pinned = queue_pin(queue, now_ns);
+	int64_t next_ns = INT64_MAX;
+
+	take_due(queue, now_ns);
+	queue_look_at_stalls(queue, now_ns);
+	queue_look_at_watched(queue, now_ns);
+	queue_settle_changed(queue, now_ns);
+	tell_room(queue);
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		const struct queue_mta *mta = &queue->mtas[i];
+
+		if (mta->running + mta->stalled > 0)
+			next_ns = earlier(next_ns, now_ns + TICK_NS);
+		if (mta->hold_ns > now_ns)
+			next_ns = earlier(next_ns, mta->hold_ns);
+	}
+	if (queue->watched_count > 0)
+		next_ns = earlier(next_ns, queue->watch_ns);
+	if (queue->timer_count > 0)
+		next_ns = earlier(next_ns, queue->messages[queue->timers[0]].due_ns);
+	queue_unpin(queue, pinned);
+	return next_ns;
+}

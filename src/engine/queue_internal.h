@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the files of the driven queue share.
+ *
+ * A *message* is a queue file.  Its recipients are counted by *domain*: a part each.  What
+ * has one window (a domain, a provider, a relay) is a *dest*, of one mail server.  What may
+ * go stands on the *board* (policy/job: one transport for each mail server, one queue for
+ * each dest); what runs, or waits for a time or for its dest's return, does not.
+ * All are places of arrays, named by their numbers; NONE is none.
+ */
+#ifndef ENGINE_QUEUE_INTERNAL_H
+#define ENGINE_QUEUE_INTERNAL_H
+
+#include "base/clock.h"
+#include "engine/internal.h"
+#include "engine/outbound.h"
+#include "engine/queue.h"
+#include "engine/windows.h"
+#include "policy/job.h"
+#include "policy/pool.h"
+#include "segment/grants.h"
+
+#define NONE		UINT32_MAX
+#define SENDER_SHOWN	63
+#define RUN_DESTS_MAX	256	/* of one run that are remembered */
+
+enum part_state {
+	PART_DUE,		/* it may go as far as time tells; on the board, if placed */
+	PART_RUNNING,		/* granted in the run of its message */
+	PART_RETRY,		/* until due_ns */
+	PART_LOCKED,		/* the same: somebody else had the message */
+	PART_SUSPENDED,		/* until its dest is back */
+};
+
+struct part {
+	uint32_t message, domain, dest;
+	uint32_t next_of_message;
+	uint32_t next_of_dest, prev_of_dest;
+	uint32_t recipients;
+	uint8_t state;			/* enum part_state */
+	bool placed;			/* on the board */
+	bool chosen;			/* for the run that is being built */
+	bool ran;			/* in the run that is over, until the file is read */
+	bool put_off;			/* and then a window or a class put it off */
+	int64_t due_ns;			/* RETRY, LOCKED */
+};
+
+enum message_state {
+	MESSAGE_FREE,
+	MESSAGE_WAITS,
+	MESSAGE_RUNS,
+	MESSAGE_AWAITED,		/* its run is over; the file is to be read */
+};
+
+struct message {
+	char id[QUEUE_ID_MAX + 1];
+	char sender[SENDER_SHOWN + 1];
+	uint8_t state;			/* enum message_state */
+	uint8_t mta;
+	uint16_t directory;
+	bool reading;			/* a queue_reading is open */
+	bool more_asked;		/* queue_calls.read_more was called */
+	bool was_brief, touched;	/* the run that is over: and somebody asked for it */
+	uint32_t serial;		/* rises with each use of the place */
+	uint32_t next_of_hash;
+	uint32_t job;			/* of the board, or JOB_NONE */
+	uint32_t run;			/* RUNS: its place */
+	uint32_t first_part, part_count;
+	uint32_t in_core, unread;	/* recipients */
+	uint32_t tries, lock_tries;
+	uint32_t timer;			/* place in the heap + 1; 0: not in it */
+	int64_t due_ns;			/* first of its parts' times: in the heap */
+	uint64_t place, stamp;
+	int64_t arrival_ns, tried_ns, queued_ns;
+	struct grant_ref grant;
+};
+
+struct domain {
+	char *name;			/* lower case, no dot behind; NULL: free */
+	uint32_t hash;			/* grants_domain */
+	uint32_t dest;
+	uint32_t uses;
+	uint32_t next_of_hash;		/* or of the free ones */
+	uint32_t part;			/* while parts are compared: of the message */
+	uint8_t mta;
+};
+
+struct dest {
+	struct window_owner owner;
+	bool used;
+	uint8_t mta;
+	uint8_t wait;			/* enum queue_wait: TURN, WINDOW ...; as last looked at */
+	bool seen, suspended, known;
+	uint32_t next_of_hash;
+	uint32_t queue;			/* of the board */
+	uint32_t first_part, part_count, recipients;
+	uint32_t domains;		/* that name it */
+	uint32_t watch;			/* place among the watched + 1; 0: not */
+	uint32_t class_index;
+	uint32_t window, in_flight;
+	uint32_t claims;		/* of live runs, 64ths of a place */
+	uint32_t runs, stalls;		/* live ones that may go there; and that stall there */
+	uint32_t put_offs;		/* in a row */
+	bool canary;			/* one may go above the window */
+	bool open;			/* on the board */
+	bool changed;
+	uint64_t ok, failed;		/* as last looked at */
+	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
+	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
+};
+
+struct run {
+	uint32_t number;		/* 0: free */
+	uint8_t mta;
+	uint16_t directory;
+	bool started, stalls, adopted, brief;
+	pid_t pid;
+	unsigned count;
+	uint32_t messages[QUEUE_RUN_IDS_MAX];	/* NONE: gone, or not known yet */
+	char (*ids)[QUEUE_ID_MAX + 1];	/* adopted: all of them */
+	uint32_t dests[RUN_DESTS_MAX];
+	unsigned dest_count;
+	uint32_t weight;		/* of its claim on each of them */
+	uint32_t recipients;
+	uint32_t current;		/* dest it stalls at, or NONE */
+	uint32_t current_domain;
+	int64_t started_ns, progress_ns;
+};
+
+struct queue_mta {
+	uint32_t transport;		/* of the board, or JOB_NONE */
+	uint32_t running, stalled;	/* runs */
+	int64_t hold_ns, hold_pause_ns;	/* no run until then: none could be started */
+};
+
+struct queue {
+	struct engine *engine;
+	struct queue_settings settings;
+	struct queue_calls calls;
+	const struct generation *generation;	/* pinned, while a function runs */
+	uint64_t generation_number;
+	int64_t now_ns;			/* of the last call that told it */
+	struct job_board *board;
+	struct queue_mta mtas[GENERATION_MTAS_MAX];
+	unsigned turn;			/* mta that is first asked next */
+
+	struct message *messages;
+	uint32_t message_size, message_end, message_count, message_most, message_free;
+	uint32_t *message_hash;		/* first of each */
+	struct part *parts;
+	uint32_t part_size, part_end, part_free, part_count;
+	struct domain *domains;
+	uint32_t domain_size, domain_end, domain_free, domain_count;
+	uint32_t *domain_hash;
+	struct dest *dests;
+	uint32_t dest_size, dest_end, dest_free, dest_count;
+	uint32_t *dest_hash;
+	uint32_t hash_mask;		/* of all three */
+	uint32_t *timers;		/* heap of messages by due_ns */
+	uint32_t timer_count;
+	uint32_t *watched;		/* dests that are looked at each second */
+	uint32_t watched_count, watched_size;
+	uint32_t *changed;		/* dests whose messages are to be settled */
+	uint32_t changed_count, changed_size;
+	struct run *runs;
+	uint32_t run_size;
+	uint32_t next_run;
+	uint32_t building;		/* number of the run that is being built, or 0 */
+	uint32_t refused;
+	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
+	uint64_t in_core;
+};
+
+/* --- queue_store.c -------------------------------------------------------------- */
+
+bool queue_store_open(struct queue *queue, struct diag *diag);
+void queue_store_close(struct queue *queue);
+
+uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* NONE: no room. */
+uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* Off the board, out of its run, its parts gone, and forgotten. */
+void queue_forget_message(struct queue *queue, uint32_t message);
+
+/* One use more of the domain (made, with its dest, if need be).  NONE: no memory. */
+uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name,
+    size_t length);
+void queue_unuse_domain(struct queue *queue, uint32_t domain);
+/* Its mail may run by another window by now: its parts move. */
+void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns);
+void queue_remap_all(struct queue *queue, int64_t now_ns);
+
+/* A part for so many recipients, linked; takes over the use of the domain.  NONE: no
+ * memory. */
+uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
+    uint32_t recipients);
+/* All of the message's, which are not placed. */
+void queue_drop_parts(struct queue *queue, uint32_t message);
+
+/* The message's time is that of its first part that waits for one, or none. */
+void queue_set_timer(struct queue *queue, uint32_t message);
+void queue_clear_timer(struct queue *queue, uint32_t message);
+
+/* Forgotten, unless domains name it or live runs may go there. */
+void queue_leave_dest(struct queue *queue, uint32_t dest);
+
+void queue_watch(struct queue *queue, uint32_t dest);
+void queue_unwatch(struct queue *queue, uint32_t dest);
+
+/* Its messages are to be settled. */
+void queue_note_changed(struct queue *queue, uint32_t dest);
+
+/* --- queue_place.c: on the board and off ------------------------------------------ */
+
+/* Places what is due, or sets it aside; asks for more where nothing else is left. */
+void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns);
+/* All of the message leaves the board. */
+void queue_unplace(struct queue *queue, uint32_t message);
+
+/* --- queue_look.c: what a dest says ------------------------------------------------ */
+
+/* Looks at window and class, and draws the conclusions: what is due there is placed or
+ * set aside.  Returns what mail for it waits for (TURN: nothing). */
+enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns);
+/* The same, by what is known since a moment ago. */
+enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns);
+/* Settles the messages of those that died or came back: at the end of each call. */
+void queue_settle_changed(struct queue *queue, int64_t now_ns);
+bool queue_is_doubtful(const struct dest *dest);
+bool queue_is_unknown(const struct dest *dest);
+/* How many further runs may go there, by its window. */
+uint32_t queue_room(const struct dest *dest);
+void queue_look_at_watched(struct queue *queue, int64_t now_ns);
+
+/* --- queue_runs.c -------------------------------------------------------------------- */
+
+struct run *queue_find_run(struct queue *queue, uint32_t number);
+/* A free place; NULL: no memory. */
+struct run *queue_make_run(struct queue *queue);
+void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
+/* The adopted run that has the message in hand, or NULL. */
+struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+
+/* --- queue.c -------------------------------------------------------------------------- */
+
+/* Pins the generation, unless it is. */
+const struct generation *queue_pin(struct queue *queue, int64_t now_ns);
+void queue_unpin(struct queue *queue, const struct generation *pinned);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What runs next of the driven queue.
+ * MODEL    The board names the next message and dest; the run is built round it as queue.h
+ *          says.  What is taken for a run counts as served at once: windows, claims and
+ *          processes are kept here.  The grant is written before anything leaves the board.
+ * ERRORS   No place for a grant: it is not run now.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "engine/queue_internal.h"
+
+#define LOOKED_AT_MOST	512u	/* messages, for those that follow in a run */
+#define SMALL_PARTS	4u	/* a message that follows has so many destinations at most */
+#define COST_EACH	8u	/* recipients in a run, for each message that may be in it */
+#define DEEP		4u	/* so many messages wait for each process: many wait */
+#define TRIES		64u
+
+struct building {
+	struct queue *queue;
+	struct run *run;
+	uint32_t lead;		/* dest */
+	bool alone;		/* nothing else goes along */
+	uint32_t listed;	/* messages on the board */
+	uint32_t free;		/* processes, this one included */
+	uint32_t cap;		/* messages of the run */
+	int64_t now_ns;
+};
+
+/* --- one message --------------------------------------------------------------------- */
+
+static bool is_in_run(const struct run *run, uint32_t dest)
+{
+	for (unsigned i = 0; i < run->dest_count; i++)
+		if (run->dests[i] == dest)
+			return true;
+	return false;
+}
+
+/* May the dest be in the run, besides the one that it is built for? */
+static bool goes_along(struct building *b, uint32_t dest)
+{
+	const struct dest *d = &b->queue->dests[dest];
+
+	if (is_in_run(b->run, dest))
+		return true;
+	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
+	    queue_look_again(b->queue, dest, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
+	    !queue_is_doubtful(d);
+}
+
+/* Marks what is to go, and returns how many parts that are. */
+static uint32_t mark(struct building *b, uint32_t message)
+{
+	struct queue *queue = b->queue;
+	uint32_t count = 0, at;
+
+	/* a look may set others of the message aside */
+	for (at = queue->messages[message].first_part; at != NONE;
+	     at = queue->parts[at].next_of_message)
+		if (queue->parts[at].state == PART_DUE && queue->parts[at].placed)
+			queue->parts[at].chosen = queue->parts[at].dest == b->lead ||
+			    goes_along(b, queue->parts[at].dest);
+	for (at = queue->messages[message].first_part; at != NONE;
+	     at = queue->parts[at].next_of_message) {
+		struct part *p = &queue->parts[at];
+
+		p->chosen = p->chosen && p->state == PART_DUE && p->placed;
+		count += p->chosen;
+	}
+	return count;
+}
+
+/* The shorter of both lists; neither fits: as many as do, the others' turn comes. */
+static bool put_grant(struct building *b, uint32_t message, uint32_t chosen)
+{
+	struct queue *queue = b->queue;
+	struct message *m = &queue->messages[message];
+	uint32_t domains[GRANT_DOMAINS], others = m->part_count - chosen;
+	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
+		.run = b->run->number, .domains = domains,
+		.mode = others <= GRANT_DOMAINS ? GRANT_EXCEPT : GRANT_ONLY };
+
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		struct part *p = &queue->parts[at];
+
+		if (p->chosen != (grant.mode == GRANT_ONLY))
+			continue;
+		if (grant.count < GRANT_DOMAINS)
+			domains[grant.count++] = queue->domains[p->domain].hash;
+		else
+			p->chosen = false;
+	}
+	return grants_put(queue->engine->segment, &grant, &m->grant);
+}
+
+static void note_dest(struct building *b, uint32_t dest)
+{
+	struct run *run = b->run;
+
+	if (is_in_run(run, dest) || run->dest_count == RUN_DESTS_MAX)
+		return;
+	run->dests[run->dest_count++] = dest;
+	b->queue->dests[dest].runs++;
+}
+
+/* Off the board: served, as far as that goes. */
+static void take(struct building *b, uint32_t message)
+{
+	struct queue *queue = b->queue;
+	struct message *m = &queue->messages[message];
+	struct job_taken taken;
+
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		struct part *p = &queue->parts[at];
+
+		if (!p->chosen)
+			continue;
+		p->chosen = false;
+		p->state = PART_RUNNING;
+		p->ran = p->put_off = false;
+		b->run->recipients += p->recipients;
+		note_dest(b, p->dest);
+		if (job_take(queue->board, m->job, queue->dests[p->dest].queue, UINT32_MAX, 0,
+		    &taken))
+			(void)job_done(queue->board, &taken);
+	}
+	queue_unplace(queue, message);
+	queue_clear_timer(queue, message);
+	m->state = MESSAGE_RUNS;
+	m->run = (uint32_t)(b->run - queue->runs);
+	b->run->messages[b->run->count++] = message;
+}
+
+static bool add(struct building *b, uint32_t message)
+{
+	uint32_t chosen = mark(b, message);
+
+	if (chosen == 0 || !put_grant(b, message, chosen))
+		return false;
+	take(b, message);
+	return true;
+}
+
+/* --- those that follow ------------------------------------------------------------------ */
+
+static bool is_full(const struct building *b)
+{
+	return b->run->count >= b->cap || b->run->count >= QUEUE_RUN_IDS_MAX ||
+	    b->run->recipients >= b->cap * COST_EACH;
+}
+
+static bool may_follow(const struct building *b, const struct message *m)
+{
+	return m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
+	    m->directory == b->run->directory;
+}
+
+static bool is_for_lead_alone(const struct building *b, const struct message *m)
+{
+	const struct queue *queue = b->queue;
+
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
+		if (queue->parts[at].dest != b->lead)
+			return false;
+	return true;
+}
+
+static uint32_t share(uint32_t of, uint32_t among)
+{
+	return among == 0 ? of : of / among + (of % among != 0);
+}
+
+/* Over one connection: as many as leave the other places and processes their part. */
+static void follow_to_lead(struct building *b)
+{
+	struct queue *queue = b->queue;
+	const struct dest *d = &queue->dests[b->lead];
+	uint32_t room = queue_room(d), at, next, most, looked = 0;
+	struct job_queue_view view;
+
+	job_queue_view(queue->board, d->queue, &view);
+	most = b->run->count + share(view.waiting_jobs + 1, room < b->free ? room : b->free) - 1;
+	if (queue_is_doubtful(d))
+		return;
+	for (at = job_waiting_next(queue->board, d->queue, JOB_NONE);
+	     at != JOB_NONE && b->run->count < most && !is_full(b) &&
+	     looked++ < LOOKED_AT_MOST; at = next) {
+		uint32_t message = (uint32_t)job_message_word(queue->board, at);
+		const struct message *m = &queue->messages[message];
+
+		next = job_waiting_next(queue->board, d->queue, at);
+		if (may_follow(b, m) && is_for_lead_alone(b, m))
+			(void)add(b, message);
+	}
+}
+
+/* Where many wait, a process is worth more than a message. */
+static void follow(struct building *b)
+{
+	struct queue *queue = b->queue;
+	uint32_t transport = queue->mtas[b->run->mta].transport;
+	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), next, looked = 0;
+
+	for (; at != JOB_NONE && !is_full(b) && looked++ < LOOKED_AT_MOST; at = next) {
+		uint32_t message = (uint32_t)job_message_word(queue->board, at);
+		const struct message *m = &queue->messages[message];
+
+		next = job_list_next(queue->board, transport, at);
+		if (may_follow(b, m) && m->part_count <= SMALL_PARTS)
+			(void)add(b, message);
+	}
+}
+
+/* --- the run ------------------------------------------------------------------------------ */
+
+static void want_more(void *context, uint32_t job, uint32_t most)
+{
+	struct queue *queue = context;
+	struct message *m = &queue->messages[job_message_word(queue->board, job)];
+
+	(void)most;
+	if (m->more_asked || m->reading)
+		return;
+	m->more_asked = true;
+	queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id, m->place);
+}
+
+/* What the board has next, and may go indeed. */
+static bool find_lead(struct queue *queue, unsigned mta, int64_t now_ns,
+    struct job_taken *taken)
+{
+	const struct job_reader reader = { .read = want_more, .context = queue };
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint32_t dest;
+		enum queue_wait wait;
+
+		if (!job_next(queue->board, queue->mtas[mta].transport, &reader, now_ns, taken))
+			return false;
+		dest = (uint32_t)job_queue_word(queue->board, taken->queue);
+		wait = queue_look(queue, dest, now_ns);
+		if (wait == QUEUE_WAITS_FOR_TURN)
+			return true;
+		job_put_back(queue->board, taken);
+		if (wait == QUEUE_WAITS_SUSPENDED)
+			(void)job_withdraw(queue->board, taken->message, taken->queue);
+	}
+	return false;
+}
+
+static void claim(struct building *b)
+{
+	struct run *run = b->run;
+
+	run->weight = run->dest_count == 0 ? 0 : 64 / run->dest_count;
+	if (run->weight == 0)
+		run->weight = 1;
+	for (unsigned i = 0; i < run->dest_count; i++) {
+		struct dest *d = &b->queue->dests[run->dests[i]];
+
+		d->claims += run->weight;
+		/* it may be the last that goes there for now */
+		d->looked_ns = 0;
+	}
+	run->brief = run->dest_count > 1;
+}
+
+static uint32_t cap_of(const struct building *b, const struct queue_settings *settings)
+{
+	uint32_t processes = settings->mtas[b->run->mta].processes;
+	uint32_t deep = b->listed / (DEEP * (processes == 0 ? 1 : processes));
+	uint32_t cap = deep > settings->backlog ? deep : settings->backlog;
+
+	return cap < 1 ? 1 : cap < QUEUE_RUN_IDS_MAX ? cap : QUEUE_RUN_IDS_MAX;
+}
+
+static bool build(struct building *b, const struct job_taken *taken)
+{
+	struct queue *queue = b->queue;
+	uint32_t message = (uint32_t)job_message_word(queue->board, taken->message);
+	uint32_t cap;
+
+	b->run->directory = queue->messages[message].directory;
+	/* one entry is out already: what it is of is placed all the same */
+	if (!add(b, message)) {
+		job_put_back(queue->board, taken);
+		b->run->number = 0;
+		return false;
+	}
+	(void)job_done(queue->board, taken);
+	b->cap = cap = cap_of(b, &queue->settings);
+	follow_to_lead(b);
+	b->cap = b->listed / (DEEP * queue->settings.mtas[b->run->mta].processes);
+	if (b->cap > cap)
+		b->cap = cap;
+	if (!b->alone && b->cap > b->run->count)
+		follow(b);
+	claim(b);
+	return true;
+}
+
+static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct queue_run *out)
+{
+	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
+	struct queue_mta *m = &queue->mtas[mta];
+	struct building b = { .queue = queue, .now_ns = now_ns };
+	struct job_taken taken;
+	struct job_count count;
+	bool found;
+
+	if (!settings->driven || m->running >= settings->processes ||
+	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns)
+		return false;
+	job_count(queue->board, &count);
+	if (count.listed == 0 || !find_lead(queue, mta, now_ns, &taken))
+		return false;
+	b.run = queue_make_run(queue);
+	if (b.run == NULL) {
+		job_put_back(queue->board, &taken);
+		return false;
+	}
+	b.run->mta = (uint8_t)mta;
+	queue->building = b.run->number;
+	b.run->started_ns = now_ns;
+	b.lead = (uint32_t)job_queue_word(queue->board, taken.queue);
+	b.alone = queue_is_doubtful(&queue->dests[b.lead]);
+	b.listed = count.listed;
+	b.free = settings->processes - m->running;
+	found = build(&b, &taken);
+	queue->building = 0;
+	if (!found)
+		return false;
+	m->running++;
+	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
+		.directory = b.run->directory, .count = b.run->count, .brief = b.run->brief };
+	for (unsigned i = 0; i < b.run->count; i++)
+		out->ids[i] = queue->messages[b.run->messages[i]].id;
+	return true;
+}
+
+bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out)
+{
+	const struct generation *pinned = queue_pin(queue, now_ns);
+	bool found = false;
+
+	queue_settle_changed(queue, now_ns);
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX && !found; i++) {
+		unsigned mta = (queue->turn + i) % GENERATION_MTAS_MAX;
+
+		found = next_of(queue, mta, now_ns, out);
+		if (found)
+			queue->turn = (mta + 1) % GENERATION_MTAS_MAX;
+	}
+	queue_unpin(queue, pinned);
+	return found;
+}

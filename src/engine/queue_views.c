@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The driven queue, to look at: what waits for what, what runs, what is next.
+ * MODEL    Copies of what is known, as of the last look.  What would run next is the board's
+ *          choice, then its order.
+ * ERRORS   No memory to sort: in any order.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue_internal.h"
+
+static enum queue_wait wait_of(const struct queue *queue, const struct part *p)
+{
+	const struct message *m = &queue->messages[p->message];
+
+	if (m->reading || m->state == MESSAGE_AWAITED)
+		return QUEUE_WAITS_READ;
+	switch ((enum part_state)p->state) {
+	case PART_RUNNING:
+		return QUEUE_WAITS_RUNNING;
+	case PART_RETRY:
+		return QUEUE_WAITS_RETRY;
+	case PART_LOCKED:
+		return QUEUE_WAITS_LOCKED;
+	case PART_SUSPENDED:
+		return QUEUE_WAITS_SUSPENDED;
+	case PART_DUE:
+		break;
+	}
+	return m->state == MESSAGE_RUNS ? QUEUE_WAITS_MESSAGE :
+	    (enum queue_wait)queue->dests[p->dest].wait;
+}
+
+static void fill(const struct queue *queue, uint32_t part, struct queue_row *row)
+{
+	const struct part *p = &queue->parts[part];
+	const struct message *m = &queue->messages[p->message];
+	const struct dest *d = &queue->dests[p->dest];
+
+	*row = (struct queue_row){ .mta = m->mta, .directory = m->directory, .id = m->id,
+		.sender = m->sender, .destination = d->owner.name, .domains = 1,
+		.recipients = p->recipients, .unread = m->unread,
+		.arrival_ns = m->arrival_ns, .tried_ns = m->tried_ns, .tries = m->tries,
+		.wait = wait_of(queue, p) };
+	if (row->wait == QUEUE_WAITS_RETRY || row->wait == QUEUE_WAITS_LOCKED)
+		row->due_ns = p->due_ns;
+	else if (row->wait == QUEUE_WAITS_SUSPENDED)
+		row->due_ns = d->until_ns;
+	if (m->state == MESSAGE_RUNS)
+		row->run = queue->runs[m->run].number;
+}
+
+/* One after another: a part that goes on with the row before, of the same message and for the
+ * same dest, and waits for the same. */
+static bool joins(const struct queue_row *row, const struct queue_row *next)
+{
+	return row->id == next->id && row->destination == next->destination &&
+	    row->wait == next->wait && row->due_ns == next->due_ns;
+}
+
+/* --- by destination ------------------------------------------------------------------ */
+
+struct by_age {
+	int64_t arrival_ns;
+	uint32_t message, part;
+};
+
+static int compare_age(const void *a, const void *b)
+{
+	const struct by_age *x = a, *y = b;
+
+	if (x->arrival_ns != y->arrival_ns)
+		return x->arrival_ns < y->arrival_ns ? -1 : 1;
+	return (x->message > y->message) - (x->message < y->message);
+}
+
+/* The parts of a dest, oldest first; NULL: no memory. */
+static struct by_age *sorted(const struct queue *queue, const struct dest *d)
+{
+	struct by_age *list = malloc((d->part_count + 1) * sizeof(*list));
+	size_t count = 0;
+
+	if (list == NULL)
+		return NULL;
+	for (uint32_t at = d->first_part; at != NONE; at = queue->parts[at].next_of_dest) {
+		uint32_t message = queue->parts[at].message;
+
+		list[count++] = (struct by_age){ queue->messages[message].arrival_ns,
+			message, at };
+	}
+	qsort(list, count, sizeof(*list), compare_age);
+	return list;
+}
+
+static bool each_of(const struct queue *queue, const struct dest *d,
+    bool (*each)(void *context, const struct queue_row *row), void *context)
+{
+	struct by_age *list = sorted(queue, d);
+	struct queue_row row, next;
+	bool goes_on = true;
+
+	for (uint32_t i = 0; list != NULL && i < d->part_count && goes_on; i++) {
+		fill(queue, list[i].part, &next);
+		if (i > 0 && joins(&row, &next)) {
+			row.domains++;
+			row.recipients += next.recipients;
+		} else {
+			goes_on = i == 0 || each(context, &row);
+			row = next;
+		}
+	}
+	if (list != NULL && d->part_count > 0 && goes_on)
+		goes_on = each(context, &row);
+	free(list);
+	return goes_on;
+}
+
+struct by_name {
+	const char *name;
+	uint32_t dest;
+};
+
+static int compare_name(const void *a, const void *b)
+{
+	return strcmp(((const struct by_name *)a)->name, ((const struct by_name *)b)->name);
+}
+
+static struct by_name *dests_by_name(const struct queue *queue, const char *destination,
+    size_t *count)
+{
+	struct by_name *list = malloc((queue->dest_count + 1) * sizeof(*list));
+
+	*count = 0;
+	for (uint32_t i = 0; list != NULL && i < queue->dest_end; i++) {
+		const struct dest *d = &queue->dests[i];
+
+		if (d->used && d->part_count > 0 &&
+		    (destination == NULL || strcmp(destination, d->owner.name) == 0))
+			list[(*count)++] = (struct by_name){ d->owner.name, i };
+	}
+	if (list != NULL)
+		qsort(list, *count, sizeof(*list), compare_name);
+	return list;
+}
+
+void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_row *row), void *context)
+{
+	struct by_name *list;
+	size_t count;
+
+	(void)now_ns;
+	list = dests_by_name(queue, destination, &count);
+	for (size_t i = 0; i < count; i++)
+		if (!each_of(queue, &queue->dests[list[i].dest], each, context))
+			break;
+	free(list);
+}
+
+static void fill_destination(const struct queue *queue, const struct dest *d,
+    struct queue_destination_row *row)
+{
+	*row = (struct queue_destination_row){ .destination = d->owner.name,
+		.messages = d->part_count, .recipients = d->recipients, .running = d->runs,
+		.window = d->window, .wait = (enum queue_wait)d->wait,
+		.doubtful = queue_is_doubtful(d), .proven = !queue_is_unknown(d),
+		.oldest_ns = INT64_MAX, .due_ns = INT64_MAX };
+	if (d->suspended)
+		row->window = 0;
+	for (uint32_t at = d->first_part; at != NONE; at = queue->parts[at].next_of_dest) {
+		const struct part *p = &queue->parts[at];
+		const struct message *m = &queue->messages[p->message];
+		int64_t due_ns = p->state == PART_RETRY || p->state == PART_LOCKED ? p->due_ns :
+		    p->state == PART_SUSPENDED ? d->until_ns : 0;
+
+		if (m->arrival_ns < row->oldest_ns)
+			row->oldest_ns = m->arrival_ns;
+		if (due_ns < row->due_ns)
+			row->due_ns = due_ns;
+	}
+}
+
+void queue_each_destination(struct queue *queue, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_destination_row *row), void *context)
+{
+	struct queue_destination_row row;
+	struct by_name *list;
+	size_t count;
+
+	(void)now_ns;
+	list = dests_by_name(queue, NULL, &count);
+	for (size_t i = 0; i < count; i++) {
+		fill_destination(queue, &queue->dests[list[i].dest], &row);
+		if (!each(context, &row))
+			break;
+	}
+	free(list);
+}
+
+/* --- next ------------------------------------------------------------------------------ */
+
+/* The part of the message at that queue of the board, or NONE. */
+static uint32_t part_at(const struct queue *queue, uint32_t message, uint32_t board_queue)
+{
+	uint32_t dest = (uint32_t)job_queue_word(queue->board, board_queue);
+
+	for (uint32_t at = queue->messages[message].first_part; at != NONE;
+	     at = queue->parts[at].next_of_message)
+		if (queue->parts[at].dest == dest)
+			return at;
+	return NONE;
+}
+
+static bool tell_next(const struct queue *queue, uint32_t part, enum queue_why why,
+    bool (*each)(void *context, const struct queue_next *next), void *context)
+{
+	struct queue_next next = { .why = why };
+
+	fill(queue, part, &next.row);
+	return each(context, &next);
+}
+
+/* All that may go of it, in the scheduler's order. */
+static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, uint32_t *most,
+    bool (*each)(void *context, const struct queue_next *next), void *context)
+{
+	uint32_t transport = queue->mtas[mta].transport, at, first = JOB_NONE, part;
+	enum queue_why why = queue->settings.discipline == QUEUE_FIRST_COME ? QUEUE_WHY_FIRST :
+	    QUEUE_WHY_CURRENT;
+	struct job_why peek;
+
+	if (job_peek(queue->board, transport, now_ns, &peek)) {
+		first = peek.message;
+		if (peek.reason == JOB_REASON_PREEMPTS)
+			why = QUEUE_WHY_PREEMPTS;
+		part = part_at(queue, (uint32_t)job_message_word(queue->board, first),
+		    peek.queue);
+		if (part != NONE && *most > 0) {
+			--*most;
+			if (!tell_next(queue, part, why, each, context))
+				return false;
+		}
+	}
+	why = QUEUE_WHY_FIRST;
+	for (at = job_list_next(queue->board, transport, JOB_NONE); at != JOB_NONE && *most > 0;
+	     at = job_list_next(queue->board, transport, at)) {
+		uint32_t message = (uint32_t)job_message_word(queue->board, at);
+
+		for (part = queue->messages[message].first_part; part != NONE && *most > 0;
+		     part = queue->parts[part].next_of_message) {
+			const struct part *p = &queue->parts[part];
+
+			if (!p->placed || queue->dests[p->dest].wait != QUEUE_WAITS_FOR_TURN ||
+			    (at == first && queue->dests[p->dest].queue == peek.queue))
+				continue;
+			--*most;
+			if (!tell_next(queue, part, at == first ? QUEUE_WHY_SAME_RUN : why,
+				each, context))
+				return false;
+		}
+	}
+	return true;
+}
+
+void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
+    bool (*each)(void *context, const struct queue_next *next), void *context)
+{
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (queue->settings.mtas[i].driven &&
+		    !next_of(queue, i, now_ns, &most, each, context))
+			return;
+}
+
+/* --- runs and sums ----------------------------------------------------------------------- */
+
+void queue_each_run(struct queue *queue, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_run_row *row), void *context)
+{
+	(void)now_ns;
+	for (uint32_t i = 0; i < queue->run_size; i++) {
+		const struct run *run = &queue->runs[i];
+		struct queue_run_row row = { .run = run->number, .pid = run->pid,
+			.mta = run->mta, .directory = run->directory, .messages = run->count,
+			.recipients = run->recipients, .destination = "",
+			.started_ns = run->started_ns, .progress_ns = run->progress_ns,
+			.stalls = run->stalls, .adopted = run->adopted };
+
+		if (run->number == 0)
+			continue;
+		if (run->current != NONE)
+			row.destination = queue->dests[run->current].owner.name;
+		else if (run->dest_count == 1)
+			row.destination = queue->dests[run->dests[0]].owner.name;
+		if (!each(context, &row))
+			return;
+	}
+}
+
+void queue_count(struct queue *queue, int64_t now_ns, struct queue_totals *out)
+{
+	(void)now_ns;
+	*out = (struct queue_totals){ .messages = queue->message_count,
+		.parts = queue->part_count, .in_core = (uint32_t)queue->in_core,
+		.destinations = queue->dest_count, .refused = queue->refused };
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		out->runs += queue->mtas[i].running + queue->mtas[i].stalled;
+		out->stalled += queue->mtas[i].stalled;
+	}
+	for (uint32_t i = 0; i < queue->message_end; i++) {
+		const struct message *m = &queue->messages[i];
+
+		if (m->state == MESSAGE_FREE)
+			continue;
+		out->unread += m->unread;
+		if (out->oldest_ns == 0 || m->arrival_ns < out->oldest_ns)
+			out->oldest_ns = m->arrival_ns;
+		for (uint32_t at = m->first_part; at != NONE;
+		     at = queue->parts[at].next_of_message)
+			out->by_wait[wait_of(queue, &queue->parts[at])]++;
+	}
+}
