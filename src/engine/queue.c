@@ -95,8 +95,10 @@ int queue_open(struct queue **queue, struct engine *engine,
 		free(new);
 		return -1;
 	}
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		new->mtas[i].transport = job_transport_open(new->board, &job, i);
+		new->mtas[i].primed.message = NONE;
+	}
 	grants_begin(engine->segment,
 	    (unsigned)(engine->role - engine->segment->header->roles));
 	*queue = new;

@@ -100,6 +100,7 @@ struct dest {
 	uint32_t window, in_flight;
 	uint32_t claims;		/* of live runs, 64ths of a place */
 	uint32_t runs, stalls;		/* live ones that may go there; and that stall there */
+	uint32_t tries;			/* runs, but for those that stall elsewhere */
 	uint32_t put_offs;		/* in a row */
 	bool canary;			/* one may go above the window */
 	bool open;			/* on the board */
@@ -127,8 +128,19 @@ struct run {
 	int64_t started_ns, progress_ns;
 };
 
+/* A big message whose turn it is, with all of its entries but one taken for it already: so
+ * the slots that these save up can be used before its run, which takes all at once. */
+#define PRIMED_MOST	64
+struct primed {
+	uint32_t message;		/* or NONE */
+	uint32_t dest;			/* where the last entry waits */
+	struct job_taken taken[PRIMED_MOST];
+	unsigned count;
+};
+
 struct queue_mta {
 	uint32_t transport;		/* of the board, or JOB_NONE */
+	struct primed primed;
 	uint32_t running, stalled;	/* runs */
 	int64_t hold_ns, hold_pause_ns;	/* no run until then: none could be started */
 };
@@ -218,6 +230,9 @@ void queue_note_changed(struct queue *queue, uint32_t dest);
 void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns);
 /* All of the message leaves the board. */
 void queue_unplace(struct queue *queue, uint32_t message);
+/* Takes the entries of the message but one of `dest`'s; and gives them back. */
+void queue_prime(struct queue *queue, uint32_t message, uint32_t dest);
+void queue_unprime(struct queue *queue, unsigned mta);
 
 /* --- queue_look.c: what a dest says ------------------------------------------------ */
 

@@ -214,7 +214,7 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
 	    (wait == QUEUE_WAITS_FOR_TURN && class != QUEUE_WAITS_FOR_TURN))
 		wait = class;
 	if (wait == QUEUE_WAITS_FOR_TURN &&
-	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->runs > 0)))
+	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))
 		wait = QUEUE_WAITS_STALLED;
 	if (wait == QUEUE_WAITS_WINDOW && now_ns < d->blocked_ns &&
 	    d->blocked_ns < queue->watch_ns)
@@ -247,7 +247,7 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 		d = &queue->dests[dest];
 		if (d->part_count == 0 && d->runs == 0)
 			queue_unwatch(queue, dest);
-		else if (now_ns - d->looked_ns >= WATCH_NS || d->blocked_ns > d->looked_ns)
+		else if (now_ns - d->looked_ns >= WATCH_NS || d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
 			(void)queue_look(queue, dest, now_ns);
 		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)
 			queue->watch_ns = d->blocked_ns;

@@ -16,6 +16,7 @@
 #define COST_EACH	8u	/* recipients in a run, for each message that may be in it */
 #define DEEP		4u	/* so many messages wait for each process: many wait */
 #define TRIES		64u
+#define FEW_DESTS	3u	/* a run claims a place at each of so few; of more a part */
 
 struct building {
 	struct queue *queue;
@@ -47,7 +48,7 @@ static bool goes_along(struct building *b, uint32_t dest)
 		return true;
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
 	    queue_look_again(b->queue, dest, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
-	    !queue_is_doubtful(d);
+	    !queue_is_doubtful(d) && (b->run->count == 0 || !queue_is_unknown(d));
 }
 
 /* Marks what is to go, and returns how many parts that are. */
@@ -103,6 +104,7 @@ static void note_dest(struct building *b, uint32_t dest)
 		return;
 	run->dests[run->dest_count++] = dest;
 	b->queue->dests[dest].runs++;
+	b->queue->dests[dest].tries++;
 }
 
 /* Off the board: served, as far as that goes. */
@@ -227,23 +229,44 @@ static void want_more(void *context, uint32_t job, uint32_t most)
 	queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id, m->place);
 }
 
+/* Does it save up slots by which others slip past? */
+static bool is_big(const struct queue *queue, unsigned mta, uint32_t job)
+{
+	const struct queue_settings *settings = &queue->settings;
+	struct job_view view;
+
+	return settings->discipline == QUEUE_PREEMPTIVE && settings->delivery_slot_cost >= 2 &&
+	    job_view(queue->board, job, queue->mtas[mta].transport, &view) &&
+	    view.most_entries >= (uint64_t)settings->minimum_delivery_slots *
+	    settings->delivery_slot_cost && view.waiting_entries > 1;
+}
+
 /* What the board has next, and may go indeed. */
 static bool find_lead(struct queue *queue, unsigned mta, int64_t now_ns,
     struct job_taken *taken)
 {
 	const struct job_reader reader = { .read = want_more, .context = queue };
+	struct primed *primed = &queue->mtas[mta].primed;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint32_t dest;
+		uint32_t dest, message;
 		enum queue_wait wait;
 
+		if (primed->message != NONE && !queue->dests[primed->dest].open)
+			queue_unprime(queue, mta);
 		if (!job_next(queue->board, queue->mtas[mta].transport, &reader, now_ns, taken))
 			return false;
 		dest = (uint32_t)job_queue_word(queue->board, taken->queue);
+		message = (uint32_t)job_message_word(queue->board, taken->message);
 		wait = queue_look(queue, dest, now_ns);
-		if (wait == QUEUE_WAITS_FOR_TURN)
+		if (wait == QUEUE_WAITS_FOR_TURN && (primed->message != NONE ||
+		    !is_big(queue, mta, taken->message)))
 			return true;
 		job_put_back(queue->board, taken);
+		if (wait == QUEUE_WAITS_FOR_TURN)
+			queue_prime(queue, message, dest);
+		else if (message == primed->message)
+			queue_unprime(queue, mta);
 		if (wait == QUEUE_WAITS_SUSPENDED)
 			(void)job_withdraw(queue->board, taken->message, taken->queue);
 	}
@@ -254,7 +277,7 @@ static void claim(struct building *b)
 {
 	struct run *run = b->run;
 
-	run->weight = run->dest_count == 0 ? 0 : 64 / run->dest_count;
+	run->weight = run->dest_count <= FEW_DESTS ? 64 : 64 * FEW_DESTS / run->dest_count;
 	if (run->weight == 0)
 		run->weight = 1;
 	for (unsigned i = 0; i < run->dest_count; i++) {

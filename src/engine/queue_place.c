@@ -11,10 +11,47 @@
 
 #define FULL_AGAIN_NS	NS_PER_SECOND
 
+void queue_prime(struct queue *queue, uint32_t message, uint32_t dest)
+{
+	const struct message *m = &queue->messages[message];
+	struct primed *primed = &queue->mtas[m->mta].primed;
+
+	primed->message = message;
+	primed->dest = dest;
+	primed->count = 0;
+	for (uint32_t at = m->first_part; at != NONE && primed->count < PRIMED_MOST;
+	     at = queue->parts[at].next_of_message) {
+		const struct part *p = &queue->parts[at];
+		uint32_t board_queue = queue->dests[p->dest].queue;
+		struct job_part there = job_part(queue->board, m->job, board_queue);
+
+		if (p->placed && there.waiting_entries > (p->dest == dest) &&
+		    job_take(queue->board, m->job, board_queue,
+			there.waiting_entries - (p->dest == dest), 0,
+			&primed->taken[primed->count]))
+			primed->count++;
+	}
+}
+
+void queue_unprime(struct queue *queue, unsigned mta)
+{
+	struct primed *primed = &queue->mtas[mta].primed;
+
+	for (unsigned i = 0; i < primed->count; i++)
+		job_put_back(queue->board, &primed->taken[i]);
+	primed->count = 0;
+	primed->message = NONE;
+}
+
 void queue_unplace(struct queue *queue, uint32_t message)
 {
 	struct message *m = &queue->messages[message];
+	struct primed *primed = &queue->mtas[m->mta].primed;
 
+	for (unsigned i = 0; primed->message == message && i < primed->count; i++)
+		(void)job_done(queue->board, &primed->taken[i]);
+	if (primed->message == message)
+		primed->message = NONE;
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		queue->parts[at].placed = false;
 	if (m->job != JOB_NONE)
@@ -86,6 +123,9 @@ void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns)
 
 	if (m->state != MESSAGE_WAITS || m->reading)
 		return;
+	/* what is taken for it would be missed */
+	if (queue->mtas[m->mta].primed.message == message)
+		queue_unprime(queue, m->mta);
 	set_aside(queue, message, now_ns);
 	if (!place_due(queue, message, now_ns)) {
 		queue_unplace(queue, message);

@@ -62,16 +62,18 @@ static struct part *part_of_hash(struct queue *queue, const struct message *m, u
 	return NULL;
 }
 
-/* No other run is to get stuck there: what has it granted yet is told otherwise. */
-static void withdraw(struct queue *queue, const struct run *but, uint32_t dest)
+/* Nothing else is to get stuck there: what has it granted yet, but for the message that is
+ * there, is told otherwise. */
+static void withdraw(struct queue *queue, uint32_t but, uint32_t dest)
 {
 	for (uint32_t i = 0; i < queue->run_size; i++) {
 		const struct run *run = &queue->runs[i];
 
-		if (run->number == 0 || run == but)
+		if (run->number == 0)
 			continue;
 		for (unsigned j = 0; j < run->count; j++) {
-			const struct message *m = run->messages[j] == NONE ? NULL :
+			const struct message *m = run->messages[j] == NONE ||
+			    run->messages[j] == but ? NULL :
 			    &queue->messages[run->messages[j]];
 
 			for (uint32_t at = m == NULL ? NONE : m->first_part; at != NONE;
@@ -88,17 +90,42 @@ static void withdraw(struct queue *queue, const struct run *but, uint32_t dest)
 	}
 }
 
-static void begin_stall(struct queue *queue, struct run *run, uint32_t dest, int64_t now_ns)
+/* It is at one of its destinations, so that the others are as free as without it (or not). */
+static void free_others(struct queue *queue, const struct run *run, bool are_free)
 {
+	for (unsigned i = 0; i < run->dest_count; i++) {
+		struct dest *d = &queue->dests[run->dests[i]];
+
+		if (run->dests[i] == run->current)
+			continue;
+		if (are_free) {
+			d->tries--;
+			d->claims -= run->weight;
+		} else {
+			d->tries++;
+			d->claims += run->weight;
+		}
+		d->looked_ns = 0;
+		if (d->watch != 0)
+			queue->watch_ns = 0;
+	}
+}
+
+static void begin_stall(struct queue *queue, struct run *run, const struct part *part,
+    int64_t now_ns)
+{
+	uint32_t dest = part == NULL ? NONE : part->dest;
+
 	run->stalls = true;
 	queue->mtas[run->mta].running--;
 	queue->mtas[run->mta].stalled++;
 	run->current = dest;
+	free_others(queue, run, true);
 	if (dest == NONE)
 		return;
 	queue->dests[dest].stalls++;
 	queue->dests[dest].bad_ns = now_ns;
-	withdraw(queue, run, dest);
+	withdraw(queue, part->message, dest);
 	(void)queue_look(queue, dest, now_ns);
 }
 
@@ -111,6 +138,7 @@ static void end_stall(struct queue *queue, struct run *run)
 	queue->mtas[run->mta].running++;
 	if (run->current != NONE)
 		queue->dests[run->current].stalls--;
+	free_others(queue, run, false);
 	run->current = NONE;
 }
 
@@ -143,7 +171,7 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
 	if (part != NULL)
 		limit_ns += part->recipients * A_RECIPIENT_NS;
 	if (!run->stalls && run->started && now_ns - since_ns >= limit_ns)
-		begin_stall(queue, run, part == NULL ? NONE : part->dest, now_ns);
+		begin_stall(queue, run, part, now_ns);
 }
 
 void queue_look_at_stalls(struct queue *queue, int64_t now_ns)
@@ -234,6 +262,7 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns)
 
 		d->claims -= run->weight;
 		d->runs--;
+		d->tries--;
 	}
 	for (unsigned i = 0; i < run->dest_count; i++) {
 		uint32_t dest = run->dests[i];

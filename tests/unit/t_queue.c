@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: ISC */
+/* The driven queue in virtual time: what runs when, with whom, and what is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/windows.h"
+#include "tests/unit/queue_world.h"
+
+#define S	NS_PER_SECOND
+#define MS	NS_PER_MS
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close();
+	return 0;
+}
+
+static void servers(unsigned count, int64_t takes_ns)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		(void)world_server(name, takes_ns);
+	}
+}
+
+static void all_is_delivered(int64_t within_ns)
+{
+	assert_true(world_drain(within_ns));
+	world_check();
+}
+
+static void a_message_goes_at_once(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	mail = world_mail("d0.example*2 d1.example -");
+	all_is_delivered(S);
+	assert_int_equal(world_delivered(mail), 4);
+	assert_int_equal(world.runs, 1);
+	assert_int_equal(world.waits + world.put_off, 0);
+}
+
+/* Nothing is known of a server yet: one run tries it. */
+static void a_server_that_nobody_knows_is_tried_by_one_run(void **state)
+{
+	(void)state;
+	world_open("", 8);
+	servers(1, S);
+	for (int i = 0; i < 8; i++)
+		(void)world_mail("d0.example*5");
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world.processes, 1);
+	all_is_delivered(60 * S);
+	assert_in_range(world_find_server("d0.example")->most, 2, 5);
+}
+
+static void small_mail_goes_past_bulk(void **state)
+{
+	char text[4096] = "";
+	unsigned small[4];
+	int64_t begin_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(50, 200 * MS);
+	for (int i = 0; i < 50; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example*40", i);
+		(void)world_mail(text);
+	}
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.processes, 4);
+	begin_ns = world.now_ns;
+	for (int i = 0; i < 4; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example", 10 * i + 9);
+		small[i] = world_mail(text);
+		world_run(world.now_ns + 3 * S);
+	}
+	world_run(begin_ns + 25 * S);
+	/* 100 s of bulk: each waited for the next free process */
+	for (int i = 0; i < 4; i++) {
+		assert_true(world_is_gone(small[i]));
+		assert_in_range(world_delivered_ns(small[i]) - begin_ns, 0,
+		    (i * 3 + 9) * S);
+	}
+	assert_int_equal(world.processes_most, 4);
+	all_is_delivered(140 * S);
+	assert_true(world.now_ns - begin_ns < 110 * S);
+}
+
+static void first_come_lets_nothing_past(void **state)
+{
+	unsigned small;
+
+	(void)state;
+	world_open("", 1);
+	world.settings.discipline = QUEUE_FIRST_COME;
+	assert_true(queue_configure(world.queue, &world.settings));
+	servers(4, 100 * MS);
+	(void)world_mail("d0.example*40");
+	(void)world_mail("d1.example*40");
+	(void)world_mail("d2.example*40");
+	world_run(world.now_ns + S);
+	small = world_mail("d3.example");
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world_delivered(small), 0);
+	all_is_delivered(60 * S);
+}
+
+/* A hanging server holds one process, and not the mail that stands beside it. */
+static void a_server_that_hangs_stops_one_process_only(void **state)
+{
+	char text[64];
+	int64_t begin_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(20, 100 * MS);
+	world_find_server("d7.example")->mode = SERVER_HANGS;
+	begin_ns = world.now_ns;
+	for (int i = 0; i < 400; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example d%d.example*2", i % 20,
+		    (i + 3) % 20);
+		(void)world_mail(text);
+	}
+	/* 1200 recipients, 60 of them hang: 1140 by 4 processes, 29 s and what runs cost */
+	world_run(begin_ns + 60 * S);
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example", i);
+		if (i != 7)
+			assert_int_equal(world_find_server(text)->got, 60);
+	}
+	assert_int_equal(world_find_server("d7.example")->most, 1);
+	assert_int_equal(world_find_server("d7.example")->got, 0);
+	world_find_server("d7.example")->mode = SERVER_TAKES;
+	all_is_delivered(4000 * S);
+}
+
+static void windows_are_respected(void **state)
+{
+	(void)state;
+	world_open("window = { initial_destination_concurrency = 2; "
+	    "destination_concurrency_limit = 2; };\n", 10);
+	servers(3, 200 * MS);
+	for (int i = 0; i < 120; i++)
+		(void)world_mail(i % 2 != 0 ? "d0.example" : "d1.example d2.example");
+	all_is_delivered(60 * S);
+	for (int i = 0; i < 3; i++) {
+		assert_in_range(world.servers[i].most, 1, 2);
+		assert_int_equal(world.servers[i].got, 60);
+	}
+	assert_int_equal(world.put_off, 0);
+}
+
+static void classes_are_respected(void **state)
+{
+	(void)state;
+	world_open("", 10);
+	servers(4, 200 * MS);
+	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"d0.example\", "
+	    "\"d1.example\" ]; sessions = 2; inbound = 2; }, { name = \"all\"; match = \"*\"; "
+	    "sessions = 1000; inbound = 1000; } );\n"
+	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
+	for (int i = 0; i < 80; i++)
+		(void)world_mail(i % 2 != 0 ? "d0.example" : "d1.example");
+	all_is_delivered(60 * S);
+	assert_true(world.servers[0].most + world.servers[1].most <= 4);
+	assert_true(world.put_off <= 4);
+}
+
+/* The window says dead: nothing runs; it is back: all is due at once. */
+static void mail_of_a_dead_server_is_due_when_it_is_back(void **state)
+{
+	struct server *s;
+	unsigned connections;
+	int64_t back_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	s = world_find_server("d0.example");
+	s->mode = SERVER_REFUSES;
+	for (int i = 0; i < 30; i++)
+		(void)world_mail("d0.example");
+	for (int i = 0; i < 30; i++)
+		(void)world_mail("d1.example");
+	world_run(world.now_ns + 60 * S);
+	assert_int_equal(world_find_server("d1.example")->got, 30);
+	assert_int_equal(world_wait(29, NULL), QUEUE_WAITS_SUSPENDED);
+	connections = s->connections;
+	assert_in_range(connections, 1, 12);
+	world_run(world.now_ns + 200 * S);
+	assert_int_equal(s->connections, connections);
+	s->mode = SERVER_TAKES;
+	/* dead for 300 s */
+	world_run(world.now_ns + 60 * S);
+	back_ns = world.now_ns;
+	all_is_delivered(10 * S);
+	assert_true(world.now_ns - back_ns < 10 * S);
+}
+
+static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
+{
+	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
+		.name_length = 10, .reason = "moving" };
+	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
+		.name_length = 10, .window = BY_HAND_UNSET };
+	struct window_owner owner;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	(void)world_mail("d0.example");
+	all_is_delivered(S);
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &hold,
+	    world.now_ns, &owner), BY_HAND_DONE);
+	(void)world_mail("d0.example d1.example");
+	world_run(world.now_ns + 3600 * S);
+	assert_int_equal(world_find_server("d1.example")->got, 1);
+	assert_int_equal(world_find_server("d0.example")->got, 1);
+	assert_int_equal(world.put_off, 0);
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &resume,
+	    world.now_ns, &owner), BY_HAND_DONE);
+	all_is_delivered(2 * S);
+}
+
+/* 5 minutes at first, then as long as the message is old, 30 minutes at most. */
+static void what_failed_is_tried_again_by_its_age(void **state)
+{
+	static const int64_t tries_s[] = { 0, 300, 600, 1200, 2400, 4200, 6000 };
+	int64_t begin_ns, due_ns;
+	struct server *s;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	s = world_find_server("d0.example");
+	(void)world_mail("d0.example");
+	all_is_delivered(S);
+	s->mode = SERVER_PUTS_OFF;
+	begin_ns = world.now_ns;
+	(void)world_mail("d0.example");
+	for (size_t i = 0; i < sizeof(tries_s) / sizeof(tries_s[0]); i++) {
+		world_run(begin_ns + tries_s[i] * S + 3 * S);
+		assert_int_equal(world.runs, 2 + i);
+		assert_int_equal(world_wait(1, &due_ns), QUEUE_WAITS_RETRY);
+		if (i + 1 < sizeof(tries_s) / sizeof(tries_s[0]))
+			assert_in_range(due_ns - begin_ns, tries_s[i + 1] * S,
+			    tries_s[i + 1] * S + S);
+	}
+}
+
+static void a_message_that_somebody_else_has_is_tried_again_soon(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	mail = world_mail("d0.example");
+	world_lock(mail, world.now_ns + 3 * S);
+	world_run(world.now_ns + 100 * MS);
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_LOCKED);
+	all_is_delivered(5 * S);
+	/* after 0.5, 1, 2 s */
+	assert_in_range(world.runs, 3, 4);
+}
+
+static void many_for_one_server_share_processes(void **state)
+{
+	(void)state;
+	world_open("", 10);
+	servers(1, 10 * MS);
+	(void)world_mail("d0.example");
+	all_is_delivered(S);
+	for (int i = 0; i < 400; i++)
+		(void)world_mail("d0.example");
+	all_is_delivered(60 * S);
+	assert_true(world_find_server("d0.example")->most >= 3);
+	/* several in one run, over one connection */
+	assert_in_range(world.runs, 20, 110);
+	assert_true(world_find_server("d0.example")->connections <= world.runs);
+}
+
+/* Many small messages to many places: a process for each is too much. */
+static void a_long_queue_takes_few_runs(void **state)
+{
+	char text[64];
+
+	(void)state;
+	world_open("", 10);
+	servers(64, 2 * MS);
+	for (int i = 0; i < 6400; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example", i * 7 % 64);
+		(void)world_mail_in((unsigned)i % WORLD_DIRECTORIES, text);
+	}
+	all_is_delivered(120 * S);
+	assert_in_range(world.runs, 100, 900);
+	assert_int_equal(world.processes_most, 10);
+}
+
+static void a_process_table_that_is_full_is_tried_again(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.no_process = true;
+	for (int i = 0; i < 20; i++)
+		(void)world_mail("d0.example");
+	world_run(world.now_ns + 60 * S);
+	/* 0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5 s */
+	assert_int_equal(world.runs, 7);
+	assert_int_equal(world_find_server("d0.example")->got, 0);
+	world.no_process = false;
+	all_is_delivered(40 * S);
+}
+
+static void a_role_that_is_killed_leaves_nothing_behind(void **state)
+{
+	char text[64];
+
+	(void)state;
+	world_open("", 6);
+	servers(10, 50 * MS);
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example*3 d%d.example -", i % 10,
+		    (i + 5) % 10);
+		(void)world_mail(text);
+	}
+	for (int i = 0; i < 5; i++) {
+		world_run(world.now_ns + S);
+		world_restart_role(true);
+	}
+	all_is_delivered(100 * S);
+}
+
+static void a_message_of_100000_recipients(void **state)
+{
+	static char text[4096];
+	size_t at = 0;
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(60, MS / 50);
+	for (int i = 0; i < 50; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example*2000",
+		    i == 0 ? "" : " ", i);
+	world_find_server("d3.example")->mode = SERVER_PUTS_OFF;
+	mail = world_mail(text);
+	world_run(world.now_ns + 20 * S);
+	assert_int_equal(world_delivered(mail), 98000);
+	world_find_server("d3.example")->mode = SERVER_TAKES;
+	all_is_delivered(2000 * S);
+	assert_in_range(world.runs, 2, 60);
+}
+
+static void lists_that_are_too_long_for_a_grant(void **state)
+{
+	static char text[4096];
+	size_t at = 0;
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(64, MS);
+	/* 40 of them put it off, 24 take it */
+	for (int i = 0; i < 64; i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example",
+		    i == 0 ? "" : " ", i);
+		world.servers[i].mode = i < 40 ? SERVER_PUTS_OFF : SERVER_TAKES;
+	}
+	mail = world_mail(text);
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world_delivered(mail), 24);
+	for (int i = 0; i < 40; i++)
+		world.servers[i].mode = SERVER_TAKES;
+	all_is_delivered(1000 * S);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_message_goes_at_once, tear_down),
+		cmocka_unit_test_teardown(a_server_that_nobody_knows_is_tried_by_one_run,
+		    tear_down),
+		cmocka_unit_test_teardown(small_mail_goes_past_bulk, tear_down),
+		cmocka_unit_test_teardown(first_come_lets_nothing_past, tear_down),
+		cmocka_unit_test_teardown(a_server_that_hangs_stops_one_process_only, tear_down),
+		cmocka_unit_test_teardown(windows_are_respected, tear_down),
+		cmocka_unit_test_teardown(classes_are_respected, tear_down),
+		cmocka_unit_test_teardown(mail_of_a_dead_server_is_due_when_it_is_back,
+		    tear_down),
+		cmocka_unit_test_teardown(what_is_held_by_hand_goes_when_it_is_resumed,
+		    tear_down),
+		cmocka_unit_test_teardown(what_failed_is_tried_again_by_its_age, tear_down),
+		cmocka_unit_test_teardown(a_message_that_somebody_else_has_is_tried_again_soon,
+		    tear_down),
+		cmocka_unit_test_teardown(many_for_one_server_share_processes, tear_down),
+		cmocka_unit_test_teardown(a_long_queue_takes_few_runs, tear_down),
+		cmocka_unit_test_teardown(a_process_table_that_is_full_is_tried_again,
+		    tear_down),
+		cmocka_unit_test_teardown(a_role_that_is_killed_leaves_nothing_behind,
+		    tear_down),
+		cmocka_unit_test_teardown(a_message_of_100000_recipients, tear_down),
+		cmocka_unit_test_teardown(lists_that_are_too_long_for_a_grant, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
