@@ -35,6 +35,9 @@ static const struct setting main_table[] = {
 static const struct setting providers_table[] = {
 #include "defs/providers.def"
 };
+static const struct setting scenario_table[] = {
+#include "defs/scenario.def"
+};
 
 static const struct {
 	const struct setting *rows;
@@ -43,6 +46,7 @@ static const struct {
 	[BOOK_MAIN] = { main_table, sizeof(main_table) / sizeof(main_table[0]) },
 	[BOOK_PROVIDERS] = { providers_table,
 	    sizeof(providers_table) / sizeof(providers_table[0]) },
+	[BOOK_SCENARIO] = { scenario_table, sizeof(scenario_table) / sizeof(scenario_table[0]) },
 };
 
 const struct setting *settings(size_t *count)

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Runs a scenario in virtual time.
+ * MODEL    Events of four kinds, each in an order of its own: arrivals and changes of
+ *          windows are sorted arrays, ends a heap, steered completions a list.  Nothing is
+ *          random.  Recipients are read where the message's cursor stands, and sorted as
+ *          Postfix sorts them.
+ * ERRORS   schedule_end.
+ * THREADS  One.
+ */
+#include "ctl/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ctl/simulate_events.h"
+#include "policy/pool.h"
+
+#define BATCH_MOST	5000u
+
+struct delivery {
+	struct job_taken taken;
+	uint32_t message, destination;
+	uint32_t next;			/* of the message's deliveries under way, or of the free */
+	int64_t start_ns;
+	bool running;
+};
+
+struct message {
+	uint32_t run, offset;		/* where the next recipient is read */
+	uint32_t unread;
+	uint32_t first, last;		/* deliveries under way, the oldest first; SCENARIO_NONE */
+};
+
+struct destination {
+	struct window window;
+	uint32_t queue;			/* on the board */
+	uint32_t change;		/* the next of its window */
+};
+
+struct change_event {
+	int64_t at_ns;
+	uint32_t destination, window;
+};
+
+struct part {
+	uint32_t destination, count;
+};
+
+struct world {
+	const struct scenario *scenario;
+	struct schedule_result *result;
+	schedule_show_fn *show;
+	void *context;
+	struct schedule_look look;
+	struct job_board *board;
+	uint32_t *boards;		/* messages on the board */
+	uint32_t *transports;
+	struct message *messages;
+	struct destination *destinations;
+	uint32_t *arrivals;		/* messages by time */
+	uint32_t arrived;		/* how many have come */
+	uint32_t opened;		/* how many of these are in core, or were */
+	struct change_event *changes;
+	uint32_t change_count, changed;
+	uint32_t completed;		/* steered ones */
+	struct delivery *deliveries;
+	uint32_t delivery_count, delivery_room, delivery_free;
+	uint32_t running;
+	uint32_t left;			/* messages that are not done */
+	struct simulated_events ends;
+	struct part parts[BATCH_MOST];
+	int64_t now_ns;
+	bool failed;
+};
+
+const char *schedule_event_word(enum schedule_event event) {
+	static const char *const words[SCHEDULE_EVENT_COUNT] = {
+		[SCHEDULE_ARRIVE] = "arrive", [SCHEDULE_READ] = "read",
+		[SCHEDULE_WINDOW] = "window", [SCHEDULE_START] = "start",
+		[SCHEDULE_END] = "end",
+	};
+
+	return words[event];
+}
+
+static void show(struct world *w, enum schedule_event event, uint32_t transport,
+    uint32_t message, uint32_t destination, uint32_t recipients) {
+	struct schedule_step step = { .at_ns = w->now_ns, .event = event,
+		.transport = transport, .message = message, .destination = destination,
+		.recipients = recipients };
+
+	if (w->show != NULL)
+		w->show(w->context, &step, &w->look);
+}
+
+static uint32_t transport_of(const struct world *w, uint32_t destination) {
+	return w->scenario->destinations[destination].transport;
+}
+
+/* --- recipients ------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b, void *context) {
+	const struct scenario *s = context;
+	uint32_t first = s->destinations[((const struct part *)a)->destination].rank;
+	uint32_t second = s->destinations[((const struct part *)b)->destination].rank;
+
+	return first < second ? -1 : first > second;
+}
+
+/* Reads at most `most` recipients into parts[]: how many parts. */
+static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32_t *read) {
+	const struct scenario *s = w->scenario;
+	struct message *m = &w->messages[number];
+	size_t count = 0;
+
+	*read = 0;
+	while (m->unread > 0 && *read < most) {
+		const struct scenario_recipients *run = &s->runs[m->run];
+		uint32_t n = run->count - m->offset;
+
+		if (n > most - *read)
+			n = most - *read;
+		w->parts[count++] = (struct part){ run->destination, n };
+		m->offset += n;
+		m->unread -= n;
+		*read += n;
+		if (m->offset == run->count) {
+			m->run++;
+			m->offset = 0;
+		}
+	}
+	qsort_r(w->parts, count, sizeof(w->parts[0]), by_rank, (void *)(uintptr_t)s);
+	return count;
+}
+
+static void read_batch(struct world *w, uint32_t number, uint32_t most, bool first) {
+	uint32_t read, on_board = w->boards[number];
+	size_t count;
+
+	if (most > BATCH_MOST)
+		most = BATCH_MOST;
+	count = read_parts(w, number, most, &read);
+	job_batch_begin(w->board, on_board, w->messages[number].unread, w->now_ns);
+	for (size_t i = 0; i < count; i++) {
+		const struct part *part = &w->parts[i];
+
+		if (!job_batch_add(w->board, on_board,
+				w->destinations[part->destination].queue, part->count))
+			w->failed = true;
+	}
+	if (!job_batch_end(w->board, on_board))
+		w->failed = true;
+	/* once for each transport: the parts are sorted by it */
+	for (size_t i = 0; i < count; i++) {
+		uint32_t transport = transport_of(w, w->parts[i].destination), own = 0;
+
+		if (i > 0 && transport == transport_of(w, w->parts[i - 1].destination))
+			continue;
+		for (size_t j = i; j < count &&
+		     transport_of(w, w->parts[j].destination) == transport; j++)
+			own += w->parts[j].count;
+		show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
+		    SCENARIO_NONE, own);
+	}
+}
+
+static void read_more(void *context, uint32_t on_board, uint32_t most) {
+	struct world *w = context;
+
+	read_batch(w, (uint32_t)job_message_word(w->board, on_board), most, false);
+}
+
+/* Those that have come are taken in while there is room. */
+static void open_messages(struct world *w) {
+	while (w->opened < w->arrived && !w->failed) {
+		uint32_t number = w->arrivals[w->opened];
+		uint32_t on_board = job_message_open(w->board, number, w->now_ns);
+
+		if (on_board == JOB_NONE)
+			return;
+		w->opened++;
+		w->boards[number] = on_board;
+		read_batch(w, number, pool_first(w->board, on_board), true);
+	}
+}
+
+/* --- deliveries ------------------------------------------------------------------- */
+
+static uint32_t new_delivery(struct world *w) {
+	uint32_t number = w->delivery_free;
+
+	if (number != SCENARIO_NONE) {
+		w->delivery_free = w->deliveries[number].next;
+		return number;
+	}
+	if (w->delivery_count == w->delivery_room) {
+		uint32_t room = w->delivery_room == 0 ? 256 : 2 * w->delivery_room;
+		struct delivery *grown = reallocarray(w->deliveries, room, sizeof(*grown));
+
+		if (grown == NULL) {
+			w->failed = true;
+			return SCENARIO_NONE;
+		}
+		w->deliveries = grown;
+		w->delivery_room = room;
+	}
+	return w->delivery_count++;
+}
+
+static int64_t service_ns(const struct world *w, uint32_t message, uint32_t destination) {
+	const struct scenario *s = w->scenario;
+	const struct scenario_destination *d = &s->destinations[destination];
+
+	return s->messages[message].service_ns >= 0 ? s->messages[message].service_ns :
+	    d->service_ns >= 0 ? d->service_ns : s->transports[d->transport].service_ns;
+}
+
+static bool is_steered(const struct world *w) {
+	return w->completed < w->scenario->completion_count;
+}
+
+/* It will end by itself. */
+static void await_end(struct world *w, uint32_t number) {
+	const struct delivery *delivery = &w->deliveries[number];
+	int64_t at_ns = delivery->start_ns + service_ns(w, delivery->message,
+	    delivery->destination);
+	struct simulated_event event = { .kind = EVENT_END, .level = number,
+		.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns };
+
+	if (!simulate_push(&w->ends, &event))
+		w->failed = true;
+}
+
+static void start(struct world *w, const struct job_taken *taken) {
+	uint32_t number = new_delivery(w);
+	struct delivery *delivery;
+	struct message *m;
+
+	if (number == SCENARIO_NONE)
+		return;
+	delivery = &w->deliveries[number];
+	*delivery = (struct delivery){ .taken = *taken, .start_ns = w->now_ns, .running = true,
+		.message = (uint32_t)job_message_word(w->board, taken->message),
+		.destination = (uint32_t)job_queue_word(w->board, taken->queue),
+		.next = SCENARIO_NONE };
+	m = &w->messages[delivery->message];
+	if (m->first == SCENARIO_NONE)
+		m->first = number;
+	else
+		w->deliveries[m->last].next = number;
+	m->last = number;
+	w->running++;
+	w->result->deliveries++;
+	if (!is_steered(w))
+		await_end(w, number);
+	show(w, SCHEDULE_START, transport_of(w, delivery->destination), delivery->message,
+	    delivery->destination, taken->recipients);
+}
+
+static void start_all(struct world *w) {
+	struct job_reader reader = { read_more, w };
+	struct job_taken taken;
+
+	while (!w->failed && job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
+		start(w, &taken);
+}
+
+static void forget_delivery(struct world *w, uint32_t number) {
+	struct delivery *delivery = &w->deliveries[number];
+	struct message *m = &w->messages[delivery->message];
+	uint32_t before = SCENARIO_NONE;
+
+	for (uint32_t at = m->first; at != number; at = w->deliveries[at].next)
+		before = at;
+	if (before == SCENARIO_NONE)
+		m->first = delivery->next;
+	else
+		w->deliveries[before].next = delivery->next;
+	if (m->last == number)
+		m->last = before;
+	delivery->next = w->delivery_free;
+	delivery->running = false;
+	w->delivery_free = number;
+	w->running--;
+}
+
+/* The window goes by the law, where the scenario does not say what it is. */
+static void teach_window(struct world *w, uint32_t destination) {
+	const struct scenario_destination *d = &w->scenario->destinations[destination];
+	const struct window_settings *settings = &w->scenario->transports[d->transport].window;
+	struct destination *own = &w->destinations[destination];
+	struct window_result result = { .class = RESULT_OK };
+	struct window_change change;
+	struct job_queue_view view;
+
+	if (d->change_count > 0)
+		return;
+	job_queue_view(w->board, own->queue, &view);
+	result.in_flight = view.busy - 1;
+	window_result(&own->window, settings, &result, w->now_ns, &change);
+	if (change.window)
+		job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
+}
+
+static void end(struct world *w, uint32_t number) {
+	struct delivery delivery = w->deliveries[number];
+	uint32_t on_board = delivery.taken.message;
+
+	forget_delivery(w, number);
+	teach_window(w, delivery.destination);
+	switch (job_done(w->board, &delivery.taken)) {
+	case JOB_LEFT_UNREAD:
+		read_batch(w, delivery.message, pool_room(w->board, on_board), false);
+		break;
+	case JOB_LEFT_NONE:
+		job_message_close(w->board, on_board);
+		w->boards[delivery.message] = JOB_NONE;
+		w->left--;
+		break;
+	case JOB_LEFT_SOME: case JOB_LEFT_CLOSED:
+		break;
+	}
+	show(w, SCHEDULE_END, transport_of(w, delivery.destination), delivery.message,
+	    delivery.destination, delivery.taken.recipients);
+	open_messages(w);
+}
+
+/* The delivery that a completion means, or SCENARIO_NONE. */
+static uint32_t meant(const struct world *w, const struct scenario_completion *completion) {
+	uint32_t number = w->messages[completion->message].first;
+
+	while (number != SCENARIO_NONE && completion->destination != SCENARIO_NONE &&
+	    w->deliveries[number].destination != completion->destination)
+		number = w->deliveries[number].next;
+	return number;
+}
+
+/* The last was told: those that are under way end by themselves. */
+static void free_all(struct world *w) {
+	for (uint32_t i = 0; i < w->delivery_count; i++)
+		if (w->deliveries[i].running)
+			await_end(w, i);
+}
+
+/* --- time --------------------------------------------------------------------------- */
+
+static int64_t arrival_ns(const struct world *w) {
+	return w->arrived < w->scenario->message_count ?
+	    w->scenario->messages[w->arrivals[w->arrived]].arrive_ns : INT64_MAX;
+}
+
+static int64_t change_ns(const struct world *w) {
+	return w->changed < w->change_count ? w->changes[w->changed].at_ns : INT64_MAX;
+}
+
+/* Of the next steered completion: INT64_MAX while its delivery is not under way. */
+static int64_t completion_ns(const struct world *w) {
+	const struct scenario_completion *completion;
+
+	if (!is_steered(w))
+		return INT64_MAX;
+	completion = &w->scenario->completions[w->completed];
+	if (meant(w, completion) == SCENARIO_NONE)
+		return INT64_MAX;
+	return completion->at_ns > w->now_ns ? completion->at_ns : w->now_ns;
+}
+
+static void arrive_all(struct world *w) {
+	while (arrival_ns(w) == w->now_ns)
+		w->arrived++;
+	open_messages(w);
+}
+
+static void change_all(struct world *w) {
+	for (; change_ns(w) == w->now_ns; w->changed++) {
+		const struct change_event *change = &w->changes[w->changed];
+
+		job_queue_window(w->board, w->destinations[change->destination].queue,
+		    change->window);
+		show(w, SCHEDULE_WINDOW, transport_of(w, change->destination), SCENARIO_NONE,
+		    change->destination, change->window);
+	}
+}
+
+/* One event, or all arrivals and changes of one time.  False: there is none. */
+static bool step(struct world *w) {
+	int64_t come = arrival_ns(w), change = change_ns(w), steered = completion_ns(w);
+	int64_t ended = w->ends.count > 0 ? w->ends.heap[0].at_ns : INT64_MAX;
+	int64_t next = come < change ? come : change;
+
+	if (next == INT64_MAX && steered == INT64_MAX && ended == INT64_MAX)
+		return false;
+	if (next <= steered && next <= ended) {
+		w->now_ns = next;
+		arrive_all(w);
+		change_all(w);
+	} else if (steered <= ended) {
+		uint32_t number = meant(w, &w->scenario->completions[w->completed]);
+
+		w->now_ns = steered;
+		if (++w->completed == w->scenario->completion_count) {
+			w->deliveries[number].running = false;
+			free_all(w);
+		}
+		end(w, number);
+	} else {
+		w->now_ns = ended;
+		end(w, simulate_pop(&w->ends).level);
+	}
+	start_all(w);
+	return !w->failed;
+}
+
+/* --- begin -------------------------------------------------------------------------- */
+
+static int by_arrival(const void *a, const void *b, void *context) {
+	const struct scenario *s = context;
+	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+	int64_t one = s->messages[first].arrive_ns, other = s->messages[second].arrive_ns;
+
+	return one != other ? (one < other ? -1 : 1) : first < second ? -1 : first > second;
+}
+
+static int by_time(const void *a, const void *b) {
+	const struct change_event *first = a, *second = b;
+
+	if (first->at_ns != second->at_ns)
+		return first->at_ns < second->at_ns ? -1 : 1;
+	return first->destination < second->destination ? -1 : 1;
+}
+
+static bool take_memory(struct world *w) {
+	const struct scenario *s = w->scenario;
+	size_t changes = 0;
+
+	for (uint32_t i = 0; i < s->destination_count; i++)
+		changes += s->destinations[i].change_count;
+	w->boards = calloc(s->message_count, sizeof(*w->boards));
+	w->transports = calloc(s->transport_count, sizeof(*w->transports));
+	w->messages = calloc(s->message_count, sizeof(*w->messages));
+	w->destinations = calloc(s->destination_count, sizeof(*w->destinations));
+	w->arrivals = calloc(s->message_count, sizeof(*w->arrivals));
+	w->changes = calloc(changes + 1, sizeof(*w->changes));
+	return w->boards != NULL && w->transports != NULL && w->messages != NULL &&
+	    w->destinations != NULL && w->arrivals != NULL && w->changes != NULL;
+}
+
+static bool begin_board(struct world *w) {
+	const struct scenario *s = w->scenario;
+	uint32_t active = s->message_count < s->message_active_limit ? s->message_count :
+	    s->message_active_limit;
+	uint64_t jobs = (uint64_t)active * s->transport_count;
+	struct job_capacity capacity = {
+		.transports = s->transport_count, .queues = s->destination_count,
+		.messages = active, .peers = s->run_count,
+		.jobs = jobs < s->run_count ? (uint32_t)jobs : s->run_count,
+	};
+	struct pool_settings pool = {
+		.message_recipient_limit = s->message_recipient_limit,
+		.message_recipient_minimum = s->message_recipient_minimum,
+		.message_active_limit = s->message_active_limit,
+		.batch_most = BATCH_MOST,
+	};
+	void *memory = calloc(1, job_board_bytes(&capacity));
+
+	if (memory != NULL)
+		w->board = job_board_begin(memory, &capacity, &pool);
+	return memory != NULL;
+}
+
+/* The first of the file has the first turn. */
+static void open_transports(struct world *w) {
+	for (uint32_t i = w->scenario->transport_count; i-- > 0;) {
+		const struct scenario_transport *t = &w->scenario->transports[i];
+		struct job_settings settings = {
+			.delivery_slot_cost = t->delivery_slot_cost,
+			.minimum_delivery_slots = t->minimum_delivery_slots,
+			.delivery_slot_discount = t->delivery_slot_discount,
+			.delivery_slot_loan = t->delivery_slot_loan,
+			.destination_recipient_limit = t->destination_recipient_limit,
+			.process_limit = t->process_limit,
+			.recipient_limit = t->recipient_limit,
+			.extra_recipient_limit = t->extra_recipient_limit,
+			.recipient_refill_limit = t->recipient_refill_limit,
+			.recipient_refill_delay_s =
+			    (uint32_t)(t->recipient_refill_delay_ns / NS_PER_SECOND),
+		};
+
+		w->transports[i] = job_transport_open(w->board, &settings, i);
+		w->failed |= w->transports[i] == JOB_NONE;
+	}
+}
+
+static void open_destinations(struct world *w) {
+	const struct scenario *s = w->scenario;
+
+	for (uint32_t i = 0; i < s->destination_count && !w->failed; i++) {
+		const struct scenario_destination *d = &s->destinations[i];
+		const struct window_settings *settings = &s->transports[d->transport].window;
+		struct destination *own = &w->destinations[i];
+		uint32_t window;
+
+		window_begin(&own->window, settings);
+		window = d->change_count > 0 ? s->changes[d->changes].window :
+		    window_now(&own->window, settings, 0);
+		own->queue = job_queue_open(w->board, w->transports[d->transport], window, i);
+		w->failed |= own->queue == JOB_NONE;
+		for (uint32_t j = 1; j < d->change_count; j++)
+			w->changes[w->change_count++] = (struct change_event){
+				s->changes[d->changes + j].at_ns, i,
+				s->changes[d->changes + j].window };
+	}
+	qsort(w->changes, w->change_count, sizeof(w->changes[0]), by_time);
+}
+
+static void begin(struct world *w) {
+	const struct scenario *s = w->scenario;
+
+	if (!take_memory(w) || !begin_board(w)) {
+		w->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < s->message_count; i++) {
+		w->boards[i] = JOB_NONE;
+		w->arrivals[i] = i;
+		w->messages[i] = (struct message){ .run = s->messages[i].runs,
+			.unread = s->messages[i].recipients, .first = SCENARIO_NONE,
+			.last = SCENARIO_NONE };
+	}
+	w->left = s->message_count;
+	qsort_r(w->arrivals, s->message_count, sizeof(w->arrivals[0]), by_arrival,
+	    (void *)(uintptr_t)s);
+	open_transports(w);
+	open_destinations(w);
+	w->look = (struct schedule_look){ s, w->board, w->boards, w->transports };
+}
+
+static void finish(struct world *w) {
+	struct schedule_result *result = w->result;
+
+	result->at_ns = w->now_ns;
+	result->left = w->left;
+	if (w->failed) {
+		result->end = SCHEDULE_NO_MEMORY;
+	} else if (is_steered(w)) {
+		result->end = SCHEDULE_NOT_RUNNING;
+		result->line = w->scenario->completions[w->completed].line;
+	} else if (w->left > 0) {
+		result->end = SCHEDULE_STUCK;
+	}
+	free(w->board);
+	free(w->boards);
+	free(w->transports);
+	free(w->messages);
+	free(w->destinations);
+	free(w->arrivals);
+	free(w->changes);
+	free(w->deliveries);
+	simulate_events_free(&w->ends);
+}
+
+void schedule_run(const struct scenario *scenario, schedule_show_fn *show_fn, void *context,
+    struct schedule_result *result) {
+	struct world *w = calloc(1, sizeof(*w));
+
+	*result = (struct schedule_result){ .end = SCHEDULE_DONE };
+	if (w == NULL) {
+		result->end = SCHEDULE_NO_MEMORY;
+		return;
+	}
+	w->scenario = scenario;
+	w->result = result;
+	w->show = show_fn;
+	w->context = context;
+	w->delivery_free = SCENARIO_NONE;
+	begin(w);
+	while (!w->failed && step(w))
+		;
+	finish(w);
+	free(w);
+}

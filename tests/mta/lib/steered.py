@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: ISC
+"""Delivery agents of a real queue manager that say when each delivery ends.
+
+SteeredSocket speaks the agents' protocol on a socket of its own in spool/private, so
+that nothing but the queue manager decides; SteeredPipe is Postfix's pipe(8), whose
+command asks.  Both give Starts in the order in which the queue manager began them.
+Recipients are named M.N@DESTINATION.CASE.example: the N-th of message M."""
+import os
+import queue
+import re
+import socket
+import threading
+import time
+
+from lib.testing import Failed
+
+HELLO = b"protocol\0delivery_request_protocol\0\0"
+SENT = (b"status\0002.0.0\0diag_type\0\0diag_text\0\0mta_type\0\0mta_mname\0\0action\0"
+        b"delivered\0reason\0\0status\0000\0\0")
+ADDRESS = re.compile(r"(\d+)\.(\d+)@(\w+)\.\w+\.example$")
+
+# What pipe(8) runs: tells the test, and ends when the test says so.
+COMMAND = """#!/bin/bash
+exec 3<>/dev/tcp/127.0.0.1/{port} || exit 75
+printf '%s\\n' "$*" >&3
+read -r code <&3
+exit "${{code:-75}}"
+"""
+
+
+class Start:
+    """A delivery that was begun."""
+
+    def __init__(self, recipients, finish):
+        found = [ADDRESS.match(recipient) for recipient in recipients]
+        self.message = int(found[0].group(1))
+        self.destination = found[0].group(3)
+        self.recipients = [int(match.group(2)) for match in found]
+        self.finish = finish
+
+    def key(self):
+        return self.message, self.destination, len(self.recipients)
+
+
+class Agent:
+    def __init__(self):
+        self.starts = queue.Queue()
+
+    def next(self, limit=5.0):
+        """The next that was begun, or None when there is none so soon."""
+        try:
+            return self.starts.get(timeout=limit)
+        except queue.Empty:
+            return None
+
+
+class SteeredSocket(Agent):
+    """`processes` agents; none is ready before open()."""
+
+    def __init__(self, test, postfix, name, processes):
+        super().__init__()
+        self.ready = threading.Event()
+        self.path = postfix.private / name
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.path))
+        os.chmod(self.path, 0o666)
+        self.listener.listen(100)
+        for _ in range(processes):
+            threading.Thread(target=self.work, daemon=True).start()
+
+    def open(self):
+        self.ready.set()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+
+    def work(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection:
+                self.serve(connection)
+
+    def serve(self, connection):
+        self.ready.wait()
+        ended = threading.Event()
+        stream = connection.makefile("rb")
+        try:
+            connection.sendall(HELLO)
+            attributes = read_attributes(stream)
+            if not attributes:
+                return      # there is nothing to do after all
+            recipients = [read_attributes(stream)["recipient"]
+                          for _ in range(int(attributes["recipient_count"]))]
+            self.starts.put(Start(recipients, ended.set))
+            ended.wait()
+            connection.sendall(SENT)
+            stream.read(1)  # until the queue manager has taken it
+        except OSError:
+            pass
+
+
+def read_attributes(stream):
+    """NAME, NUL, VALUE, NUL, and so on; an empty name ends them."""
+    attributes = {}
+    while name := read_text(stream):
+        attributes[name] = read_text(stream)
+    return attributes
+
+
+def read_text(stream):
+    text = bytearray()
+    while (byte := stream.read(1)) not in (b"\0", b""):
+        text += byte
+    return text.decode()
+
+
+class SteeredPipe(Agent):
+    """pipe(8) in master.cf: service() is its line, with a process limit."""
+
+    def __init__(self, test):
+        super().__init__()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.command = test.directory / f"steered-{self.listener.getsockname()[1]}"
+        self.command.write_text(COMMAND.format(port=self.listener.getsockname()[1]))
+        self.command.chmod(0o755)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def service(self, name, processes):
+        return (f"{name} unix - n n - {processes} pipe flags= user=nobody "
+                f"argv={self.command} ${{recipient}}\n")
+
+    def open(self):
+        pass
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        ended = threading.Event()
+        with connection, connection.makefile("rb") as stream:
+            self.starts.put(Start(stream.readline().decode().split(), ended.set))
+            ended.wait()
+            try:
+                connection.sendall(b"0\n")
+            except OSError:
+                pass
+
+
+class Submitter:
+    """Messages over one SMTP session; each is in the active queue when send() is done."""
+
+    def __init__(self, test, postfix, port):
+        self.test, self.postfix = test, postfix
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.file = self.socket.makefile("rwb")
+        self.log = None
+        self.answer()
+        self.say("EHLO test.example")
+
+    def answer(self):
+        while (line := self.file.readline())[3:4] == b"-":
+            pass
+        if line[:1] not in b"23":
+            raise Failed(f"smtpd says {line!r}")
+        return line.decode()
+
+    def say(self, text, count=1):
+        self.file.write(text.encode() + b"\r\n")
+        self.file.flush()
+        return [self.answer() for _ in range(count)][-1]
+
+    def send(self, recipients):
+        """Recipients as addresses."""
+        lines = "\r\n".join(["MAIL FROM:<s@example.com>"] +
+                            [f"RCPT TO:<{one}>" for one in recipients])
+        self.say(lines, 1 + len(recipients))
+        self.say("DATA")
+        answer = self.say("Subject: test\r\n\r\nx\r\n.")
+        identity = answer.split("queued as ")[1].split()[0]
+        self.wait_active(identity)
+        return identity
+
+    def wait_active(self, identity):
+        if self.log is None:
+            self.log = open(self.postfix.log, errors="replace")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            for line in self.log:
+                if f"{identity}:" in line and "(queue active)" in line:
+                    return
+            time.sleep(0.002)
+        raise Failed(f"{identity} is not in the active queue")
