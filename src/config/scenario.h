@@ -86,11 +86,6 @@ struct scenario *scenario_read(const char *path, struct config_messages *message
 struct scenario *scenario_read_text(const char *text, const char *name,
     struct config_messages *messages);
 
-/* One transport and one destination; message i has sizes[i] recipients there.  The transport
- * is as a scenario without settings has it, with one process and one recipient a delivery,
- * and a window that is never full: the caller changes it.  NULL: no memory. */
-struct scenario *scenario_of_sizes(const uint32_t *sizes, size_t count);
-
 void scenario_free(struct scenario *scenario);
 
 static inline const char *scenario_name(const struct scenario *scenario, uint32_t destination) {

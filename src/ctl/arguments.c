@@ -32,7 +32,8 @@ enum {
 	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_SIMULATED,	/* and those of simulations.def */
-	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT	/* and those of workers.def */
+	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
+	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
 };
 
 static const struct option options[] = {
@@ -54,6 +55,10 @@ static const struct option options[] = {
 	{ "mta", required_argument, NULL, OPTION_MTA },
 	{ "events", no_argument, NULL, OPTION_EVENTS },
 	{ "trace", no_argument, NULL, OPTION_TRACE },
+#define SCHEDULE(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_SCHEDULED + SCHEDULE_OPTION_##symbol },
+#include "defs/schedules.def"
+#undef SCHEDULE
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -77,6 +82,12 @@ static const char *const worked_names[WORKED_COUNT] = {
 #define WORKED(symbol, option, argument, text) [WORKED_##symbol] = option,
 #include "defs/workers.def"
 #undef WORKED
+};
+
+static const char *const scheduled_names[SCHEDULE_OPTION_COUNT] = {
+#define SCHEDULE(symbol, option, argument, text) [SCHEDULE_OPTION_##symbol] = option,
+#include "defs/schedules.def"
+#undef SCHEDULE
 };
 
 struct parse {
@@ -124,6 +135,12 @@ static bool take_own_option(struct parse *parse, int option) {
 	if (option >= OPTION_WORKED && option < OPTION_WORKED + WORKED_COUNT) {
 		ctl->worked[option - OPTION_WORKED] = optarg;
 		take_own(parse, worked_names[option - OPTION_WORKED]);
+		return true;
+	}
+	if (option >= OPTION_SCHEDULED &&
+	    option < OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT) {
+		ctl->scheduled[option - OPTION_SCHEDULED] = optarg;
+		take_own(parse, scheduled_names[option - OPTION_SCHEDULED]);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
@@ -410,6 +427,15 @@ const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
 	return ctl->worked[option];
 }
 
+static void help_schedules(FILE *out) {
+	fputs("\nOptions (in parentheses: without them):\n", out);
+#define SCHEDULE(symbol, option, argument, text) \
+	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
+#include "defs/schedules.def"
+#undef SCHEDULE
+	fputs("  --trace\n        besides, the scheduler's state after each step\n", out);
+}
+
 void arguments_help(FILE *out, enum command command) {
 	if (command != COMMAND_COUNT) {
 		const struct command_words *one = &commands[command];
@@ -424,6 +450,8 @@ void arguments_help(FILE *out, enum command command) {
 			help_simulations(out);
 		if (command == COMMAND_SIMULATE_WORKERS)
 			help_workers(out);
+		if (command == COMMAND_SIMULATE_SCHEDULE)
+			help_schedules(out);
 		return;
 	}
 	/* all of it on a screen of 24 lines */

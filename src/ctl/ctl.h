@@ -37,6 +37,13 @@ enum worked_option {
 	WORKED_COUNT
 };
 
+enum schedule_option {
+#define SCHEDULE(symbol, option, argument, text) SCHEDULE_OPTION_##symbol,
+#include "defs/schedules.def"
+#undef SCHEDULE
+	SCHEDULE_OPTION_COUNT
+};
+
 struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
@@ -61,6 +68,7 @@ struct ctl {
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
 	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
 	const char *worked[WORKED_COUNT];	/* or NULL; arguments_worked() */
+	const char *scheduled[SCHEDULE_OPTION_COUNT];	/* or NULL */
 	bool trace;			/* --trace */
 };
 

@@ -19,7 +19,7 @@
 
 #define BATCH_MOST	5000u
 
-struct delivery {
+struct under_way {
 	struct job_taken taken;
 	uint32_t message, destination;
 	uint32_t next;			/* of the message's deliveries under way, or of the free */
@@ -65,7 +65,7 @@ struct world {
 	struct change_event *changes;
 	uint32_t change_count, changed;
 	uint32_t completed;		/* steered ones */
-	struct delivery *deliveries;
+	struct under_way *deliveries;
 	uint32_t delivery_count, delivery_room, delivery_free;
 	uint32_t running;
 	uint32_t left;			/* messages that are not done */
@@ -197,7 +197,7 @@ static uint32_t new_delivery(struct world *w) {
 	}
 	if (w->delivery_count == w->delivery_room) {
 		uint32_t room = w->delivery_room == 0 ? 256 : 2 * w->delivery_room;
-		struct delivery *grown = reallocarray(w->deliveries, room, sizeof(*grown));
+		struct under_way *grown = reallocarray(w->deliveries, room, sizeof(*grown));
 
 		if (grown == NULL) {
 			w->failed = true;
@@ -223,7 +223,7 @@ static bool is_steered(const struct world *w) {
 
 /* It will end by itself. */
 static void await_end(struct world *w, uint32_t number) {
-	const struct delivery *delivery = &w->deliveries[number];
+	const struct under_way *delivery = &w->deliveries[number];
 	int64_t at_ns = delivery->start_ns + service_ns(w, delivery->message,
 	    delivery->destination);
 	struct simulated_event event = { .kind = EVENT_END, .level = number,
@@ -235,13 +235,13 @@ static void await_end(struct world *w, uint32_t number) {
 
 static void start(struct world *w, const struct job_taken *taken) {
 	uint32_t number = new_delivery(w);
-	struct delivery *delivery;
+	struct under_way *delivery;
 	struct message *m;
 
 	if (number == SCENARIO_NONE)
 		return;
 	delivery = &w->deliveries[number];
-	*delivery = (struct delivery){ .taken = *taken, .start_ns = w->now_ns, .running = true,
+	*delivery = (struct under_way){ .taken = *taken, .start_ns = w->now_ns, .running = true,
 		.message = (uint32_t)job_message_word(w->board, taken->message),
 		.destination = (uint32_t)job_queue_word(w->board, taken->queue),
 		.next = SCENARIO_NONE };
@@ -268,7 +268,7 @@ static void start_all(struct world *w) {
 }
 
 static void forget_delivery(struct world *w, uint32_t number) {
-	struct delivery *delivery = &w->deliveries[number];
+	struct under_way *delivery = &w->deliveries[number];
 	struct message *m = &w->messages[delivery->message];
 	uint32_t before = SCENARIO_NONE;
 
@@ -305,7 +305,7 @@ static void teach_window(struct world *w, uint32_t destination) {
 }
 
 static void end(struct world *w, uint32_t number) {
-	struct delivery delivery = w->deliveries[number];
+	struct under_way delivery = w->deliveries[number];
 	uint32_t on_board = delivery.taken.message;
 
 	forget_delivery(w, number);

@@ -9,6 +9,7 @@
  */
 #include "ctl/writer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -308,6 +309,25 @@ void writer_strings(struct writer *writer, const char *name,
 		json_close(writer, ']');
 	else
 		fputs(any ? "\n" : "-\n", writer->out);
+}
+
+void writer_numbers(struct writer *writer, const char *name, const uint32_t *numbers,
+    size_t count) {
+	if (writer->json)
+		json_open(writer, name, '[');
+	else
+		text_name(writer, name, MEMBER_WIDTH);
+	for (size_t i = 0; i < count; i++) {
+		if (writer->json)
+			json_next(writer, NULL);
+		else if (i > 0)
+			putc(' ', writer->out);
+		fprintf(writer->out, "%" PRIu32, numbers[i]);
+	}
+	if (writer->json)
+		json_close(writer, ']');
+	else
+		fputs(count > 0 ? "\n" : "-\n", writer->out);
 }
 
 static bool is_right(enum column_kind kind) {

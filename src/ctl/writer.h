@@ -90,6 +90,10 @@ void writer_members(struct writer *writer, const struct column *columns,
 void writer_strings(struct writer *writer, const char *name,
     const char *(*next)(void *context), void *context);
 
+/* The same of `count` numbers. */
+void writer_numbers(struct writer *writer, const char *name, const uint32_t *numbers,
+    size_t count);
+
 /* A table: at top level (name NULL) or a member of the open object.  `rows`
  * calls writer_row for each; for aligned text it is called twice. */
 void writer_table(struct writer *writer, const char *name,
