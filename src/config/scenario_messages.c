@@ -75,7 +75,7 @@ static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t coun
 	return true;
 }
 
-/* The k-th recipient of a message is a destination of its own. */
+/* The k-th recipient of a message (from 1) is a destination of its own. */
 static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint32_t of,
     uint32_t message, uint32_t k)
 {
@@ -134,7 +134,7 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 			return false;
 	} else {
 		for (uint32_t k = 0; k < spelled.count; k++)
-			if (!add_own(w, &spelled, destination, message, m->recipients + k))
+			if (!add_own(w, &spelled, destination, message, m->recipients + k + 1))
 				return false;
 	}
 	m->recipients += spelled.count;

@@ -83,7 +83,8 @@ function effect(word) {
 	}
 	if (standard != "")
 		facts = facts "; default " standard
-	if (type != "GROUP")
+	# a scenario is read once
+	if (type != "GROUP" && FILENAME !~ /scenario/)
 		facts = facts "; " effect(when)
 	print fold("(" facts ")")
 	print fold(toupper(substr(help, 1, 1)) substr(help, 2) ".")

@@ -304,13 +304,30 @@ static void teach_window(struct world *w, uint32_t destination) {
 		job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
 }
 
+/* Postfix forgets a destination of which nothing is in core: its window begins anew. */
+static void forget_window(struct world *w, uint32_t destination) {
+	const struct scenario_destination *d = &w->scenario->destinations[destination];
+	const struct window_settings *settings = &w->scenario->transports[d->transport].window;
+	struct destination *own = &w->destinations[destination];
+	struct job_queue_view view;
+
+	job_queue_view(w->board, own->queue, &view);
+	if (d->change_count > 0 || view.waiting_recipients > 0 || view.running_entries > 0)
+		return;
+	window_begin(&own->window, settings);
+	job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
+}
+
 static void end(struct world *w, uint32_t number) {
 	struct under_way delivery = w->deliveries[number];
 	uint32_t on_board = delivery.taken.message;
+	enum job_left left;
 
 	forget_delivery(w, number);
 	teach_window(w, delivery.destination);
-	switch (job_done(w->board, &delivery.taken)) {
+	left = job_done(w->board, &delivery.taken);
+	forget_window(w, delivery.destination);
+	switch (left) {
 	case JOB_LEFT_UNREAD:
 		read_batch(w, delivery.message, pool_room(w->board, on_board), false);
 		break;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "ctl/ctl.h"
@@ -129,6 +130,10 @@ static void complain_of(const struct config_message *message) {
 static int scenario_of_file(const char *path, struct scenario **scenario) {
 	struct config_messages messages;
 
+	if (access(path, R_OK) != 0) {
+		ctl_complain("%s: %s", path, strerror(errno));
+		return EX_NOINPUT;
+	}
 	*scenario = scenario_read(path, &messages);
 	for (size_t i = 0; i < messages.count; i++)
 		complain_of(&messages.list[i]);

@@ -20,7 +20,8 @@ PORT = 2025
 BUILD = Path(os.environ.get("POSTERN_BUILD", ".")).resolve()
 DESTINATIONS = "abcdefgh"
 LATE = 5            # tries of a scenario whose seconds pass too fast
-SMALL = {"qmgr_message_recipient_limit": 40, "qmgr_message_recipient_minimum": 5}
+SMALL = {"qmgr_message_recipient_limit": 40, "qmgr_message_recipient_minimum": 5,
+         "qmgr_message_active_limit": 40}       # which the first one is raised to
 
 
 class Case:
@@ -30,7 +31,7 @@ class Case:
     def __init__(self, name, parameters, messages, processes=1, limits=None, service=None):
         self.name, self.parameters, self.processes = name, parameters, processes
         self.messages, self.limits, self.service = messages, limits or {}, service or {}
-        self.seconds = len({second for second, _ in messages}) > 1
+        self.seconds = any(second > 0 for second, _ in messages)
 
     def scenario(self):
         def group(**members):
@@ -41,7 +42,7 @@ class Case:
         lines += ["destinations = ( " + ", ".join(
             group(name=one, service=f"{ms}ms") for one, ms in self.service.items()) + " );"]
         lines += ["messages = ( " + ",\n".join(
-            group(arrive=f"{second}s", recipients=[f"{one}:{count}" for one, count in recipients])
+            group(arrive=f"{second * 1000:.0f}ms", recipients=[f"{one}:{count}" for one, count in recipients])
             for second, recipients in self.messages) + " );"]
         return "\n".join(lines) + "\n"
 
@@ -50,7 +51,7 @@ class Case:
 
     def addresses(self, number):
         """Message `number`, from 1: its recipients as the simulation names them."""
-        names, k = [], 0
+        names, k = [], 1
         for destination, count in self.messages[number - 1][1]:
             names += [f"{number}.{k + i}@{destination}.{self.name}.example" for i in range(count)]
             k += count
@@ -163,3 +164,125 @@ def lead(test, case, agent, submitter):
                           f"{leader.began[at:at + 5]}, wanted {wanted[at:at + 5]}")
         return leader.drain()
     raise Failed(f"{case.name}: the machine is too slow")
+
+
+# The cases
+
+
+def random_sizes(test, number):
+    """One process, messages of any sizes, all of one second."""
+    random = test.random
+    parameters = {
+        "delivery_slot_cost": random.choice((0, 1, 2, 2, 3, 5, 5, 7)),
+        "minimum_delivery_slots": random.choice((0, 1, 1, 2, 3, 5)),
+        "delivery_slot_discount": random.choice((0, 0, 25, 50, 50, 75, 100)),
+        "delivery_slot_loan": random.choice((0, 0, 1, 3, 5)),
+        "destination_recipient_limit": 1}
+    largest = random.choice((12, 30, 60))
+    sizes = [random.choice((1, 2, 3, random.randint(1, largest), largest))
+             for _ in range(random.randint(3, 8))]
+    return Case(f"one{number}", parameters, [(0, [("a", size)]) for size in sizes])
+
+
+def recipients(random, destinations, most):
+    return [(one, random.randint(1, most)) for one in random.sample(destinations,
+            random.randint(1, len(destinations)))]
+
+
+def two_destinations(test, number, seconds=0):
+    """Destinations with windows, several processes, deliveries that take different times."""
+    random = test.random
+    limit = random.choice((1, 2, 2, 3, 5))
+    parameters = {
+        "delivery_slot_cost": random.choice((2, 2, 3, 5)),
+        "minimum_delivery_slots": random.choice((0, 1, 1, 2)),
+        "delivery_slot_discount": random.choice((0, 50, 50, 100)),
+        "delivery_slot_loan": random.choice((0, 0, 1, 3)),
+        "destination_recipient_limit": random.choice((2, 2, 3, 5)),
+        "destination_concurrency_limit": limit,
+        "initial_destination_concurrency": random.randint(1, limit),
+        "destination_concurrency_positive_feedback": random.choice((0, 1))}
+    names = DESTINATIONS[:random.choice((2, 2, 2, 3, 5))]
+    messages = [(random.randint(0, seconds), recipients(random, names, random.choice((4, 20, 60))))
+                for _ in range(random.randint(4, 9))]
+    messages.sort(key=lambda message: message[0])
+    # later ones find a queue manager that does not wait for the next
+    messages = [(second + number / 1000 if second else 0, what)
+                for number, (second, what) in enumerate(messages)]
+    slowest = 40 if seconds else 2000
+    return Case(f"two{number}", parameters, messages, random.choice((1, 2, 3, 4, 6)),
+                service={one: random.randint(1, slowest) for one in names})
+
+
+def unread(test, number):
+    """More recipients than may be in memory, in an instance with small limits."""
+    random = test.random
+    case = two_destinations(test, number)
+    case.name, case.limits = f"unread{number}", SMALL
+    case.parameters.update({
+        "recipient_limit": random.choice((0, 5, 20, 60)),
+        "extra_recipient_limit": random.choice((0, 4, 15)),
+        "recipient_refill_limit": random.choice((1, 5, 20)),
+        "recipient_refill_delay": "1000s"})
+    return case
+
+
+def main_cf(cases, limits):
+    lines = ["relay_domains =", "mynetworks = 127.0.0.0/8", "in_flow_delay = 0",
+             "smtpd_recipient_limit = 5000", "queue_run_delay = 1h",
+             "transport_maps = inline:{ " + ", ".join(
+                 f"{{ {one}.{case.name}.example = {case.name}:{one}.{case.name} }}"
+                 for case in cases for one in DESTINATIONS) + " }"]
+    lines += [f"{name} = {value}" for name, value in limits.items()]
+    for case in cases:
+        lines += case.main_cf()
+    return "\n".join(lines) + "\n"
+
+
+def against_sockets(test, name, port, cases, limits):
+    """All cases, one after the other, with agents of our own."""
+    postfix = Postfix(test, [f"{port} inet n - n - - smtpd\n"], name=name,
+                      main=main_cf(cases, limits))
+    agents = [SteeredSocket(postfix, case.name, case.processes) for case in cases]
+    postfix.start(port)
+    submitter = Submitter(test, postfix, port)
+    for case, agent in zip(cases, agents):
+        lead(test, case, agent, submitter)
+    log = postfix.log_text()
+    test.check("panic" not in log and "status=deferred" not in log, f"{name}: nothing went wrong")
+
+
+def against_pipes(test, rounds):
+    """pipe(8) runs a command that asks; its processes are held by a message of their own
+    until all messages are there."""
+    cases = [two_destinations(test, number) for number in range(rounds)]
+    agents = [SteeredPipe(test) for _ in cases]
+    services = [agent.service(case.name, case.processes) for case, agent in zip(cases, agents)]
+    postfix = Postfix(test, [f"{PORT} inet n - n - - smtpd\n", *services],
+                      main=main_cf(cases, {}).replace(" }\n", "".join(
+                          f", {{ p{i}.{case.name}.example = {case.name}:p{i}.{case.name} }}"
+                          for case in cases for i in range(case.processes)) + " }\n", 1))
+    postfix.start(PORT)
+    submitter = Submitter(test, postfix, PORT)
+    for case, agent in zip(cases, agents):
+        agent.plug = lambda case=case: submitter.send(
+            [f"0.{i}@p{i}.{case.name}.example" for i in range(case.processes)])
+        agent.processes = case.processes
+        agent.hold()
+        lead(test, case, agent, submitter)
+
+
+def body(test):
+    if not (BUILD / "posternctl").exists():
+        raise Skipped("posternctl is not built")
+    if test.rounds:
+        return against_pipes(test, test.rounds)
+    cases = [random_sizes(test, i) for i in range(12)]
+    cases += [two_destinations(test, i) for i in range(10)]
+    cases += [two_destinations(test, 10, seconds=2)]
+    against_sockets(test, "A", PORT, cases, {})
+    against_sockets(test, "B", PORT + 1, [unread(test, i) for i in range(8)], SMALL)
+    return None
+
+
+main(body, seconds=85)

@@ -103,7 +103,7 @@ def seven_four_one_and_two_are_blocked(test):
 def list_order_7_8_1_2_6_3_5(test):
     scenario = Scenario(test, "list-7-8-1-2-6-3-5")
     test.equal(scenario.order, "1" * 18 + "4444" + "7" + "4444" + "8" + "4" + "3" * 10 + "66" + "7" +
-               "8" + "1" * 6 + "666" + "1111" + "33" + "11" + "2" * 10 + "5" * 10,
+               "8" + "1" * 6 + "66" + "33" + "6" + "1" * 6 + "2" * 10 + "5" * 10,
                "the order of it all")
     two, gone, last = scenario.at(27), scenario.at(28), scenario.at(39)
     test.equal((two["jobs"], two["parents"]), ("7-8-4-1-2-3-5-6", "7:4 8:4 4:1"),
@@ -112,8 +112,8 @@ def list_order_7_8_1_2_6_3_5(test):
                "4 is gone, 1 has adopted 7 and 8")
     test.equal((last["jobs"], last["parents"], last["blocked"]),
                ("7-8-1-2-6-3-5", "7:1 8:1 6:3", "7 8 1 2"), "the list order 7-8-1-2-6-3-5")
-    test.equal(scenario.at(49)["slots"], "6:3 3:6", "6 preempts 1, and 3 gets back the 3 slots that "
-                                                    "it has not used")
+    test.equal(scenario.at(49)["slots"], "6:3 3:6", "6 preempts 1, and 3 gets back the slots of the 3 "
+                                                    "entries that it lent in vain")
 
 
 def the_pool_example(test):
@@ -216,11 +216,11 @@ def bad_input(test):
             refused(64, "is not 0 to 1000000", "--sizes", "4,1", option, value)
     refused(64, "is not 0 to 100", "--sizes", "4,1", "--slot-discount", "101")
     refused(64, "stands in the scenario", "--scenario", "x", "--slot-cost", "2")
-    refused(65, "No such file", "--scenario", test.directory / "none")
+    refused(66, "No such file", "--scenario", test.directory / "none")
     file = test.directory / "bad.conf"
     for text, error in (
             ("messages = (\n { recipients = \"a:x\"; } );", ":2: error: messages.recipients"),
-            ("messages = (\n { recipients = \"a\" } );", ":2: error: syntax error"),
+            ("messages = (\n { recipients = \"a\"; ) );", ":2: error: syntax error"),
             ("messages = ( { recipients = \"a\"; } );\ncompletions = [ \"1\",\n \"1\" ];",
              ":3: error: completions: such a delivery is not under way at 0.000 s"),
             ("destinations = ( { name = \"a\"; window = \"0\"; } );\n"

@@ -101,13 +101,13 @@ static void with_one_recipient_a_delivery_each_is_a_destination(void **state)
 	struct scenario *s = read_good("default_destination_recipient_limit = 1;\n"
 	    "destinations = ( { name = \"a\"; window = \"2\"; } );\n"
 	    "messages = ( { recipients = [ \"joe@a\", \"a:2\" ]; }, { recipients = \"joe@a\"; } );\n"
-	    "completions = [ \"2:joe@a@5s\", \"1:1.2@a\", \"1\" ];");
+	    "completions = [ \"2:joe@a@5s\", \"1:1.3@a\", \"1\" ];");
 
 	(void)state;
 	assert_int_equal(s->destination_count, 4);
 	assert_string_equal(scenario_name(s, 1), "joe@a");
-	assert_string_equal(scenario_name(s, 2), "1.1@a");
-	assert_string_equal(scenario_name(s, 3), "1.2@a");
+	assert_string_equal(scenario_name(s, 2), "1.2@a");
+	assert_string_equal(scenario_name(s, 3), "1.3@a");
 	assert_int_equal(s->destinations[3].change_count, 1);
 	assert_int_equal(s->runs[s->messages[1].runs].destination, 1);
 	assert_int_equal(s->completion_count, 3);

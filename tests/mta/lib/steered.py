@@ -29,7 +29,7 @@ exit "${{code:-75}}"
 
 
 class Start:
-    """A delivery that was begun."""
+    """A delivery that was begun.  finish() ends it, and waits until the queue manager knows."""
 
     def __init__(self, recipients, finish):
         found = [ADDRESS.match(recipient) for recipient in recipients]
@@ -55,11 +55,13 @@ class Agent:
 
 
 class SteeredSocket(Agent):
-    """`processes` agents; none is ready before open()."""
+    """`processes` agents; none is ready before open().  Only one at a time says that it is, so
+    that the order of what they get is known."""
 
-    def __init__(self, test, postfix, name, processes):
+    def __init__(self, postfix, name, processes):
         super().__init__()
         self.ready = threading.Event()
+        self.one = threading.Lock()
         self.path = postfix.private / name
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.path))
@@ -71,8 +73,9 @@ class SteeredSocket(Agent):
     def open(self):
         self.ready.set()
 
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
+    def hold(self):
+        """As before open(), once nothing waits any more."""
+        self.ready.clear()
 
     def work(self):
         while True:
@@ -85,21 +88,28 @@ class SteeredSocket(Agent):
 
     def serve(self, connection):
         self.ready.wait()
-        ended = threading.Event()
+        ended, known = threading.Event(), threading.Event()
         stream = connection.makefile("rb")
+
+        def finish():
+            ended.set()
+            if not known.wait(10):
+                raise Failed("the queue manager does not take a result")
         try:
-            connection.sendall(HELLO)
-            attributes = read_attributes(stream)
-            if not attributes:
-                return      # there is nothing to do after all
-            recipients = [read_attributes(stream)["recipient"]
-                          for _ in range(int(attributes["recipient_count"]))]
-            self.starts.put(Start(recipients, ended.set))
+            with self.one:
+                connection.sendall(HELLO)
+                attributes = read_attributes(stream)
+                if not attributes:
+                    return      # there is nothing to do after all
+                recipients = [read_attributes(stream)["recipient"]
+                              for _ in range(int(attributes["recipient_count"]))]
+                self.starts.put(Start(recipients, finish))
             ended.wait()
             connection.sendall(SENT)
-            stream.read(1)  # until the queue manager has taken it
+            stream.read(1)
         except OSError:
             pass
+        known.set()
 
 
 def read_attributes(stream):
@@ -118,25 +128,49 @@ def read_text(stream):
 
 
 class SteeredPipe(Agent):
-    """pipe(8) in master.cf: service() is its line, with a process limit."""
+    """pipe(8) in master.cf: service() is its line, with a process limit.  hold() has all its
+    processes busy with a message that plug() sends.  It takes a queue manager that logs all
+    (-v): only that tells that it knows of an end."""
 
     def __init__(self, test):
         super().__init__()
+        self.plug, self.processes, self.plugs = None, 0, []
+        self.log, self.name = None, None
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.command = test.directory / f"steered-{self.listener.getsockname()[1]}"
         self.command.write_text(COMMAND.format(port=self.listener.getsockname()[1]))
         self.command.chmod(0o755)
         threading.Thread(target=self.accept, daemon=True).start()
 
+    def watch(self, path, name):
+        self.log = open(path, errors="replace")
+        self.log.seek(0, os.SEEK_END)
+        self.name = name
+
+    def wait_known(self):
+        """The next result that the queue manager reads."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            for line in self.log:
+                if f"private/{self.name} socket: wanted attribute: reason" in line:
+                    return
+            time.sleep(0.002)
+        raise Failed("the queue manager does not take a result")
+
     def service(self, name, processes):
         return (f"{name} unix - n n - {processes} pipe flags= user=nobody "
                 f"argv={self.command} ${{recipient}}\n")
 
-    def open(self):
-        pass
+    def hold(self):
+        self.plug()
+        self.plugs = [self.next(20) for _ in range(self.processes)]
+        if None in self.plugs:
+            raise Failed("pipe(8) does not start")
 
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
+    def open(self):
+        for start in self.plugs:
+            start.finish()
+        self.plugs = []
 
     def accept(self):
         while True:
@@ -148,8 +182,12 @@ class SteeredPipe(Agent):
 
     def serve(self, connection):
         ended = threading.Event()
+
+        def finish():
+            ended.set()
+            self.wait_known()
         with connection, connection.makefile("rb") as stream:
-            self.starts.put(Start(stream.readline().decode().split(), ended.set))
+            self.starts.put(Start(stream.readline().decode().split(), finish))
             ended.wait()
             try:
                 connection.sendall(b"0\n")
