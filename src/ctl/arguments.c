@@ -383,7 +383,7 @@ static bool help_family(FILE *out, unsigned command) {
 		const char *word, *brief;
 	} families[] = {
 		{ "explain ", "what holds, and the answer now" },
-		{ "simulate ", "what it would do, in virtual time" },
+		{ "simulate ", "what would come of it" },
 	};
 	const char *words = commands[command].words;
 

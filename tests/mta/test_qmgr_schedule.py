@@ -6,6 +6,7 @@ when the simulation has them come, deliveries end when it has them end.  What th
 begins next is its own choice, and must be ours.
 
 --rounds N: N scenarios of two destinations by pipe(8), whose command asks the test."""
+import itertools
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from lib.testing import SOURCE, Failed, Skipped, main
 PORT = 2025
 BUILD = Path(os.environ.get("POSTERN_BUILD", ".")).resolve()
 DESTINATIONS = "abcdefgh"
+PLUGS = ("p1", "p2", "p3", "p4", "p5", "p6")    # each holds a process, to begin with
 LATE = 5            # tries of a scenario whose seconds pass too fast
 SMALL = {"qmgr_message_recipient_limit": 40, "qmgr_message_recipient_minimum": 5,
          "qmgr_message_active_limit": 40}       # which the first one is raised to
@@ -71,6 +73,10 @@ def simulate(test, case):
     return json.loads(done.stdout)
 
 
+def key_of(step):
+    return step["message"], step["destination"].split("@")[-1], step["recipients"]
+
+
 class TooLate(Exception):
     """A second went by in which more should have happened."""
 
@@ -83,6 +89,7 @@ class Leader:
         self.running = []
         self.zero = None
         self.began = []
+        self.names = {}     # queue ids
 
     def in_time(self, step):
         """Waits for the step's second; the first begins early in one."""
@@ -103,28 +110,35 @@ class Leader:
     def run(self):
         """What it began, up to the first that should have been another."""
         opened = False
-        for step in self.steps:
-            self.in_time(step)
-            if step["event"] == "arrive":
-                self.submitter.send(self.case.addresses(step["message"]))
-            elif step["event"] == "start":
+        for event, steps in itertools.groupby(self.steps, lambda step: step["event"]):
+            steps = list(steps)
+            if event == "start":
+                self.in_time(steps[0])
                 if not opened:
                     self.agent.open()
                 opened = True
-                if not self.start(step):
+                if not self.start(steps):
                     return
-            elif step["event"] == "end":
-                self.end(step)
-            self.was_in_time(step)
+                self.was_in_time(steps[-1])
+            for step in steps:
+                self.in_time(step)
+                if event == "arrive":
+                    self.names[self.submitter.send(self.case.addresses(step["message"]))] = \
+                        step["message"]
+                elif event == "end":
+                    self.end(step)
+                self.was_in_time(step)
 
-    def start(self, step):
-        start = self.agent.next()
-        if start is None:
-            return False
-        self.running.append(start)
-        self.began.append(start.key())
-        return start.key() == (step["message"], step["destination"].split("@")[-1],
-                               step["recipients"])
+    def start(self, steps):
+        """So many are begun at once."""
+        starts = [start for start in (self.agent.next() for _ in steps) if start is not None]
+        self.running += starts
+        wanted = [key_of(step) for step in steps]
+        began = [start.key() for start in starts]
+        if not self.agent.ordered:      # they tell in any order
+            began.sort(key=lambda key: wanted.index(key) if key in wanted else len(wanted))
+        self.began += began
+        return began == wanted
 
     def end(self, step):
         one = next(start for start in self.running if start.message == step["message"] and
@@ -139,22 +153,21 @@ class Leader:
             start.finish()
         while (start := self.agent.next(0.5)) is not None:
             start.finish()
-        self.agent.hold()
 
 
 def lead(test, case, agent, submitter):
     result = simulate(test, case)
-    wanted = [(step["message"], step["destination"].split("@")[-1], step["recipients"])
-              for step in result["steps"] if step["event"] == "start"]
+    wanted = [key_of(step) for step in result["steps"] if step["event"] == "start"]
     for _ in range(LATE):
+        agent.hold()
         leader = Leader(case, agent, submitter, result["steps"])
         try:
             leader.run()
         except TooLate:
             leader.drain()
             continue
-        if leader.began == wanted and agent.next(0.01) is None:
-            agent.hold()
+        if leader.began == wanted and agent.next(0.01) is None and \
+                agent.selected(leader.names) in (None, [key[:2] for key in wanted]):
             return test.check(True, f"{case.name}: {len(wanted)} deliveries of "
                                     f"{len(case.messages)} messages in the same order")
         at = next((i for i, pair in enumerate(zip(leader.began, wanted)) if pair[0] != pair[1]),
@@ -232,7 +245,7 @@ def main_cf(cases, limits):
              "smtpd_recipient_limit = 5000", "queue_run_delay = 1h",
              "transport_maps = inline:{ " + ", ".join(
                  f"{{ {one}.{case.name}.example = {case.name}:{one}.{case.name} }}"
-                 for case in cases for one in DESTINATIONS) + " }"]
+                 for case in cases for one in [*DESTINATIONS, *PLUGS[:case.processes]]) + " }"]
     lines += [f"{name} = {value}" for name, value in limits.items()]
     for case in cases:
         lines += case.main_cf()
@@ -258,17 +271,17 @@ def against_pipes(test, rounds):
     cases = [two_destinations(test, number) for number in range(rounds)]
     agents = [SteeredPipe(test) for _ in cases]
     services = [agent.service(case.name, case.processes) for case, agent in zip(cases, agents)]
+    services.append("qmgr unix n - n 300 1 qmgr -v\n")
     postfix = Postfix(test, [f"{PORT} inet n - n - - smtpd\n", *services],
-                      main=main_cf(cases, {}).replace(" }\n", "".join(
-                          f", {{ p{i}.{case.name}.example = {case.name}:p{i}.{case.name} }}"
-                          for case in cases for i in range(case.processes)) + " }\n", 1))
+                      main=main_cf(cases, {}))
     postfix.start(PORT)
     submitter = Submitter(test, postfix, PORT)
     for case, agent in zip(cases, agents):
         agent.plug = lambda case=case: submitter.send(
-            [f"0.{i}@p{i}.{case.name}.example" for i in range(case.processes)])
+            [f"0.{i}@{plug}.{case.name}.example"
+             for i, plug in enumerate(PLUGS[:case.processes])])
         agent.processes = case.processes
-        agent.hold()
+        agent.watch(postfix.log, case.name)
         lead(test, case, agent, submitter)
 
 

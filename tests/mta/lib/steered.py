@@ -19,6 +19,8 @@ SENT = (b"status\0002.0.0\0diag_type\0\0diag_text\0\0mta_type\0\0mta_mname\0\0ac
         b"delivered\0reason\0\0status\0000\0\0")
 ADDRESS = re.compile(r"(\d+)\.(\d+)@(\w+)\.\w+\.example$")
 
+SELECTED = re.compile(r"qmgr_peer_select: (\w+) (\w+) (\S+) ")
+
 # What pipe(8) runs: tells the test, and ends when the test says so.
 COMMAND = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 75
@@ -43,8 +45,14 @@ class Start:
 
 
 class Agent:
+    ordered = True      # starts come in the order in which the queue manager chose
+
     def __init__(self):
         self.starts = queue.Queue()
+
+    def selected(self, _):
+        """What it chose by its own log: (message, destination) each; None: nothing else is
+        known than by the starts.  `names`: message by queue id."""
 
     def next(self, limit=5.0):
         """The next that was begun, or None when there is none so soon."""
@@ -130,12 +138,14 @@ def read_text(stream):
 class SteeredPipe(Agent):
     """pipe(8) in master.cf: service() is its line, with a process limit.  hold() has all its
     processes busy with a message that plug() sends.  It takes a queue manager that logs all
-    (-v): only that tells that it knows of an end."""
+    (-v): only that tells that it knows of an end, and in which order it chose."""
+
+    ordered = False
 
     def __init__(self, test):
         super().__init__()
         self.plug, self.processes, self.plugs = None, 0, []
-        self.log, self.name = None, None
+        self.path, self.log, self.name = None, None, None
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.command = test.directory / f"steered-{self.listener.getsockname()[1]}"
         self.command.write_text(COMMAND.format(port=self.listener.getsockname()[1]))
@@ -143,9 +153,15 @@ class SteeredPipe(Agent):
         threading.Thread(target=self.accept, daemon=True).start()
 
     def watch(self, path, name):
+        self.path, self.name = path, name
         self.log = open(path, errors="replace")
         self.log.seek(0, os.SEEK_END)
-        self.name = name
+
+    def selected(self, names):
+        found = SELECTED.findall(self.path.read_text(errors="replace"))
+        return [(names[identity], destination.split(".")[0])
+                for identity, name, destination in found
+                if name == self.name and identity in names]
 
     def wait_known(self):
         """The next result that the queue manager reads."""
