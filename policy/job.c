@@ -16,7 +16,7 @@ void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, 
 
 	message->reading = 0;
 	message->more = unread > 0;
-	message->unread = unread;
+	message->unread = unread == JOB_UNREAD_MAYBE ? 0 : unread;
 	message->refill_s = job_seconds(now_ns);
 	pool_changed(board, number);
 }

@@ -31,6 +31,8 @@
 #include <stdint.h>
 
 #define JOB_NONE	UINT32_MAX	/* no such index; or the table is full */
+#define JOB_UNREAD_MAYBE UINT32_MAX	/* none that is counted, but the end was not seen: so qmgr
+					 * has it when it has read just as many as it may */
 
 /* How much fits in: at most 2^26 of each. */
 struct job_capacity {
@@ -98,7 +100,7 @@ void job_queue_window(struct job_board *board, uint32_t queue, uint32_t window);
 uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued_ns);
 
 /* Recipients come in batches: begin, add for each destination, end.  `unread`: how many may
- * be left to read after this batch, at most; 0: all are read.  How many to read:
+ * be left to read after this batch, at most; 0: all are read (JOB_UNREAD_MAYBE).  How many:
  * policy/pool.h.  qmgr adds them sorted by the names of transport, queue and recipient. */
 void job_batch_begin(struct job_board *board, uint32_t message, uint32_t unread, int64_t now_ns);
 /* False: full; nothing was added. */

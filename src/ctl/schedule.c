@@ -135,14 +135,20 @@ static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32
 	return count;
 }
 
-static void read_batch(struct world *w, uint32_t number, uint32_t most, bool first) {
-	uint32_t read, on_board = w->boards[number];
+/* False: there was nothing left of the message. */
+static bool read_batch(struct world *w, uint32_t number, uint32_t most, bool first) {
+	uint32_t read, unread, on_board = w->boards[number];
 	size_t count;
+	bool any;
 
 	if (most > BATCH_MOST)
 		most = BATCH_MOST;
 	count = read_parts(w, number, most, &read);
-	job_batch_begin(w->board, on_board, w->messages[number].unread, w->now_ns);
+	unread = w->messages[number].unread;
+	/* Postfix stops where it may not read more, and does not look whether there is any */
+	if (unread == 0 && read == most)
+		unread = JOB_UNREAD_MAYBE;
+	job_batch_begin(w->board, on_board, unread, w->now_ns);
 	for (size_t i = 0; i < count; i++) {
 		const struct part *part = &w->parts[i];
 
@@ -150,8 +156,7 @@ static void read_batch(struct world *w, uint32_t number, uint32_t most, bool fir
 				w->destinations[part->destination].queue, part->count))
 			w->failed = true;
 	}
-	if (!job_batch_end(w->board, on_board))
-		w->failed = true;
+	any = job_batch_end(w->board, on_board);
 	/* once for each transport: the parts are sorted by it */
 	for (size_t i = 0; i < count; i++) {
 		uint32_t transport = transport_of(w, w->parts[i].destination), own = 0;
@@ -164,12 +169,13 @@ static void read_batch(struct world *w, uint32_t number, uint32_t most, bool fir
 		show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
 		    SCENARIO_NONE, own);
 	}
+	return any;
 }
 
 static void read_more(void *context, uint32_t on_board, uint32_t most) {
 	struct world *w = context;
 
-	read_batch(w, (uint32_t)job_message_word(w->board, on_board), most, false);
+	(void)read_batch(w, (uint32_t)job_message_word(w->board, on_board), most, false);
 }
 
 /* Those that have come are taken in while there is room. */
@@ -182,7 +188,7 @@ static void open_messages(struct world *w) {
 			return;
 		w->opened++;
 		w->boards[number] = on_board;
-		read_batch(w, number, pool_first(w->board, on_board), true);
+		(void)read_batch(w, number, pool_first(w->board, on_board), true);
 	}
 }
 
@@ -327,17 +333,13 @@ static void end(struct world *w, uint32_t number) {
 	teach_window(w, delivery.destination);
 	left = job_done(w->board, &delivery.taken);
 	forget_window(w, delivery.destination);
-	switch (left) {
-	case JOB_LEFT_UNREAD:
-		read_batch(w, delivery.message, pool_room(w->board, on_board), false);
-		break;
-	case JOB_LEFT_NONE:
+	if (left == JOB_LEFT_UNREAD &&
+	    !read_batch(w, delivery.message, pool_room(w->board, on_board), false))
+		left = JOB_LEFT_NONE;
+	if (left == JOB_LEFT_NONE) {
 		job_message_close(w->board, on_board);
 		w->boards[delivery.message] = JOB_NONE;
 		w->left--;
-		break;
-	case JOB_LEFT_SOME: case JOB_LEFT_CLOSED:
-		break;
 	}
 	show(w, SCHEDULE_END, transport_of(w, delivery.destination), delivery.message,
 	    delivery.destination, delivery.taken.recipients);

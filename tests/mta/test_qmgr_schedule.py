@@ -95,7 +95,7 @@ class Leader:
         """Waits for the step's second; the first begins early in one."""
         second = int(step["time_s"]) if self.case.seconds else 0
         if self.zero is None:
-            while time.time() % 1 > (0.15 if self.case.seconds else 0.5):
+            while time.time() % 1 > (0.15 if self.case.seconds else 0.7):
                 time.sleep(0.005)
             self.zero = int(time.time())
         while int(time.time()) < self.zero + second:
@@ -202,8 +202,8 @@ def recipients(random, destinations, most):
             random.randint(1, len(destinations)))]
 
 
-def two_destinations(test, number, seconds=0):
-    """Destinations with windows, several processes, deliveries that take different times."""
+def two_destinations(test, number, seconds=0, most=5):
+    """Two to `most` destinations with windows, several processes, deliveries that take different times."""
     random = test.random
     limit = random.choice((1, 2, 2, 3, 5))
     parameters = {
@@ -215,7 +215,7 @@ def two_destinations(test, number, seconds=0):
         "destination_concurrency_limit": limit,
         "initial_destination_concurrency": random.randint(1, limit),
         "destination_concurrency_positive_feedback": random.choice((0, 1))}
-    names = DESTINATIONS[:random.choice((2, 2, 2, 3, 5))]
+    names = DESTINATIONS[:min(random.choice((2, 2, 2, 3, 5)), most)]
     messages = [(random.randint(0, seconds), recipients(random, names, random.choice((4, 20, 60))))
                 for _ in range(random.randint(4, 9))]
     messages.sort(key=lambda message: message[0])
@@ -268,7 +268,7 @@ def against_sockets(test, name, port, cases, limits):
 def against_pipes(test, rounds):
     """pipe(8) runs a command that asks; its processes are held by a message of their own
     until all messages are there."""
-    cases = [two_destinations(test, number) for number in range(rounds)]
+    cases = [two_destinations(test, number, most=2) for number in range(rounds)]
     agents = [SteeredPipe(test) for _ in cases]
     services = [agent.service(case.name, case.processes) for case, agent in zip(cases, agents)]
     services.append("qmgr unix n - n 300 1 qmgr -v\n")
