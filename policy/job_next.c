@@ -136,8 +136,8 @@ static bool has_slots(const struct job_board *board, const struct job_transport 
 	int64_t saved = current->slots_available / (int32_t)settings->delivery_slot_cost;
 	int64_t expected = (int64_t)job_most(board, job) - job->selected;
 
-	return !(saved + settings->delivery_slot_loan <
-	    expected * (100 - settings->delivery_slot_discount) / 100.0);
+	return (saved + settings->delivery_slot_loan) * 100 >=
+	    expected * (100 - settings->delivery_slot_discount);
 }
 
 static uint32_t preempt(struct job_board *board, struct job_transport *transport,
