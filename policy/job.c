@@ -14,6 +14,7 @@ void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, 
 {
 	struct job_message *message = job_message_at(board, number);
 
+	pool_unpromise(board, number);
 	message->reading = 0;
 	message->more = unread > 0;
 	message->unread = unread == JOB_UNREAD_MAYBE ? 0 : unread;
@@ -97,10 +98,8 @@ bool job_batch_add(struct job_board *board, uint32_t number, uint32_t queue_numb
 	queue->waiting += added;
 	queue->recipients += recipients;
 	job->read += added;
-	job->in_core += (int32_t)recipients;
 	message->entries += added;
-	message->in_core += (int32_t)recipients;
-	board->in_core += recipients;
+	pool_count(board, i, (int32_t)recipients);
 	waiting_added(board, peer, none);
 	job_slots_refresh(board, i);
 	return true;
@@ -139,12 +138,10 @@ static void withdraw_peer(struct job_board *board, uint32_t i)
 		queue->tag = job_transport_at(board, job->transport)->epoch;
 	job_order_remove(board, i);
 	job->selected += peer->waiting;
-	job->in_core -= (int32_t)peer->recipients;
 	queue->waiting -= peer->waiting;
 	queue->recipients -= peer->recipients;
 	message->entries -= peer->waiting;
-	message->in_core -= (int32_t)peer->recipients;
-	board->in_core -= peer->recipients;
+	pool_count(board, peer->job, -(int32_t)peer->recipients);
 	peer->waiting = peer->recipients = peer->first = peer->last = 0;
 	job_slots_refresh(board, peer->job);
 	pool_done(board, job->message, peer->job);
@@ -216,10 +213,8 @@ enum job_left job_done(struct job_board *board, const struct job_taken *taken)
 	struct job_message *message = job_message_at(board, number);
 
 	stop_running(board, taken);
-	job_at(board, i)->in_core -= (int32_t)taken->recipients;
-	message->in_core -= (int32_t)taken->recipients;
+	pool_count(board, i, -(int32_t)taken->recipients);
 	message->entries -= taken->entries;
-	board->in_core -= taken->recipients;
 	pool_done(board, number, i);
 	job_queue_changed(board, queue);
 	if (peer->waiting == 0 && peer->running == 0)
@@ -229,7 +224,11 @@ enum job_left job_done(struct job_board *board, const struct job_taken *taken)
 			job_message_destroy(board, number);
 			return JOB_LEFT_CLOSED;
 		}
+		if (message->reading)
+			return JOB_LEFT_SOME;
 		message->reading = message->more;
+		if (message->more)
+			(void)pool_promise(board, number, pool_room_slots(message));
 	}
 	if (message->more)
 		pool_changed(board, number);

@@ -96,7 +96,8 @@ void job_queue_window(struct job_board *board, uint32_t queue, uint32_t window);
 /* --- messages and their recipients -------------------------------------------- */
 
 /* `queued_ns`: since when it waits; its place in the order (of the same second: behind those
- * that are there), and its age.  JOB_NONE: full, or message_active_limit is reached. */
+ * that are there), and its age.  JOB_NONE: full, or message_active_limit is reached, or no recipient
+ * of it could be read now: try again when others are closed. */
 uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued_ns);
 
 /* Recipients come in batches: begin, add for each destination, end.  `unread`: how many may
@@ -110,7 +111,8 @@ bool job_batch_add(struct job_board *board, uint32_t message, uint32_t queue,
 bool job_batch_end(struct job_board *board, uint32_t message);
 
 /* Takes waiting recipients out, of one queue or (JOB_NONE) of all: they are deferred without
- * an attempt, or the message has changed.  How many.  What runs is not touched. */
+ * an attempt, or the message has changed.  How many.  What runs is not touched.  Where nothing is
+ * left in memory, but some unread: close it, or read pool_room(). */
 uint32_t job_withdraw(struct job_board *board, uint32_t message, uint32_t queue);
 
 /* Withdraws all and forgets the message; at once, or with the last of what runs. */
@@ -151,7 +153,7 @@ bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_
 
 /* What is left when entries are done. */
 enum job_left {
-	JOB_LEFT_SOME,		/* more of the message waits or runs */
+	JOB_LEFT_SOME,		/* more of the message waits or runs, or was asked for */
 	JOB_LEFT_UNREAD,	/* none in memory, but some unread: read pool_room() of them now */
 	JOB_LEFT_NONE,		/* close the message, or add what shall be tried again */
 	JOB_LEFT_CLOSED		/* it was closed before, and is gone now */

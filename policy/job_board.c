@@ -258,6 +258,10 @@ uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued
 	message->jobs = JOB_NONE;
 	message->slots = (int32_t)board->pool.message_recipient_minimum;
 	message->used = 1;
+	if (pool_promise(board, i, pool_first_slots(board, i)) == 0) {
+		job_message_destroy(board, i);
+		return JOB_NONE;
+	}
 	return i;
 }
 
@@ -267,6 +271,7 @@ void job_message_destroy(struct job_board *board, uint32_t i)
 
 	while (message->jobs != JOB_NONE)
 		job_destroy(board, message->jobs);
+	pool_unpromise(board, i);
 	message->used = 0;
 	table_free(&board->messages, i, &message->jobs);
 }

@@ -120,6 +120,7 @@ struct job_message {
 	uint32_t jobs;		/* first; free ones: next free */
 	uint32_t unread;
 	uint32_t entries;	/* waiting and running */
+	uint32_t promised;	/* recipients that may be read in the batch to come */
 	int32_t in_core;
 	int32_t slots;
 	uint8_t used;
@@ -146,6 +147,7 @@ struct job_transport {
 	uint32_t disorder;	/* jobs with the mark */
 	uint32_t heap_count;
 	int32_t slots_unused;	/* recipient slots */
+	uint64_t in_core;	/* recipients */
 };
 
 /* A table's places are used from the first; freed ones form a list. */
@@ -156,7 +158,7 @@ struct job_table {
 struct job_board {
 	struct pool_settings pool;
 	int64_t base_s;		/* times are counted from here */
-	uint64_t in_core;
+	uint64_t in_core, promised;
 	struct job_table transports, queues, messages, jobs, peers;
 	uint32_t turn_last;	/* of the ring of transports; JOB_NONE: none */
 	uint32_t running;
@@ -299,6 +301,17 @@ void job_select(struct job_board *board, uint32_t peer, uint32_t entries, uint32
     struct job_taken *out);
 
 /* --- pool.c --- */
+/* How many recipients the message may read, of those that it has slots for; promises them. */
+uint32_t pool_promise(struct job_board *board, uint32_t message, uint64_t slots);
+void pool_unpromise(struct job_board *board, uint32_t message);
+/* Recipients of a job come (or, negative, leave) memory. */
+void pool_count(struct job_board *board, uint32_t job, int32_t recipients);
+static inline uint64_t pool_room_slots(const struct job_message *message)
+{
+	return message->slots > message->in_core ? (uint64_t)(message->slots - message->in_core) :
+	    message->entries == 0;
+}
+uint64_t pool_first_slots(const struct job_board *board, uint32_t message);
 void pool_move(struct job_board *board, uint32_t job);
 /* The jobs of the message pass on what is free, after one of `job` is done. */
 void pool_done(struct job_board *board, uint32_t message, uint32_t job);

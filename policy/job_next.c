@@ -213,12 +213,13 @@ static void select_from(struct job_board *board, struct job_transport *transport
 static void read_more(struct job_board *board, const struct job_reader *reader, uint32_t number)
 {
 	struct job_message *message = job_message_at(board, number);
-	int64_t room = (int64_t)message->slots - message->in_core;
+	uint32_t most = pool_promise(board, number, pool_room_slots(message));
 
+	if (most == 0)
+		return;
 	message->reading = 1;
 	pool_changed(board, number);
-	reader->read(reader->context, number, room > board->pool.batch_most ?
-	    board->pool.batch_most : (uint32_t)room);
+	reader->read(reader->context, number, most);
 }
 
 /* Looks at a job that can be read for, or has nothing in memory.  Its peer in turn. */

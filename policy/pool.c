@@ -85,25 +85,100 @@ bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s)
 	    now_s - message->refill_s >= settings->recipient_refill_delay_s;
 }
 
-uint32_t pool_first(const struct job_board *board, uint32_t message)
+/* How many more may be in memory, by the document's formula for some transports. */
+static uint64_t room_for(const struct job_board *board, uint64_t transports_slots,
+    uint64_t in_core)
 {
-	int64_t room = (int64_t)board->pool.message_recipient_limit - (int64_t)board->in_core;
-	int64_t own = job_message_at(board, message)->slots;
+	uint64_t most = (uint64_t)board->pool.message_recipient_minimum *
+	    board->pool.message_active_limit + transports_slots;
 
-	room = room < own ? own : room;
-	return room > board->pool.batch_most ? board->pool.batch_most : (uint32_t)room;
+	if (most < board->pool.message_recipient_limit)
+		most = board->pool.message_recipient_limit;
+	in_core += board->promised;
+	return most > in_core ? most - in_core : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of slots, so many as both formulas leave, and one batch takes.  A new message may turn out
+ * to be for any transport; one with nothing left in memory goes on with one at least, in the
+ * place of what just left. */
+static uint32_t limited(const struct job_board *board, uint32_t message, uint64_t slots)
+{
+	const struct job_message *own_message = job_message_at(board, message);
+	bool is_new = own_message->jobs == JOB_NONE;
+	uint64_t sum = 0;
+
+	slots = least(slots, board->pool.batch_most);
+	for (uint32_t i = 0; i < board->transports.used; i++) {
+		const struct job_transport *transport = job_transport_at(board, i);
+		uint64_t own = (uint64_t)transport->settings.recipient_limit +
+		    transport->settings.extra_recipient_limit;
+
+		sum += own;
+		if (is_new || job_find(board, message, i) != JOB_NONE)
+			slots = least(slots, room_for(board, own, transport->in_core));
+	}
+	slots = least(slots, room_for(board, sum, board->in_core));
+	return slots == 0 && own_message->more && own_message->entries == 0 ? 1 :
+	    (uint32_t)slots;
+}
+
+uint32_t pool_promise(struct job_board *board, uint32_t number, uint64_t slots)
+{
+	struct job_message *message = job_message_at(board, number);
+
+	pool_unpromise(board, number);
+	message->promised = limited(board, number, slots);
+	board->promised += message->promised;
+	return message->promised;
+}
+
+void pool_unpromise(struct job_board *board, uint32_t number)
+{
+	struct job_message *message = job_message_at(board, number);
+
+	board->promised -= message->promised;
+	message->promised = 0;
+}
+
+void pool_count(struct job_board *board, uint32_t i, int32_t recipients)
+{
+	struct job *job = job_at(board, i);
+
+	job->in_core += recipients;
+	job_message_at(board, job->message)->in_core += recipients;
+	job_transport_at(board, job->transport)->in_core += (uint64_t)(int64_t)recipients;
+	board->in_core += (uint64_t)(int64_t)recipients;
+}
+
+uint64_t pool_first_slots(const struct job_board *board, uint32_t message)
+{
+	uint64_t own = (uint64_t)job_message_at(board, message)->slots;
+	uint64_t all = board->pool.message_recipient_limit;
+
+	return board->in_core + own < all ? all - board->in_core : own;
+}
+
+uint32_t pool_first(const struct job_board *board, uint32_t i)
+{
+	const struct job_message *message = job_message_at(board, i);
+
+	return message->promised > 0 ? message->promised :
+	    limited(board, i, pool_first_slots(board, i));
 }
 
 uint32_t pool_room(const struct job_board *board, uint32_t i)
 {
 	const struct job_message *message = job_message_at(board, i);
-	int64_t room = (int64_t)message->slots - message->in_core;
 
 	if (!message->more)
 		return 0;
-	if (room < 1)
-		return message->entries == 0;
-	return room > board->pool.batch_most ? board->pool.batch_most : (uint32_t)room;
+	return message->promised > 0 ? message->promised :
+	    limited(board, i, pool_room_slots(message));
 }
 
 void pool_message_view(const struct job_board *board, uint32_t i, struct pool_view *out)
@@ -131,9 +206,8 @@ void pool_transport_view(const struct job_board *board, uint32_t number, struct 
 {
 	const struct job_transport *transport = job_transport_at(board, number);
 
-	*out = (struct pool_view){ .slots = transport->slots_unused };
-	for (uint32_t i = transport->first; i != JOB_NONE; i = job_at(board, i)->behind)
-		out->in_core += (uint64_t)job_at(board, i)->in_core;
+	*out = (struct pool_view){ .in_core = transport->in_core,
+		.slots = transport->slots_unused };
 }
 
 uint32_t pool_next_unread(const struct job_board *board, uint32_t transport)

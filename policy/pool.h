@@ -9,10 +9,15 @@
  * jobs of a message count for the message.
  *
  * job_next asks for a batch when a job comes up and recipient_refill_limit slots are free, or
- * any after recipient_refill_delay, or nothing can be taken otherwise.  So in memory are at most
+ * any after recipient_refill_delay, or nothing can be taken otherwise.
+ *
+ * In memory are at most
  *	max(minimum x active_limit + sum(recipient_limit + extra_recipient_limit),
  *	    message_recipient_limit)
- * if batches are no bigger than told here, and a message that comes back is opened anew.
+ * recipients, and as many by that formula for each transport alone (a message of several
+ * transports can lend one's slots to another, though), if batches are no bigger than told here.
+ * With qmgr that holds by and large: what is there by message_recipient_limit comes on top of
+ * what slots allow.  Here nothing is read, and no message opened, that would break it.
  *
  * The settings stand in policy/job.h, and so do all rules about memory and threads.
  */
@@ -21,7 +26,8 @@
 
 #include "policy/job.h"
 
-/* How many recipients of a new message to read. */
+/* How many recipients of a new message to read (>= 1; 0 for one that comes back, and has to
+ * wait). */
 uint32_t pool_first(const struct job_board *board, uint32_t message);
 
 /* How many more of a message that has been read in part (0: none now; with nothing left in

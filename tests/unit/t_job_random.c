@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: ISC */
+/* The scheduler against one that walks its lists, on random workloads: the same choices, and
+ * all that can be seen is equal after each step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/job_world.h"
+
+static struct world world;
+
+static void play(const struct world_kind *kind, const char *name, uint32_t rounds, uint32_t steps)
+{
+	struct random random = random_seeded(name);
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		uint64_t seed = random.state + round;
+		bool equal = true;
+
+		world_begin(&world, kind, seed);
+		for (uint32_t step = 0; equal && step < steps; step++)
+			equal = world_step(&world);
+		equal = equal && world_drain(&world);
+		world_end(&world);
+		if (!equal)
+			print_error("round %u: TEST_SEED=%" PRIu64 "\n", round, seed);
+		assert_true(equal);
+	}
+}
+
+static uint32_t rounds(uint32_t usual)
+{
+	const char *more = getenv("TEST_ROUNDS");
+
+	return more != NULL ? usual * (uint32_t)strtoul(more, NULL, 10) : usual;
+}
+
+static void windows_and_blockers(void **state)
+{
+	static const struct world_kind kind = { .messages = 30, .queues = 8, .transports = 1,
+		.most_recipients = 30, .most_window = 2 };
+
+	(void)state;
+	play(&kind, "windows and blockers", rounds(100), 300);
+}
+
+static void many_small_beside_big(void **state)
+{
+	static const struct world_kind kind = { .messages = 60, .queues = 30, .transports = 1,
+		.most_recipients = 100, .most_window = 3 };
+
+	(void)state;
+	play(&kind, "many small beside big", rounds(25), 500);
+}
+
+static void unread_batches(void **state)
+{
+	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 2,
+		.most_recipients = 60, .most_window = 3, .pool = 30 };
+
+	(void)state;
+	play(&kind, "unread batches", rounds(60), 300);
+}
+
+static void bounds_of_transports(void **state)
+{
+	static const struct world_kind kind = { .messages = 20, .queues = 12, .transports = 3,
+		.most_recipients = 60, .most_window = 3, .pool = 20, .one_transport = true };
+
+	(void)state;
+	play(&kind, "bounds of transports", rounds(50), 300);
+}
+
+static void batches_that_come_later(void **state)
+{
+	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 3,
+		.most_recipients = 60, .most_window = 2, .pool = 20, .later = true };
+
+	(void)state;
+	play(&kind, "batches that come later", rounds(60), 300);
+}
+
+static void late_comers_by_hand(void **state)
+{
+	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
+		.most_recipients = 30, .most_window = 2, .late = true, .by_hand = true };
+
+	(void)state;
+	play(&kind, "late comers, by hand", rounds(60), 300);
+}
+
+static void all_at_once(void **state)
+{
+	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
+		.most_recipients = 40, .most_window = 2, .pool = 25, .late = true, .by_hand = true,
+		.later = true };
+
+	(void)state;
+	play(&kind, "all at once", rounds(60), 300);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_and_blockers),
+		cmocka_unit_test(many_small_beside_big),
+		cmocka_unit_test(unread_batches),
+		cmocka_unit_test(bounds_of_transports),
+		cmocka_unit_test(batches_that_come_later),
+		cmocka_unit_test(late_comers_by_hand),
+		cmocka_unit_test(all_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
