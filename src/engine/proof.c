@@ -13,10 +13,13 @@
 #include "base/clock.h"
 
 /* A session that its owner holds but the kernel does not show teaches that the
- * listener's sessions are not all visible; not before the owner had the time to
- * say that it ended. */
+ * listener's sessions are not all visible: for good, so not before the owner had
+ * the time to say that it ended, after it was missing for the first time. */
 #define UNSEEN_AGE_DS		20
 #define FRESH_NS		(3 * NS_PER_SECOND / 2)
+#define UNSEEN_NS		(FRESH_NS + NS_PER_SECOND / 2)
+/* One that is not looked at any more makes room for another. */
+#define UNSEEN_OLD_NS		(5 * NS_PER_SECOND)
 /* Sessions of unknown port are searched for when they are this young. */
 #define SEARCH_AGE_DS		12
 
@@ -131,9 +134,23 @@ static uint32_t age_ds(const struct witness *witness,
 	return now_ds > session->opened_ds ? now_ds - session->opened_ds : 0;
 }
 
+/* Has the session been missing for as long as its owner needs to tell its end? */
+static bool is_missing_for_long(struct witness *witness, uint32_t slot,
+    const struct session *session, int64_t now_ns) {
+	struct unseen *unseen = &witness->unseen;
+
+	if (unseen->since_ns != 0 && unseen->slot == slot &&
+	    unseen->serial == session->serial)
+		return now_ns - unseen->since_ns >= UNSEEN_NS;
+	if (unseen->since_ns == 0 || now_ns - unseen->since_ns >= UNSEEN_OLD_NS)
+		*unseen = (struct unseen){ .serial = session->serial, .slot = slot,
+			.since_ns = now_ns };
+	return false;
+}
+
 static void teach_unseen(struct witness *witness,
-    const struct generation *generation, const struct session *session,
-    int64_t now_ns) {
+    const struct generation *generation, uint32_t slot,
+    const struct session *session, int64_t now_ns) {
 	struct listener_record *record;
 	bool by_milter = incarnation_is_fresh(witness->segment,
 	    session->milter_owner, now_ns);
@@ -154,6 +171,7 @@ static void teach_unseen(struct witness *witness,
 	/* a policy connection outlives its session: it proves no life */
 	lesson = by_milter ? &record->unseen : &record->absent;
 	if (atomic_load(lesson) == 0 &&
+	    is_missing_for_long(witness, slot, session, now_ns) &&
 	    ask_kernel(witness, session, NULL) == LOOKUP_GONE)
 		atomic_fetch_add(lesson, 1);
 }
@@ -197,7 +215,7 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 	}
 	provable = is_provable(witness, generation, session, now_ns);
 	if (!provable && !may_search(witness, session, now_ns)) {
-		teach_unseen(witness, generation, session, now_ns);
+		teach_unseen(witness, generation, slot, session, now_ns);
 		return;
 	}
 	switch (ask_kernel(witness, session, &found)) {

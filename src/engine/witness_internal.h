@@ -17,6 +17,13 @@ struct carried {
 	struct session_ref ref;
 };
 
+/* A session that its owner holds and the kernel does not show, noticed once. */
+struct unseen {
+	uint16_t serial;
+	uint32_t slot;
+	int64_t since_ns;		/* 0: none */
+};
+
 struct witness {
 	struct engine *engine;
 	struct segment *segment;
@@ -26,6 +33,7 @@ struct witness {
 	size_t carried_count;
 	uint8_t *announced;		/* of each connection of a dump: has it a session? (dump_list) */
 	size_t announced_size;
+	struct unseen unseen;		/* that may become a lesson (proof.c) */
 	unsigned searches_left;		/* in this dump, by client half alone */
 	uint8_t asked[WITNESS_PORT_BYTES];	/* ports of the last dump */
 	uint8_t found[WITNESS_PORT_BYTES];	/* ports of sessions */

@@ -171,6 +171,9 @@ static void a_session_of_a_proxy_is_held_by_its_milter(void **state) {
 	assert_int_equal(atomic_load(&record->unseen), 0);
 	pass(2500);
 	dump();
+	assert_int_equal(atomic_load(&record->unseen), 0);
+	pass(2500);
+	dump();
 	assert_int_equal(atomic_load(&record->unseen), 1);
 	/* sessions that are shown are witnessed there all the same, but others
 	 * are not closed */
@@ -182,6 +185,28 @@ static void a_session_of_a_proxy_is_held_by_its_milter(void **state) {
 	assert_lives(&held);
 	engine_session_ended(site.engine, site.generation, &held, OWNER_MILTER, now_ns);
 	assert_over(&held);
+}
+
+/* A keeper that was away did not see it; its milter was just about to tell its end. */
+static void a_session_that_ends_as_it_is_missed_teaches_nothing(void **state) {
+	struct session_ref ending = open_as(OWNER_MILTER, site.milter_listener,
+	    "192.0.2.1", 1001), next;
+	const struct listener_record *record = segment_listener(site.segment,
+	    site.milter_listener, 25);
+
+	(void)state;
+	pass(2500);
+	dump();
+	engine_session_ended(site.engine, site.generation, &ending, OWNER_MILTER, now_ns);
+	assert_over(&ending);
+	for (unsigned i = 0; i < 5; i++) {
+		next = open_as(OWNER_MILTER, site.milter_listener, "192.0.2.1", 1002);
+		pass(2100);
+		dump();
+		engine_session_ended(site.engine, site.generation, &next, OWNER_MILTER,
+		    now_ns);
+	}
+	assert_int_equal(atomic_load(&record->unseen), 0);
 }
 
 static void a_stopped_milter_teaches_nothing(void **state) {
@@ -393,6 +418,7 @@ int main(void) {
 		TEST(sessions_in_no_count_end_likewise),
 		TEST(an_unknown_server_half_is_found_and_filled_in),
 		TEST(a_session_of_a_proxy_is_held_by_its_milter),
+		TEST(a_session_that_ends_as_it_is_missed_teaches_nothing),
 		TEST(a_stopped_milter_teaches_nothing),
 		TEST(an_announced_end_teaches_that_the_listener_is_visible),
 		TEST(an_announced_end_closes_at_once),
