@@ -31,6 +31,7 @@ enum {
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
 	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
+	OPTION_DESTINATIONS, OPTION_RUNS,
 	OPTION_SIMULATED,	/* and those of simulations.def */
 	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
 	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
@@ -59,6 +60,8 @@ static const struct option options[] = {
 	{ &(option)[2], required_argument, NULL, OPTION_SCHEDULED + SCHEDULE_OPTION_##symbol },
 #include "defs/schedules.def"
 #undef SCHEDULE
+	{ "destinations", no_argument, NULL, OPTION_DESTINATIONS },
+	{ "runs", no_argument, NULL, OPTION_RUNS },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -125,6 +128,8 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
 		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
 		{ OPTION_TRACE, "--trace", NULL, &ctl->trace },
+		{ OPTION_DESTINATIONS, "--destinations", NULL, &ctl->destinations },
+		{ OPTION_RUNS, "--runs", NULL, &ctl->runs },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {

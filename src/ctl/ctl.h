@@ -62,6 +62,8 @@ struct ctl {
 	bool all;			/* --all */
 	bool relays;			/* --relays */
 	bool sessions;			/* --sessions */
+	bool destinations;		/* --destinations */
+	bool runs;			/* --runs */
 	const char *year;		/* --year, or NULL */
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
@@ -76,6 +78,7 @@ struct ctl {
 struct places {
 	char state[PATH_MAX];
 	char control[PATH_MAX];
+	char queue[PATH_MAX];		/* the queue role's control socket, or "" */
 	char events[PATH_MAX];		/* the first event socket, or "" */
 	struct generation *generation;	/* NULL: the configuration is not usable */
 };

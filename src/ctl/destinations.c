@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
+#include "ctl/name_pattern.h"
 #include "ctl/state.h"
 #include "policy/window.h"
 
@@ -32,44 +33,12 @@ struct copies {
 	bool no_memory;
 };
 
-static bool ends_with(const char *name, const struct mask *mask) {
-	size_t length = strlen(name);
-	const char *end = name + length - mask->name_length;
-
-	return length >= mask->name_length &&
-	    text_equal_nocase(end, mask->name, mask->name_length) &&
-	    (end == name || end[-1] == '.' || end[-1] == '@');
-}
-
-static bool fits(const char *name, const struct mask *mask) {
-	size_t length = strlen(name);
-	struct address address;
-
-	switch (mask->kind) {
-	case MASK_ALL:
-		return true;
-	case MASK_NAME:
-		return length == mask->name_length &&
-		    text_equal_nocase(name, mask->name, length);
-	case MASK_DOMAIN:
-		return ends_with(name, mask);
-	case MASK_NAME_PREFIX:
-		return length > mask->name_length &&
-		    text_equal_nocase(name, mask->name, mask->name_length) &&
-		    name[mask->name_length] == '.';
-	case MASK_ADDRESS:
-		return address_parse(name, length, &address) &&
-		    prefix_contains(&mask->prefix, &address);
-	}
-	return false;
-}
-
 /* Every copy begins with its name. */
 static void copy(struct copies *copies, const void *one) {
 	size_t size = copies->size == 0 ? 256 : copies->size * 2;
 	char *list;
 
-	if (copies->no_memory || (copies->pattern != NULL && !fits(one, copies->pattern)))
+	if (copies->no_memory || (copies->pattern != NULL && !name_fits(one, copies->pattern)))
 		return;
 	if (copies->count == copies->size) {
 		list = reallocarray(copies->list, size, copies->each);
@@ -370,25 +339,13 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 	return result;
 }
 
-/* "provider:google" and "u@d.example" are no masks, but names all the same. */
-static bool read_pattern(const char *text, struct mask *pattern, const char **why) {
-	size_t length = strlen(text);
-
-	if (mask_parse(text, length, pattern, why))
-		return true;
-	if (strpbrk(text, ":@") == NULL || length > SEGMENT_NAME_MAX || strchr(text, '*') != NULL)
-		return false;
-	*pattern = (struct mask){ .kind = MASK_NAME, .name = text, .name_length = length };
-	return true;
-}
-
 int command_DESTINATIONS(struct ctl *ctl) {
 	struct mask pattern;
 	const char *why;
 
 	if (ctl->argument_count == 0)
 		return list(ctl, NULL);
-	if (!read_pattern(ctl->arguments[0], &pattern, &why))
+	if (!name_pattern(ctl->arguments[0], &pattern, &why))
 		return ctl_usage(COMMAND_DESTINATIONS, "bad pattern %s: %s",
 		    ctl->arguments[0], why);
 	return list(ctl, &pattern);

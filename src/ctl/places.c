@@ -19,6 +19,7 @@
 #include "ctl/scan.h"
 
 #define SCAN_BYTES_MAX	(4u << 20)
+#define DEFAULT_QUEUE	"unix:" POSTERN_RUNSTATEDIR "/queue"
 
 /* The least that compiles: every place has its default. */
 static const char DEFAULTS[] = "version = 1;\n"
@@ -36,6 +37,9 @@ static void take(struct places *places, const struct generation *generation) {
 		if (listener->kind == LISTENER_CONTROL && !controlled)
 			controlled = text_copy(places->control,
 			    sizeof(places->control), address, strlen(address));
+		if (listener->kind == LISTENER_QUEUE && places->queue[0] == '\0')
+			text_copy(places->queue, sizeof(places->queue),
+			    address, strlen(address));
 		if (listener->kind == LISTENER_EVENTS && places->events[0] == '\0')
 			text_copy(places->events, sizeof(places->events),
 			    address, strlen(address));
@@ -72,6 +76,9 @@ static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	scan_setting(text, "state", "path", places->state, sizeof(places->state));
 	scan_setting(text, "listen", "control", places->control,
 	    sizeof(places->control));
+	text_copy(places->queue, sizeof(places->queue), DEFAULT_QUEUE,
+	    sizeof(DEFAULT_QUEUE) - 1);
+	scan_setting(text, "listen", "queue", places->queue, sizeof(places->queue));
 	scan_setting(text, "listen", "events", places->events,
 	    sizeof(places->events));
 	free(text);

@@ -118,11 +118,30 @@ static const char *site_word(const struct generation *g, const struct generation
 	    mta->site_changed != 0 ? "changed" : "read";
 }
 
+const char *status_queue_word(const struct state *state) {
+	struct reader_role role;
+
+	if (state->generation == NULL)
+		return NULL;
+	if (!generation_drives(state->generation))
+		return "none";
+	if (state->status.queue_away_ns != 0)
+		return "away";
+	for (uint32_t i = 0; reader_role(state->reader, i, &role); i++)
+		if (role.kind == ROLE_QUEUE && role.pid > 0 &&
+		    role.heartbeat_ns > role.started_ns)
+			return "driven";
+	return "starting";
+}
+
 /* What an admin should know, or NULL. */
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
 	const struct generation *g = mtas->state->generation;
 
+	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->state->status.queue_away_ns != 0)
+		return "the role that drives its queue is away: mail waits for Sendmail's own "
+		    "queue runs";
 	if (mta->kind != MTA_POSTFIX)
 		return use->seen && mtas->state->status.counters[
 		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks nothing: no "

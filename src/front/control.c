@@ -43,12 +43,16 @@ void client_free(struct client *client) {
 	free(client);
 }
 
+bool client_has_room(const struct client *client, size_t length) {
+	return client->out_length + length <= client->control->out_most;
+}
+
 bool client_put(struct client *client, const char *data, size_t length) {
 	if (client->out_size - client->out_length < length) {
 		size_t size = 2 * client->out_size + length;
 		char *larger;
 
-		if (client->out_length + length > OUT_BYTES_MAX)
+		if (!client_has_room(client, length))
 			return false;
 		larger = realloc(client->out, size);
 		if (larger == NULL)
@@ -115,9 +119,6 @@ static bool speaks_our_protocol(const struct control_frame *frame) {
 
 /* False: the connection is over. */
 static bool serve(struct client *client, const struct control_frame *frame) {
-	struct control *control = client->control;
-	size_t length;
-
 	if (!speaks_our_protocol(frame)) {
 		client->last = true;
 		return client_end(client, EX_PROTOCOL,
@@ -125,6 +126,14 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */
+	return client->control->serve(client, frame);
+}
+
+/* The keeper's answers. */
+static bool serve_keeper(struct client *client, const struct control_frame *frame) {
+	struct control *control = client->control;
+	size_t length;
+
 	switch (control_answer(control->engine, frame, client->operator, client->uid,
 	    control->answer, &length)) {
 	case CONTROL_REQUEST_RELOAD:
@@ -300,17 +309,30 @@ static void on_connection(evutil_socket_t listener, short what, void *context) {
 		close(fd);
 }
 
-int control_open(struct control **result, struct event_base *base,
-    struct engine *engine, int supervisor_fd, struct diag *diag) {
+int control_begin(struct control **result, struct event_base *base,
+    struct engine *engine, control_serve_fn *serve_one, struct diag *diag) {
 	struct control *control = calloc(1, sizeof(*control));
 
-	*result = NULL;
+	*result = control;
 	if (control == NULL)
 		return diag_set(diag, 0, "no memory for the control server");
 	control->engine = engine;
 	control->base = base;
-	control->supervisor_fd = supervisor_fd;
+	control->serve = serve_one;
+	control->out_most = OUT_BYTES_MAX;
+	control->supervisor_fd = -1;
 	TAILQ_INIT(&control->clients);
+	return 0;
+}
+
+int control_open(struct control **result, struct event_base *base,
+    struct engine *engine, int supervisor_fd, struct diag *diag) {
+	struct control *control;
+
+	*result = NULL;
+	if (control_begin(&control, base, engine, serve_keeper, diag) != 0)
+		return -1;
+	control->supervisor_fd = supervisor_fd;
 	if (supervisor_fd >= 0 && reload_open(control, diag) != 0) {
 		control_close(&control);
 		return -1;

@@ -24,7 +24,7 @@
 #define SERVICE_PORT	25
 
 enum permission { ANYONE, OPERATOR };
-enum place { LOCAL, STATE, CONTROL };
+enum place { LOCAL, STATE, CONTROL, QUEUE };
 
 static const struct command {
 	const char *words;

@@ -18,6 +18,11 @@
 #define CONTROL_FRAME_BYTES	(CONTROL_BODY_MAX + 16)
 
 struct event;
+struct client;
+
+/* Answers a request by client_put, or makes the client wait.  False: the connection is
+ * over. */
+typedef bool control_serve_fn(struct client *client, const struct control_frame *frame);
 
 struct client {
 	TAILQ_ENTRY(client) all;
@@ -39,6 +44,9 @@ TAILQ_HEAD(client_list, client);
 
 struct control {
 	struct engine *engine;
+	control_serve_fn *serve;
+	void *context;			/* serve's own */
+	size_t out_most;		/* bytes of answers that wait for one client */
 	struct event_base *base;
 	struct client_list clients;	/* oldest first */
 	unsigned count;
@@ -56,6 +64,10 @@ struct control {
 
 /* control.c */
 
+/* A server without listeners.  0, or -1 with *diag. */
+int control_begin(struct control **control, struct event_base *base,
+    struct engine *engine, control_serve_fn *serve, struct diag *diag);
+
 void client_free(struct client *client);
 
 /* Adds to what is to be sent; false: it would be too much, or there is no memory. */
@@ -67,6 +79,9 @@ bool client_flush(struct client *client);
 
 /* Goes on with what came meanwhile, when nothing waits any more; may free it. */
 void client_resume(struct client *client);
+
+/* Is there room for so many bytes more? */
+bool client_has_room(const struct client *client, size_t length);
 
 /* control_reload.c */
 

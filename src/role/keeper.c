@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/gate.h"
+#include "engine/queue_watch.h"
 #include "engine/windows.h"
 #include "front/control.h"
 #include "front/hints.h"
@@ -47,6 +48,7 @@ struct keeper {
 	struct front_hints *hints;
 	struct control *control;
 	struct gate_watch gate;
+	struct queue_watch queue;
 	struct event *beat;
 	struct event *second;
 	struct saver savers[2];
@@ -138,6 +140,18 @@ static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	watch_gate(keeper, clock_now_ns());
 }
 
+static void watch_queue(struct keeper *keeper) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	int64_t away_ns = 0;
+	enum queue_news news = queue_watch_look(&keeper->queue, keeper->engine, generation,
+	    clock_now_ns(), &away_ns);
+
+	engine_unpin(keeper->engine, generation);
+	if (news != QUEUE_NO_NEWS)
+		log_event(news == QUEUE_IS_AWAY ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK,
+		    "away=%llds", (long long)(away_ns / NS_PER_SECOND));
+}
+
 /* The successor is given sockets in the namespaces that are there now. */
 static void end_when_stale(struct keeper *keeper) {
 	const struct generation *generation = engine_pin(keeper->engine);
@@ -159,6 +173,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
+	watch_queue(keeper);
 	end_when_stale(keeper);
 	log_flush();
 }

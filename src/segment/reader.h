@@ -33,6 +33,7 @@ struct reader_status {
 	uint64_t file_bytes;
 	bool gate_shut;
 	int64_t gate_since_ns;		/* 0: it was never shut */
+	int64_t queue_away_ns;		/* last sign of a queue role that is away; 0 */
 	uint64_t sessions_size, sessions_used;	/* slots */
 	uint64_t clients_size, clients_used;
 	uint64_t destinations_size, destinations_used;

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: ISC */
+/* The queue role's control server over a real socket, with a queue of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/queue.h"
+#include "front/queue_control.h"
+#include "tests/unit/site.h"
+#include "wire/control_frame.h"
+
+#define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n" \
+	"mta = ( { name = \"out\"; kind = \"sendmail\"; user = \"root\"; } );\n"
+#define MANY	600000u
+
+/* --- the queue ------------------------------------------------------------------------ */
+
+struct queue {
+	uint32_t parts;
+	struct queue_row row;
+	char asked[64];		/* destination */
+	uint32_t asked_most, told;
+};
+
+static struct queue queue;
+
+const char *queue_wait_word(enum queue_wait wait) {
+	static const char *const words[] = {
+#define WAIT(symbol, word, text) word,
+#include "defs/waits.def"
+#undef WAIT
+	};
+
+	assert_int_equal(sizeof(words) / sizeof(words[0]), QUEUE_WAIT_COUNT);
+	return words[wait];
+}
+
+const char *queue_why_word(enum queue_why why) {
+	static const char *const words[] = {
+#define WHY(symbol, word, text) word,
+#include "defs/whys.def"
+#undef WHY
+	};
+
+	assert_int_equal(sizeof(words) / sizeof(words[0]), QUEUE_WHY_COUNT);
+	return words[why];
+}
+
+void queue_each(struct queue *q, const char *destination, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
+	(void)now_ns;
+	snprintf(q->asked, sizeof(q->asked), "%s", destination != NULL ? destination : "-");
+	for (q->told = 0; q->told < q->parts && each(context, &q->row); q->told++)
+		;
+}
+
+void queue_each_next(struct queue *q, int64_t now_ns, uint32_t most,
+    bool (*each)(void *context, const struct queue_next *next), void *context) {
+	struct queue_next next = { q->row, QUEUE_WHY_PREEMPTS };
+
+	(void)now_ns;
+	q->asked_most = most;
+	for (uint32_t i = 0; i < q->parts && i < most && each(context, &next); i++)
+		;
+}
+
+void queue_each_run(struct queue *q, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_run_row *row), void *context) {
+	struct queue_run_row row = { .run = 9, .pid = 0, .mta = 7, .messages = 2,
+		.recipients = 30, .destination = "d\n.example", .started_ns = now_ns -
+		90 * NS_PER_SECOND, .progress_ns = now_ns - NS_PER_SECOND, .stalls = true };
+
+	(void)q;
+	(void)each(context, &row);
+}
+
+void queue_each_destination(struct queue *q, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_destination_row *row), void *context) {
+	struct queue_destination_row row = { .destination = "d.example", .messages = 3,
+		.recipients = 40, .running = 1, .window = 0, .wait = QUEUE_WAITS_SUSPENDED,
+		.doubtful = true, .oldest_ns = now_ns - 60 * NS_PER_SECOND,
+		.due_ns = now_ns + 5 * NS_PER_SECOND };
+
+	(void)q;
+	(void)each(context, &row);
+}
+
+/* --- a client --------------------------------------------------------------------------- */
+
+static struct site site;
+static struct event_base *base;
+static struct queue_control *control;
+static struct sockaddr_un place;
+static socklen_t place_length;
+static char *answer;
+static size_t answer_length, answer_read;
+
+static void begin(void) {
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct diag diag;
+
+	site_open(&site, 100, CONFIGURATION);
+	base = event_base_new();
+	assert_int_equal(queue_control_open(&control, base, site.engine, &queue, &diag), 0);
+	place = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	place_length = sizeof(place);
+	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(fd, 10), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &place_length), 0);
+	assert_int_equal(queue_control_listen(control, fd, &diag), 0);
+	queue = (struct queue){ .parts = 1, .row = { .mta = 0, .id = "7AL1", .sender = "a@b",
+		.destination = "d.example", .domains = 1, .recipients = 3, .unread = 4,
+		.wait = QUEUE_WAITS_RETRY, .run = 0 } };
+}
+
+static void end(void) {
+	queue_control_second(control, clock_now_ns());
+	queue_control_close(&control);
+	assert_null(control);
+	event_base_free(base);
+	site_close(&site);
+	free(answer);
+	answer = NULL;
+}
+
+/* The whole answer to a request; the greeting is stepped over. */
+static void ask(const char *key1, const char *value1, const char *key2, const char *value2) {
+	char request[1024];
+	struct control_writer writer;
+	struct control_frame frame;
+	const char *why;
+	ssize_t n;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&place, place_length), 0);
+	control_writer_begin(&writer, request, sizeof(request));
+	control_writer_add(&writer, "protocol", "1");
+	control_writer_add(&writer, key1, "%s", value1);
+	if (key2 != NULL)
+		control_writer_add(&writer, key2, "%s", value2);
+	n = (ssize_t)control_writer_finish(&writer);
+	assert_int_equal(send(fd, request, (size_t)n, 0), n);
+	shutdown(fd, SHUT_WR);
+	free(answer);
+	answer = malloc(80u << 20);
+	assert_non_null(answer);
+	answer_length = 0;
+	for (;;) {
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		n = read(fd, answer + answer_length, (80u << 20) - answer_length);
+		if (n == 0)
+			break;
+		answer_length += n > 0 ? (size_t)n : 0;
+	}
+	close(fd);
+	n = control_frame_parse(answer, answer_length, &frame, &why);
+	assert_true(n > 0);
+	assert_string_equal(control_frame_get(&frame, "protocol"), "1");
+	answer_read = (size_t)n;
+}
+
+static struct control_frame next_frame(void) {
+	struct control_frame frame;
+	const char *why;
+	long n = control_frame_parse(answer + answer_read, answer_length - answer_read, &frame,
+	    &why);
+
+	assert_true(n > 0);
+	answer_read += (size_t)n;
+	return frame;
+}
+
+static void must_be(const struct control_frame *frame, const char *key, const char *value) {
+	const char *is = control_frame_get(frame, key);
+
+	if (value == NULL)
+		assert_null(is);
+	else
+		assert_string_equal(is != NULL ? is : "missing", value);
+}
+
+static void must_end(const char *exit_code, const char *error) {
+	struct control_frame frame = next_frame();
+
+	must_be(&frame, "end", "1");
+	must_be(&frame, "exit", exit_code);
+	must_be(&frame, "error", error);
+	assert_int_equal(answer_read, answer_length);
+}
+
+/* --- tests --------------------------------------------------------------------------------- */
+
+static void a_part_tells_all(void **state) {
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	queue.row.sender = "x\x1b[2J\n@b";
+	queue.row.arrival_ns = clock_now_ns() - 90 * NS_PER_SECOND;
+	queue.row.due_ns = clock_now_ns() + 100 * NS_PER_SECOND;
+	queue.row.tries = 2;
+	queue.row.tried_ns = clock_now_ns() - 30 * NS_PER_SECOND;
+	ask("command", "queue", NULL, NULL);
+	assert_string_equal(queue.asked, "-");
+	frame = next_frame();
+	must_be(&frame, "row", "1");
+	must_be(&frame, "destination", "d.example");
+	must_be(&frame, "id", "7AL1");
+	must_be(&frame, "mta", "out");
+	must_be(&frame, "sender", "x\x1b[2J\n@b");
+	must_be(&frame, "recipients", "3");
+	must_be(&frame, "unread", "4");
+	must_be(&frame, "age", "90");
+	must_be(&frame, "tried", "30");
+	must_be(&frame, "tries", "2");
+	must_be(&frame, "wait", "retry");
+	must_be(&frame, "until", "100");
+	must_be(&frame, "run", "0");
+	must_end("0", NULL);
+	end();
+}
+
+static void what_is_not_known_is_left_out(void **state) {
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	/* before the clock's start; until somebody resumes it; an mta of an old generation */
+	queue.row.arrival_ns = clock_now_ns() - INT64_C(1) * 1000000 * NS_PER_SECOND;
+	queue.row.due_ns = INT64_MAX;
+	queue.row.mta = 200;
+	ask("command", "queue", "destination", "d.example");
+	assert_string_equal(queue.asked, "d.example");
+	frame = next_frame();
+	must_be(&frame, "age", "1000000");
+	must_be(&frame, "until", NULL);
+	must_be(&frame, "tried", NULL);
+	must_be(&frame, "mta", "");
+	must_end("0", NULL);
+	end();
+}
+
+static void destinations_and_runs(void **state) {
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	ask("command", "queue", "view", "destinations");
+	frame = next_frame();
+	must_be(&frame, "destination", "d.example");
+	must_be(&frame, "messages", "3");
+	must_be(&frame, "recipients", "40");
+	must_be(&frame, "window", "0");
+	must_be(&frame, "wait", "suspended");
+	must_be(&frame, "doubtful", "1");
+	must_be(&frame, "proven", "0");
+	must_be(&frame, "age", "60");
+	must_be(&frame, "until", "5");
+	must_end("0", NULL);
+	ask("command", "queue", "view", "runs");
+	frame = next_frame();
+	must_be(&frame, "run", "9");
+	must_be(&frame, "pid", NULL);
+	must_be(&frame, "mta", "");
+	must_be(&frame, "destination", "d\n.example");
+	must_be(&frame, "age", "90");
+	must_be(&frame, "progress", "1");
+	must_be(&frame, "stalls", "1");
+	must_be(&frame, "adopted", "0");
+	must_end("0", NULL);
+	end();
+}
+
+static void next_tells_why(void **state) {
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	queue.parts = 5;
+	ask("command", "next", "most", "3");
+	assert_int_equal(queue.asked_most, 3);
+	for (int i = 0; i < 3; i++) {
+		frame = next_frame();
+		must_be(&frame, "why", "preempts");
+		must_be(&frame, "id", "7AL1");
+	}
+	must_end("0", NULL);
+	end();
+}
+
+static void bad_requests_are_told(void **state) {
+	(void)state;
+	begin();
+	ask("command", "next", "most", "0");
+	must_end("64", "most: 1 to 10000");
+	ask("command", "queue", "view", "all");
+	must_end("64", "view: parts, destinations or runs");
+	ask("command", "reload", NULL, NULL);
+	must_end("64", "unknown command");
+	ask("command", "", NULL, NULL);
+	must_end("64", "unknown command");
+	end();
+}
+
+/* 64 MB of rows, and an end that says so. */
+static void an_answer_is_bounded(void **state) {
+	struct control_frame frame;
+	uint32_t rows = 0;
+
+	(void)state;
+	begin();
+	queue.parts = MANY;
+	ask("command", "queue", NULL, NULL);
+	assert_in_range(queue.told, 100000, MANY - 1);
+	for (;; rows++) {
+		frame = next_frame();
+		if (control_frame_get(&frame, "row") == NULL)
+			break;
+	}
+	assert_int_equal(rows, queue.told);
+	must_be(&frame, "exit", "0");
+	must_be(&frame, "error", "there are more than can be told at once");
+	end();
+}
+
+int main(void) {
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_part_tells_all),
+		cmocka_unit_test(what_is_not_known_is_left_out),
+		cmocka_unit_test(destinations_and_runs),
+		cmocka_unit_test(next_tells_why),
+		cmocka_unit_test(bad_requests_are_told),
+		cmocka_unit_test(an_answer_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

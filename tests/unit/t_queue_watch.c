@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: ISC */
+/* The alarm of a queue role that is away, under virtual time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/queue_watch.h"
+#include "segment/internal.h"
+#include "tests/unit/site.h"
+
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n"
+#define MTA	"mta = ( { name = \"s\"; kind = \"sendmail\"; user = \"root\"; } );\n"
+
+static struct site site;
+static struct generation generation;	/* what the watch looks at of it */
+static struct queue_watch watch;
+static int64_t now_ns, away_ns;
+static unsigned place;
+
+static void begin(bool driven) {
+	site_open(&site, 100, CLASSES MTA);
+	generation = *site.generation;
+	generation.mtas[0].drive = driven;
+	watch = (struct queue_watch){ 0 };
+	now_ns = 1000 * NS_PER_SECOND;
+}
+
+static void role_starts(void) {
+	place = segment_role_place(site.segment, ROLE_QUEUE, 0);
+	segment_role_starting(site.segment, place, now_ns);
+	segment_role_started(site.segment, place, 4711);
+}
+
+static void role_beats(void) {
+	atomic_store(&site.segment->header->roles[place].heartbeat_ns, now_ns);
+}
+
+static enum queue_news look_after(int64_t seconds) {
+	now_ns += seconds * NS_PER_SECOND;
+	return queue_watch_look(&watch, site.engine, &generation, now_ns, &away_ns);
+}
+
+static void told_once_after_a_minute_and_once_when_it_is_back(void **state) {
+	(void)state;
+	begin(true);
+	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(59), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(1), QUEUE_IS_AWAY);
+	assert_int_equal(away_ns, 60 * NS_PER_SECOND);
+	assert_int_equal(atomic_load(&site.segment->header->queue_away_ns),
+	    1000 * NS_PER_SECOND);
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+	role_starts();
+	assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+	role_beats();
+	assert_int_equal(look_after(1), QUEUE_IS_BACK);
+	assert_int_equal(away_ns, 362 * NS_PER_SECOND);
+	assert_int_equal(atomic_load(&site.segment->header->queue_away_ns), 0);
+	assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+	site_close(&site);
+}
+
+static void a_role_that_beats_is_there(void **state) {
+	(void)state;
+	begin(true);
+	role_starts();
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+		role_beats();
+	}
+	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
+	segment_role_died(site.segment, place, now_ns);
+	assert_int_equal(look_after(59), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(1), QUEUE_IS_AWAY);
+	site_close(&site);
+}
+
+/* Each start is a sign of the supervisor's, not of the role's. */
+static void a_role_that_dies_at_every_start_is_away(void **state) {
+	unsigned told = 0;
+
+	(void)state;
+	begin(true);
+	for (int i = 0; i < 60; i++) {
+		role_starts();
+		told += look_after(1) == QUEUE_IS_AWAY;
+		segment_role_died(site.segment, place, now_ns);
+		told += look_after(1) == QUEUE_IS_AWAY;
+	}
+	assert_int_equal(told, 1);
+	site_close(&site);
+}
+
+static void a_new_keeper_does_not_tell_it_again(void **state) {
+	(void)state;
+	begin(true);
+	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(60), QUEUE_IS_AWAY);
+	watch = (struct queue_watch){ 0 };
+	assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(100), QUEUE_NO_NEWS);
+	role_starts();
+	role_beats();
+	atomic_fetch_add(&site.segment->header->roles[place].heartbeat_ns, 1);
+	assert_int_equal(look_after(1), QUEUE_IS_BACK);
+	assert_int_equal(away_ns, 162 * NS_PER_SECOND);
+	site_close(&site);
+}
+
+static void where_nothing_is_driven_nobody_is_missed(void **state) {
+	(void)state;
+	begin(false);
+	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(1000), QUEUE_NO_NEWS);
+	/* from the reload on */
+	generation.mtas[0].drive = true;
+	assert_int_equal(look_after(59), QUEUE_NO_NEWS);
+	assert_int_equal(look_after(1), QUEUE_IS_AWAY);
+	/* which ends it, too */
+	generation.mtas[0].drive = false;
+	assert_int_equal(look_after(1), QUEUE_NO_NEWS);
+	assert_int_equal(atomic_load(&site.segment->header->queue_away_ns), 0);
+	site_close(&site);
+}
+
+int main(void) {
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(told_once_after_a_minute_and_once_when_it_is_back),
+		cmocka_unit_test(a_role_that_beats_is_there),
+		cmocka_unit_test(a_role_that_dies_at_every_start_is_away),
+		cmocka_unit_test(a_new_keeper_does_not_tell_it_again),
+		cmocka_unit_test(where_nothing_is_driven_nobody_is_missed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
