@@ -81,8 +81,8 @@ struct queue_calls {
 	/* More recipients of an unchanged file, from `place` on (queue_read_more). */
 	void (*read_more)(void *context, unsigned mta, unsigned directory, const char *id,
 	    uint64_t place);
-	/* queue_read_begin had no room for some; there is room for `most` now: to be told of
-	 * any that were refused. */
+	/* There was no room for some (queue_wants, queue_read_begin); there is now, for `most`:
+	 * what is not known is to be offered again, until one is refused anew. */
 	void (*room)(void *context, uint32_t most);
 	void *context;
 };
@@ -102,7 +102,7 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 
 /* Is the file of that id to be read now that it is new or has changed?  Not while it is
  * in a run, or being read: it is read after that; nor where there is no room. */
-bool queue_wants(const struct queue *queue, unsigned mta, unsigned directory,
+bool queue_wants(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
 
 /* Is it known, and of this stamp (see below)?  Then a rescan need not read it. */
@@ -270,7 +270,7 @@ struct queue_totals {
 	uint32_t in_core, unread;	/* recipients */
 	uint32_t destinations;
 	uint32_t runs, stalled;
-	uint32_t refused;		/* files for which there was no room, since there was */
+	uint32_t refused;		/* times that there was no room for a file, since there was */
 	uint32_t by_wait[QUEUE_WAIT_COUNT];	/* parts */
 	int64_t oldest_ns;		/* arrival of the oldest message; 0: none */
 };

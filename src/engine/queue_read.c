@@ -53,19 +53,22 @@ static bool is_driven(const struct queue *queue, unsigned mta)
 	return mta < GENERATION_MTAS_MAX && queue->settings.mtas[mta].driven;
 }
 
-bool queue_wants(const struct queue *queue, unsigned mta, unsigned directory, const char *id)
+bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id)
 {
 	uint32_t message;
 
 	if (!is_driven(queue, mta))
 		return false;
 	message = queue_find_message(queue, mta, directory, id);
-	if (message == NONE)
-		return has_room(queue) &&
-		    queue_adopted_with((struct queue *)(uintptr_t)queue, mta, directory, id) ==
-		    NULL;
-	return queue->messages[message].state != MESSAGE_RUNS &&
-	    !queue->messages[message].reading;
+	if (message != NONE)
+		return queue->messages[message].state != MESSAGE_RUNS &&
+		    !queue->messages[message].reading;
+	if (queue_adopted_with(queue, mta, directory, id) != NULL)
+		return false;
+	if (has_room(queue))
+		return true;
+	queue->refused++;
+	return false;
 }
 
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
@@ -124,10 +127,8 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 		return NULL;
 	message = queue_find_message(queue, mta, directory, id);
 	known = message != NONE;
-	if (!queue_wants(queue, mta, directory, id)) {
-		queue->refused += !known;
+	if (!queue_wants(queue, mta, directory, id))
 		return NULL;
-	}
 	if (!known)
 		message = queue_make_message(queue, mta, directory, id);
 	if (message == NONE) {

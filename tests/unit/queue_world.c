@@ -105,13 +105,11 @@ static void offer(unsigned file);
 static void room(void *context, uint32_t most)
 {
 	(void)context;
-	for (unsigned i = 0; i < file_count && most > 0; i++)
-		if (files[i].there && !files[i].in_run &&
-		    !queue_knows(world.queue, 0, files[i].directory, files[i].id,
-			files[i].stamp)) {
+	assert_true(most > 0);
+	for (unsigned i = 0; i < file_count; i++)
+		if (files[i].there && !queue_knows(world.queue, 0, files[i].directory,
+		    files[i].id, files[i].stamp))
 			note_asked(i, false, 0);
-			most--;
-		}
 }
 
 /* Gives what stands in the file from recipient `from` on. */
@@ -693,6 +691,29 @@ void world_check(void)
 	assert_int_equal(totals.runs, 0);
 	for (unsigned i = 0; i < world.server_count; i++)
 		assert_int_equal(world.servers[i].now, 0);
+}
+
+static bool tell_row(void *context, const struct queue_row *row)
+{
+	unsigned *most = context;
+
+	printf("# %s %s: %u recipients, %u unread, %s, due in %lld ms, run %u\n", row->id,
+	    row->destination, row->recipients, row->unread, queue_wait_word(row->wait),
+	    (long long)((row->due_ns - world.now_ns) / NS_PER_MS), row->run);
+	return --*most > 0;
+}
+
+void world_tell(void)
+{
+	struct queue_totals totals;
+	unsigned most = 40;
+
+	queue_count(world.queue, world.now_ns, &totals);
+	printf("# %u files, %u processes; %u messages, %u parts, %u in core, %u unread, %u runs, "
+	    "%u stalled, %u refused\n", world_files_left(), world.processes, totals.messages,
+	    totals.parts, totals.in_core, totals.unread, totals.runs, totals.stalled,
+	    totals.refused);
+	queue_each(world.queue, NULL, world.now_ns, tell_row, &most);
 }
 
 struct found {

@@ -78,6 +78,9 @@ unsigned world_files_left(void);
 /* Each recipient got it once, or waits; places and claims agree at rest. */
 void world_check(void);
 
+/* What all waits for, on stdout. */
+void world_tell(void);
+
 /* What the first part of the file waits for. */
 enum queue_wait world_wait(unsigned file, int64_t *due_ns);
 
