@@ -13,7 +13,7 @@
 
 #define LOOKED_AT_MOST	512u	/* messages, for those that follow in a run */
 #define SMALL_PARTS	4u	/* a message that follows has so many destinations at most */
-#define COST_EACH	8u	/* recipients in a run, for each message that may be in it */
+#define COST_EACH	8u	/* recipients of a message that shares a run with others */
 #define DEEP		4u	/* so many messages wait for each process: many wait */
 #define TRIES		64u
 #define FEW_DESTS	3u	/* a run claims a place at each of so few; of more a part */
@@ -153,9 +153,12 @@ static bool is_full(const struct building *b)
 	    b->run->recipients >= b->cap * COST_EACH;
 }
 
+/* Of about the same size: Sendmail has its own order within a run, and small mail is not to
+ * stand behind big mail. */
 static bool may_follow(const struct building *b, const struct message *m)
 {
-	return m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
+	return m->in_core <= COST_EACH &&
+	    b->run->recipients + m->in_core <= b->cap * COST_EACH && m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
 	    m->directory == b->run->directory;
 }
 
@@ -290,10 +293,17 @@ static void claim(struct building *b)
 	run->brief = run->dest_count > 1;
 }
 
+/* Messages for each process, where many wait. */
+static uint32_t deep_of(const struct building *b, const struct queue_settings *settings)
+{
+	uint32_t deep = b->listed / (DEEP * settings->mtas[b->run->mta].processes);
+
+	return deep < QUEUE_RUN_IDS_MAX ? deep : QUEUE_RUN_IDS_MAX;
+}
+
 static uint32_t cap_of(const struct building *b, const struct queue_settings *settings)
 {
-	uint32_t processes = settings->mtas[b->run->mta].processes;
-	uint32_t deep = b->listed / (DEEP * (processes == 0 ? 1 : processes));
+	uint32_t deep = deep_of(b, settings);
 	uint32_t cap = deep > settings->backlog ? deep : settings->backlog;
 
 	return cap < 1 ? 1 : cap < QUEUE_RUN_IDS_MAX ? cap : QUEUE_RUN_IDS_MAX;
@@ -303,7 +313,6 @@ static bool build(struct building *b, const struct job_taken *taken)
 {
 	struct queue *queue = b->queue;
 	uint32_t message = (uint32_t)job_message_word(queue->board, taken->message);
-	uint32_t cap;
 
 	b->run->directory = queue->messages[message].directory;
 	/* one entry is out already: what it is of is placed all the same */
@@ -313,13 +322,13 @@ static bool build(struct building *b, const struct job_taken *taken)
 		return false;
 	}
 	(void)job_done(queue->board, taken);
-	b->cap = cap = cap_of(b, &queue->settings);
-	follow_to_lead(b);
-	b->cap = b->listed / (DEEP * queue->settings.mtas[b->run->mta].processes);
-	if (b->cap > cap)
-		b->cap = cap;
-	if (!b->alone && b->cap > b->run->count)
-		follow(b);
+	b->cap = cap_of(b, &queue->settings);
+	if (b->run->recipients <= COST_EACH) {
+		follow_to_lead(b);
+		b->cap = deep_of(b, &queue->settings);
+		if (!b->alone)
+			follow(b);
+	}
 	claim(b);
 	return true;
 }
