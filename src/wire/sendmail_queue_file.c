@@ -29,8 +29,9 @@ enum state {
 
 void sendmail_queue_begin(struct sendmail_queue_reader *reader)
 {
-	memset(reader, 0, offsetof(struct sendmail_queue_reader, text));
+	memset(reader, 0, offsetof(struct sendmail_queue_reader, sender_text));
 	reader->state = AT_LINE;
+	reader->sender.text = reader->sender_text;
 }
 
 void sendmail_queue_resume(struct sendmail_queue_reader *reader,
@@ -130,6 +131,16 @@ static enum sendmail_queue_step take_recipient(struct sendmail_queue_reader *rea
 	return SENDMAIL_QUEUE_RECIPIENT;
 }
 
+static void take_sender(struct sendmail_queue_reader *reader)
+{
+	struct span sender = address_in(reader->text + 1, reader->text + reader->length);
+
+	if (sender.length >= sizeof(reader->sender_text))
+		sender.length = sizeof(reader->sender_text) - 1;
+	memcpy(reader->sender_text, sender.text, sender.length);
+	reader->sender = (struct span){ reader->sender_text, sender.length };
+}
+
 static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reader)
 {
 	struct sendmail_message *message = &reader->message;
@@ -178,8 +189,7 @@ static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
 		message->is_quarantined = true;
 		return SENDMAIL_QUEUE_MORE;
 	case 'S':
-		message->has_sender = address_in(reader->text + 1,
-		    reader->text + reader->length).length > 0;
+		take_sender(reader);
 		return SENDMAIL_QUEUE_MORE;
 	case 'R':
 		return take_recipient(reader, recipient);

@@ -43,7 +43,6 @@ struct sendmail_message {
 	int64_t tried_s;	/* K; 0: never */
 	int64_t priority;	/* P */
 	bool is_quarantined;	/* q: Sendmail does not deliver it */
-	bool has_sender;	/* false: the null sender, or none is told */
 	uint32_t recipient_count;	/* R lines so far; at the end all that are in it */
 	uint32_t left_out;	/* those among them that cannot be used: too long, or empty */
 };
@@ -64,6 +63,8 @@ enum sendmail_queue_step {
 
 struct sendmail_queue_reader {
 	struct sendmail_message message;
+	struct span sender;	/* S, without < >, cut to 255 bytes; empty: none, or the null
+				 * sender; anything may stand in it */
 	const char *fault;	/* static text, after SENDMAIL_QUEUE_BAD */
 	unsigned line;		/* of the fault: from 1; resumed: from where it was */
 	bool cut;		/* BAD as it ends too early: it may be being written */
@@ -72,6 +73,7 @@ struct sendmail_queue_reader {
 	unsigned state;
 	bool is_long, has_made;
 	size_t length;
+	char sender_text[256];
 	char text[SENDMAIL_QUEUE_LINE_MAX];
 };
 

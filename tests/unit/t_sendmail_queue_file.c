@@ -118,7 +118,8 @@ static void a_fresh_message(void **state)
 		assert_int_equal(reader.message.tried_s, 0);
 		assert_int_equal(reader.message.tries, 0);
 		assert_int_equal(reader.message.priority, 30030);
-		assert_true(reader.message.has_sender);
+		assert_int_equal(reader.sender.length, strlen("a@example.com"));
+		assert_memory_equal(reader.sender.text, "a@example.com", reader.sender.length);
 		assert_false(reader.message.is_quarantined);
 		assert_int_equal(reader.message.recipient_count, 1);
 		assert_int_equal(reader.message.left_out, 0);
@@ -161,7 +162,7 @@ static void a_bounce_and_a_local_recipient(void **state)
 
 	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 1), SENDMAIL_QUEUE_END);
-	assert_false(reader.message.has_sender);
+	assert_int_equal(reader.sender.length, 0);
 	is_recipient(0, "root", "");
 	is_recipient(1, "b@h2.example.org", "h2.example.org");
 }
