@@ -20,7 +20,8 @@
 #include "front/decision_log.h"
 #include "wire/outbound_key.h"
 
-static const char map_name[] = "postern";
+/* The second one fails open in Sendmail's own way (sendmail-queue.mc). */
+static const char *const map_names[] = { "postern", "posternturn" };
 
 #define WHY_SHOWN	120
 
@@ -206,14 +207,22 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 	return deferral(engine, generation, &answer, now_ns, out);
 }
 
+static bool is_our_map(const struct socketmap_request *request)
+{
+	for (size_t i = 0; i < sizeof(map_names) / sizeof(map_names[0]); i++)
+		if (request->map_length == strlen(map_names[i]) &&
+		    memcmp(request->map, map_names[i], request->map_length) == 0)
+			return true;
+	return false;
+}
+
 size_t map_question_answer(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,
     int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
 {
 	struct outbound_key key;
 
-	if (request->map_length != sizeof(map_name) - 1 ||
-	    memcmp(request->map, map_name, request->map_length) != 0)
+	if (!is_our_map(request))
 		return not_ours(engine, client, "there is no such map", request->map,
 		    request->map_length, out);
 	if (!outbound_key_parse(request->key, request->key_length, &key))

@@ -308,7 +308,7 @@ static void windows_are_told(void **state)
 	hear(fd, "29:OK DEFER its turn comes later,");
 	request(fd, "postern turn;h= a.example.;i= 7AL1");
 	hear(fd, "5:OK OK,");
-	request(fd, "postern turn;i=7AL1;h=b.example");
+	request(fd, "posternturn turn;i=7AL1;h=b.example");
 	hear(fd, "7:OK WAIT,");
 	engine_answers(VERDICT_DEFER, REASON_CLASS_HELD);
 	memset(next_answer.why, 'x', OUTBOUND_WHY_MAX);
