@@ -142,6 +142,7 @@ static void check_roles(struct compilation *c)
 		    header->listeners[i].kind == LISTENER_SOCKETMAP)
 			policies = header->policy_processes;
 	}
+	policies += compilation_drives(c);
 	if (policies + milters + 1 > GENERATION_ROLES_MAX)
 		complain(c, where ? where : config_lookup(&c->config, "listen.milter"),
 		    "policy.processes and listen.milter ask for %u processes, %d are possible",

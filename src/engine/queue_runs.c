@@ -276,11 +276,8 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns)
 	}
 }
 
-/* Many that fail at one time are one failure. */
 static void hold_mta(struct queue_mta *mta, int64_t now_ns)
 {
-	if (now_ns < mta->hold_ns)
-		return;
 	mta->hold_pause_ns = mta->hold_pause_ns == 0 ? PAUSE_FIRST_NS : 2 * mta->hold_pause_ns;
 	if (mta->hold_pause_ns > PAUSE_LAST_NS)
 		mta->hold_pause_ns = PAUSE_LAST_NS;
@@ -307,6 +304,7 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 	run->started = true;
 	run->started_ns = now_ns;
 	run->pid = pid;
+	queue->mtas[run->mta].hold_pause_ns = 0;
 }
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
@@ -321,12 +319,10 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 	for (unsigned i = 0; i < run->count; i++)
 		if (run->messages[i] != NONE)
 			end_message(queue, run, run->messages[i], how, now_ns);
-	if (how == QUEUE_RUN_NOT_STARTED) {
+	if (how == QUEUE_RUN_NOT_STARTED)
 		hold_mta(&queue->mtas[run->mta], now_ns);
-	} else {
-		queue->mtas[run->mta].hold_pause_ns = 0;
+	else
 		remap(queue, run, now_ns);
-	}
 	release(queue, run, now_ns);
 	over = *run;
 	run->number = 0;

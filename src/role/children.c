@@ -94,19 +94,34 @@ void children_plan(struct supervisor *supervisor) {
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
 	if (feed_role_needed(generation))
 		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
+	if (generation_drives(generation))
+		add_child(supervisor, ROLE_QUEUE, "queue", 0, 0);
 	take_places(supervisor);
 }
 
-void children_replan(struct supervisor *supervisor) {
+static void add_later(struct supervisor *supervisor, enum role_kind kind, const char *word,
+    bool needed) {
 	struct child *child = &supervisor->children[supervisor->child_count];
 
-	if (is_planned(supervisor, ROLE_FEED, 0) ||
-	    !feed_role_needed(supervisor->generation) ||
+	if (!needed || is_planned(supervisor, kind, 0) ||
 	    supervisor->child_count == SEGMENT_ROLES_MAX)
 		return;
-	add_child(supervisor, ROLE_FEED, "feed", 0, 0);
+	add_child(supervisor, kind, word, 0, 0);
 	child->place = segment_role_place(supervisor->segment, child->kind,
 	    child->number);
+}
+
+void children_replan(struct supervisor *supervisor) {
+	const struct generation *generation = supervisor->generation;
+
+	add_later(supervisor, ROLE_FEED, "feed", feed_role_needed(generation));
+	add_later(supervisor, ROLE_QUEUE, "queue", generation_drives(generation));
+}
+
+/* It ends by itself where a reload leaves it nothing to do, and comes back with one
+ * that does. */
+static bool is_idle(const struct supervisor *supervisor, const struct child *child) {
+	return child->kind == ROLE_QUEUE && !generation_drives(supervisor->generation);
 }
 
 /* A role maps the published configuration when it starts; should its file be
@@ -133,7 +148,8 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	for (i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
-		if (child->pid != 0 || child->start_ns > now_ns)
+		if (child->pid != 0 || child->start_ns > now_ns ||
+		    is_idle(supervisor, child))
 			continue;
 		child->killed = false;
 		child->started_ns = now_ns;
@@ -158,11 +174,12 @@ static int64_t delay_ns(const struct child *child) {
 }
 
 /* The feed ends by itself to have a log opened, the keeper to have a network
- * namespace opened. */
+ * namespace opened, the queue to have directories opened. */
 static enum event_kind event_of(const struct child *child, int status) {
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return EVENT_ROLE_DIED;
 	return child->kind == ROLE_FEED ? EVENT_FEED :
+	    child->kind == ROLE_QUEUE ? EVENT_QUEUE :
 	    child->kind == ROLE_KEEPER ? EVENT_WITNESS : EVENT_ROLE_DIED;
 }
 
@@ -197,7 +214,8 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 		unsigned i;
 
 		if (gate_command_bury(supervisor, pid, status) ||
-		    mta_commands_bury(supervisor, pid, status))
+		    mta_commands_bury(supervisor, pid, status) ||
+		    queue_link_bury(supervisor, pid, status))
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].pid == pid)
@@ -258,7 +276,8 @@ int64_t children_next_ns(const struct supervisor *supervisor) {
 	for (i = 0; i < supervisor->child_count; i++) {
 		const struct child *child = &supervisor->children[i];
 
-		if (child->pid == 0 && child->start_ns < next_ns)
+		if (child->pid == 0 && child->start_ns < next_ns &&
+		    !is_idle(supervisor, child))
 			next_ns = child->start_ns;
 	}
 	return next_ns;

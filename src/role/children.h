@@ -9,7 +9,8 @@
  * due at once. */
 void children_plan(struct supervisor *supervisor);
 
-/* After a reload: the feed, where there is a log now and was none before. */
+/* After a reload: the feed and the queue, where there is something for them now and was
+ * nothing before. */
 void children_replan(struct supervisor *supervisor);
 
 /* Starts those that are due. */

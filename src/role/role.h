@@ -11,6 +11,7 @@
 #include "front/feed.h"
 #include "segment/layout.h"
 
+struct queue_places;
 struct segment;
 
 struct role_socket {
@@ -35,6 +36,8 @@ struct role_context {
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/mta_link.h);
 					 * or -1 */
+	int queue_fd;			/* queue: for files and runs (front/queue_link.h); or -1 */
+	const struct queue_places *queue_places; /* queue: its directories */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
 	struct namespace_file netns[8];	/* witness.netns, as they were opened */
@@ -49,5 +52,7 @@ int milter_role_main(const struct role_context *context);
 int keeper_role_main(const struct role_context *context);
 /* Ends with EX_OK when a log has to be opened by root. */
 int feed_role_main(const struct role_context *context);
+/* Ends with EX_OK when directories have to be opened by root, or there are none. */
+int queue_role_main(const struct role_context *context);
 
 #endif

@@ -30,7 +30,8 @@
 static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
 	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL ||
-	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
+	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS ||
+	    kind == LISTENER_QUEUE;
 }
 
 /* Datagrams, or connections. */

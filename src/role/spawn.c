@@ -80,9 +80,10 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 		return kind == LISTENER_CONTROL;
 	case ROLE_FEED:
 		return kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
+	case ROLE_QUEUE:
+		return kind == LISTENER_QUEUE;
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
-	case ROLE_QUEUE:
 		break;
 	}
 	return false;
@@ -117,9 +118,10 @@ static int role_main(const struct role_context *context) {
 		return keeper_role_main(context);
 	case ROLE_FEED:
 		return feed_role_main(context);
+	case ROLE_QUEUE:
+		return queue_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
-	case ROLE_QUEUE:
 		break;
 	}
 	return EX_SOFTWARE;
@@ -129,6 +131,7 @@ static int role_main(const struct role_context *context) {
 struct links {
 	int control_fd;		/* keeper, or -1 */
 	int mta_fd;		/* keeper and feed, or -1 */
+	int queue_fd;		/* queue, or -1 */
 };
 
 static void run_role(struct supervisor *supervisor, const struct child *child,
@@ -139,7 +142,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	struct role_context context = { .kind = child->kind,
 		.number = child->number, .role_slot = child->place,
 		.segment = supervisor->segment,
-		.supervisor_fd = links->control_fd, .mta_fd = links->mta_fd };
+		.supervisor_fd = links->control_fd, .mta_fd = links->mta_fd,
+		.queue_fd = links->queue_fd, .queue_places = &supervisor->queue.places };
 	struct diag diag;
 
 	die_with_parent(supervisor->pid);
@@ -154,6 +158,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	keeper_link_close(&supervisor->link);
 	gate_command_leave(supervisor);
 	mta_commands_leave(&supervisor->mta);
+	queue_link_leave(&supervisor->queue, child->kind == ROLE_QUEUE);
 	set_title(child);
 	take_sockets(supervisor, child, &context);
 	(void)privileges_raise_files(FILES_BESIDES +
@@ -175,6 +180,8 @@ static void close_links(const struct links *links) {
 		close(links->control_fd);
 	if (links->mta_fd >= 0)
 		close(links->mta_fd);
+	if (links->queue_fd >= 0)
+		close(links->queue_fd);
 }
 
 static enum mta_asker asker_of(const struct child *child) {
@@ -185,6 +192,8 @@ static enum mta_asker asker_of(const struct child *child) {
 void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 	if (child->kind == ROLE_KEEPER)
 		keeper_link_close(&supervisor->link);
+	if (child->kind == ROLE_QUEUE)
+		queue_link_close(&supervisor->queue);
 	if (asker_of(child) != MTA_ASKER_COUNT)
 		mta_commands_unlink(&supervisor->mta, asker_of(child));
 }
@@ -192,7 +201,11 @@ void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 /* -1 with *diag: there are none. */
 static int open_links(struct supervisor *supervisor, const struct child *child,
     struct links *links, struct diag *diag) {
-	*links = (struct links){ -1, -1 };
+	*links = (struct links){ -1, -1, -1 };
+	if (child->kind == ROLE_QUEUE) {
+		links->queue_fd = queue_link_open(supervisor, diag);
+		return links->queue_fd >= 0 ? 0 : -1;
+	}
 	if (child->kind == ROLE_KEEPER) {
 		links->control_fd = keeper_link_open(&supervisor->link, diag);
 		if (links->control_fd < 0)

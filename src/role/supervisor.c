@@ -168,6 +168,7 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	int64_t next_ns = children_next_ns(supervisor), wait_ns;
 	int64_t gate_ns = gate_command_next_ns(supervisor);
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
+	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
 	/* while somebody waits for our start, look more often */
 	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
 
@@ -175,6 +176,8 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 		next_ns = gate_ns;
 	if (mta_ns < next_ns)
 		next_ns = mta_ns;
+	if (queue_ns < next_ns)
+		next_ns = queue_ns;
 	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
@@ -189,7 +192,7 @@ static void loop(struct supervisor *supervisor) {
 
 	supervisor->began_ns = supervisor->present_ns = now_ns;
 	while (go_on) {
-		struct pollfd polled[2 + MTA_ASKER_COUNT] = {
+		struct pollfd polled[3 + MTA_ASKER_COUNT] = {
 			{ .fd = supervisor->signal_fd, .events = POLLIN },
 		};
 
@@ -198,10 +201,12 @@ static void loop(struct supervisor *supervisor) {
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
+		queue_link_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
 		polled[1].fd = supervisor->link.fd;
 		polled[1].events = keeper_link_events(&supervisor->link);
-		mta_commands_poll(&supervisor->mta, polled + 2);
+		queue_link_poll(&supervisor->queue, &polled[2]);
+		mta_commands_poll(&supervisor->mta, polled + 3);
 		(void)poll(polled, sizeof(polled) / sizeof(polled[0]),
 		    more ? 0 : wait_ms(supervisor, now_ns));
 		if (more || polled[1].revents != 0)
@@ -223,6 +228,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		.signal_fd = -1, .ready_fd = ready_fd };
 	keeper_link_init(&supervisor.link);
 	mta_commands_init(&supervisor.mta);
+	queue_link_init(&supervisor.queue);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
 		loop(&supervisor);
@@ -230,6 +236,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		children_end(&supervisor);
 		gate_command_end(&supervisor);
 		mta_commands_end(&supervisor.mta);
+		queue_link_close(&supervisor.queue);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)
 			code = EX_TEMPFAIL;

@@ -17,6 +17,7 @@
 #include "role/keeper_link.h"
 #include "role/mta_command.h"
 #include "role/privileges.h"
+#include "role/queue_link.h"
 #include "role/sockets.h"
 #include "segment/layout.h"
 
@@ -45,6 +46,7 @@ struct supervisor {
 	struct keeper_link link;
 	struct gate_command gate;
 	struct mta_commands mta;
+	struct queue_link queue;
 	pid_t pid;
 	int lock_fd;
 	int signal_fd;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Serve the queue role.
+ * MODEL    Each order is answered at once; what ends is told when it ends.  A turn takes
+ *          so many orders that the rest of the supervisor's work is not late.
+ * ERRORS   A role that sends what is no order, or does not read, loses its link, and ends.
+ * THREADS  The supervisor's.
+ */
+#include "role/queue_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "role/supervisor.h"
+
+#define ORDERS_A_TURN	256
+#define LOOK_EVERY_NS	(60 * NS_PER_SECOND)
+#define SEND_ROOM	(4 << 20)
+
+void queue_link_init(struct queue_link *link) {
+	*link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
+}
+
+void queue_link_close(struct queue_link *link) {
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+	link->more = false;
+	queue_places_close(&link->places);
+}
+
+/* The role ends when it finds its link ended. */
+static void hang_up(struct queue_link *link) {
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+	link->more = false;
+}
+
+/* With a descriptor where that is not -1. */
+static void tell(struct queue_link *link, const struct queue_tell *news, int passed_fd) {
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = { 0 } };
+	char data[QUEUE_ORDER_MAX];
+	struct iovec part = { data, queue_tell_write(news, data) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (link->fd < 0)
+		return;
+	if (passed_fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
+	}
+	if (sendmsg(link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	    (ssize_t)part.iov_len)
+		return;
+	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it does not read: %s\" action=close",
+	    strerror(errno));
+	hang_up(link);
+}
+
+/* --- the link ---------------------------------------------------------------------- */
+
+static void tell_of_runs(struct queue_link *link) {
+	const struct queue_run_process *run;
+
+	LIST_FOREACH(run, &link->runs.list, next) {
+		struct queue_tell news = { .news = QUEUE_LIVES, .pid = (uint32_t)run->pid,
+			.ids = run->ids };
+
+		for (unsigned i = 0; i < link->places.count; i++)
+			if (strcmp(link->places.list[i].path, run->path) == 0) {
+				news.directory = i;
+				tell(link, &news, -1);
+				break;
+			}
+	}
+}
+
+int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
+	static const int room = SEND_ROOM;
+	struct queue_link *link = &supervisor->queue;
+	int fds[2];
+
+	queue_link_close(link);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+		return diag_set(diag, errno, "cannot make a socket pair");
+	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
+		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	link->fd = fds[0];
+	link->stale = false;
+	link->looked_ns = clock_now_ns();
+	link->looked_for = supervisor->generation->number;
+	queue_places_open(&link->places, supervisor->generation);
+	tell_of_runs(link);
+	return fds[1];
+}
+
+void queue_link_poll(const struct queue_link *link, struct pollfd *polled) {
+	*polled = (struct pollfd){ .fd = link->fd, .events = POLLIN };
+}
+
+/* --- orders ------------------------------------------------------------------------ */
+
+/* The file, or -1 with errno. */
+static int open_file(const struct queue_place *place, const char *id) {
+	char name[SENDMAIL_QUEUE_ID_MAX + 3];
+	struct stat status;
+	int fd;
+
+	snprintf(name, sizeof(name), "qf%s", id);
+	fd = openat(place->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -1;
+}
+
+static void obey_open(struct queue_link *link, const struct queue_order *order) {
+	struct queue_tell news = { .news = QUEUE_OPENED, .ticket = order->ticket };
+	int fd = open_file(&link->places.list[order->directory], order->ids.list[0]);
+
+	news.error = fd < 0 ? (uint32_t)errno : 0;
+	tell(link, &news, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void obey_run(struct supervisor *supervisor, const struct queue_order *order,
+    int64_t now_ns) {
+	const struct generation *generation = supervisor->generation;
+	struct queue_link *link = &supervisor->queue;
+	const struct queue_place *place = &link->places.list[order->directory];
+	struct queue_tell news = { .news = QUEUE_STARTED, .ticket = order->ticket };
+	pid_t pid = -1;
+
+	errno = ESTALE;
+	if (order->generation == generation->number && place->mta < generation->mta_count &&
+	    generation->mtas[place->mta].drive != 0)
+		pid = queue_runs_start(&link->runs, generation,
+		    &generation->mtas[place->mta], place->path, order, now_ns);
+	if (pid > 0)
+		news.pid = (uint32_t)pid;
+	else
+		news.error = (uint32_t)errno;
+	tell(link, &news, -1);
+}
+
+/* False: there is none. */
+static bool serve(struct supervisor *supervisor, int64_t now_ns) {
+	struct queue_link *link = &supervisor->queue;
+	static struct queue_order order;
+	char data[QUEUE_ORDER_MAX];
+	const char *why;
+	ssize_t length;
+
+	if (link->fd < 0)
+		return false;
+	length = recv(link->fd, data, sizeof(data), MSG_DONTWAIT);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (length <= 0) {
+		hang_up(link);
+		return false;
+	}
+	if (!queue_order_parse(data, (size_t)length, &order, &why) ||
+	    (order.directory >= link->places.count &&
+	    (why = "there is no such directory") != NULL)) {
+		log_event(EVENT_BAD_REQUEST, "from=queue text=\"%s\" action=close", why);
+		hang_up(link);
+		return false;
+	}
+	if (order.verb == QUEUE_ORDER_OPEN)
+		obey_open(link, &order);
+	else
+		obey_run(supervisor, &order, now_ns);
+	return true;
+}
+
+static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
+	static const struct queue_tell again = { .news = QUEUE_AGAIN };
+	struct queue_link *link = &supervisor->queue;
+
+	/* a reload looks at once */
+	if (link->fd < 0 || link->stale || (now_ns < link->looked_ns + LOOK_EVERY_NS &&
+	    link->looked_for == supervisor->generation->number))
+		return;
+	link->looked_ns = now_ns;
+	link->looked_for = supervisor->generation->number;
+	link->stale = queue_places_changed(&link->places, supervisor->generation);
+	if (link->stale)
+		tell(link, &again, -1);
+}
+
+void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
+	struct queue_link *link = &supervisor->queue;
+
+	queue_runs_turn(&link->runs, now_ns);
+	link->more = true;
+	for (unsigned i = 0; i < ORDERS_A_TURN && link->more; i++)
+		link->more = serve(supervisor, now_ns);
+	look_for_others(supervisor, now_ns);
+}
+
+bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status) {
+	struct queue_tell news;
+
+	if (!queue_runs_bury(&supervisor->queue.runs, pid, status, &news))
+		return false;
+	tell(&supervisor->queue, &news, -1);
+	return true;
+}
+
+int64_t queue_link_next_ns(const struct queue_link *link) {
+	return link->more ? 0 : queue_runs_next_ns(&link->runs);
+}
+
+void queue_link_leave(struct queue_link *link, bool is_queue_role) {
+	hang_up(link);
+	queue_runs_leave(&link->runs);
+	if (!is_queue_role)
+		queue_places_close(&link->places);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Run sendmail.
+ * MODEL    The child leads a session of its own, and does not die with us.  Whether it
+ *          could be executed is told by a pipe that closes when it was; what it says goes
+ *          to a file in memory, of which the first line is logged if it fails.
+ * ERRORS   A process table that is full, or a program that cannot be executed, is logged
+ *          once until a start succeeds.
+ * THREADS  The supervisor's.
+ */
+#include "role/queue_runs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "role/spawn.h"
+
+#define TERM_NS		(60 * NS_PER_SECOND)	/* from SIGTERM to SIGKILL */
+#define SAID_SHOWN	400
+#define OPTIONS_MAX	20
+#define OPTION_SIZE	64
+
+/* What a run must not have from the site: children that outlive it, a queue that is cut
+ * off or put off as the load is high, a host for one process alone. */
+static const char *const options[] = {
+	"-qf", "-OForkEachJob=False", "-OMaxQueueRunSize=0", "-OSingleThreadDelivery=False",
+	"-OQueueLA=1000", "-OQueueSortOrder=filename", "-OConnectionCacheSize=1",
+	"-OCheckpointInterval=1",
+};
+/* Of a run with more than one destination: one that hangs stops the others. */
+static const char *const brief_options[] = {
+	"-OTimeout.connect=10s", "-OTimeout.iconnect=10s", "-OTimeout.initial=10s",
+	"-OTimeout.helo=10s",
+};
+#define COUNT(list)	(sizeof(list) / sizeof((list)[0]))
+
+struct who {
+	char name[64];
+	uid_t uid;
+	gid_t gid;
+};
+
+struct words {
+	char *list[OPTIONS_MAX + QUEUE_ORDER_IDS_MAX];
+	char ids[QUEUE_ORDER_IDS_MAX][SENDMAIL_QUEUE_ID_MAX + 4];
+	char directory[4096 + 32];
+};
+
+/* execve takes what it will not change. */
+static char *word(const char *text) {
+	return (char *)(uintptr_t)text;
+}
+
+static void make_words(struct words *words, const char *program, const char *cf,
+    const char *path, const struct queue_order *order) {
+	size_t count = 0;
+
+	words->list[count++] = word(program);
+	words->list[count++] = word("-C");
+	words->list[count++] = word(cf);
+	for (size_t i = 0; i < COUNT(options); i++)
+		words->list[count++] = word(options[i]);
+	for (size_t i = 0; order->brief && i < COUNT(brief_options); i++)
+		words->list[count++] = word(brief_options[i]);
+	text_append(words->directory, sizeof(words->directory), 0, "-OQueueDirectory=%s",
+	    path);
+	words->list[count++] = words->directory;
+	for (unsigned i = 0; i < order->ids.count; i++) {
+		text_append(words->ids[i], sizeof(words->ids[i]), 0, "-qI%s",
+		    order->ids.list[i]);
+		words->list[count++] = words->ids[i];
+	}
+	words->list[count] = NULL;
+}
+
+static bool find_user(const char *name, struct who *who) {
+	const struct passwd *entry = getpwnam(name);
+
+	if (entry == NULL || !text_copy(who->name, sizeof(who->name), entry->pw_name,
+	    strlen(entry->pw_name)))
+		return false;
+	who->uid = entry->pw_uid;
+	who->gid = entry->pw_gid;
+	return true;
+}
+
+/* --- in the new process ----------------------------------------------------------- */
+
+static bool become(const struct who *who) {
+	if (geteuid() == who->uid && who->uid != 0)
+		return true;
+	return initgroups(who->name, who->gid) == 0 &&
+	    setresgid(who->gid, who->gid, who->gid) == 0 &&
+	    setresuid(who->uid, who->uid, who->uid) == 0;
+}
+
+static bool leave_parent(int error_fd, int output_fd) {
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (setsid() < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	    dup2(output_fd >= 0 ? output_fd : null_fd, STDOUT_FILENO) < 0 ||
+	    dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
+	    (error_fd != STDERR_FILENO + 1 && dup3(error_fd, STDERR_FILENO + 1, O_CLOEXEC) < 0) ||
+	    chdir("/") != 0)
+		return false;
+	/* all are close-on-exec; should one not be, it stays here */
+#ifdef SYS_close_range
+	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 2, ~0U, 0U);
+#endif
+	umask(022);
+	return true;
+}
+
+static void execute(const struct words *words, const struct who *who, int error_fd,
+    int output_fd) __attribute__((noreturn));
+
+static void execute(const struct words *words, const struct who *who, int error_fd,
+    int output_fd) {
+	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
+	char *environment[] = { path, locale, NULL };
+	int error = 0;
+
+	if (!leave_parent(error_fd, output_fd)) {
+		error = errno;
+	} else {
+		error_fd = STDERR_FILENO + 1;
+		if (!become(who))
+			error = errno;
+	}
+	if (error == 0) {
+		spawn_reset_signals();
+		(void)signal(SIGPIPE, SIG_DFL);
+		execve(words->list[0], words->list, environment);
+		error = errno;
+	}
+	(void)!write(error_fd, &error, sizeof(error));
+	_exit(EX_OSERR);
+}
+
+/* --- in ours ---------------------------------------------------------------------- */
+
+static unsigned count_of(const struct queue_runs *runs, const char *mta) {
+	const struct queue_run_process *run;
+	unsigned count = 0;
+
+	LIST_FOREACH(run, &runs->list, next)
+		count += strcmp(run->mta, mta) == 0;
+	return count;
+}
+
+static void free_run(struct queue_run_process *run) {
+	if (run->error_fd >= 0)
+		close(run->error_fd);
+	if (run->output_fd >= 0)
+		close(run->output_fd);
+	free(run->mta);
+	free(run->path);
+	free(run);
+}
+
+static struct queue_run_process *make_run(const char *mta, const char *path,
+    const struct queue_order *order) {
+	struct queue_run_process *run = calloc(1, sizeof(*run));
+
+	if (run == NULL)
+		return NULL;
+	run->error_fd = run->output_fd = -1;
+	run->mta = strdup(mta);
+	run->path = strdup(path);
+	run->ids = order->ids;
+	if (run->mta != NULL && run->path != NULL)
+		return run;
+	free_run(run);
+	errno = ENOMEM;
+	return NULL;
+}
+
+static pid_t fork_run(struct queue_run_process *run, const struct words *words,
+    const struct who *who) {
+	int fds[2], error;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -1;
+	run->error_fd = fds[0];
+	run->output_fd = memfd_create("sendmail", MFD_CLOEXEC);
+	pid = fork();
+	if (pid == 0)
+		execute(words, who, fds[1], run->output_fd);
+	error = errno;
+	close(fds[1]);
+	errno = error;
+	return pid;
+}
+
+static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int error) {
+	if (fails && !runs->fork_fails)
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s text=\"no process can be "
+		    "started, it is tried again: %s\"", mta, strerror(error));
+	else if (!fails && runs->fork_fails)
+		log_event(EVENT_STARTED, "command=sendmail mta=%s text=\"processes can be "
+		    "started again\"", mta);
+	runs->fork_fails = fails;
+}
+
+pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
+    const struct generation_mta *mta, const char *path, const struct queue_order *order,
+    int64_t now_ns) {
+	const char *name = generation_text(generation, mta->name);
+	struct queue_run_process *run;
+	static struct words words;
+	struct who who;
+	int error;
+
+	if (!find_user(generation_text(generation, mta->user), &who)) {
+		errno = EPERM;
+		return -1;
+	}
+	/* as many again may be stalled */
+	if (count_of(runs, name) >= 2 * mta->processes) {
+		errno = EAGAIN;
+		return -1;
+	}
+	run = make_run(name, path, order);
+	if (run == NULL)
+		return -1;
+	make_words(&words, generation_text(generation, mta->sendmail),
+	    generation_text(generation, mta->cf), path, order);
+	run->pid = fork_run(run, &words, &who);
+	error = errno;
+	note_fork(runs, name, run->pid < 0, error);
+	if (run->pid < 0) {
+		free_run(run);
+		errno = error;
+		return -1;
+	}
+	run->started_ns = now_ns;
+	run->ends_ns = now_ns + mta->run_limit_ns;
+	LIST_INSERT_HEAD(&runs->list, run, next);
+	return run->pid;
+}
+
+/* The first line that it said. */
+static void said(const struct queue_run_process *run, char text[SAID_SHOWN]) {
+	ssize_t length = run->output_fd < 0 ? 0 :
+	    pread(run->output_fd, text, SAID_SHOWN - 1, 0);
+
+	text[length > 0 ? length : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+}
+
+static void report(const struct queue_run_process *run, const struct queue_tell *tell) {
+	static const char *const words[] = { [QUEUE_END_EXIT] = "exit",
+		[QUEUE_END_SIGNAL] = "signal", [QUEUE_END_NOT_RUN] = "errno" };
+	char text[SAID_SHOWN], sentence[2 * SAID_SHOWN];
+
+	said(run, text);
+	if (tell->how == QUEUE_END_NOT_RUN)
+		text_append(text, sizeof(text), 0, "cannot be run: %s",
+		    strerror((int)tell->number));
+	log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld %s=%u%s ids=%u first=%s "
+	    "text=\"%s\"", run->mta, (long)run->pid, words[tell->how], tell->number,
+	    run->terminated ? " killed=yes" : "", run->ids.count, run->ids.list[0],
+	    log_sentence(sentence, sizeof(sentence), text));
+}
+
+bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
+    struct queue_tell *tell) {
+	struct queue_run_process *run;
+	int error;
+
+	LIST_FOREACH(run, &runs->list, next)
+		if (run->pid == pid)
+			break;
+	if (run == NULL)
+		return false;
+	memset(tell, 0, sizeof(*tell));
+	tell->news = QUEUE_ENDED;
+	tell->pid = (uint32_t)pid;
+	if (read(run->error_fd, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
+		tell->how = QUEUE_END_NOT_RUN;
+		tell->number = (uint32_t)error;
+	} else if (WIFSIGNALED(status)) {
+		tell->how = QUEUE_END_SIGNAL;
+		tell->number = (uint32_t)WTERMSIG(status);
+	} else {
+		tell->how = QUEUE_END_EXIT;
+		tell->number = (uint32_t)WEXITSTATUS(status);
+	}
+	if (tell->how == QUEUE_END_NOT_RUN ? error != runs->exec_error :
+	    tell->how == QUEUE_END_SIGNAL || tell->number != 0)
+		report(run, tell);
+	runs->exec_error = tell->how == QUEUE_END_NOT_RUN ? error : 0;
+	LIST_REMOVE(run, next);
+	free_run(run);
+	return true;
+}
+
+static void end_run(struct queue_run_process *run, int64_t now_ns) {
+	if (run->terminated) {
+		(void)kill(-run->pid, SIGKILL);
+		(void)kill(run->pid, SIGKILL);
+	} else {
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u first=%s "
+		    "text=\"it takes longer than run_limit: ended\"", run->mta,
+		    (long)run->pid, run->ids.count, run->ids.list[0]);
+		(void)kill(run->pid, SIGTERM);
+		run->terminated = true;
+	}
+	run->ends_ns = now_ns + TERM_NS;
+}
+
+void queue_runs_turn(struct queue_runs *runs, int64_t now_ns) {
+	struct queue_run_process *run;
+
+	LIST_FOREACH(run, &runs->list, next)
+		if (now_ns >= run->ends_ns)
+			end_run(run, now_ns);
+}
+
+int64_t queue_runs_next_ns(const struct queue_runs *runs) {
+	const struct queue_run_process *run;
+	int64_t next_ns = INT64_MAX;
+
+	LIST_FOREACH(run, &runs->list, next)
+		if (run->ends_ns < next_ns)
+			next_ns = run->ends_ns;
+	return next_ns;
+}
+
+void queue_runs_leave(const struct queue_runs *runs) {
+	const struct queue_run_process *run;
+
+	LIST_FOREACH(run, &runs->list, next) {
+		close(run->error_fd);
+		if (run->output_fd >= 0)
+			close(run->output_fd);
+	}
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: ISC */
+/* The queue role's link to the supervisor: files that are opened for it, runs of sendmail,
+ * and what is refused. */
+#include <setjmp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/queue_link.h"
+#include "role/supervisor.h"
+
+#define NUMBER	7	/* of the generation */
+
+/* --- a supervisor with a Sendmail in a directory of its own -------------------------- */
+
+static struct {
+	struct generation generation;
+	char texts[4096];
+} block;
+static struct supervisor supervisor;
+static struct queue_link_end role;
+static size_t used;
+static char top[] = "/tmp/postern-t-queue-XXXXXX";
+static unsigned logged;
+static char last_line[1024];
+static struct queue_tell tell;
+
+static uint32_t text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static uint32_t text(const char *format, ...) {
+	size_t at = used;
+	va_list args;
+
+	va_start(args, format);
+	used += (size_t)vsnprintf(block.texts + at, sizeof(block.texts) - at, format, args) + 1;
+	va_end(args);
+	assert_true(used <= sizeof(block.texts));
+	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
+}
+
+static void on_line(void *context, const char *line) {
+	(void)context;
+	logged++;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static const char *path_of(const char *name) {
+	static char path[4][256];
+	static unsigned turn;
+
+	turn = (turn + 1) % 4;
+	snprintf(path[turn], sizeof(path[0]), "%s/%s", top, name);
+	return path[turn];
+}
+
+static void write_file(const char *name, const char *words, mode_t mode) {
+	FILE *file = fopen(path_of(name), "w");
+
+	assert_non_null(file);
+	fputs(words, file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path_of(name), mode), 0);
+}
+
+static void read_file(const char *name, char out[4096]) {
+	FILE *file = fopen(path_of(name), "r");
+	size_t length;
+
+	assert_non_null(file);
+	length = fread(out, 1, 4095, file);
+	out[length] = '\0';
+	fclose(file);
+}
+
+static int begin(void **state) {
+	struct generation *g = &block.generation;
+	struct diag diag;
+
+	(void)state;
+	memset(&block, 0, sizeof(block));
+	used = 0;
+	g->number = NUMBER;
+	g->mta_count = 2;
+	g->mtas[0] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("idle"),
+		.queue_count = 1, .queues = { text("%s/q1", top) } };
+	g->mtas[1] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("out"),
+		.drive = 1, .processes = 2, .cf = text("/etc/x.cf"), .user = text("root"),
+		.sendmail = text("%s/sendmail", top), .queue_count = 2,
+		.queues = { text("%s/q*", top), text("%s/other", top) },
+		.run_limit_ns = 3600 * NS_PER_SECOND };
+	supervisor = (struct supervisor){ .generation = g };
+	queue_link_init(&supervisor.queue);
+	logged = 0;
+	log_redirect(on_line, NULL);
+	role.fd = queue_link_open(&supervisor, &diag);
+	return role.fd >= 0 ? 0 : -1;
+}
+
+static int end(void **state) {
+	int status;
+
+	(void)state;
+	queue_link_end_close(&role);
+	queue_link_close(&supervisor.queue);
+	while (!LIST_EMPTY(&supervisor.queue.runs.list)) {
+		pid_t pid = LIST_FIRST(&supervisor.queue.runs.list)->pid;
+
+		(void)kill(-pid, SIGKILL);	/* no session yet: itself */
+		(void)kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(queue_link_bury(&supervisor, pid, status));
+	}
+	log_redirect(NULL, NULL);
+	return 0;
+}
+
+/* Lets the supervisor work until the role hears something. */
+static void hear(int *fd) {
+	for (unsigned i = 0; i < 4000; i++) {
+		static const struct timespec turn = { .tv_nsec = 5 * NS_PER_MS };
+		bool ended;
+		int status;
+		pid_t pid;
+
+		queue_link_turn(&supervisor, clock_now_ns());
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			assert_true(queue_link_bury(&supervisor, pid, status));
+		if (queue_link_next(&role, &tell, fd, &ended))
+			return;
+		assert_false(ended);
+		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
+	}
+	fail_msg("nothing was heard");
+}
+
+static void hears_end(void) {
+	bool ended;
+	int fd;
+
+	queue_link_turn(&supervisor, clock_now_ns());
+	assert_false(queue_link_next(&role, &tell, &fd, &ended));
+	assert_true(ended);
+}
+
+static unsigned directory_of(const char *name) {
+	for (unsigned i = 0; i < supervisor.queue.places.count; i++)
+		if (strcmp(supervisor.queue.places.list[i].path, path_of(name)) == 0)
+			return i;
+	fail_msg("%s is not open", name);
+	return 0;
+}
+
+static void ask_open(unsigned directory, const char *id, uint32_t ticket) {
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = directory,
+		.ticket = ticket };
+
+	assert_true(queue_order_add_id(&order.ids, id));
+	assert_true(queue_link_ask(&role, &order));
+}
+
+static int opened(unsigned directory, const char *id, uint32_t error) {
+	int fd;
+
+	ask_open(directory, id, 5);
+	hear(&fd);
+	assert_int_equal(tell.news, QUEUE_OPENED);
+	assert_int_equal(tell.ticket, 5);
+	assert_int_equal(tell.error, error);
+	assert_int_equal(fd >= 0, error == 0);
+	return fd;
+}
+
+static void run(const char *directory, unsigned count, uint32_t ticket, bool brief) {
+	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .ticket = ticket,
+		.directory = directory_of(directory), .generation = NUMBER, .brief = brief };
+	char id[32];
+	int fd;
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(id, sizeof(id), "AA%05u", i);
+		assert_true(queue_order_add_id(&order.ids, id));
+	}
+	assert_true(queue_link_ask(&role, &order));
+	hear(&fd);
+	assert_int_equal(tell.news, QUEUE_STARTED);
+	assert_int_equal(tell.ticket, ticket);
+}
+
+static void ended_so(enum queue_end how, uint32_t number) {
+	uint32_t pid = tell.pid;
+	int fd;
+
+	hear(&fd);
+	assert_int_equal(tell.news, QUEUE_ENDED);
+	assert_int_equal(tell.pid, pid);
+	assert_int_equal(tell.how, how);
+	assert_int_equal(tell.number, number);
+}
+
+/* --- directories --------------------------------------------------------------------- */
+
+static void directories_of_driven_mail_servers(void **state) {
+	const struct queue_places *places = &supervisor.queue.places;
+
+	(void)state;
+	/* q1, q2, other; a file qfile is no directory, that of the one not driven is not
+	 * its */
+	assert_int_equal(places->count, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(places->list[i].mta, 1);
+	assert_false(queue_places_changed(places, &block.generation));
+	assert_int_equal(mkdir(path_of("q3"), 0700), 0);
+	assert_true(queue_places_changed(places, &block.generation));
+	assert_int_equal(rmdir(path_of("q3")), 0);
+	assert_int_equal(rename(path_of("other"), path_of("away")), 0);
+	assert_true(queue_places_changed(places, &block.generation));
+	assert_int_equal(rename(path_of("away"), path_of("other")), 0);
+	assert_false(queue_places_changed(places, &block.generation));
+}
+
+/* A directory may keep its qf files in a subdirectory of that name. */
+static void a_subdirectory_qf(void **state) {
+	int fd;
+
+	(void)state;
+	fd = opened(directory_of("q2"), "INNER1", 0);
+	close(fd);
+	opened(directory_of("q2"), "OUTER1", ENOENT);
+}
+
+static void changes_are_told(void **state) {
+	char buffer[4096];
+	struct pollfd polled = { .fd = supervisor.queue.places.notify_fd, .events = POLLIN };
+	const struct inotify_event *event = (const void *)buffer;
+
+	(void)state;
+	write_file("q1/qfNEW1", "x", 0600);
+	assert_int_equal(poll(&polled, 1, 2000), 1);
+	assert_true(read(polled.fd, buffer, sizeof(buffer)) > 0);
+	assert_int_equal(event->wd, supervisor.queue.places.list[directory_of("q1")].watch);
+	assert_string_equal(event->name, "qfNEW1");
+	assert_int_equal(unlink(path_of("q1/qfNEW1")), 0);
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+static void a_file_is_opened(void **state) {
+	char content[16] = "";
+	int fd = opened(directory_of("q1"), "AA1", 0);
+
+	(void)state;
+	assert_int_equal(read(fd, content, sizeof(content)), 5);
+	assert_string_equal(content, "one\n1");
+	assert_int_equal(write(fd, "x", 1), -1);
+	close(fd);
+}
+
+static void what_is_no_file_is_not_opened(void **state) {
+	unsigned q1 = directory_of("q1");
+
+	(void)state;
+	opened(q1, "NONE1", ENOENT);
+	opened(q1, "LINK1", ELOOP);
+	opened(q1, "PIPE1", EINVAL);
+	opened(q1, "DIR1", EINVAL);
+}
+
+/* Many at a time, each answered, in their order. */
+static void many_at_a_time(void **state) {
+	int fd;
+
+	(void)state;
+	for (uint32_t i = 0; i < 64; i++)
+		ask_open(directory_of("q1"), i % 2 == 0 ? "AA1" : "NONE1", i);
+	for (uint32_t i = 0; i < 64; i++) {
+		hear(&fd);
+		assert_int_equal(tell.ticket, i);
+		if (fd >= 0)
+			close(fd);
+		assert_int_equal(fd >= 0, i % 2 == 0);
+	}
+}
+
+static void orders_that_are_none(void **state) {
+	static const char bad[] = "27\nopen=qf../x\ndirectory=0\n\n";
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = 99 };
+
+	(void)state;
+	assert_true(send(role.fd, bad, sizeof(bad) - 1, 0) > 0);
+	hears_end();
+	assert_non_null(strstr(last_line, "from=queue"));
+	queue_link_end_close(&role);
+	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	assert_true(queue_order_add_id(&order.ids, "AA1"));
+	assert_true(queue_link_ask(&role, &order));
+	hears_end();
+	assert_non_null(strstr(last_line, "there is no such directory"));
+}
+
+/* One that asks and does not read is cut off, and nobody waits for it. */
+static void a_role_that_does_not_read(void **state) {
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
+		.directory = directory_of("q1") };
+
+	(void)state;
+	assert_true(queue_order_add_id(&order.ids, "NONE1"));
+	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
+		(void)queue_link_ask(&role, &order);
+		queue_link_turn(&supervisor, clock_now_ns());
+	}
+	assert_int_equal(supervisor.queue.fd, -1);
+	assert_non_null(strstr(last_line, "does not read"));
+}
+
+/* --- runs ---------------------------------------------------------------------------- */
+
+static void what_is_run(void **state) {
+	char said[4096];
+
+	(void)state;
+	write_file("sendmail", "#!/bin/sh\n{ echo \"$@\"; env | sort; ls /proc/self/fd | wc -l; "
+	    "id -u; pwd; } > \"${0%/*}/said\"\n", 0755);
+	run("q1", 2, 11, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 0);
+	read_file("said", said);
+	assert_non_null(strstr(said, "-C /etc/x.cf -qf -OForkEachJob=False"));
+	assert_non_null(strstr(said, path_of("q1 -qIAA00000 -qIAA00001\n")));
+	assert_null(strstr(said, "Timeout.connect"));
+	/* ls has its own of the directory besides 0, 1 and 2 */
+	assert_non_null(strstr(said, "\nLC_ALL=C\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/\n4\n0\n/\n"));
+	run("q1", 1, 12, true);
+	ended_so(QUEUE_END_EXIT, 0);
+	read_file("said", said);
+	assert_non_null(strstr(said, "-OTimeout.connect=10s"));
+	assert_int_equal(logged, 0);
+}
+
+static void it_runs_as_its_user(void **state) {
+	char said[4096];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	block.generation.mtas[1].user = text("nobody");
+	write_file("sendmail", "#!/bin/sh\nid -u > /dev/stderr; id -G >&2; exit 3\n", 0755);
+	assert_int_equal(chmod(top, 0755), 0);
+	run("q1", 1, 1, false);
+	ended_so(QUEUE_END_EXIT, 3);
+	snprintf(said, sizeof(said), "text=\"65534\"");
+	assert_non_null(strstr(last_line, said));
+	block.generation.mtas[1].user = text("no-such-user");
+	run("q1", 1, 2, false);
+	assert_int_equal(tell.error, EPERM);
+}
+
+static void a_program_that_is_not_there(void **state) {
+	(void)state;
+	block.generation.mtas[1].sendmail = text("%s/none", top);
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_NOT_RUN, ENOENT);
+	assert_non_null(strstr(last_line, "cannot be run: No such file"));
+}
+
+static void no_more_than_may_be(void **state) {
+	(void)state;
+	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	for (unsigned i = 0; i < 4; i++) {
+		run("q1", 1, i, false);
+		assert_int_equal(tell.error, 0);
+	}
+	/* two, and two that may be stalled */
+	run("q1", 1, 9, false);
+	assert_int_equal(tell.error, EAGAIN);
+}
+
+static void of_another_generation_nothing_is_run(void **state) {
+	(void)state;
+	block.generation.number = NUMBER + 1;
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, ESTALE);
+	block.generation.number = NUMBER;
+	block.generation.mtas[1].drive = 0;
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, ESTALE);
+}
+
+/* A run lives on when its role dies, and the next role is told. */
+static void a_new_role_is_told_what_lives(void **state) {
+	uint32_t pid;
+	int fd;
+
+	(void)state;
+	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	run("q1", 3, 1, false);
+	pid = tell.pid;
+	queue_link_end_close(&role);
+	queue_link_turn(&supervisor, clock_now_ns());
+	queue_link_close(&supervisor.queue);
+	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	hear(&fd);
+	assert_int_equal(tell.news, QUEUE_LIVES);
+	assert_int_equal(tell.pid, pid);
+	assert_int_equal(tell.directory, directory_of("q1"));
+	assert_int_equal(tell.ids.count, 3);
+	assert_string_equal(tell.ids.list[2], "AA00002");
+	assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
+	ended_so(QUEUE_END_SIGNAL, SIGKILL);
+}
+
+static void a_run_that_never_ends(void **state) {
+	const struct queue_run_process *process;
+	int64_t now_ns = clock_now_ns();
+	int status;
+
+	(void)state;
+	/* deaf to SIGTERM; it says when it is */
+	write_file("sendmail", "#!/bin/sh\ntrap '' TERM\n: > \"${0%/*}/deaf\"\n"
+	    "while :; do tail -f /dev/null; done\n", 0755);
+	run("q1", 1, 1, false);
+	process = LIST_FIRST(&supervisor.queue.runs.list);
+	while (access(path_of("deaf"), F_OK) != 0)
+		(void)usleep(1000); /* LINT-SLEEP: another process works */
+	queue_link_turn(&supervisor, now_ns + 3599 * NS_PER_SECOND);
+	assert_false(process->terminated);
+	assert_true(queue_link_next_ns(&supervisor.queue) <= now_ns + 3601 * NS_PER_SECOND);
+	queue_link_turn(&supervisor, now_ns + 3601 * NS_PER_SECOND);
+	assert_true(process->terminated);
+	assert_int_equal(waitpid(process->pid, &status, WNOHANG), 0);
+	queue_link_turn(&supervisor, now_ns + 3662 * NS_PER_SECOND);
+	ended_so(QUEUE_END_SIGNAL, SIGKILL);
+}
+
+/* --- all of it ----------------------------------------------------------------------- */
+
+static int make_all(void **state) {
+	(void)state;
+	if (mkdtemp(top) == NULL || mkdir(path_of("q1"), 0700) != 0 ||
+	    mkdir(path_of("q2"), 0700) != 0 || mkdir(path_of("q2/qf"), 0700) != 0 ||
+	    mkdir(path_of("other"), 0700) != 0 || mkdir(path_of("q1/qfDIR1"), 0700) != 0 ||
+	    mkfifo(path_of("q1/qfPIPE1"), 0600) != 0 ||
+	    symlink("qfAA1", path_of("q1/qfLINK1")) != 0)
+		return -1;
+	write_file("q1/qfAA1", "one\n1", 0600);
+	write_file("q2/qfOUTER1", "x", 0600);
+	write_file("q2/qf/qfINNER1", "x", 0600);
+	write_file("qfile", "x", 0600);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type,
+    struct FTW *where) {
+	(void)status, (void)type, (void)where;
+	return remove(path);
+}
+
+static int remove_all(void **state) {
+	(void)state;
+	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+#define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		RUN(directories_of_driven_mail_servers),
+		RUN(a_subdirectory_qf),
+		RUN(changes_are_told),
+		RUN(a_file_is_opened),
+		RUN(what_is_no_file_is_not_opened),
+		RUN(many_at_a_time),
+		RUN(orders_that_are_none),
+		RUN(a_role_that_does_not_read),
+		RUN(what_is_run),
+		RUN(it_runs_as_its_user),
+		RUN(a_program_that_is_not_there),
+		RUN(no_more_than_may_be),
+		RUN(of_another_generation_nothing_is_run),
+		RUN(a_new_role_is_told_what_lives),
+		RUN(a_run_that_never_ends),
+	};
+
+	return cmocka_run_group_tests_name("queue_link", tests, make_all, remove_all);
+}

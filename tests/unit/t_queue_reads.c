@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: ISC */
+/* Which queue files are read, when, and what the engine is told of them; the supervisor
+ * and the engine are played here. */
+#include <setjmp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/queue_drive_internal.h"
+
+#define KNOWN_MAX	4096
+#define MTA		3
+
+/* --- an engine that keeps the names -------------------------------------------------- */
+
+struct known {
+	char id[32];
+	uint64_t stamp;
+	struct queue_file file;
+	unsigned taken;		/* recipients */
+	bool whole;
+	uint64_t place;
+	char last_domain[64];
+};
+static struct known known[KNOWN_MAX];
+static unsigned known_count, begun, gone_count, abandoned, most_recipients;
+static bool full;
+static struct known *reading;
+static char last_gone[32];
+
+static struct known *find(const char *id)
+{
+	for (unsigned i = 0; i < known_count; i++)
+		if (strcmp(known[i].id, id) == 0)
+			return &known[i];
+	return NULL;
+}
+
+bool queue_wants(const struct queue *queue, unsigned mta, unsigned directory, const char *id)
+{
+	(void)queue, (void)directory, (void)id;
+	assert_int_equal(mta, MTA);
+	return !full;
+}
+
+bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    uint64_t stamp)
+{
+	const struct known *there = find(id);
+
+	(void)queue, (void)mta, (void)directory;
+	return there != NULL && there->stamp == stamp;
+}
+
+struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, const struct queue_file *file)
+{
+	(void)queue, (void)mta, (void)directory;
+	assert_null(reading);
+	if (full)
+		return NULL;
+	reading = find(id);
+	if (reading == NULL) {
+		assert_true(known_count < KNOWN_MAX);
+		reading = &known[known_count++];
+	}
+	memset(reading, 0, sizeof(*reading));
+	snprintf(reading->id, sizeof(reading->id), "%s", id);
+	reading->file = *file;
+	reading->stamp = file->stamp;
+	begun++;
+	return (struct queue_reading *)(void *)reading;
+}
+
+struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id)
+{
+	(void)queue, (void)mta, (void)directory;
+	reading = find(id);
+	assert_non_null(reading);
+	most_recipients += 10;
+	return (struct queue_reading *)(void *)reading;
+}
+
+bool queue_read_recipient(struct queue_reading *handle, const char *domain, size_t length)
+{
+	(void)handle;
+	if (reading->taken == most_recipients)
+		return false;
+	reading->taken++;
+	snprintf(reading->last_domain, sizeof(reading->last_domain), "%.*s", (int)length,
+	    domain);
+	return true;
+}
+
+void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, int64_t now_ns)
+{
+	(void)now_ns;
+	reading->whole = whole;
+	reading->place = place;
+	reading = NULL;
+	*handle = NULL;
+}
+
+void queue_read_abandon(struct queue_reading **handle, int64_t now_ns)
+{
+	(void)now_ns;
+	abandoned++;
+	reading = NULL;
+	*handle = NULL;
+}
+
+void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    int64_t now_ns)
+{
+	struct known *there = find(id);
+
+	(void)queue, (void)mta, (void)directory, (void)now_ns;
+	gone_count++;
+	snprintf(last_gone, sizeof(last_gone), "%s", id);
+	if (there != NULL)
+		*there = known[--known_count];
+}
+
+void queue_drive_beat(struct queue_drive *drive)
+{
+	(void)drive;
+}
+
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount)
+{
+	(void)engine, (void)counter, (void)amount;
+}
+
+/* --- a directory and a supervisor ------------------------------------------------------ */
+
+static char top[] = "/tmp/postern-t-reads-XXXXXX";
+static struct queue_drive drive;
+static struct queue_drive_directory directory;
+static struct queue_drive_setup setup;
+static int far_fd, notify_pipe[2], directory_fd;
+static unsigned logged;
+static char last_line[1024];
+static struct diag diag;
+
+static void on_line(void *context, const char *line)
+{
+	(void)context;
+	logged++;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static void write_text(const char *name, const char *text)
+{
+	int fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+#define FILE_OF(recipients)	"V8\nT1000\nK2000\nN3\nP30000\nS<a@b.example>\n" recipients ".\n"
+static const char one[] = FILE_OF("RPFD:<u@h.example>\n");
+
+/* Another file by the same name, as Sendmail does it. */
+static void replace(const char *name, const char *text)
+{
+	write_text("tfNEW", text);
+	assert_int_equal(renameat(directory_fd, "tfNEW", directory_fd, name), 0);
+}
+
+static int begin(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	snprintf(top + strlen(top) - 6, 7, "XXXXXX");
+	if (mkdtemp(top) == NULL || pipe2(notify_pipe, O_NONBLOCK) != 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) != 0)
+		return -1;
+	directory_fd = open(top, O_RDONLY | O_DIRECTORY);
+	directory = (struct queue_drive_directory){ .mta = MTA, .fd = directory_fd, .watch = 1,
+		.path = top };
+	setup = (struct queue_drive_setup){ .directories = &directory, .directory_count = 1,
+		.notify_fd = notify_pipe[0], .link_fd = fds[0] };
+	far_fd = fds[1];
+	drive = (struct queue_drive){ .setup = &setup, .link = { .fd = fds[0] },
+		.now_ns = 1000 * NS_PER_SECOND, .wall_s = 5000 };
+	known_count = begun = gone_count = abandoned = 0;
+	most_recipients = 1000000;
+	full = false;
+	reading = NULL;
+	logged = 0;
+	log_redirect(on_line, NULL);
+	return queue_reads_open(&drive, &diag) != 0 || queue_directory_open(&drive, &diag) != 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type,
+    struct FTW *where)
+{
+	(void)status, (void)type, (void)where;
+	return remove(path);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	queue_directory_close(&drive);
+	queue_reads_close(&drive);
+	close(drive.link.fd);
+	close(far_fd);
+	close(directory_fd);
+	close(notify_pipe[0]);
+	close(notify_pipe[1]);
+	log_redirect(NULL, NULL);
+	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The supervisor obeys one order; false: there is none. */
+static bool obey(void)
+{
+	struct queue_order order;
+	char data[QUEUE_ORDER_MAX], name[64];
+	const char *why;
+	ssize_t length = recv(far_fd, data, sizeof(data), 0);
+	int fd;
+
+	if (length <= 0)
+		return false;
+	assert_true(queue_order_parse(data, (size_t)length, &order, &why));
+	assert_int_equal(order.verb, QUEUE_ORDER_OPEN);
+	snprintf(name, sizeof(name), "qf%s", order.ids.list[0]);
+	fd = openat(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+	queue_reads_opened(&drive, order.ticket, fd, fd < 0 ? (uint32_t)errno : 0);
+	return true;
+}
+
+/* Until nothing is left to do but wait. */
+static void settle(void)
+{
+	do {
+		while (queue_directory_step(&drive) && queue_directory_next_ns(&drive) == 0)
+			;
+		queue_reads_ask(&drive);
+	} while (obey());
+}
+
+static void pass_second(void)
+{
+	drive.now_ns += NS_PER_SECOND;
+	drive.wall_s++;
+	queue_reads_second(&drive);
+	queue_directory_second(&drive);
+	settle();
+}
+
+static void notify(uint32_t mask, const char *name)
+{
+	struct {
+		struct inotify_event event;
+		char name[32];
+	} data = { .event = { .wd = 1, .mask = mask, .len = sizeof(data.name) } };
+
+	snprintf(data.name, sizeof(data.name), "%s", name);
+	assert_int_equal(write(notify_pipe[1], &data, sizeof(data.event) + sizeof(data.name)),
+	    (ssize_t)(sizeof(data.event) + sizeof(data.name)));
+	queue_directory_notified(&drive);
+	settle();
+}
+
+/* --- tests ----------------------------------------------------------------------------- */
+
+static void what_is_there_is_read(void **state)
+{
+	const struct known *there;
+
+	(void)state;
+	write_text("qfAA1", one);
+	write_text("qfAA2", FILE_OF("RPFD:<u@h.example>\nRPFD:<local>\nRPFD:<v@i.example>\n"));
+	write_text("dfAA1", "data");
+	write_text("hfAA3", one);
+	write_text("QfAA4", one);
+	write_text("tfAA5", one);
+	write_text("xfAA1", "x");
+	settle();
+	assert_int_equal(known_count, 2);
+	there = find("AA2");
+	assert_int_equal(there->file.recipients, 3);
+	assert_int_equal(there->taken, 3);
+	assert_string_equal(there->last_domain, "i.example");
+	assert_true(there->whole);
+	/* made 4000 s ago, tried 3000 s ago, by a clock that says 1000 */
+	assert_int_equal(there->file.arrival_ns, -3000 * NS_PER_SECOND);
+	assert_int_equal(there->file.tried_ns, -2000 * NS_PER_SECOND);
+	assert_int_equal(there->file.tries, 3);
+	/* "looked through" alone */
+	assert_int_equal(logged, 1);
+}
+
+static void changes(void **state)
+{
+	(void)state;
+	settle();
+	write_text("qfAA1", one);
+	notify(IN_CLOSE_WRITE, "qfAA1");
+	assert_int_equal(begun, 1);
+	/* a process that had it open to lock it has closed it */
+	notify(IN_CLOSE_WRITE, "qfAA1");
+	assert_int_equal(begun, 1);
+	replace("qfAA1", one);
+	notify(IN_MOVED_TO, "qfAA1");
+	assert_int_equal(begun, 2);
+	notify(IN_MOVED_TO, "dfAA1");
+	notify(IN_MOVED_TO, "qf../x");
+	assert_int_equal(begun, 2);
+	notify(IN_DELETE, "qfAA1");
+	assert_int_equal(known_count, 0);
+	notify(IN_MOVED_FROM, "qfAA2");
+	assert_string_equal(last_gone, "AA2");
+}
+
+/* The engine asks for a file: it is told of it even if it is as it was. */
+static void the_engine_asks(void **state)
+{
+	(void)state;
+	write_text("qfAA1", one);
+	settle();
+	queue_reads_add(&drive, 0, "AA1", true);
+	settle();
+	assert_int_equal(begun, 2);
+	assert_int_equal(unlinkat(directory_fd, "qfAA1", 0), 0);
+	queue_reads_add(&drive, 0, "AA1", true);
+	settle();
+	assert_int_equal(gone_count, 1);
+	assert_int_equal(known_count, 0);
+}
+
+/* It changes between the asking and the answer: it is read once more. */
+static void changed_while_it_is_opened(void **state)
+{
+	(void)state;
+	write_text("qfAA1", one);
+	settle();
+	replace("qfAA1", one);
+	queue_reads_add(&drive, 0, "AA1", false);
+	queue_reads_ask(&drive);
+	queue_reads_add(&drive, 0, "AA1", false);
+	assert_true(obey());
+	assert_int_equal(queue_reads_count(&drive), 1);
+	replace("qfAA1", one);
+	settle();
+	assert_int_equal(begun, 3);
+	assert_int_equal(queue_reads_count(&drive), 0);
+}
+
+/* One that is being written is looked at again, for a while. */
+static void a_file_that_is_cut(void **state)
+{
+	(void)state;
+	write_text("qfAA1", "");
+	write_text("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
+	settle();
+	assert_int_equal(known_count, 0);
+	assert_int_equal(queue_reads_count(&drive), 2);
+	write_text("qfAA1", one);
+	pass_second();
+	assert_int_equal(known_count, 1);
+	assert_int_equal(logged, 1);
+	for (unsigned i = 0; i < 10; i++)
+		pass_second();
+	assert_int_equal(queue_reads_count(&drive), 0);
+	assert_int_equal(logged, 2);
+	assert_non_null(strstr(last_line, "id=AA2 line=3 text=\"not driven: it ends too early\""));
+	/* known as bad: not read again, nor logged, until it is another one */
+	for (unsigned i = 0; i < 70; i++)
+		pass_second();
+	assert_int_equal(logged, 2);
+	replace("qfAA2", one);
+	notify(IN_MOVED_TO, "qfAA2");
+	assert_int_equal(known_count, 2);
+}
+
+static void bad_files(void **state)
+{
+	(void)state;
+	write_text("qfAA1", "V9\nT1\n.\n");
+	settle();
+	assert_non_null(strstr(last_line, "its version is not known"));
+	assert_int_equal(symlinkat("/etc/passwd", directory_fd, "qfAA2"), 0);
+	notify(IN_MOVED_TO, "qfAA2");
+	assert_non_null(strstr(last_line, "id=AA2"));
+	assert_int_equal(mkdirat(directory_fd, "qfAA3", 0700), 0);
+	notify(IN_MOVED_TO, "qfAA3");
+	assert_non_null(strstr(last_line, "it is no regular file"));
+	assert_int_equal(known_count, 0);
+	write_text("qfAA4", FILE_OF("qheld by hand\nRPFD:<u@h.example>\n"));
+	notify(IN_MOVED_TO, "qfAA4");
+	assert_int_equal(known_count, 0);
+	assert_string_equal(last_gone, "AA4");
+}
+
+/* 100 recipients, of which the engine takes 30, then 10 each. */
+static void batches(void **state)
+{
+	static char text[8192];
+	const struct known *there;
+	int length = snprintf(text, sizeof(text), "V8\nT1\n");
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		length += snprintf(text + length, sizeof(text) - (size_t)length,
+		    "rRFC822; u%u@d%u.example\nRPFD:<u%u@d%u.example>\n", i, i, i, i);
+	snprintf(text + length, sizeof(text) - (size_t)length, ".\n");
+	write_text("qfAA1", text);
+	most_recipients = 30;
+	settle();
+	there = find("AA1");
+	assert_int_equal(there->file.recipients, 100);
+	assert_int_equal(there->taken, 30);
+	assert_false(there->whole);
+	assert_string_equal(there->last_domain, "d29.example");
+	for (unsigned i = 40; i <= 100; i += 10) {
+		char domain[32];
+
+		queue_reads_add_more(&drive, 0, "AA1", there->place);
+		settle();
+		snprintf(domain, sizeof(domain), "d%u.example", i - 1);
+		assert_int_equal(there->taken, i);
+		assert_string_equal(there->last_domain, domain);
+	}
+	queue_reads_add_more(&drive, 0, "AA1", there->place);
+	settle();
+	assert_true(there->whole);
+	assert_int_equal(there->taken, 100);
+	/* changed meanwhile: it is told anew */
+	replace("qfAA1", text);
+	most_recipients = 30;
+	queue_reads_add_more(&drive, 0, "AA1", there->place);
+	settle();
+	assert_int_equal(begun, 2);
+	assert_int_equal(find("AA1")->taken, 30);
+}
+
+static void very_many_files(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (unsigned i = 0; i < KNOWN_MAX; i++) {
+		snprintf(name, sizeof(name), "qfAA%05u", i);
+		write_text(name, one);
+	}
+	settle();
+	assert_int_equal(known_count, KNOWN_MAX);
+	assert_int_equal(begun, KNOWN_MAX);
+	/* none of it is read again */
+	for (unsigned i = 0; i < 70; i++)
+		pass_second();
+	assert_int_equal(begun, KNOWN_MAX);
+	/* but when inotify has lost something */
+	notify(IN_Q_OVERFLOW, "");
+	assert_int_equal(begun, 2 * KNOWN_MAX);
+}
+
+/* A change that nobody told is found by the slow look. */
+static void the_slow_look(void **state)
+{
+	(void)state;
+	write_text("qfAA1", one);
+	settle();
+	write_text("qfAA2", one);
+	replace("qfAA1", one);
+	for (unsigned i = 0; i < 58; i++)
+		pass_second();
+	assert_int_equal(begun, 1);
+	for (unsigned i = 0; i < 3; i++)
+		pass_second();
+	assert_int_equal(begun, 3);
+}
+
+/* What the engine had no room for is looked for when it has. */
+static void room(void **state)
+{
+	(void)state;
+	full = true;
+	write_text("qfAA1", one);
+	settle();
+	assert_int_equal(known_count, 0);
+	full = false;
+	queue_directory_room(&drive);
+	for (unsigned i = 0; i < 3; i++)
+		pass_second();
+	assert_int_equal(known_count, 1);
+}
+
+#define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RUN(what_is_there_is_read),
+		RUN(changes),
+		RUN(the_engine_asks),
+		RUN(changed_while_it_is_opened),
+		RUN(a_file_that_is_cut),
+		RUN(bad_files),
+		RUN(batches),
+		RUN(very_many_files),
+		RUN(the_slow_look),
+		RUN(room),
+	};
+
+	return cmocka_run_group_tests_name("queue_reads", tests, NULL, NULL);
+}
