@@ -50,7 +50,7 @@ static struct known *find(const char *id)
 	return NULL;
 }
 
-bool queue_wants(const struct queue *queue, unsigned mta, unsigned directory, const char *id)
+bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id)
 {
 	(void)queue, (void)directory, (void)id;
 	assert_int_equal(mta, MTA);
