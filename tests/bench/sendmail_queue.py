@@ -19,6 +19,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import statistics
 import struct
 import subprocess
@@ -91,7 +92,8 @@ def bulk(test, world):
     begun = time.monotonic()
     singles = {}
     for n in range(SINGLES):
-        time.sleep(max(0, begun + n * SPAN / SINGLES - time.monotonic()))   # LINT-SLEEP: the pace
+        due = begun + n * SPAN * test.arguments.scale / SINGLES
+        time.sleep(max(0, due - time.monotonic()))  # LINT-SLEEP: the pace
         who = f"s{n}@{NAMES[n * 7 % len(NAMES)]}"
         singles[who] = world.submit(who)
     total = count + SINGLES
@@ -180,12 +182,16 @@ def body(test):
     part, world_name = test.arguments.only.split(":")
     stock = world_name == "stock"
     processes = test.arguments.processes or (10 if part == "many" else PROCESSES)
-    world = Driven(test, SITES, processes=processes, stock=stock, delay=DELAY,
+    world = Driven(test, SITES, processes=processes, stock=stock,
+                   delay=DELAY * test.arguments.scale,
                    interval=None if part == "many" or not stock else "60s")
     figures = {"bulk": bulk, "many": many,
                "hang": lambda t, w: hang(t, w, True), "good": lambda t, w: hang(t, w, False)}[part](
                    test, world)
     test.check(True, f"{part}, {world_name}")
+    if test.arguments.keep:
+        shutil.copytree(test.logs, f"{test.arguments.keep}/{part}-{world_name}",
+                        dirs_exist_ok=True)
     print(MARK + json.dumps(figures), flush=True)
 
 
@@ -260,4 +266,6 @@ else:
     main(body, hosts=SITES, addresses=list(SITES), seconds=1800, before=find_root, options=(
         ("--only", {}), ("--recipients", {"type": int, "default": 2000}),
         ("--queued", {"type": int, "default": 20000}),
+        ("--scale", {"type": float, "default": 1.0, "help": "of the delays of sites, and arrivals"}),
+        ("--keep", {"metavar": "DIRECTORY", "help": "the logs are copied there"}),
         ("--processes", {"type": int, "default": 0})))

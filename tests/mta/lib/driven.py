@@ -8,10 +8,10 @@ import time
 from lib import dns
 from lib.far import Sites
 from lib.leaving import leaving, outbound_class
-from lib.postern import Postern
+from lib.postern import Postern, substitute
 from lib.sendmail import Sendmail
 from lib.smtp import Session
-from lib.testing import alive
+from lib.testing import Failed, alive
 
 PORT, OUT = 2025, 2026
 CLASSES = [outbound_class("all", '"*"', 1000)]
@@ -66,8 +66,9 @@ class Driven:
                                      before=before, driven=True, change=change)
             drive = (f'drive = true; queue = [ "{root}/queue/q*" ]; cf = "{self.sendmail.cf}"; '
                      f'sendmail = "{self.sendmail.program()}"; processes = {processes}; {mta}')
-            self.edit = leaving(classes or CLASSES, settings, mta=drive)
-            self.postern = Postern(test, edit=self.edit)
+            drives = leaving(classes or CLASSES, settings, mta=drive)
+            self.postern = Postern(test, edit=lambda text: substitute(
+                drives(text), r"^listen = \{", f'listen = {{ queue = "unix:{run}/queue";'))
             self.postern.kinds = self.postern.kinds | {"queue", "feed"}
         (root / "mda").write_text(MDA.format(root=root))
         (root / "mda").chmod(0o755)
@@ -96,10 +97,13 @@ class Driven:
         """A message for each, in one session."""
         session = Session(("127.0.0.1", PORT))
         session.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        session.command("EHLO client.example.org")
         for recipient in recipients:
-            code = session.send([recipient])
-            if code[0] != 250:
-                self.test.check(False, f"Sendmail takes mail: {code}")
+            for line in ("MAIL FROM:<a@example.org>", f"RCPT TO:<{recipient}>", "DATA",
+                         "Subject: test\r\n\r\ntest\r\n."):
+                code = session.command(line)
+                if code[0] not in (250, 354):
+                    raise Failed(f"Sendmail takes mail: {line}: {code}")
         session.quit()
 
     def wait_delivered(self, count, limit=20.0):

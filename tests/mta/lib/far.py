@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-# What a site does: takes mail; accepts and never greets; never answers the final dot;
-# answers each recipient with 451.
+# What a site does: takes mail, but for users whose name begins with "unknown"; accepts
+# and never greets; never answers the final dot; answers each recipient with 451.
 GOOD, SILENT, AT_DOT, REFUSING = "good", "silent", "at-dot", "refusing"
 
 
@@ -156,7 +156,11 @@ class Connection(asyncio.Protocol):
             if self.site.does == REFUSING:
                 self.say("451 4.3.0 not now")
                 return
-            self.recipients.append(line.partition(":")[2].strip().strip("<>"))
+            recipient = line.partition(":")[2].strip().strip("<>")
+            if recipient.startswith("unknown"):
+                self.say("550 5.1.1 no such user")
+                return
+            self.recipients.append(recipient)
         elif verb in ("MAIL", "RSET"):
             self.recipients = []
             self.set_busy(verb == "MAIL")
