@@ -249,6 +249,14 @@ bool queue_is_unknown(const struct dest *dest);
 uint32_t queue_room(const struct dest *dest);
 void queue_look_at_watched(struct queue *queue, int64_t now_ns);
 
+/* --- queue_first_come.c ------------------------------------------------------------- */
+
+/* May the message's envelope have one more run? */
+bool queue_may_start(const struct queue *queue, uint32_t message);
+/* What is next of the oldest message that may go; to be put back or done as job_next's. */
+bool queue_first_come(struct queue *queue, unsigned mta, int64_t now_ns,
+    struct job_taken *taken);
+
 /* --- queue_runs.c -------------------------------------------------------------------- */
 
 struct run *queue_find_run(struct queue *queue, uint32_t number);

@@ -251,6 +251,9 @@ static bool find_lead(struct queue *queue, unsigned mta, int64_t now_ns,
 	const struct job_reader reader = { .read = want_more, .context = queue };
 	struct primed *primed = &queue->mtas[mta].primed;
 
+	if (queue->settings.discipline == QUEUE_FIRST_COME &&
+	    job_list_next(queue->board, queue->mtas[mta].transport, JOB_NONE) != JOB_NONE)
+		return queue_first_come(queue, mta, now_ns, taken);
 	for (unsigned i = 0; i < TRIES; i++) {
 		uint32_t dest, message;
 		enum queue_wait wait;

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: ISC */
+/* The driven queue where the discipline is first-come: an envelope's share of the
+ * processes, by the numbers of the scheduler notes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tests/unit/queue_world.h"
+
+#define S	NS_PER_SECOND
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close();
+	return 0;
+}
+
+static void begin(uint32_t processes)
+{
+	char name[32];
+
+	world_open("", processes);
+	world.settings.discipline = QUEUE_FIRST_COME;
+	assert_true(queue_configure(world.queue, &world.settings));
+	for (unsigned i = 0; i < WORLD_SERVERS; i++) {
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		(void)world_server(name, S);
+	}
+}
+
+/* One envelope that Sendmail has cut: a file for each of these servers. */
+static void envelope(unsigned first, unsigned end, unsigned recipients)
+{
+	char text[64];
+
+	for (unsigned i = first; i < end; i++) {
+		(void)snprintf(text, sizeof(text), "d%u.example*%u", i, recipients);
+		(void)world_mail(text);
+	}
+}
+
+/* Servers of these that something is delivered to now: so many processes. */
+static unsigned busy(unsigned first, unsigned end)
+{
+	unsigned count = 0;
+
+	for (unsigned i = first; i < end; i++)
+		count += world.servers[i].now;
+	return count;
+}
+
+static void an_envelope_has_its_share_of_the_processes(void **state)
+{
+	(void)state;
+	begin(22);
+	envelope(0, 44, 20);
+	world_run(world.now_ns + 5 * S);
+	/* 19 < 10 x 3, 20 is not < 10 x 2: 91 % */
+	assert_int_equal(busy(0, 44), 20);
+	assert_int_equal(world.processes_most, 20);
+	/* the next one takes the rest, then what the first gives up, to its maximum and on */
+	envelope(44, 64, 20);
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(busy(0, 44), 20);
+	assert_int_equal(busy(44, 64), 2);
+	world_run(world.now_ns + 25 * S);
+	assert_in_range(busy(0, 44), 8, 12);
+	assert_in_range(busy(44, 64), 8, 12);
+	assert_true(world_drain(200 * S));
+	world_check();
+}
+
+static void whoever_comes_next_finds_a_process(void **state)
+{
+	unsigned small;
+
+	(void)state;
+	begin(8);
+	envelope(0, 60, 20);
+	world_run(world.now_ns + 5 * S);
+	/* 7 < 10 x 1: all of them */
+	assert_int_equal(busy(0, 60), 8);
+	world.settings.scale_max_concurrency = 1;
+	assert_true(queue_configure(world.queue, &world.settings));
+	world_run(world.now_ns + 40 * S);
+	/* 5 in any case */
+	assert_int_equal(busy(0, 60), 5);
+	small = world_mail("d63.example");
+	world_run(world.now_ns + 3 * S);
+	assert_true(world_is_gone(small));
+	assert_true(world_drain(600 * S));
+	world_check();
+}
+
+static void the_oldest_goes_first_among_those_that_may(void **state)
+{
+	unsigned first, second;
+
+	(void)state;
+	begin(1);
+	envelope(0, 1, 10);
+	world_run(world.now_ns + 2 * S);
+	first = world_mail("d1.example*5");
+	world_run(world.now_ns + 2 * S);
+	second = world_mail("d2.example");
+	world_run(world.now_ns + 9 * S);
+	assert_int_equal(world_delivered(second), 0);
+	assert_true(world_drain(60 * S));
+	assert_true(world_delivered_ns(first) < world_delivered_ns(second));
+	world_check();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(an_envelope_has_its_share_of_the_processes, tear_down),
+		cmocka_unit_test_teardown(whoever_comes_next_finds_a_process, tear_down),
+		cmocka_unit_test_teardown(the_oldest_goes_first_among_those_that_may, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
