@@ -15,6 +15,8 @@
 #define SMALL_PARTS	4u	/* a message that follows has so many destinations at most */
 #define COST_EACH	8u	/* recipients of a message that shares a run with others */
 #define DEEP		4u	/* so many messages wait for each process: many wait */
+#define VERY_DEEP	8u	/* the same times DEEP: one that hangs may hold a few others up */
+#define UNKNOWN_MOST	4u
 #define TRIES		64u
 #define FEW_DESTS	3u	/* a run claims a place at each of so few; of more a part */
 
@@ -26,6 +28,7 @@ struct building {
 	uint32_t listed;	/* messages on the board */
 	uint32_t free;		/* processes, this one included */
 	uint32_t cap;		/* messages of the run */
+	uint32_t unknown, unknown_most;	/* dests of which nothing is known, by those that follow */
 	int64_t now_ns;
 };
 
@@ -48,7 +51,8 @@ static bool goes_along(struct building *b, uint32_t dest)
 		return true;
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
 	    queue_look_again(b->queue, dest, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
-	    !queue_is_doubtful(d) && (b->run->count == 0 || !queue_is_unknown(d));
+	    !queue_is_doubtful(d) &&
+	    (b->run->count == 0 || !queue_is_unknown(d) || b->unknown < b->unknown_most);
 }
 
 /* Marks what is to go, and returns how many parts that are. */
@@ -103,6 +107,7 @@ static void note_dest(struct building *b, uint32_t dest)
 	if (is_in_run(run, dest) || run->dest_count == RUN_DESTS_MAX)
 		return;
 	run->dests[run->dest_count++] = dest;
+	b->unknown += queue_is_unknown(&b->queue->dests[dest]);
 	b->queue->dests[dest].runs++;
 	b->queue->dests[dest].tries++;
 }
@@ -329,6 +334,7 @@ static bool build(struct building *b, const struct job_taken *taken)
 	if (b->run->recipients <= COST_EACH) {
 		follow_to_lead(b);
 		b->cap = deep_of(b, &queue->settings);
+		b->unknown_most = b->cap >= VERY_DEEP ? UNKNOWN_MOST : 0;
 		if (!b->alone)
 			follow(b);
 	}
