@@ -24,33 +24,26 @@ const struct queue_settings queue_defaults = {
 	.max_message_concurrency = 5, .scale_max_concurrency = 10,
 };
 
-static const char *const wait_words[QUEUE_WAIT_COUNT] = {
-	[QUEUE_WAITS_FOR_TURN] = "turn",
-	[QUEUE_WAITS_RUNNING] = "running",
-	[QUEUE_WAITS_MESSAGE] = "message",
-	[QUEUE_WAITS_RETRY] = "retry",
-	[QUEUE_WAITS_SUSPENDED] = "suspended",
-	[QUEUE_WAITS_WINDOW] = "window",
-	[QUEUE_WAITS_CLASS] = "class",
-	[QUEUE_WAITS_STALLED] = "stalled",
-	[QUEUE_WAITS_LOCKED] = "locked",
-	[QUEUE_WAITS_READ] = "read",
-};
-
 const char *queue_wait_word(enum queue_wait wait)
 {
-	return wait_words[wait];
+	static const char *const words[] = {
+#define WAIT(symbol, word, text) word,
+#include "defs/waits.def"
+#undef WAIT
+	};
+	_Static_assert(sizeof(words) / sizeof(words[0]) == QUEUE_WAIT_COUNT, "all waits");
+
+	return words[wait];
 }
 
 const char *queue_why_word(enum queue_why why)
 {
-	static const char *const words[QUEUE_WHY_COUNT] = {
-		[QUEUE_WHY_CURRENT] = "current",
-		[QUEUE_WHY_PREEMPTS] = "preempts",
-		[QUEUE_WHY_FIRST] = "first",
-		[QUEUE_WHY_SAME_DESTINATION] = "same-destination",
-		[QUEUE_WHY_SAME_RUN] = "same-run",
+	static const char *const words[] = {
+#define WHY(symbol, word, text) word,
+#include "defs/whys.def"
+#undef WHY
 	};
+	_Static_assert(sizeof(words) / sizeof(words[0]) == QUEUE_WHY_COUNT, "all whys");
 
 	return words[why];
 }

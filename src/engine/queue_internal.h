@@ -188,6 +188,14 @@ struct queue {
 bool queue_store_open(struct queue *queue, struct diag *diag);
 void queue_store_close(struct queue *queue);
 
+/* Twice as large, or some at first.  False: no memory. */
+bool queue_grow(void **array, uint32_t *size, size_t each);
+uint32_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
+    unsigned salt);
+/* Out of the list of its hash, which begins at *from. */
+void queue_unlink_hash(uint32_t *from, uint32_t what,
+    uint32_t *(*next)(struct queue *, uint32_t), struct queue *queue);
+
 uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
 /* NONE: no room. */
@@ -195,6 +203,8 @@ uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned director
     const char *id);
 /* Off the board, out of its run, its parts gone, and forgotten. */
 void queue_forget_message(struct queue *queue, uint32_t message);
+
+/* --- queue_dests.c --------------------------------------------------------------- */
 
 /* One use more of the domain (made, with its dest, if need be).  NONE: no memory. */
 uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name,
@@ -204,12 +214,18 @@ void queue_unuse_domain(struct queue *queue, uint32_t domain);
 void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns);
 void queue_remap_all(struct queue *queue, int64_t now_ns);
 
+/* Another dest's from now on, or one that is new. */
+void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest);
+void queue_unlink_part(struct queue *queue, uint32_t part);
+
 /* A part for so many recipients, linked; takes over the use of the domain.  NONE: no
  * memory. */
 uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
     uint32_t recipients);
 /* All of the message's, which are not placed. */
 void queue_drop_parts(struct queue *queue, uint32_t message);
+
+/* --- queue_timers.c -------------------------------------------------------------- */
 
 /* The message's time is that of its first part that waits for one, or none. */
 void queue_set_timer(struct queue *queue, uint32_t message);
