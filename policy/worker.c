@@ -110,7 +110,9 @@ static enum kind kind_of(const struct workers *w, uint32_t at, int64_t now_ns)
 		return KIND_BROKEN;
 	if (is_full(w, d))
 		return KIND_OPEN;	/* of connections past their age: works, and is waited for */
-	return d->retry_ns != 0 ? KIND_RETRY : KIND_CLOSED;
+	if (d->retry_ns != 0)
+		return KIND_RETRY;
+	return d->order != 0 ? KIND_CLOSED : KIND_UNUSED;
 }
 
 /* May it have one more connection? */

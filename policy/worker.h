@@ -114,11 +114,13 @@ struct worker_place {
 	uint32_t closed;	/* the idle connection that it closes first, WORKER_NONE: none
 				 * (its number may be the new connection's) */
 	uint64_t closed_destination;
-	int64_t retry_ns;	/* DEFER: the first retry time of them all */
+	int64_t retry_ns;	/* DEFER: the first retry time of them all; WAIT: of those that
+				 * it might go to besides; INT64_MAX: none */
 };
 
 /* Which connection the job goes to.  WAIT: to be asked again when a worker has become free,
- * or a connection to one of its destinations was opened, or time passes (a worker_turn). */
+ * a connection to one of its destinations was opened, became active again or was closed, or
+ * retry_ns has come.  The cost grows with the connections that its destinations have. */
 void worker_place(struct workers *workers, const struct worker_request *request,
     int64_t now_ns, uint64_t random, struct worker_place *out);
 

@@ -147,8 +147,10 @@ static void retry_told_and_forgotten_by_somebody_else(void **state)
 	assert_int_equal(worker_see_destination(w.workers, 'a', w.now_ns), WORKER_RECORD_NONE);
 	worker_set_retry(w.workers, 'a', INT64_MAX, w.now_ns);
 	world_must(&w, 1, "a", WORKER_DEFER, 0);
+	/* no connection was ever made to it: unused */
 	worker_set_retry(w.workers, 'a', 0, w.now_ns);
-	world_must(&w, 1, "a", WORKER_CLOSED, 'a');
+	worker_set_retry(w.workers, 'b', INT64_MAX, w.now_ns);
+	world_must(&w, 1, "ab", WORKER_UNUSED, 'a');
 	world_close(&w);
 }
 
