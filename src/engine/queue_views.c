@@ -227,11 +227,11 @@ static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, uint32_t 
     bool (*each)(void *context, const struct queue_next *next), void *context)
 {
 	uint32_t transport = queue->mtas[mta].transport, at, first = JOB_NONE, part;
-	enum queue_why why = queue->settings.discipline == QUEUE_FIRST_COME ? QUEUE_WHY_FIRST :
-	    QUEUE_WHY_CURRENT;
+	bool first_come = queue->settings.discipline == QUEUE_FIRST_COME;
+	enum queue_why why = QUEUE_WHY_CURRENT;
 	struct job_why peek;
 
-	if (job_peek(queue->board, transport, now_ns, &peek)) {
+	if (!first_come && job_peek(queue->board, transport, now_ns, &peek)) {
 		first = peek.message;
 		if (peek.reason == JOB_REASON_PREEMPTS)
 			why = QUEUE_WHY_PREEMPTS;
@@ -248,6 +248,8 @@ static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, uint32_t 
 	     at = job_list_next(queue->board, transport, at)) {
 		uint32_t message = (uint32_t)job_message_word(queue->board, at);
 
+		if (first_come && !queue_may_start(queue, message))
+			continue;
 		for (part = queue->messages[message].first_part; part != NONE && *most > 0;
 		     part = queue->parts[part].next_of_message) {
 			const struct part *p = &queue->parts[part];

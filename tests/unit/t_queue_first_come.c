@@ -75,6 +75,40 @@ static void an_envelope_has_its_share_of_the_processes(void **state)
 	world_check();
 }
 
+static bool take_first(void *context, const struct queue_next *next)
+{
+	*(struct queue_next *)context = *next;
+	return false;
+}
+
+/* Files of an envelope that has its share are not next, though they are the oldest. */
+static void next_is_what_may_have_a_process(void **state)
+{
+	struct queue_next next = { .why = QUEUE_WHY_COUNT };
+
+	(void)state;
+	begin(2);
+	world.settings.max_message_concurrency = 1;
+	world.settings.scale_max_concurrency = 0;
+	assert_true(queue_configure(world.queue, &world.settings));
+	envelope(0, 4, 20);
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.processes, 1);
+	queue_each_next(world.queue, world.now_ns, 10, take_first, &next);
+	assert_int_equal(next.why, QUEUE_WHY_COUNT);
+	envelope(4, 8, 20);
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world.processes, 2);
+	(void)world_mail("d9.example");
+	/* of a third one, which is as yet in no process */
+	world_run(world.now_ns + S / 10);
+	queue_each_next(world.queue, world.now_ns, 10, take_first, &next);
+	assert_int_equal(next.why, QUEUE_WHY_FIRST);
+	assert_string_equal(next.row.destination, "d9.example");
+	assert_true(world_drain(400 * S));
+	world_check();
+}
+
 static void whoever_comes_next_finds_a_process(void **state)
 {
 	unsigned small;
@@ -119,6 +153,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_envelope_has_its_share_of_the_processes, tear_down),
+		cmocka_unit_test_teardown(next_is_what_may_have_a_process, tear_down),
 		cmocka_unit_test_teardown(whoever_comes_next_finds_a_process, tear_down),
 		cmocka_unit_test_teardown(the_oldest_goes_first_among_those_that_may, tear_down),
 	};
