@@ -81,14 +81,15 @@ def a_directory_that_goes(test, world):
 
 
 def driven_no_more(test, world):
-    edit = world.edit
-    world.postern.configure((), lambda text: edit(text).replace("drive = true", "drive = false"))
+    text = world.postern.file.read_text()
+    assert "drive = true" in text
+    world.postern.file.write_text(text.replace("drive = true", "drive = false"))
     reload(test, world)
     test.within(3, lambda: role(world) is None, "driven no more: there is no role")
     world.far.forget()
     world.submit("later@" + NAMES[1])
     test.throughout(1, lambda: world.far.count() == 0 and role(world) is None, "its mail waits")
-    world.postern.configure((), edit)
+    world.postern.file.write_text(text)
     reload(test, world)
     test.within(3, lambda: role(world) is not None, "driven again: the role is there")
     world.wait_delivered(1)
