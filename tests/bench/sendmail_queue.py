@@ -18,6 +18,7 @@ import argparse
 import ctypes
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -77,14 +78,17 @@ def busy(world):
     return sum(row["busy"] for row in world.far.state().values())
 
 
-def bulk_recipients(count):
-    return [f"b{n}@{NAMES[n % len(NAMES)]}" for n in range(count)]
+def bulk_recipients(test):
+    """As many for each site, or as chance has it: then a queue file has many sites."""
+    chance = random.Random(test.seed)
+    return [f"b{n}@{chance.choice(NAMES) if test.arguments.uneven else NAMES[n % len(NAMES)]}"
+            for n in range(test.arguments.recipients)]
 
 
 def bulk(test, world):
     """Fills all processes with one message, then single ones come."""
     count = test.arguments.recipients
-    recipients = bulk_recipients(count)
+    recipients = bulk_recipients(test)
     accepted = world.submit(*recipients, sender="bulk@example.org")
     rewritten = Rewritten((world.sendmail.root / "queue").glob("q*"))
     lines = world.syslog().count("\n")
@@ -114,9 +118,9 @@ def bulk(test, world):
 
 def hang(test, world, hanging):
     """How fast the others' mail goes."""
-    recipients = bulk_recipients(test.arguments.recipients)
+    recipients = bulk_recipients(test)
     if hanging:
-        world.far.tell([list(SITES)[7]], does="silent")
+        world.far.tell([list(SITES)[7]], does=test.arguments.does)
     world.submit(*recipients, sender="bulk@example.org")
     others = {who for who in recipients if not who.endswith("@" + NAMES[7])}
     test.wait_for(lambda: busy(world) > 0, "a delivery", 90)
@@ -268,4 +272,6 @@ else:
         ("--queued", {"type": int, "default": 20000}),
         ("--scale", {"type": float, "default": 1.0, "help": "of the delays of sites, and arrivals"}),
         ("--keep", {"metavar": "DIRECTORY", "help": "the logs are copied there"}),
+        ("--uneven", {"action": "store_true", "help": "recipients as chance has it"}),
+        ("--does", {"default": "silent", "help": "how the site hangs: silent or at-dot"}),
         ("--processes", {"type": int, "default": 0})))
