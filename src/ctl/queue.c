@@ -28,6 +28,7 @@ struct rows {
 	struct value *list;		/* column_count each; texts are ours */
 	size_t count, size;
 	uint64_t number;		/* of rows so far */
+	bool json;
 	bool no_memory;
 };
 
@@ -61,6 +62,10 @@ static struct value value_of(const struct rows *rows, const struct control_frame
 	if (strcmp(column->name, "because") == 0)
 		return value_text(meaning(whys, COUNT_OF(whys),
 		    control_frame_get(frame, "why")));
+	/* a bounce: for people not the same as "not known" */
+	if (!rows->json && strcmp(column->name, "sender") == 0 &&
+	    explain_value(frame, column).known && control_frame_get(frame, "sender")[0] == '\0')
+		return value_text("<>");
 	if (strcmp(column->name, "place") == 0)
 		return value_number(rows->number);
 	return explain_value(frame, column);
@@ -140,6 +145,7 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 	const char *address;
 	int result = find_queue(ctl, &places, &address);
 
+	rows->json = ctl->writer.json;
 	if (result == EX_OK && control_ask(address, fields, field_count, TIMEOUT_MS, keep_row,
 	    rows, &reply, &diag) != 0)
 		result = ctl_fail(&diag);

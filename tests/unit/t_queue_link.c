@@ -152,6 +152,22 @@ static void hear(int *fd) {
 	fail_msg("nothing was heard");
 }
 
+/* What the role hears within a tenth of a second; else *tell is as it was. */
+static void hear_soon(int *fd) {
+	for (unsigned i = 0; i < 20; i++) {
+		static const struct timespec turn = { .tv_nsec = 5 * NS_PER_MS };
+		bool ended;
+		int status;
+		pid_t pid;
+
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			assert_true(queue_link_bury(&supervisor, pid, status));
+		if (queue_link_next(&role, &tell, fd, &ended))
+			return;
+		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
+	}
+}
+
 static void hears_end(void) {
 	bool ended;
 	int fd;
@@ -382,6 +398,36 @@ static void a_program_that_is_not_there(void **state) {
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
 }
 
+/* Its user has as many processes as he may. */
+static void a_full_process_table(void **state) {
+	struct rlimit before, small;
+	unsigned started = 0, lines;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0 || getrlimit(RLIMIT_NPROC, &before) != 0)
+		skip();
+	block.generation.mtas[1].user = text("nobody");
+	block.generation.mtas[1].processes = 100;
+	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	small = (struct rlimit){ .rlim_cur = 2, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NPROC, &small), 0);
+	do {
+		run("q1", 1, started, false);
+		assert_int_equal(tell.error, 0);
+		hear_soon(&fd);
+	} while (tell.news == QUEUE_STARTED && ++started < 10);
+	assert_int_equal(setrlimit(RLIMIT_NPROC, &before), 0);
+	assert_int_equal(tell.news, QUEUE_ENDED);
+	assert_int_equal(tell.how, QUEUE_END_NOT_RUN);
+	assert_int_equal(tell.number, EAGAIN);
+	lines = logged;
+	assert_true(lines <= 1);
+	run("q1", 1, 11, false);
+	hear_soon(&fd);
+	assert_int_equal(tell.news, QUEUE_STARTED);
+}
+
 static void no_more_than_may_be(void **state) {
 	(void)state;
 	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
@@ -494,6 +540,7 @@ int main(void) {
 		RUN(what_is_run),
 		RUN(it_runs_as_its_user),
 		RUN(a_program_that_is_not_there),
+		RUN(a_full_process_table),
 		RUN(no_more_than_may_be),
 		RUN(of_another_generation_nothing_is_run),
 		RUN(a_new_role_is_told_what_lives),

@@ -131,7 +131,7 @@ class Sendmail:
         return len(self.queue_files())
 
     def queue_files(self):
-        return list((self.root / "queue").glob("**/qf*"))
+        return [file for file in (self.root / "queue").glob("**/qf*") if file.is_file()]
 
     def queue_text(self):
         """Why recipients wait: what mailq shows, and more."""
