@@ -111,11 +111,12 @@ void queue_close(struct queue **queue)
 bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 {
 	struct job_settings job = job_settings_of(settings);
-	bool sized = settings->message_active_limit == queue->settings.message_active_limit;
-	uint32_t active = queue->settings.message_active_limit;
+	const struct queue_settings before = queue->settings;
 
 	queue->settings = *settings;
-	queue->settings.message_active_limit = active;
+	queue->settings.message_active_limit = before.message_active_limit;
+	queue->settings.message_recipient_limit = before.message_recipient_limit;
+	queue->settings.message_recipient_minimum = before.message_recipient_minimum;
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
 		job_transport_adjust(queue->board, queue->mtas[i].transport, &job);
 	for (uint32_t i = 0; i < queue->message_end; i++) {
@@ -124,7 +125,9 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 		if (m->state != MESSAGE_FREE && !settings->mtas[m->mta].driven)
 			queue_forget_message(queue, i);
 	}
-	return sized;
+	return settings->message_active_limit == before.message_active_limit &&
+	    settings->message_recipient_limit == before.message_recipient_limit &&
+	    settings->message_recipient_minimum == before.message_recipient_minimum;
 }
 
 /* --- configuration ------------------------------------------------------------------ */

@@ -94,8 +94,9 @@ int queue_open(struct queue **queue, struct engine *engine,
     struct diag *diag);
 void queue_close(struct queue **queue);
 
-/* A reload.  Messages of an mta that is driven no more are forgotten; sizes
- * (message_active_limit) wait for a restart.  False: as they do now. */
+/* A reload.  Messages of an mta that is driven no more are forgotten; message_active_limit,
+ * message_recipient_limit and message_recipient_minimum stay as they were at queue_open.
+ * False: one of these would be another. */
 bool queue_configure(struct queue *queue, const struct queue_settings *settings);
 
 /* --- messages -------------------------------------------------------------------- */

@@ -45,7 +45,9 @@ static uint64_t shape_of(const struct generation *g)
 		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count; k++)
 			hash = mix(hash, generation_text(g, mta->queues[k]));
 	}
-	return hash * 31 + g->schedule.message_active_limit;
+	hash = hash * 31 + g->schedule.message_active_limit;
+	hash = hash * 31 + g->schedule.message_recipient_limit;
+	return hash * 31 + g->schedule.message_recipient_minimum;
 }
 
 static void settings_of(const struct generation *g, struct queue_settings *out)
