@@ -69,7 +69,9 @@ void outbound_turn_settle(struct outbound_process *process,
 	if (turn->answer == GRANT_NONE)
 		return;
 	if (question->stage == OUTBOUND_BEFORE_CONNECT)
-		mark = goes ? GRANT_ASKED : GRANT_DEFERRED;
+		mark = goes ? GRANT_ASKED :
+		    out->answer.decision.reason == REASON_RECIPIENT_HELD ? GRANT_HELD :
+		    GRANT_DEFERRED;
 	grants_mark(process->engine->segment, &turn->asked, mark, now_ns);
 	if (question->stage != OUTBOUND_CONNECTED)
 		return;

@@ -115,6 +115,7 @@ struct run {
 	uint8_t mta;
 	uint16_t directory;
 	bool started, stalls, adopted, brief;
+	bool doubtful;			/* tries a doubtful dest */
 	pid_t pid;
 	unsigned count;
 	uint32_t messages[QUEUE_RUN_IDS_MAX];	/* NONE: gone, or not known yet */
@@ -142,6 +143,7 @@ struct queue_mta {
 	uint32_t transport;		/* of the board, or JOB_NONE */
 	struct primed primed;
 	uint32_t running, stalled;	/* runs */
+	uint32_t doubtful;		/* those among them that try a doubtful dest */
 	int64_t hold_ns, hold_pause_ns;	/* no run until then: none could be started */
 };
 
@@ -180,6 +182,7 @@ struct queue {
 	uint32_t building;		/* number of the run that is being built, or 0 */
 	uint32_t refused;
 	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
+	uint64_t states_version;	/* of the segment, when they were looked at last */
 	uint64_t in_core;
 };
 

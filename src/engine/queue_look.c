@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/queue_internal.h"
+#include "segment/states.h"
 
 #define FRESH_NS	(100 * NS_PER_MS)
 #define WATCH_NS	NS_PER_SECOND
@@ -213,6 +214,9 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
 	if (class == QUEUE_WAITS_SUSPENDED ||
 	    (wait == QUEUE_WAITS_FOR_TURN && class != QUEUE_WAITS_FOR_TURN))
 		wait = class;
+	if (wait == QUEUE_WAITS_FOR_TURN && queue_is_doubtful(d) &&
+	    queue->mtas[d->mta].doubtful >= (queue->settings.mtas[d->mta].processes + 1) / 2)
+		wait = QUEUE_WAITS_STALLED;
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))
 		wait = QUEUE_WAITS_STALLED;
@@ -232,10 +236,20 @@ enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now
 	return queue_look(queue, dest, now_ns);
 }
 
+/* Time alone does not bring it back yet, and nobody has changed anything. */
+static bool stays(const struct dest *d, bool nothing_changed, int64_t now_ns)
+{
+	return nothing_changed && d->suspended && d->until_ns > now_ns && d->looked_ns != 0;
+}
+
 void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 {
+	uint64_t version = states_version(queue->engine->segment);
+	bool nothing_changed = version == queue->states_version;
+
 	if (now_ns < queue->watch_ns)
 		return;
+	queue->states_version = version;
 	queue->watch_ns = now_ns + WATCH_NS;
 	/* from the end: one that opens leaves its place to the last */
 	for (uint32_t i = queue->watched_count; i-- > 0;) {
@@ -247,6 +261,8 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 		d = &queue->dests[dest];
 		if (d->part_count == 0 && d->runs == 0)
 			queue_unwatch(queue, dest);
+		else if (stays(d, nothing_changed, now_ns))
+			continue;
 		else if (now_ns - d->looked_ns >= WATCH_NS || d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
 			(void)queue_look(queue, dest, now_ns);
 		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)

@@ -298,7 +298,9 @@ static void claim(struct building *b)
 		/* it may be the last that goes there for now */
 		d->looked_ns = 0;
 	}
-	run->brief = run->dest_count > 1;
+	run->brief = run->dest_count > 1 || b->unknown > 0;
+	run->doubtful = b->alone;
+	b->queue->mtas[run->mta].doubtful += b->alone;
 }
 
 /* Messages for each process, where many wait. */

@@ -19,7 +19,9 @@
 #define PAUSE_FIRST_NS	(500 * NS_PER_MS)
 #define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
 #define PUT_OFF_NS	(200 * NS_PER_MS)
-#define PUT_OFF_DOUBLINGS 5
+#define PUT_OFF_DOUBLINGS 7
+/* Of an earlier role nothing is seen: after so many times the limit it holds nobody up. */
+#define ADOPTED_STALLS	3
 
 struct run *queue_find_run(struct queue *queue, uint32_t number)
 {
@@ -179,9 +181,15 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns)
 	if (now_ns < queue->stalls_ns)
 		return;
 	queue->stalls_ns = now_ns + LOOK_NS;
-	for (uint32_t i = 0; i < queue->run_size; i++)
-		if (queue->runs[i].number != 0 && !queue->runs[i].adopted)
-			look_at_run(queue, &queue->runs[i], now_ns);
+	for (uint32_t i = 0; i < queue->run_size; i++) {
+		struct run *run = &queue->runs[i];
+
+		if (run->number != 0 && !run->adopted)
+			look_at_run(queue, run, now_ns);
+		else if (run->number != 0 && !run->stalls && now_ns - run->started_ns >=
+		    ADOPTED_STALLS * queue->settings.mtas[run->mta].stall_ns)
+			begin_stall(queue, run, NULL, now_ns);
+	}
 }
 
 /* --- ends -------------------------------------------------------------------------- */
@@ -257,6 +265,7 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns)
 {
 	end_stall(queue, run);
 	queue->mtas[run->mta].running--;
+	queue->mtas[run->mta].doubtful -= run->doubtful;
 	for (unsigned i = 0; i < run->dest_count; i++) {
 		struct dest *d = &queue->dests[run->dests[i]];
 

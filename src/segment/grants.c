@@ -302,6 +302,9 @@ void grants_mark(struct segment *segment, const struct grant_asked *asked,
 		STORE(place->is_connected, 0);
 		atomic_fetch_add_explicit(&place->asked, 1, memory_order_relaxed);
 		break;
+	case GRANT_HELD:
+		atomic_fetch_add_explicit(&place->asked, 1, memory_order_relaxed);
+		break;
 	case GRANT_DEFERRED:
 		atomic_fetch_add_explicit(&place->asked, 1, memory_order_relaxed);
 		mark_deferred(place, asked->domain);

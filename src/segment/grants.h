@@ -96,6 +96,7 @@ enum grant_mark {
 	GRANT_TURN,		/* asked about before anything is connected */
 	GRANT_ASKED,		/* GO: just before the connect, and it may */
 	GRANT_DEFERRED,		/* GO: but a window or a class put it off */
+	GRANT_HELD,		/* GO: but this one recipient is held */
 	GRANT_CONNECTED,	/* of the message, to the host that was asked about last */
 };
 void grants_mark(struct segment *segment, const struct grant_asked *asked,

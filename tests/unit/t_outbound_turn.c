@@ -145,6 +145,27 @@ static void the_window_has_the_last_word(void **state)
 	assert_int_equal(seen.deferred[0], grants_domain(site.segment, "a.example", 9));
 }
 
+/* It is not put off until there is a place: it waits for its time. */
+static void a_held_recipient_is_told_apart(void **state)
+{
+	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
+		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone" };
+	struct window_owner owner;
+	struct grant_seen seen;
+
+	(void)state;
+	begin("");
+	grant("a.example");
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
+	    BY_HAND_DONE);
+	assert_int_equal(ask("a.example", "u@a.example").answer.decision.reason,
+	    REASON_RECIPIENT_HELD);
+	grants_see(site.segment, &ref, &seen);
+	assert_int_equal(seen.asked, 1);
+	assert_int_equal(seen.deferred_count, 0);
+	assert_int_equal(seen.current, 0);
+}
+
 static void without_a_grant_mail_goes_as_ever(void **state)
 {
 	(void)state;
@@ -209,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_not_granted_waits_and_takes_nothing, tear_down),
 		cmocka_unit_test_teardown(the_window_has_the_last_word, tear_down),
+		cmocka_unit_test_teardown(a_held_recipient_is_told_apart, tear_down),
 		cmocka_unit_test_teardown(without_a_grant_mail_goes_as_ever, tear_down),
 		cmocka_unit_test_teardown(observe_mode_lets_all_go, tear_down),
 		cmocka_unit_test_teardown(a_driven_process_gives_places_back_as_it_goes_on,

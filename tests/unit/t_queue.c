@@ -345,6 +345,58 @@ static void a_role_that_is_killed_leaves_nothing_behind(void **state)
 	all_is_delivered(100 * S);
 }
 
+/* All processes hang with the role's predecessor: its successor goes on all the same. */
+static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
+{
+	char text[64];
+
+	(void)state;
+	world_open("", 2);
+	servers(3, 10 * MS);
+	(void)world_mail("d0.example");
+	(void)world_mail("d1.example");
+	all_is_delivered(2 * S);
+	world.servers[0].mode = world.servers[1].mode = SERVER_HANGS;
+	world.hang_timeout_s = 3600;
+	(void)world_mail("d0.example");
+	(void)world_mail("d1.example");
+	world_run(world.now_ns + S);
+	assert_int_equal(world.processes, 2);
+	world_restart_role(true);
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(text, sizeof(text), "d2.example");
+		(void)world_mail(text);
+	}
+	world_run(world.now_ns + 40 * S);
+	assert_int_equal(world_find_server("d2.example")->got, 10);
+}
+
+/* Half of the processes, and as many as may hang besides, are left to the others. */
+static void many_servers_that_hang_leave_processes_to_the_rest(void **state)
+{
+	char text[64];
+
+	(void)state;
+	world_open("", 4);
+	servers(40, 10 * MS);
+	world.hang_timeout_s = 3600;
+	for (int i = 0; i < 30; i++) {
+		world.servers[i].mode = SERVER_HANGS;
+		(void)snprintf(text, sizeof(text), "d%d.example", i);
+		(void)world_mail(text);
+	}
+	/* each is tried by a brief run first, then some alone */
+	world_run(world.now_ns + 400 * S);
+	for (int i = 30; i < 40; i++) {
+		(void)snprintf(text, sizeof(text), "d%d.example", i);
+		(void)world_mail(text);
+	}
+	world_run(world.now_ns + 5 * S);
+	for (int i = 30; i < 40; i++)
+		assert_int_equal(world.servers[i].got, 1);
+	assert_in_range(world.processes, 1, 4);
+}
+
 static void a_message_of_100000_recipients(void **state)
 {
 	static char text[4096];
@@ -412,6 +464,10 @@ int main(void)
 		cmocka_unit_test_teardown(a_process_table_that_is_full_is_tried_again,
 		    tear_down),
 		cmocka_unit_test_teardown(a_role_that_is_killed_leaves_nothing_behind,
+		    tear_down),
+		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
+		    tear_down),
+		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
 		    tear_down),
 		cmocka_unit_test_teardown(a_message_of_100000_recipients, tear_down),
 		cmocka_unit_test_teardown(lists_that_are_too_long_for_a_grant, tear_down),
