@@ -12,6 +12,7 @@
 #include "engine/queue_internal.h"
 
 #define TICK_NS		NS_PER_SECOND
+#define SWEEP_NS	(600 * NS_PER_SECOND)
 
 const struct queue_settings queue_defaults = {
 	.discipline = QUEUE_PREEMPTIVE,
@@ -201,6 +202,10 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns)
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	int64_t next_ns = INT64_MAX;
 
+	if (now_ns >= queue->sweep_ns) {
+		queue_sweep_dests(queue);
+		queue->sweep_ns = now_ns + SWEEP_NS;
+	}
 	take_due(queue, now_ns);
 	queue_look_at_stalls(queue, now_ns);
 	queue_look_at_watched(queue, now_ns);

@@ -12,8 +12,9 @@
  *  - all else of the message that may go now goes along: due, its destination neither dead
  *    nor held nor doubtful, with room in window and class;
  *  - a *doubtful* destination (its last result was a failure, or a run stalls there) is
- *    tried alone, by one run at a time, and half of the processes at most try such ones;
- *    one of which nothing is known yet is tried by one run, too;
+ *    tried alone, by one run at a time, after all else of its messages that is due; half
+ *    of the processes at most try such ones.  One that was too slow for a run with several
+ *    goes alone for an hour; one of which nothing is known yet is tried by one run, too;
  *  - where many messages wait, further ones follow in the same run: for the same
  *    destination first, and so over one connection.
  * The windows have the last word at each connect, as for any other delivery.
@@ -156,6 +157,7 @@ struct queue_run {
 	bool brief;		/* more than one destination, or one of which nothing is known:
 				 * time limits for connect, greeting and EHLO are to be short,
 				 * what fails so is tried again alone, with those of the site */
+	uint32_t recipients;	/* of its biggest file, all of it */
 };
 
 /* What is to be started now; its grants are in force.  False: nothing.  Call until it

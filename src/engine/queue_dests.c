@@ -67,7 +67,7 @@ void queue_leave_dest(struct queue *queue, uint32_t dest)
 {
 	struct dest *d = &queue->dests[dest];
 
-	if (d->domains > 0 || d->runs > 0 || d->changed ||
+	if (d->domains > 0 || d->runs > 0 || d->changed || d->slow_ns > queue->now_ns ||
 	    !job_queue_close(queue->board, d->queue))
 		return;
 	queue_unwatch(queue, dest);
@@ -77,6 +77,13 @@ void queue_leave_dest(struct queue *queue, uint32_t dest)
 	d->next_of_hash = queue->dest_free;
 	queue->dest_free = dest;
 	queue->dest_count--;
+}
+
+void queue_sweep_dests(struct queue *queue)
+{
+	for (uint32_t i = 0; i < queue->dest_end; i++)
+		if (queue->dests[i].used)
+			queue_leave_dest(queue, i);
 }
 
 static void unuse_dest(struct queue *queue, uint32_t dest)

@@ -42,6 +42,7 @@ struct part {
 	bool chosen;			/* for the run that is being built */
 	bool ran;			/* in the run that is over, until the file is read */
 	bool put_off;			/* and then a window or a class put it off */
+	bool timed_out;			/* or nobody answered for long */
 	int64_t due_ns;			/* RETRY, LOCKED */
 };
 
@@ -67,6 +68,7 @@ struct message {
 	uint32_t run;			/* RUNS: its place */
 	uint32_t first_part, part_count;
 	uint32_t in_core, unread;	/* recipients */
+	uint32_t recipients;		/* of the file */
 	uint32_t tries, lock_tries;
 	uint32_t timer;			/* place in the heap + 1; 0: not in it */
 	int64_t due_ns;			/* first of its parts' times: in the heap */
@@ -108,6 +110,7 @@ struct dest {
 	uint64_t ok, failed;		/* as last looked at */
 	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
 	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
+	int64_t slow_ns;		/* until then it goes alone, with the site's time limits */
 };
 
 struct run {
@@ -182,6 +185,7 @@ struct queue {
 	uint32_t building;		/* number of the run that is being built, or 0 */
 	uint32_t refused;
 	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
+	int64_t sweep_ns;		/* when dests that were slow are forgotten next */
 	uint64_t states_version;	/* of the segment, when they were looked at last */
 	uint64_t in_core;
 };
@@ -234,8 +238,9 @@ void queue_drop_parts(struct queue *queue, uint32_t message);
 void queue_set_timer(struct queue *queue, uint32_t message);
 void queue_clear_timer(struct queue *queue, uint32_t message);
 
-/* Forgotten, unless domains name it or live runs may go there. */
+/* Forgotten, unless domains name it, live runs may go there, or it was slow of late. */
 void queue_leave_dest(struct queue *queue, uint32_t dest);
+void queue_sweep_dests(struct queue *queue);
 
 void queue_watch(struct queue *queue, uint32_t dest);
 void queue_unwatch(struct queue *queue, uint32_t dest);

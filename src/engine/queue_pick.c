@@ -18,6 +18,7 @@
 #define VERY_DEEP	8u	/* the same times DEEP: one that hangs may hold a few others up */
 #define UNKNOWN_MOST	4u
 #define TRIES		64u
+#define LAST_NS		(2 * NS_PER_SECOND)
 #define FEW_DESTS	3u	/* a run claims a place at each of so few; of more a part */
 
 struct building {
@@ -25,6 +26,8 @@ struct building {
 	struct run *run;
 	uint32_t lead;		/* dest */
 	bool alone;		/* nothing else goes along */
+	bool has_unread;	/* a message of it has unread recipients, which go along */
+	uint32_t most;		/* recipients of its biggest message */
 	uint32_t listed;	/* messages on the board */
 	uint32_t free;		/* processes, this one included */
 	uint32_t cap;		/* messages of the run */
@@ -51,7 +54,7 @@ static bool goes_along(struct building *b, uint32_t dest)
 		return true;
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
 	    queue_look_again(b->queue, dest, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
-	    !queue_is_doubtful(d) &&
+	    !queue_is_doubtful(d) && d->slow_ns <= b->now_ns &&
 	    (b->run->count == 0 || !queue_is_unknown(d) || b->unknown < b->unknown_most);
 }
 
@@ -126,7 +129,7 @@ static void take(struct building *b, uint32_t message)
 			continue;
 		p->chosen = false;
 		p->state = PART_RUNNING;
-		p->ran = p->put_off = false;
+		p->ran = p->put_off = p->timed_out = false;
 		b->run->recipients += p->recipients;
 		note_dest(b, p->dest);
 		if (job_take(queue->board, m->job, queue->dests[p->dest].queue, UINT32_MAX, 0,
@@ -138,6 +141,9 @@ static void take(struct building *b, uint32_t message)
 	m->state = MESSAGE_RUNS;
 	m->run = (uint32_t)(b->run - queue->runs);
 	b->run->messages[b->run->count++] = message;
+	b->has_unread = b->has_unread || m->unread > 0;
+	if (m->recipients > b->most)
+		b->most = m->recipients;
 }
 
 static bool add(struct building *b, uint32_t message)
@@ -284,6 +290,11 @@ static bool find_lead(struct queue *queue, unsigned mta, int64_t now_ns,
 	return false;
 }
 
+static bool is_slow(const struct building *b)
+{
+	return b->lead != NONE && b->queue->dests[b->lead].slow_ns > b->now_ns;
+}
+
 static void claim(struct building *b)
 {
 	struct run *run = b->run;
@@ -298,7 +309,8 @@ static void claim(struct building *b)
 		/* it may be the last that goes there for now */
 		d->looked_ns = 0;
 	}
-	run->brief = run->dest_count > 1 || b->unknown > 0;
+	run->brief = run->dest_count > 1 || b->unknown > 0 ||
+	    (b->has_unread && !is_slow(b));
 	run->doubtful = b->alone;
 	b->queue->mtas[run->mta].doubtful += b->alone;
 }
@@ -319,21 +331,61 @@ static uint32_t cap_of(const struct building *b, const struct queue_settings *se
 	return cap < 1 ? 1 : cap < QUEUE_RUN_IDS_MAX ? cap : QUEUE_RUN_IDS_MAX;
 }
 
+/* Has the message something else to do than what it would be tried alone for? */
+static bool others_are_due(const struct building *b, uint32_t message)
+{
+	const struct queue *queue = b->queue;
+
+	for (uint32_t at = queue->messages[message].first_part; at != NONE;
+	     at = queue->parts[at].next_of_message)
+		if (queue->parts[at].state == PART_DUE && queue->parts[at].dest != b->lead &&
+		    !queue_is_doubtful(&queue->dests[queue->parts[at].dest]) &&
+		    queue->dests[queue->parts[at].dest].slow_ns <= b->now_ns)
+			return true;
+	return false;
+}
+
+/* That cannot go now: both wait a moment, as whoever hangs has all of the message locked. */
+static void put_last(struct building *b, uint32_t message, uint32_t dest)
+{
+	struct queue *queue = b->queue;
+
+	queue_unplace(queue, message);
+	for (uint32_t at = queue->messages[message].first_part; at != NONE;
+	     at = queue->parts[at].next_of_message) {
+		struct part *p = &queue->parts[at];
+
+		if (p->state == PART_DUE && p->dest == dest) {
+			p->state = PART_RETRY;
+			p->due_ns = b->now_ns + LAST_NS;
+		}
+	}
+	queue_settle(queue, message, b->now_ns);
+}
+
 static bool build(struct building *b, const struct job_taken *taken)
 {
 	struct queue *queue = b->queue;
 	uint32_t message = (uint32_t)job_message_word(queue->board, taken->message);
+	uint32_t lead = NONE;
 
 	b->run->directory = queue->messages[message].directory;
 	/* one entry is out already: what it is of is placed all the same */
+	if (b->alone && others_are_due(b, message)) {
+		lead = b->lead;
+		b->lead = NONE;
+		b->alone = false;
+	}
 	if (!add(b, message)) {
 		job_put_back(queue->board, taken);
+		if (lead != NONE)
+			put_last(b, message, lead);
 		b->run->number = 0;
 		return false;
 	}
 	(void)job_done(queue->board, taken);
 	b->cap = cap_of(b, &queue->settings);
-	if (b->run->recipients <= COST_EACH) {
+	if (b->run->recipients <= COST_EACH && b->lead != NONE) {
 		follow_to_lead(b);
 		b->cap = deep_of(b, &queue->settings);
 		b->unknown_most = b->cap >= VERY_DEEP ? UNKNOWN_MOST : 0;
@@ -344,43 +396,57 @@ static bool build(struct building *b, const struct job_taken *taken)
 	return true;
 }
 
-static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct queue_run *out)
+/* The next run of the mail server.  False: nothing came of what the board named. */
+static bool make(struct queue *queue, unsigned mta, const struct job_taken *taken,
+    uint32_t listed, int64_t now_ns, struct queue_run *out)
 {
 	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
-	struct queue_mta *m = &queue->mtas[mta];
-	struct building b = { .queue = queue, .now_ns = now_ns };
-	struct job_taken taken;
-	struct job_count count;
+	struct building b = { .queue = queue, .now_ns = now_ns, .listed = listed };
 	bool found;
 
-	if (!settings->driven || m->running >= settings->processes ||
-	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns)
-		return false;
-	job_count(queue->board, &count);
-	if (count.listed == 0 || !find_lead(queue, mta, now_ns, &taken))
-		return false;
 	b.run = queue_make_run(queue);
 	if (b.run == NULL) {
-		job_put_back(queue->board, &taken);
+		job_put_back(queue->board, taken);
 		return false;
 	}
 	b.run->mta = (uint8_t)mta;
 	queue->building = b.run->number;
 	b.run->started_ns = now_ns;
-	b.lead = (uint32_t)job_queue_word(queue->board, taken.queue);
-	b.alone = queue_is_doubtful(&queue->dests[b.lead]);
-	b.listed = count.listed;
-	b.free = settings->processes - m->running;
-	found = build(&b, &taken);
+	b.lead = (uint32_t)job_queue_word(queue->board, taken->queue);
+	b.alone = queue_is_doubtful(&queue->dests[b.lead]) ||
+	    queue->dests[b.lead].slow_ns > now_ns;
+	b.free = settings->processes - queue->mtas[mta].running;
+	found = build(&b, taken);
 	queue->building = 0;
 	if (!found)
 		return false;
-	m->running++;
+	queue->mtas[mta].running++;
 	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
-		.directory = b.run->directory, .count = b.run->count, .brief = b.run->brief };
+		.directory = b.run->directory, .count = b.run->count,
+		.brief = b.run->brief, .recipients = b.most };
 	for (unsigned i = 0; i < b.run->count; i++)
 		out->ids[i] = queue->messages[b.run->messages[i]].id;
 	return true;
+}
+
+static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct queue_run *out)
+{
+	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
+	const struct queue_mta *m = &queue->mtas[mta];
+	struct job_taken taken;
+	struct job_count count;
+
+	if (!settings->driven || m->running >= settings->processes ||
+	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns)
+		return false;
+	for (unsigned i = 0; i < TRIES; i++) {
+		job_count(queue->board, &count);
+		if (count.listed == 0 || !find_lead(queue, mta, now_ns, &taken))
+			return false;
+		if (make(queue, mta, &taken, count.listed, now_ns, out))
+			return true;
+	}
+	return false;
 }
 
 bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out)

@@ -16,6 +16,7 @@
 #define BATCH_MOST	5000u
 #define LOCK_FIRST_NS	(500 * NS_PER_MS)
 #define LOCK_DOUBLINGS	6
+#define SLOW_NS		(3600 * NS_PER_SECOND)
 /* Mail of another life of the role that was tried so often waits for its time. */
 #define TRIES_KNOWN	2
 
@@ -242,7 +243,7 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 	if (!m->touched) {
 		out->state = PART_LOCKED;
 		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
-	} else if (!m->was_brief || !queue_is_doubtful(&queue->dests[p->dest])) {
+	} else if (!m->was_brief || !p->timed_out) {
 		out->state = PART_RETRY;
 		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
 	}
@@ -288,6 +289,9 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns)
 
 		decide(reading, old == NONE ? NULL : &queue->parts[old], now_ns,
 		    &reading->list[i]);
+		if (old != NONE && queue->parts[old].ran && queue->parts[old].timed_out &&
+		    m->was_brief)
+			queue->dests[queue->parts[old].dest].slow_ns = now_ns + SLOW_NS;
 	}
 	for (at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		queue->domains[queue->parts[at].domain].part = NONE;
@@ -357,7 +361,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 		m->tries = reading->file.tries;
 		m->tried_ns = reading->file.tried_ns;
 		m->stamp = reading->file.stamp;
-		m->unread = reading->file.recipients;
+		m->unread = m->recipients = reading->file.recipients;
 	}
 	m->unread = whole ? 0 : m->unread > reading->taken ? m->unread - reading->taken : 1;
 	m->place = place;

@@ -16,6 +16,7 @@
 
 #define LOOK_NS		NS_PER_SECOND
 #define A_RECIPIENT_NS	(500 * NS_PER_MS)	/* may take so long, without a sign */
+#define NO_ANSWER_NS	(5 * NS_PER_SECOND)
 #define PAUSE_FIRST_NS	(500 * NS_PER_MS)
 #define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
 #define PUT_OFF_NS	(200 * NS_PER_MS)
@@ -149,7 +150,8 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
 	const struct segment *segment = queue->engine->segment;
 	int64_t limit_ns = queue->settings.mtas[run->mta].stall_ns;
 	int64_t latest_ns = 0, since_ns;
-	const struct part *part = NULL;
+	struct part *part = NULL;
+	bool is_connected = false;
 
 	for (unsigned i = 0; i < run->count; i++) {
 		const struct message *m;
@@ -163,6 +165,7 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
 			continue;
 		latest_ns = seen.progress_ns;
 		part = seen.current == 0 ? NULL : part_of_hash(queue, m, seen.current);
+		is_connected = seen.is_connected;
 	}
 	if (latest_ns > run->progress_ns) {
 		run->progress_ns = latest_ns;
@@ -170,6 +173,8 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
 		end_stall(queue, run);
 	}
 	since_ns = run->progress_ns > run->started_ns ? run->progress_ns : run->started_ns;
+	if (part != NULL && !is_connected && now_ns - since_ns >= NO_ANSWER_NS)
+		part->timed_out = true;
 	if (part != NULL)
 		limit_ns += part->recipients * A_RECIPIENT_NS;
 	if (!run->stalls && run->started && now_ns - since_ns >= limit_ns)

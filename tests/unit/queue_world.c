@@ -364,6 +364,15 @@ static void ends_group(struct process *p)
 		deliver(f, r);
 		log_result(f, s, true, "Sent (ok)", "");
 		break;
+	case SERVER_SLOW:
+		if (!p->brief) {
+			deliver(f, r);
+			log_result(f, s, true, "Sent (ok)", "");
+			break;
+		}
+		log_result(f, s, false, "Deferred: Connection timed out", "");
+		leave_server(p);
+		break;
 	case SERVER_HANGS:
 		log_result(f, s, false, "Deferred: Connection timed out", "");
 		leave_server(p);
@@ -419,6 +428,10 @@ static bool begins_group(struct process *p)
 	if (s->mode == SERVER_HANGS) {
 		p->at_ns = world.now_ns + (p->brief ? BRIEF_NS :
 		    (int64_t)world.hang_timeout_s * NS_PER_SECOND);
+		return true;
+	}
+	if (s->mode == SERVER_SLOW) {
+		p->at_ns = world.now_ns + (p->brief ? BRIEF_NS : 30 * NS_PER_SECOND);
 		return true;
 	}
 	if (s->mode == SERVER_REFUSES) {

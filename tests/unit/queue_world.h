@@ -22,6 +22,7 @@ enum server_mode {
 	SERVER_HANGS,		/* takes the connection, and never answers */
 	SERVER_REFUSES,		/* the connection */
 	SERVER_PUTS_OFF,	/* each recipient: 450 */
+	SERVER_SLOW,		/* greets after 30 s */
 };
 
 struct server {

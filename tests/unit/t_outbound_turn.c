@@ -149,7 +149,8 @@ static void the_window_has_the_last_word(void **state)
 static void a_held_recipient_is_told_apart(void **state)
 {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
-		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone" };
+		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone",
+		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 	struct grant_seen seen;
 

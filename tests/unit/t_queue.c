@@ -345,6 +345,48 @@ static void a_role_that_is_killed_leaves_nothing_behind(void **state)
 	all_is_delivered(100 * S);
 }
 
+/* What stands beside it in the file is not locked for minutes. */
+static void a_server_that_hangs_goes_last_in_its_message(void **state)
+{
+	unsigned mail[3];
+
+	(void)state;
+	world_open("", 2);
+	servers(3, 100 * MS);
+	(void)world_mail("d1.example d2.example");
+	all_is_delivered(S);
+	world.servers[0].mode = SERVER_HANGS;
+	for (int i = 0; i < 3; i++)
+		mail[i] = world_mail("d0.example*11 d1.example*29 d2.example");
+	world_run(world.now_ns + 40 * S);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(world_delivered(mail[i]), 30);
+}
+
+/* It answers, after 30 s: tried alone from then on, with the time that the site gives it. */
+static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
+{
+	unsigned got;
+
+	(void)state;
+	world_open("", 4);
+	servers(3, 10 * MS);
+	(void)world_mail("d0.example d1.example d2.example");
+	all_is_delivered(S);
+	world.servers[0].mode = SERVER_SLOW;
+	for (int i = 0; i < 4; i++)
+		(void)world_mail("d0.example d1.example d2.example");
+	all_is_delivered(400 * S);
+	got = world.servers[0].connections;
+	for (int i = 0; i < 4; i++) {
+		(void)world_mail("d0.example d1.example d2.example");
+		world_run(world.now_ns + 100 * S);
+	}
+	all_is_delivered(100 * S);
+	/* each at its first try */
+	assert_int_equal(world.servers[0].connections, got + 4);
+}
+
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
 static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 {
@@ -465,6 +507,8 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(a_role_that_is_killed_leaves_nothing_behind,
 		    tear_down),
+		cmocka_unit_test_teardown(a_server_that_hangs_goes_last_in_its_message, tear_down),
+		cmocka_unit_test_teardown(a_server_that_is_slow_goes_alone_for_an_hour, tear_down),
 		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
 		    tear_down),
 		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
