@@ -263,7 +263,7 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 			queue_unwatch(queue, dest);
 		else if (stays(d, nothing_changed, now_ns))
 			continue;
-		else if (now_ns - d->looked_ns >= WATCH_NS || d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
+		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS || d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
 			(void)queue_look(queue, dest, now_ns);
 		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)
 			queue->watch_ns = d->blocked_ns;

@@ -235,6 +235,33 @@ static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
 	all_is_delivered(2 * S);
 }
 
+/* Whenever that happens between two looks. */
+static void a_resume_is_noticed_at_any_moment(void **state)
+{
+	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
+		.name_length = 10, .reason = "moving" };
+	struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
+		.name_length = 10, .window = BY_HAND_UNSET };
+	struct window_owner owner;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	(void)world_mail("d0.example d1.example");
+	all_is_delivered(S);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(windows_by_hand(world.site.engine, world.site.generation,
+		    &hold, world.now_ns, &owner), BY_HAND_DONE);
+		(void)world_mail("d0.example");
+		world_run(world.now_ns + (3000 + 77 * i) * MS);
+		(void)world_mail("d0.example");
+		world_run(world.now_ns + 13 * i * MS);
+		assert_int_equal(windows_by_hand(world.site.engine, world.site.generation,
+		    &resume, world.now_ns, &owner), BY_HAND_DONE);
+		all_is_delivered(2 * S);
+	}
+}
+
 /* 5 minutes at first, then as long as the message is old, 30 minutes at most. */
 static void what_failed_is_tried_again_by_its_age(void **state)
 {
@@ -498,6 +525,7 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(what_is_held_by_hand_goes_when_it_is_resumed,
 		    tear_down),
+		cmocka_unit_test_teardown(a_resume_is_noticed_at_any_moment, tear_down),
 		cmocka_unit_test_teardown(what_failed_is_tried_again_by_its_age, tear_down),
 		cmocka_unit_test_teardown(a_message_that_somebody_else_has_is_tried_again_soon,
 		    tear_down),
