@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Tells when the queue role has been away for too long, and when it is back.
- * MODEL    A role lives once it has given a sign of its own after its start: one that dies
- *          at every start is away.
+ * MODEL    A role is there once it has given a sign some seconds after its start: one that
+ *          dies again and again is away.
  * THREADS  The keeper's.
  */
 #include "engine/queue_watch.h"
@@ -18,7 +18,8 @@ static int64_t last_sign_ns(const struct segment_header *header) {
 		int64_t beat_ns = atomic_load(&role->heartbeat_ns);
 
 		if (atomic_load(&role->kind) == ROLE_QUEUE && atomic_load(&role->pid) > 0 &&
-		    beat_ns > atomic_load(&role->started_ns) && beat_ns > last_ns)
+		    beat_ns - atomic_load(&role->started_ns) >= QUEUE_SETTLED_NS &&
+		    beat_ns > last_ns)
 			last_ns = beat_ns;
 	}
 	return last_ns;

@@ -10,6 +10,8 @@
 #include "engine/engine.h"
 
 #define QUEUE_AWAY_NS	INT64_C(60000000000)
+/* A role that did not live for so long was not there. */
+#define QUEUE_SETTLED_NS	INT64_C(5000000000)
 
 /* The keeper's.  All zero at its start. */
 struct queue_watch {
