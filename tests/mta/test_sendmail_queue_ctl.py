@@ -4,6 +4,7 @@
 for what, what would be next and why, patterns, names from outside, a role that is away."""
 import os
 import signal
+import time
 
 from lib.driven import Driven, hosts
 from lib.far import GOOD, REFUSING
@@ -139,6 +140,24 @@ def first_come(test, world):
     world.wait_delivered(16, 30)
 
 
+def alarm(test, world):
+    """Long form: the role is killed as soon as it is there, for more than a minute."""
+    end = time.monotonic() + 75
+    while time.monotonic() < end and world.postern.status()["queue"] != "away":
+        pid = world.postern.roles().get("queue.0")
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        test.poll(lambda: world.postern.roles().get("queue.0"), 1)
+    status = world.postern.status()
+    test.equal(status["queue"], "away", "away for a minute: status")
+    test.check(status["queue_away"] >= 60 and "is away" in status["mtas"][0]["note"],
+               f"for {status['queue_away']} s: {status['mtas'][0]['note']}")
+    test.equal(world.postern.log_text().count("event=queue-away"), 1, "the log, once")
+    test.within(20, lambda: world.postern.status()["queue"] == "driven", "it is driven again")
+    test.equal((world.postern.log_text().count("event=queue-back"),
+                world.postern.log_text().count("event=queue-away")), (1, 1), "the log, once")
+
+
 def stopped(test, world):
     world.postern.stop()
     done = world.postern.command("queue")
@@ -149,7 +168,7 @@ def stopped(test, world):
 def body(test):
     world = Driven(test, SITES, processes=2, mta='retry = "5m"; stall = "3s";')
     for step in (empty_queue, what_waits_for_what, patterns, next_and_why, mistakes, back_again, role_dies,
-                 first_come, stopped):
+                 first_come, *([alarm] if test.arguments.rounds else []), stopped):
         step(test, world)
 
 
