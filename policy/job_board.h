@@ -146,6 +146,7 @@ struct job_transport {
 	uint32_t passed;	/* jobs in lower slots were passed */
 	uint32_t disorder;	/* jobs with the mark */
 	uint32_t heap_count;
+	uint32_t looks, exceptions;	/* slots with these flags */
 	int32_t slots_unused;	/* recipient slots */
 	uint64_t in_core;	/* recipients */
 };

@@ -13,8 +13,6 @@
  */
 #include "policy/job_board.h"
 
-#include <string.h>
-
 #define SATURATED	(UINT16_MAX - 1)
 
 static uint16_t complement(uint32_t entries)
@@ -43,9 +41,53 @@ static bool same(const struct job_slot *a, const struct job_slot *b)
 	    a->who == b->who;
 }
 
-/* The nodes above a leaf that has changed. */
-static void climb(struct job_board *board, uint32_t transport, uint32_t slot)
+/* A leaf changes. */
+static void put_leaf(struct job_board *board, uint32_t transport, uint32_t slot,
+    struct job_slot now)
 {
+	struct job_transport *owner = job_transport_at(board, transport);
+	struct job_slot *leaf = &job_level(board, transport, 0)[slot];
+
+	owner->looks += (now.who & JOB_SLOT_LOOK) != 0;
+	owner->looks -= (leaf->who & JOB_SLOT_LOOK) != 0;
+	owner->exceptions += (now.who & JOB_SLOT_EXCEPT) != 0;
+	owner->exceptions -= (leaf->who & JOB_SLOT_EXCEPT) != 0;
+	*leaf = now;
+}
+
+/* The nodes above a leaf that is no less than it was, in anything. */
+static void raise_above(struct job_board *board, uint32_t transport, uint32_t slot,
+    const struct job_slot *leaf)
+{
+	for (uint32_t level = 1; level < board->level_count; level++) {
+		struct job_slot *node, was;
+
+		slot /= JOB_FANOUT;
+		node = &job_level(board, transport, level)[slot];
+		was = *node;
+		node->older = leaf->older > was.older ? leaf->older : was.older;
+		node->fewer = leaf->fewer > was.fewer ? leaf->fewer : was.fewer;
+		node->shorter = leaf->shorter > was.shorter ? leaf->shorter : was.shorter;
+		node->who |= leaf->who & JOB_SLOT_FLAGS;
+		if (same(node, &was))
+			return;
+	}
+}
+
+/* Changes a leaf, and the nodes above it. */
+static void change(struct job_board *board, uint32_t transport, uint32_t slot,
+    struct job_slot now)
+{
+	struct job_slot was = job_level(board, transport, 0)[slot];
+
+	if (same(&was, &now))
+		return;
+	put_leaf(board, transport, slot, now);
+	if (now.older >= was.older && now.fewer >= was.fewer && now.shorter >= was.shorter &&
+	    (was.who & ~now.who & JOB_SLOT_FLAGS) == 0) {
+		raise_above(board, transport, slot, &now);
+		return;
+	}
 	for (uint32_t level = 1; level < board->level_count; level++) {
 		const struct job_slot *below = job_level(board, transport, level - 1);
 		struct job_slot *node, sum;
@@ -57,6 +99,16 @@ static void climb(struct job_board *board, uint32_t transport, uint32_t slot)
 			return;
 		*node = sum;
 	}
+}
+
+static void empty(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to)
+{
+	static const struct job_slot none = { 0, 0, 0, 0 };
+	const struct job_slot *leaf = job_level(board, transport, 0);
+
+	for (; from < to; from++)
+		if (leaf[from].who != 0)
+			put_leaf(board, transport, from, none);
 }
 
 /* All nodes above the leaves from `from` to before `to`. */
@@ -95,24 +147,17 @@ static struct job_slot leaf_of(const struct job_board *board, uint32_t i)
 void job_slots_refresh(struct job_board *board, uint32_t i)
 {
 	const struct job *job = job_at(board, i);
-	struct job_slot *leaf, now;
 
-	if (job->level < 0)
-		return;
-	leaf = &job_level(board, job->transport, 0)[job->slot];
-	now = leaf_of(board, i);
-	if (same(leaf, &now))
-		return;
-	*leaf = now;
-	climb(board, job->transport, job->slot);
+	if (job->level >= 0)
+		change(board, job->transport, job->slot, leaf_of(board, i));
 }
 
 void job_slots_clear(struct job_board *board, uint32_t i)
 {
+	static const struct job_slot none = { 0, 0, 0, 0 };
 	const struct job *job = job_at(board, i);
 
-	memset(&job_level(board, job->transport, 0)[job->slot], 0, sizeof(struct job_slot));
-	climb(board, job->transport, job->slot);
+	change(board, job->transport, job->slot, none);
 }
 
 /* --- places ---------------------------------------------------------------------- */
@@ -147,17 +192,16 @@ static void lower_keys(struct job_board *board, const struct job *job)
 static void spread(struct job_board *board, uint32_t transport, uint32_t start, uint32_t count,
     uint32_t from, uint32_t to, uint32_t fresh)
 {
-	struct job_slot *leaf = job_level(board, transport, 0);
 	uint64_t room = to - from, number = 0;
 
-	memset(leaf + from, 0, (size_t)room * sizeof *leaf);
+	empty(board, transport, from, to);
 	for (uint32_t i = start; number < count; number++) {
 		struct job *job = job_at(board, i);
 		uint32_t slot = from + (uint32_t)((number * room + room / 2) / count);
 		bool forward = slot < job->slot && i != fresh;
 
 		job->slot = slot;
-		leaf[slot] = leaf_of(board, i);
+		put_leaf(board, transport, slot, leaf_of(board, i));
 		if (forward)
 			lower_keys(board, job);
 		i = job->behind;
@@ -220,19 +264,18 @@ static void compact(struct job_board *board, uint32_t i)
 {
 	uint32_t number = job_at(board, i)->transport, slot = JOB_SLOTS_START(board);
 	struct job_transport *transport = job_transport_at(board, number);
-	struct job_slot *leaf = job_level(board, number, 0);
 	struct boundary kept = boundary_keep(board, number, 0, board->slot_count);
 	uint32_t low = JOB_SLOTS_START(board), high = board->slot_count;
 
 	if (transport->first != i)
 		low = job_at(board, transport->first)->slot < low ?
 		    job_at(board, transport->first)->slot : low;
-	memset(leaf + low, 0, (size_t)(high - low) * sizeof *leaf);
+	empty(board, number, low, high);
 	for (uint32_t each = transport->first; each != JOB_NONE; slot += 2) {
 		struct job *job = job_at(board, each);
 
 		job->slot = slot;
-		leaf[slot] = leaf_of(board, each);
+		put_leaf(board, number, slot, leaf_of(board, each));
 		each = job->behind;
 	}
 	climb_all(board, number, low, high);
@@ -267,8 +310,7 @@ void job_slots_place(struct job_board *board, uint32_t i)
 		}
 		job->slot = before->slot + (behind->slot - before->slot) / 2;
 	}
-	job_level(board, job->transport, 0)[job->slot] = leaf_of(board, i);
-	climb(board, job->transport, job->slot);
+	change(board, job->transport, job->slot, leaf_of(board, i));
 }
 
 /* --- searches ---------------------------------------------------------------------- */
@@ -276,8 +318,11 @@ void job_slots_place(struct job_board *board, uint32_t i)
 uint32_t job_slots_flag(const struct job_board *board, uint32_t transport, uint32_t flag,
     uint32_t from)
 {
+	const struct job_transport *owner = job_transport_at(board, transport);
 	uint32_t level = 0;
 
+	if ((flag == JOB_SLOT_LOOK ? owner->looks : owner->exceptions) == 0)
+		return JOB_NONE;
 	for (;; level++) {
 		const struct job_slot *nodes;
 		uint32_t end = (from | (JOB_FANOUT - 1)) + 1;
