@@ -80,11 +80,10 @@ struct job_board *job_board_begin(void *memory, const struct job_capacity *capac
 /* The one that was opened last has the first turn, as in qmgr.  JOB_NONE: full. */
 uint32_t job_transport_open(struct job_board *board, const struct job_settings *settings,
     uint64_t word);
-/* Other parameters; recipient slots that are given out stay so. */
+/* Other parameters.  Where recipient_limit is less than before, slots that are given out come
+ * back as their recipients are done. */
 void job_transport_adjust(struct job_board *board, uint32_t transport,
     const struct job_settings *settings);
-/* No turn while it is held (dead, throttled). */
-void job_transport_hold(struct job_board *board, uint32_t transport, bool held);
 
 uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t window,
     uint64_t word);
@@ -173,11 +172,9 @@ enum job_reason {
 	JOB_REASON_BLOCKED,	/* jobs before it have no place at their destinations */
 	JOB_REASON_EMPTY,	/* none: nothing waits */
 	JOB_REASON_ALL_BLOCKED,	/* none: no destination of what waits has a place */
-	JOB_REASON_PROCESSES,	/* none: process_limit, or held */
+	JOB_REASON_PROCESSES,	/* none: process_limit */
 	JOB_REASON_COUNT
 };
-/* "turn", "preempts", ... */
-const char *job_reason_word(enum job_reason reason);
 
 struct job_why {
 	enum job_reason reason;
@@ -218,11 +215,6 @@ bool job_view(const struct job_board *board, uint32_t message, uint32_t transpor
 /* Jobs in the scheduler's order, by message; JOB_NONE: the end.  `message` JOB_NONE: the
  * first. */
 uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32_t message);
-/* A message's transports, and its queues in one of them, in any order; JOB_NONE: first, end. */
-uint32_t job_message_next_transport(const struct job_board *board, uint32_t message,
-    uint32_t transport);
-uint32_t job_message_next_queue(const struct job_board *board, uint32_t message,
-    uint32_t transport, uint32_t queue);
 
 /* What waits at one destination, in the scheduler's order; also for runs that carry several
  * messages.  `message` JOB_NONE: the first. */
@@ -245,7 +237,6 @@ void job_queue_view(const struct job_board *board, uint32_t queue, struct job_qu
 
 uint64_t job_message_word(const struct job_board *board, uint32_t message);
 uint64_t job_queue_word(const struct job_board *board, uint32_t queue);
-uint64_t job_transport_word(const struct job_board *board, uint32_t transport);
 
 /* In use now. */
 struct job_count {

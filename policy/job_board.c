@@ -163,8 +163,6 @@ uint32_t job_transport_open(struct job_board *board, const struct job_settings *
 	transport->next_unread = transport->current = JOB_NONE;
 	transport->cache = transport->cache_current = JOB_NONE;
 	transport->epoch = 1;
-	transport->slots_unused = settings->recipient_limit > INT32_MAX / 2 ? INT32_MAX / 2 :
-	    (int32_t)settings->recipient_limit;
 	job_transport_adjust(board, i, settings);
 	/* First in the ring: behind the last. */
 	if (board->turn_last == JOB_NONE) {
@@ -182,20 +180,23 @@ uint32_t job_transport_open(struct job_board *board, const struct job_settings *
 void job_transport_adjust(struct job_board *board, uint32_t transport,
     const struct job_settings *settings)
 {
-	struct job_settings *own = &job_transport_at(board, transport)->settings;
+	struct job_transport *owner = job_transport_at(board, transport);
+	struct job_settings *own = &owner->settings;
+	int32_t before = (int32_t)own->recipient_limit, more;
 
 	*own = *settings;
+	if (own->recipient_limit > INT32_MAX / 2)
+		own->recipient_limit = INT32_MAX / 2;
+	more = (int32_t)own->recipient_limit - before;
+	owner->slots_unused += more;
+	if (owner->next_unread != JOB_NONE && owner->slots_unused > 0)
+		pool_grant(board, owner->next_unread, owner->slots_unused);
 	if (own->delivery_slot_discount > 100)
 		own->delivery_slot_discount = 100;
 	if (own->delivery_slot_cost > INT16_MAX)
 		own->delivery_slot_cost = INT16_MAX;
 	if (own->extra_recipient_limit > INT32_MAX / 2)
 		own->extra_recipient_limit = INT32_MAX / 2;
-}
-
-void job_transport_hold(struct job_board *board, uint32_t transport, bool held)
-{
-	job_transport_at(board, transport)->held = held;
 }
 
 uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t window,
@@ -214,7 +215,7 @@ uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t wi
 	queue->word = word;
 	queue->transport = transport;
 	queue->window = window;
-	queue->row_first = queue->row_last = queue->tree = JOB_NONE;
+	queue->row_first = queue->row_last = queue->row_seen = queue->tree = JOB_NONE;
 	queue->used = 1;
 	return i;
 }

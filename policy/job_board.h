@@ -38,6 +38,7 @@
 /* Flags of a slot, above the job's number. */
 #define JOB_SLOT_LOOK	(UINT32_C(1) << 28)	/* nothing of it waits, or more can be read */
 #define JOB_SLOT_EXCEPT	(UINT32_C(1) << 29)	/* not passed, though it stands before `passed` */
+#define JOB_SLOT_DISORDER (UINT32_C(1) << 30)	/* an older job stands behind it */
 #define JOB_SLOT_FLAGS	(UINT32_C(15) << 28)
 
 /* A leaf, or the maxima of a node's children; zeros: empty.  Small is good, so the
@@ -75,7 +76,7 @@ struct job {
 	int32_t slots;		/* for recipients */
 	uint8_t hashed;		/* its peers are in the hash table */
 	uint8_t exception;	/* JOB_SLOT_EXCEPT */
-	uint8_t disorder;	/* stands before an older one */
+	uint8_t disorder;	/* JOB_SLOT_DISORDER */
 };
 
 struct job_peer {
@@ -106,6 +107,7 @@ struct job_queue {
 	uint32_t running_recipients;
 	uint32_t tag;		/* = the transport's epoch: blockers wait for it */
 	uint32_t row_first, row_last;	/* peers that came in the list's order ... */
+	uint32_t row_seen;		/* one of them, perhaps: where a look at the row ended */
 	uint32_t tree;			/* ... and the others */
 	uint32_t heap_at;	/* + 1; 0: not in the transport's heap */
 	uint32_t heap_key;	/* slot of its first waiting job, or less */
@@ -134,7 +136,6 @@ struct job_transport {
 	uint64_t word;
 	int64_t cache_s;
 	uint32_t turn_next;	/* round robin: ring */
-	uint32_t held;
 	uint32_t busy;
 	uint32_t listed;
 	uint32_t first, last;	/* scheduler's list */
@@ -144,9 +145,8 @@ struct job_transport {
 	uint32_t cache, cache_current;
 	uint32_t epoch;
 	uint32_t passed;	/* jobs in lower slots were passed */
-	uint32_t disorder;	/* jobs with the mark */
 	uint32_t heap_count;
-	uint32_t looks, exceptions;	/* slots with these flags */
+	uint32_t flagged[4];	/* slots with each of the flags */
 	int32_t slots_unused;	/* recipient slots */
 	uint64_t in_core;	/* recipients */
 };
@@ -247,9 +247,13 @@ uint32_t job_slots_older(const struct job_board *board, uint32_t transport, uint
 /* Does a job behind `slot` wait longer than since `queued`? */
 bool job_slots_longer(const struct job_board *board, uint32_t transport, uint32_t queued,
     uint32_t slot);
-/* The job with the best age over size that needs at most `slots` entries; JOB_NONE. */
-uint32_t job_slots_best(const struct job_board *board, uint32_t transport, uint32_t current,
-    uint32_t slots, int64_t now_s);
+/* The job with the best age over size that needs at most `slots` entries, up to a slot. */
+struct job_best {
+	uint32_t job;		/* JOB_NONE: there is none */
+	double score;
+};
+struct job_best job_slots_best(const struct job_board *board, uint32_t transport,
+    uint32_t current, uint32_t slots, int64_t now_s, uint32_t to);
 static inline uint32_t job_slots_who(const struct job_board *board, uint32_t transport,
     uint32_t slot)
 {

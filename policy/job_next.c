@@ -73,30 +73,31 @@ void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t 
 
 /* --- preemption ---------------------------------------------------------------------- */
 
-/* As qmgr does it, where an older job may stand behind a younger one. */
-static uint32_t candidate_by_walk(const struct job_board *board, uint32_t current,
-    uint32_t slots, int64_t now_s)
+/* qmgr's walk ends at a job of the list's ground level whose age is no more than the best
+ * score so far: it takes all behind for younger.  Where an older one stands behind, the best up
+ * to there counts. */
+static uint32_t best_before_end(const struct job_board *board, uint32_t number,
+    uint32_t current, uint32_t slots, int64_t now_s)
 {
-	uint32_t found = JOB_NONE;
-	double best = 0;
+	struct job_best best = job_slots_best(board, number, current, slots, now_s, JOB_NONE);
+	uint32_t from = job_at(board, current)->slot + 1, slot;
 
-	for (uint32_t i = job_at(board, current)->behind; i != JOB_NONE;
-	    i = job_at(board, i)->behind) {
-		const struct job *job = job_at(board, i);
-		uint32_t most = job_most(board, job), left = most - job->selected;
+	while (best.job != JOB_NONE && (slot = job_slots_flag(board, number,
+	    JOB_SLOT_DISORDER, from)) < job_at(board, best.job)->slot) {
+		const struct job *job = job_at(board, job_slots_who(board, number, slot));
 		int64_t age = now_s - board->base_s -
 		    job_message_at(board, job->message)->queued + 1;
 
-		if (job->children != JOB_NONE || job_is_blocker(board, job))
-			continue;
-		if (left > 0 && left <= slots && (double)age / most > best) {
-			best = (double)age / most;
-			found = i;
+		from = slot + 1;
+		if (job->children == JOB_NONE && !job_is_blocker(board, job)) {
+			struct job_best before = job_slots_best(board, number, current, slots,
+			    now_s, slot);
+
+			if ((double)age <= before.score)
+				return before.job;
 		}
-		if ((double)age <= best && job->level == 0)
-			break;
 	}
-	return found;
+	return best.job;
 }
 
 /* The best job to preempt the current one, now or as soon as it has the slots. */
@@ -112,9 +113,7 @@ static uint32_t candidate(const struct job_board *board, const struct job_transp
 		return transport->cache;
 	if (slots <= 0)
 		return JOB_NONE;
-	if (transport->disorder > 0)
-		return candidate_by_walk(board, current, (uint32_t)slots, now_s);
-	return job_slots_best(board, job->transport, current, (uint32_t)slots, now_s);
+	return best_before_end(board, job->transport, current, (uint32_t)slots, now_s);
 }
 
 /* Can the job be preempted at all? */
@@ -243,19 +242,21 @@ static uint32_t look(struct job_board *board, const struct job_reader *reader, u
 	return peer;
 }
 
-/* The first job from a slot on that has something to look at, and is no blocker. */
+/* The first job from a slot on that has something to look at, and is no blocker: an exception
+ * before those that were not passed. */
 static uint32_t first_to_look_at(const struct job_board *board, uint32_t number, uint32_t slot)
 {
-	for (;; slot++) {
-		uint32_t i;
+	uint32_t passed = job_transport_at(board, number)->passed;
 
-		slot = job_slots_flag(board, number, JOB_SLOT_LOOK, slot);
-		if (slot == JOB_NONE)
-			return JOB_NONE;
-		i = job_slots_who(board, number, slot);
-		if (!job_is_blocker(board, job_at(board, i)))
-			return i;
+	for (; slot < passed; slot++) {
+		slot = job_slots_flag(board, number, JOB_SLOT_EXCEPT, slot);
+		if (slot >= passed)
+			break;
+		if ((job_level(board, number, 0)[slot].who & JOB_SLOT_LOOK) != 0)
+			return job_slots_who(board, number, slot);
 	}
+	slot = job_slots_flag(board, number, JOB_SLOT_LOOK, slot == JOB_NONE ? passed : slot);
+	return slot == JOB_NONE ? JOB_NONE : job_slots_who(board, number, slot);
 }
 
 /* From the job `i` of the list on. */
@@ -296,8 +297,8 @@ static bool walk(struct job_board *board, uint32_t number, uint32_t i,
 
 static bool has_processes(const struct job_transport *transport)
 {
-	return !transport->held && (transport->settings.process_limit == 0 ||
-	    transport->busy < transport->settings.process_limit);
+	return transport->settings.process_limit == 0 ||
+	    transport->busy < transport->settings.process_limit;
 }
 
 static bool next_of(struct job_board *board, uint32_t number, const struct job_reader *reader,
@@ -414,14 +415,4 @@ bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns, struc
 	}
 	*why = first;
 	return false;
-}
-
-const char *job_reason_word(enum job_reason reason)
-{
-	static const char *const words[JOB_REASON_COUNT] = {
-		[JOB_REASON_TURN] = "turn", [JOB_REASON_PREEMPTS] = "preempts",
-		[JOB_REASON_BLOCKED] = "blocked", [JOB_REASON_EMPTY] = "empty",
-		[JOB_REASON_ALL_BLOCKED] = "all-blocked", [JOB_REASON_PROCESSES] = "processes" };
-
-	return (unsigned)reason < JOB_REASON_COUNT ? words[reason] : "none";
 }

@@ -274,6 +274,24 @@ uint32_t job_order_first(const struct job_board *board, uint32_t queue_number)
 	return earlier(board, queue->row_first, tree_first(board, queue));
 }
 
+/* The first of the row behind a slot.  Who walks the queue looks at the row from where it
+ * looked before. */
+static uint32_t row_behind(const struct job_board *board, uint32_t number, uint32_t slot)
+{
+	struct job_queue *queue = job_queue_at(board, number);
+	uint32_t row = queue->row_seen, before = queue->row_first;
+
+	if (row == JOB_NONE || job_peer_at(board, row)->in != JOB_IN_ROW ||
+	    job_peer_at(board, row)->queue != number || slot_of(board, row) > slot)
+		row = queue->row_first;
+	while (row != JOB_NONE && slot_of(board, row) < slot) {
+		before = row;
+		row = job_peer_at(board, row)->link.right;
+	}
+	queue->row_seen = before;
+	return row;
+}
+
 uint32_t job_order_next(const struct job_board *board, uint32_t i)
 {
 	const struct job_peer *peer = job_peer_at(board, i);
@@ -282,9 +300,7 @@ uint32_t job_order_next(const struct job_board *board, uint32_t i)
 
 	if (peer->in == JOB_IN_TREE) {
 		tree = job_tree_next(peer_links(board), sizeof(struct job_peer), i);
-		row = queue->row_first;
-		while (row != JOB_NONE && slot_of(board, row) < slot)
-			row = job_peer_at(board, row)->link.right;
+		row = row_behind(board, peer->queue, slot);
 	} else {
 		row = peer->link.right;
 		tree = tree_before(board, queue, slot);

@@ -48,10 +48,10 @@ static void put_leaf(struct job_board *board, uint32_t transport, uint32_t slot,
 	struct job_transport *owner = job_transport_at(board, transport);
 	struct job_slot *leaf = &job_level(board, transport, 0)[slot];
 
-	owner->looks += (now.who & JOB_SLOT_LOOK) != 0;
-	owner->looks -= (leaf->who & JOB_SLOT_LOOK) != 0;
-	owner->exceptions += (now.who & JOB_SLOT_EXCEPT) != 0;
-	owner->exceptions -= (leaf->who & JOB_SLOT_EXCEPT) != 0;
+	for (unsigned i = 0; ((leaf->who ^ now.who) & JOB_SLOT_FLAGS) != 0 && i < 4; i++) {
+		owner->flagged[i] += now.who >> 28 >> i & 1;
+		owner->flagged[i] -= leaf->who >> 28 >> i & 1;
+	}
 	*leaf = now;
 }
 
@@ -141,6 +141,8 @@ static struct job_slot leaf_of(const struct job_board *board, uint32_t i)
 		leaf.who |= JOB_SLOT_LOOK;
 	if (job->exception)
 		leaf.who |= JOB_SLOT_EXCEPT;
+	if (job->disorder)
+		leaf.who |= JOB_SLOT_DISORDER;
 	return leaf;
 }
 
@@ -321,7 +323,7 @@ uint32_t job_slots_flag(const struct job_board *board, uint32_t transport, uint3
 	const struct job_transport *owner = job_transport_at(board, transport);
 	uint32_t level = 0;
 
-	if ((flag == JOB_SLOT_LOOK ? owner->looks : owner->exceptions) == 0)
+	if (owner->flagged[__builtin_ctz(flag) - 28] == 0)
 		return JOB_NONE;
 	for (;; level++) {
 		const struct job_slot *nodes;
@@ -393,6 +395,7 @@ struct search {
 	const struct job_board *board;
 	uint32_t transport;
 	uint32_t from;		/* slots before it were passed */
+	uint32_t to;		/* the last */
 	uint32_t current;
 	uint16_t shorter;	/* complement of the entries at most */
 	uint32_t slots;
@@ -445,7 +448,7 @@ static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 		for (uint32_t l = 0; l < level; l++)
 			width *= JOB_FANOUT;
 		slot = (first + next) * width;
-		if (slot + width > search->from &&
+		if (slot + width > search->from && slot <= search->to &&
 		    (score[next] > search->best || slot <= search->best_slot)) {
 			if (level == 0)
 				search_leaf(search, (uint32_t)slot);
@@ -456,18 +459,19 @@ static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 	}
 }
 
-uint32_t job_slots_best(const struct job_board *board, uint32_t transport, uint32_t current,
-    uint32_t slots, int64_t now_s)
+struct job_best job_slots_best(const struct job_board *board, uint32_t transport,
+    uint32_t current, uint32_t slots, int64_t now_s, uint32_t to)
 {
 	struct search search = { .board = board, .transport = transport,
-		.from = job_transport_at(board, transport)->passed, .current = current,
+		.from = job_transport_at(board, transport)->passed, .to = to, .current = current,
 		.shorter = complement(slots), .slots = slots, .end = now_s - board->base_s + 1,
 		.best = 0, .best_slot = JOB_NONE };
 
 	search_nodes(&search, board->level_count - 1, 0);
 	for (uint32_t slot = job_slots_flag(board, transport, JOB_SLOT_EXCEPT, 0);
-	    slot != JOB_NONE; slot = job_slots_flag(board, transport, JOB_SLOT_EXCEPT, slot + 1))
+	    slot != JOB_NONE && slot <= to;
+	    slot = job_slots_flag(board, transport, JOB_SLOT_EXCEPT, slot + 1))
 		search_leaf(&search, slot);
-	return search.best_slot == JOB_NONE ? JOB_NONE :
-	    job_slots_who(board, transport, search.best_slot);
+	return (struct job_best){ search.best_slot == JOB_NONE ? JOB_NONE :
+	    job_slots_who(board, transport, search.best_slot), search.best };
 }

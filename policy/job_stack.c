@@ -72,7 +72,6 @@ void job_link(struct job_board *board, uint32_t i)
 	job->exception = job->slot < transport->passed;
 	job->disorder = job->behind != JOB_NONE &&
 	    job_slots_longer(board, job->transport, queued, job->slot);
-	transport->disorder += job->disorder;
 	job_slots_refresh(board, i);
 	if (transport->current == JOB_NONE ||
 	    job_at(board, transport->current)->slot > job->slot)
@@ -121,7 +120,6 @@ void job_unlink(struct job_board *board, uint32_t i)
 	job_slots_clear(board, i);
 	job_time_remove(board, i);
 	transport->listed--;
-	transport->disorder -= job->disorder;
 	job->disorder = job->exception = 0;
 	job->level = -1;
 	if (transport->first == JOB_NONE)
@@ -175,7 +173,6 @@ static void move_before(struct job_board *board, uint32_t i, uint32_t behind)
 			job_order_remove(board, peer);
 		peer = job_peer_at(board, peer)->behind;
 	}
-	transport->disorder -= job->disorder;
 	job->disorder = job->exception = 0;
 	list_remove(board, transport, job);
 	job_slots_clear(board, i);
@@ -220,7 +217,9 @@ void job_push(struct job_board *board, uint32_t current_number, uint32_t i)
 	if (job_message_at(board, job->message)->more) {
 		int32_t extra = (int32_t)transport->settings.extra_recipient_limit;
 
-		pool_grant(board, i, (extra + transport->slots_unused + 1) / 2);
+		extra = (extra + transport->slots_unused + 1) / 2;
+		if (extra > 0)
+			pool_grant(board, i, extra);
 	}
 }
 

@@ -50,32 +50,6 @@ uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32
 	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->message;
 }
 
-uint32_t job_message_next_transport(const struct job_board *board, uint32_t message,
-    uint32_t transport)
-{
-	uint32_t i = transport == JOB_NONE ? job_message_at(board, message)->jobs :
-	    job_find(board, message, transport);
-
-	if (transport != JOB_NONE && i != JOB_NONE)
-		i = job_at(board, i)->sibling_job;
-	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->transport;
-}
-
-uint32_t job_message_next_queue(const struct job_board *board, uint32_t message,
-    uint32_t transport, uint32_t queue)
-{
-	uint32_t i = job_find(board, message, transport), peer;
-
-	if (i == JOB_NONE || job_at(board, i)->peers == JOB_NONE)
-		return JOB_NONE;
-	if (queue == JOB_NONE)
-		return job_peer_at(board, job_at(board, i)->peers)->queue;
-	peer = job_peer_find(board, i, queue);
-	if (peer == JOB_NONE || job_peer_at(board, peer)->behind == job_at(board, i)->peers)
-		return JOB_NONE;
-	return job_peer_at(board, job_peer_at(board, peer)->behind)->queue;
-}
-
 static uint32_t part_of(const struct job_board *board, uint32_t message, uint32_t queue)
 {
 	uint32_t i = job_find(board, message, job_queue_at(board, queue)->transport);
@@ -129,11 +103,6 @@ uint64_t job_message_word(const struct job_board *board, uint32_t message)
 uint64_t job_queue_word(const struct job_board *board, uint32_t queue)
 {
 	return job_queue_at(board, queue)->word;
-}
-
-uint64_t job_transport_word(const struct job_board *board, uint32_t transport)
-{
-	return job_transport_at(board, transport)->word;
 }
 
 void job_count(const struct job_board *board, struct job_count *out)

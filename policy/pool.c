@@ -181,14 +181,6 @@ uint32_t pool_room(const struct job_board *board, uint32_t i)
 	    limited(board, i, pool_room_slots(message));
 }
 
-void pool_message_view(const struct job_board *board, uint32_t i, struct pool_view *out)
-{
-	const struct job_message *message = job_message_at(board, i);
-
-	*out = (struct pool_view){ .in_core = (uint64_t)message->in_core, .slots = message->slots,
-		.unread = message->unread, .reading = message->reading };
-}
-
 bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
     struct pool_view *out)
 {
@@ -196,9 +188,9 @@ bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t tra
 
 	if (i == JOB_NONE)
 		return false;
-	pool_message_view(board, message, out);
-	out->in_core = (uint64_t)job_at(board, i)->in_core;
-	out->slots = job_at(board, i)->slots;
+	*out = (struct pool_view){ .in_core = (uint64_t)job_at(board, i)->in_core,
+		.slots = job_at(board, i)->slots, .unread = job_message_at(board, message)->unread,
+		.reading = job_message_at(board, message)->reading };
 	return true;
 }
 

@@ -35,13 +35,12 @@ uint32_t pool_first(const struct job_board *board, uint32_t message);
 uint32_t pool_room(const struct job_board *board, uint32_t message);
 
 struct pool_view {
-	uint64_t in_core;	/* recipients in memory: of the message, job, transport or board */
+	uint64_t in_core;	/* recipients in memory: of the job or transport */
 	int64_t slots;		/* given to it; for a transport: not given out (< 0: so many of
 				 * the extra pool are) */
 	uint32_t unread;	/* of a message, at most */
 	bool reading;		/* a batch was asked for, and has not come */
 };
-void pool_message_view(const struct job_board *board, uint32_t message, struct pool_view *out);
 /* False: no such job. */
 bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
     struct pool_view *out);

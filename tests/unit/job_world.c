@@ -160,7 +160,7 @@ static bool open_message(struct world *world)
 		return true;
 	message = &world->message[number];
 	*message = (struct world_message){ .open = true };
-	if (world->kind.late && below(world, 4) == 0)
+	if (world->kind.late && below(world, 2) == 0)
 		queued_s -= below(world, 30);
 	message->index = job_message_open(world->board, number, queued_s * NS);
 	SAME("opened", message->index != JOB_NONE,

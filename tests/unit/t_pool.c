@@ -349,6 +349,37 @@ static void nothing_breaks_the_bound(void **state)
 	bench_close(&bench);
 }
 
+/* Another recipient_limit: more goes to the first unread job at once, less is taken back as
+ * recipients are done; a smaller extra pool that is given out already gives nothing. */
+static void a_changed_limit_reaches_the_pool(void **state)
+{
+	struct job_settings settings = with_slots(10, 0);
+	struct job_taken taken;
+	uint32_t queue;
+
+	(void)state;
+	bench_open(&bench, &settings, &small);
+	queue = bench_queue(&bench, 9);
+	(void)bench_message(&bench, 1);
+	bench_batch(&bench, 1, queue, 8, 50);
+	settings.recipient_limit = 15;
+	job_transport_adjust(bench.board, bench.transport, &settings);
+	assert_int_equal(job_slots(1, bench.transport).slots, 15);
+	settings.recipient_limit = 4;
+	job_transport_adjust(bench.board, bench.transport, &settings);
+	assert_int_equal(job_slots(1, bench.transport).slots, 15);
+	assert_int_equal(unused(bench.transport), -11);
+	bench_batch(&bench, 1, queue, 0, 0);
+	assert_int_equal(job_slots(1, bench.transport).slots, 8);
+	assert_int_equal(unused(bench.transport), -4);
+	for (uint32_t i = 0; i < 8; i++) {
+		assert_int_equal(bench_take(&bench, &taken), 1);
+		(void)bench_done(&bench, &taken);
+	}
+	assert_int_equal(unused(bench.transport), 4);
+	bench_close(&bench);
+}
+
 /* recipient limit 1: each recipient is a destination of its own, so a window of 1 for each
  * lets them run side by side. */
 static void recipient_limit_one(void **state)
@@ -385,6 +416,7 @@ int main(void)
 		cmocka_unit_test(reads_on_behind_a_slow_destination),
 		cmocka_unit_test(goes_on_when_all_in_memory_is_done),
 		cmocka_unit_test(nothing_breaks_the_bound),
+		cmocka_unit_test(a_changed_limit_reaches_the_pool),
 		cmocka_unit_test(recipient_limit_one),
 	};
 
