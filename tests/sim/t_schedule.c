@@ -167,8 +167,8 @@ static void nobody_starves(void **state)
 		sim_open(&settings, QUEUES, 1000, random_next(&random));
 		arrive(1000, 2);
 		while (sim.mail[0].left > 0) {
-			/* 1.33 entries a message: of 100 deliveries 18 are theirs, of 20. */
-			if (random_below(&sim.random, 1000) < 135 && sim.mails < MESSAGES)
+			/* 1.33 entries a message: they want 13 of 100 deliveries, and get up to 16. */
+			if (random_below(&sim.random, 1000) < 100 && sim.mails < MESSAGES)
 				arrive(1 + random_below(&sim.random, 3) / 2, 2);
 			assert_true(deliver());
 		}
@@ -186,7 +186,7 @@ static void nobody_starves(void **state)
 		free(sim.memory);
 	}
 	printf("# the longest wait of a small one behind 1000: %u deliveries\n", worst);
-	assert_true(worst < 400);
+	assert_true(worst < 600);
 }
 
 /* A bigger one is not passed by smaller ones for ever: it gets older. */
