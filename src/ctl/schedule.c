@@ -22,7 +22,7 @@
 struct under_way {
 	struct job_taken taken;
 	uint32_t message, destination;
-	uint32_t next;			/* of the message's deliveries under way, or of the free */
+	uint32_t next, before;		/* of the message's deliveries under way, or of the free */
 	int64_t start_ns;
 	bool running;
 };
@@ -67,12 +67,11 @@ struct world {
 	uint32_t completed;		/* steered ones */
 	struct under_way *deliveries;
 	uint32_t delivery_count, delivery_room, delivery_free;
-	uint32_t running;
 	uint32_t left;			/* messages that are not done */
 	struct simulated_events ends;
 	struct part parts[BATCH_MOST];
 	int64_t now_ns;
-	bool failed;
+	bool failed, stopped;
 };
 
 const char *schedule_event_word(enum schedule_event event) {
@@ -91,8 +90,8 @@ static void show(struct world *w, enum schedule_event event, uint32_t transport,
 		.transport = transport, .message = message, .destination = destination,
 		.recipients = recipients };
 
-	if (w->show != NULL)
-		w->show(w->context, &step, &w->look);
+	if (w->show != NULL && !w->show(w->context, &step, &w->look))
+		w->stopped = true;
 }
 
 static uint32_t transport_of(const struct world *w, uint32_t destination) {
@@ -180,7 +179,7 @@ static void read_more(void *context, uint32_t on_board, uint32_t most) {
 
 /* Those that have come are taken in while there is room. */
 static void open_messages(struct world *w) {
-	while (w->opened < w->arrived && !w->failed) {
+	while (w->opened < w->arrived && !w->failed && !w->stopped) {
 		uint32_t number = w->arrivals[w->opened];
 		uint32_t on_board = job_message_open(w->board, number, w->now_ns);
 
@@ -256,8 +255,8 @@ static void start(struct world *w, const struct job_taken *taken) {
 		m->first = number;
 	else
 		w->deliveries[m->last].next = number;
+	delivery->before = m->last;
 	m->last = number;
-	w->running++;
 	w->result->deliveries++;
 	if (!is_steered(w))
 		await_end(w, number);
@@ -269,27 +268,26 @@ static void start_all(struct world *w) {
 	struct job_reader reader = { read_more, w };
 	struct job_taken taken;
 
-	while (!w->failed && job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
+	while (!w->failed && !w->stopped &&
+	    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
 		start(w, &taken);
 }
 
 static void forget_delivery(struct world *w, uint32_t number) {
 	struct under_way *delivery = &w->deliveries[number];
 	struct message *m = &w->messages[delivery->message];
-	uint32_t before = SCENARIO_NONE;
 
-	for (uint32_t at = m->first; at != number; at = w->deliveries[at].next)
-		before = at;
-	if (before == SCENARIO_NONE)
+	if (delivery->before == SCENARIO_NONE)
 		m->first = delivery->next;
 	else
-		w->deliveries[before].next = delivery->next;
-	if (m->last == number)
-		m->last = before;
+		w->deliveries[delivery->before].next = delivery->next;
+	if (delivery->next == SCENARIO_NONE)
+		m->last = delivery->before;
+	else
+		w->deliveries[delivery->next].before = delivery->before;
 	delivery->next = w->delivery_free;
 	delivery->running = false;
 	w->delivery_free = number;
-	w->running--;
 }
 
 /* The window goes by the law, where the scenario does not say what it is. */
@@ -429,7 +427,7 @@ static bool step(struct world *w) {
 		end(w, simulate_pop(&w->ends).level);
 	}
 	start_all(w);
-	return !w->failed;
+	return !w->failed && !w->stopped;
 }
 
 /* --- begin -------------------------------------------------------------------------- */
@@ -563,6 +561,8 @@ static void finish(struct world *w) {
 	result->left = w->left;
 	if (w->failed) {
 		result->end = SCHEDULE_NO_MEMORY;
+	} else if (w->stopped) {
+		result->end = SCHEDULE_STOPPED;
 	} else if (is_steered(w)) {
 		result->end = SCHEDULE_NOT_RUNNING;
 		result->line = w->scenario->completions[w->completed].line;

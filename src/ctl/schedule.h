@@ -43,12 +43,14 @@ struct schedule_look {
 	const uint32_t *transports;
 };
 
-typedef void schedule_show_fn(void *context, const struct schedule_step *step,
+/* False: it has seen enough, the run ends. */
+typedef bool schedule_show_fn(void *context, const struct schedule_step *step,
     const struct schedule_look *look);
 
 enum schedule_end {
 	SCHEDULE_DONE,
 	SCHEDULE_NO_MEMORY,
+	SCHEDULE_STOPPED,
 	SCHEDULE_NOT_RUNNING,	/* a completion's delivery is never under way */
 	SCHEDULE_STUCK		/* windows of 0 that nothing opens again */
 };

@@ -189,7 +189,7 @@ static int complain_end(const char *file, const struct schedule_result *result) 
 	case SCHEDULE_NO_MEMORY:
 		ctl_complain("%s", strerror(ENOMEM));
 		return EX_OSERR;
-	case SCHEDULE_DONE:
+	case SCHEDULE_DONE: case SCHEDULE_STOPPED:
 		break;
 	}
 	return EX_OK;

@@ -146,9 +146,7 @@ static void keep_state(struct trace *trace, const struct schedule_step *step,
 	size_t length = 0;
 	char *text;
 
-	if (trace->full || trace->failed)
-		return;
-	text = grow(&trace->steps, &trace->step_room, trace->step_count,
+	text = trace->failed ? NULL : grow(&trace->steps, &trace->step_room, trace->step_count,
 	    sizeof(*trace->steps)) ? texts_of(step->transport, look, &length) : NULL;
 	if (text == NULL) {
 		trace->failed = true;
@@ -159,7 +157,7 @@ static void keep_state(struct trace *trace, const struct schedule_step *step,
 	trace->full = trace->bytes > TRACE_BYTES_MAX;
 }
 
-void trace_keep(void *context, const struct schedule_step *step,
+bool trace_keep(void *context, const struct schedule_step *step,
     const struct schedule_look *look) {
 	struct trace *trace = context;
 
@@ -167,6 +165,7 @@ void trace_keep(void *context, const struct schedule_step *step,
 		keep_delivery(trace, step);
 	if (trace->states)
 		keep_state(trace, step, look);
+	return !trace->full && !trace->failed;
 }
 
 void trace_free(struct trace *trace) {

@@ -6,7 +6,7 @@
 #include "ctl/schedule.h"
 #include "ctl/writer.h"
 
-#define TRACE_BYTES_MAX	((size_t)256 << 20)	/* of all states */
+#define TRACE_BYTES_MAX	((size_t)64 << 20)	/* of all states */
 
 enum trace_text {
 	TRACE_JOBS, TRACE_CURRENT, TRACE_BLOCKED, TRACE_PARENTS, TRACE_SLOTS, TRACE_ENTRIES,
@@ -30,7 +30,7 @@ struct trace {
 };
 
 /* A schedule_show_fn; `context` is the struct trace. */
-void trace_keep(void *context, const struct schedule_step *step,
+bool trace_keep(void *context, const struct schedule_step *step,
     const struct schedule_look *look);
 
 void trace_write_deliveries(const struct trace *trace, const struct scenario *scenario,

@@ -35,7 +35,7 @@ static void check_core(const struct watch *watch)
 	MUST(watch->core <= most);
 }
 
-static void see(void *context, const struct schedule_step *step,
+static bool see(void *context, const struct schedule_step *step,
     const struct schedule_look *look)
 {
 	struct watch *watch = context;
@@ -67,6 +67,7 @@ static void see(void *context, const struct schedule_step *step,
 	case SCHEDULE_WINDOW: case SCHEDULE_EVENT_COUNT:
 		break;
 	}
+	return true;
 }
 
 static void run(const struct scenario *s)
