@@ -63,12 +63,12 @@ class Agent:
 
 
 class SteeredSocket(Agent):
-    """`processes` agents; none is ready before open().  Only one at a time says that it is, so
-    that the order of what they get is known."""
+    """`processes` agents; none is ready before open(), or but for one delivery, allow().  Only
+    one at a time says that it is, so that the order of what they get is known."""
 
     def __init__(self, postfix, name, processes):
         super().__init__()
-        self.ready = threading.Event()
+        self.ready = threading.Semaphore(0)
         self.one = threading.Lock()
         self.path = postfix.private / name
         self.listener = socket.socket(socket.AF_UNIX)
@@ -79,11 +79,15 @@ class SteeredSocket(Agent):
             threading.Thread(target=self.work, daemon=True).start()
 
     def open(self):
-        self.ready.set()
+        self.ready.release(10000)     # more than any case has
+
+    def allow(self):
+        self.ready.release()
 
     def hold(self):
         """As before open(), once nothing waits any more."""
-        self.ready.clear()
+        while self.ready.acquire(blocking=False):
+            pass
 
     def work(self):
         while True:
@@ -95,7 +99,7 @@ class SteeredSocket(Agent):
                 self.serve(connection)
 
     def serve(self, connection):
-        self.ready.wait()
+        self.ready.acquire()
         ended, known = threading.Event(), threading.Event()
         stream = connection.makefile("rb")
 
