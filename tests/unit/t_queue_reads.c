@@ -270,14 +270,13 @@ static void pass_second(void)
 
 static void notify(uint32_t mask, const char *name)
 {
-	struct {
-		struct inotify_event event;
-		char name[32];
-	} data = { .event = { .wd = 1, .mask = mask, .len = sizeof(data.name) } };
+	char text[32] = "", data[sizeof(struct inotify_event) + sizeof(text)];
+	const struct inotify_event event = { .wd = 1, .mask = mask, .len = sizeof(text) };
 
-	snprintf(data.name, sizeof(data.name), "%s", name);
-	assert_int_equal(write(notify_pipe[1], &data, sizeof(data.event) + sizeof(data.name)),
-	    (ssize_t)(sizeof(data.event) + sizeof(data.name)));
+	snprintf(text, sizeof(text), "%s", name);
+	memcpy(data, &event, sizeof(event));
+	memcpy(data + sizeof(event), text, sizeof(text));
+	assert_int_equal(write(notify_pipe[1], data, sizeof(data)), (ssize_t)sizeof(data));
 	queue_directory_notified(&drive);
 	settle();
 }
