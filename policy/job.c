@@ -10,13 +10,23 @@
 
 /* --- batches --------------------------------------------------------------------- */
 
+/* Are recipients of it unread? */
+static void set_more(struct job_board *board, uint32_t number, bool more)
+{
+	struct job_message *message = job_message_at(board, number);
+
+	message->more = more;
+	for (uint32_t i = message->jobs; i != JOB_NONE; i = job_at(board, i)->sibling_job)
+		job_time_update(board, i);
+}
+
 void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, int64_t now_ns)
 {
 	struct job_message *message = job_message_at(board, number);
 
 	pool_unpromise(board, number);
 	message->reading = 0;
-	message->more = unread > 0;
+	set_more(board, number, unread > 0);
 	message->unread = unread == JOB_UNREAD_MAYBE ? 0 : unread;
 	message->refill_s = job_seconds(now_ns);
 	pool_changed(board, number);
@@ -181,7 +191,7 @@ void job_message_close(struct job_board *board, uint32_t number)
 	struct job_message *message = job_message_at(board, number);
 
 	message->closed = 1;
-	message->more = 0;
+	set_more(board, number, false);
 	message->unread = 0;
 	(void)job_withdraw(board, number, JOB_NONE);
 	if (message->entries == 0)

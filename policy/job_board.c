@@ -159,7 +159,7 @@ uint32_t job_transport_open(struct job_board *board, const struct job_settings *
 	memset(transport, 0, sizeof *transport);
 	transport->word = word;
 	transport->first = transport->last = JOB_NONE;
-	transport->time_root = transport->time_last = JOB_NONE;
+	transport->time_root = JOB_NONE;
 	transport->next_unread = transport->current = JOB_NONE;
 	transport->cache = transport->cache_current = JOB_NONE;
 	transport->epoch = 1;

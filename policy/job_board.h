@@ -56,7 +56,8 @@ struct job_link {
 };
 
 struct job {
-	struct job_link time;	/* among the transport's jobs by age */
+	struct job_link time;	/* among the transport's jobs with unread recipients, by age */
+	uint64_t linked;	/* comes behind those of the same age that were linked before */
 	uint32_t message;
 	uint32_t transport;
 	uint32_t sibling_job;	/* next job of the message; of free ones: next free */
@@ -77,6 +78,7 @@ struct job {
 	uint8_t hashed;		/* its peers are in the hash table */
 	uint8_t exception;	/* JOB_SLOT_EXCEPT */
 	uint8_t disorder;	/* JOB_SLOT_DISORDER */
+	uint8_t timed;		/* is in the tree by age */
 };
 
 struct job_peer {
@@ -139,7 +141,7 @@ struct job_transport {
 	uint32_t busy;
 	uint32_t listed;
 	uint32_t first, last;	/* scheduler's list */
-	uint32_t time_root, time_last;
+	uint32_t time_root;
 	uint32_t next_unread;
 	uint32_t current;
 	uint32_t cache, cache_current;
@@ -160,6 +162,7 @@ struct job_board {
 	struct pool_settings pool;
 	int64_t base_s;		/* times are counted from here */
 	uint64_t in_core, promised;
+	uint64_t linked;	/* jobs, ever */
 	struct job_table transports, queues, messages, jobs, peers;
 	uint32_t turn_last;	/* of the ring of transports; JOB_NONE: none */
 	uint32_t running;
@@ -264,10 +267,9 @@ static inline uint32_t job_slots_who(const struct job_board *board, uint32_t tra
 void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node);
 void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node);
 uint32_t job_tree_next(char *links, size_t stride, uint32_t node);
-uint32_t job_tree_prev(char *links, size_t stride, uint32_t node);
-void job_time_insert(struct job_board *board, uint32_t job);
-void job_time_remove(struct job_board *board, uint32_t job);
-/* The next younger in the transport; JOB_NONE. */
+/* It is in the list, and its message has unread recipients, or no longer. */
+void job_time_update(struct job_board *board, uint32_t job);
+/* The next younger of those, in the transport of a job of the list; JOB_NONE. */
 uint32_t job_time_next(const struct job_board *board, uint32_t job);
 void job_order_insert(struct job_board *board, uint32_t peer);
 void job_order_remove(struct job_board *board, uint32_t peer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What waits at a queue, in the order of the scheduler's list; the jobs by age; and which
+ * What waits at a queue, in the order of the scheduler's list; the unread jobs by age; and which
  * queue with a place has the first waiting job (job_board.h).
  *
  * Model: what comes in the list's order is put behind a queue's row (a list whose first has
@@ -110,22 +110,6 @@ uint32_t job_tree_next(char *links, size_t stride, uint32_t node)
 	return at;
 }
 
-uint32_t job_tree_prev(char *links, size_t stride, uint32_t node)
-{
-	uint32_t at = link_at(links, stride, node)->left;
-
-	if (at != JOB_NONE) {
-		while (link_at(links, stride, at)->right != JOB_NONE)
-			at = link_at(links, stride, at)->right;
-		return at;
-	}
-	for (at = link_at(links, stride, node)->up;
-	    at != JOB_NONE && link_at(links, stride, at)->left == node;
-	    at = link_at(links, stride, at)->up)
-		node = at;
-	return at;
-}
-
 /* --- jobs by age -------------------------------------------------------------------- */
 
 static char *job_links(const struct job_board *board)
@@ -138,41 +122,55 @@ static uint32_t queued_of(const struct job_board *board, uint32_t job)
 	return job_message_at(board, job_at(board, job)->message)->queued;
 }
 
-void job_time_insert(struct job_board *board, uint32_t i)
+static bool is_younger(const struct job_board *board, uint32_t i, uint32_t than)
 {
-	struct job_transport *transport = job_transport_at(board, job_at(board, i)->transport);
-	uint32_t queued = queued_of(board, i), pred = transport->time_last;
+	uint32_t own = queued_of(board, i), other = queued_of(board, than);
 
-	if (pred != JOB_NONE && queued_of(board, pred) > queued) {
-		uint32_t at = transport->time_root;
-
-		pred = JOB_NONE;
-		while (at != JOB_NONE) {
-			if (queued_of(board, at) <= queued) {
-				pred = at;
-				at = job_at(board, at)->time.right;
-			} else {
-				at = job_at(board, at)->time.left;
-			}
-		}
-	}
-	job_tree_insert(job_links(board), sizeof(struct job), &transport->time_root, pred, i);
-	if (pred == transport->time_last)
-		transport->time_last = i;
+	return own != other ? own > other : job_at(board, i)->linked > job_at(board, than)->linked;
 }
 
-void job_time_remove(struct job_board *board, uint32_t i)
+static void time_insert(struct job_board *board, uint32_t i, uint32_t *root)
 {
-	struct job_transport *transport = job_transport_at(board, job_at(board, i)->transport);
+	uint32_t at = *root, pred = JOB_NONE;
 
-	if (transport->time_last == i)
-		transport->time_last = job_tree_prev(job_links(board), sizeof(struct job), i);
-	job_tree_remove(job_links(board), sizeof(struct job), &transport->time_root, i);
+	while (at != JOB_NONE) {
+		if (is_younger(board, i, at)) {
+			pred = at;
+			at = job_at(board, at)->time.right;
+		} else {
+			at = job_at(board, at)->time.left;
+		}
+	}
+	job_tree_insert(job_links(board), sizeof(struct job), root, pred, i);
+}
+
+void job_time_update(struct job_board *board, uint32_t i)
+{
+	struct job *job = job_at(board, i);
+	uint32_t *root = &job_transport_at(board, job->transport)->time_root;
+	bool belongs = job->level >= 0 && job_message_at(board, job->message)->more;
+
+	if (belongs && !job->timed)
+		time_insert(board, i, root);
+	else if (!belongs && job->timed)
+		job_tree_remove(job_links(board), sizeof(struct job), root, i);
+	job->timed = belongs;
 }
 
 uint32_t job_time_next(const struct job_board *board, uint32_t i)
 {
-	return job_tree_next(job_links(board), sizeof(struct job), i);
+	uint32_t at = job_transport_at(board, job_at(board, i)->transport)->time_root;
+	uint32_t next = JOB_NONE;
+
+	while (at != JOB_NONE) {
+		if (is_younger(board, at, i)) {
+			next = at;
+			at = job_at(board, at)->time.left;
+		} else {
+			at = job_at(board, at)->time.right;
+		}
+	}
+	return next;
 }
 
 /* --- peers of a queue ------------------------------------------------------------------ */

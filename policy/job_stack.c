@@ -67,7 +67,8 @@ void job_link(struct job_board *board, uint32_t i)
 	    job_at(board, before)->behind);
 	job->level = 0;
 	job_slots_place(board, i);
-	job_time_insert(board, i);
+	job->linked = ++board->linked;
+	job_time_update(board, i);
 	transport->listed++;
 	job->exception = job->slot < transport->passed;
 	job->disorder = job->behind != JOB_NONE &&
@@ -118,10 +119,10 @@ void job_unlink(struct job_board *board, uint32_t i)
 		job_forget_candidate(transport);
 	list_remove(board, transport, job);
 	job_slots_clear(board, i);
-	job_time_remove(board, i);
 	transport->listed--;
 	job->disorder = job->exception = 0;
 	job->level = -1;
+	job_time_update(board, i);
 	if (transport->first == JOB_NONE)
 		transport->passed = 0;
 }

@@ -36,10 +36,7 @@ void pool_move(struct job_board *board, uint32_t i)
 	int32_t free = job->slots - job->in_core;
 
 	if (next == i) {
-		do {
-			next = job_time_next(board, next);
-		} while (next != JOB_NONE &&
-		    !job_message_at(board, job_at(board, next)->message)->more);
+		next = job_time_next(board, i);
 		transport->next_unread = next;
 	}
 	if (message->slots - message->in_core < free)
