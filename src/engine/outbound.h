@@ -109,6 +109,12 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
     int64_t now_ns);
 
+/* Where it is not: why, for whoever reads the queue: decision.reason is REASON_SUSPENDED (with
+ * owner, until_ns and why) or REASON_NOT_ITS_TURN. */
+void outbound_turn_why(struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint8_t mta, int64_t now_ns,
+    struct outbound_answer *out);
+
 /* Its map connection ended: its slots are free.  Its places in windows are, when it
  * is over itself (outbound_process_is_over): it may go on by another connection. */
 void outbound_process_leave(struct outbound_process *process,

@@ -95,3 +95,23 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 	engine_count(engine, COUNTER_TURNS_HELD, 1);
 	return false;
 }
+
+void outbound_turn_why(struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint8_t mta, int64_t now_ns,
+    struct outbound_answer *out)
+{
+	struct window_owner owner;
+	struct window_view view;
+
+	memset(out, 0, sizeof(*out));
+	out->answer.decision.reason = REASON_NOT_ITS_TURN;
+	windows_owner_of_host(engine, generation, domain, length, mta, &owner);
+	if (owner.kind == DESTINATION_NONE ||
+	    !windows_view(engine, generation, &owner, now_ns, &view) ||
+	    (view.state != WINDOW_DEAD && view.state != WINDOW_HELD))
+		return;
+	out->answer.decision.reason = REASON_SUSPENDED;
+	out->until_ns = view.until_ns;
+	memcpy(out->owner, owner.name, sizeof(out->owner));
+	memcpy(out->why, view.reason, sizeof(view.reason));
+}

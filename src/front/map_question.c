@@ -171,6 +171,24 @@ static size_t deferral(const struct engine *engine, const struct generation *gen
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
+static size_t answer_turn(struct engine *engine, const struct generation *generation,
+    const struct outbound_key *key, int64_t now_ns, char *out)
+{
+	struct outbound_answer why;
+	char text[512] = "WAIT ";
+
+	if (outbound_is_its_turn(engine, generation, key->queue_id.text, key->queue_id.length,
+	    key->host.text, key->host.length, now_ns))
+		return socketmap_reply(out, SOCKETMAP_OK, "OK");
+	outbound_turn_why(engine, generation, key->host.text, key->host.length,
+	    mta_number(generation), now_ns, &why);
+	if (why.answer.decision.reason == REASON_SUSPENDED)
+		tell_held("", why.owner, &why, now_ns, text, sizeof(text));
+	else
+		text_append(text, sizeof(text), strlen(text), "waits for its turn");
+	return socketmap_reply(out, SOCKETMAP_OK, text);
+}
+
 static bool is_worth_a_line(const struct answer *answer)
 {
 	return answer->newly_decided && (answer->observed ||
@@ -229,9 +247,7 @@ size_t map_question_answer(const struct map_client *client, struct engine *engin
 		return not_ours(engine, client, "the key is no question", request->key,
 		    request->key_length, out);
 	if (key.kind == OUTBOUND_KEY_TURN)
-		return socketmap_reply(out, SOCKETMAP_OK, outbound_is_its_turn(engine,
-		    generation, key.queue_id.text, key.queue_id.length, key.host.text,
-		    key.host.length, now_ns) ? "OK" : "WAIT");
+		return answer_turn(engine, generation, &key, now_ns, out);
 	if (key.host.length == 0 ||
 	    (key.kind == OUTBOUND_KEY_TLSSRV && address_is_unknown(&key.server)))
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");

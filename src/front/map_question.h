@@ -21,7 +21,7 @@ struct map_client {
 };
 
 /* Answers one request.  Returns the reply's length in `out`.  Every answer to a
- * key of ours is "OK OK", "OK WAIT" or "OK DEFER TEXT": what else Sendmail would read it
+ * key of ours is "OK OK", "OK WAIT TEXT" or "OK DEFER TEXT": what else Sendmail would read it
  * takes for no entry, and delivers (sendmail-facts 2.1). */
 size_t map_question_answer(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,

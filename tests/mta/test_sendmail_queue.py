@@ -93,13 +93,14 @@ def quarantined(test, world):
     world.far.forget()
     world.postern.ask("hold", NAMES[4])
     world.submit("q@" + NAMES[4])
-    world.submit("k@" + NAMES[4])
-    world.submit("z@" + NAMES[5])
+    world.submit("k@" + NAMES[4], "z@" + NAMES[5])
     world.wait_delivered(1)
     world.each_once(["z@" + NAMES[5]], "held by hand: the others go")
     held = [file for file in world.sendmail.queue_files()
             if f"q@{NAMES[4]}" in file.read_text(errors="replace")]
     test.equal(len(held), 1, "what is held waits in the queue")
+    test.wait_for(lambda: f"deferred by Postern: {NAMES[4]} is suspended until it is resumed"
+                  in world.sendmail.queue_text(), "its file says why")
     done = world.sendmail.spawn("-Qtest", f"-qI{held[0].name[2:]}")
     done.wait(10)
     kept = held[0].parent / f"hf{held[0].name[2:]}"

@@ -128,6 +128,35 @@ static void what_is_not_granted_waits_and_takes_nothing(void **state)
 	    .answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
+static struct outbound_answer why(const char *domain)
+{
+	struct outbound_answer answer;
+
+	outbound_turn_why(site.engine, site.generation, domain, strlen(domain), 0, now_ns,
+	    &answer);
+	return answer;
+}
+
+static void whoever_looks_is_told_why_it_waits(void **state)
+{
+	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "b.example",
+		.name_length = 9, .reason = "moving", .window = BY_HAND_UNSET,
+		.ceiling = BY_HAND_UNSET };
+	struct window_owner owner;
+
+	(void)state;
+	begin("");
+	assert_int_equal(why("b.example").answer.decision.reason, REASON_NOT_ITS_TURN);
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
+	    BY_HAND_DONE);
+	assert_int_equal(why("b.example").answer.decision.reason, REASON_SUSPENDED);
+	assert_string_equal(why("B.Example.").owner, "b.example");
+	assert_string_equal(why("b.example").why, "moving");
+	assert_true(why("b.example").until_ns == INT64_MAX);
+	assert_int_equal(why("a.example").answer.decision.reason, REASON_NOT_ITS_TURN);
+	assert_int_equal(why("").answer.decision.reason, REASON_NOT_ITS_TURN);
+}
+
 static void the_window_has_the_last_word(void **state)
 {
 	struct outbound_answer answer;
@@ -230,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_not_granted_waits_and_takes_nothing, tear_down),
+		cmocka_unit_test_teardown(whoever_looks_is_told_why_it_waits, tear_down),
 		cmocka_unit_test_teardown(the_window_has_the_last_word, tear_down),
 		cmocka_unit_test_teardown(a_held_recipient_is_told_apart, tear_down),
 		cmocka_unit_test_teardown(without_a_grant_mail_goes_as_ever, tear_down),

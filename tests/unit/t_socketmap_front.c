@@ -59,6 +59,24 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 	return length == 9 && memcmp(domain, "a.example", 9) == 0;
 }
 
+void outbound_turn_why(struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint8_t mta, int64_t now_ns,
+    struct outbound_answer *out)
+{
+	(void)engine;
+	(void)generation;
+	(void)mta;
+	(void)now_ns;
+	memset(out, 0, sizeof(*out));
+	out->answer.decision.reason = REASON_NOT_ITS_TURN;
+	if (length != 12 || memcmp(domain, "held.example", 12) != 0)
+		return;
+	out->answer.decision.reason = REASON_SUSPENDED;
+	out->until_ns = INT64_MAX;
+	memcpy(out->owner, "held.example", 13);
+	memcpy(out->why, "moving", 7);
+}
+
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     int64_t now_ns, struct outbound_answer *answer)
@@ -309,7 +327,9 @@ static void windows_are_told(void **state)
 	request(fd, "postern turn;h= a.example.;i= 7AL1");
 	hear(fd, "5:OK OK,");
 	request(fd, "posternturn turn;i=7AL1;h=b.example");
-	hear(fd, "7:OK WAIT,");
+	hear(fd, "26:OK WAIT waits for its turn,");
+	request(fd, "postern turn;i=7AL1;h=held.example");
+	hear(fd, "62:OK WAIT held.example is suspended until it is resumed - moving,");
 	engine_answers(VERDICT_DEFER, REASON_CLASS_HELD);
 	memset(next_answer.why, 'x', OUTBOUND_WHY_MAX);
 	request(fd, "postern compat;h=a.example");
