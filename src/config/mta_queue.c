@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The queue of a Sendmail that is driven: mta[].drive and what belongs to it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "config/compilation.h"
+#include "config/read_file.h"
+
+#define CF_MOST	(4u << 20)
 
 bool compilation_drives(const struct compilation *c)
 {
@@ -85,6 +89,61 @@ static bool has_listener(const struct compilation *c, enum listener_kind kind)
 	return false;
 }
 
+/* --- what Sendmail's own file says ---------------------------------------------------- */
+
+static bool is_driven(const struct compilation *c, const struct generation_mta *mta,
+    const char *path)
+{
+	for (uint32_t i = 0; i < mta->queue_count; i++)
+		if (strcmp(block_at(&c->block, mta->queues[i]), path) == 0)
+			return true;
+	return false;
+}
+
+/* The directory of "O QueueDirectory=/path", or of "Qname, P=/path, ...": cut out of the
+ * line, or NULL. */
+static char *queue_of_line(char *line)
+{
+	static const char option[] = "O QueueDirectory=";
+	char *path = NULL;
+
+	if (strncmp(line, option, sizeof(option) - 1) == 0)
+		path = line + sizeof(option) - 1;
+	else if (*line == 'Q')
+		path = strstr(line, "P=");
+	if (path == NULL)
+		return NULL;
+	path += *line == 'Q' ? 2 : 0;
+	path[strcspn(path, ", \t\r")] = '\0';
+	return *path == '/' ? path : NULL;
+}
+
+/* Mail in a directory that was forgotten would wait for Sendmail's own slow runs. */
+static void compare_cf(struct compilation *c, const config_setting_t *where,
+    const struct generation_mta *mta)
+{
+	const char *name = block_at(&c->block, mta->cf);
+	char shown[256], quoted[256], *line, *rest;
+	size_t length;
+	char *text = read_file(name, CF_MOST, &length);
+
+	log_quote(shown, sizeof(shown), name, strlen(name));
+	if (text == NULL) {
+		note(c, where, "mta.cf: %s cannot be read, so mta.queue is not compared with it: "
+		    "%s", shown, read_file_error());
+		return;
+	}
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+		const char *path = queue_of_line(line);
+
+		if (path != NULL && !is_driven(c, mta, path))
+			note(c, where, "mta.queue has not %s, which is a queue of %s: mail there "
+			    "is not driven", log_quote(quoted, sizeof(quoted), path,
+			    strlen(path)), shown);
+	}
+	free(text);
+}
+
 /* Without questions nothing can be kept back, without results nothing is learned. */
 static void check_needs(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta)
@@ -136,4 +195,6 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 		    "mta.retry is longer than mta.retry_most");
 	if (mta->drive != 0)
 		check_needs(c, drive, mta);
+	if (mta->drive != 0 && c->reads_files && !c->block.failed)
+		compare_cf(c, drive, mta);
 }

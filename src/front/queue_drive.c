@@ -21,6 +21,8 @@
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
 #define NEWS_A_TURN	256
 #define RUNS_A_TURN	64
+/* A file is written so often while it is delivered, whatever its size. */
+#define CHECKPOINTS	40u
 
 /* --- settings ------------------------------------------------------------------------ */
 
@@ -152,7 +154,8 @@ static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run)
 	struct queue_drive_run *place = new_run(drive);
 
 	order = (struct queue_order){ .verb = QUEUE_ORDER_RUN, .directory = run->directory,
-		.ticket = run->run, .generation = drive->generation, .brief = run->brief };
+		.ticket = run->run, .generation = drive->generation, .brief = run->brief,
+		.checkpoint = run->recipients > CHECKPOINTS ? run->recipients / CHECKPOINTS : 1 };
 	for (unsigned i = 0; i < run->count; i++)
 		(void)queue_order_add_id(&order.ids, run->ids[i]);
 	if (place == NULL)

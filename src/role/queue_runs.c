@@ -40,12 +40,11 @@
 static const char *const options[] = {
 	"-qf", "-OForkEachJob=False", "-OMaxQueueRunSize=0", "-OSingleThreadDelivery=False",
 	"-OQueueLA=1000", "-OQueueSortOrder=filename", "-OConnectionCacheSize=1",
-	"-OCheckpointInterval=1",
 };
 /* Of a run with more than one destination: one that hangs stops the others. */
 static const char *const brief_options[] = {
-	"-OTimeout.connect=10s", "-OTimeout.iconnect=10s", "-OTimeout.initial=10s",
-	"-OTimeout.helo=10s",
+	"-OTimeout.connect=10s", "-OTimeout.iconnect=10s", "-OTimeout.initial=20s",
+	"-OTimeout.helo=20s",
 };
 #define COUNT(list)	(sizeof(list) / sizeof((list)[0]))
 
@@ -59,6 +58,7 @@ struct words {
 	char *list[OPTIONS_MAX + QUEUE_ORDER_IDS_MAX];
 	char ids[QUEUE_ORDER_IDS_MAX][SENDMAIL_QUEUE_ID_MAX + 4];
 	char directory[4096 + 32];
+	char checkpoint[40];
 };
 
 /* execve takes what it will not change. */
@@ -80,6 +80,9 @@ static void make_words(struct words *words, const char *program, const char *cf,
 	text_append(words->directory, sizeof(words->directory), 0, "-OQueueDirectory=%s",
 	    path);
 	words->list[count++] = words->directory;
+	text_append(words->checkpoint, sizeof(words->checkpoint), 0,
+	    "-OCheckpointInterval=%u", order->checkpoint);
+	words->list[count++] = words->checkpoint;
 	for (unsigned i = 0; i < order->ids.count; i++) {
 		text_append(words->ids[i], sizeof(words->ids[i]), 0, "-qI%s",
 		    order->ids.list[i]);

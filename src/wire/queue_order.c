@@ -55,6 +55,7 @@ size_t queue_order_write(const struct queue_order *order, char out[QUEUE_ORDER_M
 		write_ids(&writer, "run", &order->ids);
 		control_writer_add(&writer, "generation", "%" PRIu64, order->generation);
 		control_writer_add(&writer, "brief", "%d", order->brief);
+		control_writer_add(&writer, "checkpoint", "%" PRIu32, order->checkpoint);
 	}
 	control_writer_add(&writer, "directory", "%" PRIu32, order->directory);
 	control_writer_add(&writer, "ticket", "%" PRIu32, order->ticket);
@@ -161,6 +162,8 @@ static bool take_run(const struct control_frame *frame, const char *ids,
 	if (!take_number(frame, "brief", &brief) || brief > 1)
 		return bad(why, "brief is neither 0 nor 1");
 	order->brief = brief == 1;
+	if (!take_number(frame, "checkpoint", &order->checkpoint))
+		return bad(why, "checkpoint is no number");
 	return true;
 }
 

@@ -5,7 +5,7 @@
  *
  * The role asks, as much as it likes at a time:
  *	open=qfID directory=N ticket=T			a queue file
- *	run=ID,ID... directory=N ticket=T generation=G brief=0|1
+ *	run=ID,ID... directory=N ticket=T generation=G brief=0|1 checkpoint=N
  *							sendmail -qf -qIID -qIID ...
  * The supervisor says:
  *	opened=T error=E	E: errno, or 0 with the descriptor sent along
@@ -44,6 +44,7 @@ struct queue_order {
 	uint32_t ticket;	/* the answer has it */
 	uint64_t generation;	/* RUN: of another one nothing is run */
 	bool brief;		/* RUN: short time limits for connecting */
+	uint32_t checkpoint;	/* RUN: its files are written after so many recipients */
 	struct queue_order_ids ids;	/* OPEN: one */
 };
 

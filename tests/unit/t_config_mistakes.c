@@ -407,7 +407,7 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
-	    "string", "fifo", "ends" };
+	    "string", "fifo", "cf", "driven", "none", "ends" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -481,6 +481,37 @@ static void files_that_are_none(void **state)
 	expect(".", ".", 0, "not a regular file");
 }
 
+/* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
+static void queues_that_are_not_driven(void **state)
+{
+	char text[1024];
+	size_t i;
+	static const struct {
+		const char *cf, *queue, *words;
+	} cases[] = {
+		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL },
+		{ "O QueueDirectory=/q/m*\n", "/q/m",
+		    "mta.queue has not /q/m*, which is a queue of" },
+		{ "Qmqueue, P=/q/a, F=f\nO QueueDirectory=/q/m\n", "/q/m",
+		    "mta.queue has not /q/a, which is a queue of" },
+		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL },
+		{ NULL, "/q/m", "cannot be read, so mta.queue is not compared" },
+	};
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (cases[i].cf != NULL)
+			WRITE("cf", cases[i].cf);
+		snprintf(text, sizeof(text), V "providers = \"%s\";\nlisten = { socketmap = "
+		    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
+		    "drive = true; } );\n" C, file_of("none"), file_of(cases[i].cf != NULL ? "cf" :
+		    "no-cf"), cases[i].queue);
+		WRITE("driven", text);
+		WRITE("none", "version = 1;\n");
+		expect("driven", "driven", 5, cases[i].words);
+	}
+}
+
 static void random_bytes_give_a_clean_error(void **state)
 {
 	uint64_t seed = 42;
@@ -510,6 +541,7 @@ int main(void)
 		cmocka_unit_test(included_files_are_named),
 		cmocka_unit_test(bad_includes),
 		cmocka_unit_test(files_that_are_none),
+		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(random_bytes_give_a_clean_error),
 	};
 

@@ -207,7 +207,7 @@ static int opened(unsigned directory, const char *id, uint32_t error) {
 
 static void run(const char *directory, unsigned count, uint32_t ticket, bool brief) {
 	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .ticket = ticket,
-		.directory = directory_of(directory), .generation = NUMBER, .brief = brief };
+		.directory = directory_of(directory), .generation = NUMBER, .brief = brief, .checkpoint = 7 };
 	char id[32];
 	int fd;
 
@@ -360,7 +360,8 @@ static void what_is_run(void **state) {
 	ended_so(QUEUE_END_EXIT, 0);
 	read_file("said", said);
 	assert_non_null(strstr(said, "-C /etc/x.cf -qf -OForkEachJob=False"));
-	assert_non_null(strstr(said, path_of("q1 -qIAA00000 -qIAA00001\n")));
+	assert_non_null(strstr(said, path_of("q1 -OCheckpointInterval=7 -qIAA00000 "
+	    "-qIAA00001\n")));
 	assert_null(strstr(said, "Timeout.connect"));
 	/* ls has its own of the directory besides 0, 1 and 2 */
 	assert_non_null(strstr(said, "\nLC_ALL=C\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/\n4\n0\n/\n"));
