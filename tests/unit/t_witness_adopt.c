@@ -149,6 +149,8 @@ static void connections_of_a_proxy_are_not_adopted(void **state) {
 	(void)state;
 	pass(2500);
 	dump();
+	pass(2500);
+	dump();
 	assert_int_equal(atomic_load(&record->absent), 1);
 	assert_lives(&one);
 	gap(-100, 5000);
