@@ -214,6 +214,8 @@ static void role(void)
 
 	if (beats && world.now_ns >= beat_ns) {
 		engine_heartbeat(world.site.engine, world.now_ns);
+		/* the feed role's: what the log told to be running ends there */
+		engine_feed_turn(world.site.engine, world.site.generation, world.now_ns);
 		beat_ns = world.now_ns + NS_PER_SECOND;
 	}
 	offer_asked();
