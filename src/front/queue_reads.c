@@ -418,6 +418,8 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 
 static void not_opened(struct queue_drive *drive, const struct entry *entry, uint32_t error)
 {
+	if (error == ESTALE)
+		return;		/* not ours any more: we are about to end */
 	if (error == ENOENT)
 		queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
 		    entry->directory, entry->id, drive->now_ns);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 #define ORDERS_A_TURN	256
 #define LOOK_EVERY_NS	(60 * NS_PER_SECOND)
 #define SEND_ROOM	(4 << 20)
+#define STALE_MOST_NS	(5 * NS_PER_SECOND)	/* a role that was told to end */
 
 void queue_link_init(struct queue_link *link) {
 	*link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
@@ -102,7 +104,7 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
 		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	link->fd = fds[0];
-	link->stale = false;
+	link->stale_ns = 0;
 	link->looked_ns = clock_now_ns();
 	link->looked_for = supervisor->generation->number;
 	queue_places_open(&link->places, supervisor->generation);
@@ -133,10 +135,15 @@ static int open_file(const struct queue_place *place, const char *id) {
 	return -1;
 }
 
-static void obey_open(struct queue_link *link, const struct queue_order *order) {
+static void obey_open(struct supervisor *supervisor, const struct queue_order *order) {
+	struct queue_link *link = &supervisor->queue;
+	const struct queue_place *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_OPENED, .ticket = order->ticket };
-	int fd = open_file(&link->places.list[order->directory], order->ids.list[0]);
+	int fd = -1;
 
+	errno = ESTALE;
+	if (queue_place_owner(place, supervisor->generation) != NULL)
+		fd = open_file(place, order->ids.list[0]);
 	news.error = fd < 0 ? (uint32_t)errno : 0;
 	tell(link, &news, fd);
 	if (fd >= 0)
@@ -149,13 +156,13 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
 	struct queue_link *link = &supervisor->queue;
 	const struct queue_place *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_STARTED, .ticket = order->ticket };
+	const struct generation_mta *mta = queue_place_owner(place, generation);
 	pid_t pid = -1;
 
 	errno = ESTALE;
-	if (order->generation == generation->number && place->mta < generation->mta_count &&
-	    generation->mtas[place->mta].drive != 0)
-		pid = queue_runs_start(&link->runs, generation,
-		    &generation->mtas[place->mta], place->path, order, now_ns);
+	if (order->generation == generation->number && mta != NULL)
+		pid = queue_runs_start(&link->runs, generation, mta, place->path, order,
+		    now_ns);
 	if (pid > 0)
 		news.pid = (uint32_t)pid;
 	else
@@ -188,10 +195,28 @@ static bool serve(struct supervisor *supervisor, int64_t now_ns) {
 		return false;
 	}
 	if (order.verb == QUEUE_ORDER_OPEN)
-		obey_open(link, &order);
+		obey_open(supervisor, &order);
 	else
 		obey_run(supervisor, &order, now_ns);
 	return true;
+}
+
+/* It was told to end, and goes on with directories that are perhaps not driven any more. */
+static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
+	struct queue_link *link = &supervisor->queue;
+
+	if (link->stale_ns == 0 || now_ns < link->stale_ns + STALE_MOST_NS)
+		return;
+	link->stale_ns = 0;
+	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it was told to end, and does not\" "
+	    "action=kill");
+	hang_up(link);
+	for (unsigned i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->kind == ROLE_QUEUE && child->pid > 0)
+			child->killed = kill(child->pid, SIGKILL) == 0;
+	}
 }
 
 static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
@@ -199,14 +224,15 @@ static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
 	struct queue_link *link = &supervisor->queue;
 
 	/* a reload looks at once */
-	if (link->fd < 0 || link->stale || (now_ns < link->looked_ns + LOOK_EVERY_NS &&
+	if (link->fd < 0 || link->stale_ns != 0 || (now_ns < link->looked_ns + LOOK_EVERY_NS &&
 	    link->looked_for == supervisor->generation->number))
 		return;
 	link->looked_ns = now_ns;
 	link->looked_for = supervisor->generation->number;
-	link->stale = queue_places_changed(&link->places, supervisor->generation);
-	if (link->stale)
+	if (queue_places_changed(&link->places, supervisor->generation)) {
+		link->stale_ns = now_ns;
 		tell(link, &again, -1);
+	}
 }
 
 void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
@@ -217,6 +243,7 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 	for (unsigned i = 0; i < ORDERS_A_TURN && link->more; i++)
 		link->more = serve(supervisor, now_ns);
 	look_for_others(supervisor, now_ns);
+	end_stale(supervisor, now_ns);
 }
 
 bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status) {

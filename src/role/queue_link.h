@@ -23,7 +23,7 @@ struct queue_link {
 	bool more;		/* there is perhaps one more order */
 	int64_t looked_ns;	/* when the directories were last looked for */
 	uint64_t looked_for;	/* and of which generation */
-	bool stale;		/* the role was told that there are others */
+	int64_t stale_ns;	/* the role was told that there are others; 0: no */
 	struct queue_places places;
 	struct queue_runs runs;
 };

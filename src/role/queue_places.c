@@ -57,7 +57,8 @@ static bool each_match(const char *pattern, unsigned mta, each_fn *each, void *c
 	if (split(pattern, directory, &begin, &length))
 		count = scandir(directory, &names, NULL, alphasort);
 	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", directory, names[i]->d_name);
+		snprintf(path, sizeof(path), "%s/%s", directory[1] == '\0' ? "" : directory,
+		    names[i]->d_name);
 		if (go_on && names[i]->d_name[0] != '.' &&
 		    strncmp(names[i]->d_name, begin, length) == 0 && is_directory(path))
 			go_on = each(context, mta, path);
@@ -82,31 +83,38 @@ static void each_place(const struct generation *generation, each_fn *each, void 
 	}
 }
 
-/* The directory, or its subdirectory qf, where it has one. */
+/* The directory, or its subdirectory qf, where it has one.  A link is not followed: who
+ * may write to the directory would choose what is opened. */
 static int open_place(const char *path, int *error) {
 	static const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
 	int fd = open(path, flags), inner;
+	struct stat status;
 
 	*error = errno;
 	if (fd < 0)
 		return -1;
 	inner = openat(fd, "qf", flags | O_NOFOLLOW);
-	if (inner < 0)
+	if (inner < 0 && (fstatat(fd, "qf", &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !S_ISLNK(status.st_mode)))
 		return fd;
+	*error = ELOOP;
 	close(fd);
 	return inner;
 }
 
 static void watch(const struct queue_places *places, struct queue_place *place) {
-	char path[64];
+	char path[64], quoted[PATH_MAX];
+	int error;
 
 	if (places->notify_fd < 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", place->fd);
 	place->watch = inotify_add_watch(places->notify_fd, path, WATCHED);
+	error = errno;
 	if (place->watch < 0)
 		log_event(EVENT_SYSTEM, "path=%s text=\"cannot be watched, it is scanned now "
-		    "and then: %s\"", place->path, strerror(errno));
+		    "and then: %s\"", log_quote(quoted, sizeof(quoted), place->path,
+		    strlen(place->path)), strerror(error));
 }
 
 static bool is_listed(const struct queue_places *places, const struct stat *status) {
@@ -117,8 +125,20 @@ static bool is_listed(const struct queue_places *places, const struct stat *stat
 	return false;
 }
 
+struct opening {
+	struct queue_places *places;
+	const struct generation *generation;
+};
+
+static void free_place(struct queue_place *place) {
+	close(place->fd);
+	free(place->path);
+	free(place->mta_name);
+}
+
 static bool add(void *context, unsigned mta, const char *path) {
-	struct queue_places *places = context;
+	const struct opening *opening = context;
+	struct queue_places *places = opening->places;
 	struct queue_place *place = &places->list[places->count];
 	char quoted[PATH_MAX];
 	struct stat status;
@@ -127,7 +147,8 @@ static bool add(void *context, unsigned mta, const char *path) {
 	log_quote(quoted, sizeof(quoted), path, strlen(path));
 	if (fd < 0) {
 		log_event(EVENT_SYSTEM, "path=%s text=\"this queue is not driven until it can "
-		    "be opened: %s\"", quoted, strerror(error));
+		    "be opened: %s\"", quoted, error == ELOOP ?
+		    "its subdirectory qf is a symbolic link" : strerror(error));
 		return true;
 	}
 	/* two patterns may match one directory */
@@ -136,9 +157,11 @@ static bool add(void *context, unsigned mta, const char *path) {
 		return true;
 	}
 	*place = (struct queue_place){ .mta = mta, .path = strdup(path), .fd = fd,
+		.mta_name = strdup(generation_text(opening->generation,
+		opening->generation->mtas[mta].name)),
 		.watch = -1, .device = status.st_dev, .inode = status.st_ino };
-	if (place->path == NULL) {
-		close(fd);
+	if (place->path == NULL || place->mta_name == NULL) {
+		free_place(place);
 		return false;
 	}
 	places->count++;
@@ -151,22 +174,46 @@ static bool add(void *context, unsigned mta, const char *path) {
 }
 
 void queue_places_open(struct queue_places *places, const struct generation *generation) {
+	struct opening opening = { places, generation };
+
 	places->count = 0;
 	places->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (places->notify_fd < 0)
 		log_event(EVENT_SYSTEM, "text=\"inotify: %s\"", strerror(errno));
-	each_place(generation, add, places);
+	each_place(generation, add, &opening);
 }
 
 void queue_places_close(struct queue_places *places) {
-	for (unsigned i = 0; i < places->count; i++) {
-		close(places->list[i].fd);
-		free(places->list[i].path);
-	}
+	for (unsigned i = 0; i < places->count; i++)
+		free_place(&places->list[i]);
 	if (places->notify_fd >= 0)
 		close(places->notify_fd);
 	places->count = 0;
 	places->notify_fd = -1;
+}
+
+/* --- whose is it today? ------------------------------------------------------------ */
+
+/* Does "/queue/q*" or "/queue" name it? */
+static bool names(const char *pattern, const char *path) {
+	size_t length = strcspn(pattern, "*");
+
+	if (pattern[length] == '\0')
+		return strcmp(pattern, path) == 0;
+	return strncmp(pattern, path, length) == 0 && strchr(path + length, '/') == NULL;
+}
+
+const struct generation_mta *queue_place_owner(const struct queue_place *place,
+    const struct generation *generation) {
+	const struct generation_mta *mta = &generation->mtas[place->mta];
+
+	if (place->mta >= generation->mta_count || mta->drive == 0 ||
+	    strcmp(generation_text(generation, mta->name), place->mta_name) != 0)
+		return NULL;
+	for (uint32_t i = 0; i < mta->queue_count; i++)
+		if (names(generation_text(generation, mta->queues[i]), place->path))
+			return mta;
+	return NULL;
 }
 
 /* --- others than before? --------------------------------------------------------- */

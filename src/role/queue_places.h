@@ -16,7 +16,8 @@
 #define QUEUE_PLACES_MAX	512	/* of all mail servers */
 
 struct queue_place {
-	unsigned mta;		/* of the generation */
+	unsigned mta;		/* of the generation that it was opened for */
+	char *mta_name;		/* its name there; malloc */
 	char *path;		/* the directory that Sendmail knows; malloc */
 	int fd;			/* where its qf files are: it, or its subdirectory qf */
 	int watch;		/* descriptor of inotify; -1: none, it is scanned now and then */
@@ -34,6 +35,11 @@ struct queue_places {
  * that are there; what is not is logged.  The role's numbers are places in the list. */
 void queue_places_open(struct queue_places *places, const struct generation *generation);
 void queue_places_close(struct queue_places *places);
+
+/* Whose directory it is today, or NULL: the mail server of that place has another name by
+ * now, or drives it no more.  What the role asks for it is then not its business. */
+const struct generation_mta *queue_place_owner(const struct queue_place *place,
+    const struct generation *generation);
 
 /* Would queue_places_open find others now? */
 bool queue_places_changed(const struct queue_places *places,

@@ -332,6 +332,87 @@ static void orders_that_are_none(void **state) {
 	assert_non_null(strstr(last_line, "there is no such directory"));
 }
 
+static void refused_so(unsigned directory) {
+	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .directory = directory,
+		.generation = block.generation.number, .checkpoint = 1 };
+	int fd;
+
+	opened(directory, "AA1", ESTALE);
+	assert_true(queue_order_add_id(&order.ids, "AA1"));
+	assert_true(queue_link_ask(&role, &order));
+	do
+		hear(&fd);
+	while (tell.news == QUEUE_AGAIN);
+	assert_int_equal(tell.news, QUEUE_STARTED);
+	assert_int_equal(tell.error, ESTALE);
+	assert_true(LIST_EMPTY(&supervisor.queue.runs.list));
+}
+
+/* A role that does not hear of a reload knows the new generation's number nevertheless: the
+ * directory of one mail server is not run as another one's. */
+static void a_directory_is_not_run_for_another_mail_server(void **state) {
+	unsigned q1 = directory_of("q1"), other = directory_of("other");
+	struct generation *g = &block.generation;
+	const struct generation_mta own = g->mtas[1];
+
+	(void)state;
+	supervisor.queue.looked_for = ++g->number;
+	g->mtas[1].name = text("another");
+	refused_so(q1);
+	g->mtas[1] = own;
+	g->mtas[1].drive = 0;
+	refused_so(q1);
+	g->mtas[1] = own;
+	g->mta_count = 1;
+	refused_so(q1);
+	g->mta_count = 2;
+	g->mtas[1].queue_count = 1;
+	refused_so(other);
+	close(opened(q1, "AA1", 0));
+}
+
+/* The process of a role that was told to end has some seconds for it. */
+static void a_role_that_stays_is_ended(void **state) {
+	int64_t now_ns = clock_now_ns();
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0)
+		for (;;)
+			pause();
+	supervisor.child_count = 1;
+	supervisor.children[0] = (struct child){ .kind = ROLE_QUEUE, .pid = pid };
+	block.generation.number++;
+	block.generation.mtas[1].drive = 0;
+	queue_link_turn(&supervisor, now_ns);
+	queue_link_turn(&supervisor, now_ns + 4 * NS_PER_SECOND);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_true(supervisor.queue.fd >= 0);
+	queue_link_turn(&supervisor, now_ns + 5 * NS_PER_SECOND);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(supervisor.children[0].killed);
+	assert_int_equal(supervisor.queue.fd, -1);
+	assert_non_null(strstr(last_line, "told to end"));
+}
+
+/* Sendmail would follow it; we say that we do not. */
+static void a_subdirectory_that_is_a_link(void **state) {
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(mkdir(path_of("q4"), 0700), 0);
+	assert_int_equal(symlink("../q1", path_of("q4/qf")), 0);
+	queue_link_end_close(&role);
+	role.fd = queue_link_open(&supervisor, &diag);
+	assert_int_equal(supervisor.queue.places.count, 3);
+	assert_non_null(strstr(last_line, "its subdirectory qf is a symbolic link"));
+	assert_false(queue_places_changed(&supervisor.queue.places, &block.generation));
+	assert_int_equal(unlink(path_of("q4/qf")), 0);
+	assert_int_equal(rmdir(path_of("q4")), 0);
+}
+
 /* One that asks and does not read is cut off, and nobody waits for it. */
 static void a_role_that_does_not_read(void **state) {
 	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
@@ -538,6 +619,9 @@ int main(void) {
 		RUN(many_at_a_time),
 		RUN(orders_that_are_none),
 		RUN(a_role_that_does_not_read),
+		RUN(a_directory_is_not_run_for_another_mail_server),
+		RUN(a_role_that_stays_is_ended),
+		RUN(a_subdirectory_that_is_a_link),
 		RUN(what_is_run),
 		RUN(it_runs_as_its_user),
 		RUN(a_program_that_is_not_there),
