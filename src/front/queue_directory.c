@@ -129,6 +129,7 @@ static void open_stream(struct queue_drive *drive)
 	scan->stream = fd < 0 ? NULL : fdopendir(fd);
 	if (scan->stream != NULL) {
 		rewinddir(scan->stream);
+		scan->failed = false;
 		return;
 	}
 	if (fd >= 0)

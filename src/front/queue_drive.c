@@ -21,7 +21,7 @@
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
 #define NEWS_A_TURN	256
 #define RUNS_A_TURN	64
-/* A file is written so often while it is delivered, whatever its size. */
+/* A file is written so often while it is delivered; a large one more often. */
 #define CHECKPOINTS	40u
 
 /* --- settings ------------------------------------------------------------------------ */
@@ -148,6 +148,14 @@ static struct queue_drive_run *new_run(struct queue_drive *drive)
 	return &drive->runs[drive->run_count++];
 }
 
+static uint32_t checkpoint_of(const struct queue_run *run)
+{
+	uint32_t interval = run->recipients / CHECKPOINTS;
+
+	return interval < 1 ? 1 : interval > QUEUE_CHECKPOINT_MOST ? QUEUE_CHECKPOINT_MOST :
+	    interval;
+}
+
 static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run)
 {
 	static struct queue_order order;
@@ -155,7 +163,7 @@ static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run)
 
 	order = (struct queue_order){ .verb = QUEUE_ORDER_RUN, .directory = run->directory,
 		.ticket = run->run, .generation = drive->generation, .brief = run->brief,
-		.checkpoint = run->recipients > CHECKPOINTS ? run->recipients / CHECKPOINTS : 1 };
+		.checkpoint = checkpoint_of(run) };
 	for (unsigned i = 0; i < run->count; i++)
 		(void)queue_order_add_id(&order.ids, run->ids[i]);
 	if (place == NULL)

@@ -161,8 +161,8 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
 
 	errno = ESTALE;
 	if (order->generation == generation->number && mta != NULL)
-		pid = queue_runs_start(&link->runs, generation, mta, place->path, order,
-		    now_ns);
+		pid = queue_runs_start(&link->runs, generation, mta, place->path,
+		    place->fd, order, now_ns);
 	if (pid > 0)
 		news.pid = (uint32_t)pid;
 	else

@@ -4,8 +4,9 @@
  * MODEL    The child leads a session of its own, and does not die with us.  Whether it
  *          could be executed is told by a pipe that closes when it was; what it says goes
  *          to a file in memory, of which the first line is logged if it fails.
+ *          Where its directory's disk is full nothing is started.
  * ERRORS   A process table that is full, or a program that cannot be executed, is logged
- *          once until a start succeeds.
+ *          once until a start succeeds; the latter is tried later and later.
  * THREADS  The supervisor's.
  */
 #include "role/queue_runs.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -32,6 +34,12 @@
 
 #define TERM_NS		(60 * NS_PER_SECOND)	/* from SIGTERM to SIGKILL */
 #define SAID_SHOWN	400
+#define SAID_MOST	65536
+#define SAID_READ	4096
+#define PAUSE_FIRST_NS	(NS_PER_SECOND / 2)
+#define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
+#define ROOM_LEAST	(1 << 20)	/* bytes that are free */
+#define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
 #define OPTION_SIZE	64
 
@@ -47,12 +55,6 @@ static const char *const brief_options[] = {
 	"-OTimeout.helo=20s",
 };
 #define COUNT(list)	(sizeof(list) / sizeof((list)[0]))
-
-struct who {
-	char name[64];
-	uid_t uid;
-	gid_t gid;
-};
 
 struct words {
 	char *list[OPTIONS_MAX + QUEUE_ORDER_IDS_MAX];
@@ -91,20 +93,29 @@ static void make_words(struct words *words, const char *program, const char *cf,
 	words->list[count] = NULL;
 }
 
-static bool find_user(const char *name, struct who *who) {
-	const struct passwd *entry = getpwnam(name);
+/* Names are looked up once: a directory service that hangs must not hold up each run. */
+static void take_generation(struct queue_runs *runs, const struct generation *generation) {
+	if (runs->generation == generation->number)
+		return;
+	runs->generation = generation->number;
+	memset(runs->programs, 0, sizeof(runs->programs));
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		const struct generation_mta *mta = &generation->mtas[i];
+		struct queue_user *user = &runs->programs[i].user;
+		const struct passwd *entry = mta->drive == 0 ? NULL :
+		    getpwnam(generation_text(generation, mta->user));
 
-	if (entry == NULL || !text_copy(who->name, sizeof(who->name), entry->pw_name,
-	    strlen(entry->pw_name)))
-		return false;
-	who->uid = entry->pw_uid;
-	who->gid = entry->pw_gid;
-	return true;
+		if (entry == NULL || !text_copy(user->name, sizeof(user->name), entry->pw_name,
+		    strlen(entry->pw_name)))
+			continue;
+		user->uid = entry->pw_uid;
+		user->gid = entry->pw_gid;
+	}
 }
 
 /* --- in the new process ----------------------------------------------------------- */
 
-static bool become(const struct who *who) {
+static bool become(const struct queue_user *who) {
 	if (geteuid() == who->uid && who->uid != 0)
 		return true;
 	return initgroups(who->name, who->gid) == 0 &&
@@ -129,10 +140,10 @@ static bool leave_parent(int error_fd, int output_fd) {
 	return true;
 }
 
-static void execute(const struct words *words, const struct who *who, int error_fd,
+static void execute(const struct words *words, const struct queue_user *who, int error_fd,
     int output_fd) __attribute__((noreturn));
 
-static void execute(const struct words *words, const struct who *who, int error_fd,
+static void execute(const struct words *words, const struct queue_user *who, int error_fd,
     int output_fd) {
 	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
 	char *environment[] = { path, locale, NULL };
@@ -193,15 +204,26 @@ static struct queue_run_process *make_run(const char *mta, const char *path,
 	return NULL;
 }
 
+/* Of so much room that it never grows: it may run for hours, and say anything. */
+static int output_file(void) {
+	int fd = memfd_create("sendmail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || (ftruncate(fd, SAID_MOST) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static pid_t fork_run(struct queue_run_process *run, const struct words *words,
-    const struct who *who) {
+    const struct queue_user *who) {
 	int fds[2], error;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return -1;
 	run->error_fd = fds[0];
-	run->output_fd = memfd_create("sendmail", MFD_CLOEXEC);
+	run->output_fd = output_file();
 	pid = fork();
 	if (pid == 0)
 		execute(words, who, fds[1], run->output_fd);
@@ -221,22 +243,74 @@ static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int 
 	runs->fork_fails = fails;
 }
 
+/* A file that was delivered is written anew: without room for that its recipients would be
+ * delivered again, run after run.  What cannot be looked at holds nothing up. */
+static bool has_room(const struct queue_user *user, int directory_fd,
+    const struct queue_order *order) {
+	char name[SENDMAIL_QUEUE_ID_MAX + 3];
+	uint64_t largest = 0, wanted, blocks;
+	struct statvfs system;
+	struct stat file;
+
+	if (fstatvfs(directory_fd, &system) != 0 || system.f_blocks == 0)
+		return true;
+	for (unsigned i = 0; i < order->ids.count; i++) {
+		snprintf(name, sizeof(name), "qf%s", order->ids.list[i]);
+		if (fstatat(directory_fd, name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (uint64_t)file.st_size > largest)
+			largest = (uint64_t)file.st_size;
+	}
+	wanted = largest < ROOM_LEAST / ROOM_TIMES ? ROOM_LEAST : ROOM_TIMES * largest;
+	blocks = user->uid == 0 ? system.f_bfree : system.f_bavail;
+	return blocks >= wanted / (system.f_frsize == 0 ? 1 : system.f_frsize) &&
+	    (system.f_files == 0 || (user->uid == 0 ? system.f_ffree : system.f_favail) > 0);
+}
+
+static void note_room(struct queue_program *program, const char *mta, const char *path,
+    bool has_room_now) {
+	char quoted[512];
+
+	log_quote(quoted, sizeof(quoted), path, strlen(path));
+	if (!has_room_now && !program->no_room)
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s directory=%s text=\"its "
+		    "file system is full: nothing is delivered from it, as Sendmail could not "
+		    "write down what was\"", mta, quoted);
+	else if (has_room_now && program->no_room)
+		log_event(EVENT_STARTED, "command=sendmail mta=%s directory=%s text=\"there is "
+		    "room again\"", mta, quoted);
+	program->no_room = !has_room_now;
+}
+
+/* 0, or why not. */
+static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
+    struct queue_program *program, const char *name, const char *path, int directory_fd,
+    const struct queue_order *order, int64_t now_ns) {
+	bool room;
+
+	if (*program->user.name == '\0')
+		return EPERM;
+	/* as many again may be stalled */
+	if (count_of(runs, name) >= 2 * mta->processes || now_ns < program->hold_ns)
+		return EAGAIN;
+	room = has_room(&program->user, directory_fd, order);
+	note_room(program, name, path, room);
+	return room ? 0 : ENOSPC;
+}
+
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, const char *path, const struct queue_order *order,
-    int64_t now_ns) {
+    const struct generation_mta *mta, const char *path, int directory_fd,
+    const struct queue_order *order, int64_t now_ns) {
 	const char *name = generation_text(generation, mta->name);
+	unsigned place = (unsigned)(mta - generation->mtas);
+	struct queue_program *program = &runs->programs[place];
 	struct queue_run_process *run;
 	static struct words words;
-	struct who who;
 	int error;
 
-	if (!find_user(generation_text(generation, mta->user), &who)) {
-		errno = EPERM;
-		return -1;
-	}
-	/* as many again may be stalled */
-	if (count_of(runs, name) >= 2 * mta->processes) {
-		errno = EAGAIN;
+	take_generation(runs, generation);
+	error = fault_of(runs, mta, program, name, path, directory_fd, order, now_ns);
+	if (error != 0) {
+		errno = error;
 		return -1;
 	}
 	run = make_run(name, path, order);
@@ -244,7 +318,9 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 		return -1;
 	make_words(&words, generation_text(generation, mta->sendmail),
 	    generation_text(generation, mta->cf), path, order);
-	run->pid = fork_run(run, &words, &who);
+	run->place = place;
+	run->generation = generation->number;
+	run->pid = fork_run(run, &words, &program->user);
 	error = errno;
 	note_fork(runs, name, run->pid < 0, error);
 	if (run->pid < 0) {
@@ -258,13 +334,19 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	return run->pid;
 }
 
-/* The first line that it said. */
+/* The first line that it said; not that we put a recipient off, which explains no end. */
 static void said(const struct queue_run_process *run, char text[SAID_SHOWN]) {
+	char all[SAID_READ], *line, *rest;
 	ssize_t length = run->output_fd < 0 ? 0 :
-	    pread(run->output_fd, text, SAID_SHOWN - 1, 0);
+	    pread(run->output_fd, all, sizeof(all) - 1, 0);
 
-	text[length > 0 ? length : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
+	all[length > 0 ? length : 0] = '\0';
+	text[0] = '\0';
+	for (line = strtok_r(all, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (strstr(line, "deferred by Postern") == NULL) {
+			text_append(text, SAID_SHOWN, 0, "%s", line);
+			return;
+		}
 }
 
 static void report(const struct queue_run_process *run, const struct queue_tell *tell) {
@@ -280,6 +362,38 @@ static void report(const struct queue_run_process *run, const struct queue_tell 
 	    "text=\"%s\"", run->mta, (long)run->pid, words[tell->how], tell->number,
 	    run->terminated ? " killed=yes" : "", run->ids.count, run->ids.list[0],
 	    log_sentence(sentence, sizeof(sentence), text));
+}
+
+/* Of a system or a configuration in disorder, which the next run meets, too. */
+static bool is_in_disorder(const struct queue_tell *tell) {
+	return tell->how == QUEUE_END_NOT_RUN || (tell->how == QUEUE_END_EXIT &&
+	    (tell->number == EX_USAGE || tell->number == EX_NOINPUT ||
+	    tell->number == EX_OSERR || tell->number == EX_OSFILE ||
+	    tell->number == EX_IOERR || tell->number == EX_CONFIG));
+}
+
+/* False: it is not to be logged. */
+static bool note_end(struct queue_runs *runs, const struct queue_run_process *run,
+    const struct queue_tell *tell) {
+	struct queue_program *program = &runs->programs[run->place];
+	int error = tell->how == QUEUE_END_NOT_RUN ? (int)tell->number : 0;
+	bool is_news = error == 0 ? tell->how == QUEUE_END_SIGNAL || tell->number != 0 : true;
+	int64_t now_ns = clock_now_ns();
+
+	if (run->generation != runs->generation)
+		return is_news;
+	is_news = is_news && (error == 0 || error != program->exec_error);
+	program->exec_error = error;
+	if (!is_in_disorder(tell)) {
+		program->pause_ns = program->hold_ns = 0;
+	} else if (now_ns >= program->hold_ns) {
+		/* those that were started with it say nothing new */
+		program->pause_ns = program->pause_ns == 0 ? PAUSE_FIRST_NS :
+		    program->pause_ns < PAUSE_LAST_NS / 2 ? 2 * program->pause_ns :
+		    PAUSE_LAST_NS;
+		program->hold_ns = now_ns + program->pause_ns;
+	}
+	return is_news;
 }
 
 bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
@@ -305,10 +419,8 @@ bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
 		tell->how = QUEUE_END_EXIT;
 		tell->number = (uint32_t)WEXITSTATUS(status);
 	}
-	if (tell->how == QUEUE_END_NOT_RUN ? error != runs->exec_error :
-	    tell->how == QUEUE_END_SIGNAL || tell->number != 0)
+	if (note_end(runs, run, tell))
 		report(run, tell);
-	runs->exec_error = tell->how == QUEUE_END_NOT_RUN ? error : 0;
 	LIST_REMOVE(run, next);
 	free_run(run);
 	return true;

@@ -25,21 +25,40 @@ struct queue_run_process {
 	int64_t started_ns;
 	int64_t ends_ns;	/* when it is ended */
 	bool terminated;	/* SIGTERM was sent */
+	unsigned place;		/* of its mail server in the generation */
+	uint64_t generation;
 	int error_fd;		/* an errno comes by it if it could not be executed */
 	int output_fd;		/* what it said, in memory; or -1 */
+};
+
+struct queue_user {
+	char name[64];		/* "": it is not known */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* A mail server of the generation.  A program that cannot be executed, or ends with the
+ * exit code of a system or a configuration that is in disorder, is tried later and later. */
+struct queue_program {
+	struct queue_user user;
+	int exec_error;		/* of the last one that could not be executed; 0: it could */
+	bool no_room;		/* as it was last looked at: logged once */
+	int64_t pause_ns, hold_ns;	/* no run until then */
 };
 
 struct queue_runs {
 	LIST_HEAD(, queue_run_process) list;
 	bool fork_fails;	/* as it was last tried: logged once */
-	int exec_error;		/* the same of executing the program; 0: it can be */
+	uint64_t generation;	/* of the programs */
+	struct queue_program programs[GENERATION_MTAS_MAX];
 };
 
-/* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, or the
- * process table is full). */
+/* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, the process
+ * table is full, or its program is in a pause; ENOSPC: Sendmail could not write what it
+ * delivered, and would deliver it again).  `directory_fd`: where its files are. */
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, const char *path, const struct queue_order *order,
-    int64_t now_ns);
+    const struct generation_mta *mta, const char *path, int directory_fd,
+    const struct queue_order *order, int64_t now_ns);
 
 /* A child ended.  False: it is none of these.  *tell (its news is QUEUE_ENDED) is for the
  * role. */

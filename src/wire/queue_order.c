@@ -162,8 +162,9 @@ static bool take_run(const struct control_frame *frame, const char *ids,
 	if (!take_number(frame, "brief", &brief) || brief > 1)
 		return bad(why, "brief is neither 0 nor 1");
 	order->brief = brief == 1;
-	if (!take_number(frame, "checkpoint", &order->checkpoint))
-		return bad(why, "checkpoint is no number");
+	if (!take_number(frame, "checkpoint", &order->checkpoint) || order->checkpoint == 0 ||
+	    order->checkpoint > QUEUE_CHECKPOINT_MOST)
+		return bad(why, "checkpoint is not from 1 to 10");
 	return true;
 }
 

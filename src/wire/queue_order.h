@@ -28,6 +28,9 @@
 
 #define QUEUE_ORDER_MAX		4096	/* bytes of a datagram */
 #define QUEUE_ORDER_IDS_MAX	64	/* of one run */
+/* Sendmail's own CheckpointInterval: with a larger one more is delivered twice when a run is
+ * killed than Sendmail itself would. */
+#define QUEUE_CHECKPOINT_MOST	10
 
 struct queue_order_ids {
 	unsigned count;
@@ -44,7 +47,8 @@ struct queue_order {
 	uint32_t ticket;	/* the answer has it */
 	uint64_t generation;	/* RUN: of another one nothing is run */
 	bool brief;		/* RUN: short time limits for connecting */
-	uint32_t checkpoint;	/* RUN: its files are written after so many recipients */
+	uint32_t checkpoint;	/* RUN: its files are written after so many recipients, 1 to
+				 * QUEUE_CHECKPOINT_MOST */
 	struct queue_order_ids ids;	/* OPEN: one */
 };
 

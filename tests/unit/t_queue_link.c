@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -460,13 +462,18 @@ static void it_runs_as_its_user(void **state) {
 	if (geteuid() != 0)
 		skip();
 	block.generation.mtas[1].user = text("nobody");
-	write_file("sendmail", "#!/bin/sh\nid -u > /dev/stderr; id -G >&2; exit 3\n", 0755);
+	write_file("sendmail", "#!/bin/sh\nid -u >&2; id -G >&2; exit 3\n", 0755);
 	assert_int_equal(chmod(top, 0755), 0);
 	run("q1", 1, 1, false);
 	ended_so(QUEUE_END_EXIT, 3);
 	snprintf(said, sizeof(said), "text=\"65534\"");
 	assert_non_null(strstr(last_line, said));
+	/* names are looked up once a generation */
 	block.generation.mtas[1].user = text("no-such-user");
+	run("q1", 1, 2, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 3);
+	supervisor.queue.runs.generation = NUMBER - 1;
 	run("q1", 1, 2, false);
 	assert_int_equal(tell.error, EPERM);
 }
@@ -478,6 +485,131 @@ static void a_program_that_is_not_there(void **state) {
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_NOT_RUN, ENOENT);
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
+}
+
+static void started_and_ended(enum queue_end how, uint32_t number) {
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(how, number);
+}
+
+/* What is wrong with it is not gone after half a second, and a fork each is too much. */
+static void a_wrong_program_is_tried_later_and_later(void **state) {
+	struct queue_program *program = &supervisor.queue.runs.programs[1];
+
+	(void)state;
+	(void)usleep(1000000); /* LINT-SLEEP: the log takes five lines of a kind a second */
+	write_file("sendmail", "#!/bin/sh\necho 'deferred by Postern: waits'; "
+	    "echo 'no room'; exit 71\n", 0755);
+	started_and_ended(QUEUE_END_EXIT, 71);
+	assert_non_null(strstr(last_line, "exit=71"));
+	assert_non_null(strstr(last_line, "text=\"no room\""));
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, EAGAIN);
+	for (int64_t pause_ns = NS_PER_SECOND / 2; pause_ns < 16 * NS_PER_SECOND; pause_ns *= 2) {
+		assert_int_equal(program->pause_ns, pause_ns);
+		assert_true(program->hold_ns > clock_now_ns());
+		program->hold_ns = 0;
+		started_and_ended(QUEUE_END_EXIT, 71);
+	}
+	program->hold_ns = 0;
+	started_and_ended(QUEUE_END_EXIT, 71);
+	assert_int_equal(program->pause_ns, 30 * NS_PER_SECOND);
+	program->hold_ns = 0;
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
+	started_and_ended(QUEUE_END_EXIT, 0);
+	assert_int_equal(program->pause_ns, 0);
+	started_and_ended(QUEUE_END_EXIT, 0);
+}
+
+static void a_run_that_says_much_does_not_fill_memory(void **state) {
+	const struct queue_run_process *process;
+	struct stat status;
+
+	(void)state;
+	write_file("sendmail", "#!/bin/sh\nyes | head -c 300000\n: > \"${0%/*}/much\"\n"
+	    "exec tail -f /dev/null\n", 0755);
+	run("q1", 1, 1, false);
+	process = LIST_FIRST(&supervisor.queue.runs.list);
+	while (access(path_of("much"), F_OK) != 0)
+		(void)usleep(1000); /* LINT-SLEEP: another process works */
+	assert_int_equal(fstat(process->output_fd, &status), 0);
+	assert_int_equal(status.st_size, 65536);
+	assert_true(status.st_blocks * 512 <= 65536);
+}
+
+/* Sendmail delivers, cannot write down what it did, and would deliver all again. */
+static void a_full_disk_starts_no_run(void **state) {
+	char filler[65536] = "";
+	unsigned was = supervisor.queue.places.count, lines;
+	int fd;
+
+	(void)state;
+	/* what is mounted is gone with this process */
+	if (mkdir(path_of("q5"), 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", path_of("q5"), "tmpfs", 0, "size=3m,mode=0700") != 0) {
+		(void)rmdir(path_of("q5"));
+		skip();
+	}
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
+	queue_link_end_close(&role);
+	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	assert_int_equal(supervisor.queue.places.count, was + 1);
+	run("q5", 1, 1, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 0);
+	lines = logged;
+	/* 3 MB are free, and 1 MB is four times the file: enough; 1.1 MB is not */
+	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, 700 << 10), 0);
+	run("q5", 1, 2, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 0);
+	assert_int_equal(ftruncate(fd, 800 << 10), 0);
+	run("q5", 1, 3, false);
+	assert_int_equal(tell.error, ENOSPC);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	run("q5", 1, 4, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 0);
+	assert_int_equal(logged, lines + 2);
+	assert_non_null(strstr(last_line, "there is room again"));
+	fd = open(path_of("q5/filler"), O_WRONLY | O_CREAT, 0600);
+	while (write(fd, filler, sizeof(filler)) > 0)
+		;
+	close(fd);
+	for (uint32_t i = 0; i < 5; i++) {
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, ENOSPC);
+	}
+	assert_int_equal(logged, lines + 3);
+	assert_non_null(strstr(last_line, "its file system is full"));
+	run("q1", 1, 6, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 0);
+	queue_link_close(&supervisor.queue);
+	assert_int_equal(umount(path_of("q5")), 0);
+	assert_int_equal(rmdir(path_of("q5")), 0);
+}
+
+static void no_checkpoint_is_no_order(void **state) {
+	static const uint32_t bad[] = { 0, 11, 2500 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct queue_order order = { .verb = QUEUE_ORDER_RUN,
+			.directory = directory_of("q1"), .generation = NUMBER,
+			.checkpoint = bad[i] };
+
+		assert_true(queue_order_add_id(&order.ids, "AA1"));
+		assert_true(queue_link_ask(&role, &order));
+		hears_end();
+		assert_non_null(strstr(last_line, "checkpoint is not from 1 to 10"));
+		queue_link_end_close(&role);
+		role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	}
 }
 
 /* Its user has as many processes as he may. */
@@ -622,9 +754,13 @@ int main(void) {
 		RUN(a_directory_is_not_run_for_another_mail_server),
 		RUN(a_role_that_stays_is_ended),
 		RUN(a_subdirectory_that_is_a_link),
+		RUN(a_full_disk_starts_no_run),
 		RUN(what_is_run),
 		RUN(it_runs_as_its_user),
 		RUN(a_program_that_is_not_there),
+		RUN(a_wrong_program_is_tried_later_and_later),
+		RUN(a_run_that_says_much_does_not_fill_memory),
+		RUN(no_checkpoint_is_no_order),
 		RUN(a_full_process_table),
 		RUN(no_more_than_may_be),
 		RUN(of_another_generation_nothing_is_run),
