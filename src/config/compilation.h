@@ -78,6 +78,9 @@ void compile_mtas(struct compilation *c);
 /* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
+/* Both driven: no directory may be that of two. */
+void compile_mta_queue_beside(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta, const struct generation_mta *other);
 bool compilation_drives(const struct compilation *c);
 
 /* classes.c: classes, rules, indexes, and the exempt list. */

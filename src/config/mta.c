@@ -330,6 +330,7 @@ static void check_others(struct compilation *c, const config_setting_t *group,
 	for (uint32_t i = 0; i < header->mta_count; i++) {
 		const struct generation_mta *other = &header->mtas[i];
 
+		compile_mta_queue_beside(c, group, mta, other);
 		if (other->name == mta->name)
 			complain(c, group, "mta name %s is taken already by the one of line %u",
 			    name, other->line);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The queue of a Sendmail that is driven: mta[].drive and what belongs to it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "config/compilation.h"
 #include "config/read_file.h"
 
@@ -144,6 +148,70 @@ static void compare_cf(struct compilation *c, const config_setting_t *where,
 	free(text);
 }
 
+/* What can be seen of this machine, where the configuration is for it. */
+static void look_at_files(struct compilation *c, const config_setting_t *where,
+    const struct generation_mta *mta)
+{
+	const char *program = block_at(&c->block, mta->sendmail);
+	char path[4096], quoted[256];
+	struct stat status;
+
+	if (access(program, X_OK) != 0)
+		note(c, where, "mta.sendmail: %s cannot be run, so nothing is delivered: %s",
+		    log_quote(quoted, sizeof(quoted), program, strlen(program)),
+		    strerror(errno));
+	for (uint32_t i = 0; i < mta->queue_count; i++) {
+		const char *queue = block_at(&c->block, mta->queues[i]);
+		const char *star = strchr(queue, '*'), *slash = strrchr(queue, '/');
+
+		if (!text_copy(path, sizeof(path), queue, star == NULL ? strlen(queue) :
+		    (size_t)(slash - queue) + 1))
+			continue;
+		if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+			continue;
+		note(c, where, "mta.queue: %s is no directory: no mail there is driven",
+		    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+	}
+}
+
+/* Can one directory be meant by both?  A * stands for the rest of a name. */
+static bool overlap(const char *a, const char *b)
+{
+	size_t a_length = strcspn(a, "*"), b_length = strcspn(b, "*");
+	const char *longer = a_length > b_length ? a : b;
+	size_t length = a_length < b_length ? a_length : b_length;
+	bool shorter_has_star = (a_length < b_length ? a : b)[length] == '*';
+
+	if (a_length == b_length)
+		return strncmp(a, b, length) == 0 && (a[length] == b[length] ||
+		    a[length - 1] != '/');
+	return strncmp(a, b, length) == 0 && shorter_has_star &&
+	    strchr(longer + length, '/') == NULL;
+}
+
+/* Each would run what the other has just tried. */
+void compile_mta_queue_beside(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta, const struct generation_mta *other)
+{
+	const config_setting_t *where = compilation_member(group, "mta[].queue");
+	char quoted[256];
+
+	if (mta->drive == 0 || other->drive == 0)
+		return;
+	for (uint32_t i = 0; i < mta->queue_count; i++) {
+		const char *path = block_at(&c->block, mta->queues[i]);
+
+		for (uint32_t k = 0; k < other->queue_count; k++)
+			if (overlap(path, block_at(&c->block, other->queues[k]))) {
+				complain(c, where != NULL ? where : group, "mta.queue: %s is "
+				    "driven by the mta of line %u already",
+				    log_quote(quoted, sizeof(quoted), path, strlen(path)),
+				    other->line);
+				break;
+			}
+	}
+}
+
 /* Without questions nothing can be kept back, without results nothing is learned. */
 static void check_needs(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta)
@@ -193,8 +261,16 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 	if (mta->retry_ns > mta->retry_most_ns)
 		complain(c, compilation_member(group, "mta[].retry"),
 		    "mta.retry is longer than mta.retry_most");
+	if (mta->run_limit_ns < mta->stall_ns)
+		note(c, compilation_member(group, "mta[].run_limit") != NULL ?
+		    compilation_member(group, "mta[].run_limit") :
+		    compilation_member(group, "mta[].stall"),
+		    "mta.run_limit is shorter than mta.stall: processes are ended before one "
+		    "is seen to hang");
 	if (mta->drive != 0)
 		check_needs(c, drive, mta);
-	if (mta->drive != 0 && c->reads_files && !c->block.failed)
-		compare_cf(c, drive, mta);
+	if (mta->drive == 0 || !c->reads_files || c->block.failed)
+		return;
+	compare_cf(c, drive, mta);
+	look_at_files(c, drive, mta);
 }

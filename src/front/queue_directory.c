@@ -36,7 +36,8 @@ struct queue_scan {
 	bool wanted;		/* to be begun again at the end */
 	bool first;		/* nothing was known before it */
 	bool any_unwatched;
-	bool failed;		/* logged */
+	bool fails;		/* a directory of this pass cannot be read */
+	bool failed;		/* one of the last could not: logged */
 	unsigned names;
 	int64_t began_ns, ended_ns;
 	int64_t next_ns;	/* the next one begins */
@@ -106,6 +107,8 @@ static void end(struct queue_drive *drive)
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = false;
+	scan->failed = scan->fails;
+	scan->fails = false;
 	scan->ended_ns = drive->now_ns;
 	scan->next_ns = drive->now_ns + (scan->any_unwatched ? UNWATCHED_NS : SLOW_NS);
 	if (scan->first)
@@ -129,7 +132,6 @@ static void open_stream(struct queue_drive *drive)
 	scan->stream = fd < 0 ? NULL : fdopendir(fd);
 	if (scan->stream != NULL) {
 		rewinddir(scan->stream);
-		scan->failed = false;
 		return;
 	}
 	if (fd >= 0)
@@ -138,7 +140,7 @@ static void open_stream(struct queue_drive *drive)
 		log_event(EVENT_SYSTEM, "directory=%s text=\"cannot be looked through: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)),
 		    strerror(errno));
-	scan->failed = true;
+	scan->fails = true;
 	scan->directory++;
 }
 

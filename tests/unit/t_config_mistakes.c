@@ -15,6 +15,10 @@
 
 #define V "version = 1;\n"
 #define C "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+/* Two mail servers that are driven. */
+#define TWO(a, b) V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n" \
+    "mta = ( { kind = \"sendmail\"; name = \"a\"; drive = true; queue = \"" a "\"; log = \"\"; },\n" \
+    "{ kind = \"sendmail\"; name = \"b\"; drive = true; queue = \"" b "\"; log = \"\"; } );\n" C
 #define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
 	settings " },\n { name = \"z\"; match = \"*\"; sessions = 1; } );\n"
 
@@ -221,6 +225,16 @@ static const struct {
 	    "log = \"\"; } );\n" C, "4: mta.drive needs the results of deliveries: mta.log, or" },
 	{ V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; log = \"\"; } );\n" C, "" },
+	{ TWO("/q/m", "/q/m"), "4: mta.queue: /q/m is driven by the mta of line 3 already" },
+	{ TWO("/q/m*", "/q/m1"), "4: mta.queue: /q/m1 is driven by the mta of line 3 already" },
+	{ TWO("/q/m", "/q/m*"), "4: mta.queue: /q/m* is driven by the mta of line 3 already" },
+	{ TWO("/q/m1*", "/q/m*"), "4: mta.queue: /q/m* is driven by the mta of line 3 already" },
+	{ TWO("/q/m*", "/q/m/x"), "" },
+	{ TWO("/q/m1", "/q/m2"), "" },
+	{ TWO("/q/m1*", "/q/m2*"), "" },
+	{ TWO("/q/m", "/q/m1"), "" },
+	{ V "mta = ( { kind = \"sendmail\"; stall = \"20s\";\n run_limit = \"10s\"; } );\n" C,
+	    "3: note: mta.run_limit is shorter than mta.stall" },
 	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( {\n drive = true; } );\n" C,
 	    "4: mta.drive: Postfix has a scheduler of its own" },
 	{ V "mta = ( {\n processes = 4; } );\n" C,
@@ -512,6 +526,28 @@ static void queues_that_are_not_driven(void **state)
 	}
 }
 
+/* Without them nothing would be delivered, and nobody told. */
+static void a_program_and_a_queue_that_are_not_there(void **state)
+{
+	static const char format[] = V "providers = \"%s\";\nlisten = { socketmap = "
+	    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
+	    "sendmail = \"%s\"; drive = true; } );\n" C;
+	char text[1024];
+
+	(void)state;
+	WRITE("none", "version = 1;\n");
+	WRITE("cf", "# nothing\n");
+	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr/b*", "/bin/sh");
+	WRITE("driven", text);
+	expect("driven", "driven", 5, NULL);
+	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr", "/no/sendmail");
+	WRITE("driven", text);
+	expect("driven", "driven", 5, "mta.sendmail: /no/sendmail cannot be run, so nothing");
+	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/no/q*", "/bin/sh");
+	WRITE("driven", text);
+	expect("driven", "driven", 5, "mta.queue: /no/ is no directory");
+}
+
 static void random_bytes_give_a_clean_error(void **state)
 {
 	uint64_t seed = 42;
@@ -542,6 +578,7 @@ int main(void)
 		cmocka_unit_test(bad_includes),
 		cmocka_unit_test(files_that_are_none),
 		cmocka_unit_test(queues_that_are_not_driven),
+		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
 		cmocka_unit_test(random_bytes_give_a_clean_error),
 	};
 
