@@ -38,6 +38,7 @@
 #define SAID_READ	4096
 #define PAUSE_FIRST_NS	(NS_PER_SECOND / 2)
 #define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
+#define DISORDER_ENDS	4
 #define ROOM_LEAST	(1 << 20)	/* bytes that are free */
 #define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
@@ -386,7 +387,9 @@ static bool note_end(struct queue_runs *runs, const struct queue_run_process *ru
 	program->exec_error = error;
 	if (!is_in_disorder(tell)) {
 		program->pause_ns = program->hold_ns = 0;
-	} else if (now_ns >= program->hold_ns) {
+		program->ends_in_a_row = 0;
+	} else if (now_ns >= program->hold_ns &&
+	    (error != 0 || ++program->ends_in_a_row >= DISORDER_ENDS)) {
 		/* those that were started with it say nothing new */
 		program->pause_ns = program->pause_ns == 0 ? PAUSE_FIRST_NS :
 		    program->pause_ns < PAUSE_LAST_NS / 2 ? 2 * program->pause_ns :

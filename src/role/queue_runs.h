@@ -42,6 +42,7 @@ struct queue_user {
 struct queue_program {
 	struct queue_user user;
 	int exec_error;		/* of the last one that could not be executed; 0: it could */
+	unsigned ends_in_a_row;	/* with such an exit code: one message may give it, too */
 	bool no_room;		/* as it was last looked at: logged once */
 	int64_t pause_ns, hold_ns;	/* no run until then */
 };
