@@ -154,15 +154,15 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
     int64_t now_ns) {
 	const struct generation *generation = supervisor->generation;
 	struct queue_link *link = &supervisor->queue;
-	const struct queue_place *place = &link->places.list[order->directory];
+	struct queue_place *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_STARTED, .ticket = order->ticket };
 	const struct generation_mta *mta = queue_place_owner(place, generation);
 	pid_t pid = -1;
 
 	errno = ESTALE;
 	if (order->generation == generation->number && mta != NULL)
-		pid = queue_runs_start(&link->runs, generation, mta, place->path,
-		    place->fd, order, now_ns);
+		pid = queue_runs_start(&link->runs, generation, mta, place, order,
+		    now_ns);
 	if (pid > 0)
 		news.pid = (uint32_t)pid;
 	else

@@ -267,24 +267,23 @@ static bool has_room(const struct queue_user *user, int directory_fd,
 	    (system.f_files == 0 || (user->uid == 0 ? system.f_ffree : system.f_favail) > 0);
 }
 
-static void note_room(struct queue_program *program, const char *mta, const char *path,
-    bool has_room_now) {
+static void note_room(struct queue_place *place, const char *mta, bool has_room_now) {
 	char quoted[512];
 
-	log_quote(quoted, sizeof(quoted), path, strlen(path));
-	if (!has_room_now && !program->no_room)
+	log_quote(quoted, sizeof(quoted), place->path, strlen(place->path));
+	if (!has_room_now && !place->no_room)
 		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s directory=%s text=\"its "
 		    "file system is full: nothing is delivered from it, as Sendmail could not "
 		    "write down what was\"", mta, quoted);
-	else if (has_room_now && program->no_room)
+	else if (has_room_now && place->no_room)
 		log_event(EVENT_STARTED, "command=sendmail mta=%s directory=%s text=\"there is "
 		    "room again\"", mta, quoted);
-	program->no_room = !has_room_now;
+	place->no_room = !has_room_now;
 }
 
 /* 0, or why not. */
 static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
-    struct queue_program *program, const char *name, const char *path, int directory_fd,
+    struct queue_program *program, const char *name, struct queue_place *place,
     const struct queue_order *order, int64_t now_ns) {
 	bool room;
 
@@ -293,33 +292,33 @@ static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
 	/* as many again may be stalled */
 	if (count_of(runs, name) >= 2 * mta->processes || now_ns < program->hold_ns)
 		return EAGAIN;
-	room = has_room(&program->user, directory_fd, order);
-	note_room(program, name, path, room);
+	room = has_room(&program->user, place->fd, order);
+	note_room(place, name, room);
 	return room ? 0 : ENOSPC;
 }
 
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, const char *path, int directory_fd,
+    const struct generation_mta *mta, struct queue_place *place,
     const struct queue_order *order, int64_t now_ns) {
 	const char *name = generation_text(generation, mta->name);
-	unsigned place = (unsigned)(mta - generation->mtas);
-	struct queue_program *program = &runs->programs[place];
+	unsigned number = (unsigned)(mta - generation->mtas);
+	struct queue_program *program = &runs->programs[number];
 	struct queue_run_process *run;
 	static struct words words;
 	int error;
 
 	take_generation(runs, generation);
-	error = fault_of(runs, mta, program, name, path, directory_fd, order, now_ns);
+	error = fault_of(runs, mta, program, name, place, order, now_ns);
 	if (error != 0) {
 		errno = error;
 		return -1;
 	}
-	run = make_run(name, path, order);
+	run = make_run(name, place->path, order);
 	if (run == NULL)
 		return -1;
 	make_words(&words, generation_text(generation, mta->sendmail),
-	    generation_text(generation, mta->cf), path, order);
-	run->place = place;
+	    generation_text(generation, mta->cf), place->path, order);
+	run->place = number;
 	run->generation = generation->number;
 	run->pid = fork_run(run, &words, &program->user);
 	error = errno;

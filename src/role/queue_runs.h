@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "config/generation.h"
+#include "role/queue_places.h"
 #include "wire/queue_order.h"
 
 struct queue_run_process {
@@ -43,7 +44,6 @@ struct queue_program {
 	struct queue_user user;
 	int exec_error;		/* of the last one that could not be executed; 0: it could */
 	unsigned ends_in_a_row;	/* with such an exit code: one message may give it, too */
-	bool no_room;		/* as it was last looked at: logged once */
 	int64_t pause_ns, hold_ns;	/* no run until then */
 };
 
@@ -56,9 +56,9 @@ struct queue_runs {
 
 /* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, the process
  * table is full, or its program is in a pause; ENOSPC: Sendmail could not write what it
- * delivered, and would deliver it again).  `directory_fd`: where its files are. */
+ * delivered, and would deliver it again). */
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, const char *path, int directory_fd,
+    const struct generation_mta *mta, struct queue_place *place,
     const struct queue_order *order, int64_t now_ns);
 
 /* A child ended.  False: it is none of these.  *tell (its news is QUEUE_ENDED) is for the

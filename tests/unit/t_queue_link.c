@@ -593,6 +593,9 @@ static void a_full_disk_starts_no_run(void **state) {
 	run("q1", 1, 6, false);
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_EXIT, 0);
+	run("q5", 1, 7, false);
+	assert_int_equal(tell.error, ENOSPC);
+	assert_int_equal(logged, lines + 3);
 	queue_link_close(&supervisor.queue);
 	assert_int_equal(umount(path_of("q5")), 0);
 	assert_int_equal(rmdir(path_of("q5")), 0);
