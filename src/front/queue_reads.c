@@ -145,12 +145,32 @@ static struct entry *make(struct queue_reads *reads, unsigned directory, const c
 	return entry;
 }
 
-/* It is in no list, nor asked for. */
-static void forget(struct queue_reads *reads, struct entry *entry)
+/* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
+ * nor asked for. */
+static void hide(struct queue_reads *reads, struct entry *entry)
 {
 	LIST_REMOVE(entry, in_bucket);
 	reads->count--;
-	free(entry);
+}
+
+static void wait_on(struct queue_reads *reads, struct entry *entry)
+{
+	struct entry *other = find(reads, entry->directory, entry->id);
+
+	if (other != NULL) {
+		other->must |= entry->must;
+		free(entry);
+		return;
+	}
+	LIST_INSERT_HEAD(&reads->buckets[bucket_of(entry->directory, entry->id)], entry,
+	    in_bucket);
+	reads->count++;
+	entry->state = entry->again ? ENTRY_WAITS : ENTRY_RESTS;
+	if (entry->again)
+		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
+	else
+		TAILQ_INSERT_TAIL(&reads->resting, entry, in_list);
+	entry->again = entry->is_more = false;
 }
 
 void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
@@ -166,7 +186,6 @@ void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *
 			entry->must = must;
 		return;
 	}
-	entry->is_more = false;
 	entry->must |= must;
 	entry->again = entry->state == ENTRY_ASKED;
 	if (entry->state == ENTRY_ASKED)
@@ -185,12 +204,13 @@ void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const c
 {
 	struct entry *entry = find(drive->reads, directory, id);
 
-	if (entry != NULL)
-		return;		/* it is read from its beginning anyway */
-	entry = make(drive->reads, directory, id, true);
+	/* one that waits may find the file as it was, and then goes on from there */
+	if (entry == NULL)
+		entry = make(drive->reads, directory, id, true);
 	if (entry == NULL)
 		return;
 	entry->is_more = place > 0;
+	entry->must |= place == 0;
 	entry->place = place;
 }
 
@@ -396,7 +416,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 		give_up(drive, entry, status.st_ino, "it is too long", 0);
 		return true;
 	}
-	if (entry->is_more && read_more(drive, entry, fd, status.st_ino))
+	if (entry->is_more && !entry->must && read_more(drive, entry, fd, status.st_ino))
 		return true;
 	if (!entry->must && queue_knows(drive->queue,
 	    drive->setup->directories[entry->directory].mta, entry->directory, entry->id,
@@ -448,6 +468,8 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 	struct entry *entry = take_asked(reads, ticket);
 	bool done = true;
 
+	if (entry != NULL)
+		hide(reads, entry);
 	if (entry != NULL && fd < 0)
 		not_opened(drive, entry, error);
 	else if (entry != NULL)
@@ -456,17 +478,10 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 		close(fd);
 	if (entry == NULL)
 		return;
-	entry->is_more = false;
-	if (done && !entry->again) {
-		forget(reads, entry);
-		return;
-	}
-	entry->state = entry->again ? ENTRY_WAITS : ENTRY_RESTS;
-	if (entry->again)
-		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
+	if (done && !entry->again)
+		free(entry);
 	else
-		TAILQ_INSERT_TAIL(&reads->resting, entry, in_list);
-	entry->again = false;
+		wait_on(reads, entry);
 }
 
 void queue_reads_second(struct queue_drive *drive)

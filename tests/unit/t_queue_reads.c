@@ -38,9 +38,11 @@ struct known {
 };
 static struct known known[KNOWN_MAX];
 static unsigned known_count, begun, gone_count, abandoned, most_recipients;
-static bool full;
+static bool full, wants_more;
 static struct known *reading;
 static char last_gone[32];
+
+static void ask_for_more(const char *id, uint64_t place);
 
 static struct known *find(const char *id)
 {
@@ -112,6 +114,8 @@ void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, i
 	(void)now_ns;
 	reading->whole = whole;
 	reading->place = place;
+	if (wants_more && !whole)
+		ask_for_more(reading->id, place);
 	reading = NULL;
 	*handle = NULL;
 }
@@ -156,6 +160,11 @@ static int far_fd, notify_pipe[2], directory_fd;
 static unsigned logged;
 static char last_line[1024];
 static struct diag diag;
+
+static void ask_for_more(const char *id, uint64_t place)
+{
+	queue_reads_add_more(&drive, 0, id, place);
+}
 
 static void on_line(void *context, const char *line)
 {
@@ -202,7 +211,7 @@ static int begin(void **state)
 		.now_ns = 1000 * NS_PER_SECOND, .wall_s = 5000 };
 	known_count = begun = gone_count = abandoned = 0;
 	most_recipients = 1000000;
-	full = false;
+	full = wants_more = false;
 	reading = NULL;
 	logged = 0;
 	log_redirect(on_line, NULL);
@@ -412,19 +421,25 @@ static void bad_files(void **state)
 	assert_string_equal(last_gone, "AA4");
 }
 
-/* 100 recipients, of which the engine takes 30, then 10 each. */
-static void batches(void **state)
+static const char *a_hundred(void)
 {
 	static char text[8192];
-	const struct known *there;
 	int length = snprintf(text, sizeof(text), "V8\nT1\n");
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		length += snprintf(text + length, sizeof(text) - (size_t)length,
 		    "rRFC822; u%u@d%u.example\nRPFD:<u%u@d%u.example>\n", i, i, i, i);
 	snprintf(text + length, sizeof(text) - (size_t)length, ".\n");
-	write_text("qfAA1", text);
+	return text;
+}
+
+/* 100 recipients, of which the engine takes 30, then 10 each. */
+static void batches(void **state)
+{
+	const struct known *there;
+
+	(void)state;
+	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
 	there = find("AA1");
@@ -446,11 +461,63 @@ static void batches(void **state)
 	assert_true(there->whole);
 	assert_int_equal(there->taken, 100);
 	/* changed meanwhile: it is told anew */
-	replace("qfAA1", text);
+	replace("qfAA1", a_hundred());
 	most_recipients = 30;
 	queue_reads_add_more(&drive, 0, "AA1", there->place);
 	settle();
 	assert_int_equal(begun, 2);
+	assert_int_equal(find("AA1")->taken, 30);
+}
+
+/* Nothing of a batch may go: the engine asks for the next before the file is closed. */
+static void more_that_is_wanted_while_the_file_is_read(void **state)
+{
+	(void)state;
+	write_text("qfAA1", a_hundred());
+	most_recipients = 30;
+	wants_more = true;
+	settle();
+	assert_int_equal(begun, 1);
+	assert_int_equal(find("AA1")->taken, 100);
+	assert_true(find("AA1")->whole);
+	assert_int_equal(queue_reads_count(&drive), 0);
+}
+
+/* Somebody has had the file open, and it is as it was. */
+static void more_that_is_wanted_while_the_file_waits(void **state)
+{
+	(void)state;
+	write_text("qfAA1", a_hundred());
+	most_recipients = 30;
+	settle();
+	queue_reads_add(&drive, 0, "AA1", false);
+	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	settle();
+	assert_int_equal(find("AA1")->taken, 40);
+	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	queue_reads_add(&drive, 0, "AA1", false);
+	settle();
+	assert_int_equal(find("AA1")->taken, 50);
+	assert_int_equal(begun, 1);
+	/* it is to be told anew: more of it comes later */
+	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	queue_reads_add(&drive, 0, "AA1", true);
+	settle();
+	assert_int_equal(begun, 2);
+	assert_int_equal(queue_reads_count(&drive), 0);
+}
+
+/* Nothing was taken of it, so there is no place to go on from. */
+static void more_from_the_beginning(void **state)
+{
+	(void)state;
+	write_text("qfAA1", a_hundred());
+	most_recipients = 0;
+	settle();
+	assert_int_equal(find("AA1")->taken, 0);
+	most_recipients = 30;
+	queue_reads_add_more(&drive, 0, "AA1", 0);
+	settle();
 	assert_int_equal(find("AA1")->taken, 30);
 }
 
@@ -517,7 +584,8 @@ int main(void)
 		RUN(changed_while_it_is_opened),
 		RUN(a_file_that_is_cut),
 		RUN(bad_files),
-		RUN(batches),
+		RUN(batches), RUN(more_that_is_wanted_while_the_file_is_read),
+		RUN(more_that_is_wanted_while_the_file_waits), RUN(more_from_the_beginning),
 		RUN(very_many_files),
 		RUN(the_slow_look),
 		RUN(room),
