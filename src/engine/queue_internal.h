@@ -71,7 +71,8 @@ struct message {
 	uint32_t recipients;		/* of the file */
 	uint32_t tries, lock_tries;
 	uint32_t timer;			/* place in the heap + 1; 0: not in it */
-	int64_t due_ns;			/* first of its parts' times: in the heap */
+	int64_t due_ns;			/* first of its times: in the heap */
+	int64_t more_ns;		/* no more is read until then; 0: no such time */
 	uint64_t place, stamp;
 	int64_t arrival_ns, tried_ns, queued_ns;
 	struct grant_ref grant;
@@ -234,7 +235,7 @@ void queue_drop_parts(struct queue *queue, uint32_t message);
 
 /* --- queue_timers.c -------------------------------------------------------------- */
 
-/* The message's time is that of its first part that waits for one, or none. */
+/* The message's time is the first of its parts' and of more_ns, or none. */
 void queue_set_timer(struct queue *queue, uint32_t message);
 void queue_clear_timer(struct queue *queue, uint32_t message);
 

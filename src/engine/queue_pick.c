@@ -237,7 +237,7 @@ static void want_more(void *context, uint32_t job, uint32_t most)
 	struct message *m = &queue->messages[job_message_word(queue->board, job)];
 
 	(void)most;
-	if (m->more_asked || m->reading)
+	if (m->more_asked || m->reading || m->more_ns > queue->now_ns)
 		return;
 	m->more_asked = true;
 	queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id, m->place);
@@ -309,8 +309,9 @@ static void claim(struct building *b)
 		/* it may be the last that goes there for now */
 		d->looked_ns = 0;
 	}
-	run->brief = run->dest_count > 1 || b->unknown > 0 ||
-	    (b->has_unread && !is_slow(b));
+	/* one that is slow goes alone, and is given its time: to be known, or to have failed */
+	run->brief = run->dest_count > 1 ||
+	    (!is_slow(b) && (b->unknown > 0 || b->has_unread));
 	run->doubtful = b->alone;
 	b->queue->mtas[run->mta].doubtful += b->alone;
 }

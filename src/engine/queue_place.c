@@ -123,6 +123,8 @@ void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns)
 
 	if (m->state != MESSAGE_WAITS || m->reading)
 		return;
+	if (m->more_ns <= now_ns)
+		m->more_ns = 0;
 	/* what is taken for it would be missed */
 	if (queue->mtas[m->mta].primed.message == message)
 		queue_unprime(queue, m->mta);
@@ -130,7 +132,7 @@ void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns)
 	if (!place_due(queue, message, now_ns)) {
 		queue_unplace(queue, message);
 		m->queued_ns = 0;
-		if (m->unread > 0 && !m->more_asked) {
+		if (m->unread > 0 && !m->more_asked && m->more_ns == 0) {
 			m->more_asked = true;
 			queue->calls.read_more(queue->calls.context, m->mta, m->directory,
 			    m->id, m->place);

@@ -19,6 +19,7 @@
 #define SLOW_NS		(3600 * NS_PER_SECOND)
 /* Mail of another life of the role that was tried so often waits for its time. */
 #define TRIES_KNOWN	2
+#define NO_ROOM_NS	NS_PER_SECOND	/* until more is read of which nothing was taken */
 
 struct read_domain {
 	uint32_t domain;
@@ -106,6 +107,9 @@ static struct queue_reading *begin(struct queue *queue, uint32_t message, bool m
 	reading->serial = m->serial;
 	reading->more = more;
 	reading->most = first_batch(queue);
+	/* what is known of its parts would be lost with those that are not read */
+	if (!more && reading->most < m->in_core)
+		reading->most = m->in_core;
 	if (more && m->job != JOB_NONE) {
 		uint32_t room = pool_room(queue->board, m->job);
 
@@ -154,11 +158,12 @@ struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigne
     const char *id)
 {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
-	const struct message *m;
+	struct message *m;
 
 	if (message == NONE)
 		return NULL;
 	m = &queue->messages[message];
+	m->more_asked = false;
 	return m->state == MESSAGE_WAITS && !m->reading && m->unread > 0 ?
 	    begin(queue, message, true) : NULL;
 }
@@ -363,6 +368,8 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 		m->stamp = reading->file.stamp;
 		m->unread = m->recipients = reading->file.recipients;
 	}
+	/* there is no room: not at once again */
+	m->more_ns = whole || reading->taken > 0 ? 0 : now_ns + NO_ROOM_NS;
 	m->unread = whole ? 0 : m->unread > reading->taken ? m->unread - reading->taken : 1;
 	m->place = place;
 	if (!make_parts(reading) || (m->part_count == 0 && m->unread == 0))

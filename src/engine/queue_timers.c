@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  When the parts of messages that failed are due again.
- * MODEL    A heap of messages, by the first time of their parts.
+ * PURPOSE  When the parts of messages that failed are due again, or more is read of one.
+ * MODEL    A heap of messages, by the first of their times.
  * THREADS  One.
  */
 #include "engine/queue_internal.h"
@@ -59,7 +59,7 @@ void queue_clear_timer(struct queue *queue, uint32_t message)
 void queue_set_timer(struct queue *queue, uint32_t message)
 {
 	struct message *m = &queue->messages[message];
-	int64_t due_ns = INT64_MAX;
+	int64_t due_ns = m->more_ns > 0 ? m->more_ns : INT64_MAX;
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		const struct part *p = &queue->parts[at];

@@ -98,6 +98,7 @@ static void read_more(void *context, unsigned mta, unsigned directory, const cha
 	(void)mta;
 	(void)directory;
 	note_asked(file_of(id), true, place);
+	assert_in_range(++world.mores, 0, 100000);
 }
 
 static void offer(unsigned file);
@@ -125,7 +126,7 @@ static void give(struct queue_reading **reading, const struct file *f, uint64_t 
 		for (unsigned j = 0; j < r->count; j++, at++) {
 			if (at < from)
 				continue;
-			if (!queue_read_recipient(*reading, name, strlen(name))) {
+			if (world.no_room || !queue_read_recipient(*reading, name, strlen(name))) {
 				queue_read_end(reading, false, at, world.now_ns);
 				return;
 			}

@@ -45,6 +45,8 @@ struct world {
 	unsigned waits;		/* recipients that were told to wait at the turn */
 	unsigned put_off;	/* recipients that check_compat put off */
 	unsigned reads;
+	unsigned mores;		/* times that more of a file was asked for */
+	bool no_room;		/* nothing is taken of what is read */
 	bool no_process;	/* none can be started */
 	unsigned hang_timeout_s; /* of Sendmail itself; a brief run: 20 s */
 };

@@ -414,6 +414,89 @@ static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
 	assert_int_equal(world.servers[0].connections, got + 4);
 }
 
+/* From the first time on, when nothing is known of it yet. */
+static void a_server_that_is_new_and_slow_gets_its_time(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.servers[0].mode = SERVER_SLOW;
+	(void)world_mail("d0.example");
+	all_is_delivered(60 * S);
+	assert_int_equal(world.runs, 2);
+}
+
+/* A brief run, then one that waits as long as the site says, then the retry time. */
+static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **state)
+{
+	int64_t due_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.servers[0].mode = SERVER_HANGS;
+	world.hang_timeout_s = 60;
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + 90 * S);
+	assert_int_equal(world.runs, 2);
+	assert_int_equal(world.processes, 0);
+	assert_int_equal(world_wait(0, &due_ns), QUEUE_WAITS_RETRY);
+	world_run(world.now_ns + 200 * S);
+	assert_int_equal(world.runs, 2);
+}
+
+static void hold(const char *name)
+{
+	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = name,
+		.name_length = strlen(name), .reason = "moving" };
+	struct window_owner owner;
+
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
+	    world.now_ns, &owner), BY_HAND_DONE);
+}
+
+/* What was read after the first batch is remembered, too. */
+static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	world.settings.message_recipient_limit = 20;
+	world_restart_role(true);
+	servers(3, 10 * MS);
+	(void)world_mail("d0.example d1.example d2.example");
+	all_is_delivered(S);
+	hold("d0.example");
+	world.servers[1].mode = SERVER_PUTS_OFF;
+	(void)world_mail("d0.example*30");
+	(void)world_mail("d0.example*30 d1.example*3 d2.example*3");
+	world.runs = 0;
+	world_run(world.now_ns + 250 * S);
+	assert_int_equal(world_find_server("d2.example")->got, 4);
+	assert_in_range(world.runs, 1, 2);
+}
+
+static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	world.settings.message_recipient_limit = 20;
+	world_restart_role(true);
+	servers(2, 10 * MS);
+	(void)world_mail("d0.example d1.example");
+	all_is_delivered(S);
+	hold("d0.example");
+	(void)world_mail("d0.example*30");
+	world_run(world.now_ns + S);
+	world.mores = 0;
+	world.no_room = true;
+	(void)world_mail("d0.example*30 d1.example*3");
+	world_run(world.now_ns + 10 * S);
+	assert_in_range(world.mores, 9, 11);
+	world.no_room = false;
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_find_server("d1.example")->got, 4);
+}
+
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
 static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 {
@@ -537,6 +620,13 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(a_server_that_hangs_goes_last_in_its_message, tear_down),
 		cmocka_unit_test_teardown(a_server_that_is_slow_goes_alone_for_an_hour, tear_down),
+		cmocka_unit_test_teardown(a_server_that_is_new_and_slow_gets_its_time, tear_down),
+		cmocka_unit_test_teardown(
+		    a_server_that_is_new_and_hangs_is_not_tried_again_at_once, tear_down),
+		cmocka_unit_test_teardown(
+		    what_stands_behind_a_batch_that_is_held_has_its_retry_time, tear_down),
+		cmocka_unit_test_teardown(
+		    a_file_of_which_nothing_can_be_taken_is_read_each_second, tear_down),
 		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
 		    tear_down),
 		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
