@@ -214,13 +214,16 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
 	if (class == QUEUE_WAITS_SUSPENDED ||
 	    (wait == QUEUE_WAITS_FOR_TURN && class != QUEUE_WAITS_FOR_TURN))
 		wait = class;
+	/* no window that counts: a class has put it off, of a host that is not known here */
+	if (wait == QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns)
+		wait = QUEUE_WAITS_CLASS;
 	if (wait == QUEUE_WAITS_FOR_TURN && queue_is_doubtful(d) &&
 	    queue->mtas[d->mta].doubtful >= (queue->settings.mtas[d->mta].processes + 1) / 2)
 		wait = QUEUE_WAITS_STALLED;
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))
 		wait = QUEUE_WAITS_STALLED;
-	if (wait == QUEUE_WAITS_WINDOW && now_ns < d->blocked_ns &&
+	if (wait != QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns &&
 	    d->blocked_ns < queue->watch_ns)
 		queue->watch_ns = d->blocked_ns;
 	conclude(queue, dest, wait);

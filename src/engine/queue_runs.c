@@ -21,6 +21,7 @@
 #define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
 #define PUT_OFF_NS	(200 * NS_PER_MS)
 #define PUT_OFF_DOUBLINGS 7
+#define PUT_OFF_KNOWN_NS (60 * NS_PER_SECOND)	/* without one: from the beginning */
 /* Of an earlier role nothing is seen: after so many times the limit it holds nobody up. */
 #define ADOPTED_STALLS	3
 
@@ -134,15 +135,21 @@ static void begin_stall(struct queue *queue, struct run *run, const struct part 
 
 static void end_stall(struct queue *queue, struct run *run)
 {
+	uint32_t dest;
+
 	if (!run->stalls)
 		return;
 	run->stalls = false;
 	queue->mtas[run->mta].stalled--;
 	queue->mtas[run->mta].running++;
-	if (run->current != NONE)
-		queue->dests[run->current].stalls--;
+	dest = run->current;
 	free_others(queue, run, false);
 	run->current = NONE;
+	if (dest == NONE)
+		return;
+	queue->dests[dest].stalls--;
+	/* of a run that does not name it nobody else would */
+	queue_leave_dest(queue, dest);
 }
 
 static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
@@ -207,6 +214,8 @@ static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns)
 
 	if (d->blocked_ns > now_ns)
 		return;
+	if (now_ns - d->blocked_ns >= PUT_OFF_KNOWN_NS)
+		d->put_offs = 0;
 	d->blocked_ns = now_ns + (PUT_OFF_NS << doublings);
 	d->put_offs++;
 }

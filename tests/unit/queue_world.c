@@ -235,16 +235,17 @@ static void role(void)
 static struct outbound_answer ask(struct process *p, enum outbound_stage stage,
     const struct file *f, const struct server *s)
 {
+	const char *host = s->host != NULL ? s->host : s->name;
 	char recipient[80], address[32];
-	struct outbound_question question = { .stage = stage, .destination = s->name,
-		.destination_length = strlen(s->name), .queue_id = f->id,
+	struct outbound_question question = { .stage = stage, .destination = host,
+		.destination_length = strlen(host), .queue_id = f->id,
 		.queue_id_length = strlen(f->id), .mta = 0 };
 	struct outbound_answer answer;
 
 	(void)snprintf(recipient, sizeof(recipient), "u@%s", s->name);
 	if (stage == OUTBOUND_CONNECTED) {
-		question.server_name = s->name;
-		question.server_name_length = strlen(s->name);
+		question.server_name = host;
+		question.server_name_length = strlen(host);
 		(void)snprintf(address, sizeof(address), "198.51.100.%u",
 		    (unsigned)(s - world.servers) + 1);
 		assert_true(address_parse(address, strlen(address), &question.server));

@@ -27,6 +27,7 @@ enum server_mode {
 
 struct server {
 	char name[64];
+	const char *host;	/* or NULL: as the domain */
 	enum server_mode mode;
 	int64_t takes_ns;	/* each recipient */
 	unsigned now, most;	/* connections at a time */

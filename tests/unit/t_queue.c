@@ -497,6 +497,23 @@ static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **stat
 	assert_int_equal(world_find_server("d1.example")->got, 4);
 }
 
+/* Windows are observed only, and a class is not: no run after the other. */
+static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	world.servers[0].host = "mx.few.example";
+	site_reload(&world.site, "observe = true;\n"
+	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; sessions = 0; "
+	    "observe = false; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + 100 * S);
+	/* after 0.2, 0.4 ... 25.6 s */
+	assert_in_range(world.runs, 5, 12);
+}
+
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
 static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 {
@@ -627,6 +644,8 @@ int main(void)
 		    what_stands_behind_a_batch_that_is_held_has_its_retry_time, tear_down),
 		cmocka_unit_test_teardown(
 		    a_file_of_which_nothing_can_be_taken_is_read_each_second, tear_down),
+		cmocka_unit_test_teardown(a_class_that_is_full_is_not_asked_again_at_once,
+		    tear_down),
 		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
 		    tear_down),
 		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
