@@ -138,10 +138,15 @@ const char *status_queue_word(const struct state *state) {
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
 	const struct generation *g = mtas->state->generation;
+	unsigned number = (unsigned)(mta - g->mtas);
 
 	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->state->status.queue_away_ns != 0)
 		return "the role that drives its queue is away: mail waits for Sendmail's own "
 		    "queue runs";
+	if (mta->kind != MTA_POSTFIX && mta->drive &&
+	    (mtas->state->status.queue_paused >> number & 1) != 0)
+		return "its queue is paused: sendmail cannot be run, or leaves all queue files as "
+		    "they are: see event mta-command in the log";
 	if (mta->kind != MTA_POSTFIX)
 		return use->seen && mtas->state->status.counters[
 		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks nothing: no "

@@ -93,6 +93,7 @@ int queue_open(struct queue **queue, struct engine *engine,
 		new->mtas[i].transport = job_transport_open(new->board, &job, i);
 		new->mtas[i].primed.message = NONE;
 	}
+	atomic_store(&engine->segment->header->queue_paused, 0);
 	grants_begin(engine->segment,
 	    (unsigned)(engine->role - engine->segment->header->roles));
 	*queue = new;

@@ -168,13 +168,31 @@ bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out);
 void queue_run_started(struct queue *queue, uint32_t run, pid_t pid, int64_t now_ns);
 
 enum queue_run_end {
-	QUEUE_RUN_OVER,		/* whatever its exit code */
+	QUEUE_RUN_OVER,		/* its exit code was 0 */
+	QUEUE_RUN_FAILED,	/* another one */
+	QUEUE_RUN_NOT_WRITTEN,	/* one that says that files could not be (re)written */
 	QUEUE_RUN_KILLED,	/* by a signal */
 	QUEUE_RUN_NOT_STARTED,	/* no process: all is put off a little */
 };
 /* Its grants end; the files that are left are asked for by queue_calls.read. */
 void queue_run_ended(struct queue *queue, uint32_t run, enum queue_run_end how,
     int64_t now_ns);
+
+/* --- when nothing comes of it ----------------------------------------------------- */
+
+enum queue_pause {
+	QUEUE_NOT_PAUSED,
+	QUEUE_PAUSE_NOT_STARTED, /* no process can be started, or its program not run */
+	QUEUE_PAUSE_FRUITLESS,	/* runs end, and all of their files are as they were */
+	QUEUE_PAUSE_NOT_WRITTEN, /* they could not write them: mail would go twice */
+	QUEUE_PAUSE_HELD,	/* queue_hold */
+};
+/* Then further runs of the mail server are tried later and later, up to 30 s, until one
+ * gets something done.  Segment and views tell, too. */
+enum queue_pause queue_paused(const struct queue *queue, unsigned mta);
+
+/* No run of it until then, as the role knows better: its disk is full. */
+void queue_hold(struct queue *queue, unsigned mta, int64_t until_ns);
 
 /* A process that an earlier role started lives still: what it has in hand waits for its
  * end, whether it was read yet or not.  Returns its number; 0: no memory. */
@@ -198,10 +216,11 @@ enum queue_wait {
 	QUEUE_WAITS_STALLED,	/* its destination: a run stalls there, or one tries it */
 	QUEUE_WAITS_LOCKED,	/* somebody else had the message: until due_ns */
 	QUEUE_WAITS_READ,	/* its file is being read */
+	QUEUE_WAITS_PAUSED,	/* nothing of its mail server is run: until due_ns */
 	QUEUE_WAIT_COUNT
 };
 /* "turn", "running", "message", "retry", "suspended", "window", "class", "stalled",
- * "locked", "read" */
+ * "locked", "read", "paused" */
 const char *queue_wait_word(enum queue_wait wait);
 
 /* One message's part for one destination. */
@@ -250,7 +269,8 @@ struct queue_run_row {
 	unsigned mta, directory;
 	uint32_t messages, recipients;	/* granted, when it began */
 	const char *destination;	/* where it is now, or was last; "": not known */
-	int64_t started_ns, progress_ns;
+	int64_t started_ns;
+	int64_t progress_ns;	/* its last sign; 0: none yet, or it is not seen (adopted) */
 	bool stalls, adopted;
 };
 void queue_each_run(struct queue *queue, int64_t now_ns,
@@ -261,7 +281,8 @@ struct queue_destination_row {
 	uint32_t messages, recipients;	/* that wait, or run */
 	uint32_t running;	/* runs that may have a delivery there now */
 	uint32_t window;	/* 0: dead or held */
-	enum queue_wait wait;	/* TURN, SUSPENDED, WINDOW, CLASS or STALLED */
+	enum queue_wait wait;	/* SUSPENDED, WINDOW, CLASS, STALLED; else what the first of
+				 * its mail waits for: TURN, RUNNING, RETRY ... */
 	bool doubtful, proven;
 	int64_t oldest_ns;	/* arrival of its oldest message */
 	int64_t due_ns;		/* the first try */

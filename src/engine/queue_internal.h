@@ -61,7 +61,9 @@ struct message {
 	uint16_t directory;
 	bool reading;			/* a queue_reading is open */
 	bool more_asked;		/* queue_calls.read_more was called */
-	bool was_brief, touched;	/* the run that is over: and somebody asked for it */
+	bool was_brief, touched;	/* the run that is over: and its file was written anew */
+	bool was_asked;			/* and there was a question about it */
+	uint8_t ended;			/* enum queue_run_end of it */
 	uint32_t serial;		/* rises with each use of the place */
 	uint32_t next_of_hash;
 	uint32_t job;			/* of the board, or JOB_NONE */
@@ -148,7 +150,9 @@ struct queue_mta {
 	struct primed primed;
 	uint32_t running, stalled;	/* runs */
 	uint32_t doubtful;		/* those among them that try a doubtful dest */
-	int64_t hold_ns, hold_pause_ns;	/* no run until then: none could be started */
+	int64_t hold_ns, hold_pause_ns;	/* no run until then: nothing came of the last ones */
+	uint8_t pause;			/* enum queue_pause: why */
+	uint32_t fruitless;		/* files that were left as they were, in a row */
 };
 
 struct queue {
@@ -281,6 +285,15 @@ bool queue_may_start(const struct queue *queue, uint32_t message);
 /* What is next of the oldest message that may go; to be put back or done as job_next's. */
 bool queue_first_come(struct queue *queue, unsigned mta, int64_t now_ns,
     struct job_taken *taken);
+
+/* --- queue_pause.c ------------------------------------------------------------------ */
+
+/* Nothing comes of its runs: none for a while, longer each time. */
+void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns);
+/* A run has got something done. */
+void queue_note_works(struct queue *queue, unsigned mta);
+/* What became of the message that ran: its file is as it was. */
+void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns);
 
 /* --- queue_runs.c -------------------------------------------------------------------- */
 

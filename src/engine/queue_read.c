@@ -245,7 +245,12 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 
 	if (p->put_off)
 		return;
-	if (!m->touched) {
+	if (!m->touched && m->ended != QUEUE_RUN_KILLED &&
+	    (m->was_asked || m->ended == QUEUE_RUN_NOT_WRITTEN)) {
+		/* perhaps it was delivered, and could not be written: not twice at once */
+		out->state = PART_RETRY;
+		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
+	} else if (!m->touched) {
 		out->state = PART_LOCKED;
 		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
 	} else if (!m->was_brief || !p->timed_out) {
@@ -302,14 +307,19 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns)
 		queue->domains[queue->parts[at].domain].part = NONE;
 }
 
-static void take_facts(struct queue_reading *reading)
+static void take_facts(struct queue_reading *reading, int64_t now_ns)
 {
 	struct message *m = &reading->queue->messages[reading->message];
 	const struct queue_file *file = &reading->file;
 
 	m->touched = file->tries != m->tries || file->stamp != m->stamp;
-	if (m->state == MESSAGE_AWAITED)
+	if (m->state == MESSAGE_AWAITED) {
 		m->lock_tries = m->touched ? 0 : m->lock_tries + 1;
+		if (m->touched)
+			queue_note_works(reading->queue, m->mta);
+		else
+			queue_note_untouched(reading->queue, m, now_ns);
+	}
 	if (!reading->was_known)
 		m->arrival_ns = file->arrival_ns;
 	memcpy(m->sender, reading->sender, sizeof(m->sender));
@@ -357,7 +367,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 
 	merge(reading);
 	if (!reading->more)
-		take_facts(reading);
+		take_facts(reading, now_ns);
 	decide_all(reading, now_ns);
 	m->reading = false;
 	m->state = MESSAGE_WAITS;
@@ -416,7 +426,10 @@ void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const cha
 	     at = queue->parts[at].next_of_message) {
 		const struct part *p = &queue->parts[at];
 
-		if ((p->ran || p->state == PART_RUNNING) && !p->put_off)
+		if (!p->ran && p->state != PART_RUNNING)
+			continue;
+		queue_note_works(queue, queue->messages[message].mta);
+		if (!p->put_off)
 			queue->dests[p->dest].good_ns = now_ns;
 	}
 	queue_forget_message(queue, message);

@@ -5,7 +5,7 @@
  *          one at a time.  What Sendmail asks is seen in the grants: without a sign for a
  *          while, the run stalls at the destination that was asked about last, which then
  *          is granted to nobody else.  After the end the files tell what is left.
- * ERRORS   A run that could not be started puts all of its mail server off a little.
+ * ERRORS   A run that could not be started puts all of its mail server off (queue_pause.c).
  * THREADS  One.
  */
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 #define LOOK_NS		NS_PER_SECOND
 #define A_RECIPIENT_NS	(500 * NS_PER_MS)	/* may take so long, without a sign */
 #define NO_ANSWER_NS	(5 * NS_PER_SECOND)
-#define PAUSE_FIRST_NS	(500 * NS_PER_MS)
-#define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
 #define PUT_OFF_NS	(200 * NS_PER_MS)
 #define PUT_OFF_DOUBLINGS 7
 #define PUT_OFF_KNOWN_NS (60 * NS_PER_SECOND)	/* without one: from the beginning */
@@ -245,6 +243,8 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 	grants_remove(queue->engine->segment, &m->grant, &seen);
 	m->run = NONE;
 	m->was_brief = run->brief;
+	m->was_asked = seen.progress_ns != 0;
+	m->ended = (uint8_t)how;
 	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];
@@ -299,14 +299,6 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns)
 	}
 }
 
-static void hold_mta(struct queue_mta *mta, int64_t now_ns)
-{
-	mta->hold_pause_ns = mta->hold_pause_ns == 0 ? PAUSE_FIRST_NS : 2 * mta->hold_pause_ns;
-	if (mta->hold_pause_ns > PAUSE_LAST_NS)
-		mta->hold_pause_ns = PAUSE_LAST_NS;
-	mta->hold_ns = now_ns + mta->hold_pause_ns;
-}
-
 static void ask_for_files(struct queue *queue, const struct run *run)
 {
 	for (unsigned i = 0; i < run->count; i++) {
@@ -327,7 +319,6 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 	run->started = true;
 	run->started_ns = now_ns;
 	run->pid = pid;
-	queue->mtas[run->mta].hold_pause_ns = 0;
 }
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
@@ -343,8 +334,10 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 		if (run->messages[i] != NONE)
 			end_message(queue, run, run->messages[i], how, now_ns);
 	if (how == QUEUE_RUN_NOT_STARTED)
-		hold_mta(&queue->mtas[run->mta], now_ns);
-	else
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED, now_ns);
+	else if (how == QUEUE_RUN_NOT_WRITTEN)
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN, now_ns);
+	if (how != QUEUE_RUN_NOT_STARTED)
 		remap(queue, run, now_ns);
 	release(queue, run, now_ns);
 	over = *run;

@@ -23,14 +23,19 @@ static enum queue_wait wait_of(const struct queue *queue, const struct part *p)
 	case PART_RETRY:
 		return QUEUE_WAITS_RETRY;
 	case PART_LOCKED:
-		return QUEUE_WAITS_LOCKED;
+		return queue->mtas[m->mta].pause != QUEUE_NOT_PAUSED ? QUEUE_WAITS_PAUSED :
+		    QUEUE_WAITS_LOCKED;
 	case PART_SUSPENDED:
 		return QUEUE_WAITS_SUSPENDED;
 	case PART_DUE:
 		break;
 	}
-	return m->state == MESSAGE_RUNS ? QUEUE_WAITS_MESSAGE :
-	    (enum queue_wait)queue->dests[p->dest].wait;
+	if (m->state == MESSAGE_RUNS)
+		return QUEUE_WAITS_MESSAGE;
+	if (queue->dests[p->dest].wait == QUEUE_WAITS_FOR_TURN &&
+	    queue->mtas[m->mta].pause != QUEUE_NOT_PAUSED)
+		return QUEUE_WAITS_PAUSED;
+	return (enum queue_wait)queue->dests[p->dest].wait;
 }
 
 static void fill(const struct queue *queue, uint32_t part, struct queue_row *row)
@@ -46,6 +51,9 @@ static void fill(const struct queue *queue, uint32_t part, struct queue_row *row
 		.wait = wait_of(queue, p) };
 	if (row->wait == QUEUE_WAITS_RETRY || row->wait == QUEUE_WAITS_LOCKED)
 		row->due_ns = p->due_ns;
+	else if (row->wait == QUEUE_WAITS_PAUSED)
+		row->due_ns = p->state == PART_LOCKED && p->due_ns > queue->mtas[m->mta].hold_ns ?
+		    p->due_ns : queue->mtas[m->mta].hold_ns;
 	else if (row->wait == QUEUE_WAITS_SUSPENDED)
 		row->due_ns = d->until_ns;
 	if (m->state == MESSAGE_RUNS)
@@ -159,6 +167,17 @@ void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
 	free(list);
 }
 
+/* Of all that waits for a dest that is open: what goes first, or is nearest to it. */
+static bool comes_before(enum queue_wait wait, int64_t due_ns,
+    const struct queue_destination_row *row)
+{
+	if (wait == QUEUE_WAITS_FOR_TURN || row->wait == QUEUE_WAITS_FOR_TURN)
+		return wait == QUEUE_WAITS_FOR_TURN;
+	if (wait == QUEUE_WAITS_RUNNING || row->wait == QUEUE_WAITS_RUNNING)
+		return wait == QUEUE_WAITS_RUNNING;
+	return due_ns < row->due_ns;
+}
+
 static void fill_destination(const struct queue *queue, const struct dest *d,
     struct queue_destination_row *row)
 {
@@ -174,7 +193,11 @@ static void fill_destination(const struct queue *queue, const struct dest *d,
 		const struct message *m = &queue->messages[p->message];
 		int64_t due_ns = p->state == PART_RETRY || p->state == PART_LOCKED ? p->due_ns :
 		    p->state == PART_SUSPENDED ? d->until_ns : 0;
+		enum queue_wait wait = wait_of(queue, p);
 
+		if (d->wait == QUEUE_WAITS_FOR_TURN &&
+		    (at == d->first_part || comes_before(wait, due_ns, row)))
+			row->wait = wait;
 		if (m->arrival_ns < row->oldest_ns)
 			row->oldest_ns = m->arrival_ns;
 		if (due_ns < row->due_ns)

@@ -24,6 +24,7 @@
 struct queue_control {
 	struct control *control;
 	struct queue *queue;
+	bool is_reading;	/* not all that is queued is known yet */
 };
 
 /* An answer while it is made. */
@@ -144,7 +145,8 @@ static bool put_run(void *context, const struct queue_run_row *row) {
 	control_writer_add(&writer, "recipients", "%u", row->recipients);
 	control_writer_add(&writer, "destination", "%s", row->destination);
 	add_age(&writer, "age", rows, row->started_ns);
-	add_age(&writer, "progress", rows, row->progress_ns);
+	if (row->progress_ns != 0)
+		add_age(&writer, "progress", rows, row->progress_ns);
 	control_writer_add(&writer, "stalls", "%d", row->stalls);
 	control_writer_add(&writer, "adopted", "%d", row->adopted);
 	return row_end(rows, &writer);
@@ -180,7 +182,7 @@ static const char *answer_next(struct queue *queue, const struct control_frame *
 	return NULL;
 }
 
-static bool put_end(struct client *client, bool cut) {
+static bool put_end(struct client *client, bool cut, bool is_reading) {
 	struct control_writer writer;
 	char frame[256];
 
@@ -189,6 +191,9 @@ static bool put_end(struct client *client, bool cut) {
 	control_writer_add(&writer, "exit", "%d", EX_OK);
 	if (cut)
 		control_writer_add(&writer, "error", "%s", "there are more than can be told at once");
+	else if (is_reading)
+		control_writer_add(&writer, "error", "%s", "the queue is being read for the first "
+		    "time: there may be more");
 	return client_put(client, frame, control_writer_finish(&writer));
 }
 
@@ -205,7 +210,7 @@ static bool serve_queue(struct client *client, const struct control_frame *frame
 	else
 		wrong = "unknown command";
 	engine_unpin(client->control->engine, rows.generation);
-	return wrong == NULL ? put_end(client, rows.cut) :
+	return wrong == NULL ? put_end(client, rows.cut, self->is_reading) :
 	    client_end(client, EX_USAGE, wrong);
 }
 
@@ -227,6 +232,10 @@ int queue_control_open(struct queue_control **control, struct event_base *base,
 	self->control->out_most = OUT_BYTES_MAX;
 	*control = self;
 	return 0;
+}
+
+void queue_control_reading(struct queue_control *control, bool is_reading) {
+	control->is_reading = is_reading;
 }
 
 void queue_control_close(struct queue_control **control) {

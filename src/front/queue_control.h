@@ -12,10 +12,11 @@
  *		of destinations: destination messages recipients running window wait
  *		doubtful proven (0, 1) age (of its oldest message) until
  *		of runs: run pid mta messages recipients destination age progress (seconds
- *		ago) stalls adopted (0, 1)
+ *		ago, may be missing) stalls adopted (0, 1)
  *	next	request: most
  *		rows: as of parts, and why (a word of whys.def)
- *	both	the end has error where there was no room for all rows, and exit 0
+ *	both	the end has error where there was no room for all rows, or while the queue is
+ *		read for the first time, and exit 0
  */
 #ifndef FRONT_QUEUE_CONTROL_H
 #define FRONT_QUEUE_CONTROL_H
@@ -36,6 +37,9 @@ void queue_control_close(struct queue_control **control);
 
 /* Serves a listening, non-blocking socket; the server closes it. */
 int queue_control_listen(struct queue_control *control, int fd, struct diag *diag);
+
+/* Is the queue being read for the first time?  As queue_control_open leaves it: no. */
+void queue_control_reading(struct queue_control *control, bool is_reading);
 
 /* Once a second: connections that are idle. */
 void queue_control_second(struct queue_control *control, int64_t now_ns);

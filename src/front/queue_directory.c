@@ -204,6 +204,11 @@ int64_t queue_directory_next_ns(const struct queue_drive *drive)
 	return drive->scan->runs && queue_reads_count(drive) < WAITING_MOST ? 0 : INT64_MAX;
 }
 
+bool queue_directory_is_known(const struct queue_drive *drive)
+{
+	return !drive->scan->first;
+}
+
 /* Where many messages wait for room, looking for them again must not take all the time. */
 void queue_directory_room(struct queue_drive *drive)
 {

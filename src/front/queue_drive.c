@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -195,6 +196,10 @@ void queue_drive_end(struct queue_drive *drive)
 		return;
 	}
 	(void)queue_directory_step(drive);
+	if (!drive->is_read && queue_directory_is_known(drive) && queue_reads_count(drive) == 0) {
+		drive->is_read = true;
+		queue_control_reading(drive->control, false);
+	}
 	next_ns = queue_turn(drive->queue, drive->now_ns);
 	start_runs(drive);
 	other_ns = queue_turn(drive->queue, drive->now_ns);
@@ -236,6 +241,22 @@ static void take_started(struct queue_drive *drive, const struct queue_tell *tel
 	queue_run_ended(drive->queue, tell->ticket, QUEUE_RUN_NOT_STARTED, drive->now_ns);
 }
 
+static enum queue_run_end end_of(const struct queue_tell *tell)
+{
+	if (tell->how != QUEUE_END_EXIT)
+		return tell->how == QUEUE_END_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED;
+	switch (tell->number) {
+	case EX_OK:
+		return QUEUE_RUN_OVER;
+	case EX_OSERR:
+	case EX_CANTCREAT:
+	case EX_IOERR:
+		return QUEUE_RUN_NOT_WRITTEN;
+	default:
+		return QUEUE_RUN_FAILED;
+	}
+}
+
 static void take_ended(struct queue_drive *drive, const struct queue_tell *tell)
 {
 	struct queue_drive_run *run = tell->pid == 0 ? NULL : find_run(drive, 0, tell->pid);
@@ -245,9 +266,7 @@ static void take_ended(struct queue_drive *drive, const struct queue_tell *tell)
 		return;
 	number = run->run;
 	drop_run(drive, run);
-	queue_run_ended(drive->queue, number, tell->how == QUEUE_END_EXIT ? QUEUE_RUN_OVER :
-	    tell->how == QUEUE_END_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED,
-	    drive->now_ns);
+	queue_run_ended(drive->queue, number, end_of(tell), drive->now_ns);
 }
 
 static void take_lives(struct queue_drive *drive, const struct queue_tell *tell)
@@ -343,6 +362,34 @@ static void on_beat(evutil_socket_t fd, short what, void *argument)
 	queue_drive_beat(argument);
 }
 
+/* Logged once, when it begins and when it ends; the supervisor tells what a run said. */
+static void tell_pauses(struct queue_drive *drive)
+{
+	static const char *const texts[] = {
+		[QUEUE_NOT_PAUSED] = "it works again",
+		[QUEUE_PAUSE_NOT_STARTED] = "it cannot be run: it is tried again later and later",
+		[QUEUE_PAUSE_FRUITLESS] = "its runs end, and leave all queue files as they were: "
+		    "it does nothing, or others have them locked: it is tried again later and "
+		    "later",
+		[QUEUE_PAUSE_NOT_WRITTEN] = "it could not write queue files, and may deliver the "
+		    "same mail again: it is tried again later and later",
+		[QUEUE_PAUSE_HELD] = "it is not run for now",
+	};
+	const struct generation *generation = engine_pin(drive->engine);
+
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		enum queue_pause pause = queue_paused(drive->queue, i);
+
+		if (pause == drive->told_pause[i])
+			continue;
+		drive->told_pause[i] = (uint8_t)pause;
+		log_event(pause == QUEUE_NOT_PAUSED ? EVENT_STARTED : EVENT_MTA_COMMAND,
+		    "command=sendmail mta=%s text=\"%s\"",
+		    generation_text(generation, generation->mtas[i].name), texts[pause]);
+	}
+	engine_unpin(drive->engine, generation);
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument)
 {
 	struct queue_drive *drive = argument;
@@ -353,6 +400,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	queue_reads_second(drive);
 	queue_directory_second(drive);
 	queue_control_second(drive->control, drive->now_ns);
+	tell_pauses(drive);
 	queue_drive_end(drive);
 	log_flush();
 }
@@ -408,6 +456,7 @@ static int open_control(struct queue_drive *drive, struct diag *diag)
 	if (queue_control_open(&drive->control, drive->base, drive->engine, drive->queue,
 	    diag) != 0)
 		return -1;
+	queue_control_reading(drive->control, true);
 	for (unsigned i = 0; i < drive->setup->control_count; i++)
 		if (queue_control_listen(drive->control, drive->setup->control_fds[i],
 		    diag) != 0)

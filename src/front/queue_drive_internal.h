@@ -39,6 +39,8 @@ struct queue_drive {
 	int64_t beat_ns;
 	struct queue_drive_run *runs;
 	unsigned run_count, run_room;
+	bool is_read;		/* all that was there at the start */
+	uint8_t told_pause[GENERATION_MTAS_MAX];	/* enum queue_pause, as logged */
 	bool is_over;		/* the loop ends: with success */
 	const char *broken;	/* or with this reason */
 };
@@ -92,6 +94,9 @@ bool queue_directory_step(struct queue_drive *drive);
 void queue_directory_second(struct queue_drive *drive);
 /* When the next part is to be done: 0 at once, INT64_MAX: when something happens. */
 int64_t queue_directory_next_ns(const struct queue_drive *drive);
+
+/* Was all looked through once? */
+bool queue_directory_is_known(const struct queue_drive *drive);
 
 /* What inotify tells. */
 void queue_directory_notified(struct queue_drive *drive);

@@ -25,6 +25,7 @@
 #define ASKED_MOST	64	/* at a time: what the link takes at once */
 #define BUCKETS		8192	/* a power of two */
 #define BAD_KEPT	1024	/* a power of two */
+#define BAD_PROBES	16u	/* places where one may stand */
 #define CUT_TRIES	10
 #define FILE_MOST	(256 << 20)
 #define PIECE		65536
@@ -246,17 +247,29 @@ void queue_reads_ask(struct queue_drive *drive)
 
 /* --- files that are not what they should be ------------------------------------------ */
 
-static unsigned place_of(uint64_t hash)
+/* Where it stands, or may; NULL: all of its places are others'. */
+static uint64_t *place_of(struct queue_reads *reads, uint64_t hash)
 {
-	return (unsigned)(hash >> 32) & (BAD_KEPT - 1);
+	uint64_t *empty = NULL;
+
+	for (unsigned i = BAD_PROBES; i-- > 0;) {
+		uint64_t *place = &reads->bad[((unsigned)(hash >> 32) + i) & (BAD_KEPT - 1)];
+
+		if (*place == hash)
+			return place;
+		if (*place == 0)
+			empty = place;
+	}
+	return empty;
 }
 
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode)
 {
 	uint64_t hash = hash_of(directory, id, inode);
+	const uint64_t *place = place_of(drive->reads, hash);
 
-	return drive->reads->bad[place_of(hash)] == hash;
+	return place != NULL && *place == hash;
 }
 
 /* Known no more; logged once while it stays as it is. */
@@ -266,13 +279,16 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 	const struct queue_drive_directory *place =
 	    &drive->setup->directories[entry->directory];
 	uint64_t hash = hash_of(entry->directory, entry->id, inode);
+	uint64_t *known = place_of(drive->reads, hash);
 	char path[512];
 
 	if (!queue_reads_is_bad(drive, entry->directory, entry->id, inode))
 		log_event(EVENT_QUEUE_FILE, "directory=%s id=%s line=%u text=\"not driven: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)), entry->id,
 		    line, why);
-	drive->reads->bad[place_of(hash)] = hash;
+	if (known == NULL)
+		known = &drive->reads->bad[(unsigned)(hash >> 32) & (BAD_KEPT - 1)];
+	*known = hash;
 	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
 	queue_gone(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
 }
@@ -444,7 +460,8 @@ static void not_opened(struct queue_drive *drive, const struct entry *entry, uin
 		queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
 		    entry->directory, entry->id, drive->now_ns);
 	else
-		give_up(drive, entry, 0, strerror((int)error), 0);
+		give_up(drive, entry, 0, error == EINVAL ? "it is no regular file" :
+		    error == ELOOP ? "it is a symbolic link" : strerror((int)error), 0);
 }
 
 /* What was asked for by this ticket, or NULL. */

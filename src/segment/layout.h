@@ -307,6 +307,8 @@ struct segment_header {
 	_Atomic int64_t gate_since_ns;	/* its last change, 0: none yet */
 	_Atomic int64_t queue_away_ns;	/* the queue role's last sign of life, told of as too
 					 * long ago (engine/queue_watch.h); 0: it is well */
+	_Atomic uint32_t queue_paused;	/* a bit for each mail server of which nothing is run, as
+					 * nothing comes of it (engine/queue.h) */
 	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t lane_uses_next;
 	_Atomic uint64_t states_version;

@@ -242,6 +242,7 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 	out->gate_shut = RELAXED(live->gate_shut) != 0;
 	out->gate_since_ns = RELAXED(live->gate_since_ns);
 	out->queue_away_ns = RELAXED(live->queue_away_ns);
+	out->queue_paused = RELAXED(live->queue_paused);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		out->counters[i] = RELAXED(live->counters[i]);
 	count_use(reader, out);

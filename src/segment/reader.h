@@ -34,6 +34,7 @@ struct reader_status {
 	bool gate_shut;
 	int64_t gate_since_ns;		/* 0: it was never shut */
 	int64_t queue_away_ns;		/* last sign of a queue role that is away; 0 */
+	uint32_t queue_paused;		/* a bit for each mail server of which nothing is run */
 	uint64_t sessions_size, sessions_used;	/* slots */
 	uint64_t clients_size, clients_used;
 	uint64_t destinations_size, destinations_used;

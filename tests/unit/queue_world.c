@@ -340,11 +340,13 @@ static void closes(struct process *p)
 	struct file *f = &files[p->files[p->file]];
 
 	f->in_run = p->open = false;
+	p->file++;
+	if (world.no_disk)
+		return;
 	f->tries++;
 	f->tried_ns = world.now_ns;
 	f->stamp++;
 	f->there = left(f) > 0;
-	p->file++;
 }
 
 static void deliver(struct file *f, struct recipients *r)
@@ -352,7 +354,8 @@ static void deliver(struct file *f, struct recipients *r)
 	if (r->server != WORLD_SERVERS)
 		world.servers[r->server].got += r->count;
 	r->got += r->count;
-	r->count = 0;
+	if (!world.no_disk)
+		r->count = 0;
 	f->delivered_ns = world.now_ns;
 }
 
@@ -458,8 +461,8 @@ static void step(struct process *p)
 		ends_group(p);
 		return;
 	}
-	if (!p->open && !opens(p)) {
-		exits(p, QUEUE_RUN_OVER);
+	if (!p->open && (world.does_nothing || !opens(p))) {
+		exits(p, world.ends);
 		return;
 	}
 	for (; p->group < files[p->files[p->file]].count; p->group++)

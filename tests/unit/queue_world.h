@@ -49,6 +49,9 @@ struct world {
 	unsigned mores;		/* times that more of a file was asked for */
 	bool no_room;		/* nothing is taken of what is read */
 	bool no_process;	/* none can be started */
+	bool does_nothing;	/* each ends at once, and has touched nothing */
+	bool no_disk;		/* it delivers, and cannot write its file anew */
+	enum queue_run_end ends; /* how a run ends */
 	unsigned hang_timeout_s; /* of Sendmail itself; a brief run: 20 s */
 };
 extern struct world world;

@@ -31,6 +31,7 @@ struct queue {
 	struct queue_row row;
 	char asked[64];		/* destination */
 	uint32_t asked_most, told;
+	bool unheard;		/* its run was not heard of yet */
 };
 
 static struct queue queue;
@@ -81,7 +82,8 @@ void queue_each_run(struct queue *q, int64_t now_ns,
 		.recipients = 30, .destination = "d\n.example", .started_ns = now_ns -
 		90 * NS_PER_SECOND, .progress_ns = now_ns - NS_PER_SECOND, .stalls = true };
 
-	(void)q;
+	if (q->unheard)
+		row.progress_ns = 0;
 	(void)each(context, &row);
 }
 
@@ -334,6 +336,34 @@ static void an_answer_is_bounded(void **state) {
 	end();
 }
 
+/* Not the machine's uptime. */
+static void a_run_that_was_not_heard_of_has_no_progress(void **state) {
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	queue.unheard = true;
+	ask("command", "queue", "view", "runs");
+	frame = next_frame();
+	must_be(&frame, "age", "90");
+	assert_null(control_frame_get(&frame, "progress"));
+	end();
+}
+
+/* Right after the role began: an empty queue is not taken for one. */
+static void a_queue_that_is_being_read_says_so(void **state) {
+	(void)state;
+	begin();
+	queue.parts = 0;
+	queue_control_reading(control, true);
+	ask("command", "queue", NULL, NULL);
+	must_end("0", "the queue is being read for the first time: there may be more");
+	queue_control_reading(control, false);
+	ask("command", "queue", NULL, NULL);
+	must_end("0", NULL);
+	end();
+}
+
 int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_tells_all),
@@ -341,6 +371,8 @@ int main(void) {
 		cmocka_unit_test(destinations_and_runs),
 		cmocka_unit_test(next_tells_why),
 		cmocka_unit_test(bad_requests_are_told),
+		cmocka_unit_test(a_run_that_was_not_heard_of_has_no_progress),
+		cmocka_unit_test(a_queue_that_is_being_read_says_so),
 		cmocka_unit_test(an_answer_is_bounded),
 	};
 

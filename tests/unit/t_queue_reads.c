@@ -140,9 +140,9 @@ void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const cha
 		*there = known[--known_count];
 }
 
-void queue_drive_beat(struct queue_drive *drive)
+void queue_drive_beat(struct queue_drive *of)
 {
-	(void)drive;
+	(void)of;
 }
 
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount)
@@ -410,7 +410,7 @@ static void bad_files(void **state)
 	assert_non_null(strstr(last_line, "its version is not known"));
 	assert_int_equal(symlinkat("/etc/passwd", directory_fd, "qfAA2"), 0);
 	notify(IN_MOVED_TO, "qfAA2");
-	assert_non_null(strstr(last_line, "id=AA2"));
+	assert_non_null(strstr(last_line, "id=AA2 line=0 text=\"not driven: it is a symbolic link\""));
 	assert_int_equal(mkdirat(directory_fd, "qfAA3", 0700), 0);
 	notify(IN_MOVED_TO, "qfAA3");
 	assert_non_null(strstr(last_line, "it is no regular file"));
@@ -419,6 +419,24 @@ static void bad_files(void **state)
 	notify(IN_MOVED_TO, "qfAA4");
 	assert_int_equal(known_count, 0);
 	assert_string_equal(last_gone, "AA4");
+}
+
+/* Nothing of it changes: not a line each minute, of none of them. */
+static void many_that_are_no_files_are_remembered(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "qfAA%u", i);
+		assert_int_equal(mkfifoat(directory_fd, name, 0600), 0);
+	}
+	settle();
+	assert_int_equal(gone_count, 100);
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "AA%u", i);
+		assert_true(queue_reads_is_bad(&drive, 0, name, 0));
+	}
 }
 
 static const char *a_hundred(void)
@@ -589,6 +607,7 @@ int main(void)
 		RUN(very_many_files),
 		RUN(the_slow_look),
 		RUN(room),
+		RUN(many_that_are_no_files_are_remembered),
 	};
 
 	return cmocka_run_group_tests_name("queue_reads", tests, NULL, NULL);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: ISC */
+/* The driven queue where runs get nothing done: sendmail cannot be run, does nothing, or
+ * cannot write its files; and what the views say of that and of other waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "segment/internal.h"
+#include "tests/unit/queue_world.h"
+
+#define S	NS_PER_SECOND
+#define MS	NS_PER_MS
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close();
+	return 0;
+}
+
+static void servers(unsigned count, int64_t takes_ns)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		(void)world_server(name, takes_ns);
+	}
+}
+
+static void all_is_delivered(int64_t within_ns)
+{
+	assert_true(world_drain(within_ns));
+	world_check();
+}
+
+static bool is_paused(void)
+{
+	return atomic_load(&world.site.segment->header->queue_paused) == 1 &&
+	    queue_paused(world.queue, 0) != QUEUE_NOT_PAUSED;
+}
+
+/* Its mail does not seem to be locked by somebody, and it is not run all the time. */
+static void a_sendmail_that_does_nothing_is_paused(void **state)
+{
+	unsigned mail = 0;
+	int64_t due_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.does_nothing = true;
+	for (int i = 0; i < 10; i++)
+		mail = world_mail("d0.example");
+	world_run(world.now_ns + 10 * S);
+	assert_true(is_paused());
+	assert_int_equal(queue_paused(world.queue, 0), QUEUE_PAUSE_FRUITLESS);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_PAUSED);
+	assert_true(due_ns > world.now_ns);
+	world.runs = 0;
+	world_run(world.now_ns + 120 * S);
+	/* each half minute as many as there are processes */
+	assert_in_range(world.runs, 4, 20);
+	world.does_nothing = false;
+	all_is_delivered(70 * S);
+	assert_int_equal(queue_paused(world.queue, 0), QUEUE_NOT_PAUSED);
+	assert_int_equal(atomic_load(&world.site.segment->header->queue_paused), 0);
+}
+
+static void a_sendmail_that_fails_at_once_is_paused_soon(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.does_nothing = true;
+	world.ends = QUEUE_RUN_FAILED;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 2 * S);
+	assert_true(is_paused());
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_PAUSED);
+	world.does_nothing = false;
+	world.ends = QUEUE_RUN_OVER;
+	all_is_delivered(5 * S);
+	assert_false(is_paused());
+}
+
+/* No process: the same word, and it is tried later and later. */
+static void a_sendmail_that_cannot_be_run_is_paused(void **state)
+{
+	unsigned mail;
+	int64_t due_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.no_process = true;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 2 * S);
+	assert_true(is_paused());
+	assert_int_equal(queue_paused(world.queue, 0), QUEUE_PAUSE_NOT_STARTED);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_PAUSED);
+	assert_in_range(due_ns - world.now_ns, 0, 2 * S);
+	world.no_process = false;
+	all_is_delivered(5 * S);
+	assert_false(is_paused());
+}
+
+/* The role knows better: its disk is full. */
+static void what_is_held_is_not_run_until_then(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	queue_hold(world.queue, 0, world.now_ns + 10 * S);
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 9 * S);
+	assert_int_equal(world.runs, 0);
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_PAUSED);
+	all_is_delivered(3 * S);
+	assert_false(is_paused());
+}
+
+/* The queue's disk is full: what was delivered stands in the queue still. */
+static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state)
+{
+	unsigned mail, other;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	world.no_disk = true;
+	world.ends = QUEUE_RUN_NOT_WRITTEN;
+	mail = world_mail("d0.example*2");
+	world_run(world.now_ns + 290 * S);
+	assert_int_equal(world.runs, 1);
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_RETRY);
+	assert_int_equal(queue_paused(world.queue, 0), QUEUE_PAUSE_NOT_WRITTEN);
+	/* the same without the exit code: somebody has asked, so it was not locked */
+	world.ends = QUEUE_RUN_OVER;
+	other = world_mail("d1.example");
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_wait(other, NULL), QUEUE_WAITS_RETRY);
+	assert_int_equal(world.runs, 2);
+	world.no_disk = false;
+	(void)world_mail("d1.example");
+	world_run(world.now_ns + 4 * S);
+	assert_int_equal(queue_paused(world.queue, 0), QUEUE_NOT_PAUSED);
+}
+
+static bool take_wait(void *context, const struct queue_destination_row *row)
+{
+	*(enum queue_wait *)context = row->wait;
+	return true;
+}
+
+static bool take_run(void *context, const struct queue_run_row *row)
+{
+	*(int64_t *)context = row->progress_ns;
+	return true;
+}
+
+static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
+{
+	enum queue_wait wait = QUEUE_WAIT_COUNT;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.servers[0].mode = SERVER_PUTS_OFF;
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + 5 * S);
+	queue_each_destination(world.queue, world.now_ns, take_wait, &wait);
+	assert_int_equal(wait, QUEUE_WAITS_RETRY);
+}
+
+static void a_run_that_was_not_heard_of_has_no_progress(void **state)
+{
+	int64_t progress_ns = -1;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + MS);
+	queue_each_run(world.queue, world.now_ns, take_run, &progress_ns);
+	assert_int_equal(progress_ns, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_sendmail_that_does_nothing_is_paused, tear_down),
+		cmocka_unit_test_teardown(a_sendmail_that_fails_at_once_is_paused_soon, tear_down),
+		cmocka_unit_test_teardown(a_sendmail_that_cannot_be_run_is_paused, tear_down),
+		cmocka_unit_test_teardown(what_is_held_is_not_run_until_then, tear_down),
+		cmocka_unit_test_teardown(
+		    a_file_that_could_not_be_written_is_not_run_again_at_once, tear_down),
+		cmocka_unit_test_teardown(a_destination_whose_mail_waits_for_its_retry_says_so,
+		    tear_down),
+		cmocka_unit_test_teardown(a_run_that_was_not_heard_of_has_no_progress, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
