@@ -368,11 +368,10 @@ static void tell_pauses(struct queue_drive *drive)
 	static const char *const texts[] = {
 		[QUEUE_NOT_PAUSED] = "it works again",
 		[QUEUE_PAUSE_NOT_STARTED] = "it cannot be run: it is tried again later and later",
-		[QUEUE_PAUSE_FRUITLESS] = "its runs end, and leave all queue files as they were: "
-		    "it does nothing, or others have them locked: it is tried again later and "
-		    "later",
-		[QUEUE_PAUSE_NOT_WRITTEN] = "it could not write queue files, and may deliver the "
-		    "same mail again: it is tried again later and later",
+		[QUEUE_PAUSE_FRUITLESS] =
+		    "its runs leave all queue files as they were: tried later and later",
+		[QUEUE_PAUSE_NOT_WRITTEN] =
+		    "it could not write its queue files: tried later and later",
 		[QUEUE_PAUSE_HELD] = "it is not run for now",
 	};
 	const struct generation *generation = engine_pin(drive->engine);
