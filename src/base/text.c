@@ -78,6 +78,17 @@ bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out)
 	return true;
 }
 
+bool text_to_u64(const char *text, uint64_t *out)
+{
+	uint64_t value;
+	size_t length = strlen(text);
+
+	if (length == 0 || leading_number(text, length, UINT64_MAX, &value) != length)
+		return false;
+	*out = value;
+	return true;
+}
+
 bool text_to_size(const char *text, uint64_t *out)
 {
 	unsigned shift = 0;

@@ -18,6 +18,9 @@ bool text_copy(char *out, size_t size, const char *text, size_t length);
 /* Decimal digits only, whole text, at most `max`. */
 bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out);
 
+/* The same, up to UINT64_MAX. */
+bool text_to_u64(const char *text, uint64_t *out);
+
 /* "64k" "1M" "300": powers of 1024. */
 bool text_to_size(const char *text, uint64_t *out);
 /* "500ms" "90s" "5m" "1h" "2d". */

@@ -106,17 +106,7 @@ static bool take_long_number(const struct control_frame *frame, const char *key,
 {
 	const char *text = control_frame_get(frame, key);
 
-	*out = 0;
-	if (text == NULL || *text == '\0')
-		return false;
-	for (; *text != '\0'; text++) {
-		unsigned digit = (unsigned)(*text - '0');
-
-		if (*text < '0' || *text > '9' || *out > (UINT64_MAX - digit) / 10)
-			return false;
-		*out = *out * 10 + digit;
-	}
-	return true;
+	return text != NULL && text_to_u64(text, out);
 }
 
 static bool take_ids(const char *text, struct queue_order_ids *ids)

@@ -68,6 +68,25 @@ static void numbers(void **state)
 	assert_int_equal(value, 7);
 }
 
+static void numbers_of_64_bits(void **state)
+{
+	static const char *const bad[] = { "", "18446744073709551616", "99999999999999999999",
+	    "-1", "+1", " 1", "1 ", "0x1", "1k" };
+	uint64_t value = 7;
+
+	(void)state;
+	assert_true(text_to_u64("0", &value));
+	assert_true(value == 0);
+	assert_true(text_to_u64("007", &value));
+	assert_true(value == 7);
+	assert_true(text_to_u64("18446744073709551615", &value));
+	assert_true(value == UINT64_MAX);
+	value = 7;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(text_to_u64(bad[i], &value));
+	assert_true(value == 7);
+}
+
 static void sizes(void **state)
 {
 	static const char *const bad[] = { "", "k", "1kb", "1t", "-1", "1.5k", " 1", "1 k",
@@ -203,6 +222,7 @@ int main(void)
 		cmocka_unit_test(append_cuts_and_stays_terminated),
 		cmocka_unit_test(copy_tells_when_it_cut),
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(numbers_of_64_bits),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(durations_and_rates),
 		cmocka_unit_test(case_is_folded_in_ascii_only),
