@@ -12,9 +12,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/datagram.h"
 #include "base/text.h"
 
 bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
@@ -28,8 +28,7 @@ bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
 	    sizeof(order.queue_id), queue_id, strlen(queue_id))))
 		return false;
 	length = mta_order_write(&order, data);
-	return length > 0 &&
-	    send(link->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+	return length > 0 && datagram_send(link->fd, data, length, -1);
 }
 
 void mta_link_close(struct mta_link *link)
@@ -37,18 +36,6 @@ void mta_link_close(struct mta_link *link)
 	if (link->fd >= 0)
 		close(link->fd);
 	link->fd = -1;
-}
-
-/* The descriptor that came along, or -1. */
-static int descriptor_of(struct msghdr *message)
-{
-	struct cmsghdr *control = CMSG_FIRSTHDR(message);
-	int fd = -1;
-
-	if (control != NULL && control->cmsg_level == SOL_SOCKET &&
-	    control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(control), sizeof(fd));
-	return fd;
 }
 
 static void drop(int fd)
@@ -60,14 +47,7 @@ static void drop(int fd)
 enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
     int *output_fd)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
 	char data[MTA_ORDER_MAX];
-	struct iovec part = { data, sizeof(data) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control) };
 	bool is_output = false;
 	const char *why;
 	ssize_t length;
@@ -75,12 +55,11 @@ enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
 	*output_fd = -1;
 	if (link->fd < 0)
 		return MTA_NO_NEWS;
-	length = recvmsg(link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	length = datagram_receive(link->fd, data, sizeof(data), output_fd);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return MTA_NO_NEWS;
 	if (length <= 0)
 		return MTA_LINK_ENDED;
-	*output_fd = descriptor_of(&message);
 	if (!mta_outcome_parse(data, (size_t)length, outcome, &is_output, &why) ||
 	    is_output != (*output_fd >= 0)) {
 		drop(*output_fd);

@@ -11,9 +11,9 @@
 #include "front/queue_link.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/datagram.h"
 
 bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order)
 {
@@ -23,8 +23,7 @@ bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order
 	if (link->fd < 0)
 		return false;
 	length = queue_order_write(order, data);
-	return length > 0 &&
-	    send(link->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+	return length > 0 && datagram_send(link->fd, data, length, -1);
 }
 
 void queue_link_end_close(struct queue_link_end *link)
@@ -34,29 +33,10 @@ void queue_link_end_close(struct queue_link_end *link)
 	link->fd = -1;
 }
 
-/* The descriptor that came along, or -1. */
-static int descriptor_of(struct msghdr *message)
-{
-	struct cmsghdr *control = CMSG_FIRSTHDR(message);
-	int fd = -1;
-
-	if (control != NULL && control->cmsg_level == SOL_SOCKET &&
-	    control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(control), sizeof(fd));
-	return fd;
-}
-
 bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *fd,
     bool *ended)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
 	char data[QUEUE_ORDER_MAX];
-	struct iovec part = { data, sizeof(data) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control) };
 	const char *why;
 	ssize_t length;
 
@@ -64,11 +44,9 @@ bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *
 	*ended = link->fd < 0;
 	if (*ended)
 		return false;
-	length = recvmsg(link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	length = datagram_receive(link->fd, data, sizeof(data), fd);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (length > 0)
-		*fd = descriptor_of(&message);
 	if (length > 0 && queue_tell_parse(data, (size_t)length, tell, &why) &&
 	    (*fd >= 0) == (tell->news == QUEUE_OPENED && tell->error == 0))
 		return true;

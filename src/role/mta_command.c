@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/datagram.h"
 #include "base/log.h"
 #include "role/supervisor.h"
 
@@ -88,27 +89,6 @@ void mta_commands_poll(const struct mta_commands *commands,
 
 /* --- what is said to roles ------------------------------------------------------ */
 
-/* The datagram, and a descriptor with it where that is not -1.  A role that does not
- * read misses it. */
-static bool send_to(int fd, char *data, size_t length, int passed_fd) {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .room = { 0 } };
-	struct iovec part = { data, length };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (passed_fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
-	}
-	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
-}
-
 static void tell(const struct mta_commands *commands,
     const struct mta_command *command, int code) {
 	struct mta_outcome outcome = { .verb = command->order.verb,
@@ -119,7 +99,7 @@ static void tell(const struct mta_commands *commands,
 	memcpy(outcome.queue_id, command->order.queue_id,
 	    sizeof(outcome.queue_id));
 	if (fd >= 0 && command->link == commands->links[command->asker])
-		(void)send_to(fd, data, mta_outcome_write(&outcome, data), -1);
+		(void)datagram_send(fd, data, mta_outcome_write(&outcome, data), -1);
 }
 
 /* --- one order -------------------------------------------------------------------- */
@@ -206,7 +186,7 @@ static int run_list(const struct mta_commands *commands, struct mta_command *com
 		return -1;
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	errno = EAGAIN;
-	result = send_to(commands->link_fds[command->asker], data,
+	result = datagram_send(commands->link_fds[command->asker], data,
 	    mta_output_write(command->order.mta, data), fds[0]) ?
 	    run(command, generation, fds[1], now_ns) : -1;
 	close(fds[0]);

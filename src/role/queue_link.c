@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/datagram.h"
 #include "base/log.h"
 #include "role/supervisor.h"
 
@@ -49,26 +50,9 @@ static void hang_up(struct queue_link *link) {
 
 /* With a descriptor where that is not -1. */
 static void tell(struct queue_link *link, const struct queue_tell *news, int passed_fd) {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .room = { 0 } };
 	char data[QUEUE_ORDER_MAX];
-	struct iovec part = { data, queue_tell_write(news, data) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
-	if (link->fd < 0)
-		return;
-	if (passed_fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
-	}
-	if (sendmsg(link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-	    (ssize_t)part.iov_len)
+	if (link->fd < 0 || datagram_send(link->fd, data, queue_tell_write(news, data), passed_fd))
 		return;
 	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it does not read: %s\" action=close",
 	    strerror(errno));

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: ISC */
+#include "base/datagram.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+bool datagram_send(int fd, const void *data, size_t length, int passed_fd)
+{
+	union control control = { .room = { 0 } };
+	struct iovec part = { (void *)(uintptr_t)data, length };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (passed_fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
+	}
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+ssize_t datagram_receive(int fd, void *data, size_t size, int *passed_fd)
+{
+	union control control;
+	struct iovec part = { data, size };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *header = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+	*passed_fd = -1;
+	if (header != NULL && header->cmsg_level == SOL_SOCKET &&
+	    header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(passed_fd, CMSG_DATA(header), sizeof(int));
+	return length;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: ISC */
+/* Datagrams between our processes, which may carry a descriptor.  Nothing here waits. */
+#ifndef BASE_DATAGRAM_H
+#define BASE_DATAGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* `passed_fd` (or -1) stays the caller's.  False, with errno: it was not sent. */
+bool datagram_send(int fd, const void *data, size_t length, int passed_fd);
+
+/* As recvmsg(2), never waiting: the length, 0, or -1 with errno.  *passed_fd is the
+ * descriptor that came along (close-on-exec, the caller's), or -1. */
+ssize_t datagram_receive(int fd, void *data, size_t size, int *passed_fd);
+
+#endif
