@@ -185,14 +185,10 @@ enum queue_pause {
 	QUEUE_PAUSE_NOT_STARTED, /* no process can be started, or its program not run */
 	QUEUE_PAUSE_FRUITLESS,	/* runs end, and all of their files are as they were */
 	QUEUE_PAUSE_NOT_WRITTEN, /* they could not write them: mail would go twice */
-	QUEUE_PAUSE_HELD,	/* queue_hold */
 };
 /* Then further runs of the mail server are tried later and later, up to 30 s, until one
  * gets something done.  Segment and views tell, too. */
 enum queue_pause queue_paused(const struct queue *queue, unsigned mta);
-
-/* No run of it until then, as the role knows better: its disk is full. */
-void queue_hold(struct queue *queue, unsigned mta, int64_t until_ns);
 
 /* A process that an earlier role started lives still: what it has in hand waits for its
  * end, whether it was read yet or not.  Returns its number; 0: no memory. */
@@ -289,17 +285,5 @@ struct queue_destination_row {
 };
 void queue_each_destination(struct queue *queue, int64_t now_ns,
     bool (*each)(void *context, const struct queue_destination_row *row), void *context);
-
-struct queue_totals {
-	uint32_t messages;		/* known */
-	uint32_t parts;			/* message x destination */
-	uint32_t in_core, unread;	/* recipients */
-	uint32_t destinations;
-	uint32_t runs, stalled;
-	uint32_t refused;		/* times that there was no room for a file, since there was */
-	uint32_t by_wait[QUEUE_WAIT_COUNT];	/* parts */
-	int64_t oldest_ns;		/* arrival of the oldest message; 0: none */
-};
-void queue_count(struct queue *queue, int64_t now_ns, struct queue_totals *out);
 
 #endif

@@ -30,13 +30,6 @@ enum queue_pause queue_paused(const struct queue *queue, unsigned mta)
 	return (enum queue_pause)queue->mtas[mta].pause;
 }
 
-void queue_hold(struct queue *queue, unsigned mta, int64_t until_ns)
-{
-	if (until_ns > queue->mtas[mta].hold_ns)
-		queue->mtas[mta].hold_ns = until_ns;
-	tell(queue, mta, QUEUE_PAUSE_HELD);
-}
-
 void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns)
 {
 	struct queue_mta *m = &queue->mtas[mta];

@@ -322,27 +322,3 @@ void queue_each_run(struct queue *queue, int64_t now_ns,
 			return;
 	}
 }
-
-void queue_count(struct queue *queue, int64_t now_ns, struct queue_totals *out)
-{
-	(void)now_ns;
-	*out = (struct queue_totals){ .messages = queue->message_count,
-		.parts = queue->part_count, .in_core = (uint32_t)queue->in_core,
-		.destinations = queue->dest_count, .refused = queue->refused };
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
-		out->runs += queue->mtas[i].running + queue->mtas[i].stalled;
-		out->stalled += queue->mtas[i].stalled;
-	}
-	for (uint32_t i = 0; i < queue->message_end; i++) {
-		const struct message *m = &queue->messages[i];
-
-		if (m->state == MESSAGE_FREE)
-			continue;
-		out->unread += m->unread;
-		if (out->oldest_ns == 0 || m->arrival_ns < out->oldest_ns)
-			out->oldest_ns = m->arrival_ns;
-		for (uint32_t at = m->first_part; at != NONE;
-		     at = queue->parts[at].next_of_message)
-			out->by_wait[wait_of(queue, &queue->parts[at])]++;
-	}
-}

@@ -372,7 +372,6 @@ static void tell_pauses(struct queue_drive *drive)
 		    "its runs leave all queue files as they were: tried later and later",
 		[QUEUE_PAUSE_NOT_WRITTEN] =
 		    "it could not write its queue files: tried later and later",
-		[QUEUE_PAUSE_HELD] = "it is not run for now",
 	};
 	const struct generation *generation = engine_pin(drive->engine);
 

@@ -6,7 +6,7 @@
  *          to a file in memory, of which the first line is logged if it fails.
  *          Where its directory's disk is full nothing is started.
  * ERRORS   A process table that is full, or a program that cannot be executed, is logged
- *          once until a start succeeds; the latter is tried later and later.
+ *          once until a start succeeds; the engine tries later and later.
  * THREADS  The supervisor's.
  */
 #include "role/queue_runs.h"
@@ -36,9 +36,6 @@
 #define SAID_SHOWN	400
 #define SAID_MOST	65536
 #define SAID_READ	4096
-#define PAUSE_FIRST_NS	(NS_PER_SECOND / 2)
-#define PAUSE_LAST_NS	(30 * NS_PER_SECOND)
-#define DISORDER_ENDS	4
 #define ROOM_LEAST	(1 << 20)	/* bytes that are free */
 #define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
@@ -284,13 +281,13 @@ static void note_room(struct queue_place *place, const char *mta, bool has_room_
 /* 0, or why not. */
 static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
     struct queue_program *program, const char *name, struct queue_place *place,
-    const struct queue_order *order, int64_t now_ns) {
+    const struct queue_order *order) {
 	bool room;
 
 	if (*program->user.name == '\0')
 		return EPERM;
 	/* as many again may be stalled */
-	if (count_of(runs, name) >= 2 * mta->processes || now_ns < program->hold_ns)
+	if (count_of(runs, name) >= 2 * mta->processes)
 		return EAGAIN;
 	room = has_room(&program->user, place->fd, order);
 	note_room(place, name, room);
@@ -308,7 +305,7 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	int error;
 
 	take_generation(runs, generation);
-	error = fault_of(runs, mta, program, name, place, order, now_ns);
+	error = fault_of(runs, mta, program, name, place, order);
 	if (error != 0) {
 		errno = error;
 		return -1;
@@ -364,37 +361,17 @@ static void report(const struct queue_run_process *run, const struct queue_tell 
 	    log_sentence(sentence, sizeof(sentence), text));
 }
 
-/* Of a system or a configuration in disorder, which the next run meets, too. */
-static bool is_in_disorder(const struct queue_tell *tell) {
-	return tell->how == QUEUE_END_NOT_RUN || (tell->how == QUEUE_END_EXIT &&
-	    (tell->number == EX_USAGE || tell->number == EX_NOINPUT ||
-	    tell->number == EX_OSERR || tell->number == EX_OSFILE ||
-	    tell->number == EX_IOERR || tell->number == EX_CONFIG));
-}
-
 /* False: it is not to be logged. */
 static bool note_end(struct queue_runs *runs, const struct queue_run_process *run,
     const struct queue_tell *tell) {
 	struct queue_program *program = &runs->programs[run->place];
 	int error = tell->how == QUEUE_END_NOT_RUN ? (int)tell->number : 0;
 	bool is_news = error == 0 ? tell->how == QUEUE_END_SIGNAL || tell->number != 0 : true;
-	int64_t now_ns = clock_now_ns();
 
 	if (run->generation != runs->generation)
 		return is_news;
 	is_news = is_news && (error == 0 || error != program->exec_error);
 	program->exec_error = error;
-	if (!is_in_disorder(tell)) {
-		program->pause_ns = program->hold_ns = 0;
-		program->ends_in_a_row = 0;
-	} else if (now_ns >= program->hold_ns &&
-	    (error != 0 || ++program->ends_in_a_row >= DISORDER_ENDS)) {
-		/* those that were started with it say nothing new */
-		program->pause_ns = program->pause_ns == 0 ? PAUSE_FIRST_NS :
-		    program->pause_ns < PAUSE_LAST_NS / 2 ? 2 * program->pause_ns :
-		    PAUSE_LAST_NS;
-		program->hold_ns = now_ns + program->pause_ns;
-	}
 	return is_news;
 }
 

@@ -38,13 +38,10 @@ struct queue_user {
 	gid_t gid;
 };
 
-/* A mail server of the generation.  A program that cannot be executed, or ends with the
- * exit code of a system or a configuration that is in disorder, is tried later and later. */
+/* A mail server of the generation. */
 struct queue_program {
 	struct queue_user user;
 	int exec_error;		/* of the last one that could not be executed; 0: it could */
-	unsigned ends_in_a_row;	/* with such an exit code: one message may give it, too */
-	int64_t pause_ns, hold_ns;	/* no run until then */
 };
 
 struct queue_runs {
@@ -54,8 +51,8 @@ struct queue_runs {
 	struct queue_program programs[GENERATION_MTAS_MAX];
 };
 
-/* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, the process
- * table is full, or its program is in a pause; ENOSPC: Sendmail could not write what it
+/* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, or the
+ * process table is full; ENOSPC: Sendmail could not write what it
  * delivered, and would deliver it again). */
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
     const struct generation_mta *mta, struct queue_place *place,

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "engine/feed.h"
 #include "engine/outbound.h"
+#include "engine/queue_internal.h"
 #include "engine/windows.h"
 #include "segment/layout.h"
 
@@ -694,8 +695,6 @@ unsigned world_files_left(void)
 
 void world_check(void)
 {
-	struct queue_totals totals;
-
 	for (unsigned i = 0; i < file_count; i++)
 		for (unsigned j = 0; j < files[i].count; j++) {
 			const struct recipients *r = &files[i].list[j];
@@ -704,11 +703,10 @@ void world_check(void)
 		}
 	if (world_files_left() > 0 || world.processes > 0)
 		return;
-	queue_count(world.queue, world.now_ns, &totals);
-	assert_int_equal(totals.messages, 0);
-	assert_int_equal(totals.parts, 0);
-	assert_int_equal(totals.in_core, 0);
-	assert_int_equal(totals.runs, 0);
+	assert_int_equal(world.queue->message_count, 0);
+	assert_int_equal(world.queue->part_count, 0);
+	assert_int_equal(world.queue->in_core, 0);
+	assert_int_equal(world.queue->mtas[0].running + world.queue->mtas[0].stalled, 0);
 	for (unsigned i = 0; i < world.server_count; i++)
 		assert_int_equal(world.servers[i].now, 0);
 }
@@ -725,14 +723,13 @@ static bool tell_row(void *context, const struct queue_row *row)
 
 void world_tell(void)
 {
-	struct queue_totals totals;
+	const struct queue *q = world.queue;
 	unsigned most = 40;
 
-	queue_count(world.queue, world.now_ns, &totals);
-	printf("# %u files, %u processes; %u messages, %u parts, %u in core, %u unread, %u runs, "
-	    "%u stalled, %u refused\n", world_files_left(), world.processes, totals.messages,
-	    totals.parts, totals.in_core, totals.unread, totals.runs, totals.stalled,
-	    totals.refused);
+	printf("# %u files, %u processes; %u messages, %u parts, %llu in core, %u run, %u stall, "
+	    "%u refused\n", world_files_left(), world.processes, q->message_count,
+	    q->part_count, (unsigned long long)q->in_core, q->mtas[0].running,
+	    q->mtas[0].stalled, q->refused);
 	queue_each(world.queue, NULL, world.now_ns, tell_row, &most);
 }
 

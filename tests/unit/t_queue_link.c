@@ -487,43 +487,16 @@ static void a_program_that_is_not_there(void **state) {
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
 }
 
-static void started_and_ended(enum queue_end how, uint32_t number) {
-	run("q1", 1, 1, false);
-	assert_int_equal(tell.error, 0);
-	ended_so(how, number);
-}
-
-/* What is wrong with it is not gone after half a second, and a fork each is too much. */
-static void a_wrong_program_is_tried_later_and_later(void **state) {
-	struct queue_program *program = &supervisor.queue.runs.programs[1];
-
+static void our_own_lines_are_no_reason(void **state) {
 	(void)state;
 	(void)usleep(1000000); /* LINT-SLEEP: the log takes five lines of a kind a second */
 	write_file("sendmail", "#!/bin/sh\necho 'deferred by Postern: waits'; "
 	    "echo 'no room'; exit 71\n", 0755);
-	started_and_ended(QUEUE_END_EXIT, 71);
+	run("q1", 1, 1, false);
+	assert_int_equal(tell.error, 0);
+	ended_so(QUEUE_END_EXIT, 71);
 	assert_non_null(strstr(last_line, "exit=71"));
 	assert_non_null(strstr(last_line, "text=\"no room\""));
-	/* that may be a single message's */
-	started_and_ended(QUEUE_END_EXIT, 71);
-	started_and_ended(QUEUE_END_EXIT, 71);
-	started_and_ended(QUEUE_END_EXIT, 71);
-	run("q1", 1, 1, false);
-	assert_int_equal(tell.error, EAGAIN);
-	for (int64_t pause_ns = NS_PER_SECOND / 2; pause_ns < 16 * NS_PER_SECOND; pause_ns *= 2) {
-		assert_int_equal(program->pause_ns, pause_ns);
-		assert_true(program->hold_ns > clock_now_ns());
-		program->hold_ns = 0;
-		started_and_ended(QUEUE_END_EXIT, 71);
-	}
-	program->hold_ns = 0;
-	started_and_ended(QUEUE_END_EXIT, 71);
-	assert_int_equal(program->pause_ns, 30 * NS_PER_SECOND);
-	program->hold_ns = 0;
-	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
-	started_and_ended(QUEUE_END_EXIT, 0);
-	assert_int_equal(program->pause_ns, 0);
-	started_and_ended(QUEUE_END_EXIT, 0);
 }
 
 static void a_run_that_says_much_does_not_fill_memory(void **state) {
@@ -765,7 +738,7 @@ int main(void) {
 		RUN(what_is_run),
 		RUN(it_runs_as_its_user),
 		RUN(a_program_that_is_not_there),
-		RUN(a_wrong_program_is_tried_later_and_later),
+		RUN(our_own_lines_are_no_reason),
 		RUN(a_run_that_says_much_does_not_fill_memory),
 		RUN(no_checkpoint_is_no_order),
 		RUN(a_full_process_table),

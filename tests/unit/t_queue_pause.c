@@ -111,23 +111,6 @@ static void a_sendmail_that_cannot_be_run_is_paused(void **state)
 	assert_false(is_paused());
 }
 
-/* The role knows better: its disk is full. */
-static void what_is_held_is_not_run_until_then(void **state)
-{
-	unsigned mail;
-
-	(void)state;
-	world_open("", 4);
-	servers(1, 10 * MS);
-	queue_hold(world.queue, 0, world.now_ns + 10 * S);
-	mail = world_mail("d0.example");
-	world_run(world.now_ns + 9 * S);
-	assert_int_equal(world.runs, 0);
-	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_PAUSED);
-	all_is_delivered(3 * S);
-	assert_false(is_paused());
-}
-
 /* The queue's disk is full: what was delivered stands in the queue still. */
 static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state)
 {
@@ -200,7 +183,6 @@ int main(void)
 		cmocka_unit_test_teardown(a_sendmail_that_does_nothing_is_paused, tear_down),
 		cmocka_unit_test_teardown(a_sendmail_that_fails_at_once_is_paused_soon, tear_down),
 		cmocka_unit_test_teardown(a_sendmail_that_cannot_be_run_is_paused, tear_down),
-		cmocka_unit_test_teardown(what_is_held_is_not_run_until_then, tear_down),
 		cmocka_unit_test_teardown(
 		    a_file_that_could_not_be_written_is_not_run_again_at_once, tear_down),
 		cmocka_unit_test_teardown(a_destination_whose_mail_waits_for_its_retry_says_so,
