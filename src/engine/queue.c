@@ -182,14 +182,17 @@ static void tell_room(struct queue *queue)
 {
 	struct job_count count;
 	uint32_t most = queue->settings.message_active_limit;
+	/* not for each single one */
+	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
 
-	if (queue->refused == 0)
+	if (queue->refused == 0 && (queue->forgotten == 0 || !in_memory))
 		return;
 	job_count(queue->board, &count);
-	/* not for each single one */
 	if (count.used.messages > most - most / 8 && count.used.messages > 0)
 		return;
 	queue->refused = 0;
+	if (in_memory)
+		queue->forgotten = 0;
 	queue->calls.room(queue->calls.context, most - count.used.messages);
 }
 

@@ -188,7 +188,10 @@ struct queue {
 	uint32_t run_size;
 	uint32_t next_run;
 	uint32_t building;		/* number of the run that is being built, or 0 */
-	uint32_t refused;
+	/* since the role was told of room: */
+	uint32_t refused;		/* files, as the board was full */
+	uint32_t forgotten;		/* messages, as memory was */
+	uint32_t hand;			/* where those are looked for */
 	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
 	int64_t sweep_ns;		/* when dests that were slow are forgotten next */
 	uint64_t states_version;	/* of the segment, when they were looked at last */

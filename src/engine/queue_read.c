@@ -137,7 +137,7 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	if (!known)
 		message = queue_make_message(queue, mta, directory, id);
 	if (message == NONE) {
-		queue->refused++;
+		queue->forgotten++;
 		return NULL;
 	}
 	reading = begin(queue, message, false);

@@ -15,6 +15,8 @@
 #define HASH_LEAST	1024u
 #define HASH_MOST	(1u << 20)
 #define QUEUES_MOST	(1u << 18)
+#define LOOKS		32u
+#define GOLDEN		UINT32_C(2654435769)	/* 2^32 / 1.618: all places, far apart */
 
 /* --- arrays ------------------------------------------------------------------------ */
 
@@ -137,21 +139,45 @@ uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned di
 	return at;
 }
 
-/* Room for mail that may go: what waits longest for its time is forgotten, and read again
- * by a scan. */
+/* It waits, and nothing of it may go yet. */
+static bool may_be_forgotten(const struct message *m)
+{
+	return m->state == MESSAGE_WAITS && !m->reading && !m->more_asked &&
+	    m->job == JOB_NONE && m->first_part != NONE;
+}
+
+/* The one that is missed less: of the dead or held dest that fills memory, so that nobody
+ * else's mail makes room for that; else what waits longest for its time. */
+static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b)
+{
+	const struct message *x = &queue->messages[a], *y = &queue->messages[b];
+
+	if (x->timer == 0 && y->timer == 0)
+		return queue->dests[queue->parts[x->first_part].dest].part_count >
+		    queue->dests[queue->parts[y->first_part].dest].part_count;
+	return x->timer == 0 || (y->timer != 0 && x->due_ns > y->due_ns);
+}
+
+/* Room for mail that may go: one of some that do not is forgotten, and read again by a scan.
+ * Those on the board and in runs are a part of message_most: a few looks find others. */
 static bool make_room(struct queue *queue)
 {
-	while (queue->timer_count > 0) {
-		uint32_t last = queue->timers[queue->timer_count - 1];
-		const struct message *m = &queue->messages[last];
+	uint32_t out = NONE;
 
-		if (m->state != MESSAGE_WAITS || m->reading || m->job != JOB_NONE)
-			return false;
-		queue->refused++;
-		queue_forget_message(queue, last);
-		return true;
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint32_t at;
+
+		queue->hand += GOLDEN;
+		at = (uint32_t)((uint64_t)queue->hand * queue->message_end >> 32);
+		if (may_be_forgotten(&queue->messages[at]) &&
+		    (out == NONE || is_missed_less(queue, at, out)))
+			out = at;
 	}
-	return false;
+	if (out == NONE)
+		return false;
+	queue->forgotten++;
+	queue_forget_message(queue, out);
+	return true;
 }
 
 uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
