@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Pass datagrams, and descriptors with them.
+ * MODEL    One datagram a call, with one descriptor at most.
+ * ERRORS   As the system calls'; whoever reads judges what came.
+ * THREADS  Pure.
+ */
 #include "base/datagram.h"
 
 #include <stdint.h>
