@@ -113,6 +113,8 @@ bool grants_put(struct segment *segment, const struct grant *grant, struct grant
 		return false;
 	place = &table->places[number];
 	serial = SERIAL_OF(RELAXED(place->control)) + 1;
+	/* whoever finds one of the new domains finds that the old grant is over, too */
+	atomic_thread_fence(memory_order_release);
 	for (unsigned i = 0; i < grant->count; i++)
 		STORE(place->domains[i], grant->domains[i]);
 	STORE(place->run, grant->run);
