@@ -113,7 +113,8 @@ static struct queue_reading *begin(struct queue *queue, uint32_t message, bool m
 	if (more && m->job != JOB_NONE) {
 		uint32_t room = pool_room(queue->board, m->job);
 
-		reading->most = room > 0 && room < BATCH_MOST ? room : BATCH_MOST;
+		if (room > 0)
+			reading->most = room < BATCH_MOST ? room : BATCH_MOST;
 	}
 	queue_unplace(queue, message);
 	m->reading = true;
