@@ -97,8 +97,8 @@ static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index)
 	for (uint32_t i = 0; i < queue->run_size; i++) {
 		const struct run *run = &queue->runs[i];
 
-		count += run->number != 0 && run->number != queue->building && !run->adopted && run->progress_ns == 0 &&
-		    run->dest_count > 0 &&
+		count += run->number != 0 && run->number != queue->building &&
+		    !run->adopted && run->progress_ns == 0 && run->dest_count > 0 &&
 		    queue->dests[run->dests[0]].class_index == class_index;
 	}
 	return count;
@@ -170,12 +170,17 @@ static void release(struct queue *queue, uint32_t dest)
 void queue_settle_changed(struct queue *queue, int64_t now_ns)
 {
 	while (queue->changed_count > 0) {
-		uint32_t dest = queue->changed[--queue->changed_count], next;
+		uint32_t dest = queue->changed[--queue->changed_count], next, last = NONE;
 
 		queue->dests[dest].changed = false;
 		for (uint32_t at = queue->dests[dest].first_part; at != NONE; at = next) {
+			uint32_t message = queue->parts[at].message;
+
 			next = queue->parts[at].next_of_dest;
-			queue_settle(queue, queue->parts[at].message, now_ns);
+			/* many of one message stand one after another: domains of one relay */
+			if (message != last)
+				queue_settle(queue, message, now_ns);
+			last = message;
 		}
 		queue_leave_dest(queue, dest);
 	}
@@ -266,7 +271,8 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 			queue_unwatch(queue, dest);
 		else if (stays(d, nothing_changed, now_ns))
 			continue;
-		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS || d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
+		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS ||
+		    d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
 			(void)queue_look(queue, dest, now_ns);
 		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)
 			queue->watch_ns = d->blocked_ns;
