@@ -171,7 +171,7 @@ enum queue_run_end {
 	QUEUE_RUN_OVER,		/* its exit code was 0 */
 	QUEUE_RUN_FAILED,	/* another one */
 	QUEUE_RUN_NOT_WRITTEN,	/* one that says that files could not be (re)written */
-	QUEUE_RUN_KILLED,	/* by a signal */
+	QUEUE_RUN_KILLED,	/* by a signal: what it did not come to is due at once */
 	QUEUE_RUN_NOT_STARTED,	/* no process: all is put off a little */
 };
 /* Its grants end; the files that are left are asked for by queue_calls.read. */

@@ -43,6 +43,7 @@ struct part {
 	bool ran;			/* in the run that is over, until the file is read */
 	bool put_off;			/* and then a window or a class put it off */
 	bool timed_out;			/* or nobody answered for long */
+	bool was_last;			/* or its dest was the last one that was asked about */
 	int64_t due_ns;			/* RETRY, LOCKED */
 };
 

@@ -129,7 +129,7 @@ static void take(struct building *b, uint32_t message)
 			continue;
 		p->chosen = false;
 		p->state = PART_RUNNING;
-		p->ran = p->put_off = p->timed_out = false;
+		p->ran = p->put_off = p->timed_out = p->was_last = false;
 		b->run->recipients += p->recipients;
 		note_dest(b, p->dest);
 		if (job_take(queue->board, m->job, queue->dests[p->dest].queue, UINT32_MAX, 0,
@@ -169,7 +169,8 @@ static bool is_full(const struct building *b)
 static bool may_follow(const struct building *b, const struct message *m)
 {
 	return m->in_core <= COST_EACH &&
-	    b->run->recipients + m->in_core <= b->cap * COST_EACH && m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
+	    b->run->recipients + m->in_core <= b->cap * COST_EACH &&
+	    m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
 	    m->directory == b->run->directory;
 }
 

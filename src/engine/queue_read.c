@@ -238,6 +238,12 @@ static int64_t retry_ns(const struct queue *queue, const struct message *m, int6
 	    age_ns > mta->retry_most_ns ? mta->retry_most_ns : age_ns;
 }
 
+/* Its run was killed while it was at another one. */
+static bool is_left_over(const struct message *m, const struct part *p)
+{
+	return m->ended == QUEUE_RUN_KILLED && !p->was_last;
+}
+
 /* It ran, and is left. */
 static void after_a_run(const struct queue *queue, const struct message *m,
     const struct part *p, int64_t now_ns, struct read_domain *out)
@@ -251,7 +257,9 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 		/* perhaps it was delivered, and could not be written: not twice at once */
 		out->state = PART_RETRY;
 		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
-	} else if (!m->touched) {
+	} else if (m->touched && m->lock_tries == 1 && is_left_over(m, p)) {
+		return;
+	} else if (!m->touched || is_left_over(m, p)) {
 		out->state = PART_LOCKED;
 		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
 	} else if (!m->was_brief || !p->timed_out) {
@@ -315,7 +323,9 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 
 	m->touched = file->tries != m->tries || file->stamp != m->stamp;
 	if (m->state == MESSAGE_AWAITED) {
-		m->lock_tries = m->touched ? 0 : m->lock_tries + 1;
+		/* those that are killed each time are tried later and later */
+		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
+		    m->lock_tries + 1;
 		if (m->touched)
 			queue_note_works(reading->queue, m->mta);
 		else

@@ -238,6 +238,7 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
     enum queue_run_end how, int64_t now_ns)
 {
 	struct message *m = &queue->messages[message];
+	const struct part *last;
 	struct grant_seen seen;
 
 	grants_remove(queue->engine->segment, &m->grant, &seen);
@@ -246,11 +247,14 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 	m->was_asked = seen.progress_ns != 0;
 	m->ended = (uint8_t)how;
 	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;
+	last = part_of_hash(queue, m, seen.current);
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];
 
 		if (p->state != PART_RUNNING)
 			continue;
+		/* all that has one server may be asked about before it is connected to */
+		p->was_last = last != NULL && p->dest == last->dest;
 		if (how == QUEUE_RUN_NOT_STARTED) {
 			p->state = PART_DUE;
 			p->put_off = false;

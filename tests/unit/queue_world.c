@@ -309,6 +309,24 @@ static void exits(struct process *p, enum queue_run_end how)
 	queue_run_ended(world.queue, run, how, world.now_ns);
 }
 
+void world_kill_runs(void)
+{
+	for (unsigned i = 0; i < PROCESSES_MOST; i++) {
+		struct process *p = &processes[i];
+
+		if (p->run == 0)
+			continue;
+		if (p->open) {
+			struct file *f = &files[p->files[p->file]];
+
+			f->tries++;
+			f->stamp++;
+			f->there = left(f) > 0;
+		}
+		exits(p, QUEUE_RUN_KILLED);
+	}
+}
+
 /* The next file: true. */
 static bool opens(struct process *p)
 {

@@ -71,6 +71,8 @@ unsigned world_mail(const char *recipients);
 unsigned world_mail_in(unsigned directory, const char *recipients);
 /* Somebody else has it locked until then. */
 void world_lock(unsigned file, int64_t until_ns);
+/* kill -9 of all that run, which have written down what they delivered. */
+void world_kill_runs(void);
 /* So many of its recipients got it. */
 unsigned world_delivered(unsigned file);
 bool world_is_gone(unsigned file);

@@ -111,6 +111,53 @@ static void a_sendmail_that_cannot_be_run_is_paused(void **state)
 	assert_false(is_paused());
 }
 
+/* All but where it was when it was killed: nobody has failed there. */
+static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 1);
+	servers(6, 10 * MS);
+	(void)world_mail("d0.example d1.example d2.example d3.example d4.example d5.example");
+	all_is_delivered(2 * S);
+	world.servers[2].mode = SERVER_HANGS;
+	mail = world_mail("d0.example d1.example d2.example d3.example d4.example d5.example");
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world_delivered(mail), 2);
+	world_kill_runs();
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world_delivered(mail), 5);
+	assert_int_equal(world.servers[2].connections, 2);
+	world.servers[2].mode = SERVER_TAKES;
+	world_run(world.now_ns + 290 * S);
+	assert_int_equal(world_delivered(mail), 5);
+	all_is_delivered(400 * S);
+}
+
+/* What kills it may be the message. */
+static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 1);
+	servers(2, 1 * S);
+	mail = world_mail("-");
+	world.ends = QUEUE_RUN_KILLED;
+	world_run(world.now_ns + S);
+	assert_true(world_is_gone(mail));
+	world.runs = 0;
+	mail = world_mail("d0.example*60 d1.example");
+	for (unsigned i = 0; i < 600; i++) {
+		world_run(world.now_ns + 100 * MS);
+		world_kill_runs();
+	}
+	assert_in_range(world.runs, 2, 12);
+	world.ends = QUEUE_RUN_OVER;
+	all_is_delivered(1000 * S);
+}
+
 /* The queue's disk is full: what was delivered stands in the queue still. */
 static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state)
 {
@@ -183,6 +230,10 @@ int main(void)
 		cmocka_unit_test_teardown(a_sendmail_that_does_nothing_is_paused, tear_down),
 		cmocka_unit_test_teardown(a_sendmail_that_fails_at_once_is_paused_soon, tear_down),
 		cmocka_unit_test_teardown(a_sendmail_that_cannot_be_run_is_paused, tear_down),
+		cmocka_unit_test_teardown(what_a_killed_run_did_not_come_to_is_due_at_once,
+		    tear_down),
+		cmocka_unit_test_teardown(
+		    a_message_whose_runs_are_killed_each_time_is_tried_later_and_later, tear_down),
 		cmocka_unit_test_teardown(
 		    a_file_that_could_not_be_written_is_not_run_again_at_once, tear_down),
 		cmocka_unit_test_teardown(a_destination_whose_mail_waits_for_its_retry_says_so,
