@@ -90,7 +90,7 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 
 	if (answer != GRANT_NONE)
 		grants_mark(engine->segment, &asked, GRANT_TURN, now_ns);
-	if (answer != GRANT_WAIT || generation->outbound_observe)
+	if (answer != GRANT_WAIT || asked.at_last || generation->outbound_observe)
 		return true;
 	engine_count(engine, COUNTER_TURNS_HELD, 1);
 	return false;

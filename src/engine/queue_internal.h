@@ -64,6 +64,9 @@ struct message {
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
 	bool was_asked;			/* and there was a question about it */
+	bool by_turn;			/* its grant is one that the turn of other names fails */
+	bool not_reached;		/* and so nobody came to ask for what was granted */
+	bool at_last;			/* its next one is to be none of these */
 	uint8_t ended;			/* enum queue_run_end of it */
 	uint32_t serial;		/* rises with each use of the place */
 	uint32_t next_of_hash;
@@ -89,6 +92,7 @@ struct domain {
 	uint32_t next_of_hash;		/* or of the free ones */
 	uint32_t part;			/* while parts are compared: of the message */
 	uint8_t mta;
+	bool has_other_name;		/* by which Sendmail asks whose turn it is (CNAME) */
 };
 
 struct dest {

@@ -80,6 +80,29 @@ static uint32_t mark(struct building *b, uint32_t message)
 	return count;
 }
 
+/* Is one to go whose turn is asked by another name than that of its grant? */
+static bool has_other_name(const struct queue *queue, const struct message *m)
+{
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
+		if (queue->parts[at].chosen &&
+		    queue->domains[queue->parts[at].domain].has_other_name)
+			return true;
+	return false;
+}
+
+static enum grant_mode mode_of(const struct queue *queue, struct message *m, uint32_t others)
+{
+	bool at_last = m->at_last;
+
+	m->by_turn = m->at_last = false;
+	if (others <= GRANT_DOMAINS)
+		return GRANT_EXCEPT;
+	if (at_last || has_other_name(queue, m))
+		return GRANT_ONLY_AT_LAST;
+	m->by_turn = true;
+	return GRANT_ONLY;
+}
+
 /* The shorter of both lists; neither fits: as many as do, the others' turn comes. */
 static bool put_grant(struct building *b, uint32_t message, uint32_t chosen)
 {
@@ -88,12 +111,12 @@ static bool put_grant(struct building *b, uint32_t message, uint32_t chosen)
 	uint32_t domains[GRANT_DOMAINS], others = m->part_count - chosen;
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
 		.run = b->run->number, .domains = domains,
-		.mode = others <= GRANT_DOMAINS ? GRANT_EXCEPT : GRANT_ONLY };
+		.mode = mode_of(queue, m, others) };
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];
 
-		if (p->chosen != (grant.mode == GRANT_ONLY))
+		if (p->chosen != (grant.mode != GRANT_EXCEPT))
 			continue;
 		if (grant.count < GRANT_DOMAINS)
 			domains[grant.count++] = queue->domains[p->domain].hash;

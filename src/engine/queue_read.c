@@ -250,7 +250,7 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 {
 	unsigned doublings = m->lock_tries < LOCK_DOUBLINGS ? m->lock_tries : LOCK_DOUBLINGS;
 
-	if (p->put_off)
+	if (p->put_off || m->not_reached)
 		return;
 	if (!m->touched && m->ended != QUEUE_RUN_KILLED &&
 	    (m->was_asked || m->ended == QUEUE_RUN_NOT_WRITTEN)) {

@@ -35,6 +35,11 @@
 	((uint64_t)(serial) << 32 | (uint64_t)(count) << 8 | (uint64_t)(mode))
 #define SERIAL_ALONE(word) ((word) & ~UINT64_C(0xffffffff))
 
+static bool is_only(uint64_t control)
+{
+	return MODE_OF(control) != GRANT_EXCEPT;
+}
+
 static struct grant_table *table_of(const struct segment *segment)
 {
 	return (void *)((char *)segment->header + segment->header->grants_offset);
@@ -156,11 +161,11 @@ bool grants_withdraw(struct segment *segment, const struct grant_ref *ref, uint3
 	for (unsigned i = 0; i < count; i++) {
 		if (RELAXED(place->domains[i]) != domain)
 			continue;
-		if (MODE_OF(control) == GRANT_ONLY)
+		if (is_only(control))
 			STORE(place->domains[i], 0);
 		return true;
 	}
-	if (MODE_OF(control) == GRANT_ONLY)
+	if (is_only(control))
 		return true;
 	if (count == GRANT_DOMAINS)
 		return false;
@@ -240,7 +245,7 @@ static bool is_granted(const struct grant_place *place, uint64_t control, uint32
 	atomic_thread_fence(memory_order_acquire);
 	*torn = SERIAL_OF(RELAXED(place->control)) != SERIAL_OF(control) ||
 	    MODE_OF(RELAXED(place->control)) == 0;
-	return !*torn && (MODE_OF(control) == GRANT_ONLY ? listed : !listed);
+	return !*torn && is_only(control) == listed;
 }
 
 enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,
@@ -268,6 +273,7 @@ enum grant_answer grants_ask(const struct segment *segment, const char *queue_id
 		asked->domain = grants_domain(segment, domain, length);
 		asked->run = RELAXED(place->run);
 		asked->ref = (struct grant_ref){ at + 1, SERIAL_OF(control) };
+		asked->at_last = MODE_OF(control) == GRANT_ONLY_AT_LAST;
 		granted = is_granted(place, control, asked->domain, &torn);
 		if (torn)
 			return GRANT_NONE;

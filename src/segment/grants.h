@@ -34,6 +34,8 @@ void grants_begin(struct segment *segment, unsigned role);
 enum grant_mode {
 	GRANT_ONLY = 1,		/* the domains of the list, and no other */
 	GRANT_EXCEPT,		/* all but those of the list */
+	GRANT_ONLY_AT_LAST,	/* as ONLY, but who asks by another name may go on to ask
+				 * before its connect, by the recipient as written */
 };
 struct grant {
 	const char *queue_id;
@@ -87,6 +89,7 @@ struct grant_asked {
 	struct grant_ref ref;	/* GO, WAIT */
 	uint32_t domain;
 	uint32_t run;
+	bool at_last;		/* WAIT: only before a connect it is final */
 };
 enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,
     size_t queue_id_length, const char *domain, size_t length, int64_t now_ns,

@@ -338,8 +338,10 @@ static bool opens(struct process *p)
 		f->in_run = p->open = true;
 		p->group = 0;
 		for (unsigned i = 0; i < f->count; i++) {
-			const char *name = f->list[i].server == WORLD_SERVERS ? "" :
-			    world.servers[f->list[i].server].name;
+			const struct server *s = f->list[i].server == WORLD_SERVERS ? NULL :
+			    &world.servers[f->list[i].server];
+			const char *name = s == NULL ? "" :
+			    s->canonical != NULL ? s->canonical : s->name;
 
 			/* local ones are not asked about */
 			p->turns[i % (WORLD_SERVERS + 1)] = f->list[i].server ==

@@ -28,6 +28,7 @@ enum server_mode {
 struct server {
 	char name[64];
 	const char *host;	/* or NULL: as the domain */
+	const char *canonical;	/* what the domain is an alias of; NULL: none */
 	enum server_mode mode;
 	int64_t takes_ns;	/* each recipient */
 	unsigned now, most;	/* connections at a time */

@@ -89,6 +89,27 @@ static bool is_turn(const char *domain)
 	    strlen(domain), now_ns);
 }
 
+/* Its turn is asked by the canonical name: before the connect the written one decides. */
+static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **state)
+{
+	uint32_t domain;
+	struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
+		.mode = GRANT_ONLY_AT_LAST, .domains = &domain, .count = 1 };
+
+	(void)state;
+	begin("");
+	domain = grants_domain(site.segment, "alias.example", 13);
+	assert_true(grants_put(site.segment, &one, &ref));
+	assert_true(is_turn("real.example"));
+	assert_int_equal(ask("real.example", "u@alias.example").answer.decision.verdict,
+	    VERDICT_ADMIT);
+	assert_int_equal(ask("real.example", "u@real.example").answer.decision.reason,
+	    REASON_NOT_ITS_TURN);
+	assert_true(grants_withdraw(site.segment, &ref, domain));
+	assert_int_equal(ask("real.example", "u@alias.example").answer.decision.reason,
+	    REASON_NOT_ITS_TURN);
+}
+
 static uint64_t held(void)
 {
 	return segment_header(site.segment)->counters[COUNTER_TURNS_HELD];
@@ -263,6 +284,8 @@ int main(void)
 		cmocka_unit_test_teardown(the_window_has_the_last_word, tear_down),
 		cmocka_unit_test_teardown(a_held_recipient_is_told_apart, tear_down),
 		cmocka_unit_test_teardown(without_a_grant_mail_goes_as_ever, tear_down),
+		cmocka_unit_test_teardown(
+		    a_grant_that_is_asked_at_last_lets_other_names_come_so_far, tear_down),
 		cmocka_unit_test_teardown(observe_mode_lets_all_go, tear_down),
 		cmocka_unit_test_teardown(a_driven_process_gives_places_back_as_it_goes_on,
 		    tear_down),
