@@ -6,7 +6,6 @@
  */
 #include "base/file_stamp.h"
 
-#include <stddef.h>
 #include <sys/stat.h>
 
 /* FNV-1a: nobody gains by two stamps that are equal. */
@@ -14,6 +13,15 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 	for (unsigned i = 0; i < 8; i++, value >>= 8)
 		hash = (hash ^ (value & 0xff)) * UINT64_C(0x100000001b3);
 	return hash;
+}
+
+uint64_t file_stamp_of(const struct stat *status) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	hash = mix(hash, (uint64_t)status->st_ino);
+	hash = mix(hash, (uint64_t)status->st_ctim.tv_sec);
+	hash = mix(hash, (uint64_t)status->st_ctim.tv_nsec);
+	return hash == 0 ? 1 : hash;
 }
 
 uint64_t file_stamp(const char *path) {

@@ -9,4 +9,9 @@
  * seen.  Any thread. */
 uint64_t file_stamp(const char *path);
 
+/* Of inode and time of any change: one that was written anew is another, even where its inode
+ * was used before.  Never 0. */
+struct stat;
+uint64_t file_stamp_of(const struct stat *status);
+
 #endif

@@ -108,13 +108,17 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 bool queue_wants(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
 
-/* Is it known, and of this stamp (see below)?  Then a rescan need not read it. */
+/* Is it known, and of this stamp (see below)?  Then it need not be read. */
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id, uint64_t stamp);
+/* The same for who has not opened it: of this inode, which may have been used anew. */
+bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, uint64_t inode);
 
 /* What stands in a queue file besides its recipients. */
 struct queue_file {
 	uint64_t stamp;		/* another one when the file has changed */
+	uint64_t inode;		/* as its directory tells */
 	int64_t arrival_ns;	/* may be before the clock's start: negative */
 	int64_t tried_ns;	/* the last run, by anybody; 0: never */
 	uint32_t tries;

@@ -79,7 +79,7 @@ struct message {
 	uint32_t timer;			/* place in the heap + 1; 0: not in it */
 	int64_t due_ns;			/* first of its times: in the heap */
 	int64_t more_ns;		/* no more is read until then; 0: no such time */
-	uint64_t place, stamp;
+	uint64_t place, stamp, inode;
 	int64_t arrival_ns, tried_ns, queued_ns;
 	struct grant_ref grant;
 };

@@ -82,6 +82,15 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 	    queue->messages[message].state != MESSAGE_AWAITED;
 }
 
+bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, uint64_t inode)
+{
+	uint32_t message = queue_find_message(queue, mta, directory, id);
+
+	return message != NONE && queue->messages[message].inode == inode &&
+	    queue->messages[message].state != MESSAGE_AWAITED;
+}
+
 /* The document's first batch: policy/pool.h. */
 static uint32_t first_batch(const struct queue *queue)
 {
@@ -387,6 +396,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 		m->tries = reading->file.tries;
 		m->tried_ns = reading->file.tried_ns;
 		m->stamp = reading->file.stamp;
+		m->inode = reading->file.inode;
 		m->unread = m->recipients = reading->file.recipients;
 	}
 	/* there is no room: not at once again */

@@ -152,7 +152,8 @@ static void found(struct queue_drive *drive, const char *name, uint64_t inode)
 
 	scan->names++;
 	if (queue_reads_is_bad(drive, scan->directory, id, inode) ||
-	    (!scan->anew && queue_knows(drive->queue, mta, scan->directory, id, inode)) ||
+	    (!scan->anew && queue_knows_inode(drive->queue, mta, scan->directory, id,
+	    inode)) ||
 	    !queue_wants(drive->queue, mta, scan->directory, id))
 		return;
 	queue_reads_add(drive, scan->directory, id, scan->anew);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file_stamp.h"
 #include "base/log.h"
 #include "front/queue_drive_internal.h"
 #include "wire/sendmail_queue_file.h"
@@ -370,7 +371,7 @@ static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s)
 }
 
 static void read_anew(struct queue_drive *drive, const struct entry *entry, int fd,
-    uint64_t inode)
+    const struct stat *status)
 {
 	const struct sendmail_queue_reader *reader = &drive->reads->reader;
 	unsigned mta = drive->setup->directories[entry->directory].mta;
@@ -379,7 +380,8 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 	char sender[256];
 
 	memcpy(sender, reader->sender.text, reader->sender.length);
-	file = (struct queue_file){ .stamp = inode,
+	file = (struct queue_file){ .stamp = file_stamp_of(status),
+	    .inode = status->st_ino,
 	    .arrival_ns = clock_of(drive, reader->message.made_s),
 	    .tried_ns = reader->message.tried_s == 0 ? 0 :
 		clock_of(drive, reader->message.tried_s),
@@ -400,14 +402,14 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 
 /* False: it is another file by now. */
 static bool read_more(struct queue_drive *drive, const struct entry *entry, int fd,
-    uint64_t inode)
+    uint64_t stamp)
 {
 	static const struct sendmail_message no_message = {
 		.version = SENDMAIL_QUEUE_VERSION };
 	unsigned mta = drive->setup->directories[entry->directory].mta;
 	struct queue_reading *reading;
 
-	if (!queue_knows(drive->queue, mta, entry->directory, entry->id, inode) ||
+	if (!queue_knows(drive->queue, mta, entry->directory, entry->id, stamp) ||
 	    lseek(fd, (off_t)entry->place, SEEK_SET) != (off_t)entry->place)
 		return false;
 	reading = queue_read_more(drive->queue, mta, entry->directory, entry->id);
@@ -432,18 +434,19 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 		give_up(drive, entry, status.st_ino, "it is too long", 0);
 		return true;
 	}
-	if (entry->is_more && !entry->must && read_more(drive, entry, fd, status.st_ino))
+	if (entry->is_more && !entry->must &&
+	    read_more(drive, entry, fd, file_stamp_of(&status)))
 		return true;
 	if (!entry->must && queue_knows(drive->queue,
 	    drive->setup->directories[entry->directory].mta, entry->directory, entry->id,
-	    status.st_ino))
+	    file_stamp_of(&status)))
 		return true;
 	if (check(drive, fd)) {
 		if (reader->message.is_quarantined)
 			queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
 			    entry->directory, entry->id, drive->now_ns);
 		else
-			read_anew(drive, entry, fd, status.st_ino);
+			read_anew(drive, entry, fd, &status);
 		return true;
 	}
 	if (reader->cut && ++entry->cut_tries < CUT_TRIES)

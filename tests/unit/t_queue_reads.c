@@ -68,6 +68,15 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 	return there != NULL && there->stamp == stamp;
 }
 
+bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, uint64_t inode)
+{
+	const struct known *there = find(id);
+
+	(void)queue, (void)mta, (void)directory;
+	return there != NULL && there->file.inode == inode;
+}
+
 struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
     const char *id, const struct queue_file *file)
 {
@@ -487,6 +496,25 @@ static void batches(void **state)
 	assert_int_equal(find("AA1")->taken, 30);
 }
 
+/* A file system gives the inode of the old one to the new one. */
+static void a_file_that_is_written_anew_in_an_old_inode(void **state)
+{
+	(void)state;
+	write_text("qfAA1", a_hundred());
+	settle();
+	assert_int_equal(find("AA1")->taken, 100);
+	while (begun == 1) {			/* a file system's clock has its ticks */
+		write_text("qfAA1", one);
+		queue_reads_add(&drive, 0, "AA1", false);
+		settle();
+	}
+	assert_int_equal(find("AA1")->taken, 1);
+	/* it was not changed: the same stamp */
+	queue_reads_add(&drive, 0, "AA1", false);
+	settle();
+	assert_int_equal(begun, 2);
+}
+
 /* Nothing of a batch may go: the engine asks for the next before the file is closed. */
 static void more_that_is_wanted_while_the_file_is_read(void **state)
 {
@@ -602,7 +630,8 @@ int main(void)
 		RUN(changed_while_it_is_opened),
 		RUN(a_file_that_is_cut),
 		RUN(bad_files),
-		RUN(batches), RUN(more_that_is_wanted_while_the_file_is_read),
+		RUN(batches), RUN(a_file_that_is_written_anew_in_an_old_inode),
+		RUN(more_that_is_wanted_while_the_file_is_read),
 		RUN(more_that_is_wanted_while_the_file_waits), RUN(more_from_the_beginning),
 		RUN(very_many_files),
 		RUN(the_slow_look),
