@@ -197,6 +197,7 @@ struct queue {
 	uint32_t refused;		/* files, as the board was full */
 	uint32_t forgotten;		/* messages, as memory was */
 	uint32_t hand;			/* where those are looked for */
+	uint32_t granted;		/* grants in force */
 	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
 	int64_t sweep_ns;		/* when dests that were slow are forgotten next */
 	uint64_t states_version;	/* of the segment, when they were looked at last */
@@ -302,6 +303,20 @@ void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_
 void queue_note_works(struct queue *queue, unsigned mta);
 /* What became of the message that ran: its file is as it was. */
 void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns);
+
+/* --- queue_grant.c ------------------------------------------------------------------- */
+
+#define GRANTS_MOST	(GRANT_PLACES / 16 * 15)	/* then no run is started */
+
+/* What is chosen of the message is granted, or as much of it as a grant has room for: the
+ * rest is chosen no more.  False: there is no place for it. */
+bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run);
+/* *seen, or NULL: what became of it. */
+void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen);
+/* Did anybody come to ask for what was granted?  `ended` of the message tells how its run
+ * did. */
+void queue_note_not_reached(struct queue *queue, uint32_t message,
+    const struct grant_seen *seen);
 
 /* --- queue_runs.c -------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ struct building {
 	uint32_t listed;	/* messages on the board */
 	uint32_t free;		/* processes, this one included */
 	uint32_t cap;		/* messages of the run */
+	bool no_place;		/* for a grant of the last that was to be added */
 	uint32_t unknown, unknown_most;	/* dests of which nothing is known, by those that follow */
 	int64_t now_ns;
 };
@@ -80,52 +81,6 @@ static uint32_t mark(struct building *b, uint32_t message)
 	return count;
 }
 
-/* Is one to go whose turn is asked by another name than that of its grant? */
-static bool has_other_name(const struct queue *queue, const struct message *m)
-{
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->parts[at].chosen &&
-		    queue->domains[queue->parts[at].domain].has_other_name)
-			return true;
-	return false;
-}
-
-static enum grant_mode mode_of(const struct queue *queue, struct message *m, uint32_t others)
-{
-	bool at_last = m->at_last;
-
-	m->by_turn = m->at_last = false;
-	if (others <= GRANT_DOMAINS)
-		return GRANT_EXCEPT;
-	if (at_last || has_other_name(queue, m))
-		return GRANT_ONLY_AT_LAST;
-	m->by_turn = true;
-	return GRANT_ONLY;
-}
-
-/* The shorter of both lists; neither fits: as many as do, the others' turn comes. */
-static bool put_grant(struct building *b, uint32_t message, uint32_t chosen)
-{
-	struct queue *queue = b->queue;
-	struct message *m = &queue->messages[message];
-	uint32_t domains[GRANT_DOMAINS], others = m->part_count - chosen;
-	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
-		.run = b->run->number, .domains = domains,
-		.mode = mode_of(queue, m, others) };
-
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
-		if (p->chosen != (grant.mode != GRANT_EXCEPT))
-			continue;
-		if (grant.count < GRANT_DOMAINS)
-			domains[grant.count++] = queue->domains[p->domain].hash;
-		else
-			p->chosen = false;
-	}
-	return grants_put(queue->engine->segment, &grant, &m->grant);
-}
-
 static void note_dest(struct building *b, uint32_t dest)
 {
 	struct run *run = b->run;
@@ -173,7 +128,11 @@ static bool add(struct building *b, uint32_t message)
 {
 	uint32_t chosen = mark(b, message);
 
-	if (chosen == 0 || !put_grant(b, message, chosen))
+	b->no_place = false;
+	if (chosen == 0)
+		return false;
+	b->no_place = !queue_put_grant(b->queue, message, chosen, b->run->number);
+	if (b->no_place)
 		return false;
 	take(b, message);
 	return true;
@@ -340,20 +299,35 @@ static void claim(struct building *b)
 	b->queue->mtas[run->mta].doubtful += b->alone;
 }
 
+/* Of which each process that is free can have its part. */
+static uint32_t places_for_each(const struct building *b)
+{
+	uint32_t granted = b->queue->granted;
+
+	return granted >= GRANTS_WELL ? 0 : (GRANTS_WELL - granted) / b->free;
+}
+
 /* Messages for each process, where many wait. */
 static uint32_t deep_of(const struct building *b, const struct queue_settings *settings)
 {
 	uint32_t deep = b->listed / (DEEP * settings->mtas[b->run->mta].processes);
+	uint32_t most = places_for_each(b);
 
-	return deep < QUEUE_RUN_IDS_MAX ? deep : QUEUE_RUN_IDS_MAX;
+	if (most > QUEUE_RUN_IDS_MAX)
+		most = QUEUE_RUN_IDS_MAX;
+	return deep < most ? deep : most;
 }
 
 static uint32_t cap_of(const struct building *b, const struct queue_settings *settings)
 {
-	uint32_t deep = deep_of(b, settings);
+	uint32_t deep = deep_of(b, settings), most = places_for_each(b);
 	uint32_t cap = deep > settings->backlog ? deep : settings->backlog;
 
-	return cap < 1 ? 1 : cap < QUEUE_RUN_IDS_MAX ? cap : QUEUE_RUN_IDS_MAX;
+	if (most > QUEUE_RUN_IDS_MAX)
+		most = QUEUE_RUN_IDS_MAX;
+	if (cap > most)
+		cap = most;
+	return cap < 1 ? 1 : cap;
 }
 
 /* Has the message something else to do than what it would be tried alone for? */
@@ -403,8 +377,8 @@ static bool build(struct building *b, const struct job_taken *taken)
 	}
 	if (!add(b, message)) {
 		job_put_back(queue->board, taken);
-		if (lead != NONE)
-			put_last(b, message, lead);
+		if (lead != NONE || b->no_place)
+			put_last(b, message, lead != NONE ? lead : b->lead);
 		b->run->number = 0;
 		return false;
 	}
@@ -462,7 +436,8 @@ static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct qu
 	struct job_count count;
 
 	if (!settings->driven || m->running >= settings->processes ||
-	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns)
+	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns ||
+	    queue->granted >= GRANTS_MOST)
 		return false;
 	for (unsigned i = 0; i < TRIES; i++) {
 		job_count(queue->board, &count);

@@ -234,32 +234,6 @@ static void note_part(struct queue *queue, struct part *p, const struct grant_se
 		queue->dests[p->dest].bad_ns = now_ns;
 }
 
-/* A turn is asked by the canonical name, which a list of those that go cannot have: who was
- * not asked about gets a grant that is asked by the name as written. */
-static void note_not_reached(struct queue *queue, struct message *m,
-    const struct grant_seen *seen, enum queue_run_end how)
-{
-	uint32_t count = 0;
-
-	m->not_reached = false;
-	if (!m->by_turn || seen->progress_ns == 0 || how == QUEUE_RUN_KILLED ||
-	    how == QUEUE_RUN_NOT_STARTED)
-		return;
-	m->not_reached = seen->asked == 0;
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-		struct domain *d = &queue->domains[p->domain];
-
-		if (p->state != PART_RUNNING || p->put_off || d->name[0] == '\0')
-			continue;
-		count += p->recipients;
-		if (m->not_reached)
-			d->has_other_name = true;
-	}
-	m->not_reached = m->not_reached && count > 0;
-	m->at_last = seen->asked < count;
-}
-
 static void end_message(struct queue *queue, const struct run *run, uint32_t message,
     enum queue_run_end how, int64_t now_ns)
 {
@@ -267,12 +241,12 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 	const struct part *last;
 	struct grant_seen seen;
 
-	grants_remove(queue->engine->segment, &m->grant, &seen);
+	queue_end_grant(queue, message, &seen);
 	m->run = NONE;
 	m->was_brief = run->brief;
 	m->was_asked = seen.progress_ns != 0;
 	m->ended = (uint8_t)how;
-	note_not_reached(queue, m, &seen, how);
+	queue_note_not_reached(queue, message, &seen);
 	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;
 	last = part_of_hash(queue, m, seen.current);
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {

@@ -222,7 +222,7 @@ void queue_forget_message(struct queue *queue, uint32_t message)
 		for (unsigned i = 0; i < run->count; i++)
 			if (run->messages[i] == message)
 				run->messages[i] = NONE;
-		grants_remove(queue->engine->segment, &m->grant, NULL);
+		queue_end_grant(queue, message, NULL);
 	}
 	queue_unlink_hash(&queue->message_hash[message_bucket(queue, m->mta, m->id)], message,
 	    next_message, queue);

@@ -50,7 +50,9 @@ struct grant_ref {
 	uint32_t serial;
 };
 
-/* False: there is no place for it (or that message has one). */
+/* False: there is no place for it (or that message has one): so it may be for a few where
+ * more than GRANTS_WELL are in force. */
+#define GRANTS_WELL	(GRANT_PLACES / 8 * 5)
 bool grants_put(struct segment *segment, const struct grant *grant, struct grant_ref *ref);
 
 /* The domain is not granted any more.  False: the list is full (GRANT_EXCEPT). */

@@ -587,62 +587,6 @@ static void a_message_of_100000_recipients(void **state)
 	assert_in_range(world.runs, 2, 60);
 }
 
-static void lists_that_are_too_long_for_a_grant(void **state)
-{
-	static char text[4096];
-	size_t at = 0;
-	unsigned mail;
-
-	(void)state;
-	world_open("", 4);
-	servers(64, MS);
-	/* 40 of them put it off, 24 take it */
-	for (int i = 0; i < 64; i++) {
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example",
-		    i == 0 ? "" : " ", i);
-		world.servers[i].mode = i < 40 ? SERVER_PUTS_OFF : SERVER_TAKES;
-	}
-	mail = world_mail(text);
-	world_run(world.now_ns + 10 * S);
-	assert_int_equal(world_delivered(mail), 24);
-	for (int i = 0; i < 40; i++)
-		world.servers[i].mode = SERVER_TAKES;
-	all_is_delivered(1000 * S);
-}
-
-/* Whose turn it is Sendmail asks by the name that an alias stands for; the grant has it as
- * it is written. */
-static void an_alias_is_tried_though_its_grant_is_a_short_list(void **state)
-{
-	static char text[4096];
-	struct server *alias;
-	size_t at = 0;
-	unsigned mail;
-
-	(void)state;
-	world_open("", 4);
-	servers(64, MS);
-	for (int i = 0; i < 64; i++) {
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example",
-		    i == 0 ? "" : " ", i);
-		world.servers[i].mode = SERVER_PUTS_OFF;
-	}
-	alias = world_find_server("d63.example");
-	alias->canonical = "real.example";
-	alias->mode = SERVER_HANGS;
-	mail = world_mail(text);
-	world_run(world.now_ns + 120 * S);
-	alias->mode = SERVER_TAKES;
-	assert_int_equal(world_delivered(mail), 0);
-	/* it is doubtful, and goes alone: 63 others do not */
-	world_run(world.now_ns + 900 * S);
-	assert_int_equal(world_delivered(mail), 1);
-	assert_int_equal(alias->got, 1);
-	for (int i = 0; i < 64; i++)
-		world.servers[i].mode = SERVER_TAKES;
-	all_is_delivered(2000 * S);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -684,9 +628,6 @@ int main(void)
 		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
 		    tear_down),
 		cmocka_unit_test_teardown(a_message_of_100000_recipients, tear_down),
-		cmocka_unit_test_teardown(lists_that_are_too_long_for_a_grant, tear_down),
-		cmocka_unit_test_teardown(an_alias_is_tried_though_its_grant_is_a_short_list,
-		    tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
