@@ -64,14 +64,15 @@ void outbound_turn_settle(struct outbound_process *process,
     const struct outbound_answer *out)
 {
 	bool goes = out->answer.decision.verdict == VERDICT_ADMIT;
+	enum reason reason = out->answer.decision.reason;
 	enum grant_mark mark = GRANT_CONNECTED;
 
 	if (turn->answer == GRANT_NONE)
 		return;
 	if (question->stage == OUTBOUND_BEFORE_CONNECT)
 		mark = goes ? GRANT_ASKED :
-		    out->answer.decision.reason == REASON_RECIPIENT_HELD ? GRANT_HELD :
-		    GRANT_DEFERRED;
+		    reason == REASON_RECIPIENT_HELD ? GRANT_HELD :
+		    reason == REASON_CLASS_HELD ? GRANT_DEFERRED_LONG : GRANT_DEFERRED;
 	grants_mark(process->engine->segment, &turn->asked, mark, now_ns);
 	if (question->stage != OUTBOUND_CONNECTED)
 		return;

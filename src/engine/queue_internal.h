@@ -42,6 +42,7 @@ struct part {
 	bool chosen;			/* for the run that is being built */
 	bool ran;			/* in the run that is over, until the file is read */
 	bool put_off;			/* and then a window or a class put it off */
+	bool held;			/* and that for long */
 	bool timed_out;			/* or nobody answered for long */
 	bool was_last;			/* or its dest was the last one that was asked about */
 	int64_t due_ns;			/* RETRY, LOCKED */

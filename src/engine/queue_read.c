@@ -259,6 +259,10 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 {
 	unsigned doublings = m->lock_tries < LOCK_DOUBLINGS ? m->lock_tries : LOCK_DOUBLINGS;
 
+	if (p->put_off && p->held) {
+		out->state = PART_RETRY;
+		out->due_ns = now_ns + queue->settings.mtas[m->mta].retry_ns;
+	}
 	if (p->put_off || m->not_reached)
 		return;
 	if (!m->touched && m->ended != QUEUE_RUN_KILLED &&

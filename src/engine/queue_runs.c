@@ -227,7 +227,10 @@ static void note_part(struct queue *queue, struct part *p, const struct grant_se
 	for (unsigned i = 0; i < seen->deferred_count && !p->put_off; i++)
 		if (seen->deferred[i] == hash) {
 			p->put_off = true;
-			put_off(queue, p->dest, now_ns);
+			p->held = seen->lasting[i];
+			/* a class of one of its hosts, which says nothing of the others */
+			if (!p->held)
+				put_off(queue, p->dest, now_ns);
 		}
 	/* asked about last, and nobody answered */
 	if (seen->current == hash && !seen->is_connected && !p->put_off)

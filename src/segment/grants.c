@@ -128,6 +128,7 @@ bool grants_put(struct segment *segment, const struct grant *grant, struct grant
 	STORE(place->connected, 0);
 	STORE(place->current, 0);
 	STORE(place->deferred_count, 0);
+	STORE(place->lasting, 0);
 	for (unsigned i = 0; i < GRANT_PUT_OFF; i++)
 		STORE(place->deferred[i], 0);
 	atomic_store_explicit(&place->control, CONTROL(grant->mode, grant->count, serial),
@@ -195,8 +196,10 @@ void grants_see(const struct segment *segment, const struct grant_ref *ref,
 	for (uint32_t i = 0; i < GRANT_PUT_OFF && i < count; i++) {
 		uint32_t domain = RELAXED(place->deferred[i]);
 
-		if (domain != 0)
-			out->deferred[out->deferred_count++] = domain;
+		if (domain == 0)
+			continue;
+		out->lasting[out->deferred_count] = (RELAXED(place->lasting) >> i & 1) != 0;
+		out->deferred[out->deferred_count++] = domain;
 	}
 }
 
@@ -282,7 +285,7 @@ enum grant_answer grants_ask(const struct segment *segment, const char *queue_id
 	return GRANT_NONE;
 }
 
-static void mark_deferred(struct grant_place *place, uint32_t domain)
+static void mark_deferred(struct grant_place *place, uint32_t domain, bool lasting)
 {
 	uint32_t count = RELAXED(place->deferred_count);
 
@@ -290,8 +293,12 @@ static void mark_deferred(struct grant_place *place, uint32_t domain)
 		if (RELAXED(place->deferred[i]) == domain)
 			return;
 	count = atomic_fetch_add_explicit(&place->deferred_count, 1, memory_order_relaxed);
-	if (count < GRANT_PUT_OFF)
-		STORE(place->deferred[count], domain);
+	if (count >= GRANT_PUT_OFF)
+		return;
+	if (lasting)
+		atomic_fetch_or_explicit(&place->lasting, UINT32_C(1) << count,
+		    memory_order_relaxed);
+	STORE(place->deferred[count], domain);
 }
 
 void grants_mark(struct segment *segment, const struct grant_asked *asked,
@@ -314,8 +321,9 @@ void grants_mark(struct segment *segment, const struct grant_asked *asked,
 		atomic_fetch_add_explicit(&place->asked, 1, memory_order_relaxed);
 		break;
 	case GRANT_DEFERRED:
+	case GRANT_DEFERRED_LONG:
 		atomic_fetch_add_explicit(&place->asked, 1, memory_order_relaxed);
-		mark_deferred(place, asked->domain);
+		mark_deferred(place, asked->domain, mark == GRANT_DEFERRED_LONG);
 		break;
 	case GRANT_CONNECTED:
 		STORE(place->is_connected, 1);

@@ -68,6 +68,7 @@ struct grant_seen {
 	bool is_connected;	/* and there was a connection since */
 	uint32_t deferred[GRANT_PUT_OFF]; /* granted, but put off: by a window or a class */
 	unsigned deferred_count;
+	bool lasting[GRANT_PUT_OFF];	/* of these: for long */
 	bool deferred_more;	/* there was no room for all of them */
 };
 void grants_see(const struct segment *segment, const struct grant_ref *ref,
@@ -101,6 +102,7 @@ enum grant_mark {
 	GRANT_TURN,		/* asked about before anything is connected */
 	GRANT_ASKED,		/* GO: just before the connect, and it may */
 	GRANT_DEFERRED,		/* GO: but a window or a class put it off */
+	GRANT_DEFERRED_LONG,	/* the same, and until somebody changes that: a class is held */
 	GRANT_HELD,		/* GO: but this one recipient is held */
 	GRANT_CONNECTED,	/* of the message, to the host that was asked about last */
 };

@@ -230,7 +230,8 @@ struct grant_place {
 	_Atomic uint32_t deferred_count;
 	_Atomic uint32_t domains[GRANT_DOMAINS];
 	_Atomic uint32_t deferred[GRANT_PUT_OFF];
-	uint64_t reserved[3];
+	_Atomic uint32_t lasting;	/* bits of those that are put off for long */
+	uint32_t reserved[5];
 };
 _Static_assert(sizeof(struct grant_place) == 320, "five cache lines");
 struct grant_table {

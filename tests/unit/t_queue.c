@@ -514,6 +514,35 @@ static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
 	assert_in_range(world.runs, 5, 12);
 }
 
+/* Not by what is known of the destination: by the class of the host that takes its mail. */
+static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
+{
+	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = "few", .name_length = 3,
+		.class = true, .reason = "moving", .window = BY_HAND_UNSET,
+		.ceiling = BY_HAND_UNSET };
+	struct by_hand resume = order;
+	struct window_owner owner;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	world.servers[0].host = "mx.few.example";
+	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; "
+	    "sessions = 9; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
+	    world.now_ns, &owner), BY_HAND_DONE);
+	(void)world_mail("d0.example d1.example");
+	world_run(world.now_ns + 1000 * S);
+	assert_int_equal(world_find_server("d1.example")->got, 1);
+	assert_in_range(world.runs, 4, 5);
+	assert_int_equal(world_wait(0, NULL), QUEUE_WAITS_RETRY);
+	resume.verb = BY_HAND_RESUME;
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &resume,
+	    world.now_ns, &owner), BY_HAND_DONE);
+	all_is_delivered(301 * S);
+}
+
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
 static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 {
@@ -622,6 +651,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 		    a_file_of_which_nothing_can_be_taken_is_read_each_second, tear_down),
 		cmocka_unit_test_teardown(a_class_that_is_full_is_not_asked_again_at_once,
+		    tear_down),
+		cmocka_unit_test_teardown(a_class_that_is_held_is_asked_again_at_retry_times,
 		    tear_down),
 		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
 		    tear_down),
