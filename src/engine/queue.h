@@ -147,8 +147,12 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
  * again.  Nulls *reading. */
 void queue_read_abandon(struct queue_reading **reading, int64_t now_ns);
 
-/* There is no such file (any more). */
+/* There is no such file (any more).  Where its run had a connection, somebody answered. */
 void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    int64_t now_ns);
+/* Its file is there and cannot be used: known no more, until it is read again.  Nothing
+ * follows from that. */
+void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
     int64_t now_ns);
 
 /* --- runs ------------------------------------------------------------------------ */

@@ -45,6 +45,7 @@ struct part {
 	bool held;			/* and that for long */
 	bool timed_out;			/* or nobody answered for long */
 	bool was_last;			/* or its dest was the last one that was asked about */
+	bool unanswered;		/* or nobody did before the run's end */
 	int64_t due_ns;			/* RETRY, LOCKED */
 };
 
@@ -65,6 +66,7 @@ struct message {
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
 	bool was_asked;			/* and there was a question about it */
+	bool was_connected;		/* and a connection */
 	bool by_turn;			/* its grant is one that the turn of other names fails */
 	bool not_reached;		/* and so nobody came to ask for what was granted */
 	bool at_last;			/* its next one is to be none of these */

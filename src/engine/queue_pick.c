@@ -108,6 +108,7 @@ static void take(struct building *b, uint32_t message)
 		p->chosen = false;
 		p->state = PART_RUNNING;
 		p->ran = p->put_off = p->held = p->timed_out = p->was_last = false;
+		p->unanswered = false;
 		b->run->recipients += p->recipients;
 		note_dest(b, p->dest);
 		if (job_take(queue->board, m->job, queue->dests[p->dest].queue, UINT32_MAX, 0,

@@ -233,7 +233,8 @@ static void note_part(struct queue *queue, struct part *p, const struct grant_se
 				put_off(queue, p->dest, now_ns);
 		}
 	/* asked about last, and nobody answered */
-	if (seen->current == hash && !seen->is_connected && !p->put_off)
+	p->unanswered = seen->current == hash && !seen->is_connected && !p->put_off;
+	if (p->unanswered)
 		queue->dests[p->dest].bad_ns = now_ns;
 }
 
@@ -248,6 +249,7 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 	m->run = NONE;
 	m->was_brief = run->brief;
 	m->was_asked = seen.progress_ns != 0;
+	m->was_connected = seen.connected > 0;
 	m->ended = (uint8_t)how;
 	queue_note_not_reached(queue, message, &seen);
 	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;

@@ -291,7 +291,7 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 		known = &drive->reads->bad[(unsigned)(hash >> 32) & (BAD_KEPT - 1)];
 	*known = hash;
 	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
-	queue_gone(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
+	queue_drop(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
 }
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -443,7 +443,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 		return true;
 	if (check(drive, fd)) {
 		if (reader->message.is_quarantined)
-			queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
+			queue_drop(drive->queue, drive->setup->directories[entry->directory].mta,
 			    entry->directory, entry->id, drive->now_ns);
 		else
 			read_anew(drive, entry, fd, &status);

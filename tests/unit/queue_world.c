@@ -30,7 +30,7 @@ struct recipients {
 struct file {
 	char id[QUEUE_ID_MAX + 1];
 	unsigned directory;
-	bool there;
+	bool there, removed;
 	int64_t locked_ns;	/* by somebody else */
 	bool in_run;
 	int64_t arrival_ns, tried_ns, delivered_ns;
@@ -367,7 +367,7 @@ static void closes(struct process *p)
 	f->tries++;
 	f->tried_ns = world.now_ns;
 	f->stamp++;
-	f->there = left(f) > 0;
+	f->there = left(f) > 0 && !f->removed;
 }
 
 static void deliver(struct file *f, struct recipients *r)
@@ -629,6 +629,14 @@ unsigned world_mail(const char *recipients)
 	return world_mail_in(0, recipients);
 }
 
+void world_remove(unsigned file)
+{
+	files[file].there = false;
+	files[file].removed = true;
+	note_asked(file, false, 0);
+	turn_ns = world.now_ns;
+}
+
 void world_lock(unsigned file, int64_t until_ns)
 {
 	files[file].locked_ns = until_ns;
@@ -781,4 +789,29 @@ enum queue_wait world_wait(unsigned file, int64_t *due_ns)
 	if (due_ns != NULL)
 		*due_ns = found.due_ns;
 	return found.wait;
+}
+
+struct proven {
+	const char *destination;
+	bool is, found;
+};
+
+static bool find_proven(void *context, const struct queue_destination_row *row)
+{
+	struct proven *proven = context;
+
+	if (strcmp(row->destination, proven->destination) != 0)
+		return true;
+	proven->found = true;
+	proven->is = row->proven;
+	return false;
+}
+
+bool world_is_proven(const char *destination)
+{
+	struct proven proven = { .destination = destination };
+
+	queue_each_destination(world.queue, world.now_ns, find_proven, &proven);
+	assert_true(proven.found);
+	return proven.is;
 }

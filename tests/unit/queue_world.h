@@ -70,6 +70,8 @@ struct server *world_find_server(const char *name);
  * each; "-" is a local one).  Returns its number. */
 unsigned world_mail(const char *recipients);
 unsigned world_mail_in(unsigned directory, const char *recipients);
+/* Somebody removes it, in the middle of a run perhaps. */
+void world_remove(unsigned file);
 /* Somebody else has it locked until then. */
 void world_lock(unsigned file, int64_t until_ns);
 /* kill -9 of all that run, which have written down what they delivered. */
@@ -90,6 +92,9 @@ void world_check(void);
 
 /* What all waits for, on stdout. */
 void world_tell(void);
+
+/* Has mail of that destination been accepted, as far as the queue knows? */
+bool world_is_proven(const char *destination);
 
 /* What the first part of the file waits for. */
 enum queue_wait world_wait(unsigned file, int64_t *due_ns);

@@ -514,6 +514,26 @@ static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
 	assert_in_range(world.runs, 5, 12);
 }
 
+/* Nobody answered: that its file is gone says nothing. */
+static void a_file_that_is_removed_proves_no_server(void **state)
+{
+	unsigned first;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.servers[0].mode = SERVER_HANGS;
+	first = world_mail("d0.example");
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_wait(first, NULL), QUEUE_WAITS_RUNNING);
+	world_remove(first);
+	world_run(world.now_ns + 5 * S);
+	assert_false(world_is_proven("d0.example"));
+	world.servers[0].mode = SERVER_TAKES;
+	assert_true(world_drain(4000 * S));
+}
+
 /* Not by what is known of the destination: by the class of the host that takes its mail. */
 static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
 {
@@ -652,6 +672,7 @@ int main(void)
 		    a_file_of_which_nothing_can_be_taken_is_read_each_second, tear_down),
 		cmocka_unit_test_teardown(a_class_that_is_full_is_not_asked_again_at_once,
 		    tear_down),
+		cmocka_unit_test_teardown(a_file_that_is_removed_proves_no_server, tear_down),
 		cmocka_unit_test_teardown(a_class_that_is_held_is_asked_again_at_retry_times,
 		    tear_down),
 		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,

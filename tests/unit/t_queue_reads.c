@@ -37,7 +37,7 @@ struct known {
 	char last_domain[64];
 };
 static struct known known[KNOWN_MAX];
-static unsigned known_count, begun, gone_count, abandoned, most_recipients;
+static unsigned known_count, begun, gone_count, dropped_count, abandoned, most_recipients;
 static bool full, wants_more;
 static struct known *reading;
 static char last_gone[32];
@@ -149,6 +149,13 @@ void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const cha
 		*there = known[--known_count];
 }
 
+void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    int64_t now_ns)
+{
+	dropped_count++;
+	queue_gone(queue, mta, directory, id, now_ns);
+}
+
 void queue_drive_beat(struct queue_drive *of)
 {
 	(void)of;
@@ -218,7 +225,7 @@ static int begin(void **state)
 	far_fd = fds[1];
 	drive = (struct queue_drive){ .setup = &setup, .link = { .fd = fds[0] },
 		.now_ns = 1000 * NS_PER_SECOND, .wall_s = 5000 };
-	known_count = begun = gone_count = abandoned = 0;
+	known_count = begun = gone_count = dropped_count = abandoned = 0;
 	most_recipients = 1000000;
 	full = wants_more = false;
 	reading = NULL;
@@ -424,6 +431,8 @@ static void bad_files(void **state)
 	notify(IN_MOVED_TO, "qfAA3");
 	assert_non_null(strstr(last_line, "it is no regular file"));
 	assert_int_equal(known_count, 0);
+	/* nothing is concluded of what cannot be read */
+	assert_int_equal(dropped_count, gone_count);
 	write_text("qfAA4", FILE_OF("qheld by hand\nRPFD:<u@h.example>\n"));
 	notify(IN_MOVED_TO, "qfAA4");
 	assert_int_equal(known_count, 0);
