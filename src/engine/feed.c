@@ -232,6 +232,16 @@ static void count_class(struct engine *engine, enum result_class class)
 	engine_count(engine, counters[class], 1);
 }
 
+/* Sendmail has taken it and put it into its queue: nothing was tried yet. */
+static bool is_acceptance(const struct delivery *d)
+{
+	static const char words[] = "queued";
+
+	return d->source == DELIVERY_OF_SENDMAIL && d->dsn[0] == 0 && d->relay.length == 0 &&
+	    d->text.length == sizeof(words) - 1 &&
+	    memcmp(d->text.text, words, sizeof(words) - 1) == 0;
+}
+
 bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
     int64_t now_ns)
@@ -244,6 +254,9 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	bool learned = false;
 
 	if (memory == NULL)
+		return false;
+	memory->has_judged = false;
+	if (is_acceptance(delivery))
 		return false;
 	judgement = &memory->judged;
 	judge_delivery(memory->judge, mtas, delivery, judgement);

@@ -120,11 +120,39 @@ static void what_teaches_nothing(void **state)
 	site_close(&site);
 }
 
+/* A Sendmail that only queues says so of each recipient: nobody was held. */
+static void what_sendmail_queues_is_no_result(void **state)
+{
+	const struct feed_origin origin = { .log = 0 };
+	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
+		.agent = AGENT_SMTP, .program = span_of("sm-mta"),
+		.domain = span_of("a.example"), .recipient = span_of("u@a.example"),
+		.queue_id = span_of("6AL5rqXz012345"), .mailer = span_of("esmtp"),
+		.relay = span_of(""), .relay_name = span_of(""), .text = span_of("queued"),
+		.reply = span_of(""), .recipients = 1, .conn_use = 1 };
+	const _Atomic uint64_t *suspended;
+
+	(void)state;
+	site_open(&site, 1000, configuration);
+	suspended = &segment_header(site.segment)->counters[COUNTER_RESULTS_SUSPENDED];
+	assert_false(engine_feed_delivery(site.engine, site.generation, 8, &d, &origin,
+	    clock_now_ns()));
+	assert_int_equal(*suspended, 0);
+	assert_null(engine_feed_judged(site.engine));
+	/* a name server did not answer: that is one */
+	d.dsn[0] = d.dsn[1] = 4;
+	(void)engine_feed_delivery(site.engine, site.generation, 8, &d, &origin,
+	    clock_now_ns());
+	assert_non_null(engine_feed_judged(site.engine));
+	site_close(&site);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whose_delivery_it_is),
 		cmocka_unit_test(what_teaches_nothing),
+		cmocka_unit_test(what_sendmail_queues_is_no_result),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
