@@ -5,6 +5,8 @@
  *          bound, and its owner through a descriptor of the new file, so that
  *          the owner of the directory cannot make root change another file.
  *          Nobody can connect before both are right, as listen comes last.
+ *          Who listens is asked again for a while: a process of an earlier daemon that
+ *          was killed lets go of its lock before it does of its sockets.
  * ERRORS   Any listener that cannot be opened stops the start; but a socket for
  *          a mail server whose directory is not there is left out and said so:
  *          that mail server is not installed here.
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,6 +29,8 @@
 
 #define BACKLOG 4096		/* the kernel cuts it to net.core.somaxconn */
 #define DATAGRAM_ROOM (8 << 20)
+#define TAKEN_TRIES 50
+#define TAKEN_WAIT_NS 20000000L
 
 static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
@@ -39,24 +44,46 @@ static int type_of(uint8_t kind) {
 	return kind == LISTENER_SYSLOG ? SOCK_DGRAM : SOCK_STREAM;
 }
 
+static void wait_a_little(void) {
+	const struct timespec time = { .tv_nsec = TAKEN_WAIT_NS };
+
+	(void)nanosleep(&time, NULL);
+}
+
+/* 0: somebody listens there, to the last; else the error of who tries it, or -1 and errno:
+ * it could not be tried. */
+static int try_path(const struct listen_address *address, int type) {
+	int fd, error = 0;
+
+	for (unsigned i = 0; i < TAKEN_TRIES; i++) {
+		fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			return -1;
+		error = connect(fd, (const struct sockaddr *)&address->socket_address,
+		    address->length) == 0 ? 0 : errno;
+		close(fd);
+		if (error != 0 && error != EAGAIN)
+			break;
+		wait_a_little();
+	}
+	return error;
+}
+
 /* Makes room at a path: 0 when there is nothing, or only a dead socket, which
  * goes. */
 static int clear_path(const struct listen_address *address, int type,
     struct diag *diag) {
 	struct stat status;
-	int fd, error;
+	int error;
 
 	if (lstat(address->path, &status) != 0)
 		return errno == ENOENT ? 0 :
 		    diag_set(diag, errno, "cannot look at the path");
 	if (!S_ISSOCK(status.st_mode))
 		return diag_set(diag, 0, "there is something else at this path");
-	fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	error = try_path(address, type);
+	if (error < 0)
 		return diag_set(diag, errno, "cannot make a socket");
-	error = connect(fd, (const struct sockaddr *)&address->socket_address,
-	    address->length) == 0 ? 0 : errno;
-	close(fd);
 	if (error != ECONNREFUSED && error != ENOENT)
 		return diag_set(diag, error == EAGAIN ? 0 : error,
 		    "another process listens there");
@@ -141,9 +168,12 @@ static int bind_inet(struct listen_socket *out, const struct listen_address *add
 	if (address->socket_address.ss_family == AF_INET6 &&
 	    setsockopt(out->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
 		return diag_set(diag, errno, "cannot set IPV6_V6ONLY");
-	if (bind(out->fd, (const struct sockaddr *)&address->socket_address,
-		address->length) != 0)
-		return diag_set(diag, errno, "cannot bind");
+	for (unsigned i = 0; bind(out->fd,
+	    (const struct sockaddr *)&address->socket_address, address->length) != 0; i++) {
+		if (errno != EADDRINUSE || i == TAKEN_TRIES)
+			return diag_set(diag, errno, "cannot bind");
+		wait_a_little();
+	}
 	return 0;
 }
 
