@@ -5,6 +5,8 @@
  */
 #include "config/generation.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -89,7 +91,9 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
-	X(s, destination_count)
+	X(s, destination_count) X(s, journal)
+#define JOURNAL_FIELDS(X, s) \
+	X(s, path) X(s, reserved) X(s, file_size) X(s, sync_delay_ns) X(s, envelope_delay_ns)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
@@ -104,6 +108,8 @@ _Static_assert(sizeof(struct generation_class) ==
     0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
 _Static_assert(sizeof(struct generation_mta) ==
     0 MTA_FIELDS(SUM_FIELD, generation_mta), "every field is named");
+_Static_assert(sizeof(struct generation_journal) ==
+    0 JOURNAL_FIELDS(SUM_FIELD, generation_journal), "every field is named");
 _Static_assert(sizeof(struct generation_schedule) ==
     0 SCHEDULE_FIELDS(SUM_FIELD, generation_schedule), "every field is named");
 _Static_assert(sizeof(struct generation_window) ==
@@ -130,6 +136,7 @@ uint64_t generation_layout(void)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
 	MTA_FIELDS(MIX_FIELD, generation_mta)
 	SCHEDULE_FIELDS(MIX_FIELD, generation_schedule)
+	JOURNAL_FIELDS(MIX_FIELD, generation_journal)
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
 #define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
 	WINDOW_PARAMETERS(X)
@@ -165,7 +172,7 @@ static bool index_fits(const struct generation *g, uint32_t offset)
 static bool header_fits(const struct generation *g)
 {
 	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
-	    text_fits(g, g->state_path) &&
+	    text_fits(g, g->state_path) && text_fits(g, g->journal.path) &&
 	    text_fits(g, g->user) && text_fits(g, g->group) &&
 	    g->listener_count <= GENERATION_LISTENERS_MAX &&
 	    g->port_count <= GENERATION_PORTS_MAX &&
@@ -447,6 +454,26 @@ bool generation_site_lists(const struct generation *g,
 {
 	return mta->site_only_listed == 0 ||
 	    match(g, mta->site_listed_index, NULL, domain, length) != CLASS_NO_RULE;
+}
+
+const char *generation_journal_word(enum journal_room room)
+{
+	static const char *const words[JOURNAL_ROOMS] = {
+		[JOURNAL_FEED] = "feed", [JOURNAL_KEEPER] = "keeper",
+		[JOURNAL_QUEUE] = "queue",
+	};
+
+	return words[room];
+}
+
+bool generation_journal_directory(const struct generation *g, enum journal_room room,
+    char *out)
+{
+	const char *path = generation_text(g, g->journal.path);
+
+	out[0] = '\0';
+	return *path != '\0' && snprintf(out, PATH_MAX, "%s/%s", path,
+	    generation_journal_word(room)) < PATH_MAX;
 }
 
 bool generation_drives(const struct generation *g)

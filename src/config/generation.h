@@ -228,6 +228,15 @@ struct generation_schedule {
 	int64_t recipient_refill_delay_ns;
 };
 
+/* The journal: journal. */
+struct generation_journal {
+	uint32_t path;		/* directory, absolute; "": there is none */
+	uint32_t reserved;
+	uint64_t file_size;
+	int64_t sync_delay_ns;
+	int64_t envelope_delay_ns;
+};
+
 struct generation {
 	uint64_t magic;
 	uint64_t layout;	/* generation_layout() of the code that wrote it */
@@ -309,6 +318,7 @@ struct generation {
 	uint32_t record_count;		/* class records in the segment */
 	uint64_t session_count;
 	uint64_t destination_count;
+	struct generation_journal journal;
 };
 
 /* A hash over the declarations above, so that a block of another build is
@@ -406,6 +416,19 @@ const struct generation_provider *generation_provider(const struct generation *g
     uint32_t index);
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
     uint32_t index);
+
+/* The journal's directories, each with one writer. */
+enum journal_room {
+	JOURNAL_FEED,		/* destinations, and how far logs were read: the feed role */
+	JOURNAL_KEEPER,		/* what was done by hand: the keeper role */
+	JOURNAL_QUEUE,		/* messages of queues that are driven: the queue role */
+	JOURNAL_ROOMS
+};
+/* "feed" and so on. Static. */
+const char *generation_journal_word(enum journal_room room);
+/* Its path in `out`, of PATH_MAX bytes; false: there is no journal, and out is "". */
+bool generation_journal_directory(const struct generation *g, enum journal_room room,
+    char *out);
 
 /* Is there a mail server whose queue is driven? */
 bool generation_drives(const struct generation *g);

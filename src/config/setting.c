@@ -225,6 +225,14 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 		    setting->allowed, length);
 		return false;
 	}
+	if (setting->type == SETTING_PATH_OR_NONE && strcmp(text, "none") == 0) {
+		out->text = NULL;
+		return true;
+	}
+	if (setting->type == SETTING_PATH_OR_NONE && text[0] != '/') {
+		explain(why, why_size, "must be an absolute path, beginning with /,", text, "or none");
+		return false;
+	}
 	/* where it may be empty it stands for none */
 	if (setting->type == SETTING_PATH && text[0] != '/' && length > 0) {
 		explain(why, why_size, "must be an absolute path,", text, "beginning with /");
@@ -297,7 +305,8 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 	case SETTING_MASKS:
 		out->text = text;	/* classes.c knows masks */
 		return true;
-	case SETTING_TEXT: case SETTING_WORD_TEXT: case SETTING_PATH: case SETTING_TEXTS:
+	case SETTING_TEXT: case SETTING_WORD_TEXT: case SETTING_PATH: case SETTING_PATH_OR_NONE:
+	case SETTING_TEXTS:
 		return parse_words_of_text(setting, text, out, why, why_size);
 	case SETTING_FEEDBACK:
 		return parse_feedback(text, out, why, why_size);

@@ -37,6 +37,7 @@ function kind(type) {
 	if (type == "TEXT") return "text"
 	if (type == "WORD_TEXT") return "text without spaces"
 	if (type == "PATH") return "path"
+	if (type == "PATH_OR_NONE") return "path or none"
 	if (type == "MODE") return "mode"
 	if (type == "ADDRESS") return "address"
 	if (type == "MASKS") return "masks"

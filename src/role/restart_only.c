@@ -90,6 +90,8 @@ static void carry(struct tail *tail, const struct generation *running,
 	to->record_count = running->record_count;
 	to->session_count = running->session_count;
 	to->destination_count = running->destination_count;
+	to->journal = running->journal;
+	to->journal.path = carry_text(tail, running, running->journal.path);
 }
 
 struct generation *restart_only_keep(struct generation *wanted,

@@ -22,6 +22,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "role/children.h"
@@ -124,6 +125,12 @@ static int prepare_segment(struct supervisor *supervisor) {
 	return 0;
 }
 
+/* A disk that is full or read-only is no reason not to start. */
+static void make_journal(struct supervisor *supervisor) {
+	journal_places_turn(&supervisor->journal, supervisor->generation,
+	    &supervisor->identity, clock_now_ns());
+}
+
 static int open_signals(struct supervisor *supervisor) {
 	static const int numbers[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
 	struct diag diag;
@@ -160,6 +167,7 @@ int startup(struct supervisor *supervisor,
 	    (code = make_directory(supervisor)) != 0 ||
 	    (code = prepare_segment(supervisor)) != 0)
 		return code;
+	make_journal(supervisor);
 	if (sockets_open(&supervisor->sockets, supervisor->generation,
 		&supervisor->identity, &diag) != 0)
 		return failed(supervisor, EX_UNAVAILABLE, &diag);

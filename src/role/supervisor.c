@@ -155,6 +155,8 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 		rhythm->beat_ns = now_ns;
 		segment_beat(supervisor->segment, now_ns);
 		site_watch_turn(supervisor);
+		journal_places_turn(&supervisor->journal, supervisor->generation,
+		    &supervisor->identity, now_ns);
 		log_flush();
 	}
 	if (rhythm->watchdog_every_ns > 0 &&

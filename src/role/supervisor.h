@@ -14,6 +14,7 @@
 #include "config/compile.h"
 #include "config/generation.h"
 #include "role/gate_command.h"
+#include "role/journal_places.h"
 #include "role/keeper_link.h"
 #include "role/mta_command.h"
 #include "role/privileges.h"
@@ -47,6 +48,7 @@ struct supervisor {
 	struct gate_command gate;
 	struct mta_commands mta;
 	struct queue_link queue;
+	struct journal_places journal;
 	pid_t pid;
 	int lock_fd;
 	int signal_fd;

@@ -369,6 +369,7 @@ def without_root(test, postern):
     os.chown(place, uid, -1)
     file = place / "postern.conf"
     file.write_text(f'version = 1;\nstate = {{ path = "{place}/run/state"; }};\n'
+                    f'journal = {{ path = "{place}/journal"; }};\n'
                     f'listen = {{ policy = "unix:{place}/p"; milter = [ ];\n'
                     f'  control = "unix:{place}/c"; }};\n'
                     'classes = ( { name = "all"; match = [ "*" ]; inbound = 5; } );\n')

@@ -31,11 +31,12 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	snprintf(text, size, "version = 1;\n"
 	    "state = { path = \"%s/state\"; sessions = \"%llu\"; "
 	    "destinations = \"%llu\"; classes = \"64\"; };\n"
+	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
 	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; control = \"unix:%s/c\"; };\n%s",
 	    site->directory, (unsigned long long)sessions,
-	    (unsigned long long)site->destinations, site->directory,
+	    (unsigned long long)site->destinations, site->directory, site->directory,
 	    site->directory, site->directory, site->directory, classes);
 	generation = config_compile_texts(text, "test", site_providers, "providers.test",
 	    &messages);

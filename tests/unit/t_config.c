@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The compiler: what is accepted and what it becomes; every kind of mistake with
  * its file and line (t_config_mistakes.c has the table). */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,6 +113,11 @@ static void everything_else_has_a_default(void **state)
 	assert_int_equal(g->session_count, 65536);
 	assert_int_equal(g->destination_count, 65536);
 	assert_int_equal(g->record_count, 1024);
+	assert_string_equal(generation_text(g, g->journal.path),
+	    POSTERN_LOCALSTATEDIR "/lib/postern");
+	assert_int_equal(g->journal.file_size, 16 << 20);
+	assert_int_equal(g->journal.sync_delay_ns, NS_PER_SECOND / 10);
+	assert_int_equal(g->journal.envelope_delay_ns, NS_PER_SECOND);
 	assert_int_equal(g->policy_processes, 2);
 	assert_int_equal(g->policy_connections, 1000);
 	assert_int_equal(g->lease_owner_ns, 3600 * NS_PER_SECOND);
@@ -403,6 +409,26 @@ static void gather(void *context, const char *setting)
 	snprintf(d->text + length, sizeof(d->text) - length, "%s ", setting);
 }
 
+static void the_journal_has_a_directory_for_each_role_or_none(void **state)
+{
+	struct generation *some = good("version = 1; classes = ( );\n"
+	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none;
+	char path[PATH_MAX];
+
+	(void)state;
+	assert_true(generation_journal_directory(some, JOURNAL_FEED, path));
+	assert_string_equal(path, "/j/feed");
+	assert_true(generation_journal_directory(some, JOURNAL_KEEPER, path));
+	assert_string_equal(path, "/j/keeper");
+	assert_true(generation_journal_directory(some, JOURNAL_QUEUE, path));
+	assert_string_equal(path, "/j/queue");
+	free(some);
+	none = good("version = 1; journal = { path = \"none\"; }; classes = ( );");
+	assert_false(generation_journal_directory(none, JOURNAL_FEED, path));
+	assert_string_equal(path, "");
+	free(none);
+}
+
 static void differences_that_wait_for_a_restart(void **state)
 {
 	static const struct {
@@ -417,6 +443,9 @@ static void differences_that_wait_for_a_restart(void **state)
 		    "state.path state.sessions state.classes " },
 		{ "state = { destinations = \"1k\"; };", "state.destinations " },
 		{ "policy = { processes = 4; connections = 5; };", "policy.processes " },
+		{ "journal = { path = \"none\"; file_size = \"1M\"; sync_delay = \"10ms\"; "
+		    "envelope_delay = \"2s\"; };",
+		    "journal.path journal.file_size journal.sync_delay journal.envelope_delay " },
 		{ "log = { facility = \"daemon\"; };", "log.facility " },
 		{ "witness = { netns = \"a\"; };", "witness.netns " },
 		{ "listen = { policy = []; control = { address = \"unix:" POSTERN_RUNSTATEDIR "/control\"; "
@@ -488,6 +517,7 @@ int main(void)
 		cmocka_unit_test(innermost_observe_wins),
 		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),
 		cmocka_unit_test(libconfig_wraps_numbers_in_silence),
+		cmocka_unit_test(the_journal_has_a_directory_for_each_role_or_none),
 		cmocka_unit_test(differences_that_wait_for_a_restart),
 		cmocka_unit_test(many_masks),
 	};

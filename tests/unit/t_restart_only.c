@@ -20,6 +20,8 @@ static const char first_text[] =
     "listen = { policy = ( \"unix:/run/a/p\", { address = \"inet:127.0.0.1:10040\";\n"
     "    proof = \"owner\"; } );\n"
     "  milter = \"unix:/run/a/m\"; control = \"unix:/run/a/c\"; };\n"
+    "journal = { path = \"/j/a\"; file_size = \"1M\"; sync_delay = \"10ms\"; "
+    "envelope_delay = \"2s\"; };\n"
     "policy = { processes = 3; };\n"
     "log = { facility = \"local3\"; };\n"
     "witness = { netns = [ \"blue\", \"green\" ]; };\n"
@@ -117,6 +119,7 @@ static void repeated(void **state) {
 		running = kept;
 	}
 	assert_string_equal(generation_text(running, running->netns[1]), "green");
+	assert_string_equal(generation_text(running, running->journal.path), "/j/a");
 	assert_string_equal(generation_text(running, running->state_path),
 	    "/run/a/state");
 	free(running);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The journal's directories: feed/, keeper/, queue/ below journal.path.
+ * MODEL    Looked at every 2 s, so that one that somebody removed comes back and its
+ *          role goes on in it.  The path itself may hold links, as the administrator
+ *          made it; below it nothing is followed, as the directories are an
+ *          unprivileged user's.
+ * ERRORS   Told once: the roles work without a journal.
+ * THREADS  One, the supervisor's.
+ */
+#include "role/journal_places.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "role/feed_role.h"
+
+#define LOOK_NS		(2 * NS_PER_SECOND)
+#define BASE_MODE	0755
+#define PLACE_MODE	0700
+
+static bool is_needed(const struct generation *generation, enum journal_room room) {
+	switch (room) {
+	case JOURNAL_FEED:
+		return feed_role_needed(generation);
+	case JOURNAL_QUEUE:
+		return generation_drives(generation);
+	case JOURNAL_KEEPER:
+	case JOURNAL_ROOMS:
+		break;
+	}
+	return true;
+}
+
+/* All of it that is not there. */
+static int make_base(const char *base, struct diag *diag) {
+	char path[PATH_MAX];
+
+	if (!text_copy(path, sizeof(path), base, strlen(base)))
+		return diag_set(diag, ENAMETOOLONG, "journal.path");
+	for (char *at = path + 1; *at != '\0'; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		if (mkdir(path, BASE_MODE) != 0 && errno != EEXIST)
+			return diag_set(diag, errno, "cannot make the directory %s", path);
+		*at = '/';
+	}
+	if (mkdir(path, BASE_MODE) != 0 && errno != EEXIST)
+		return diag_set(diag, errno, "cannot make the directory %s", path);
+	return 0;
+}
+
+/* Files that another user of ours wrote: regular ones of one name. */
+static void give_files(int fd, const struct identity *identity) {
+	DIR *directory = fdopendir(dup(fd));
+	const struct dirent *entry;
+	struct stat status;
+
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		int file = openat(fd, entry->d_name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+		if (file < 0)
+			continue;
+		/* one that stays another's is told by whoever opens it */
+		if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+		    status.st_nlink == 1 &&
+		    fchown(file, identity->uid, identity->gid) != 0)
+			errno = 0;
+		close(file);
+	}
+	if (directory != NULL)
+		closedir(directory);
+}
+
+static int give(int fd, const struct identity *identity, struct diag *diag) {
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return diag_set(diag, errno, "cannot look at a directory of the journal");
+	if (identity->drop && status.st_uid != identity->uid) {
+		give_files(fd, identity);
+		if (fchown(fd, identity->uid, identity->gid) != 0)
+			return diag_set(diag, errno,
+			    "cannot give a directory of the journal to its user");
+	}
+	if ((status.st_mode & 07777) != PLACE_MODE && fchmod(fd, PLACE_MODE) != 0)
+		return diag_set(diag, errno,
+		    "cannot set the mode of a directory of the journal");
+	return 0;
+}
+
+int journal_place_make(const char *base, const char *word, const struct identity *identity,
+    struct diag *diag) {
+	int base_fd, fd, result;
+
+	if (make_base(base, diag) != 0)
+		return -1;
+	base_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base_fd < 0)
+		return diag_set(diag, errno, "cannot open %s", base);
+	if (mkdirat(base_fd, word, PLACE_MODE) != 0 && errno != EEXIST) {
+		diag_set(diag, errno, "cannot make the directory %s/%s", base, word);
+		close(base_fd);
+		return -1;
+	}
+	fd = openat(base_fd, word, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	close(base_fd);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s/%s", base, word);
+	result = give(fd, identity, diag);
+	close(fd);
+	return result;
+}
+
+static bool is_well(const char *path, const struct identity *identity) {
+	struct stat status;
+
+	return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
+	    (status.st_mode & 07777) == PLACE_MODE &&
+	    (!identity->drop || status.st_uid == identity->uid);
+}
+
+static void look(struct journal_places *places, const struct generation *generation,
+    const struct identity *identity, enum journal_room room) {
+	const char *base = generation_text(generation, generation->journal.path);
+	const char *word = generation_journal_word(room);
+	char path[PATH_MAX], text[PATH_MAX];
+	bool failed = false;
+	struct diag diag;
+
+	if (!is_needed(generation, room) ||
+	    !generation_journal_directory(generation, room, path))
+		return;
+	if (!is_well(path, identity))
+		failed = journal_place_make(base, word, identity, &diag) != 0;
+	if (failed && !places->told[room])
+		log_event(EVENT_JOURNAL_FAILED, "room=%s text=\"%s\"", word,
+		    log_sentence(text, sizeof(text), diag.text));
+	else if (!failed && places->told[room])
+		log_event(EVENT_JOURNAL, "room=%s text=\"its directory is there\"", word);
+	places->told[room] = failed;
+}
+
+static void warn_of_tmpfs(const struct generation *generation) {
+	const char *base = generation_text(generation, generation->journal.path);
+	struct statfs status;
+	char quoted[PATH_MAX];
+
+	if (statfs(base, &status) == 0 &&
+	    (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC))
+		log_event(EVENT_CONFIG_NOTE,
+		    "text=\"journal.path is on a tmpfs: it does not survive a reboot\" path=%s",
+		    log_quote(quoted, sizeof(quoted), base, strlen(base)));
+}
+
+void journal_places_turn(struct journal_places *places, const struct generation *generation,
+    const struct identity *identity, int64_t now_ns) {
+	if (generation_text(generation, generation->journal.path)[0] == '\0' ||
+	    (places->looked && now_ns - places->looked_ns < LOOK_NS))
+		return;
+	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
+		look(places, generation, identity, room);
+	if (!places->looked)
+		warn_of_tmpfs(generation);
+	places->looked = true;
+	places->looked_ns = now_ns;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: ISC */
+/* The directories of the journal. */
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "config/compile.h"
+#include "role/journal_places.h"
+
+#define NOBODY 65534
+
+static char root[64], base[128];
+
+static struct identity ours(void) {
+	bool drop = geteuid() == 0;
+
+	return (struct identity){ .drop = drop, .uid = drop ? NOBODY : geteuid(),
+		.gid = drop ? NOBODY : getegid() };
+}
+
+static int set_up(void **state) {
+	(void)state;
+	snprintf(root, sizeof(root), "/dev/shm/postern-test-XXXXXX");
+	assert_non_null(mkdtemp(root));
+	snprintf(base, sizeof(base), "%s/a/b", root);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int what, struct FTW *at) {
+	(void)status, (void)what, (void)at;
+	return remove(path);
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct stat look(const char *word) {
+	char path[256];
+	struct stat status = { 0 };
+
+	snprintf(path, sizeof(path), "%s/%s", base, word);
+	(void)lstat(path, &status);
+	return status;
+}
+
+static void one_is_made_with_all_above_it(void **state) {
+	struct identity identity = ours();
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
+	assert_true(S_ISDIR(look("feed").st_mode));
+	assert_int_equal(look("feed").st_mode & 07777, 0700);
+	assert_int_equal(look("feed").st_uid, identity.uid);
+	assert_int_equal(look("").st_mode & 0777, 0755);
+	/* again: as it is */
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
+}
+
+static void another_mode_and_another_owner_are_put_right(void **state) {
+	struct identity identity = ours();
+	char path[256];
+	struct diag diag;
+	FILE *file;
+
+	(void)state;
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
+	snprintf(path, sizeof(path), "%s/feed/1", base);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	snprintf(path, sizeof(path), "%s/feed", base);
+	assert_int_equal(chmod(path, 0755), 0);
+	if (identity.drop)
+		assert_int_equal(chown(path, 0, 0), 0);
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
+	assert_int_equal(look("feed").st_mode & 07777, 0700);
+	assert_int_equal(look("feed").st_uid, identity.uid);
+	assert_int_equal(look("feed/1").st_uid, identity.uid);
+}
+
+/* Whoever owns the directory above must not have ours given to him. */
+static void a_link_in_its_place_is_not_followed(void **state) {
+	struct identity identity = ours();
+	char path[256], elsewhere[256];
+	struct stat status;
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), 0);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", root);
+	assert_int_equal(mkdir(elsewhere, 0755), 0);
+	snprintf(path, sizeof(path), "%s/feed", base);
+	assert_int_equal(symlink(elsewhere, path), 0);
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), -1);
+	assert_int_equal(stat(elsewhere, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0755);
+	assert_int_equal(status.st_uid, geteuid());
+}
+
+static void a_file_in_the_way_is_told(void **state) {
+	struct identity identity = ours();
+	char path[256];
+	struct diag diag;
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a", root);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), -1);
+	assert_non_null(strstr(diag.text, base));
+}
+
+/* Without a driven queue and a log there is the keeper's alone; what is removed comes
+ * back. */
+static void a_site_has_those_that_it_needs(void **state) {
+	struct identity identity = ours();
+	struct journal_places places = { .looked = false };
+	struct config_messages messages;
+	struct generation *generation;
+	char text[512], path[256];
+
+	(void)state;
+	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
+	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	generation = config_compile_text(text, "test", &messages);
+	config_messages_free(&messages);
+	assert_non_null(generation);
+	journal_places_turn(&places, generation, &identity, NS_PER_SECOND);
+	assert_true(S_ISDIR(look("keeper").st_mode));
+	assert_true(S_ISDIR(look("feed").st_mode));
+	assert_int_equal(look("queue").st_mode, 0);
+	snprintf(path, sizeof(path), "%s/keeper", base);
+	assert_int_equal(rmdir(path), 0);
+	journal_places_turn(&places, generation, &identity, 2 * NS_PER_SECOND);
+	assert_int_equal(look("keeper").st_mode, 0);
+	journal_places_turn(&places, generation, &identity, 3 * NS_PER_SECOND);
+	assert_true(S_ISDIR(look("keeper").st_mode));
+	free(generation);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_is_made_with_all_above_it, set_up,
+		    tear_down),
+		cmocka_unit_test_setup_teardown(another_mode_and_another_owner_are_put_right,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
+		    tear_down),
+		cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_site_has_those_that_it_needs, set_up,
+		    tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
