@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The files of a journal and what stands in them, read-only: for the log itself, for
+ * recovery, and for whoever looks at a journal from outside, also while it is written.
+ * No locks; nothing is created or written.  Nothing is allocated by what the files say
+ * but 64 bytes for each file; each byte is read a bounded number of times.  One thread.
+ */
+#ifndef JOURNAL_READER_H
+#define JOURNAL_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "journal/frame.h"
+#include "journal/record.h"
+#include "journal/storage.h"
+
+#define JOURNAL_FILES_MAX	100000	/* more are not looked at (counted as foreign) */
+
+struct journal_file {
+	uint32_t number;
+	uint32_t size;		/* when it was looked at; 4 GB - 1 at most is looked at */
+	uint32_t end;		/* records count up to here, where known; else the size */
+	bool end_known;		/* by the head of the file that follows it, or by the log */
+	bool superseded;	/* written behind a torn spot: nothing in it counts */
+	enum journal_head_state head_state;
+	uint8_t version;	/* of its head */
+	struct journal_head head;	/* zeros where there is none */
+	uint64_t first;		/* sequence of the head */
+	uint64_t synced;	/* last sequence that was synced when its head was written */
+};
+
+/* In the order of their numbers. */
+struct journal_files {
+	const struct journal_storage *storage;
+	struct journal_file *files;
+	uint32_t count, room;
+	uint32_t foreign;	/* names in the directory that are none of a journal's */
+	uint64_t synced;	/* the highest sequence that anything read so far proves synced */
+	uint64_t bytes_read;	/* all of it, cursors too */
+};
+
+/* A slot of `positions`. */
+enum journal_slot_state { JOURNAL_SLOT_GOOD, JOURNAL_SLOT_EMPTY, JOURNAL_SLOT_DAMAGED,
+	JOURNAL_SLOT_LATER };
+struct journal_slot {
+	enum journal_slot_state state;
+	uint64_t serial;		/* of those written */
+	struct journal_positions positions;	/* record.h; GOOD alone */
+};
+
+/* --- from outside --------------------------------------------------------------- */
+
+struct journal_reader {
+	struct journal_files files;
+	struct journal_slot slots[JOURNAL_SLOTS];
+	int slot;		/* which one counts; -1: none */
+};
+/* Lists the directory and reads heads and positions.  0, or -errno with *diag.  The
+ * storage stays the caller's, and must outlive it. */
+int journal_reader_open(struct journal_reader **reader,
+    const struct journal_storage *storage, struct diag *diag);
+void journal_reader_close(struct journal_reader **reader);
+
+/* Where what counts begins: positions.first_file's begin, or that of the first file there
+ * is.  {0, 0}: there is none. */
+struct journal_place journal_reader_begin(const struct journal_reader *reader);
+
+/* --- walking -------------------------------------------------------------------- */
+
+enum journal_found_kind {
+	JOURNAL_FOUND_RECORD,	/* `frame`; also heads, types that are not known */
+	JOURNAL_FOUND_LATER,	/* the same, but its version is a later one: pass it over */
+	JOURNAL_FOUND_DAMAGE,	/* `length` bytes (to the file's end at most) hold nothing that
+				 * can be read, and did when they were synced; it goes on
+				 * behind them.  `why`. */
+	JOURNAL_FOUND_TORN,	/* the same, but never was synced.  Where the log ends by it
+				 * (ends is set) END follows; else a later file went on from
+				 * there. */
+	JOURNAL_FOUND_END,	/* of all files: nothing more for now.  May be asked again when
+				 * the log has grown. */
+	JOURNAL_FOUND_FAULT,	/* a file could not be read: `error`; asked again, it tries the
+				 * next file */
+};
+struct journal_found {
+	enum journal_found_kind kind;
+	struct journal_place place;
+	uint32_t length;	/* with its header; of what cannot be read */
+	struct journal_frame frame;	/* payload: until the next call */
+	uint64_t expected;	/* DAMAGE, TORN: the sequence that was to come */
+	uint64_t missing;	/* DAMAGE: how many sequences are missing, as far as known */
+	bool ends;
+	int error;
+	const char *why;
+};
+
+struct journal_cursor;
+/* NULL: no memory.  `files` must outlive it, and may change below it as the log writes
+ * and deletes: it then stands at the begin of the next file.  Takes 330 kB. */
+struct journal_cursor *journal_cursor_open(struct journal_files *files);
+void journal_cursor_close(struct journal_cursor **cursor);
+/* To where a record begins, or {number, 0}: the begin of that file, or of the next there
+ * is. */
+void journal_cursor_seek(struct journal_cursor *cursor, struct journal_place place);
+/* Where the next will be looked for. */
+struct journal_place journal_cursor_place(const struct journal_cursor *cursor);
+enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
+    struct journal_found *found);
+/* The record at `place` alone, and no search where there is none.  False: there is none
+ * that can be read.  Valid until the next call.  Leaves the cursor behind it. */
+bool journal_cursor_read(struct journal_cursor *cursor, struct journal_place place,
+    struct journal_found *found);
+
+/* --- for the log ---------------------------------------------------------------- */
+
+/* Fills *files (all zeros before) and the slots; 0 or -errno. */
+int journal_files_load(struct journal_files *files, const struct journal_storage *storage,
+    struct journal_slot slots[JOURNAL_SLOTS], int *slot);
+void journal_files_free(struct journal_files *files);
+/* NULL: there is none of that number. */
+struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number);
+
+#endif
