@@ -459,8 +459,8 @@ bool generation_site_lists(const struct generation *g,
 const char *generation_journal_word(enum journal_room room)
 {
 	static const char *const words[JOURNAL_ROOMS] = {
-		[JOURNAL_FEED] = "feed", [JOURNAL_KEEPER] = "keeper",
-		[JOURNAL_QUEUE] = "queue",
+		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
+		[JOURNAL_ROOM_QUEUE] = "queue",
 	};
 
 	return words[room];

@@ -419,9 +419,9 @@ const struct generation_reply_rule *generation_reply_rule(const struct generatio
 
 /* The journal's directories, each with one writer. */
 enum journal_room {
-	JOURNAL_FEED,		/* destinations, and how far logs were read: the feed role */
-	JOURNAL_KEEPER,		/* what was done by hand: the keeper role */
-	JOURNAL_QUEUE,		/* messages of queues that are driven: the queue role */
+	JOURNAL_ROOM_FEED,		/* destinations, and how far logs were read: the feed role */
+	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
+	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

@@ -31,11 +31,11 @@
 
 static bool is_needed(const struct generation *generation, enum journal_room room) {
 	switch (room) {
-	case JOURNAL_FEED:
+	case JOURNAL_ROOM_FEED:
 		return feed_role_needed(generation);
-	case JOURNAL_QUEUE:
+	case JOURNAL_ROOM_QUEUE:
 		return generation_drives(generation);
-	case JOURNAL_KEEPER:
+	case JOURNAL_ROOM_KEEPER:
 	case JOURNAL_ROOMS:
 		break;
 	}

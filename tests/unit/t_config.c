@@ -416,15 +416,15 @@ static void the_journal_has_a_directory_for_each_role_or_none(void **state)
 	char path[PATH_MAX];
 
 	(void)state;
-	assert_true(generation_journal_directory(some, JOURNAL_FEED, path));
+	assert_true(generation_journal_directory(some, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "/j/feed");
-	assert_true(generation_journal_directory(some, JOURNAL_KEEPER, path));
+	assert_true(generation_journal_directory(some, JOURNAL_ROOM_KEEPER, path));
 	assert_string_equal(path, "/j/keeper");
-	assert_true(generation_journal_directory(some, JOURNAL_QUEUE, path));
+	assert_true(generation_journal_directory(some, JOURNAL_ROOM_QUEUE, path));
 	assert_string_equal(path, "/j/queue");
 	free(some);
 	none = good("version = 1; journal = { path = \"none\"; }; classes = ( );");
-	assert_false(generation_journal_directory(none, JOURNAL_FEED, path));
+	assert_false(generation_journal_directory(none, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "");
 	free(none);
 }
