@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The messages of a queue in a log (seeds/log-structured-queue.txt; DESIGN section 10).
+ *
+ * A *message* is a queue file: mail server, directory, queue id.  What the log says of it:
+ *  - an *envelope* when it is new, when its file has changed, and when work on it is over for
+ *    now (then it is called the replacement);
+ *  - a *start* when a run of it begins: its envelope is garbage then, and is marked so once
+ *    a sync has covered the start;
+ *  - *deliveries*, which are *acknowledged* once a sync has covered them;
+ *  - a *finish* when it is gone.
+ * Runners scan the log, one for each *interval*: an envelope that is to wait w belongs to
+ * the longest interval <= w, and its runner comes to it when it is that old.  The longest
+ * runner writes anew, at the end of the log, what still waits behind it; so all behind it
+ * becomes garbage, and its files are removed, oldest first.
+ *
+ * A message is *held* while its owner has it in memory, and *working* from its start to its
+ * replacement or finish; else it *waits* in the log alone, 24 to 36 bytes of memory each.
+ *
+ * No crash, whenever it comes, brings back a message whose finish was synced, or makes one
+ * up; nor does it lose an envelope or a delivery that was synced (messages_synced_through).
+ * What was not synced may be lost.  A message that was working comes back as due at once,
+ * without what was delivered.  The mail server's queue stays the truth: an envelope may be
+ * older than its file, and a run of a file that is gone or has changed is harmless.
+ *
+ * Where the disk fails, nothing is remembered (messages_is_degraded): what is told is
+ * dropped and counted, until a new file can be begun.  Then all before is void, and `renewed`
+ * asks the owner to put all that it knows.
+ *
+ * One thread.  `now_ns` is wall time (CLOCK_REALTIME), as records outlive a boot; an
+ * envelope that says that it was written later than now counts as old enough.  Work per call
+ * is bounded (MESSAGES_STEP_BYTES).
+ */
+#ifndef JOURNAL_MESSAGES_H
+#define JOURNAL_MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+struct journal_log;
+struct journal_storage;
+struct messages;
+
+#define MESSAGES_INTERVALS_MAX	8
+#define MESSAGES_GROUPS_MAX	2048	/* of one envelope */
+#define MESSAGES_DOMAIN_MAX	255	/* bytes of a domain; mta, id alike */
+#define MESSAGES_DIRECTORY_MAX	1023
+#define MESSAGES_SENDER_MAX	511	/* longer ones are cut */
+#define MESSAGES_STEP_BYTES	(1u << 20) /* of the log, read by one call */
+
+/* --- life ---------------------------------------------------------------------------- */
+
+struct messages_settings {
+	int64_t intervals_ns[MESSAGES_INTERVALS_MAX]; /* rising; the first one is 0 */
+	unsigned intervals;
+	int64_t sync_delay_ns;		/* a delivery is synced within */
+	int64_t envelope_delay_ns;	/* a new envelope, where no delivery comes before */
+	int64_t positions_ns;		/* restart positions are recorded so often, if anything
+					 * happens */
+};
+/* 0, 5, 10, 20 and 30 minutes; 100 ms, 1 s; 5 s. */
+extern const struct messages_settings messages_defaults;
+
+struct messages_calls {
+	/* After a time without a journal (or with void files): all that is in memory is to be
+	 * put again, and the directories to be looked through.  Out of messages_step. */
+	void (*renewed)(void *context);
+	void *context;
+};
+
+/* `log` was opened for the directory (journal/log.h), is used by nobody else and lives
+ * longer.  Reads the restart positions alone: messages_step does the rest.  0, or -1 with
+ * *diag: no memory. */
+int messages_open(struct messages **messages, struct journal_log *log,
+    const struct messages_settings *settings, const struct messages_calls *calls,
+    int64_t now_ns, struct diag *diag);
+/* As a crash would: nothing is written. */
+void messages_close(struct messages **messages);
+
+/* Recovery, then the index, the owner's looks, writing anew, marks, positions, removal of
+ * files: a few ms of whichever is next.  True: there is more to do at once.  To be called
+ * about each 100 ms, and when a sync has ended. */
+bool messages_step(struct messages *messages, int64_t now_ns);
+
+/* The working suffix was read: until then no start, delivery or next. */
+bool messages_is_recovered(const struct messages *messages);
+/* All of the log was seen: until then messages_knows may say no of what it will know. */
+bool messages_is_indexed(const struct messages *messages);
+/* Nothing is written or remembered (the log says why: journal/log.h). */
+bool messages_is_degraded(const struct messages *messages);
+
+/* --- what is told ----------------------------------------------------------------------
+ *
+ * Each returns the sequence of its record, or 0: nothing was written (see there). */
+
+struct messages_group {			/* recipients that share a domain */
+	const char *domain;		/* any bytes; empty: local */
+	size_t length;
+	uint32_t recipients;
+	int64_t due_ns;			/* not before; 0: at once; INT64_MAX: suspended or held */
+};
+
+struct messages_envelope {
+	const char *mta, *directory, *id;
+	uint64_t stamp;			/* of the file: another one when it has changed */
+	const char *sender;		/* any bytes but NUL; NULL: none */
+	int64_t arrival_ns;
+	int64_t tried_ns;		/* 0: never */
+	int64_t due_ns;			/* first of its groups'; chooses the interval */
+	uint32_t tries;
+	uint32_t recipients;		/* all of the file */
+	uint64_t rest;			/* place in the file of those in no group; 0: all are in
+					 * groups, or with no group at all: none was read */
+	const struct messages_group *groups;
+	unsigned group_count;
+	int64_t written_ns;		/* by next and the looks: when it was put */
+};
+
+/* It is new, has changed, or work on it is over for now; `held`: its owner has it, else its
+ * runner will bring it.  To forget a held one: put it, not held.  0: degraded, too large or
+ * no memory; the old one is gone, too. */
+uint64_t messages_put(struct messages *messages, const struct messages_envelope *envelope,
+    bool held, int64_t now_ns);
+
+/* A run of it begins.  0: not known (or working already, or before recovery). */
+uint64_t messages_start(struct messages *messages, const char *mta, const char *directory,
+    const char *id, int64_t now_ns);
+
+/* Of that domain so many recipients are done with, delivered or returned, in this run.
+ * 0: it is not working. */
+uint64_t messages_delivered(struct messages *messages, const char *mta,
+    const char *directory, const char *id, const char *domain, size_t length,
+    uint32_t recipients, int64_t now_ns);
+
+/* Its file is gone.  0: not known. */
+uint64_t messages_finish(struct messages *messages, const char *mta,
+    const char *directory, const char *id, int64_t now_ns);
+
+/* --- what comes of it ------------------------------------------------------------------ */
+
+enum messages_answer {
+	MESSAGES_NONE,		/* nothing now: come again at *next_ns, or when more was put */
+	MESSAGES_ONE,
+	MESSAGES_MORE,		/* not found yet: ask again soon */
+};
+/* The next one that waits and whose runner has come to it, new and old ones by turns; it is
+ * held from now on.  *envelope is valid until the next call of anything.  *next_ns:
+ * INT64_MAX: unknown. */
+enum messages_answer messages_next(struct messages *messages, int64_t now_ns,
+    struct messages_envelope *envelope, int64_t *next_ns);
+
+/* The same for any others that wait: in the background `visit` is shown all of them once
+ * (those that were put before its begin), and takes (true: held from now on) what it likes.
+ * One look at a time: a second one begins anew.  May call nothing of the above but the
+ * is_* questions. */
+void messages_look(struct messages *messages,
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
+bool messages_is_looking(const struct messages *messages);
+
+/* Is it known, with this stamp?  It is seen then. */
+bool messages_knows(struct messages *messages, const char *mta, const char *directory,
+    const char *id, uint64_t stamp);
+/* It was found in its directory, whatever is known of it. */
+void messages_seen(struct messages *messages, const char *mta, const char *directory,
+    const char *id);
+
+/* The whole of the queue is looked through from now on: what is known, put or started is
+ * seen.  Only when all is indexed. */
+void messages_seen_begin(struct messages *messages);
+/* It was: `each` is told in the background of those that wait and were not seen. */
+void messages_seen_end(struct messages *messages,
+    void (*each)(void *context, const char *mta, const char *directory, const char *id),
+    void *context);
+bool messages_is_telling_unseen(const struct messages *messages);
+
+/* --- to look at ------------------------------------------------------------------------ */
+
+/* All records up to that one are on the disk. */
+uint64_t messages_synced_through(const struct messages *messages);
+
+struct messages_totals {
+	uint64_t messages;		/* known; until all is indexed: at least */
+	uint64_t waiting, held, working;
+	uint64_t suffix;		/* starts without a synced replacement or finish */
+	uint64_t marks_pending;		/* wait for a sync */
+	uint64_t files, oldest_file;
+	uint64_t written_anew;		/* envelopes, by the longest runner */
+	uint64_t files_removed;
+	uint64_t dropped;		/* told while degraded, or too large */
+	uint64_t recovered;		/* messages that had been working */
+	uint64_t renewals;
+	uint64_t index_bytes;		/* memory */
+};
+void messages_count(const struct messages *messages, struct messages_totals *out);
+
+#endif
