@@ -27,9 +27,9 @@
  * dropped and counted, until a new file can be begun.  Then all before is void, and `renewed`
  * asks the owner to put all that it knows.
  *
- * One thread.  `now_ns` is wall time (CLOCK_REALTIME), as records outlive a boot; an
- * envelope that says that it was written later than now counts as old enough.  Work per call
- * is bounded (MESSAGES_STEP_BYTES).
+ * One thread.  `wall_ns` is CLOCK_REALTIME, as all times in records, which outlive a boot;
+ * an envelope that says that it was written later than now counts as old enough.  Work per
+ * call is bounded (MESSAGES_STEP_BYTES).
  */
 #ifndef JOURNAL_MESSAGES_H
 #define JOURNAL_MESSAGES_H
@@ -39,9 +39,9 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "journal/log.h"
+#include "journal/storage.h"
 
-struct journal_log;
-struct journal_storage;
 struct messages;
 
 #define MESSAGES_INTERVALS_MAX	8
@@ -60,36 +60,45 @@ struct messages_settings {
 	int64_t envelope_delay_ns;	/* a new envelope, where no delivery comes before */
 	int64_t positions_ns;		/* restart positions are recorded so often, if anything
 					 * happens */
+	struct journal_log_options log;	/* its kind and calls are ours */
 };
-/* 0, 5, 10, 20 and 30 minutes; 100 ms, 1 s; 5 s. */
+/* 0, 5, 10, 20 and 30 minutes; 100 ms, 1 s; 5 s; files of JOURNAL_FILE_SIZE, a thread. */
 extern const struct messages_settings messages_defaults;
 
+/* Both come out of messages_turn, or of what tells something; `changed` may call nothing. */
 struct messages_calls {
-	/* After a time without a journal (or with void files): all that is in memory is to be
-	 * put again, and the directories to be looked through.  Out of messages_step. */
+	/* The disk failed, or is good again (journal_log_calls.changed); may be NULL. */
+	void (*changed)(void *context, enum journal_state state, int error, const char *what);
+	/* After a time without a journal (or with files lost): all that is in memory is to be
+	 * put again, and the directories to be looked through.  Out of messages_turn alone. */
 	void (*renewed)(void *context);
 	void *context;
 };
 
-/* `log` was opened for the directory (journal/log.h), is used by nobody else and lives
- * longer.  Reads the restart positions alone: messages_step does the rest.  0, or -1 with
- * *diag: no memory. */
-int messages_open(struct messages **messages, struct journal_log *log,
+/* `storage` is copied; its context stays the caller's and must outlive this.  Reads what
+ * journal_log_open reads: messages_turn does the rest.  0; -1 with *diag: no memory, or
+ * intervals that do not rise.  A disk that fails is told by messages_is_degraded.
+ * Other intervals than those of the last life are fine: the log is scanned anew. */
+int messages_open(struct messages **messages, const struct journal_storage *storage,
     const struct messages_settings *settings, const struct messages_calls *calls,
-    int64_t now_ns, struct diag *diag);
+    int64_t wall_ns, int64_t now_ns, struct diag *diag);
 /* As a crash would: nothing is written. */
 void messages_close(struct messages **messages);
+/* For views, journal_log_event_fd and tests; append nothing to it. */
+struct journal_log *messages_log(struct messages *messages);
 
-/* Recovery, then the index, the owner's looks, writing anew, marks, positions, removal of
- * files: a few ms of whichever is next.  True: there is more to do at once.  To be called
- * about each 100 ms, and when a sync has ended. */
-bool messages_step(struct messages *messages, int64_t now_ns);
+/* At the end of each turn of the owner's loop, and when journal_log_event_fd is readable:
+ * some of whatever is next of recovery, index, looks, writing anew and positions; then
+ * journal_log_turn.  Takes a few ms (besides syncs, where the log is not threaded).
+ * `now_ns`: the clock of base/clock.h.  Returns when, by that clock, to say it again at the
+ * latest; now_ns: at once. */
+int64_t messages_turn(struct messages *messages, int64_t wall_ns, int64_t now_ns);
 
 /* The working suffix was read: until then no start, delivery or next. */
 bool messages_is_recovered(const struct messages *messages);
 /* All of the log was seen: until then messages_knows may say no of what it will know. */
 bool messages_is_indexed(const struct messages *messages);
-/* Nothing is written or remembered (the log says why: journal/log.h). */
+/* Nothing is written or remembered (journal_log_error says why). */
 bool messages_is_degraded(const struct messages *messages);
 
 /* --- what is told ----------------------------------------------------------------------
@@ -116,28 +125,28 @@ struct messages_envelope {
 					 * groups, or with no group at all: none was read */
 	const struct messages_group *groups;
 	unsigned group_count;
-	int64_t written_ns;		/* by next and the looks: when it was put */
+	int64_t written_ns;		/* out only: when it was put */
 };
 
 /* It is new, has changed, or work on it is over for now; `held`: its owner has it, else its
  * runner will bring it.  To forget a held one: put it, not held.  0: degraded, too large or
  * no memory; the old one is gone, too. */
 uint64_t messages_put(struct messages *messages, const struct messages_envelope *envelope,
-    bool held, int64_t now_ns);
+    bool held, int64_t wall_ns);
 
 /* A run of it begins.  0: not known (or working already, or before recovery). */
 uint64_t messages_start(struct messages *messages, const char *mta, const char *directory,
-    const char *id, int64_t now_ns);
+    const char *id, int64_t wall_ns);
 
-/* Of that domain so many recipients are done with, delivered or returned, in this run.
- * 0: it is not working. */
+/* Of that domain so many recipients are done with in this run, delivered or returned, and
+ * so many are left.  0: it is not working. */
 uint64_t messages_delivered(struct messages *messages, const char *mta,
     const char *directory, const char *id, const char *domain, size_t length,
-    uint32_t recipients, int64_t now_ns);
+    uint32_t recipients, uint32_t left, int64_t wall_ns);
 
 /* Its file is gone.  0: not known. */
 uint64_t messages_finish(struct messages *messages, const char *mta,
-    const char *directory, const char *id, int64_t now_ns);
+    const char *directory, const char *id, int64_t wall_ns);
 
 /* --- what comes of it ------------------------------------------------------------------ */
 
@@ -149,13 +158,13 @@ enum messages_answer {
 /* The next one that waits and whose runner has come to it, new and old ones by turns; it is
  * held from now on.  *envelope is valid until the next call of anything.  *next_ns:
  * INT64_MAX: unknown. */
-enum messages_answer messages_next(struct messages *messages, int64_t now_ns,
+enum messages_answer messages_next(struct messages *messages, int64_t wall_ns,
     struct messages_envelope *envelope, int64_t *next_ns);
 
-/* The same for any others that wait: in the background `visit` is shown all of them once
- * (those that were put before its begin), and takes (true: held from now on) what it likes.
- * One look at a time: a second one begins anew.  May call nothing of the above but the
- * is_* questions. */
+/* The same for any others that wait: in the background `visit` is shown all of them (one
+ * that is written anew meanwhile may come twice), and takes what it likes (true: it is held
+ * from now on).  One look at a time: a second one begins anew.  It may call nothing of the
+ * above but the is_* questions. */
 void messages_look(struct messages *messages,
     bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
 bool messages_is_looking(const struct messages *messages);
@@ -170,7 +179,8 @@ void messages_seen(struct messages *messages, const char *mta, const char *direc
 /* The whole of the queue is looked through from now on: what is known, put or started is
  * seen.  Only when all is indexed. */
 void messages_seen_begin(struct messages *messages);
-/* It was: `each` is told in the background of those that wait and were not seen. */
+/* It was: `each` is told in the background of those that wait and were not seen.  It may
+ * call nothing of the above. */
 void messages_seen_end(struct messages *messages,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),
     void *context);
@@ -184,13 +194,13 @@ uint64_t messages_synced_through(const struct messages *messages);
 struct messages_totals {
 	uint64_t messages;		/* known; until all is indexed: at least */
 	uint64_t waiting, held, working;
-	uint64_t suffix;		/* starts without a synced replacement or finish */
-	uint64_t marks_pending;		/* wait for a sync */
-	uint64_t files, oldest_file;
+	uint64_t oldest_file;		/* that is needed yet */
+	struct journal_place suffix;	/* where the working suffix begins */
 	uint64_t written_anew;		/* envelopes, by the longest runner */
-	uint64_t files_removed;
-	uint64_t dropped;		/* told while degraded, or too large */
+	uint64_t dropped;		/* told while degraded, or without memory */
 	uint64_t recovered;		/* messages that had been working */
+	uint64_t unreadable;		/* damaged records, and envelopes that were not there */
+	uint64_t deliveries;		/* recipients of messages_delivered, over the log's life */
 	uint64_t renewals;
 	uint64_t index_bytes;		/* memory */
 };
