@@ -117,6 +117,8 @@ bool journal_cursor_read(struct journal_cursor *cursor, struct journal_place pla
 int journal_files_load(struct journal_files *files, const struct journal_storage *storage,
     struct journal_slot slots[JOURNAL_SLOTS], int *slot);
 void journal_files_free(struct journal_files *files);
+/* The record where the cursor stands has that sequence, if it can be read. */
+void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence);
 /* NULL: there is none of that number. */
 struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number);
 

@@ -152,11 +152,11 @@ enum { JOURNAL_ON_DESTINATION = 1, JOURNAL_ON_RECIPIENT, JOURNAL_ON_CLASS };
 const char *journal_verb_word(unsigned verb);
 const char *journal_on_word(unsigned what);
 
-/* CHECKPOINT_BEGIN and CHECKPOINT_END. */
+/* CHECKPOINT_BEGIN, CHECKPOINT_END, GROUP. */
 struct journal_checkpoint {
-	uint64_t number;	/* the same in both */
+	uint64_t number;	/* the same in BEGIN and END */
 	int64_t when_ns;
-	uint32_t records;	/* END: how many stand between */
+	uint32_t records;	/* END, GROUP: how many belong to it */
 };
 
 /* --- positions ---------------------------------------------------------------------- */

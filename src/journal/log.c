@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The log: records are appended and synced in groups.
+ * MODEL    One buffer, written at the end of the owner's turn.  A group sync covers all that
+ *          was written when it begins: the files with unsynced records in their order, then
+ *          the directory where names were made; when it has ended, all of that is synced.
+ *          So "synced" is always a prefix, though the kernel writes as it likes.
+ *          The other parts: log_files.c, log_sync.c (the thread), log_marks.c,
+ *          log_positions.c, log_probe.c (faults).
+ * ERRORS   A fault makes the log FAILED, and is told once.
+ * THREADS  The owner's.
+ */
+#include "journal/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "journal/log_internal.h"
+
+#define FILE_SIZE_LEAST	(UINT32_C(64) << 10)
+#define FILE_SIZE_MOST	(UINT32_C(1) << 30)
+#define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
+
+/* --- small things ------------------------------------------------------------------- */
+
+/* splitmix64 */
+static uint64_t next_random(struct journal_log *log)
+{
+	uint64_t z = log->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+uint32_t log_random(struct journal_log *log)
+{
+	return (uint32_t)next_random(log);
+}
+
+int64_t log_wall_ns(const struct journal_log *log)
+{
+	struct timespec now;
+
+	if (log->options.wall_ns != NULL)
+		return log->options.wall_ns();
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+void log_renew(struct journal_log *log)
+{
+	log->counts.renewals++;
+	if (log->options.calls.renew != NULL)
+		log->options.calls.renew(log->options.calls.context);
+}
+
+bool log_fail(struct journal_log *log, int error, const char *what)
+{
+	if (log->state == JOURNAL_FAILED)
+		return false;
+	log->state = JOURNAL_FAILED;
+	log->error = error != 0 ? error : EIO;
+	log->what = what;
+	log->counts.faults++;
+	log->retry_at = 0;
+	log->job.void_now = true;
+	log->buffered = 0;
+	log->current = 0;
+	log->switches = false;
+	log->sync_due = INT64_MAX;
+	log->ended = log->synced_place;
+	log_cut(log, log->ended);
+	for (uint32_t i = 0; i < log->files.count; i++)
+		log->held[i].data = false;
+	marks_drop(log);
+	positions_drop(log);
+	if (log->options.calls.changed != NULL)
+		log->options.calls.changed(log->options.calls.context, JOURNAL_FAILED,
+		    log->error, what);
+	return false;
+}
+
+/* --- life --------------------------------------------------------------------------- */
+
+/* Begins the first file of its own. */
+static void begin_file(struct journal_log *log)
+{
+	int error = log_create(log, log->buffer);
+
+	if (error != 0) {
+		log_fail(log, -error, "create");
+		return;
+	}
+	log->current = log->files.files[log->files.count - 1].number;
+	log->offset = 0;
+	log->buffered = JOURNAL_HEAD_SIZE;
+	if (log->begin.file == 0)
+		log->begin.file = log->current;
+}
+
+static void begin(struct journal_log *log)
+{
+	int error = log->storage.calls->lock(log->storage.context);
+
+	/* on a read-only disk it can be read all the same */
+	if (error == -EAGAIN) {
+		log_fail(log, EAGAIN, "lock");
+		return;
+	}
+	if (log_read_directory(log) != 0 || error != 0) {
+		if (!log->is_read && error == 0)
+			error = -EIO;
+		log_fail(log, -error, log->is_read ? "lock" : "list");
+		return;
+	}
+	begin_file(log);
+}
+
+int journal_log_open(struct journal_log **out, const struct journal_storage *storage,
+    const struct journal_log_options *options, int64_t now_ns, struct diag *diag)
+{
+	struct journal_log *log = calloc(1, sizeof(*log));
+	uint32_t size = options->file_size;
+
+	*out = NULL;
+	if (log == NULL || (log->buffer = malloc(LOG_BUFFER)) == NULL) {
+		free(log);
+		return diag_set(diag, ENOMEM, "the journal");
+	}
+	log->storage = *storage;
+	log->options = *options;
+	log->options.file_size = size < FILE_SIZE_LEAST ? FILE_SIZE_LEAST :
+	    size > FILE_SIZE_MOST ? FILE_SIZE_MOST : size;
+	log->random = options->random;
+	if (log->random == 0 && getrandom(&log->random, sizeof(log->random), 0) < 0)
+		log->random = (uint64_t)log_wall_ns(log) ^ (uint64_t)getpid() << 32;
+	log->state = JOURNAL_GOOD;
+	log->sync_due = INT64_MAX;
+	log->positions.handle = -1;
+	log->files.storage = &log->storage;
+	log->thread.event = options->threaded ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+	pthread_mutex_init(&log->thread.mutex, NULL);
+	pthread_cond_init(&log->thread.changed, NULL);
+	log->check_at = now_ns + NS_PER_SECOND;
+	log->list_at = now_ns + 10 * NS_PER_SECOND;
+	begin(log);
+	if (log->journal == 0)
+		log->journal = next_random(log) | 1;
+	*out = log;
+	return 0;
+}
+
+void journal_log_close(struct journal_log **out)
+{
+	struct journal_log *log = *out;
+
+	if (log == NULL)
+		return;
+	job_close(log);
+	for (uint32_t i = 0; i < log->files.count; i++)
+		if (log->held[i].handle >= 0)
+			log->storage.calls->close(log->storage.context, log->held[i].handle);
+	if (log->positions.handle >= 0)
+		log->storage.calls->close(log->storage.context, log->positions.handle);
+	journal_files_free(&log->files);
+	free(log->held);
+	free(log->marks.marks);
+	free(log->buffer);
+	free(log);
+	*out = NULL;
+}
+
+enum journal_state journal_log_state(const struct journal_log *log)
+{
+	return log->state;
+}
+
+int journal_log_error(const struct journal_log *log, const char **what)
+{
+	if (what != NULL)
+		*what = log->what;
+	return log->error;
+}
+
+bool journal_log_is_read(const struct journal_log *log)
+{
+	return log->is_read;
+}
+
+/* --- appending ------------------------------------------------------------------------ */
+
+void journal_log_flush(struct journal_log *log)
+{
+	uint32_t i = log_index(log, log->current);
+	int error;
+
+	if (log->state != JOURNAL_GOOD || log->buffered == 0 || i == log->files.count)
+		return;
+	log->counts.writes++;
+	error = log_handle(log, i);
+	if (error >= 0)
+		error = log->storage.calls->write(log->storage.context, error, log->buffer,
+		    log->buffered, log->offset);
+	if (error != 0) {
+		log_fail(log, -error, "write");
+		return;
+	}
+	log->offset += log->buffered;
+	log->buffered = 0;
+	log->held[i].data = true;
+	log->files.files[i].size = log->files.files[i].end = log->offset;
+}
+
+/* Room for a record of so many bytes; false: a fault. */
+static bool make_room(struct journal_log *log, size_t bytes)
+{
+	uint32_t there = log->offset + log->buffered;
+
+	if (there > JOURNAL_HEAD_SIZE &&
+	    (log->switches || there + bytes > log->options.file_size)) {
+		journal_log_flush(log);
+		if (log->state != JOURNAL_GOOD)
+			return false;
+		begin_file(log);
+	} else if (log->buffered + bytes > LOG_BUFFER) {
+		journal_log_flush(log);
+	}
+	log->switches = false;
+	return log->state == JOURNAL_GOOD;
+}
+
+uint64_t journal_log_append(struct journal_log *log, uint8_t type, const void *payload,
+    size_t length, struct journal_place *place)
+{
+	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
+		.version = JOURNAL_VERSION, .length = (uint32_t)length, .payload = payload };
+	uint64_t behind;
+
+	if (log->state != JOURNAL_GOOD || length > JOURNAL_PAYLOAD_MAX ||
+	    !make_room(log, JOURNAL_HEADER + length)) {
+		log->counts.dropped++;
+		return 0;
+	}
+	frame.sequence = ++log->last;
+	behind = frame.sequence - log->synced;
+	frame.behind = behind < JOURNAL_BEHIND_MAX ? (uint32_t)behind : JOURNAL_BEHIND_MAX;
+	if (place != NULL)
+		*place = (struct journal_place){ log->current, log->offset + log->buffered };
+	log->buffered += (uint32_t)journal_frame_write(log->buffer + log->buffered, &frame,
+	    log->files.files[log->files.count - 1].head.salt);
+	log->counts.appended++;
+	log->counts.appended_bytes += JOURNAL_HEADER + length;
+	return frame.sequence;
+}
+
+void journal_log_switch(struct journal_log *log)
+{
+	log->switches = true;
+}
+
+void journal_log_sync_by(struct journal_log *log, int64_t when_ns)
+{
+	if (when_ns < log->sync_due && log->last > log->synced && log->state == JOURNAL_GOOD)
+		log->sync_due = when_ns;
+}
+
+/* --- turns ---------------------------------------------------------------------------- */
+
+/* What was written is synced, all of it. */
+static void begin_group(struct journal_log *log)
+{
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		int handle;
+
+		if (!log->held[i].data)
+			continue;
+		handle = log_handle(log, i);
+		if (handle < 0 || !job_add(log, handle)) {
+			log->job.count = 0;
+			log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
+			return;
+		}
+		log->held[i].data = log->held[i].marks = false;
+	}
+	log->job.directory = log->directory;
+	log->directory = false;
+	log->job.sequence = log->last;
+	log->job.place = (struct journal_place){ log->current, log->offset };
+	log->sync_due = INT64_MAX;
+	job_begin(log, JOB_GROUP);
+}
+
+static void take_ended(struct journal_log *log, int64_t now_ns)
+{
+	struct log_job job;
+
+	if (!job_take(log, &job))
+		return;
+	switch (job.kind) {
+	case JOB_GROUP:
+		if (job.void_now)
+			break;
+		if (job.error != 0) {
+			log_fail(log, -job.error, "sync");
+			break;
+		}
+		log->synced = log->files.synced = job.sequence;
+		log->synced_place = job.place;
+		log_close_idle(log);
+		break;
+	case JOB_MARKS:
+	case JOB_SLOT:
+		positions_ended(log, &job);
+		break;
+	case JOB_PROBE:
+		probe_ended(log, &job, now_ns);
+		break;
+	case JOB_NONE:
+	default:
+		break;
+	}
+}
+
+/* One step; false: there is nothing more to do now. */
+static bool go_on(struct journal_log *log, int64_t now_ns)
+{
+	journal_log_flush(log);
+	take_ended(log, now_ns);
+	if (log->job.kind != JOB_NONE)
+		return false;
+	if (log->state == JOURNAL_FAILED) {
+		probe_turn(log, now_ns);
+		return log->job.kind != JOB_NONE;
+	}
+	probe_check(log, now_ns);
+	if (log->state == JOURNAL_FAILED)
+		return true;
+	journal_log_flush(log);
+	if (log->state == JOURNAL_FAILED || !marks_apply(log))
+		return true;
+	if (log->last > log->synced && (log->sync_due <= now_ns || positions_want_sync(log)))
+		begin_group(log);
+	else
+		positions_go_on(log);
+	return log->job.kind != JOB_NONE;
+}
+
+int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
+{
+	int64_t next;
+
+	for (unsigned i = 0; i < STEPS_MOST && go_on(log, now_ns); i++)
+		;
+	if (log->state == JOURNAL_FAILED)
+		return log->job.kind != JOB_NONE ? INT64_MAX :
+		    log->retry_at != 0 ? log->retry_at : now_ns;
+	next = log->check_at;
+	if (log->job.kind == JOB_NONE && log->sync_due < next)
+		next = log->sync_due;
+	return next;
+}
+
+int journal_log_event_fd(const struct journal_log *log)
+{
+	return log->thread.event;
+}
+
+int journal_log_sync_now(struct journal_log *log, int64_t now_ns)
+{
+	uint64_t wanted = log->last;
+
+	while (log->state == JOURNAL_GOOD && log->synced < wanted) {
+		job_wait(log);
+		log->sync_due = now_ns;
+		journal_log_turn(log, now_ns);
+	}
+	return log->state == JOURNAL_GOOD ? 0 : -1;
+}
+
+/* --- asking --------------------------------------------------------------------------- */
+
+uint64_t journal_log_synced(const struct journal_log *log)
+{
+	return log->synced;
+}
+
+uint64_t journal_log_last(const struct journal_log *log)
+{
+	return log->last;
+}
+
+bool journal_log_holds(const struct journal_log *log, struct journal_place place)
+{
+	const struct journal_file *file = journal_files_find(&log->files, place.file);
+
+	if (file == NULL || file->superseded)
+		return false;
+	return place.offset < (place.file == log->current ? log->offset + log->buffered :
+	    file->end);
+}
+
+struct journal_files *journal_log_files(struct journal_log *log)
+{
+	return &log->files;
+}
+
+struct journal_place journal_log_begin(const struct journal_log *log)
+{
+	return log->begin;
+}
+
+void journal_log_count(const struct journal_log *log, struct journal_log_counts *out)
+{
+	*out = log->counts;
+	out->disk_bytes = 0;
+	for (uint32_t i = 0; i < log->files.count; i++)
+		out->disk_bytes += log->files.files[i].size;
+}

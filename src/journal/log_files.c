@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The files of a log: made, found missing, deleted; where it ended at the start.
+ * MODEL    held[i] stands beside files.files[i]: its handle, and what no sync covers yet.
+ *          A restart takes for granted what `positions` says was synced, and reads from
+ *          there on; the files that it reads it syncs, as a process that was killed leaves
+ *          records that are in the page cache alone, which must not be lost after somebody
+ *          has relied on them.  For marks the same is said of all files: the first positions
+ *          sync them.
+ * ERRORS   -errno.
+ * THREADS  The owner's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "journal/log_internal.h"
+
+#define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
+#define CREATE_TRIES	64
+
+uint32_t log_index(const struct journal_log *log, uint32_t number)
+{
+	const struct journal_file *file = journal_files_find(&log->files, number);
+
+	return file != NULL ? (uint32_t)(file - log->files.files) : log->files.count;
+}
+
+int log_handle(struct journal_log *log, uint32_t i)
+{
+	char name[JOURNAL_NAME_MAX + 1];
+
+	if (log->held[i].handle < 0) {
+		journal_file_name(log->files.files[i].number, name);
+		log->held[i].handle = log->storage.calls->open(log->storage.context, name,
+		    JOURNAL_WRITE);
+	}
+	return log->held[i].handle;
+}
+
+static void close_handle(struct journal_log *log, uint32_t i)
+{
+	if (log->held[i].handle >= 0)
+		log->storage.calls->close(log->storage.context, log->held[i].handle);
+	log->held[i].handle = -1;
+}
+
+void log_close_idle(struct journal_log *log)
+{
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < log->files.count; i++)
+		open += log->held[i].handle >= 0;
+	for (uint32_t i = 0; i < log->files.count && open > HANDLES_MOST; i++) {
+		if (log->held[i].handle < 0 || log->held[i].data ||
+		    log->files.files[i].number == log->current)
+			continue;
+		close_handle(log, i);
+		open--;
+	}
+}
+
+bool log_grow(struct journal_log *log)
+{
+	struct journal_files *files = &log->files;
+
+	if (files->count == files->room) {
+		uint32_t room = files->room == 0 ? 16 : 2 * files->room;
+		struct journal_file *more = realloc(files->files, room * sizeof(*more));
+
+		if (more == NULL)
+			return false;
+		files->files = more;
+		files->room = room;
+	}
+	if (log->held_room < files->room) {
+		struct log_held *more = realloc(log->held, files->room * sizeof(*more));
+
+		if (more == NULL)
+			return false;
+		log->held = more;
+		for (uint32_t i = log->held_room; i < files->room; i++)
+			log->held[i] = (struct log_held){ .handle = -1 };
+		log->held_room = files->room;
+	}
+	return true;
+}
+
+void log_forget(struct journal_log *log, uint32_t i)
+{
+	struct journal_files *files = &log->files;
+	uint32_t behind = files->count - i - 1;
+
+	close_handle(log, i);
+	memmove(&files->files[i], &files->files[i + 1], behind * sizeof(files->files[0]));
+	memmove(&log->held[i], &log->held[i + 1], behind * sizeof(log->held[0]));
+	files->count--;
+	log->held[files->count] = (struct log_held){ .handle = -1 };
+}
+
+int log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
+{
+	struct journal_file file = { .head_state = JOURNAL_HEAD_GOOD,
+		.version = JOURNAL_VERSION };
+	uint32_t previous = log->ended.file;
+	uint32_t previous_end = log->ended.offset;
+	char name[JOURNAL_NAME_MAX + 1];
+	uint64_t behind = log->last + 1 - log->synced;
+	int handle = -EEXIST;
+
+	if (!log_grow(log))
+		return -ENOMEM;
+	if (log->current != 0) {	/* it goes on: all of that file counts */
+		previous = log->current;
+		previous_end = log->offset + log->buffered;
+	}
+	for (unsigned try = 0; try < CREATE_TRIES && handle == -EEXIST; try++) {
+		file.number = ++log->highest;
+		journal_file_name(file.number, name);
+		handle = log->storage.calls->open(log->storage.context, name, JOURNAL_CREATE);
+	}
+	if (handle < 0)
+		return handle;
+	file.first = ++log->last;
+	file.synced = log->synced;
+	file.head = (struct journal_head){ .salt = log_random(log),
+		.kind = (uint8_t)log->options.kind, .journal = log->journal,
+		.created_ns = log_wall_ns(log), .number = file.number, .previous = previous,
+		.previous_end = previous_end };
+	journal_head_write(head, &file.head, file.first,
+	    behind < JOURNAL_BEHIND_MAX ? (uint32_t)behind : JOURNAL_BEHIND_MAX);
+	log->held[log->files.count] = (struct log_held){ .handle = handle };
+	log->files.files[log->files.count++] = file;
+	log->directory = true;
+	log->counts.files_begun++;
+	return 0;
+}
+
+/* --- missing ones -------------------------------------------------------------------- */
+
+struct presence {
+	struct journal_log *log;
+	bool *there;
+};
+
+static void note_presence(void *context, const char *name)
+{
+	struct presence *presence = context;
+	uint32_t number = journal_file_number(name);
+	uint32_t i = number == 0 ? presence->log->files.count : log_index(presence->log, number);
+
+	if (i < presence->log->files.count)
+		presence->there[i] = true;
+}
+
+int log_drop_missing(struct journal_log *log)
+{
+	struct presence presence = { log, calloc(log->files.count + 1, sizeof(bool)) };
+	int missing = 0;
+	int error;
+
+	if (presence.there == NULL)
+		return -ENOMEM;
+	error = log->storage.calls->list(log->storage.context, note_presence, &presence);
+	for (uint32_t i = log->files.count; error == 0 && i-- > 0;)
+		if (!presence.there[i]) {
+			log_forget(log, i);
+			log->counts.files_lost++;
+			missing++;
+		}
+	free(presence.there);
+	return error != 0 ? error : missing;
+}
+
+void log_delete_below(struct journal_log *log, uint32_t first)
+{
+	uint32_t i = 0;
+
+	while (i < log->files.count && log->files.files[i].number < first) {
+		char name[JOURNAL_NAME_MAX + 1];
+		int error;
+
+		if (log->files.files[i].number == log->current ||
+		    log->files.files[i].head_state == JOURNAL_HEAD_LATER) {
+			i++;
+			continue;
+		}
+		journal_file_name(log->files.files[i].number, name);
+		error = log->storage.calls->unlink(log->storage.context, name);
+		if (error != 0 && error != -ENOENT)
+			return;		/* asked for again with the next positions */
+		log_forget(log, i);
+		log->directory = true;
+		log->counts.files_deleted++;
+	}
+}
+
+/* --- the start ------------------------------------------------------------------------ */
+
+/* Where to begin to read: what stands before it was synced. */
+static void begin_at(struct journal_log *log, struct journal_cursor *cursor)
+{
+	const struct journal_positions *found = &log->positions.found;
+	const struct journal_file *file = log->positions.was_found ?
+	    journal_files_find(&log->files, found->synced_place.file) : NULL;
+
+	log->last = 0;
+	log->synced_place = (struct journal_place){ 0, 0 };
+	if (file != NULL && !file->superseded) {
+		log->last = found->synced;
+		log->synced_place = found->synced_place;
+		journal_cursor_seek(cursor, found->synced_place);
+		journal_cursor_expect(cursor, found->synced + 1);
+	} else if (log->files.count > 0) {
+		journal_cursor_seek(cursor, (struct journal_place){ log->files.files[0].number,
+			0 });
+	}
+	if (log->positions.was_found && found->synced > log->last)
+		log->last = found->synced;
+	log->synced = log->last;
+}
+
+void log_cut(struct journal_log *log, struct journal_place end)
+{
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		struct journal_file *file = &log->files.files[i];
+
+		if (file->number == end.file) {
+			file->end = end.offset;
+			file->end_known = true;
+		} else if (file->number > end.file) {
+			file->superseded = true;
+		}
+	}
+}
+
+static void find_end(struct journal_log *log, struct journal_cursor *cursor,
+    struct journal_place *end)
+{
+	struct journal_found found;
+
+	begin_at(log, cursor);
+	*end = log->synced_place;
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		switch (found.kind) {
+		case JOURNAL_FOUND_RECORD:
+		case JOURNAL_FOUND_LATER:
+			if (found.frame.sequence > log->last)
+				log->last = found.frame.sequence;
+			*end = found.place;
+			end->offset += found.length;
+			break;
+		case JOURNAL_FOUND_TORN:
+			log->counts.torn_bytes += found.length;
+			break;
+		case JOURNAL_FOUND_DAMAGE:
+			log->counts.damage_bytes += found.length;
+			/* what was synced stood there: it is within what counts */
+			if (found.length > 0) {
+				*end = found.place;
+				end->offset += found.length;
+			}
+			break;
+		case JOURNAL_FOUND_FAULT:
+		case JOURNAL_FOUND_END:
+		default:
+			break;
+		}
+	}
+}
+
+/* Syncs what was read: somebody will rely on it.  By handles to read, as the disk may be
+ * read-only. */
+static bool sync_read(struct journal_log *log, struct journal_place from)
+{
+	const struct journal_storage *storage = &log->storage;
+	int error = 0;
+
+	for (uint32_t i = 0; i < log->files.count && error == 0; i++) {
+		char name[JOURNAL_NAME_MAX + 1];
+		int handle;
+
+		if (log->files.files[i].number < from.file || log->files.files[i].superseded)
+			continue;
+		journal_file_name(log->files.files[i].number, name);
+		handle = storage->calls->open(storage->context, name, JOURNAL_READ);
+		if (handle < 0)
+			continue;
+		error = storage->calls->sync(storage->context, handle);
+		storage->calls->close(storage->context, handle);
+		log->counts.syncs++;
+	}
+	if (error == 0 && log->files.count > 0)
+		error = storage->calls->sync_directory(storage->context);
+	return error == 0;
+}
+
+static void take_journal(struct journal_log *log)
+{
+	const struct journal_files *files = &log->files;
+
+	for (uint32_t i = files->count; i-- > 0 && log->journal == 0;)
+		if (files->files[i].head_state == JOURNAL_HEAD_GOOD)
+			log->journal = files->files[i].head.journal;
+	if (files->count > 0 && files->files[files->count - 1].number > log->highest)
+		log->highest = files->files[files->count - 1].number;
+	if (log->positions.was_found && log->positions.found.synced_place.file > log->highest)
+		log->highest = log->positions.found.synced_place.file;
+}
+
+int log_read_directory(struct journal_log *log)
+{
+	struct journal_slot slots[JOURNAL_SLOTS];
+	struct journal_cursor *cursor;
+	struct journal_place from, end;
+	int slot;
+	int error = journal_files_load(&log->files, &log->storage, slots, &slot);
+
+	if (error != 0)
+		return error;
+	log->files.storage = &log->storage;
+	cursor = journal_cursor_open(&log->files);
+	if (cursor == NULL || (log->files.count > 0 && !log_grow(log))) {
+		journal_cursor_close(&cursor);
+		return -ENOMEM;
+	}
+	log->positions.was_found = slot >= 0;
+	if (slot >= 0)
+		log->positions.found = slots[slot].positions;
+	for (int i = 0; i < JOURNAL_SLOTS; i++)
+		if (slots[i].serial > log->positions.serial)
+			log->positions.serial = slots[i].serial;
+	log->positions.syncs_before = slot >= 0 ? slots[slot].positions.syncs : 0;
+	take_journal(log);
+	find_end(log, cursor, &end);
+	journal_cursor_close(&cursor);
+	from = log->synced_place;
+	log->ended = end;
+	log_cut(log, end);
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		log->held[i].marks = true;
+		log->held[i].data = log->files.files[i].number >= from.file &&
+		    !log->files.files[i].superseded;
+	}
+	if (sync_read(log, from)) {
+		log->synced = log->last;
+		log->synced_place = end;
+		log->files.synced = log->last;
+		for (uint32_t i = 0; i < log->files.count; i++)
+			log->held[i].data = false;
+	}
+	log->is_read = true;
+	return 0;
+}

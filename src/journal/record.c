@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Payloads of records.
+ * MODEL    A writer and a reader that walk over the bytes; both remember a failure and do
+ *          nothing from there on, so that it is asked for once, at the end.  The reader
+ *          tells an end at a field's begin (zeros for the rest: an older writer) from one
+ *          within a field (spoiled).
+ * THREADS  Pure.
+ */
+#include "journal/record.h"
+
+#include <string.h>
+
+#include "journal/bytes.h"
+
+const char *journal_type_word(unsigned type)
+{
+	switch (type) {
+#define RECORD(symbol, number, word, what) case number: return word;
+#include "defs/records.def"
+#undef RECORD
+	default: return NULL;
+	}
+}
+
+const char *journal_type_meaning(unsigned type)
+{
+	switch (type) {
+#define RECORD(symbol, number, word, what) case number: return what;
+#include "defs/records.def"
+#undef RECORD
+	default: return NULL;
+	}
+}
+
+const char *journal_verb_word(unsigned verb)
+{
+	static const char *const words[] = { "unknown", "suspend", "hold", "resume", "forget",
+		"set" };
+
+	return words[verb < sizeof(words) / sizeof(words[0]) ? verb : 0];
+}
+
+const char *journal_on_word(unsigned what)
+{
+	static const char *const words[] = { "unknown", "destination", "recipient", "class" };
+
+	return words[what < sizeof(words) / sizeof(words[0]) ? what : 0];
+}
+
+/* --- writing ------------------------------------------------------------------------ */
+
+struct writer {
+	uint8_t *start, *at, *end;
+	bool full;
+};
+
+static struct writer write_to(uint8_t *out, size_t size)
+{
+	return (struct writer){ .start = out, .at = out, .end = out + size };
+}
+
+static uint8_t *take(struct writer *writer, size_t bytes)
+{
+	uint8_t *at = writer->at;
+
+	if (writer->full || (size_t)(writer->end - at) < bytes) {
+		writer->full = true;
+		return NULL;
+	}
+	writer->at += bytes;
+	return at;
+}
+
+static void w8(struct writer *writer, uint8_t value)
+{
+	uint8_t *at = take(writer, 1);
+
+	if (at != NULL)
+		*at = value;
+}
+
+static void w32(struct writer *writer, uint32_t value)
+{
+	uint8_t *at = take(writer, 4);
+
+	if (at != NULL)
+		put_u32(at, value);
+}
+
+static void w64(struct writer *writer, uint64_t value)
+{
+	uint8_t *at = take(writer, 8);
+
+	if (at != NULL)
+		put_u64(at, value);
+}
+
+static void w_time(struct writer *writer, int64_t ns)
+{
+	w64(writer, (uint64_t)ns);
+}
+
+static void w_place(struct writer *writer, struct journal_place place)
+{
+	w32(writer, place.file);
+	w32(writer, place.offset);
+}
+
+static void w_text(struct writer *writer, struct journal_text text)
+{
+	uint8_t *at = take(writer, 2 + (size_t)text.length);
+
+	if (at == NULL)
+		return;
+	put_u16(at, text.length);
+	if (text.length > 0)
+		memcpy(at + 2, text.text, text.length);
+}
+
+static size_t written(const struct writer *writer)
+{
+	return writer->full ? 0 : (size_t)(writer->at - writer->start);
+}
+
+/* --- reading ------------------------------------------------------------------------ */
+
+struct reader {
+	const uint8_t *at, *end;
+	bool spoiled;
+};
+
+static struct reader read_from(const uint8_t *payload, size_t length)
+{
+	return (struct reader){ .at = payload, .end = payload + length };
+}
+
+static const uint8_t *give(struct reader *reader, size_t bytes)
+{
+	const uint8_t *at = reader->at;
+	size_t left = (size_t)(reader->end - at);
+
+	if (reader->spoiled || left == 0)
+		return NULL;
+	if (left < bytes) {
+		reader->spoiled = true;
+		return NULL;
+	}
+	reader->at += bytes;
+	return at;
+}
+
+static uint8_t r8(struct reader *reader)
+{
+	const uint8_t *at = give(reader, 1);
+
+	return at != NULL ? *at : 0;
+}
+
+static uint32_t r32(struct reader *reader)
+{
+	const uint8_t *at = give(reader, 4);
+
+	return at != NULL ? get_u32(at) : 0;
+}
+
+static uint64_t r64(struct reader *reader)
+{
+	const uint8_t *at = give(reader, 8);
+
+	return at != NULL ? get_u64(at) : 0;
+}
+
+static int64_t r_time(struct reader *reader)
+{
+	return (int64_t)r64(reader);
+}
+
+static struct journal_place r_place(struct reader *reader)
+{
+	struct journal_place place;
+
+	place.file = r32(reader);
+	place.offset = r32(reader);
+	return place;
+}
+
+static struct journal_text r_text(struct reader *reader)
+{
+	const uint8_t *at = give(reader, 2);
+	struct journal_text text = { "", 0 };
+
+	if (at == NULL || get_u16(at) == 0)
+		return text;
+	text.length = get_u16(at);
+	if ((size_t)(reader->end - reader->at) < text.length) {
+		reader->spoiled = true;
+		return (struct journal_text){ "", 0 };
+	}
+	text.text = (const char *)give(reader, text.length);
+	return text;
+}
+
+/* --- messages ------------------------------------------------------------------------- */
+
+static void write_envelope(struct writer *w, const struct journal_envelope *in)
+{
+	w64(w, in->key);
+	w64(w, in->replaces);
+	w_place(w, in->old);
+	w_time(w, in->written_ns);
+	w_time(w, in->due_ns);
+	w8(w, in->interval);
+	w8(w, in->flags);
+	w64(w, in->stamp);
+	w_time(w, in->arrival_ns);
+	w_time(w, in->tried_ns);
+	w32(w, in->tries);
+	w32(w, in->recipients);
+	w64(w, in->rest);
+	w_text(w, in->mta);
+	w_text(w, in->directory);
+	w_text(w, in->id);
+	w_text(w, in->sender);
+	w32(w, in->group_count);
+}
+
+size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_envelope *in,
+    const struct journal_group *groups)
+{
+	struct writer w = write_to(out, size);
+
+	write_envelope(&w, in);
+	for (uint32_t i = 0; i < in->group_count && !w.full; i++) {
+		w32(&w, groups[i].count);
+		w_time(&w, groups[i].due_ns);
+		w_text(&w, groups[i].domain);
+	}
+	return written(&w);
+}
+
+static bool next_group(struct reader *r, struct journal_group *out)
+{
+	bool there = r->at < r->end;
+
+	out->count = r32(r);
+	out->due_ns = r_time(r);
+	there = there && r->at < r->end;
+	out->domain = r_text(r);
+	return there && !r->spoiled;
+}
+
+/* What a later version may have put behind the list is ignored; a list that ends early is
+ * spoiled.  The loop ends with the bytes, whatever the count says. */
+static bool list_is_whole(struct reader reader, uint32_t count)
+{
+	struct journal_group group;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!next_group(&reader, &group))
+			return false;
+	return true;
+}
+
+bool journal_envelope_read(const uint8_t *payload, size_t length,
+    struct journal_envelope *out, struct journal_groups *groups)
+{
+	struct reader r = read_from(payload, length);
+
+	out->key = r64(&r);
+	out->replaces = r64(&r);
+	out->old = r_place(&r);
+	out->written_ns = r_time(&r);
+	out->due_ns = r_time(&r);
+	out->interval = r8(&r);
+	out->flags = r8(&r);
+	out->stamp = r64(&r);
+	out->arrival_ns = r_time(&r);
+	out->tried_ns = r_time(&r);
+	out->tries = r32(&r);
+	out->recipients = r32(&r);
+	out->rest = r64(&r);
+	out->mta = r_text(&r);
+	out->directory = r_text(&r);
+	out->id = r_text(&r);
+	out->sender = r_text(&r);
+	out->group_count = r32(&r);
+	*groups = (struct journal_groups){ r.at, r.end, out->group_count };
+	return !r.spoiled && list_is_whole(r, out->group_count);
+}
+
+bool journal_group_next(struct journal_groups *groups, struct journal_group *out)
+{
+	struct reader r = { .at = groups->at, .end = groups->end };
+
+	if (groups->left == 0 || !next_group(&r, out))
+		return false;
+	groups->at = r.at;
+	groups->left--;
+	return true;
+}
+
+size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start *in)
+{
+	struct writer w = write_to(out, size);
+
+	w64(&w, in->key);
+	w_place(&w, in->envelope);
+	w64(&w, in->sequence);
+	w_time(&w, in->when_ns);
+	w32(&w, in->run);
+	return written(&w);
+}
+
+bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->key = r64(&r);
+	out->envelope = r_place(&r);
+	out->sequence = r64(&r);
+	out->when_ns = r_time(&r);
+	out->run = r32(&r);
+	return !r.spoiled;
+}
+
+size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_delivery *in)
+{
+	struct writer w = write_to(out, size);
+
+	w64(&w, in->key);
+	w64(&w, in->start);
+	w_time(&w, in->when_ns);
+	w8(&w, in->result);
+	w32(&w, in->recipients);
+	w32(&w, in->left);
+	w_text(&w, in->domain);
+	return written(&w);
+}
+
+bool journal_delivery_read(const uint8_t *payload, size_t length,
+    struct journal_delivery *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->key = r64(&r);
+	out->start = r64(&r);
+	out->when_ns = r_time(&r);
+	out->result = r8(&r);
+	out->recipients = r32(&r);
+	out->left = r32(&r);
+	out->domain = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_finish *in)
+{
+	struct writer w = write_to(out, size);
+
+	w64(&w, in->key);
+	w64(&w, in->start);
+	w_place(&w, in->old);
+	w_time(&w, in->when_ns);
+	w8(&w, in->why);
+	return written(&w);
+}
+
+bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_finish *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->key = r64(&r);
+	out->start = r64(&r);
+	out->old = r_place(&r);
+	out->when_ns = r_time(&r);
+	out->why = r8(&r);
+	return !r.spoiled;
+}
+
+/* --- what was learned, and done by hand -------------------------------------------------- */
+
+size_t journal_destination_write(uint8_t *out, size_t size,
+    const struct journal_destination *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->origin);
+	w8(&w, in->flags);
+	w_text(&w, in->name);
+	w_text(&w, in->state);
+	w_text(&w, in->reason);
+	return written(&w);
+}
+
+bool journal_destination_read(const uint8_t *payload, size_t length,
+    struct journal_destination *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->origin = r64(&r);
+	out->flags = r8(&r);
+	out->name = r_text(&r);
+	out->state = r_text(&r);
+	out->reason = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_log_position_write(uint8_t *out, size_t size,
+    const struct journal_log_position *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->log);
+	w64(&w, in->device);
+	w64(&w, in->inode);
+	w32(&w, in->epoch);
+	w32(&w, in->rank);
+	w64(&w, in->offset);
+	w32(&w, in->tail);
+	w8(&w, in->skipping);
+	w8(&w, in->forgotten);
+	return written(&w);
+}
+
+bool journal_log_position_read(const uint8_t *payload, size_t length,
+    struct journal_log_position *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->log = r64(&r);
+	out->device = r64(&r);
+	out->inode = r64(&r);
+	out->epoch = r32(&r);
+	out->rank = r32(&r);
+	out->offset = r64(&r);
+	out->tail = r32(&r);
+	out->skipping = r8(&r) != 0;
+	out->forgotten = r8(&r) != 0;
+	return !r.spoiled;
+}
+
+size_t journal_held_recipient_write(uint8_t *out, size_t size,
+    const struct journal_held_recipient *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w_time(&w, in->since_ns);
+	w_time(&w, in->until_ns);
+	w_text(&w, in->address);
+	w_text(&w, in->mta);
+	w_text(&w, in->reason);
+	return written(&w);
+}
+
+bool journal_held_recipient_read(const uint8_t *payload, size_t length,
+    struct journal_held_recipient *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->since_ns = r_time(&r);
+	out->until_ns = r_time(&r);
+	out->address = r_text(&r);
+	out->mta = r_text(&r);
+	out->reason = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w_time(&w, in->until_ns);
+	w8(&w, in->verb);
+	w8(&w, in->what);
+	w32(&w, in->who);
+	w32(&w, in->window);
+	w32(&w, in->ceiling);
+	w_text(&w, in->name);
+	w_text(&w, in->mta);
+	w_text(&w, in->reason);
+	return written(&w);
+}
+
+bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_manual *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->until_ns = r_time(&r);
+	out->verb = r8(&r);
+	out->what = r8(&r);
+	out->who = r32(&r);
+	out->window = r32(&r);
+	out->ceiling = r32(&r);
+	out->name = r_text(&r);
+	out->mta = r_text(&r);
+	out->reason = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_checkpoint_write(uint8_t *out, size_t size,
+    const struct journal_checkpoint *in)
+{
+	struct writer w = write_to(out, size);
+
+	w64(&w, in->number);
+	w_time(&w, in->when_ns);
+	w32(&w, in->records);
+	return written(&w);
+}
+
+bool journal_checkpoint_read(const uint8_t *payload, size_t length,
+    struct journal_checkpoint *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->number = r64(&r);
+	out->when_ns = r_time(&r);
+	out->records = r32(&r);
+	return !r.spoiled;
+}
+
+/* --- positions ---------------------------------------------------------------------------- */
+
+size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->journal);
+	w64(&w, in->synced);
+	w_place(&w, in->synced_place);
+	w32(&w, in->first_file);
+	w64(&w, in->syncs);
+	w64(&w, in->results);
+	w32(&w, in->count);
+	for (uint32_t i = 0; i < in->count && i < JOURNAL_POSITIONS_MAX; i++) {
+		const struct journal_position *position = &in->positions[i];
+		size_t length = strnlen(position->name, JOURNAL_POSITION_NAME);
+
+		w_place(&w, position->place);
+		w_text(&w, (struct journal_text){ position->name, (uint16_t)length });
+	}
+	return written(&w);
+}
+
+static bool read_position(struct reader *r, struct journal_position *out)
+{
+	bool there = r->at < r->end;
+	struct journal_text name;
+
+	out->place = r_place(r);
+	there = there && r->at < r->end;
+	name = r_text(r);
+	if (!there || r->spoiled || name.length > JOURNAL_POSITION_NAME)
+		return false;
+	memset(out->name, 0, sizeof(out->name));
+	memcpy(out->name, name.text, name.length);
+	return true;
+}
+
+bool journal_positions_read(const uint8_t *payload, size_t length,
+    struct journal_positions *out)
+{
+	struct reader r = read_from(payload, length);
+
+	memset(out, 0, sizeof(*out));
+	out->when_ns = r_time(&r);
+	out->journal = r64(&r);
+	out->synced = r64(&r);
+	out->synced_place = r_place(&r);
+	out->first_file = r32(&r);
+	out->syncs = r64(&r);
+	out->results = r64(&r);
+	out->count = r32(&r);
+	if (r.spoiled || out->count > JOURNAL_POSITIONS_MAX)
+		return false;
+	for (uint32_t i = 0; i < out->count; i++)
+		if (!read_position(&r, &out->positions[i]))
+			return false;
+	return true;
+}
