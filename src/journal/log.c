@@ -297,12 +297,13 @@ static void begin_group(struct journal_log *log)
 	job_begin(log, JOB_GROUP);
 }
 
-static void take_ended(struct journal_log *log, int64_t now_ns)
+/* False: none has ended. */
+static bool take_ended(struct journal_log *log, int64_t now_ns)
 {
 	struct log_job job;
 
 	if (!job_take(log, &job))
-		return;
+		return false;
 	switch (job.kind) {
 	case JOB_GROUP:
 		if (job.void_now)
@@ -326,13 +327,15 @@ static void take_ended(struct journal_log *log, int64_t now_ns)
 	default:
 		break;
 	}
+	return true;
 }
 
 /* One step; false: there is nothing more to do now. */
 static bool go_on(struct journal_log *log, int64_t now_ns)
 {
 	journal_log_flush(log);
-	take_ended(log, now_ns);
+	while (take_ended(log, now_ns))
+		;
 	if (log->job.kind != JOB_NONE)
 		return false;
 	if (log->state == JOURNAL_FAILED) {

@@ -34,7 +34,7 @@ static void test_known_sums(void **state)
 static void test_both_ways(void **state)
 {
 	uint8_t bytes[300];
-	uint64_t seed = 1;
+	struct random seed = { 1 };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(bytes); i++)

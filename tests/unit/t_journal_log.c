@@ -317,8 +317,10 @@ static void test_the_thread_tells_by_its_descriptor(void **state)
 		append(place, "one", NULL);
 		journal_log_sync_by(place->log, place->now_ns);
 		journal_log_turn(place->log, place->now_ns);
-		assert_int_equal(poll(&fd, 1, 10000), 1);
-		journal_log_turn(place->log, place->now_ns);
+		if (journal_log_synced(place->log) < journal_log_last(place->log)) {
+			assert_int_equal(poll(&fd, 1, 10000), 1);
+			journal_log_turn(place->log, place->now_ns);
+		}
 		assert_int_equal(poll(&fd, 1, 0), 0);
 		assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
 	}
