@@ -39,12 +39,12 @@ static uint64_t next_random(struct journal_log *log)
 	return z ^ z >> 31;
 }
 
-uint32_t log_random(struct journal_log *log)
+uint32_t journal_log_random(struct journal_log *log)
 {
 	return (uint32_t)next_random(log);
 }
 
-int64_t log_wall_ns(const struct journal_log *log)
+int64_t journal_log_wall_ns(const struct journal_log *log)
 {
 	struct timespec now;
 
@@ -54,14 +54,14 @@ int64_t log_wall_ns(const struct journal_log *log)
 	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-void log_renew(struct journal_log *log)
+void journal_log_renew(struct journal_log *log)
 {
 	log->counts.renewals++;
 	if (log->options.calls.renew != NULL)
 		log->options.calls.renew(log->options.calls.context);
 }
 
-bool log_fail(struct journal_log *log, int error, const char *what)
+bool journal_log_fail(struct journal_log *log, int error, const char *what)
 {
 	if (log->state == JOURNAL_FAILED)
 		return false;
@@ -76,11 +76,11 @@ bool log_fail(struct journal_log *log, int error, const char *what)
 	log->switches = false;
 	log->sync_due = INT64_MAX;
 	log->ended = log->synced_place;
-	log_cut(log, log->ended);
+	journal_log_cut(log, log->ended);
 	for (uint32_t i = 0; i < log->files.count; i++)
 		log->held[i].data = false;
-	marks_drop(log);
-	positions_drop(log);
+	journal_marks_drop(log);
+	journal_positions_drop(log);
 	if (log->options.calls.changed != NULL)
 		log->options.calls.changed(log->options.calls.context, JOURNAL_FAILED,
 		    log->error, what);
@@ -92,10 +92,10 @@ bool log_fail(struct journal_log *log, int error, const char *what)
 /* Begins the first file of its own. */
 static void begin_file(struct journal_log *log)
 {
-	int error = log_create(log, log->buffer);
+	int error = journal_log_create(log, log->buffer);
 
 	if (error != 0) {
-		log_fail(log, -error, "create");
+		journal_log_fail(log, -error, "create");
 		return;
 	}
 	log->current = log->files.files[log->files.count - 1].number;
@@ -111,13 +111,13 @@ static void begin(struct journal_log *log)
 
 	/* on a read-only disk it can be read all the same */
 	if (error == -EAGAIN) {
-		log_fail(log, EAGAIN, "lock");
+		journal_log_fail(log, EAGAIN, "lock");
 		return;
 	}
-	if (log_read_directory(log) != 0 || error != 0) {
+	if (journal_log_read_directory(log) != 0 || error != 0) {
 		if (!log->is_read && error == 0)
 			error = -EIO;
-		log_fail(log, -error, log->is_read ? "lock" : "list");
+		journal_log_fail(log, -error, log->is_read ? "lock" : "list");
 		return;
 	}
 	begin_file(log);
@@ -140,7 +140,7 @@ int journal_log_open(struct journal_log **out, const struct journal_storage *sto
 	    size > FILE_SIZE_MOST ? FILE_SIZE_MOST : size;
 	log->random = options->random;
 	if (log->random == 0 && getrandom(&log->random, sizeof(log->random), 0) < 0)
-		log->random = (uint64_t)log_wall_ns(log) ^ (uint64_t)getpid() << 32;
+		log->random = (uint64_t)journal_log_wall_ns(log) ^ (uint64_t)getpid() << 32;
 	log->state = JOURNAL_GOOD;
 	log->sync_due = INT64_MAX;
 	log->positions.handle = -1;
@@ -163,7 +163,7 @@ void journal_log_close(struct journal_log **out)
 
 	if (log == NULL)
 		return;
-	job_close(log);
+	journal_job_close(log);
 	for (uint32_t i = 0; i < log->files.count; i++)
 		if (log->held[i].handle >= 0)
 			log->storage.calls->close(log->storage.context, log->held[i].handle);
@@ -198,18 +198,18 @@ bool journal_log_is_read(const struct journal_log *log)
 
 void journal_log_flush(struct journal_log *log)
 {
-	uint32_t i = log_index(log, log->current);
+	uint32_t i = journal_log_index(log, log->current);
 	int error;
 
 	if (log->state != JOURNAL_GOOD || log->buffered == 0 || i == log->files.count)
 		return;
 	log->counts.writes++;
-	error = log_handle(log, i);
+	error = journal_log_handle(log, i);
 	if (error >= 0)
 		error = log->storage.calls->write(log->storage.context, error, log->buffer,
 		    log->buffered, log->offset);
 	if (error != 0) {
-		log_fail(log, -error, "write");
+		journal_log_fail(log, -error, "write");
 		return;
 	}
 	log->offset += log->buffered;
@@ -281,10 +281,10 @@ static void begin_group(struct journal_log *log)
 
 		if (!log->held[i].data)
 			continue;
-		handle = log_handle(log, i);
-		if (handle < 0 || !job_add(log, handle)) {
+		handle = journal_log_handle(log, i);
+		if (handle < 0 || !journal_job_add(log, handle)) {
 			log->job.count = 0;
-			log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
+			journal_log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
 			return;
 		}
 		log->held[i].data = log->held[i].marks = false;
@@ -294,7 +294,7 @@ static void begin_group(struct journal_log *log)
 	log->job.sequence = log->last;
 	log->job.place = (struct journal_place){ log->current, log->offset };
 	log->sync_due = INT64_MAX;
-	job_begin(log, JOB_GROUP);
+	journal_job_begin(log, JOB_GROUP);
 }
 
 /* False: none has ended. */
@@ -302,26 +302,26 @@ static bool take_ended(struct journal_log *log, int64_t now_ns)
 {
 	struct log_job job;
 
-	if (!job_take(log, &job))
+	if (!journal_job_take(log, &job))
 		return false;
 	switch (job.kind) {
 	case JOB_GROUP:
 		if (job.void_now)
 			break;
 		if (job.error != 0) {
-			log_fail(log, -job.error, "sync");
+			journal_log_fail(log, -job.error, "sync");
 			break;
 		}
 		log->synced = log->files.synced = job.sequence;
 		log->synced_place = job.place;
-		log_close_idle(log);
+		journal_log_close_idle(log);
 		break;
 	case JOB_MARKS:
 	case JOB_SLOT:
-		positions_ended(log, &job);
+		journal_positions_ended(log, &job);
 		break;
 	case JOB_PROBE:
-		probe_ended(log, &job, now_ns);
+		journal_probe_ended(log, &job, now_ns);
 		break;
 	case JOB_NONE:
 	default:
@@ -339,19 +339,19 @@ static bool go_on(struct journal_log *log, int64_t now_ns)
 	if (log->job.kind != JOB_NONE)
 		return false;
 	if (log->state == JOURNAL_FAILED) {
-		probe_turn(log, now_ns);
+		journal_probe_turn(log, now_ns);
 		return log->job.kind != JOB_NONE;
 	}
-	probe_check(log, now_ns);
+	journal_probe_check(log, now_ns);
 	if (log->state == JOURNAL_FAILED)
 		return true;
 	journal_log_flush(log);
-	if (log->state == JOURNAL_FAILED || !marks_apply(log))
+	if (log->state == JOURNAL_FAILED || !journal_marks_apply(log))
 		return true;
-	if (log->last > log->synced && (log->sync_due <= now_ns || positions_want_sync(log)))
+	if (log->last > log->synced && (log->sync_due <= now_ns || journal_positions_want_sync(log)))
 		begin_group(log);
 	else
-		positions_go_on(log);
+		journal_positions_go_on(log);
 	return log->job.kind != JOB_NONE;
 }
 
@@ -380,7 +380,7 @@ int journal_log_sync_now(struct journal_log *log, int64_t now_ns)
 	uint64_t wanted = log->last;
 
 	while (log->state == JOURNAL_GOOD && log->synced < wanted) {
-		job_wait(log);
+		journal_job_wait(log);
 		log->sync_due = now_ns;
 		journal_log_turn(log, now_ns);
 	}

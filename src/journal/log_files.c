@@ -19,14 +19,14 @@
 #define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
 #define CREATE_TRIES	64
 
-uint32_t log_index(const struct journal_log *log, uint32_t number)
+uint32_t journal_log_index(const struct journal_log *log, uint32_t number)
 {
 	const struct journal_file *file = journal_files_find(&log->files, number);
 
 	return file != NULL ? (uint32_t)(file - log->files.files) : log->files.count;
 }
 
-int log_handle(struct journal_log *log, uint32_t i)
+int journal_log_handle(struct journal_log *log, uint32_t i)
 {
 	char name[JOURNAL_NAME_MAX + 1];
 
@@ -45,7 +45,7 @@ static void close_handle(struct journal_log *log, uint32_t i)
 	log->held[i].handle = -1;
 }
 
-void log_close_idle(struct journal_log *log)
+void journal_log_close_idle(struct journal_log *log)
 {
 	uint32_t open = 0;
 
@@ -60,7 +60,7 @@ void log_close_idle(struct journal_log *log)
 	}
 }
 
-bool log_grow(struct journal_log *log)
+bool journal_log_grow(struct journal_log *log)
 {
 	struct journal_files *files = &log->files;
 
@@ -86,7 +86,7 @@ bool log_grow(struct journal_log *log)
 	return true;
 }
 
-void log_forget(struct journal_log *log, uint32_t i)
+void journal_log_forget(struct journal_log *log, uint32_t i)
 {
 	struct journal_files *files = &log->files;
 	uint32_t behind = files->count - i - 1;
@@ -98,7 +98,7 @@ void log_forget(struct journal_log *log, uint32_t i)
 	log->held[files->count] = (struct log_held){ .handle = -1 };
 }
 
-int log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
+int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 {
 	struct journal_file file = { .head_state = JOURNAL_HEAD_GOOD,
 		.version = JOURNAL_VERSION };
@@ -108,7 +108,7 @@ int log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 	uint64_t behind = log->last + 1 - log->synced;
 	int handle = -EEXIST;
 
-	if (!log_grow(log))
+	if (!journal_log_grow(log))
 		return -ENOMEM;
 	if (log->current != 0) {	/* it goes on: all of that file counts */
 		previous = log->current;
@@ -123,9 +123,9 @@ int log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 		return handle;
 	file.first = ++log->last;
 	file.synced = log->synced;
-	file.head = (struct journal_head){ .salt = log_random(log),
+	file.head = (struct journal_head){ .salt = journal_log_random(log),
 		.kind = (uint8_t)log->options.kind, .journal = log->journal,
-		.created_ns = log_wall_ns(log), .number = file.number, .previous = previous,
+		.created_ns = journal_log_wall_ns(log), .number = file.number, .previous = previous,
 		.previous_end = previous_end };
 	journal_head_write(head, &file.head, file.first,
 	    behind < JOURNAL_BEHIND_MAX ? (uint32_t)behind : JOURNAL_BEHIND_MAX);
@@ -147,13 +147,13 @@ static void note_presence(void *context, const char *name)
 {
 	struct presence *presence = context;
 	uint32_t number = journal_file_number(name);
-	uint32_t i = number == 0 ? presence->log->files.count : log_index(presence->log, number);
+	uint32_t i = number == 0 ? presence->log->files.count : journal_log_index(presence->log, number);
 
 	if (i < presence->log->files.count)
 		presence->there[i] = true;
 }
 
-int log_drop_missing(struct journal_log *log)
+int journal_log_drop_missing(struct journal_log *log)
 {
 	struct presence presence = { log, calloc(log->files.count + 1, sizeof(bool)) };
 	int missing = 0;
@@ -164,7 +164,7 @@ int log_drop_missing(struct journal_log *log)
 	error = log->storage.calls->list(log->storage.context, note_presence, &presence);
 	for (uint32_t i = log->files.count; error == 0 && i-- > 0;)
 		if (!presence.there[i]) {
-			log_forget(log, i);
+			journal_log_forget(log, i);
 			log->counts.files_lost++;
 			missing++;
 		}
@@ -172,7 +172,7 @@ int log_drop_missing(struct journal_log *log)
 	return error != 0 ? error : missing;
 }
 
-void log_delete_below(struct journal_log *log, uint32_t first)
+void journal_log_delete_below(struct journal_log *log, uint32_t first)
 {
 	uint32_t i = 0;
 
@@ -189,7 +189,7 @@ void log_delete_below(struct journal_log *log, uint32_t first)
 		error = log->storage.calls->unlink(log->storage.context, name);
 		if (error != 0 && error != -ENOENT)
 			return;		/* asked for again with the next positions */
-		log_forget(log, i);
+		journal_log_forget(log, i);
 		log->directory = true;
 		log->counts.files_deleted++;
 	}
@@ -220,7 +220,7 @@ static void begin_at(struct journal_log *log, struct journal_cursor *cursor)
 	log->synced = log->last;
 }
 
-void log_cut(struct journal_log *log, struct journal_place end)
+void journal_log_cut(struct journal_log *log, struct journal_place end)
 {
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		struct journal_file *file = &log->files.files[i];
@@ -308,7 +308,7 @@ static void take_journal(struct journal_log *log)
 		log->highest = log->positions.found.synced_place.file;
 }
 
-int log_read_directory(struct journal_log *log)
+int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
@@ -320,7 +320,7 @@ int log_read_directory(struct journal_log *log)
 		return error;
 	log->files.storage = &log->storage;
 	cursor = journal_cursor_open(&log->files);
-	if (cursor == NULL || (log->files.count > 0 && !log_grow(log))) {
+	if (cursor == NULL || (log->files.count > 0 && !journal_log_grow(log))) {
 		journal_cursor_close(&cursor);
 		return -ENOMEM;
 	}
@@ -336,7 +336,7 @@ int log_read_directory(struct journal_log *log)
 	journal_cursor_close(&cursor);
 	from = log->synced_place;
 	log->ended = end;
-	log_cut(log, end);
+	journal_log_cut(log, end);
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		log->held[i].marks = true;
 		log->held[i].data = log->files.files[i].number >= from.file &&

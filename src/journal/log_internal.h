@@ -123,65 +123,65 @@ struct journal_log {
 
 /* --- log.c ---------------------------------------------------------------------- */
 
-void log_renew(struct journal_log *log);
+void journal_log_renew(struct journal_log *log);
 /* A fault: nothing is written until a probe goes well.  Always false. */
-bool log_fail(struct journal_log *log, int error, const char *what);
-uint32_t log_random(struct journal_log *log);
-int64_t log_wall_ns(const struct journal_log *log);
+bool journal_log_fail(struct journal_log *log, int error, const char *what);
+uint32_t journal_log_random(struct journal_log *log);
+int64_t journal_log_wall_ns(const struct journal_log *log);
 
 /* --- log_files.c ------------------------------------------------------------------ */
 
 /* The handle of file i, opened where it is not; or -errno. */
-int log_handle(struct journal_log *log, uint32_t i);
+int journal_log_handle(struct journal_log *log, uint32_t i);
 /* Index of that file; files.count: it is not known. */
-uint32_t log_index(const struct journal_log *log, uint32_t number);
+uint32_t journal_log_index(const struct journal_log *log, uint32_t number);
 /* Makes another file, the last of files; its head into `head`.  Not written yet.  Or -errno. */
-int log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE]);
-void log_forget(struct journal_log *log, uint32_t i);
+int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE]);
+void journal_log_forget(struct journal_log *log, uint32_t i);
 /* Room for another file; false: no memory. */
-bool log_grow(struct journal_log *log);
+bool journal_log_grow(struct journal_log *log);
 /* Forgets files that are not in the directory any more; how many, or -errno. */
-int log_drop_missing(struct journal_log *log);
-void log_close_idle(struct journal_log *log);
+int journal_log_drop_missing(struct journal_log *log);
+void journal_log_close_idle(struct journal_log *log);
 /* Nothing behind `end` counts. */
-void log_cut(struct journal_log *log, struct journal_place end);
+void journal_log_cut(struct journal_log *log, struct journal_place end);
 /* Deletes what is below `first`, in order. */
-void log_delete_below(struct journal_log *log, uint32_t first);
+void journal_log_delete_below(struct journal_log *log, uint32_t first);
 /* Reads the directory, and finds where the log ended; or -errno. */
-int log_read_directory(struct journal_log *log);
+int journal_log_read_directory(struct journal_log *log);
 
 /* --- log_sync.c -------------------------------------------------------------------- */
 
-bool job_add(struct journal_log *log, int handle);
+bool journal_job_add(struct journal_log *log, int handle);
 /* Has the job done; without a thread it has ended then. */
-void job_begin(struct journal_log *log, enum job_kind kind);
+void journal_job_begin(struct journal_log *log, enum job_kind kind);
 /* Has it ended?  Then it is taken: kind is NONE again, *ended what it was. */
-bool job_take(struct journal_log *log, struct log_job *ended);
-void job_wait(struct journal_log *log);
-void job_close(struct journal_log *log);
+bool journal_job_take(struct journal_log *log, struct log_job *ended);
+void journal_job_wait(struct journal_log *log);
+void journal_job_close(struct journal_log *log);
 
 /* --- log_probe.c ------------------------------------------------------------------- */
 
 /* FAILED: tries again where it is time. */
-void probe_turn(struct journal_log *log, int64_t now_ns);
-void probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns);
+void journal_probe_turn(struct journal_log *log, int64_t now_ns);
+void journal_probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns);
 /* GOOD: are the files still there?  Each second. */
-void probe_check(struct journal_log *log, int64_t now_ns);
+void journal_probe_check(struct journal_log *log, int64_t now_ns);
 
 /* --- log_marks.c ------------------------------------------------------------------- */
 
 /* Writes those that are allowed by now.  False: a fault. */
-bool marks_apply(struct journal_log *log);
+bool journal_marks_apply(struct journal_log *log);
 /* A fault: those that are not allowed yet never will be. */
-void marks_drop(struct journal_log *log);
+void journal_marks_drop(struct journal_log *log);
 
 /* --- log_positions.c ----------------------------------------------------------------- */
 
 /* Goes on with what was asked for, as far as it goes without a sync. */
-void positions_go_on(struct journal_log *log);
+void journal_positions_go_on(struct journal_log *log);
 /* Does it wait for records to be synced? */
-bool positions_want_sync(const struct journal_log *log);
-void positions_ended(struct journal_log *log, const struct log_job *job);
-void positions_drop(struct journal_log *log);
+bool journal_positions_want_sync(const struct journal_log *log);
+void journal_positions_ended(struct journal_log *log, const struct log_job *job);
+void journal_positions_drop(struct journal_log *log);
 
 #endif

@@ -61,26 +61,26 @@ static bool is_allowed(const struct journal_log *log, const struct log_mark *mar
 static bool apply(struct journal_log *log, struct journal_place place)
 {
 	static const uint8_t garbage = JOURNAL_GARBAGE;
-	uint32_t i = log_index(log, place.file);
+	uint32_t i = journal_log_index(log, place.file);
 	int handle, error;
 
 	if (i == log->files.count || log->files.files[i].superseded)
 		return true;
-	handle = log_handle(log, i);
+	handle = journal_log_handle(log, i);
 	if (handle == -ENOENT)
 		return true;
 	if (handle < 0)
-		return log_fail(log, -handle, "open");
+		return journal_log_fail(log, -handle, "open");
 	error = log->storage.calls->write(log->storage.context, handle, &garbage, 1,
 	    (uint64_t)place.offset + JOURNAL_MARK_AT);
 	if (error != 0)
-		return log_fail(log, -error, "mark");
+		return journal_log_fail(log, -error, "mark");
 	log->held[i].marks = true;
 	log->counts.marks++;
 	return true;
 }
 
-bool marks_apply(struct journal_log *log)
+bool journal_marks_apply(struct journal_log *log)
 {
 	struct log_marks *marks = &log->marks;
 
@@ -98,7 +98,7 @@ bool marks_apply(struct journal_log *log)
 	return true;
 }
 
-void marks_drop(struct journal_log *log)
+void journal_marks_drop(struct journal_log *log)
 {
 	log->counts.marks_dropped += log->marks.count;
 	log->marks.done = log->marks.asked;

@@ -5,7 +5,7 @@
  *          what was appended is synced; marks are written; all files with unsynced marks are
  *          synced (the current file's frequent syncs do not cover them); a slot is written and
  *          synced; files are deleted.  Two slots in turn: a torn one leaves the other.
- *          Each step waits for a job of log_sync.c; positions_go_on is said each turn.
+ *          Each step waits for a job of log_sync.c; journal_positions_go_on is said each turn.
  * ERRORS   A fault drops what was asked for.
  * THREADS  The owner's.
  */
@@ -36,7 +36,7 @@ const struct journal_positions *journal_log_found(const struct journal_log *log)
 	return log->positions.was_found ? &log->positions.found : NULL;
 }
 
-bool positions_want_sync(const struct journal_log *log)
+bool journal_positions_want_sync(const struct journal_log *log)
 {
 	const struct log_positions *state = &log->positions;
 
@@ -45,7 +45,7 @@ bool positions_want_sync(const struct journal_log *log)
 	    state->next.last > log->synced);
 }
 
-void positions_drop(struct journal_log *log)
+void journal_positions_drop(struct journal_log *log)
 {
 	log->positions.stage = POSITIONS_NONE;
 	log->positions.next.number = 0;
@@ -62,12 +62,12 @@ static bool add_marked(struct journal_log *log)
 		if (!log->held[i].marks)
 			continue;
 		log->held[i].marks = false;
-		handle = log_handle(log, i);
+		handle = journal_log_handle(log, i);
 		if (handle == -ENOENT)
 			continue;
-		if (handle < 0 || !job_add(log, handle)) {
+		if (handle < 0 || !journal_job_add(log, handle)) {
 			log->job.count = 0;
-			return log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
+			return journal_log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
 		}
 	}
 	return true;
@@ -107,7 +107,7 @@ static void write_slot(struct journal_log *log)
 	int handle = slot_handle(log);
 	int error = handle < 0 ? handle : 0;
 
-	positions->when_ns = log_wall_ns(log);
+	positions->when_ns = journal_log_wall_ns(log);
 	positions->journal = log->journal;
 	positions->synced = log->synced;
 	positions->synced_place = log->synced_place;
@@ -118,20 +118,20 @@ static void write_slot(struct journal_log *log)
 	if (error == 0)
 		error = log->storage.calls->write(log->storage.context, handle, slot,
 		    sizeof(slot), frame.sequence % JOURNAL_SLOTS * JOURNAL_SLOT);
-	if (error != 0 || !job_add(log, handle)) {
+	if (error != 0 || !journal_job_add(log, handle)) {
 		log->job.count = 0;
 		log->job.directory = false;
-		log_fail(log, error != 0 ? -error : ENOMEM, "positions");
+		journal_log_fail(log, error != 0 ? -error : ENOMEM, "positions");
 		return;
 	}
 	state->serial++;
 	state->stage = POSITIONS_SLOT;
-	job_begin(log, JOB_SLOT);
+	journal_job_begin(log, JOB_SLOT);
 }
 
 /* --- steps -------------------------------------------------------------------------- */
 
-void positions_go_on(struct journal_log *log)
+void journal_positions_go_on(struct journal_log *log)
 {
 	struct log_positions *state = &log->positions;
 
@@ -148,17 +148,17 @@ void positions_go_on(struct journal_log *log)
 		return;
 	}
 	state->stage = POSITIONS_MARKS;
-	job_begin(log, JOB_MARKS);
+	journal_job_begin(log, JOB_MARKS);
 }
 
-void positions_ended(struct journal_log *log, const struct log_job *job)
+void journal_positions_ended(struct journal_log *log, const struct log_job *job)
 {
 	struct log_positions *state = &log->positions;
 
 	if (job->void_now || state->stage == POSITIONS_NONE)
 		return;
 	if (job->error != 0) {
-		log_fail(log, -job->error, "sync");
+		journal_log_fail(log, -job->error, "sync");
 		return;
 	}
 	if (job->kind == JOB_MARKS) {
@@ -167,6 +167,6 @@ void positions_ended(struct journal_log *log, const struct log_job *job)
 	}
 	state->stage = POSITIONS_NONE;
 	state->recorded = state->now.number;
-	log_delete_below(log, state->now.positions.first_file);
-	log_close_idle(log);
+	journal_log_delete_below(log, state->now.positions.first_file);
+	journal_log_close_idle(log);
 }

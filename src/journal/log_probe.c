@@ -36,11 +36,11 @@ static void again(struct journal_log *log, int error, const char *what, int64_t 
 static void give_up(struct journal_log *log)
 {
 	char name[JOURNAL_NAME_MAX + 1];
-	uint32_t i = log_index(log, log->probe);
+	uint32_t i = journal_log_index(log, log->probe);
 
 	journal_file_name(log->probe, name);
 	if (i < log->files.count)
-		log_forget(log, i);
+		journal_log_forget(log, i);
 	/* where it cannot be removed: it is empty, or its head says no more than any other */
 	(void)log->storage.calls->unlink(log->storage.context, name);
 	log->probe = 0;
@@ -49,7 +49,7 @@ static void give_up(struct journal_log *log)
 static void begin_probe(struct journal_log *log, int64_t now_ns)
 {
 	uint8_t head[JOURNAL_HEAD_SIZE];
-	int error = log_create(log, head);
+	int error = journal_log_create(log, head);
 	uint32_t i = log->files.count - 1;
 
 	if (error != 0) {
@@ -61,7 +61,7 @@ static void begin_probe(struct journal_log *log, int64_t now_ns)
 	log->counts.writes++;
 	error = log->storage.calls->write(log->storage.context, log->held[i].handle, head,
 	    sizeof(head), 0);
-	if (error == 0 && !job_add(log, log->held[i].handle))
+	if (error == 0 && !journal_job_add(log, log->held[i].handle))
 		error = -ENOMEM;
 	if (error != 0) {
 		give_up(log);
@@ -69,10 +69,10 @@ static void begin_probe(struct journal_log *log, int64_t now_ns)
 		return;
 	}
 	log->job.directory = true;
-	job_begin(log, JOB_PROBE);
+	journal_job_begin(log, JOB_PROBE);
 }
 
-void probe_turn(struct journal_log *log, int64_t now_ns)
+void journal_probe_turn(struct journal_log *log, int64_t now_ns)
 {
 	int error;
 
@@ -89,9 +89,9 @@ void probe_turn(struct journal_log *log, int64_t now_ns)
 		return;
 	}
 	if (log->is_read) {
-		error = log_drop_missing(log);
+		error = journal_log_drop_missing(log);
 	} else {
-		error = log_read_directory(log);
+		error = journal_log_read_directory(log);
 	}
 	if (error < 0) {
 		again(log, -error, "list", now_ns);
@@ -100,7 +100,7 @@ void probe_turn(struct journal_log *log, int64_t now_ns)
 	begin_probe(log, now_ns);
 }
 
-void probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns)
+void journal_probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns)
 {
 	const struct journal_file *file = journal_files_find(&log->files, log->probe);
 
@@ -126,13 +126,13 @@ void probe_ended(struct journal_log *log, const struct log_job *job, int64_t now
 	log->list_at = now_ns + LIST_EVERY;
 	if (log->options.calls.changed != NULL)
 		log->options.calls.changed(log->options.calls.context, JOURNAL_GOOD, 0, "");
-	log_renew(log);
+	journal_log_renew(log);
 }
 
-void probe_check(struct journal_log *log, int64_t now_ns)
+void journal_probe_check(struct journal_log *log, int64_t now_ns)
 {
 	char name[JOURNAL_NAME_MAX + 1];
-	uint32_t i = log_index(log, log->current);
+	uint32_t i = journal_log_index(log, log->current);
 	int error;
 
 	if (now_ns < log->check_at)
@@ -141,17 +141,17 @@ void probe_check(struct journal_log *log, int64_t now_ns)
 	if (log->good_since == 0)
 		log->good_since = now_ns;
 	journal_file_name(log->current, name);
-	error = log_handle(log, i);
+	error = journal_log_handle(log, i);
 	if (error >= 0)
 		error = log->storage.calls->check(log->storage.context, error, name);
 	if (error != 0) {
-		log_fail(log, -error, "check");
+		journal_log_fail(log, -error, "check");
 		log->retry_at = now_ns;
 		return;
 	}
 	if (now_ns < log->list_at)
 		return;
 	log->list_at = now_ns + LIST_EVERY;
-	if (log_drop_missing(log) > 0)
-		log_renew(log);
+	if (journal_log_drop_missing(log) > 0)
+		journal_log_renew(log);
 }

@@ -17,7 +17,7 @@
 
 #include "journal/log_internal.h"
 
-bool job_add(struct journal_log *log, int handle)
+bool journal_job_add(struct journal_log *log, int handle)
 {
 	struct log_job *job = &log->job;
 
@@ -87,7 +87,7 @@ static bool begin_thread(struct journal_log *log)
 	return thread->runs;
 }
 
-void job_begin(struct journal_log *log, enum job_kind kind)
+void journal_job_begin(struct journal_log *log, enum job_kind kind)
 {
 	struct log_thread *thread = &log->thread;
 	struct log_job *job = &log->job;
@@ -110,7 +110,7 @@ void job_begin(struct journal_log *log, enum job_kind kind)
 	pthread_mutex_unlock(&thread->mutex);
 }
 
-bool job_take(struct journal_log *log, struct log_job *ended)
+bool journal_job_take(struct journal_log *log, struct log_job *ended)
 {
 	struct log_thread *thread = &log->thread;
 	uint64_t told;
@@ -133,7 +133,7 @@ bool job_take(struct journal_log *log, struct log_job *ended)
 	return true;
 }
 
-void job_wait(struct journal_log *log)
+void journal_job_wait(struct journal_log *log)
 {
 	struct log_thread *thread = &log->thread;
 
@@ -145,7 +145,7 @@ void job_wait(struct journal_log *log)
 	pthread_mutex_unlock(&thread->mutex);
 }
 
-void job_close(struct journal_log *log)
+void journal_job_close(struct journal_log *log)
 {
 	struct log_thread *thread = &log->thread;
 
