@@ -354,6 +354,15 @@ static enum journal_found_kind tell_frame(const struct walker *walker,
 	return found->kind;
 }
 
+static enum journal_found_kind tell_torn(struct journal_cursor *cursor,
+    struct journal_found *found)
+{
+	found->kind = JOURNAL_FOUND_TORN;
+	found->why = "the end of what was written last, which had not been synced";
+	found->ends = cursor->ended = true;
+	return found->kind;
+}
+
 static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
     const struct journal_file *file, uint64_t expected, struct journal_found *found)
 {
@@ -363,7 +372,8 @@ static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
 	found->length = walker->bad_length;
 	found->expected = expected;
 	found->missing = walker->missing;
-	if (file->end_known || (expected != 0 && was_synced(cursor, expected))) {
+	/* that the next head names an end behind it proves nothing: a switch does not sync */
+	if (expected != 0 && was_synced(cursor, expected)) {
 		found->kind = JOURNAL_FOUND_DAMAGE;
 		found->why = walker->at == 0 ? "the file's head cannot be read" :
 		    "what was written here cannot be read";
@@ -376,11 +386,8 @@ static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
 		found->why = "there is no record that can be read";
 		return found->kind;
 	}
-	found->kind = JOURNAL_FOUND_TORN;
-	found->why = "the end of what was written last, which had not been synced";
-	found->ends = cursor->ended = true;
 	found->length = file->size - walker->at;
-	return found->kind;
+	return tell_torn(cursor, found);
 }
 
 /* What there is to tell at the end of a file that another one follows; END: nothing. */
@@ -394,9 +401,11 @@ static enum journal_found_kind tell_file_end(struct journal_cursor *cursor,
 	cursor->end_told = true;
 	found->place = (struct journal_place){ file->number, limit };
 	found->expected = cursor->walker.expected;
-	if (file->end > file->size) {
+	if (file->end > file->size && was_synced(cursor, found->expected)) {
 		found->kind = JOURNAL_FOUND_DAMAGE;
 		found->why = "the file is shorter than it was";
+	} else if (file->end > file->size) {
+		tell_torn(cursor, found);
 	} else {
 		found->kind = JOURNAL_FOUND_TORN;
 		found->length = file->size - limit;
@@ -423,9 +432,11 @@ static enum journal_found_kind go_on(struct journal_cursor *cursor,
 	cursor->end_told = false;
 	if (!knows || next->head.previous <= left)
 		return JOURNAL_FOUND_RECORD;
-	found->kind = JOURNAL_FOUND_DAMAGE;
 	found->place = (struct journal_place){ next->number, 0 };
 	found->expected = expected;
+	if (!was_synced(cursor, expected))
+		return tell_torn(cursor, found);
+	found->kind = JOURNAL_FOUND_DAMAGE;
 	found->missing = next->first > expected ? next->first - expected : 0;
 	found->why = "the file before it is missing";
 	return found->kind;

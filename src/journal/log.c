@@ -151,8 +151,6 @@ int journal_log_open(struct journal_log **out, const struct journal_storage *sto
 	log->check_at = now_ns + NS_PER_SECOND;
 	log->list_at = now_ns + 10 * NS_PER_SECOND;
 	begin(log);
-	if (log->journal == 0)
-		log->journal = next_random(log) | 1;
 	*out = log;
 	return 0;
 }

@@ -302,6 +302,8 @@ static void take_journal(struct journal_log *log)
 	for (uint32_t i = files->count; i-- > 0 && log->journal == 0;)
 		if (files->files[i].head_state == JOURNAL_HEAD_GOOD)
 			log->journal = files->files[i].head.journal;
+	if (log->journal == 0)
+		log->journal = (uint64_t)journal_log_random(log) << 32 | journal_log_random(log) | 1;
 	if (files->count > 0 && files->files[files->count - 1].number > log->highest)
 		log->highest = files->files[files->count - 1].number;
 	if (log->positions.was_found && log->positions.found.synced_place.file > log->highest)
