@@ -55,7 +55,7 @@ struct messages;
 
 struct messages_settings {
 	int64_t intervals_ns[MESSAGES_INTERVALS_MAX]; /* rising; the first one is 0 */
-	unsigned intervals;
+	unsigned intervals;		/* 2 at least */
 	int64_t sync_delay_ns;		/* a delivery is synced within */
 	int64_t envelope_delay_ns;	/* a new envelope, where no delivery comes before */
 	int64_t positions_ns;		/* restart positions are recorded so often, if anything

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  After a start: the working suffix, replacements for what was working, then the
+ *          index of all that stands before it.
+ * MODEL    Records of the suffix are applied to the index as they were when they were
+ *          written, and each asks anew for the marks that it allows: they may have been lost.
+ *          What this life has appended meanwhile (from messages.own on) is newer than all of
+ *          that.  All of it may be done again by the next recovery, at any point: what it
+ *          writes are words of the suffix like others.
+ * ERRORS   What cannot be read is passed over and counted: its message is left to the
+ *          owner's look through the mail server's queue.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "journal/messages_internal.h"
+
+#define REPLACE_MOST	64u	/* messages of a step */
+#define SHARDS_MOST	16u	/* divides SHARDS */
+
+void messages_recover_begin(struct messages *m)
+{
+	const struct journal_positions *found = journal_log_found(m->log);
+	struct journal_place suffix;
+
+	m->own = m->last = journal_log_begin(m->log);
+	if (found != NULL)
+		m->totals.deliveries = found->results;
+	m->begin = (struct journal_place){ found != NULL && found->first_file > 0 ?
+		found->first_file : 1, 0 };
+	if (messages_position_found(m, POSITION_BEGIN, &suffix) &&
+	    place_before(m->begin, suffix))
+		m->begin = suffix;
+	if (!messages_position_found(m, POSITION_SUFFIX, &suffix) ||
+	    place_before(suffix, m->begin))
+		suffix = m->begin;
+	m->found_suffix = suffix;
+	m->phase = PHASE_SUFFIX;
+	journal_cursor_seek(m->cursor, suffix);
+}
+
+/* --- the suffix --------------------------------------------------------------------------- */
+
+/* Whatever is asked to be marked is allowed by what was read; that may not have been synced
+ * yet, but is before anything of ours is. */
+static uint64_t allowed(const struct messages *m)
+{
+	return journal_log_last(m->log);
+}
+
+static bool is_newer(const struct messages *m, const struct entry *entry)
+{
+	return entry != NULL && entry->state != ENTRY_NEW &&
+	    !place_before(messages_place(m, entry), m->own);
+}
+
+static struct entry *make(struct messages *m, uint64_t key)
+{
+	struct entry *entry = messages_index_make(m, key);
+
+	if (entry == NULL)
+		m->no_memory = true;
+	return entry;
+}
+
+static void set_gone(struct messages *m, struct entry *entry, struct journal_place place)
+{
+	if (entry->state == ENTRY_WORKING)
+		messages_end_work(m, entry);
+	else
+		messages_lose(m, entry, allowed(m));
+	entry->file = place.file;
+	entry->offset = place.offset;
+	messages_set_state(m, entry, ENTRY_GONE);
+}
+
+static void apply_envelope(struct messages *m, const struct journal_found *found)
+{
+	bool live = journal_mark_is_live(found->frame.mark);
+	struct journal_envelope e;
+	struct entry *entry;
+
+	if (!messages_is_envelope(m, found, &e))
+		return;
+	messages_mark(m, e.old, allowed(m));
+	entry = messages_index_find(m, e.key);
+	if (is_newer(m, entry)) {
+		if (live)
+			messages_mark(m, found->place, allowed(m));
+		return;
+	}
+	if (entry == NULL && (entry = make(m, e.key)) == NULL)
+		return;
+	if (!live) {
+		/* a start or another envelope follows that tells more; or did, and was damaged */
+		set_gone(m, entry, found->place);
+		return;
+	}
+	if (entry->state == ENTRY_WORKING)
+		messages_end_work(m, entry);
+	else
+		messages_lose(m, entry, allowed(m));
+	messages_gain(m, entry, ENTRY_WAITS, found->place,
+	    messages_interval_of(m, e.due_ns, e.written_ns));
+	entry->stamp = messages_fold(e.stamp);
+}
+
+static void apply_start(struct messages *m, const struct journal_found *found)
+{
+	struct journal_start start;
+	struct entry *entry;
+
+	if (!journal_start_read(found->frame.payload, found->frame.length, &start) ||
+	    start.key == 0) {
+		m->totals.unreadable++;
+		return;
+	}
+	entry = messages_index_find(m, start.key);
+	if (is_newer(m, entry)) {
+		messages_mark(m, start.envelope, allowed(m));
+		return;
+	}
+	if ((entry == NULL && (entry = make(m, start.key)) == NULL) ||
+	    !messages_reserve_work(m)) {
+		m->no_memory = true;
+		return;
+	}
+	if (entry->state == ENTRY_WORKING)
+		messages_end_work(m, entry);	/* its end was damaged */
+	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
+}
+
+static void apply_delivery(struct messages *m, const struct journal_found *found)
+{
+	struct journal_delivery delivery;
+	struct entry *entry;
+	struct working *w;
+	struct done *more;
+	uint64_t domain;
+
+	if (!journal_delivery_read(found->frame.payload, found->frame.length, &delivery)) {
+		m->totals.unreadable++;
+		return;
+	}
+	entry = messages_index_find(m, delivery.key);
+	if (entry == NULL || entry->state != ENTRY_WORKING ||
+	    delivery.result != JOURNAL_RESULT_GONE)
+		return;
+	w = messages_work(m, entry);
+	if (delivery.start != w->start_sequence)
+		return;
+	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
+	for (uint32_t i = 0; i < w->done_count; i++) {
+		if (w->done[i].domain == domain) {
+			w->done[i].recipients += delivery.recipients;
+			return;
+		}
+	}
+	more = reallocarray(w->done, w->done_count + 1, sizeof(*more));
+	if (more == NULL) {
+		m->no_memory = true;
+		return;
+	}
+	w->done = more;
+	w->done[w->done_count++] = (struct done){ domain, delivery.recipients };
+}
+
+static void apply_finish(struct messages *m, const struct journal_found *found)
+{
+	struct journal_finish finish;
+	struct entry *entry;
+
+	if (!journal_finish_read(found->frame.payload, found->frame.length, &finish) ||
+	    finish.key == 0) {
+		m->totals.unreadable++;
+		return;
+	}
+	messages_mark(m, finish.old, allowed(m));
+	entry = messages_index_find(m, finish.key);
+	if (is_newer(m, entry) || (entry == NULL && (entry = make(m, finish.key)) == NULL))
+		return;
+	set_gone(m, entry, found->place);
+}
+
+/* The log began anew: its begin stands directly before it. */
+static void apply_void(struct messages *m, const struct journal_found *found)
+{
+	struct journal_checkpoint end;
+	struct journal_place place = found->place;
+
+	if (!journal_checkpoint_read(found->frame.payload, found->frame.length, &end)) {
+		m->totals.unreadable++;
+		return;
+	}
+	for (unsigned i = 0; i < SHARDS; i++) {
+		for (uint32_t k = 0; k < m->shards[i].size; k++) {
+			struct entry *entry = &m->shards[i].entries[k];
+
+			if (entry->key != 0 && entry->state != ENTRY_GONE &&
+			    place_before(messages_place(m, entry), place))
+				set_gone(m, entry, place);
+		}
+	}
+	m->begin = place;
+}
+
+static void apply(struct messages *m, const struct journal_found *found)
+{
+	switch (found->frame.type) {
+	case JOURNAL_ENVELOPE:
+	case JOURNAL_REPLACEMENT:
+		apply_envelope(m, found);
+		break;
+	case JOURNAL_START:
+		apply_start(m, found);
+		break;
+	case JOURNAL_DELIVERY:
+		apply_delivery(m, found);
+		break;
+	case JOURNAL_FINISH:
+		apply_finish(m, found);
+		break;
+	case JOURNAL_CHECKPOINT_END:
+		apply_void(m, found);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The next record before `limit`; false: no more.  What cannot be read is counted, and
+ * *found is none then. */
+static bool next_before(struct messages *m, struct journal_place limit,
+    struct journal_found *found)
+{
+	if (!place_before(journal_cursor_place(m->cursor), limit))
+		return false;
+	switch (journal_cursor_next(m->cursor, found)) {
+	case JOURNAL_FOUND_END:
+		return false;
+	case JOURNAL_FOUND_DAMAGE:
+	case JOURNAL_FOUND_FAULT:
+	case JOURNAL_FOUND_LATER:
+		m->totals.unreadable++;
+		break;
+	case JOURNAL_FOUND_RECORD:
+	case JOURNAL_FOUND_TORN:
+		break;
+	}
+	return place_before(found->place, limit);
+}
+
+static bool suffix_step(struct messages *m)
+{
+	struct journal_found found = { .length = 0 };
+
+	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+		if (!next_before(m, m->own, &found)) {
+			m->phase = PHASE_REPLACE;
+			return true;
+		}
+		if (found.kind == JOURNAL_FOUND_RECORD)
+			apply(m, &found);
+	}
+	return true;
+}
+
+/* --- what was working ----------------------------------------------------------------------- */
+
+/* Less what was delivered; false: nothing is left. */
+static bool take_off(struct messages *m, const struct working *w,
+    struct messages_envelope *envelope)
+{
+	unsigned left = 0;
+
+	for (uint32_t i = 0; i < w->done_count; i++)
+		envelope->recipients -= w->done[i].recipients < envelope->recipients ?
+		    w->done[i].recipients : envelope->recipients;
+	for (unsigned i = 0; i < envelope->group_count; i++) {
+		struct messages_group *group = &m->parts.groups[i];
+		uint64_t domain = messages_domain_key(group->domain, group->length);
+
+		for (uint32_t k = 0; k < w->done_count; k++) {
+			uint32_t done = w->done[k].recipients < group->recipients ?
+			    w->done[k].recipients : group->recipients;
+
+			if (w->done[k].domain != domain)
+				continue;
+			group->recipients -= done;
+			w->done[k].recipients -= done;
+		}
+		if (group->recipients > 0)
+			m->parts.groups[left++] = *group;
+	}
+	envelope->group_count = left;
+	return envelope->recipients > 0;
+}
+
+static bool replace(struct messages *m, struct working *w, struct entry *entry)
+{
+	struct messages_envelope envelope;
+	struct journal_envelope e;
+	struct journal_found found;
+
+	if (w->envelope.file == 0 || !journal_cursor_read(m->spare, w->envelope, &found) ||
+	    !messages_is_envelope(m, &found, &e) || e.key != w->key) {
+		m->totals.unreadable++;
+		set_gone(m, entry, w->start);
+		return true;
+	}
+	messages_read_envelope(m, &found, &envelope);
+	if (!take_off(m, w, &envelope))
+		return messages_finish_entry(m, entry) != 0;
+	envelope.due_ns = 0;
+	return messages_put_entry(m, &envelope, w->key, false) != 0;
+}
+
+static bool replace_step(struct messages *m)
+{
+	for (unsigned i = 0; i < REPLACE_MOST && m->working_first != NONE; i++) {
+		struct working *w = &m->working[m->working_first];
+		struct entry *entry = messages_index_find(m, w->key);
+
+		MUST(entry != NULL && entry->state == ENTRY_WORKING);
+		if (!replace(m, w, entry))
+			return true;	/* the log has failed, or was renewed */
+		m->totals.recovered++;
+	}
+	if (m->working_first != NONE)
+		return true;
+	m->phase = PHASE_INDEX;
+	journal_cursor_seek(m->cursor, m->begin);
+	return true;
+}
+
+/* --- the index -------------------------------------------------------------------------------- */
+
+struct entry *messages_learn(struct messages *m, const struct journal_found *found,
+    const struct journal_envelope *envelope)
+{
+	bool is_new = m->phase <= PHASE_INDEX && place_before(found->place, m->found_suffix) &&
+	    !place_before(found->place, m->begin);
+	struct entry *entry = messages_index_find(m, envelope->key);
+
+	if (entry != NULL && (entry->state == ENTRY_WAITS || entry->state == ENTRY_HELD) &&
+	    place_same(messages_place(m, entry), found->place))
+		return entry;
+	if (!is_new)
+		return NULL;	/* its mark was asked for */
+	if (entry == NULL && (entry = make(m, envelope->key)) == NULL)
+		return NULL;
+	if (entry->state != ENTRY_NEW && place_before(found->place, messages_place(m, entry))) {
+		messages_mark(m, found->place, allowed(m));
+		return NULL;
+	}
+	/* two of one message, both live, are a damage: the later one counts */
+	if (entry->state == ENTRY_WORKING)
+		messages_end_work(m, entry);
+	else
+		messages_lose(m, entry, allowed(m));
+	messages_gain(m, entry, ENTRY_WAITS, found->place,
+	    messages_interval_of(m, envelope->due_ns, envelope->written_ns));
+	entry->stamp = messages_fold(envelope->stamp);
+	return entry;
+}
+
+static bool index_step(struct messages *m)
+{
+	struct journal_found found = { .length = 0 };
+	struct journal_envelope e;
+
+	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+		if (!next_before(m, m->found_suffix, &found)) {
+			m->phase = PHASE_TOMBS;
+			m->tomb_shard = 0;
+			m->moved = true;
+			return true;
+		}
+		if (messages_is_envelope(m, &found, &e) &&
+		    journal_mark_is_live(found.frame.mark) &&
+		    messages_learn(m, &found, &e) != NULL)
+			messages_longest_back(m, found.place);
+	}
+	return true;
+}
+
+bool messages_recover_step(struct messages *m)
+{
+	switch (m->phase) {
+	case PHASE_SUFFIX:
+		return suffix_step(m);
+	case PHASE_REPLACE:
+		return replace_step(m);
+	case PHASE_INDEX:
+		return index_step(m);
+	case PHASE_TOMBS:
+		for (unsigned i = 0; i < SHARDS_MOST; i++)
+			messages_index_sweep(m, m->tomb_shard++);
+		if (m->tomb_shard >= SHARDS)
+			m->phase = PHASE_DONE;
+		return true;
+	case PHASE_DONE:
+		break;
+	}
+	return false;
+}
