@@ -32,6 +32,7 @@ enum {
 	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_DESTINATIONS, OPTION_RUNS,
+	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
 	OPTION_SIMULATED,	/* and those of simulations.def */
 	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
 	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
@@ -62,6 +63,9 @@ static const struct option options[] = {
 #undef SCHEDULE
 	{ "destinations", no_argument, NULL, OPTION_DESTINATIONS },
 	{ "runs", no_argument, NULL, OPTION_RUNS },
+	{ "id", required_argument, NULL, OPTION_ID },
+	{ "type", required_argument, NULL, OPTION_TYPE },
+	{ "destination", required_argument, NULL, OPTION_DESTINATION },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -130,6 +134,9 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_TRACE, "--trace", NULL, &ctl->trace },
 		{ OPTION_DESTINATIONS, "--destinations", NULL, &ctl->destinations },
 		{ OPTION_RUNS, "--runs", NULL, &ctl->runs },
+		{ OPTION_ID, "--id", &ctl->id, NULL },
+		{ OPTION_TYPE, "--type", &ctl->type, NULL },
+		{ OPTION_DESTINATION, "--destination", &ctl->destination, NULL },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
@@ -388,6 +395,7 @@ static bool help_family(FILE *out, unsigned command) {
 		const char *word, *brief;
 	} families[] = {
 		{ "explain ", "what holds, and the answer now" },
+		{ "journal ", "what is kept on disk, read only" },
 		{ "simulate ", "what would come of it" },
 	};
 	const char *words = commands[command].words;

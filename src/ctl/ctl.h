@@ -65,6 +65,9 @@ struct ctl {
 	bool destinations;		/* --destinations */
 	bool runs;			/* --runs */
 	const char *year;		/* --year, or NULL */
+	const char *id;			/* --id, or NULL */
+	const char *type;		/* --type, or NULL */
+	const char *destination;	/* --destination, or NULL */
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
@@ -80,6 +83,7 @@ struct places {
 	char control[PATH_MAX];
 	char queue[PATH_MAX];		/* the queue role's control socket, or "" */
 	char events[PATH_MAX];		/* the first event socket, or "" */
+	char journal[PATH_MAX];		/* "": there is none */
 	struct generation *generation;	/* NULL: the configuration is not usable */
 };
 

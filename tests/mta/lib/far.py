@@ -37,8 +37,8 @@ class Sites:
         return json.loads(self.process.stdout.readline())
 
     def tell(self, addresses=(), **settings):
-        """`delay`: seconds for each recipient; `does`: see above; of these addresses, or
-        of all."""
+        """`delay`: seconds for each recipient; `does`: see above; `limit`: sessions at a
+        time, others read 421 (0: any number); of these addresses, or of all."""
         self.ask(do="set", addresses=list(addresses), settings=settings)
 
     def close(self, address):
@@ -91,7 +91,8 @@ class Sites:
 
 class Site:
     def __init__(self):
-        self.delay, self.does = 0.0, GOOD
+        self.delay, self.does, self.limit = 0.0, GOOD, 0
+        self.refused = 0                    # of those that are open
         self.open = self.most = self.connections = self.busy = 0
         self.server = None
 
@@ -101,18 +102,24 @@ class Connection(asyncio.Protocol):
         self.site, self.address, self.record = site, address, record
         self.data, self.in_body, self.recipients, self.waits = b"", False, [], False
         self.transport = None
-        self.busy = False
+        self.busy = self.refused = False
 
     def connection_made(self, transport):
         self.transport = transport
         self.site.open += 1
         self.site.connections += 1
         self.site.most = max(self.site.most, self.site.open)
-        if self.site.does != SILENT:
+        self.refused = 0 < self.site.limit < self.site.open - self.site.refused
+        self.site.refused += self.refused
+        if self.refused:
+            self.say("421 4.7.0 too many sessions")
+            transport.close()
+        elif self.site.does != SILENT:
             self.say("220 far.example ESMTP")
 
     def connection_lost(self, _):
         self.site.open -= 1
+        self.site.refused -= self.refused
         self.set_busy(False)
 
     def set_busy(self, busy):

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The journals that a command looks at, which it never changes: also while the daemon
+ * writes them.  A journal is one directory of files (journal/frame.h); the configuration's
+ * has up to three of them below it.  One thread.
+ */
+#ifndef CTL_JOURNAL_H
+#define CTL_JOURNAL_H
+
+#include <limits.h>
+
+#include "ctl/ctl.h"
+#include "journal/reader.h"
+
+#define JOURNALS_MAX	3
+
+struct journal_place_text {
+	char text[PATH_MAX + JOURNAL_NAME_MAX + 2];
+};
+
+struct opened_journal {
+	char path[PATH_MAX];
+	struct journal_storage *storage;
+	struct journal_reader *reader;
+};
+
+struct opened_journals {
+	struct opened_journal list[JOURNALS_MAX];
+	size_t count;
+	int code;		/* of those that could not be opened; else EX_OK */
+};
+
+/* Those below the command's argument, or that directory itself, or the configuration's.
+ * EX_OK: at least one is open; else an exit code after a complaint.  One of several that
+ * cannot be opened is complained about, and left out: `code`.  journals_close them. */
+int journals_open(const struct ctl *ctl, struct opened_journals *journals);
+void journals_close(struct opened_journals *journals);
+
+/* The path of a file of it; 0: of its positions.  `out` is returned. */
+const char *journal_file_path(const struct opened_journal *journal, uint32_t number,
+    struct journal_place_text *out);
+
+/* What it is for: "feed", "queue", "keeper", "unknown". */
+const char *journal_what_for(const struct opened_journal *journal);
+
+/* The worse of two exit codes, as the man page has it. */
+int journal_worse(int code, int other);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl journal check: is every record of a journal as it was written?
+ * MODEL    All files are walked, as recovery would.  What is not as it should be is a line
+ *          with its place and what it means: notes are what a crash may leave behind,
+ *          errors are what nothing of Postern's does.
+ * ERRORS   Damage: EX_DATAERR; what only a later version can read: EX_PROTOCOL; a file
+ *          that cannot be read: EX_IOERR.  A journal that is being written and deleted
+ *          meanwhile is none of them.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "ctl/journal.h"
+#include "journal/record.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+
+enum finding { FINDING_TORN, FINDING_DAMAGE, FINDING_LATER, FINDING_FAULT, FINDING_FOREIGN,
+	FINDING_COUNT };
+
+static const char *const finding_words[FINDING_COUNT] = { "torn", "damage", "later",
+	"unreadable", "foreign" };
+
+struct checking {
+	struct writer *writer;
+	const struct opened_journal *journal;
+	uint64_t records;
+	uint64_t found[FINDING_COUNT];
+};
+
+/* --- what is found ------------------------------------------------------------------------ */
+
+static const struct column columns[] = {
+	{ "journal", COLUMN_TEXT },
+	{ "file", COLUMN_TEXT },
+	{ "offset", COLUMN_NUMBER },
+	{ "bytes", COLUMN_NUMBER },
+	{ "finding", COLUMN_TEXT },
+	{ "severity", COLUMN_TEXT },
+	{ "text", COLUMN_TEXT },
+};
+
+static void find(struct checking *checking, enum finding finding, struct journal_place place,
+    uint32_t bytes, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void find(struct checking *checking, enum finding finding, struct journal_place place,
+    uint32_t bytes, const char *format, ...) {
+	struct writer *writer = checking->writer;
+	struct journal_place_text file;
+	const char *severity = finding == FINDING_TORN || finding == FINDING_FOREIGN ?
+	    "note" : "error";
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	checking->found[finding]++;
+	journal_file_path(checking->journal, place.file, &file);
+	if (writer->json) {
+		const struct value values[COUNT_OF(columns)] = {
+			value_text(journal_what_for(checking->journal)), value_text(file.text),
+			value_number(place.offset), value_number(bytes),
+			value_text(finding_words[finding]), value_text(severity),
+			value_text(text),
+		};
+
+		writer_row(writer, values);
+		return;
+	}
+	writer_print(writer->out, file.text);
+	fprintf(writer->out, ":%" PRIu32 ": %s: ", place.offset, severity);
+	writer_print(writer->out, text);
+	putc('\n', writer->out);
+}
+
+/* --- positions ---------------------------------------------------------------------------- */
+
+static void check_slots(struct checking *checking) {
+	const struct journal_reader *reader = checking->journal->reader;
+
+	for (uint32_t i = 0; i < JOURNAL_SLOTS; i++) {
+		struct journal_place place = { 0, i * JOURNAL_SLOT };
+
+		if (reader->slots[i].state == JOURNAL_SLOT_LATER)
+			find(checking, FINDING_LATER, place, JOURNAL_SLOT,
+			    "positions of a later version: they are not used");
+		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED && reader->slot >= 0)
+			find(checking, FINDING_TORN, place, JOURNAL_SLOT,
+			    "these positions were being written when it stopped, or are being "
+			    "written now; the others count");
+		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED)
+			find(checking, FINDING_DAMAGE, place, JOURNAL_SLOT,
+			    "damage: these positions cannot be read, and there are no others: "
+			    "all files are read at the next start");
+	}
+}
+
+/* --- records ------------------------------------------------------------------------------ */
+
+/* A mark is all ones or all zeros. */
+static void check_mark(struct checking *checking, const struct journal_found *found) {
+	uint8_t mark = found->frame.mark;
+	struct journal_place place = found->place;
+
+	if (mark == JOURNAL_LIVE || mark == JOURNAL_GARBAGE)
+		return;
+	place.offset += JOURNAL_MARK_AT;
+	find(checking, FINDING_DAMAGE, place, 1, "damage: the garbage mark is %02x; by most of its "
+	    "bits the record is %s", (unsigned)mark, journal_mark_is_live(mark) ? "live" : "garbage");
+}
+
+static void check_damage(struct checking *checking, const struct journal_found *found) {
+	if (found->missing > 0)
+		find(checking, FINDING_DAMAGE, found->place, found->length,
+		    "damage: %s; %" PRIu64 " record%s, from %" PRIu64 " on, had been synced and "
+		    "cannot be read", found->why, found->missing, found->missing == 1 ? "" : "s",
+		    found->expected);
+	else
+		find(checking, FINDING_DAMAGE, found->place, found->length,
+		    "damage: %s; record %" PRIu64 " had been synced and cannot be read",
+		    found->why, found->expected);
+}
+
+static void check_torn(struct checking *checking, const struct journal_found *found) {
+	find(checking, FINDING_TORN, found->place, found->length,
+	    "torn tail: %s; it was being written %s, and had not been synced: nothing that was "
+	    "acknowledged is lost", found->why, found->ends ? "when it stopped, or is now" :
+	    "at a stop, after which the next file went on");
+}
+
+static void check_found(struct checking *checking, const struct journal_found *found) {
+	switch (found->kind) {
+	case JOURNAL_FOUND_RECORD:
+		checking->records++;
+		check_mark(checking, found);
+		break;
+	case JOURNAL_FOUND_LATER:
+		checking->records++;
+		check_mark(checking, found);
+		find(checking, FINDING_LATER, found->place, found->length,
+		    "record %" PRIu64 " is of version %u: a later Postern wrote it; this one "
+		    "passes it over", found->frame.sequence, (unsigned)found->frame.version);
+		break;
+	case JOURNAL_FOUND_DAMAGE:
+		check_damage(checking, found);
+		break;
+	case JOURNAL_FOUND_TORN:
+		check_torn(checking, found);
+		break;
+	case JOURNAL_FOUND_FAULT:
+		if (found->error != ENOENT)	/* all of it was garbage meanwhile */
+			find(checking, FINDING_FAULT, found->place, 0, "%s",
+			    strerror(found->error));
+		break;
+	case JOURNAL_FOUND_END:
+		break;
+	}
+}
+
+static int check_records(struct checking *checking) {
+	struct journal_reader *reader = checking->journal->reader;
+	struct journal_cursor *cursor = journal_cursor_open(&reader->files);
+	struct journal_found found;
+
+	if (cursor == NULL) {
+		ctl_complain("%s", strerror(ENOMEM));
+		return EX_OSERR;
+	}
+	if (reader->files.count > 0)
+		journal_cursor_seek(cursor,
+		    (struct journal_place){ reader->files.files[0].number, 0 });
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
+		check_found(checking, &found);
+	journal_cursor_close(&cursor);
+	return EX_OK;
+}
+
+/* --- all of it ---------------------------------------------------------------------------- */
+
+static const char *plural(uint64_t count) {
+	return count == 1 ? "" : "s";
+}
+
+static void write_verdict(const struct checking *checking) {
+	const struct journal_files *files = &checking->journal->reader->files;
+	const uint64_t *found = checking->found;
+	FILE *out = checking->writer->out;
+	bool bad = false;
+
+	writer_print(out, checking->journal->path);
+	fprintf(out, ": %" PRIu32 " file%s, %" PRIu64 " record%s", files->count,
+	    plural(files->count), checking->records, plural(checking->records));
+	if (found[FINDING_TORN] > 0)
+		fprintf(out, ", %" PRIu64 " torn tail%s", found[FINDING_TORN],
+		    plural(found[FINDING_TORN]));
+	if (found[FINDING_DAMAGE] > 0)
+		fprintf(out, ", %" PRIu64 " damaged place%s", found[FINDING_DAMAGE],
+		    plural(found[FINDING_DAMAGE]));
+	if (found[FINDING_LATER] > 0)
+		fprintf(out, ", %" PRIu64 " of a later version", found[FINDING_LATER]);
+	if (found[FINDING_FAULT] > 0)
+		fprintf(out, ", %" PRIu64 " unreadable", found[FINDING_FAULT]);
+	bad = found[FINDING_DAMAGE] + found[FINDING_LATER] + found[FINDING_FAULT] > 0;
+	fputs(bad ? "\n" : ": whole\n", out);
+}
+
+static int code_of(const struct checking *checking) {
+	return checking->found[FINDING_FAULT] > 0 ? EX_IOERR :
+	    checking->found[FINDING_DAMAGE] > 0 ? EX_DATAERR :
+	    checking->found[FINDING_LATER] > 0 ? EX_PROTOCOL : EX_OK;
+}
+
+static int check_one(struct ctl *ctl, const struct opened_journal *journal) {
+	struct checking checking = { .writer = &ctl->writer, .journal = journal };
+	int code;
+
+	check_slots(&checking);
+	code = check_records(&checking);
+	if (journal->reader->files.foreign > 0)
+		find(&checking, FINDING_FOREIGN, (struct journal_place){ 0, 0 }, 0,
+		    "beside it: %" PRIu32 " name%s that are no journal's",
+		    journal->reader->files.foreign, plural(journal->reader->files.foreign));
+	if (!ctl->writer.json)
+		write_verdict(&checking);
+	return journal_worse(code, code_of(&checking));
+}
+
+int command_JOURNAL_CHECK(struct ctl *ctl) {
+	struct opened_journals journals;
+	int code = journals_open(ctl, &journals);
+
+	if (code != EX_OK)
+		return code;
+	code = journals.code;
+	if (ctl->writer.json)
+		writer_table_begin(&ctl->writer, NULL, columns, COUNT_OF(columns));
+	for (size_t i = 0; i < journals.count; i++)
+		code = journal_worse(code, check_one(ctl, &journals.list[i]));
+	if (ctl->writer.json)
+		writer_table_end(&ctl->writer);
+	journals_close(&journals);
+	return code;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Real Sendmail under load, whose queue Postern runs, and kill -9 of everything at once: of
+Postern's processes and of all of Sendmail's, again and again, now and then with the state
+file deleted as by a reboot, or while it starts.  Every recipient gets its mail once, or once
+more at most for each kill that came between a delivery and Sendmail's own record of it;
+what was learned and what was told by hand is there afterwards; no result counts twice.
+--rounds N: so many kills."""
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+
+from lib.driven import PORT, Driven, hosts
+from lib.sendmail import find_root
+from lib.smtp import Session
+from lib.testing import Failed, main, processes
+
+SITES = hosts(12)
+NAMES = list(SITES.values())
+HELD, SUSPENDED, LIMITED, OPEN = NAMES[0], NAMES[1], NAMES[2], NAMES[3:]
+ADDRESS = {name: address for address, name in SITES.items()}
+UNAVAILABLE = 69                        # its sockets are taken
+QUEUED = 120                            # messages that wait, more or less
+# Fewer in memory than are queued: the others come from the journal.
+SETTINGS = "schedule = { qmgr_message_active_limit = \"40\"; };\n"
+
+
+class Load(threading.Thread):
+    """Hands mail to Sendmail until it is stopped, whatever dies meanwhile."""
+
+    def __init__(self, world, rng):
+        super().__init__(daemon=True)
+        self.world, self.random = world, rng
+        self.number = 0
+        self.taken = []                 # recipients of messages that Sendmail took
+        self.doubtful = []              # the dot was sent, and no answer came
+        self.going = True
+
+    def recipients(self):
+        """Small mail, and bulk now and then; some for the sites that get nothing."""
+        self.number += 1
+        many = 40 if self.number % 10 == 0 else self.random.choice((1, 1, 2, 5))
+        names = OPEN + [HELD, SUSPENDED] if self.number % 7 == 0 and self.number < 200 else OPEN
+        return [f"m{self.number}-{n}@{self.random.choice(names)}" for n in range(many)]
+
+    def submit(self, recipients):
+        """True: taken; False: not; None: nobody knows."""
+        session = Session(("127.0.0.1", PORT), limit=10.0)
+        try:
+            if session.code != 220 or session.data(recipients)[0] != 354:
+                return False
+            code = session.command("Subject: test\r\n\r\ntest\r\n.")[0]
+            return None if code == 0 else code == 250
+        finally:
+            session.close()
+
+    def one(self):
+        recipients = self.recipients()
+        while self.going:
+            done = self.submit(recipients)
+            if done is not False:
+                (self.doubtful if done is None else self.taken).extend(recipients)
+                return
+            time.sleep(0.05)            # Sendmail is away
+
+    def run(self):
+        while self.going:
+            if self.world.sendmail.queued() < QUEUED:
+                self.one()
+            else:
+                time.sleep(0.02)
+
+    def stop(self):
+        self.going = False
+        self.join(15)
+
+
+def of_sendmail(world):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == str(world.sendmail.binary):
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def kill_everything(test, world):
+    """Nobody has the time to write anything down; then again, for those that were just
+    being started."""
+    supervisor = world.postern.process.pid
+    pids = [supervisor, *processes(supervisor), *of_sendmail(world)]
+    test.random.shuffle(pids)
+    while pids:
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        pids = of_sendmail(world)
+    world.postern.process.wait(15)
+    world.sendmail.process.wait(15)
+
+
+def left_in_queue(world):
+    """Recipients that the queue files have."""
+    return Counter(re.findall(r"(?m)^R\w*:<?([^<>\s]+)>?$", world.sendmail.queue_text()))
+
+
+def may_come_again(test, world, record):
+    """Those that the sites have taken, and Sendmail has not written down."""
+    test.wait_for(lambda: all(site["open"] == 0 for site in world.far.state().values()),
+                  "every connection ends with its process")
+    taken = world.far.delivered()
+    again = [who for who in left_in_queue(world) if taken[who]]
+    record.update(again)
+    return len(again)
+
+
+def forget_state(world):
+    """As a reboot does: /run is empty."""
+    shutil.rmtree(world.postern.root)
+
+
+def start_again(test, world, ready):
+    """As a service manager does: a role that is just about to end may listen still."""
+    for _ in range(5):
+        try:
+            world.postern.start(wait=ready)
+            world.start_sendmail()
+            return
+        except Failed:
+            if world.postern.process.poll() != UNAVAILABLE:
+                raise
+    raise Failed("Postern does not start again")
+
+
+def row(world, name):
+    return next(iter(world.postern.ask("destinations", name)), {})
+
+
+def told_by_hand(world):
+    """What must survive: name -> (state, reason, ceiling)."""
+    return {name: tuple(row(world, name).get(key) for key in ("state", "reason", "ceiling"))
+            for name in (HELD, SUSPENDED, LIMITED)}
+
+
+def prepare(test, world):
+    """One site takes two sessions at a time, which is learned; two are stopped by hand."""
+    world.far.tell([ADDRESS[LIMITED]], limit=2)
+    recipients = [f"l{n}@{LIMITED}" for n in range(60)]
+    world.submit_each(recipients)
+    test.wait_for(lambda: row(world, LIMITED).get("ceiling") == 2, "a ceiling of 2 is learned")
+    test.wait_for(lambda: world.sendmail.queued() == 0, "its mail is delivered", 30)
+    for words in (("hold", HELD, "--reason", "moved; ask noc"),
+                  ("suspend", SUSPENDED, "--for", "3h", "--reason", "maintenance")):
+        test.equal(world.postern.command(*words).returncode, 0, " ".join(words))
+    return recipients
+
+
+def one_round(test, world, load, number, known, record):
+    before = world.far.count()
+    test.wait_for(lambda: world.far.count() >= before + test.random.randrange(60, 160),
+                  "mail goes on", 30)
+    kill_everything(test, world)
+    again = may_come_again(test, world, record)
+    reboot = number % 2 == 1
+    if reboot:
+        forget_state(world)
+    hurry = number % 5 == 4
+    start_again(test, world, ready=not hurry)
+    if hurry:                           # and once more, while it recovers
+        test.throughout(test.random.random(), lambda: True, "it starts")
+        kill_everything(test, world)
+        again += may_come_again(test, world, record)
+        if reboot:
+            forget_state(world)
+        start_again(test, world, ready=True)
+    test.equal(told_by_hand(world), known, f"kill {number + 1}{', with the state file' if reboot else ''}: "
+               "what was learned and told by hand is there")
+    left = row(world, SUSPENDED).get("until") or 0
+    test.check(10800 - 600 - 10 * number < left <= 10800, f"and until when ({left} s)")
+    return again
+
+
+def counted(world):
+    """Deliveries that were taken, by destination, as Postern has counted them."""
+    return {line["name"]: line["ok"] for line in world.postern.ask("destinations", "--relays")
+            if line["name"] in SITES.values()}
+
+
+def logged(world):
+    """The same, as Sendmail has logged them: a line each."""
+    return dict(Counter(re.findall(r" to=\S+@([\w.-]+)>, .*stat=Sent", world.syslog())))
+
+
+def body(test):
+    test.deaths_expected = True
+    world = Driven(test, SITES, processes=6, delay=0.02, mta='retry = "1s"; retry_most = "2s";',
+                   settings=SETTINGS)
+    early = prepare(test, world)
+    known = told_by_hand(world)
+    load, record = Load(world, test.random), Counter()
+    load.start()
+    rounds = test.rounds or 2
+    again = [one_round(test, world, load, number, known, record) for number in range(rounds)]
+    load.stop()
+    got = world.far.delivered()
+    stopped = [who for who in got if who.endswith((HELD, SUSPENDED))]
+    test.equal(stopped, [], "nothing went to the sites that were stopped by hand")
+    for name in (HELD, SUSPENDED):
+        world.postern.ask("resume", name)
+    expected = [*early, *load.taken]
+    test.check(test.poll(lambda: world.sendmail.queued() == 0, 60) is not None,
+               f"all goes in the end: {world.sendmail.queued()} left")
+    got = world.far.delivered()
+    lost = [who for who in expected if not got[who]]
+    test.equal(lost, [], f"{rounds} kills: nobody's mail of {len(expected)} is lost")
+    twice = {who: got[who] for who in got if got[who] > 1 + record[who]}
+    test.equal(twice, {}, f"each once, or again where a kill came before Sendmail had written it "
+               f"down ({sum(again)} might, {sum(many - 1 for many in got.values())} did)")
+    invented = set(got) - set(expected) - set(load.doubtful)
+    test.equal(invented, set(), "and nobody else")
+    test.poll(lambda: counted(world) == logged(world), 5)
+    test.equal(counted(world), logged(world), "every result that was logged counts once")
+
+
+main(body, hosts=SITES, addresses=list(SITES), before=find_root, seconds=80)
