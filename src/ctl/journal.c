@@ -66,12 +66,14 @@ static int code_of(int error, bool named) {
 	}
 }
 
-static void open_one(struct opened_journals *journals, const char *path, bool named) {
+static void open_one(struct opened_journals *journals, const char *path, const char *name,
+    bool named) {
 	struct opened_journal *journal = &journals->list[journals->count];
 	struct diag diag = { .error = 0 };
 	int error;
 
 	memset(journal, 0, sizeof(*journal));
+	journal->name = name;
 	text_copy(journal->path, sizeof(journal->path), path, strlen(path));
 	journal->storage = journal_storage_posix(path, true, &diag);
 	if (journal->storage == NULL) {
@@ -105,10 +107,10 @@ static void open_below(struct opened_journals *journals, const char *path, bool 
 		if (length < 0 || (size_t)length >= sizeof(below) || !is_directory(below))
 			continue;
 		found++;
-		open_one(journals, below, named);
+		open_one(journals, below, kinds[i], named);
 	}
 	if (found == 0)
-		open_one(journals, path, named);
+		open_one(journals, path, NULL, named);
 }
 
 /* Has it anything of a journal? */

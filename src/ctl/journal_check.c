@@ -17,7 +17,7 @@
 #include <sysexits.h>
 
 #include "ctl/journal.h"
-#include "journal/record.h"
+#include "ctl/journal_record.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -116,6 +116,22 @@ static void check_mark(struct checking *checking, const struct journal_found *fo
 	    "bits the record is %s", (unsigned)mark, journal_mark_is_live(mark) ? "live" : "garbage");
 }
 
+/* Its checksum is right: whoever wrote it wrote nonsense. */
+static void check_payload(struct checking *checking, const struct journal_found *found) {
+	const char *word = journal_type_word(found->frame.type);
+	struct decoded decoded;
+
+	journal_decode(&found->frame, &decoded);
+	if (word == NULL)
+		find(checking, FINDING_LATER, found->place, found->length,
+		    "record %" PRIu64 " is of type %u: a later Postern wrote it; this one passes "
+		    "it over", found->frame.sequence, (unsigned)found->frame.type);
+	else if (decoded.spoiled)
+		find(checking, FINDING_DAMAGE, found->place, found->length,
+		    "damage: what stands in record %" PRIu64 " is no %s; it is passed over",
+		    found->frame.sequence, word);
+}
+
 static void check_damage(struct checking *checking, const struct journal_found *found) {
 	if (found->missing > 0)
 		find(checking, FINDING_DAMAGE, found->place, found->length,
@@ -140,6 +156,7 @@ static void check_found(struct checking *checking, const struct journal_found *f
 	case JOURNAL_FOUND_RECORD:
 		checking->records++;
 		check_mark(checking, found);
+		check_payload(checking, found);
 		break;
 	case JOURNAL_FOUND_LATER:
 		checking->records++;

@@ -28,8 +28,10 @@ static const char DEFAULTS[] = "version = 1;\n"
 static void take(struct places *places, const struct generation *generation) {
 	const char *state = generation_text(generation, generation->state_path);
 	bool controlled = false;
+	const char *journal = generation_text(generation, generation->journal.path);
 
 	text_copy(places->state, sizeof(places->state), state, strlen(state));
+	text_copy(places->journal, sizeof(places->journal), journal, strlen(journal));
 	for (uint32_t i = 0; i < generation->listener_count; i++) {
 		const struct generation_listener *listener = &generation->listeners[i];
 		const char *address = generation_text(generation, listener->address);
@@ -74,6 +76,9 @@ static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	if (text == NULL)
 		return EX_OK;
 	scan_setting(text, "state", "path", places->state, sizeof(places->state));
+	scan_setting(text, "journal", "path", places->journal, sizeof(places->journal));
+	if (strcmp(places->journal, "none") == 0)
+		places->journal[0] = '\0';
 	scan_setting(text, "listen", "control", places->control,
 	    sizeof(places->control));
 	text_copy(places->queue, sizeof(places->queue), DEFAULT_QUEUE,

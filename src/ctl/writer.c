@@ -69,7 +69,7 @@ static void json_character(FILE *out, unsigned char c) {
 		putc(c, out);
 }
 
-static void json_string(FILE *out, const char *text) {
+void writer_json_string(FILE *out, const char *text) {
 	const unsigned char *at = (const unsigned char *)text;
 
 	putc('"', out);
@@ -174,13 +174,13 @@ static const char *text_of(enum column_kind kind, const struct value *value,
 	return space;
 }
 
-static void json_value(FILE *out, enum column_kind kind, const struct value *value) {
+void writer_json_value(FILE *out, enum column_kind kind, const struct value *value) {
 	char space[NUMBER_TEXT_MAX];
 
 	if (!value->known)
 		fputs("null", out);
 	else if (kind == COLUMN_TEXT)
-		json_string(out, value->text);
+		writer_json_string(out, value->text);
 	else if (kind == COLUMN_TRUTH)
 		fputs(value->number != 0 ? "true" : "false", out);
 	else if (kind == COLUMN_DECIMAL)
@@ -201,7 +201,7 @@ static void json_next(struct writer *writer, const char *name) {
 	writer->empty[writer->depth] = false;
 	spaces(writer->out, 2 * (size_t)writer->depth);
 	if (name != NULL) {
-		json_string(writer->out, name);
+		writer_json_string(writer->out, name);
 		fputs(": ", writer->out);
 	}
 }
@@ -276,7 +276,7 @@ void writer_members(struct writer *writer, const struct column *columns,
 	for (size_t i = 0; i < count; i++) {
 		if (writer->json) {
 			json_next(writer, columns[i].name);
-			json_value(writer->out, columns[i].kind, &values[i]);
+			writer_json_value(writer->out, columns[i].kind, &values[i]);
 			continue;
 		}
 		text_name(writer, columns[i].name, MEMBER_WIDTH);
@@ -297,7 +297,7 @@ void writer_strings(struct writer *writer, const char *name,
 	while ((text = next(context)) != NULL) {
 		if (writer->json) {
 			json_next(writer, NULL);
-			json_string(writer->out, text);
+			writer_json_string(writer->out, text);
 		} else {
 			if (any)
 				putc(' ', writer->out);
@@ -356,9 +356,9 @@ static void json_row(struct writer *writer, const struct value *values) {
 	for (size_t i = 0; i < writer->column_count; i++) {
 		if (i > 0)
 			fputs(", ", writer->out);
-		json_string(writer->out, writer->columns[i].name);
+		writer_json_string(writer->out, writer->columns[i].name);
 		fputs(": ", writer->out);
-		json_value(writer->out, writer->columns[i].kind, &values[i]);
+		writer_json_value(writer->out, writer->columns[i].kind, &values[i]);
 	}
 	putc('}', writer->out);
 }

@@ -71,6 +71,7 @@ struct writer {
 	bool streaming;			/* rows stand alone: no list, no alignment afterwards */
 	unsigned depth;
 	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
+	bool line_empty, item_open, items;	/* of the open line */
 	const struct column *columns;	/* of the open table */
 	size_t column_count;
 	size_t width[WRITER_COLUMNS_MAX];
@@ -111,6 +112,21 @@ void writer_table_end(struct writer *writer);
 void writer_stream(struct writer *writer, const struct column *columns, const size_t *widths,
     size_t count);
 void writer_stream_end(struct writer *writer);
+
+/* A line of its own for what has members of its kind: an object of JSON, or NAME=VALUE ...,
+ * where a value that is no plain word stands in quotes and what is not known is left out.
+ * A list of such objects is a member: NAME=[A=1 B=2; A=3 B=4]. */
+void writer_line_begin(struct writer *writer);
+void writer_line_value(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value);
+void writer_line_list_begin(struct writer *writer, const char *name);
+void writer_line_item(struct writer *writer);	/* the next object of the list begins */
+void writer_line_list_end(struct writer *writer);
+void writer_line_end(struct writer *writer);
+
+/* For the writer's own files: a string of JSON, and any value. */
+void writer_json_string(FILE *out, const char *text);
+void writer_json_value(FILE *out, enum column_kind kind, const struct value *value);
 
 /* Text for people, made printable; returns how many characters it takes (out
  * may be NULL). */
