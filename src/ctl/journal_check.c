@@ -146,9 +146,8 @@ static void check_damage(struct checking *checking, const struct journal_found *
 
 static void check_torn(struct checking *checking, const struct journal_found *found) {
 	find(checking, FINDING_TORN, found->place, found->length,
-	    "torn tail: %s; it was being written %s, and had not been synced: nothing that was "
-	    "acknowledged is lost", found->why, found->ends ? "when it stopped, or is now" :
-	    "at a stop, after which the next file went on");
+	    "torn tail: %s%s: nothing that was acknowledged is lost", found->why,
+	    found->ends ? " (a crash, or it is being written now)" : "");
 }
 
 static void check_found(struct checking *checking, const struct journal_found *found) {

@@ -213,7 +213,7 @@ static void write_checkpoint(struct writer *writer, const struct decoded *decode
 	number(writer, "number", decoded->checkpoint.number);
 	when(writer, "when", decoded->checkpoint.when_ns);
 	number_if(writer, "records", decoded->checkpoint.records,
-	    decoded->type == JOURNAL_CHECKPOINT_END);
+	    decoded->type != JOURNAL_CHECKPOINT_BEGIN);
 }
 
 /* Only envelopes say it themselves. */
@@ -252,6 +252,7 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 	case JOURNAL_MANUAL:
 		write_manual(writer, &decoded->manual);
 		break;
+	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:
 		write_checkpoint(writer, decoded);

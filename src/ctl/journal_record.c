@@ -37,6 +37,7 @@ static bool read_payload(const struct journal_frame *frame, struct decoded *out)
 		return journal_held_recipient_read(payload, length, &out->held_recipient);
 	case JOURNAL_MANUAL:
 		return journal_manual_read(payload, length, &out->manual);
+	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:
 		return journal_checkpoint_read(payload, length, &out->checkpoint);

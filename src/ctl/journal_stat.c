@@ -29,6 +29,7 @@ struct summing {
 	uint64_t state;				/* of snapshots and the like that count */
 	uint64_t begun;				/* of those since a checkpoint's begin */
 	bool in_checkpoint;			/* it is not whole yet: those before it count, too */
+	uint64_t checkpoint, void_before;	/* sequences: of its begin; of the last whole one */
 	uint64_t suffix_bytes, suffix_records;
 	uint64_t first, last;			/* sequences */
 	int code;
@@ -41,15 +42,20 @@ static bool is_before(struct journal_place a, struct journal_place b) {
 }
 
 /* What stands before a checkpoint's begin is garbage once its end is there. */
-static void sum_state(struct summing *sum, const struct decoded *decoded, uint32_t length) {
+static void sum_state(struct summing *sum, const struct decoded *decoded,
+    const struct journal_found *found) {
+	uint32_t length = found->length;
+
 	if (decoded->known && decoded->type == JOURNAL_CHECKPOINT_BEGIN) {
 		sum->begun = 0;
+		sum->checkpoint = found->frame.sequence;
 		sum->in_checkpoint = true;
 	}
 	sum->state += length;
 	sum->begun += length;
 	if (decoded->known && decoded->type == JOURNAL_CHECKPOINT_END && sum->in_checkpoint) {
 		sum->state = sum->begun;
+		sum->void_before = sum->checkpoint;
 		sum->in_checkpoint = false;
 	}
 }
@@ -77,7 +83,7 @@ static void sum_record(struct summing *sum, const struct journal_found *found) {
 	else if (decoded_is_of_message(&decoded))
 		(void)known_take(&sum->known, &decoded, frame, found->length);
 	else
-		sum_state(sum, &decoded, found->length);
+		sum_state(sum, &decoded, found);
 }
 
 static void walk(struct summing *sum) {
@@ -119,7 +125,8 @@ static struct messages_found count_messages(const struct summing *sum) {
 	for (size_t i = 0; i < sum->known.room; i++) {
 		const struct known_message *message = &sum->known.list[i];
 
-		if (message->key == 0 || message->state == KNOWN_DONE)
+		if (message->key == 0 || message->state == KNOWN_DONE ||
+		    message->sequence < sum->void_before)
 			continue;
 		found.bytes += message->bytes;
 		found.waiting += message->state == KNOWN_WAITS;

@@ -102,6 +102,13 @@ static void commands_take_their_own(void **state) {
 	assert_int_equal(parse(&line,
 		"posternctl explain destination a.example"), REQUEST_RUN);
 	assert_int_equal(line.command, COMMAND_EXPLAIN_DESTINATION);
+	assert_int_equal(parse(&line, "posternctl journal dump --id 6AM3 --type start "
+	    "--destination *.example /var/lib/postern"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_JOURNAL_DUMP);
+	assert_string_equal(line.ctl.id, "6AM3");
+	assert_string_equal(line.ctl.type, "start");
+	assert_string_equal(line.ctl.destination, "*.example");
+	assert_string_equal(line.ctl.arguments[0], "/var/lib/postern");
 }
 
 static void what_does_not_belong_is_told(void **state) {
@@ -114,6 +121,10 @@ static void what_does_not_belong_is_told(void **state) {
 	wrong("posternctl explain session a b c", "c: explain session takes no more");
 	wrong("posternctl import-xla", "arguments are missing: FILE");
 	wrong("posternctl check a b", "b: check takes no more");
+	wrong("posternctl journal stat --id x", "--id: not for journal stat");
+	wrong("posternctl journal dump --destinations", "--destinations: not for journal dump");
+	wrong("posternctl queue --destination x", "--destination: not for queue");
+	wrong("posternctl journal", "\"journal check\" and \"journal dump\"");
 	wrong("posternctl --frobnicate status", "frobnicate");
 	wrong("posternctl sessions --class", "requires an argument");
 	wrong("posternctl", "Usage: posternctl");

@@ -280,6 +280,39 @@ static void decimals_have_three_digits(void **state) {
 	}
 }
 
+/* One that has what a shell or a parser would stumble over stands in quotes. */
+static void lines_have_members_of_their_own(void **state) {
+	for (int json = 0; json < 2; json++) {
+		struct paper paper;
+		struct writer *writer = &paper.writer;
+
+		(void)state;
+		begin(&paper, json == 1);
+		writer_line_begin(writer);
+		writer_line_value(writer, "type", COLUMN_TEXT, value_text("start"));
+		writer_line_value(writer, "none", COLUMN_NUMBER, value_unknown());
+		writer_line_value(writer, "sender", COLUMN_TEXT, value_text("a b\"\\\x1b"));
+		writer_line_value(writer, "empty", COLUMN_TEXT, value_text(""));
+		writer_line_list_begin(writer, "groups");
+		writer_line_item(writer);
+		writer_line_value(writer, "d", COLUMN_TEXT, value_text("x.example"));
+		writer_line_value(writer, "n", COLUMN_NUMBER, value_number(2));
+		writer_line_item(writer);
+		writer_line_value(writer, "d", COLUMN_TEXT, value_text("$(y)"));
+		writer_line_list_end(writer);
+		writer_line_list_begin(writer, "nothing");
+		writer_line_list_end(writer);
+		writer_line_value(writer, "garbage", COLUMN_TRUTH, value_truth(true));
+		writer_line_end(writer);
+		expect(&paper, json == 1 ?
+		    "{\"type\": \"start\", \"none\": null, \"sender\": \"a b\\\"\\\\\\u001b\", "
+		    "\"empty\": \"\", \"groups\": [{\"d\": \"x.example\", \"n\": 2}, "
+		    "{\"d\": \"$(y)\"}], \"nothing\": [], \"garbage\": true}\n" :
+		    "type=start sender=\"a b\\\"\\\\\\x1b\" empty=\"\" "
+		    "groups=[d=x.example n=2; d=\"$(y)\"] nothing=[] garbage=true\n");
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_is_aligned_text),
@@ -293,6 +326,7 @@ int main(void) {
 		cmocka_unit_test(times_read_well),
 		cmocka_unit_test(a_full_disk_is_told),
 		cmocka_unit_test(decimals_have_three_digits),
+		cmocka_unit_test(lines_have_members_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl journal, on journals that are made here byte by byte: what check finds and what
+ * it means, what dump writes of each type, what stat counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctl/arguments.h"
+#include "ctl/ctl.h"
+#include "ctl/journal_record.h"
+#include "journal/record.h"
+
+#define SALT	UINT32_C(0x5eed5a17)
+#define SECOND	INT64_C(1000000000)
+#define NOON	(INT64_C(1795348800) * SECOND)	/* 2026-11-22T12:00:00Z */
+
+/* --- a journal ---------------------------------------------------------------------------- */
+
+struct made {
+	char directory[64];		/* with queue/ below it */
+	uint8_t *bytes;			/* of the file that is being made */
+	size_t length;
+	uint64_t sequence, synced;
+	uint32_t number;
+	uint32_t at;			/* where the last record begins */
+};
+
+static void path_of(const struct made *made, uint32_t number, char out[128])
+{
+	char name[JOURNAL_NAME_MAX + 1] = JOURNAL_POSITIONS_NAME;
+
+	if (number != 0)
+		journal_file_name(number, name);
+	snprintf(out, 128, "%s/queue/%s", made->directory, name);
+}
+
+static void begin_file(struct made *made, uint32_t previous, uint32_t previous_end)
+{
+	const struct journal_head head = { .salt = SALT, .kind = JOURNAL_QUEUE, .journal = 77,
+		.created_ns = NOON, .number = ++made->number, .previous = previous,
+		.previous_end = previous_end };
+
+	made->at = 0;
+	made->sequence++;
+	journal_head_write(made->bytes, &head, made->sequence,
+	    (uint32_t)(made->sequence - made->synced));
+	made->length = JOURNAL_HEAD_SIZE;
+}
+
+static void begin(struct made *made)
+{
+	char below[80];
+
+	memset(made, 0, sizeof(*made));
+	snprintf(made->directory, sizeof(made->directory), "/tmp/t_journal_ctl.XXXXXX");
+	assert_non_null(mkdtemp(made->directory));
+	snprintf(below, sizeof(below), "%s/queue", made->directory);
+	assert_int_equal(mkdir(below, 0700), 0);
+	made->bytes = malloc(1 << 20);
+	assert_non_null(made->bytes);
+	begin_file(made, 0, 0);
+}
+
+static struct journal_place put_record(struct made *made, uint8_t type, uint8_t version,
+    const void *payload, size_t length)
+{
+	const struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
+		.version = version, .length = (uint32_t)length, .sequence = ++made->sequence,
+		.behind = (uint32_t)(made->sequence - made->synced), .payload = payload };
+
+	made->at = (uint32_t)made->length;
+	made->length += journal_frame_write(made->bytes + made->length, &frame, SALT);
+	return (struct journal_place){ made->number, made->at };
+}
+
+static void write_at(const char *path, const void *bytes, size_t length)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, length, file), length);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_file(const struct made *made, size_t length)
+{
+	char path[128];
+
+	path_of(made, made->number, path);
+	write_at(path, made->bytes, length);
+}
+
+static void forget(struct made *made)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "%s/queue", made->directory);
+	for (uint32_t number = 0; number <= made->number; number++) {
+		char path[128];
+
+		path_of(made, number, path);
+		(void)unlink(path);
+	}
+	assert_int_equal(rmdir(command), 0);
+	assert_int_equal(rmdir(made->directory), 0);
+	free(made->bytes);
+}
+
+/* --- records in it ------------------------------------------------------------------------ */
+
+#define TEXT(text)	{ text, sizeof(text) - 1 }
+
+static struct journal_place put_envelope(struct made *made, uint64_t key,
+    struct journal_text id, uint8_t type)
+{
+	const struct journal_envelope envelope = { .key = key, .written_ns = NOON,
+		.stamp = 4711, .arrival_ns = NOON - 60 * SECOND, .tries = 2, .recipients = 4,
+		.tried_ns = NOON - SECOND / 4, .mta = TEXT("out"), .directory = TEXT("/q/q1"),
+		.id = id, .sender = TEXT("a\x1b[2J\"b@x.example"), .group_count = 2,
+		.replaces = type == JOURNAL_REPLACEMENT ? 3 : 0 };
+	const struct journal_group groups[] = { { 3, 0, TEXT("far.example") },
+		{ 1, INT64_MAX, TEXT("") } };
+	uint8_t payload[512];
+	size_t length = journal_envelope_write(payload, sizeof(payload), &envelope, groups);
+
+	assert_true(length > 0);
+	return put_record(made, type, 1, payload, length);
+}
+
+static void put_start(struct made *made, uint64_t key, struct journal_place envelope)
+{
+	const struct journal_start start = { .key = key, .envelope = envelope, .sequence = 2,
+		.when_ns = NOON, .run = 9 };
+	uint8_t payload[128];
+
+	put_record(made, JOURNAL_START, 1, payload,
+	    journal_start_write(payload, sizeof(payload), &start));
+}
+
+static void put_delivery(struct made *made, uint64_t key)
+{
+	const struct journal_delivery delivery = { .key = key, .start = 3, .when_ns = NOON,
+		.recipients = 3, .domain = TEXT("far.example") };
+	uint8_t payload[128];
+
+	put_record(made, JOURNAL_DELIVERY, 1, payload,
+	    journal_delivery_write(payload, sizeof(payload), &delivery));
+}
+
+static void put_finish(struct made *made, uint64_t key)
+{
+	const struct journal_finish finish = { .key = key, .start = 3, .when_ns = NOON };
+	uint8_t payload[128];
+
+	put_record(made, JOURNAL_FINISH, 1, payload,
+	    journal_finish_write(payload, sizeof(payload), &finish));
+}
+
+static void put_manual(struct made *made)
+{
+	const struct journal_manual manual = { .when_ns = NOON, .until_ns = NOON + 60 * SECOND,
+		.verb = JOURNAL_VERB_SUSPEND, .what = JOURNAL_ON_DESTINATION, .who = 0,
+		.window = UINT32_MAX, .ceiling = 7, .name = TEXT("slow.example"),
+		.reason = TEXT("ask noc") };
+	uint8_t payload[256];
+
+	put_record(made, JOURNAL_MANUAL, 1, payload,
+	    journal_manual_write(payload, sizeof(payload), &manual));
+}
+
+/* --- a run of posternctl ------------------------------------------------------------------ */
+
+struct said {
+	int code;
+	char *text;
+	size_t length;
+};
+
+static struct said run(const struct made *made, const char *options)
+{
+	static char words[256];
+	char *argv[16] = { NULL }, *rest = words;
+	struct ctl ctl = { .config_path = "/nonexistent" };
+	int (*const calls[])(struct ctl *) = { command_JOURNAL_CHECK, command_JOURNAL_DUMP,
+		command_JOURNAL_STAT };
+	enum command command;
+	struct said said = { .code = -1 };
+	bool json = false, as_json;
+	int argc = 0;
+	FILE *out;
+
+	as_json = strncmp(options, "--json ", 7) == 0;
+	snprintf(words, sizeof(words), "posternctl %sjournal %s", as_json ? "--json " : "",
+	    as_json ? options + 7 : options);
+	while (argc < 14 && (argv[argc] = strsep(&rest, " ")) != NULL)
+		argc++;
+	argv[argc++] = (char *)(uintptr_t)made->directory;
+	assert_int_equal(arguments_parse(argc, argv, &ctl, &json, &command), REQUEST_RUN);
+	out = open_memstream(&said.text, &said.length);
+	assert_non_null(out);
+	writer_init(&ctl.writer, out, json);
+	said.code = calls[command - COMMAND_JOURNAL_CHECK](&ctl);
+	fclose(out);
+	return said;
+}
+
+static void expect(const struct made *made, const char *options, int code, const char *part)
+{
+	struct said said = run(made, options);
+
+	if (said.code != code || strstr(said.text, part) == NULL)
+		fprintf(stderr, "%s: exit code %d\n%s", options, said.code, said.text);
+	assert_int_equal(said.code, code);
+	assert_non_null(strstr(said.text, part));
+	free(said.text);
+}
+
+static size_t count_lines(const struct made *made, const char *options)
+{
+	struct said said = run(made, options);
+	size_t lines = 0;
+
+	for (const char *c = said.text; *c != '\0'; c++)
+		lines += *c == '\n';
+	free(said.text);
+	return lines;
+}
+
+/* A message in work, one that waits, one that is done; all is synced but the last two. */
+static void make_five(struct made *made)
+{
+	struct journal_place envelope;
+
+	begin(made);
+	envelope = put_envelope(made, 0xabc, (struct journal_text)TEXT("6AM3A1"),
+	    JOURNAL_ENVELOPE);
+	put_start(made, 0xabc, envelope);
+	put_delivery(made, 0xabc);
+	made->bytes[envelope.offset + JOURNAL_MARK_AT] = JOURNAL_GARBAGE;
+	put_envelope(made, 0xdef, (struct journal_text)TEXT("6AM3A2"), JOURNAL_ENVELOPE);
+	made->synced = made->sequence;
+	put_envelope(made, 0x123, (struct journal_text)TEXT("6AM3A3"), JOURNAL_REPLACEMENT);
+	put_finish(made, 0x123);
+}
+
+/* --- check -------------------------------------------------------------------------------- */
+
+static void a_whole_journal_is_whole(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	write_file(&made, made.length);
+	expect(&made, "check", EX_OK, "/queue: 1 file, 7 records: whole\n");
+	expect(&made, "--json check", EX_OK, "[]\n");
+	forget(&made);
+}
+
+/* Cut anywhere within what was not synced: torn, and never damage. */
+static void what_was_not_synced_is_torn_at_most(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	for (size_t length = made.at + 1; length < made.length; length++) {
+		char place[64];
+
+		write_file(&made, length);
+		snprintf(place, sizeof(place), "0000000001.log:%u: note: torn tail: ",
+		    (unsigned)made.at);
+		expect(&made, "check", EX_OK, place);
+	}
+	expect(&made, "check", EX_OK, "1 file, 6 records, 1 torn tail: whole\n");
+	expect(&made, "--json check", EX_OK, "\"finding\": \"torn\", \"severity\": \"note\"");
+	forget(&made);
+}
+
+/* Every byte of it but its mark. */
+static void what_was_synced_is_damage(void **state)
+{
+	struct made made;
+	uint32_t at = JOURNAL_HEAD_SIZE, end;
+
+	(void)state;
+	make_five(&made);
+	end = at + JOURNAL_HEADER + 40;
+	for (uint32_t i = at; i < end; i++) {
+		char place[64];
+
+		if (i == at + JOURNAL_MARK_AT)
+			continue;
+		made.bytes[i] ^= 0x10;
+		write_file(&made, made.length);
+		made.bytes[i] ^= 0x10;
+		snprintf(place, sizeof(place), "0000000001.log:%u: error: damage: ", (unsigned)at);
+		expect(&made, "check", EX_DATAERR, place);
+	}
+	expect(&made, "check", EX_DATAERR, "1 damaged place\n");
+	forget(&made);
+}
+
+static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	made.bytes[made.at + JOURNAL_MARK_AT] ^= 0x04;
+	write_file(&made, made.length);
+	expect(&made, "check", EX_DATAERR,
+	    "damage: the garbage mark is fb; by most of its bits the record is live");
+	expect(&made, "dump --type finish", EX_OK, " garbage=false ");
+	forget(&made);
+}
+
+static void what_a_later_version_wrote_is_told(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	put_record(&made, JOURNAL_START, 2, "new", 3);
+	write_file(&made, made.length);
+	expect(&made, "check", EX_PROTOCOL, "is of version 2: a later Postern wrote it");
+	put_record(&made, 200, 1, "new", 3);
+	write_file(&made, made.length);
+	expect(&made, "check", EX_PROTOCOL, "is of type 200: a later Postern wrote it");
+	expect(&made, "check", EX_PROTOCOL, "9 records, 2 of a later version\n");
+	expect(&made, "dump", EX_OK, " type=200 version=1 bytes=27 garbage=false ");
+	forget(&made);
+}
+
+static void a_right_checksum_over_nonsense_is_damage(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	put_record(&made, JOURNAL_FINISH, 1, "xyz", 3);
+	write_file(&made, made.length);
+	expect(&made, "check", EX_DATAERR, "is no finish; it is passed over");
+	expect(&made, "dump --type finish", EX_OK, " spoiled=true\n");
+	forget(&made);
+}
+
+static void where_none_is_a_mistake_is_told(void **state)
+{
+	struct made made = { .directory = "/nonexistent/journal" };
+
+	(void)state;
+	expect(&made, "check", EX_NOINPUT, "");
+	expect(&made, "stat", EX_NOINPUT, "");
+	snprintf(made.directory, sizeof(made.directory), "/etc");
+	expect(&made, "dump", EX_NOINPUT, "");
+	snprintf(made.directory, sizeof(made.directory), "/etc/passwd");
+	expect(&made, "dump", EX_NOINPUT, "");
+}
+
+/* --- dump --------------------------------------------------------------------------------- */
+
+static void a_record_is_a_line(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	put_manual(&made);
+	write_file(&made, made.length);
+	assert_int_equal(count_lines(&made, "dump"), 8);
+	expect(&made, "dump --type start", EX_OK, " sequence=3 type=start version=1 bytes=60 "
+	    "garbage=false synced=0 id=6AM3A1 key=0000000000000abc envelope=1:84 "
+	    "envelope_sequence=2 when=2026-11-22T12:00:00.000Z run=9\n");
+	expect(&made, "--json dump --type delivery", EX_OK, "\"id\": \"6AM3A1\", "
+	    "\"key\": \"0000000000000abc\", \"start\": 3, \"when\": \"2026-11-22T12:00:00.000Z\", "
+	    "\"domain\": \"far.example\", \"result\": \"gone\", \"recipients\": 3, \"left\": 0}\n");
+	expect(&made, "dump --type manual", EX_OK, " verb=suspend on=destination "
+	    "name=slow.example mta=\"\" when=2026-11-22T12:00:00.000Z "
+	    "until=2026-11-22T12:01:00.000Z uid=0 ceiling=7 reason=\"ask noc\"\n");
+	forget(&made);
+}
+
+static void names_from_outside_harm_no_terminal(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	write_file(&made, made.length);
+	expect(&made, "dump --id 6AM3A2", EX_OK,
+	    " sender=\"a\\x1b[2J\\\"b@x.example\" recipients=4 ");
+	expect(&made, "dump --id 6AM3A2", EX_OK, " groups=[domain=far.example recipients=3; "
+	    "domain=\"\" recipients=1 due=for-ever]\n");
+	expect(&made, "--json dump --id 6AM3A2", EX_OK,
+	    "\"sender\": \"a\\u001b[2J\\\"b@x.example\"");
+	expect(&made, "--json dump --id 6AM3A2", EX_OK, "\"groups\": [{\"domain\": "
+	    "\"far.example\", \"recipients\": 3, \"due\": null}, {\"domain\": \"\", "
+	    "\"recipients\": 1, \"due\": \"for-ever\"}]}\n");
+	forget(&made);
+}
+
+static void filters(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	put_manual(&made);
+	write_file(&made, made.length);
+	assert_int_equal(count_lines(&made, "dump --id 6AM3A1"), 3);
+	assert_int_equal(count_lines(&made, "dump --id 6AM3A3"), 2);
+	assert_int_equal(count_lines(&made, "dump --id 6AM3A"), 0);
+	assert_int_equal(count_lines(&made, "dump --id 6AM3A1 --type start"), 1);
+	assert_int_equal(count_lines(&made, "dump --destination far.example"), 4);
+	assert_int_equal(count_lines(&made, "dump --destination *.example"), 5);
+	assert_int_equal(count_lines(&made, "dump --destination SLOW.example"), 1);
+	assert_int_equal(count_lines(&made, "dump --destination other.example"), 0);
+	expect(&made, "dump --type frobnicate", EX_USAGE, "");
+	expect(&made, "dump --destination a..b", EX_USAGE, "");
+	forget(&made);
+}
+
+/* --- stat --------------------------------------------------------------------------------- */
+
+/* Live are the head, the envelope that waits, and what stands of the message in work since
+ * its envelope, which it needs, too. */
+static void stat_counts_what_is_live(void **state)
+{
+	struct made made;
+
+	(void)state;
+	make_five(&made);
+	write_file(&made, made.length);
+	expect(&made, "--json stat", EX_OK, "\"files\": 1,\n");
+	expect(&made, "--json stat", EX_OK, "\"records\": 7,\n");
+	expect(&made, "--json stat", EX_OK, "\"queued\": 2,\n");
+	expect(&made, "--json stat", EX_OK, "\"working\": 1,\n");
+	expect(&made, "--json stat", EX_OK, "\"syncs_per_delivery\": null,\n");
+	/* the replacement of the one that is done (24 + 164 bytes), and its finish (24 + 33) */
+	expect(&made, "--json stat", EX_OK, "\"garbage_bytes\": 245,\n");
+	expect(&made, "stat", EX_OK, "queue:\n  directory ");
+	forget(&made);
+}
+
+static void positions_are_told(void **state)
+{
+	struct made made;
+	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
+		.first_file = 1, .syncs = 30, .results = 400, .count = 2 };
+	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_POSITIONS,
+		.version = 1, .sequence = 12 };
+	uint8_t payload[JOURNAL_SLOT], slots[2 * JOURNAL_SLOT] = { 0 };
+	char path[128];
+
+	(void)state;
+	make_five(&made);
+	write_file(&made, made.length);
+	positions.positions[0].place = (struct journal_place){ 1, JOURNAL_HEAD_SIZE };
+	strcat(positions.positions[0].name, "suffix");
+	frame.payload = payload;
+	frame.length = (uint32_t)journal_positions_write(payload, sizeof(payload), &positions);
+	journal_frame_write(slots + JOURNAL_SLOT, &frame, 0);
+	path_of(&made, 0, path);
+	write_at(path, slots, sizeof(slots));
+	expect(&made, "check", EX_OK, "whole\n");
+	expect(&made, "--json stat", EX_OK, "\"syncs_per_delivery\": 0.075,\n");
+	expect(&made, "--json stat", EX_OK, "\"suffix_records\": 6,\n");
+	expect(&made, "--json stat", EX_OK,
+	    "{\"position\": \"suffix\", \"file\": 1, \"offset\": 84}");
+	expect(&made, "dump --type positions", EX_OK, " offset=4096 sequence=12 type=positions "
+	    "counts=true when=2026-11-22T12:00:00.000Z synced=5 first_file=1 syncs=30 "
+	    "results=400 positions=[name=suffix place=1:84; name=\"\"]\n");
+	/* the disk had more */
+	made.bytes[made.at] ^= 1;
+	write_file(&made, made.length);
+	positions.synced = made.sequence;
+	journal_positions_write(payload, sizeof(payload), &positions);
+	journal_frame_write(slots + JOURNAL_SLOT, &frame, 0);
+	write_at(path, slots, sizeof(slots));
+	expect(&made, "check", EX_DATAERR, "damage: ");
+	/* being written: the other one counts; and none */
+	slots[JOURNAL_SLOT + 30] ^= 1;
+	write_at(path, slots, sizeof(slots));
+	expect(&made, "check", EX_DATAERR, "positions:4096: error: damage: ");
+	memcpy(slots, slots + JOURNAL_SLOT, JOURNAL_SLOT);
+	slots[30] ^= 1;
+	write_at(path, slots, sizeof(slots));
+	expect(&made, "check", EX_DATAERR, "positions:4096: note: ");
+	forget(&made);
+}
+
+/* Also as a user who may do no more. */
+static void nothing_is_changed(void **state)
+{
+	struct made made;
+	char below[80], path[128];
+	struct stat before, after;
+
+	(void)state;
+	make_five(&made);
+	write_file(&made, made.length - 3);
+	path_of(&made, 1, path);
+	snprintf(below, sizeof(below), "%s/queue", made.directory);
+	assert_int_equal(chmod(path, 0400), 0);
+	assert_int_equal(chmod(below, 0500), 0);
+	assert_int_equal(stat(below, &before), 0);
+	expect(&made, "check", EX_OK, "torn");
+	expect(&made, "dump", EX_OK, "envelope");
+	expect(&made, "stat", EX_OK, "queue");
+	assert_int_equal(stat(below, &after), 0);
+	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+	assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+	assert_int_equal(chmod(below, 0700), 0);
+	forget(&made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_journal_is_whole),
+		cmocka_unit_test(what_was_not_synced_is_torn_at_most),
+		cmocka_unit_test(what_was_synced_is_damage),
+		cmocka_unit_test(a_bit_of_a_mark_is_damage_that_changes_nothing),
+		cmocka_unit_test(what_a_later_version_wrote_is_told),
+		cmocka_unit_test(a_right_checksum_over_nonsense_is_damage),
+		cmocka_unit_test(where_none_is_a_mistake_is_told),
+		cmocka_unit_test(a_record_is_a_line),
+		cmocka_unit_test(names_from_outside_harm_no_terminal),
+		cmocka_unit_test(filters),
+		cmocka_unit_test(stat_counts_what_is_live),
+		cmocka_unit_test(positions_are_told),
+		cmocka_unit_test(nothing_is_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
