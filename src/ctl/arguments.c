@@ -468,8 +468,7 @@ void arguments_help(FILE *out, enum command command) {
 		return;
 	}
 	/* all of it on a screen of 24 lines */
-	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ...\n"
-	      "       posternctl COMMAND --help    what it takes\n", out);
+	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ... | COMMAND --help\n", out);
 	for (unsigned i = 0; i < COMMAND_COUNT; i++)
 		if (!help_family(out, i))
 			fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
