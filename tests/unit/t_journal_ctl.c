@@ -455,7 +455,8 @@ static void positions_are_told(void **state)
 {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
-		.first_file = 1, .syncs = 30, .results = 400, .count = 2 };
+		.first_file = 1, .syncs = 30, .results = 400, .count = 2,
+		.positions = { { .place = { 1, JOURNAL_HEAD_SIZE }, .name = "suffix" } } };
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_POSITIONS,
 		.version = 1, .sequence = 12 };
 	uint8_t payload[JOURNAL_SLOT], slots[2 * JOURNAL_SLOT] = { 0 };
@@ -464,8 +465,6 @@ static void positions_are_told(void **state)
 	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
-	positions.positions[0].place = (struct journal_place){ 1, JOURNAL_HEAD_SIZE };
-	strcat(positions.positions[0].name, "suffix");
 	frame.payload = payload;
 	frame.length = (uint32_t)journal_positions_write(payload, sizeof(payload), &positions);
 	journal_frame_write(slots + JOURNAL_SLOT, &frame, 0);
