@@ -163,6 +163,9 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 {
 	uint32_t limit = limit_of(file);
 
+	/* without a head there is no salt to believe anything by */
+	if (file->head_state == JOURNAL_HEAD_NONE)
+		return limit;
 	for (uint32_t at = bad + 1; at + JOURNAL_HEADER <= limit; at++) {
 		enum journal_frame_state state = JOURNAL_FRAME_NONE;
 		int64_t have = fill(walker, at, JOURNAL_HEADER, limit);
@@ -189,6 +192,15 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 	return limit;
 }
 
+/* Not what was copied here from another file, nor a record of the past. */
+static bool can_stand(const struct walker *walker, const struct journal_file *file)
+{
+	if (walker->offset == 0)
+		return file->head_state == JOURNAL_HEAD_GOOD ||
+		    file->head_state == JOURNAL_HEAD_LATER;
+	return walker->expected == 0 || walker->frame.sequence >= walker->expected;
+}
+
 /* One step within the file that the walker stands in. */
 static enum step step(struct walker *walker, const struct journal_file *file)
 {
@@ -207,9 +219,7 @@ static enum step step(struct walker *walker, const struct journal_file *file)
 		walker->error = -error;
 		return STEP_FAULT;
 	}
-	/* a record before its time would be one of the past */
-	if (state == JOURNAL_FRAME_GOOD && (walker->expected == 0 || walker->offset == 0 ||
-	    walker->frame.sequence >= walker->expected)) {
+	if (state == JOURNAL_FRAME_GOOD && can_stand(walker, file)) {
 		walker->offset += JOURNAL_HEADER + walker->frame.length;
 		return STEP_FRAME;
 	}
@@ -380,7 +390,7 @@ static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
 		return found->kind;
 	}
 	/* at a place where nothing tells what was to come, what follows does */
-	if (expected == 0 && (walker->offset < limit_of(file) ||
+	if (expected == 0 && was_synced(cursor, 1) && (walker->offset < limit_of(file) ||
 	    file_from(walker->files, file->number + 1) != NULL)) {
 		found->kind = JOURNAL_FOUND_DAMAGE;
 		found->why = "there is no record that can be read";

@@ -79,9 +79,12 @@ static void read_head(struct journal_files *files, struct journal_file *file)
 	files->bytes_read += (uint64_t)got;
 	file->head_state = journal_head_read(data, (size_t)got, &file->head, &frame);
 	file->version = frame.version;
-	/* one that was copied or renamed would bring the past back */
-	if (file->head_state == JOURNAL_HEAD_GOOD && file->head.number != file->number)
-		file->head_state = JOURNAL_HEAD_DAMAGED;
+	/* one that was copied or renamed, or a deleted file's bytes: the past does not count */
+	if ((file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER) &&
+	    file->head.number != file->number) {
+		file->head_state = JOURNAL_HEAD_NONE;
+		file->head = (struct journal_head){ 0 };
+	}
 	if (file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER) {
 		file->first = frame.sequence;
 		file->synced = journal_frame_synced(&frame);

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "journal/log_internal.h"
 
-#define FILE_SIZE_LEAST	(UINT32_C(64) << 10)
+#define FILE_SIZE_LEAST	(UINT32_C(4) << 10)
 #define FILE_SIZE_MOST	(UINT32_C(1) << 30)
 #define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
 

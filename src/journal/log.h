@@ -59,7 +59,7 @@ struct journal_log_calls {
 
 struct journal_log_options {
 	enum journal_kind kind;
-	uint32_t file_size;	/* another file is begun when one is that long; 64 kB to 1 GB */
+	uint32_t file_size;	/* another file is begun when one is that long; 4 kB to 1 GB */
 	bool threaded;		/* syncs in a thread of its own */
 	uint64_t random;	/* salts and the journal's number come of it; 0: getrandom */
 	int64_t (*wall_ns)(void);	/* NULL: the real one */
