@@ -43,7 +43,7 @@ struct disk_step {
 };
 
 enum disk_crash {
-	DISK_CRASH_KEEP,	/* only the process died */
+	DISK_CRASH_KEEP,	/* only the process died: what was not synced still may go */
 	DISK_CRASH_DROP,	/* all that was not synced is gone */
 	DISK_CRASH_TORN,	/* in order up to a byte of what was written last */
 	DISK_CRASH_ANY,		/* each for itself */

@@ -98,19 +98,15 @@ static struct inode *take_inode(struct taking *taking, const struct inode *inode
 {
 	struct inode *made = disk_inode_new();
 
-	if (taking->crash == DISK_CRASH_KEEP) {
-		made->stable = copy(&inode->now);
-	} else {
-		made->stable = copy(&inode->stable);
-		for (size_t i = 0; i < inode->unsynced_count; i++) {
-			const struct unsynced *one = &inode->unsynced[i];
+	made->stable = copy(&inode->stable);
+	for (size_t i = 0; i < inode->unsynced_count; i++) {
+		const struct unsynced *one = &inode->unsynced[i];
 
-			if (!one->truncation)
-				take_write(taking, &made->stable, one,
-				    inode->written.data + one->at);
-			else if (takes_truncation(taking, one))
-				disk_bytes_cut(&made->stable, taking->stale, one->offset);
-		}
+		if (!one->truncation)
+			take_write(taking, &made->stable, one,
+			    inode->written.data + one->at);
+		else if (takes_truncation(taking, one))
+			disk_bytes_cut(&made->stable, taking->stale, one->offset);
 	}
 	made->now = copy(&made->stable);
 	return made;
@@ -143,6 +139,75 @@ static uint64_t last_write(const struct disk_directory *directory)
 	return last;
 }
 
+/* --- a process died, the kernel lives --------------------------------------------------- */
+
+struct copies {
+	const struct inode **of;
+	struct inode **made;
+	size_t count;
+};
+
+static struct inode *copy_inode(struct copies *copies, const struct inode *inode)
+{
+	struct inode *made;
+
+	if (inode == NULL)
+		return NULL;
+	for (size_t i = 0; i < copies->count; i++)
+		if (copies->of[i] == inode)
+			return copies->made[i];
+	made = disk_inode_new();
+	made->now = copy(&inode->now);
+	made->stable = copy(&inode->stable);
+	made->written = copy(&inode->written);
+	made->unsynced_count = made->unsynced_room = inode->unsynced_count;
+	if (inode->unsynced_count > 0) {
+		made->unsynced = disk_allocated(calloc(inode->unsynced_count,
+		    sizeof(*made->unsynced)));
+		memcpy(made->unsynced, inode->unsynced,
+		    inode->unsynced_count * sizeof(*made->unsynced));
+	}
+	made->names = inode->names;
+	copies->of = disk_allocated(realloc(copies->of,
+	    (copies->count + 1) * sizeof(struct inode *)));
+	copies->made = disk_allocated(realloc(copies->made,
+	    (copies->count + 1) * sizeof(struct inode *)));
+	copies->of[copies->count] = inode;
+	copies->made[copies->count++] = made;
+	return made;
+}
+
+static struct inode *used(struct inode *inode)
+{
+	if (inode != NULL)
+		inode->uses++;
+	return inode;
+}
+
+/* Nothing is lost, and nothing is safer than before. */
+static void keep_all(struct disk *left, const struct disk_directory *directory)
+{
+	struct copies copies = { .count = 0 };
+
+	left->directory->order = directory->order;
+	for (size_t i = 0; i < directory->entry_count; i++) {
+		const struct entry *entry = directory->entries[i];
+		struct entry *made = disk_entry(left->directory, entry->name, true);
+
+		made->now = used(copy_inode(&copies, entry->now));
+		made->stable = used(copy_inode(&copies, entry->stable));
+		made->change_count = made->change_room = entry->change_count;
+		if (entry->change_count == 0)
+			continue;
+		made->changes = disk_allocated(calloc(entry->change_count,
+		    sizeof(struct inode *)));
+		for (size_t k = 0; k < entry->change_count; k++)
+			made->changes[k] = used(copy_inode(&copies, entry->changes[k]));
+	}
+	free(copies.of);
+	free(copies.made);
+}
+
 struct disk *disk_crash(const struct disk *disk, enum disk_crash crash, struct random *random)
 {
 	static const uint32_t keeps[] = { 0, 24, 128, 232, 250 };
@@ -156,7 +221,9 @@ struct disk *disk_crash(const struct disk *disk, enum disk_crash crash, struct r
 		taking.stale = &directory->stale;
 	left->capacity = disk->capacity;
 	left->sync_names_too = disk->sync_names_too;
-	for (size_t i = 0; i < directory->entry_count; i++) {
+	if (crash == DISK_CRASH_KEEP)
+		keep_all(left, directory);
+	for (size_t i = 0; i < directory->entry_count && crash != DISK_CRASH_KEEP; i++) {
 		const struct entry *entry = directory->entries[i];
 		const struct inode *inode = take_name(&taking, entry);
 		struct entry *made;

@@ -116,7 +116,7 @@ static void test_unsynced_is_anything(void **state)
 /* The last write is cut, all before it is there; a killed process loses nothing. */
 static void test_torn_and_killed(void **state)
 {
-	struct disk *disk = disk_new(), *left;
+	struct disk *disk = disk_new(), *left, *later;
 	size_t size;
 	int handle;
 
@@ -133,6 +133,10 @@ static void test_torn_and_killed(void **state)
 	}
 	left = disk_crash(disk, DISK_CRASH_KEEP, &dice);
 	assert_true(has(left, "a", "abcdef"));
+	/* but it is no safer than it was */
+	later = disk_crash(left, DISK_CRASH_DROP, &dice);
+	assert_true(has(later, "a", ""));
+	disk_free(later);
 	disk_free(left);
 	disk_free(disk);
 }
