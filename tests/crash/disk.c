@@ -407,6 +407,14 @@ unsigned disk_links(struct disk *disk, int handle)
 	return inode_of(disk, handle, &name)->names;
 }
 
+bool disk_is_named(struct disk *disk, int handle, const char *name)
+{
+	const char *any;
+	struct entry *entry = disk_entry(disk->directory, name, false);
+
+	return entry != NULL && entry->now == inode_of(disk, handle, &any);
+}
+
 int disk_unlink(struct disk *disk, const char *name)
 {
 	struct entry *entry = disk_entry(disk->directory, name, false);

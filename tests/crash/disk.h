@@ -79,6 +79,8 @@ int disk_truncate(struct disk *disk, int handle, uint64_t size);
 int disk_sync(struct disk *disk, int handle);
 int64_t disk_size(struct disk *disk, int handle);
 unsigned disk_links(struct disk *disk, int handle);
+/* Has the open file that name? */
+bool disk_is_named(struct disk *disk, int handle, const char *name);
 int disk_unlink(struct disk *disk, const char *name);
 int disk_sync_names(struct disk *disk);
 /* Calls `each' for every name, in no order that means anything, until it returns false. */

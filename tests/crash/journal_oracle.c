@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: ISC */
+#include "tests/crash/journal_oracle.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const oracle_verdict_words[ORACLE_VERDICTS] = {
+	[ORACLE_ALLOWED] = "allowed",
+	[ORACLE_LOST] = "lost though it was synced",
+	[ORACLE_CAME_BACK] = "came back though it was finished",
+	[ORACLE_FORGOTTEN] = "a synced delivery is forgotten",
+	[ORACLE_INVENTED] = "invented",
+};
+
+void oracle_open(struct oracle *oracle)
+{
+	memset(oracle, 0, sizeof(*oracle));
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
+		oracle_note(oracle, i, 0, &(struct oracle_state){ 0 });
+}
+
+void oracle_close(struct oracle *oracle)
+{
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
+		free(oracle->messages[i].steps);
+	memset(oracle, 0, sizeof(*oracle));
+}
+
+void oracle_copy(struct oracle *to, const struct oracle *from)
+{
+	*to = *from;
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
+		const struct oracle_message *message = &from->messages[i];
+		struct oracle_step *steps = calloc(message->count, sizeof(*steps));
+
+		if (steps == NULL)
+			abort();
+		memcpy(steps, message->steps, message->count * sizeof(*steps));
+		to->messages[i].steps = steps;
+		to->messages[i].room = message->count;
+	}
+}
+
+struct oracle_state oracle_newest(const struct oracle *oracle, unsigned number)
+{
+	const struct oracle_message *message = &oracle->messages[number];
+
+	return message->steps[message->count - 1].state;
+}
+
+/* The steps before the last acknowledged one are no longer allowed. */
+static void forget_old(struct oracle_message *message, uint64_t synced)
+{
+	size_t first = 0;
+
+	for (size_t i = 0; i < message->count; i++)
+		if (message->steps[i].sequence <= synced)
+			first = i;
+	if (first > 0)
+		memmove(message->steps, message->steps + first,
+		    (message->count - first) * sizeof(*message->steps));
+	message->count -= first;
+}
+
+void oracle_note(struct oracle *oracle, unsigned number, uint64_t sequence,
+    const struct oracle_state *state)
+{
+	struct oracle_message *message = &oracle->messages[number];
+
+	forget_old(message, oracle->synced);
+	if (message->count == message->room) {
+		message->room = 2 * message->room + 4;
+		message->steps = realloc(message->steps,
+		    message->room * sizeof(*message->steps));
+		if (message->steps == NULL)
+			abort();
+	}
+	message->steps[message->count++] = (struct oracle_step){ .sequence = sequence,
+		.state = *state };
+}
+
+void oracle_synced(struct oracle *oracle, uint64_t sequence)
+{
+	if (sequence <= oracle->synced)
+		return;
+	oracle->synced = sequence;
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
+		forget_old(&oracle->messages[i], sequence);
+}
+
+unsigned oracle_left(const struct oracle_state *state)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < ORACLE_GROUPS; i++)
+		left += state->left[i];
+	return left;
+}
+
+static bool same(const struct oracle_state *one, const struct oracle_state *other)
+{
+	/* a message without recipients is none */
+	if (oracle_left(one) == 0 || oracle_left(other) == 0)
+		return oracle_left(one) == oracle_left(other);
+	return one->generation == other->generation &&
+	    memcmp(one->left, other->left, sizeof(one->left)) == 0;
+}
+
+enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned number,
+    const struct oracle_state *state)
+{
+	const struct oracle_message *message = &oracle->messages[number];
+	const struct oracle_state *base = &message->steps[0].state;
+
+	for (size_t i = 0; i < message->count; i++)
+		if (same(&message->steps[i].state, state))
+			return ORACLE_ALLOWED;
+	if (oracle_left(state) == 0)
+		return ORACLE_LOST;
+	if (oracle_left(base) == 0)
+		return ORACLE_CAME_BACK;
+	if (state->generation < base->generation)
+		return ORACLE_LOST;
+	if (state->generation == base->generation &&
+	    oracle_left(state) > oracle_left(base))
+		return ORACLE_FORGOTTEN;
+	return ORACLE_INVENTED;
+}
+
+void oracle_found(struct oracle *oracle, unsigned number, uint64_t sequence,
+    const struct oracle_state *state)
+{
+	struct oracle_message *message = &oracle->messages[number];
+
+	/* nothing of these is durable by itself any more: all of them, or the new one */
+	for (size_t i = 0; i < message->count; i++)
+		message->steps[i].sequence = i == 0 ? 0 : UINT64_MAX;
+	oracle_note(oracle, number, sequence, state);
+}
+
+void oracle_settle(struct oracle *oracle, unsigned number, const struct oracle_state *state)
+{
+	oracle->messages[number].count = 0;
+	oracle_note(oracle, number, 0, state);
+}
+
+void oracle_print_state(const struct oracle_state *state)
+{
+	if (state->generation == 0)
+		fputs("none", stderr);
+	else
+		fprintf(stderr, "envelope %" PRIu32 ", left", state->generation);
+	for (unsigned i = 0; i < ORACLE_GROUPS && state->generation != 0; i++)
+		fprintf(stderr, " %u", state->left[i]);
+}
+
+void oracle_print(const struct oracle *oracle, unsigned number)
+{
+	const struct oracle_message *message = &oracle->messages[number];
+
+	for (size_t i = 0; i < message->count; i++) {
+		fprintf(stderr, "    sequence %" PRIu64 ": ", message->steps[i].sequence);
+		oracle_print_state(&message->steps[i].state);
+		fputc('\n', stderr);
+	}
+	fprintf(stderr, "    synced up to %" PRIu64 "\n", oracle->synced);
+}

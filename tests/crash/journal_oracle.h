@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What a journal of messages may say after a crash: of each message one of the states it
+ * had since the last one that was acknowledged (whose record a sync has covered).  A state
+ * is what is left to do; that a message is being worked on is none.
+ */
+#ifndef TESTS_CRASH_JOURNAL_ORACLE_H
+#define TESTS_CRASH_JOURNAL_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ORACLE_MESSAGES 48
+#define ORACLE_GROUPS 5
+
+struct oracle_state {
+	uint32_t generation;		/* of its envelope; 0: there is no such message */
+	uint16_t left[ORACLE_GROUPS];	/* recipients at each destination */
+};
+
+struct oracle_step {
+	uint64_t sequence;	/* it is acknowledged when this is synced */
+	struct oracle_state state;
+};
+
+struct oracle_message {
+	struct oracle_step *steps;	/* the first: at least as old as what was acknowledged */
+	size_t count, room;
+};
+
+struct oracle {
+	struct oracle_message messages[ORACLE_MESSAGES];
+	uint64_t synced;
+	uint32_t generations;
+};
+
+enum oracle_verdict {
+	ORACLE_ALLOWED,
+	ORACLE_LOST,		/* what was acknowledged is missing */
+	ORACLE_CAME_BACK,	/* what was finished is there */
+	ORACLE_FORGOTTEN,	/* a delivery that was acknowledged */
+	ORACLE_INVENTED,	/* it never was so */
+	ORACLE_VERDICTS
+};
+extern const char *const oracle_verdict_words[ORACLE_VERDICTS];
+
+void oracle_open(struct oracle *oracle);
+void oracle_close(struct oracle *oracle);
+void oracle_copy(struct oracle *to, const struct oracle *from);
+
+/* The newest state. */
+struct oracle_state oracle_newest(const struct oracle *oracle, unsigned message);
+/* A record was appended; it leaves the message in `state'. */
+void oracle_note(struct oracle *oracle, unsigned message, uint64_t sequence,
+    const struct oracle_state *state);
+/* All up to `sequence' is acknowledged. */
+void oracle_synced(struct oracle *oracle, uint64_t sequence);
+enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned message,
+    const struct oracle_state *state);
+/* It was found in this state after a crash: this it has, and was acknowledged when
+ * `sequence' is synced; until then all that was allowed still is. */
+void oracle_found(struct oracle *oracle, unsigned message, uint64_t sequence,
+    const struct oracle_state *state);
+/* Begins anew with this, acknowledged. */
+void oracle_settle(struct oracle *oracle, unsigned message, const struct oracle_state *state);
+unsigned oracle_left(const struct oracle_state *state);
+/* Its states that are allowed, on standard error. */
+void oracle_print(const struct oracle *oracle, unsigned message);
+void oracle_print_state(const struct oracle_state *state);
+#endif
