@@ -14,13 +14,6 @@ const char *const oracle_verdict_words[ORACLE_VERDICTS] = {
 	[ORACLE_INVENTED] = "invented",
 };
 
-void oracle_open(struct oracle *oracle)
-{
-	memset(oracle, 0, sizeof(*oracle));
-	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
-		oracle_note(oracle, i, 0, &(struct oracle_state){ 0 });
-}
-
 void oracle_close(struct oracle *oracle)
 {
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
@@ -64,7 +57,7 @@ static void forget_old(struct oracle_message *message, uint64_t synced)
 	message->count -= first;
 }
 
-void oracle_note(struct oracle *oracle, unsigned number, uint64_t sequence,
+static void note(struct oracle *oracle, unsigned number, uint64_t sequence,
     const struct oracle_state *state)
 {
 	struct oracle_message *message = &oracle->messages[number];
@@ -81,6 +74,28 @@ void oracle_note(struct oracle *oracle, unsigned number, uint64_t sequence,
 		.state = *state };
 }
 
+void oracle_begin(struct oracle *oracle, unsigned number, const struct oracle_state *state)
+{
+	note(oracle, number, UINT64_MAX, state);
+}
+
+void oracle_end(struct oracle *oracle, unsigned number, uint64_t sequence)
+{
+	struct oracle_message *message = &oracle->messages[number];
+
+	if (sequence == 0)
+		message->count--;
+	else
+		message->steps[message->count - 1].sequence = sequence;
+}
+
+void oracle_open(struct oracle *oracle)
+{
+	memset(oracle, 0, sizeof(*oracle));
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
+		note(oracle, i, 0, &(struct oracle_state){ 0 });
+}
+
 void oracle_synced(struct oracle *oracle, uint64_t sequence)
 {
 	if (sequence <= oracle->synced)
@@ -92,7 +107,7 @@ void oracle_synced(struct oracle *oracle, uint64_t sequence)
 
 unsigned oracle_left(const struct oracle_state *state)
 {
-	unsigned left = 0;
+	unsigned left = state->unread;
 
 	for (unsigned i = 0; i < ORACLE_GROUPS; i++)
 		left += state->left[i];
@@ -104,7 +119,7 @@ static bool same(const struct oracle_state *one, const struct oracle_state *othe
 	/* a message without recipients is none */
 	if (oracle_left(one) == 0 || oracle_left(other) == 0)
 		return oracle_left(one) == oracle_left(other);
-	return one->generation == other->generation &&
+	return one->generation == other->generation && one->unread == other->unread &&
 	    memcmp(one->left, other->left, sizeof(one->left)) == 0;
 }
 
@@ -137,13 +152,13 @@ void oracle_found(struct oracle *oracle, unsigned number, uint64_t sequence,
 	/* nothing of these is durable by itself any more: all of them, or the new one */
 	for (size_t i = 0; i < message->count; i++)
 		message->steps[i].sequence = i == 0 ? 0 : UINT64_MAX;
-	oracle_note(oracle, number, sequence, state);
+	note(oracle, number, sequence, state);
 }
 
 void oracle_settle(struct oracle *oracle, unsigned number, const struct oracle_state *state)
 {
 	oracle->messages[number].count = 0;
-	oracle_note(oracle, number, 0, state);
+	note(oracle, number, 0, state);
 }
 
 void oracle_print_state(const struct oracle_state *state)
@@ -154,6 +169,8 @@ void oracle_print_state(const struct oracle_state *state)
 		fprintf(stderr, "envelope %" PRIu32 ", left", state->generation);
 	for (unsigned i = 0; i < ORACLE_GROUPS && state->generation != 0; i++)
 		fprintf(stderr, " %u", state->left[i]);
+	if (state->unread)
+		fprintf(stderr, " and unread ones (%u)", state->unread);
 }
 
 void oracle_print(const struct oracle *oracle, unsigned number)

@@ -17,6 +17,7 @@
 struct oracle_state {
 	uint32_t generation;		/* of its envelope; 0: there is no such message */
 	uint16_t left[ORACLE_GROUPS];	/* recipients at each destination */
+	uint16_t unread;		/* it has others, that are not in the envelope */
 };
 
 struct oracle_step {
@@ -51,9 +52,10 @@ void oracle_copy(struct oracle *to, const struct oracle *from);
 
 /* The newest state. */
 struct oracle_state oracle_newest(const struct oracle *oracle, unsigned message);
-/* A record was appended; it leaves the message in `state'. */
-void oracle_note(struct oracle *oracle, unsigned message, uint64_t sequence,
-    const struct oracle_state *state);
+/* A record is about to be appended that leaves the message in `state'; then it was, with
+ * this sequence, or (0) was not. */
+void oracle_begin(struct oracle *oracle, unsigned message, const struct oracle_state *state);
+void oracle_end(struct oracle *oracle, unsigned message, uint64_t sequence);
 /* All up to `sequence' is acknowledged. */
 void oracle_synced(struct oracle *oracle, uint64_t sequence);
 enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned message,

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * A disk, a journal of messages upon it, its owner (who puts, starts and finishes messages
+ * by chance) and the oracle.  The owner of a world that was made by a crash knows nothing.
+ */
+#ifndef TESTS_CRASH_JOURNAL_WORLD_H
+#define TESTS_CRASH_JOURNAL_WORLD_H
+
+#include "journal/log.h"
+#include "journal/messages.h"
+#include "tests/crash/disk.h"
+#include "tests/crash/journal_oracle.h"
+#include "tests/unit/random.h"
+
+#define WORLD_TRACE 48
+
+enum world_status { WORLD_NONE, WORLD_WAITING, WORLD_HELD, WORLD_WORKING };
+
+struct world_kind {
+	uint32_t file_size;
+	unsigned messages;	/* at most ORACLE_MESSAGES */
+	int64_t sync_delay_ns, envelope_delay_ns, positions_ns;
+	bool sync_names_too;
+	bool faults;		/* the disk fails now and then */
+};
+
+struct world {
+	struct world_kind kind;
+	struct disk *disk;
+	struct journal_storage *storage;
+	struct journal_log *log;
+	struct messages *messages;
+	struct oracle oracle;
+	uint8_t status[ORACLE_MESSAGES];
+	struct random random;
+	int64_t now_ns;
+	bool failed;		/* told on standard error */
+	bool renew;		/* asked for */
+	bool excused;		/* the disk failed: what was synced may be missing */
+	uint64_t renewals;
+
+	/* a look */
+	bool shown[ORACLE_MESSAGES];
+	struct oracle_state found[ORACLE_MESSAGES];
+	/* a look through the directories: those that are not there */
+	bool missing[ORACLE_MESSAGES];
+	bool telling;
+
+	char trace[WORLD_TRACE][96];	/* what was done last */
+	unsigned traced;
+};
+
+/* On this disk, which the world then owns; `oracle' is copied (NULL: an empty journal). */
+void world_open(struct world *world, const struct world_kind *kind, struct disk *disk,
+    const struct oracle *oracle, uint64_t seed, int64_t now_ns);
+void world_close(struct world *world);
+
+/* The owner does something. */
+void world_step(struct world *world);
+
+/* Recovers, and compares all that is there with the oracle.  `exact': each message is to
+ * have its newest state.  False: it is not so, and that was told. */
+bool world_recover(struct world *world, bool exact);
+/* What was found is what was acknowledged from now on; or (`safe' is false: only the process
+ * had died) once it was synced. */
+void world_settle(struct world *world, bool safe);
+
+void world_fail(struct world *world, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+#endif
