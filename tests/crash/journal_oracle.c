@@ -83,9 +83,7 @@ void oracle_end(struct oracle *oracle, unsigned number, uint64_t sequence)
 {
 	struct oracle_message *message = &oracle->messages[number];
 
-	if (sequence == 0)
-		message->count--;
-	else
+	if (sequence != 0)
 		message->steps[message->count - 1].sequence = sequence;
 }
 

@@ -53,7 +53,7 @@ void oracle_copy(struct oracle *to, const struct oracle *from);
 /* The newest state. */
 struct oracle_state oracle_newest(const struct oracle *oracle, unsigned message);
 /* A record is about to be appended that leaves the message in `state'; then it was, with
- * this sequence, or (0) was not. */
+ * this sequence, or (0) was not: then that is its newest state, but never acknowledged. */
 void oracle_begin(struct oracle *oracle, unsigned message, const struct oracle_state *state);
 void oracle_end(struct oracle *oracle, unsigned message, uint64_t sequence);
 /* All up to `sequence' is acknowledged. */

@@ -168,7 +168,8 @@ static void put(struct world *world, unsigned number, const struct oracle_state 
 	    held ? ", held" : "");
 	sequence = messages_put(world->messages, &letter.envelope, held, world->now_ns);
 	told(world, number, sequence);
-	world->status[number] = held ? WORLD_HELD : WORLD_WAITING;
+	/* what the journal did not take its owner keeps */
+	world->status[number] = held || sequence == 0 ? WORLD_HELD : WORLD_WAITING;
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
@@ -494,16 +495,13 @@ static bool is_shown(const struct messages *messages)
 	return !messages_is_looking(messages);
 }
 
-static void judge(struct world *world, unsigned number, bool exact)
+static void judge(struct world *world, unsigned number)
 {
 	const struct oracle_state *found = &world->found[number];
 	struct oracle_state newest = oracle_newest(&world->oracle, number);
 	enum oracle_verdict verdict = oracle_judge(&world->oracle, number, found);
 	char id[16];
 
-	if (exact && verdict == ORACLE_ALLOWED && (oracle_left(&newest) != oracle_left(found) ||
-		(oracle_left(found) > 0 && newest.generation != found->generation)))
-		verdict = ORACLE_LOST;
 	if (verdict == ORACLE_LOST && world->excused && !world->shown[number])
 		verdict = ORACLE_ALLOWED;
 	if (verdict != ORACLE_ALLOWED) {
@@ -522,7 +520,23 @@ static void judge(struct world *world, unsigned number, bool exact)
 		    number);
 }
 
-bool world_recover(struct world *world, bool exact)
+void world_sync(struct world *world)
+{
+	if (journal_log_sync_now(world->log, world->now_ns) != 0 ||
+	    messages_synced_through(world->messages) != journal_log_last(world->log))
+		world_fail(world, "what was to be synced now is not");
+	acknowledge(world);
+}
+
+void world_print_trace(const struct world *world)
+{
+	unsigned from = world->traced > WORLD_TRACE ? world->traced - WORLD_TRACE : 0;
+
+	for (; from < world->traced; from++)
+		fprintf(stderr, "    %s\n", world->trace[from % WORLD_TRACE]);
+}
+
+bool world_recover(struct world *world)
 {
 	struct messages_totals totals;
 	uint64_t there = 0;
@@ -538,7 +552,7 @@ bool world_recover(struct world *world, bool exact)
 	if (!step_until(world, is_shown, "the look"))
 		return false;
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
-		judge(world, i, exact);
+		judge(world, i);
 		there += world->shown[i];
 	}
 	messages_count(world->messages, &totals);

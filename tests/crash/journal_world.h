@@ -58,9 +58,13 @@ void world_close(struct world *world);
 /* The owner does something. */
 void world_step(struct world *world);
 
-/* Recovers, and compares all that is there with the oracle.  `exact': each message is to
- * have its newest state.  False: it is not so, and that was told. */
-bool world_recover(struct world *world, bool exact);
+/* Recovers, and compares all that is there with the oracle.  False: one does not fit the
+ * other, and that was told. */
+bool world_recover(struct world *world);
+/* Writes and syncs all: then nothing but the newest state is allowed. */
+void world_sync(struct world *world);
+/* What it did last, on standard error. */
+void world_print_trace(const struct world *world);
 /* What was found is what was acknowledged from now on; or (`safe' is false: only the process
  * had died) once it was synced. */
 void world_settle(struct world *world, bool safe);
