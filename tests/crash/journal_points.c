@@ -107,7 +107,7 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 		image->context = &trap;
 	}
 	world_open(&world, &from->kind, image, &from->oracle, random_next(random),
-	    from->now_ns + random_below(random, 3000) * NS_PER_MS);
+	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
 	good = world_recover(&world);
 	image->boundary = NULL;
 	if (good && goes_on)

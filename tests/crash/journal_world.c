@@ -138,7 +138,7 @@ static int64_t some_due(struct world *world)
 	switch (below(world, 4)) {
 	case 0: return 0;
 	case 1: return INT64_MAX;
-	default: return world->now_ns + (int64_t)below(world, 12000) * NS_PER_MS;
+	default: return world->wall_ns + (int64_t)below(world, 12000) * NS_PER_MS;
 	}
 }
 
@@ -155,6 +155,13 @@ static void told(struct world *world, unsigned number, uint64_t sequence)
 	acknowledge(world);
 }
 
+static void turn(struct world *world, int64_t passed_ns)
+{
+	world->now_ns += passed_ns;
+	world->wall_ns += passed_ns;
+	(void)messages_turn(world->messages, world->wall_ns, world->now_ns);
+}
+
 static void put(struct world *world, unsigned number, const struct oracle_state *state)
 {
 	struct letter letter;
@@ -166,7 +173,7 @@ static void put(struct world *world, unsigned number, const struct oracle_state 
 	oracle_begin(&world->oracle, number, state);
 	trace(world, "put %u generation %" PRIu32 "%s", number, state->generation,
 	    held ? ", held" : "");
-	sequence = messages_put(world->messages, &letter.envelope, held, world->now_ns);
+	sequence = messages_put(world->messages, &letter.envelope, held, world->wall_ns);
 	told(world, number, sequence);
 	/* what the journal did not take its owner keeps */
 	world->status[number] = held || sequence == 0 ? WORLD_HELD : WORLD_WAITING;
@@ -208,7 +215,7 @@ static void finish(struct world *world, unsigned number)
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &none);
 	trace(world, "finish %u", number);
-	sequence = messages_finish(world->messages, mta, directory, id, world->now_ns);
+	sequence = messages_finish(world->messages, mta, directory, id, world->wall_ns);
 	told(world, number, sequence);
 	world->status[number] = WORLD_NONE;
 	trace(world, "  sequence %" PRIu64, sequence);
@@ -223,7 +230,7 @@ static void start(struct world *world, unsigned number)
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "start %u", number);
-	sequence = messages_start(world->messages, mta, directory, id, world->now_ns);
+	sequence = messages_start(world->messages, mta, directory, id, world->wall_ns);
 	told(world, number, sequence);
 	world->status[number] = WORLD_WORKING;
 	trace(world, "  sequence %" PRIu64, sequence);
@@ -246,7 +253,7 @@ static void deliver(struct world *world, unsigned number)
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "delivered %u of %u at %s", count, number, domains[group]);
 	sequence = messages_delivered(world->messages, mta, directory, id, domains[group],
-	    strlen(domains[group]), count, world->now_ns);
+	    strlen(domains[group]), count, state.left[group], world->wall_ns);
 	told(world, number, sequence);
 	trace(world, "  sequence %" PRIu64, sequence);
 }
@@ -258,7 +265,7 @@ static void next(struct world *world)
 	int64_t next_ns;
 	unsigned number;
 
-	if (messages_next(world->messages, world->now_ns, &envelope, &next_ns) != MESSAGES_ONE)
+	if (messages_next(world->messages, world->wall_ns, &envelope, &next_ns) != MESSAGES_ONE)
 		return;
 	number = read_letter(world, &envelope, &state);
 	if (number == ORACLE_MESSAGES)
@@ -280,9 +287,10 @@ static void pass_time(struct world *world)
 {
 	static const int64_t steps_ms[] = { 1, 10, 60, 150, 400, 1100, 5000, 31000 };
 
-	world->now_ns += steps_ms[below(world, 5 + 3 * (below(world, 4) == 0))] * NS_PER_MS;
-	trace(world, "time %" PRId64 " ms", (world->now_ns - START_NS) / NS_PER_MS);
-	(void)messages_step(world->messages, world->now_ns);
+	int64_t step_ms = steps_ms[below(world, 5 + 3 * (below(world, 4) == 0))];
+
+	trace(world, "time %" PRId64 " ms", world->now_ns / NS_PER_MS + step_ms);
+	turn(world, step_ms * NS_PER_MS);
 	acknowledge(world);
 }
 
@@ -322,7 +330,7 @@ static void look_through(struct world *world)
 	}
 	messages_seen_end(world->messages, unseen, world);
 	for (unsigned i = 0; messages_is_telling_unseen(world->messages); i++) {
-		(void)messages_step(world->messages, world->now_ns);
+		turn(world, 0);
 		if (i == RECOVERY_STEPS) {
 			world_fail(world, "telling the unseen does not end");
 			return;
@@ -411,21 +419,21 @@ void world_step(struct world *world)
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-static int64_t wall_ns(void)
+static int64_t some_wall_ns(void)
 {
 	return START_NS;
 }
 
 void world_open(struct world *world, const struct world_kind *kind, struct disk *disk,
-    const struct oracle *oracle, uint64_t seed, int64_t now_ns)
+    const struct oracle *oracle, uint64_t seed, int64_t wall_ns)
 {
 	struct messages_settings settings = { .intervals_ns = { 0, NS_PER_SECOND,
 		    2 * NS_PER_SECOND, 4 * NS_PER_SECOND }, .intervals = 4,
 		.sync_delay_ns = kind->sync_delay_ns,
 		.envelope_delay_ns = kind->envelope_delay_ns,
-		.positions_ns = kind->positions_ns };
-	struct journal_log_options options = { .kind = JOURNAL_QUEUE,
-		.file_size = kind->file_size, .wall_ns = wall_ns };
+		.positions_ns = kind->positions_ns,
+		.log = { .kind = JOURNAL_QUEUE, .file_size = kind->file_size,
+			.wall_ns = some_wall_ns } };
 	struct messages_calls calls = { .renewed = renewed, .context = world };
 	struct diag diag;
 
@@ -433,25 +441,24 @@ void world_open(struct world *world, const struct world_kind *kind, struct disk 
 	world->kind = *kind;
 	world->disk = disk;
 	world->random.state = seed;
-	options.random = random_next(&world->random) | 1;
-	world->now_ns = oracle == NULL ? START_NS : now_ns;
+	settings.log.random = random_next(&world->random) | 1;
+	world->wall_ns = oracle == NULL ? START_NS : wall_ns;
+	world->now_ns = below(world, 1000) * NS_PER_SECOND;
 	if (oracle == NULL)
 		oracle_open(&world->oracle);
 	else
 		oracle_copy(&world->oracle, oracle);
 	world->storage = storage_faulty(disk);
-	if (journal_log_open(&world->log, world->storage, &options, world->now_ns,
-		&diag) != 0)
-		world_fail(world, "the log does not open");
-	else if (messages_open(&world->messages, world->log, &settings, &calls,
+	if (messages_open(&world->messages, world->storage, &settings, &calls, world->wall_ns,
 		world->now_ns, &diag) != 0)
 		world_fail(world, "the messages do not open");
+	else
+		world->log = messages_log(world->messages);
 }
 
 void world_close(struct world *world)
 {
 	messages_close(&world->messages);
-	journal_log_close(&world->log);
 	storage_faulty_close(&world->storage);
 	if (disk_handles(world->disk) != 0)
 		world_fail(world, "%u files were left open", disk_handles(world->disk));
@@ -469,7 +476,9 @@ static bool show(void *context, const struct messages_envelope *envelope)
 
 	if (number == ORACLE_MESSAGES)
 		return false;
-	if (world->shown[number])
+	/* what is written anew meanwhile may come twice */
+	if (world->shown[number] &&
+	    memcmp(&state, &world->found[number], sizeof(state)) != 0)
 		world_fail(world, "message %u is there twice", number);
 	world->shown[number] = true;
 	world->found[number] = state;
@@ -484,8 +493,7 @@ static bool step_until(struct world *world, bool (*done)(const struct messages *
 			world_fail(world, "%s does not end", what);
 			return false;
 		}
-		world->now_ns += NS_PER_MS;
-		(void)messages_step(world->messages, world->now_ns);
+		turn(world, NS_PER_MS);
 	}
 	return true;
 }

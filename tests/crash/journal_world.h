@@ -28,12 +28,12 @@ struct world {
 	struct world_kind kind;
 	struct disk *disk;
 	struct journal_storage *storage;
-	struct journal_log *log;
 	struct messages *messages;
+	struct journal_log *log;	/* theirs */
 	struct oracle oracle;
 	uint8_t status[ORACLE_MESSAGES];
 	struct random random;
-	int64_t now_ns;
+	int64_t wall_ns, now_ns;	/* two clocks: a boot begins the second anew */
 	bool failed;		/* told on standard error */
 	bool renew;		/* asked for */
 	bool excused;		/* the disk failed: what was synced may be missing */
@@ -52,7 +52,7 @@ struct world {
 
 /* On this disk, which the world then owns; `oracle' is copied (NULL: an empty journal). */
 void world_open(struct world *world, const struct world_kind *kind, struct disk *disk,
-    const struct oracle *oracle, uint64_t seed, int64_t now_ns);
+    const struct oracle *oracle, uint64_t seed, int64_t wall_ns);
 void world_close(struct world *world);
 
 /* The owner does something. */
