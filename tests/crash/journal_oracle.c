@@ -96,7 +96,7 @@ void oracle_open(struct oracle *oracle)
 
 void oracle_synced(struct oracle *oracle, uint64_t sequence)
 {
-	if (sequence <= oracle->synced)
+	if (sequence <= oracle->synced || oracle->forgets_nothing)
 		return;
 	oracle->synced = sequence;
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)

@@ -33,6 +33,7 @@ struct oracle_message {
 struct oracle {
 	struct oracle_message messages[ORACLE_MESSAGES];
 	uint64_t synced;
+	bool forgets_nothing;	/* all states that a message ever had are allowed */
 	uint32_t generations;
 };
 
