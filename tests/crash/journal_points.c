@@ -34,7 +34,7 @@ struct run {
 	uint64_t seed, wanted, only;
 	uint64_t points, crashes[DISK_CRASHES], again, went_on, steps;
 	uint64_t acts[DISK_ACTS];
-	uint64_t files_begun, files_deleted, marks, syncs, recovered, anew;
+	uint64_t files_begun, files_deleted, marks, syncs, faults, renewals, anew;
 	bool failed;
 	uint32_t last_unlinked;
 };
@@ -106,8 +106,10 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 		image->boundary = spring;
 		image->context = &trap;
 	}
+	image->capacity = DISK_UNLIMITED;
 	world_open(&world, &from->kind, image, &from->oracle, random_next(random),
 	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
+	world.excused = from->excused;
 	good = world_recover(&world);
 	image->boundary = NULL;
 	if (good && goes_on)
@@ -197,7 +199,8 @@ static void workload(uint64_t number)
 		.sync_delay_ns = random_below(&random, 2) * 100 * NS_PER_MS,
 		.envelope_delay_ns = random_below(&random, 2) * NS_PER_SECOND,
 		.positions_ns = (1 + random_below(&random, 20)) * 100 * NS_PER_MS,
-		.sync_names_too = random_below(&random, 4) == 0 };
+		.sync_names_too = random_below(&random, 4) == 0,
+		.faults = number % 4 == 3 };
 	struct disk *disk = disk_new();
 	struct world world;
 
@@ -207,12 +210,15 @@ static void workload(uint64_t number)
 	run.last_unlinked = 0;
 	world_open(&world, &kind, disk, NULL, random_next(&random), 0);
 	disk->boundary = boundary;
+	if (kind.faults)
+		disk->fault = world_fault;
 	for (unsigned i = 0; i < STEPS && !run.failed && !world.failed &&
 	    run.points < run.wanted; i++) {
 		world_step(&world);
 		run.steps++;
 	}
 	disk->boundary = NULL;
+	disk->fault = NULL;
 	journal_log_count(world.log, &log);
 	messages_count(world.messages, &totals);
 	run.files_begun += log.files_begun;
@@ -220,6 +226,8 @@ static void workload(uint64_t number)
 	run.marks += log.marks;
 	run.syncs += log.syncs;
 	run.anew += totals.written_anew;
+	run.faults += world.faults;
+	run.renewals += world.renewals;
 	if (world.failed && !run.failed) {
 		run.failed = true;
 		fprintf(stderr, "in workload %" PRIu64 " of seed %" PRIu64 ":\n", number, run.seed);
@@ -242,6 +250,8 @@ static void report(void)
 	    "\n", run.steps, run.acts[DISK_CREATE], run.acts[DISK_WRITE], run.acts[DISK_SYNC],
 	    run.acts[DISK_SYNC_NAMES], run.acts[DISK_UNLINK], run.marks, run.files_begun,
 	    run.files_deleted, run.anew);
+	printf("faults of the disk %" PRIu64 ", renewals %" PRIu64 "\n", run.faults,
+	    run.renewals);
 	if (!run.failed && run.only == ANY_POINT && run.wanted >= 10000 &&
 	    (run.files_deleted == 0 || run.marks == 0 || run.again == 0)) {
 		printf("nothing was deleted, or marked: this shows nothing\n");

@@ -353,19 +353,24 @@ static void renewed(void *context)
 	world->renewals++;
 }
 
+void world_put_again(struct world *world, unsigned number)
+{
+	struct oracle_state state = oracle_newest(&world->oracle, number);
+
+	if (oracle_left(&state) > 0)
+		put(world, number, &state);
+	else
+		world->status[number] = WORLD_NONE;
+}
+
 /* The directories are read again. */
 static void renew(struct world *world)
 {
 	world->renew = false;
 	trace(world, "renew");
-	for (unsigned i = 0; i < world->kind.messages; i++) {
-		struct oracle_state state = oracle_newest(&world->oracle, i);
-
-		if (world->status[i] != WORLD_NONE && oracle_left(&state) > 0)
-			put(world, i, &state);
-		else
-			world->status[i] = WORLD_NONE;
-	}
+	for (unsigned i = 0; i < world->kind.messages; i++)
+		if (world->status[i] != WORLD_NONE)
+			world_put_again(world, i);
 }
 
 void world_step(struct world *world)
@@ -374,6 +379,8 @@ void world_step(struct world *world)
 
 	if (world->renew)
 		renew(world);
+	if (world->kind.faults)
+		world_fault_step(world);
 	switch (below(world, 16)) {
 	case 0: case 1: case 2:
 		pass_time(world);
@@ -542,6 +549,15 @@ void world_print_trace(const struct world *world)
 
 	for (; from < world->traced; from++)
 		fprintf(stderr, "    %s\n", world->trace[from % WORLD_TRACE]);
+}
+
+bool world_knows(struct world *world, unsigned number)
+{
+	char id[16];
+
+	identify(number, id);
+	return messages_knows(world->messages, mta, directory, id,
+	    oracle_newest(&world->oracle, number).generation);
 }
 
 bool world_recover(struct world *world)

@@ -16,6 +16,10 @@
 
 enum world_status { WORLD_NONE, WORLD_WAITING, WORLD_HELD, WORLD_WORKING };
 
+enum world_disk_fault { WORLD_NO_FAULT, WORLD_FULL, WORLD_READ_ONLY, WORLD_WRITE_ERROR,
+	WORLD_SHORT_WRITE, WORLD_SYNC_ERROR, WORLD_NAMES_ERROR, WORLD_READ_ERROR,
+	WORLD_NO_REMOVAL, WORLD_REMOVED, WORLD_FAULTS };
+
 struct world_kind {
 	uint32_t file_size;
 	unsigned messages;	/* at most ORACLE_MESSAGES */
@@ -37,7 +41,9 @@ struct world {
 	bool failed;		/* told on standard error */
 	bool renew;		/* asked for */
 	bool excused;		/* the disk failed: what was synced may be missing */
-	uint64_t renewals;
+	uint64_t renewals, faults;
+	enum world_disk_fault fault;
+	int64_t fault_until_ns;
 
 	/* a look */
 	bool shown[ORACLE_MESSAGES];
@@ -69,6 +75,12 @@ void world_print_trace(const struct world *world);
  * had died) once it was synced. */
 void world_settle(struct world *world, bool safe);
 
+/* Of a kind with faults: for disk->fault, and what a step does besides. */
+int world_fault(void *world, const struct disk_step *step);
+void world_fault_step(struct world *world);
+
+bool world_knows(struct world *world, unsigned message);
+void world_put_again(struct world *world, unsigned message);
 void world_fail(struct world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 #endif
