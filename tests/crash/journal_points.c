@@ -100,14 +100,16 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 	struct trap trap = { .disk = image, .random = random, .crash = some_crash(random),
 		.left = random_below(random, traps[random_below(random, 6)]) };
 	bool goes_on = depth < DEPTH_MAX && random_below(random, 4) == 0, good;
+	struct world_kind kind = from->kind;
 	struct world world;
 
+	kind.faults = false;
 	if (depth < DEPTH_MAX && random_below(random, 4) == 0) {
 		image->boundary = spring;
 		image->context = &trap;
 	}
 	image->capacity = DISK_UNLIMITED;
-	world_open(&world, &from->kind, image, &from->oracle, random_next(random),
+	world_open(&world, &kind, image, &from->oracle, random_next(random),
 	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
 	world.excused = from->excused;
 	good = world_recover(&world);

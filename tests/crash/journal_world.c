@@ -590,6 +590,7 @@ void world_settle(struct world *world, bool safe)
 {
 	uint64_t last = journal_log_last(world->log);
 
+	world->excused = false;
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
 		if (safe)
 			oracle_settle(&world->oracle, i, &world->found[i]);
