@@ -103,6 +103,14 @@ void oracle_synced(struct oracle *oracle, uint64_t sequence)
 		forget_old(&oracle->messages[i], sequence);
 }
 
+void oracle_forsake(struct oracle *oracle)
+{
+	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
+		for (size_t k = 0; k < oracle->messages[i].count; k++)
+			if (oracle->messages[i].steps[k].sequence > oracle->synced)
+				oracle->messages[i].steps[k].sequence = UINT64_MAX;
+}
+
 unsigned oracle_left(const struct oracle_state *state)
 {
 	unsigned left = state->unread;

@@ -59,6 +59,8 @@ void oracle_begin(struct oracle *oracle, unsigned message, const struct oracle_s
 void oracle_end(struct oracle *oracle, unsigned message, uint64_t sequence);
 /* All up to `sequence' is acknowledged. */
 void oracle_synced(struct oracle *oracle, uint64_t sequence);
+/* The disk failed: what is not acknowledged never will be. */
+void oracle_forsake(struct oracle *oracle);
 enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned message,
     const struct oracle_state *state);
 /* It was found in this state after a crash: this it has, and was acknowledged when

@@ -8,7 +8,8 @@
  *
  *	journal_points [-n POINTS] [-s SEED] [-p POINT]
  *
- * A failure tells the point: -s SEED -p POINT goes to it alone.
+ * A failure tells the point: -s SEED -p POINT goes to it alone, and shows the records
+ * that the crash left.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,6 +113,7 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 	world_open(&world, &kind, image, &from->oracle, random_next(random),
 	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
 	world.excused = from->excused;
+	world.robbed = from->robbed;
 	good = world_recover(&world);
 	image->boundary = NULL;
 	if (good && goes_on)
@@ -150,6 +152,15 @@ static void point(struct world *world, const struct disk_step *step, enum disk_c
 		&random, 0))
 		return;
 	run.failed = true;
+	if (run.only != ANY_POINT) {
+		struct random same = { run.seed ^ number * UINT64_C(0xd1342543de82ef95) };
+		struct disk *image;
+
+		(void)random_next(&same);
+		image = disk_crash(world->disk, crash, &same);
+		world_dump(image);
+		disk_free(image);
+	}
 	fprintf(stderr, "point %" PRIu64 " of seed %" PRIu64 ": %s after %s of %s, %" PRIu64
 	    " + %zu; before it:\n", number, run.seed, crash_words[crash],
 	    act_words[step->act], step->name, step->offset, step->length);
@@ -174,7 +185,9 @@ static void boundary(void *context, const struct disk_step *step)
 	run.acts[step->act]++;
 	if (world->messages != NULL)
 		oracle_synced(&world->oracle, messages_synced_through(world->messages));
-	if (step->act == DISK_UNLINK && journal_file_number(step->name) != 0) {
+	/* one with which a bad disk was tried goes at once */
+	if (step->act == DISK_UNLINK && !world->excused &&
+	    journal_file_number(step->name) != 0) {
 		run.last_unlinked = journal_file_number(step->name);
 		disk_list(world->disk, is_older, &older);
 		if (older)
@@ -210,8 +223,10 @@ static void workload(uint64_t number)
 	disk->context = &world;
 	memset(&world, 0, sizeof(world));
 	run.last_unlinked = 0;
-	world_open(&world, &kind, disk, NULL, random_next(&random), 0);
 	disk->boundary = boundary;
+	world_open(&world, &kind, disk, NULL, random_next(&random), 0);
+	if (world_recover(&world))
+		world_settle(&world, true);
 	if (kind.faults)
 		disk->fault = world_fault;
 	for (unsigned i = 0; i < STEPS && !run.failed && !world.failed &&

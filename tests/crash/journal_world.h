@@ -41,6 +41,7 @@ struct world {
 	bool failed;		/* told on standard error */
 	bool renew;		/* asked for */
 	bool excused;		/* the disk failed: what was synced may be missing */
+	bool robbed;		/* files were removed: what had been may be there again */
 	uint64_t renewals, faults;
 	enum world_disk_fault fault;
 	int64_t fault_until_ns;
@@ -50,7 +51,6 @@ struct world {
 	struct oracle_state found[ORACLE_MESSAGES];
 	/* a look through the directories: those that are not there */
 	bool missing[ORACLE_MESSAGES];
-	bool telling;
 
 	char trace[WORLD_TRACE][96];	/* what was done last */
 	unsigned traced;
@@ -69,6 +69,8 @@ void world_step(struct world *world);
 bool world_recover(struct world *world);
 /* Writes and syncs all: then nothing but the newest state is allowed. */
 void world_sync(struct world *world);
+/* All records that a disk has, on standard error. */
+void world_dump(struct disk *disk);
 /* What it did last, on standard error. */
 void world_print_trace(const struct world *world);
 /* What was found is what was acknowledged from now on; or (`safe' is false: only the process

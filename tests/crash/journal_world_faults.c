@@ -88,7 +88,7 @@ static void calm_down(struct world *world)
 
 		oracle_settle(&world->oracle, i, &newest);
 	}
-	world->excused = false;
+	world->excused = world->robbed = false;
 }
 
 void world_fault_step(struct world *world)
@@ -116,4 +116,5 @@ void world_fault_step(struct world *world)
 		    random_below(&world->random, 3000);
 	if (world->fault == WORLD_REMOVED)
 		remove_files(world);
+	world->robbed = world->fault == WORLD_REMOVED;
 }

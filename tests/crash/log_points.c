@@ -79,6 +79,15 @@ static void acknowledge(struct at *at)
 
 /* --- what is read ------------------------------------------------------------------------ */
 
+/* Files below what positions say may be there again, some of them. */
+static void seek_begin(const struct at *at, struct journal_cursor *cursor)
+{
+	const struct journal_positions *positions = journal_log_found(at->log);
+
+	journal_cursor_seek(cursor, (struct journal_place){ positions == NULL ||
+	    positions->first_file == 0 ? 1 : positions->first_file, 0 });
+}
+
 static void check_record(const struct book *book, const struct journal_found *found)
 {
 	const struct journal_frame *frame = &found->frame;
@@ -105,7 +114,7 @@ static void check(struct at *at, struct book *book)
 	unsigned rounds = 0;
 
 	memset(there, 0, sizeof(there));
-	journal_cursor_seek(cursor, (struct journal_place){ 1, 0 });
+	seek_begin(at, cursor);
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END && !run.failed) {
 		if (rounds++ > 2 * RECORDS_MAX)
 			fail("reading does not end");
@@ -139,7 +148,7 @@ static void check_marks(struct at *at, const struct book *book)
 	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(at->log));
 	struct journal_found found;
 
-	journal_cursor_seek(cursor, (struct journal_place){ 1, 0 });
+	seek_begin(at, cursor);
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
 		if (found.kind == JOURNAL_FOUND_RECORD && found.frame.type == TYPE &&
 		    found.frame.sequence <= book->last &&

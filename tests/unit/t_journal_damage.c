@@ -52,6 +52,8 @@ static int make_journal(void **state)
 	(void)state;
 	dice = random_seeded("journal_damage");
 	world_open(&world, &kind, disk_new(), NULL, random_next(&dice), 0);
+	assert_true(world_recover(&world));
+	world_settle(&world, true);
 	world.oracle.forgets_nothing = true;
 	for (unsigned i = 0; i < 300 || names_of(world.disk).count < 4; i++) {
 		world_step(&world);
