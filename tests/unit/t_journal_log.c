@@ -3,136 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "journal/log.h"
-
-#define S	NS_PER_SECOND
-#define FILE_BYTES	(64 << 10)
-
-struct place {
-	char path[64];
-	struct journal_storage *storage;
-	struct journal_log_options options;
-	struct journal_log *log;
-	int64_t now_ns;
-	unsigned failed, good, renewed;
-	int error;
-};
-
-static int64_t wall(void)
-{
-	return 1700000000 * S;
-}
-
-static void changed(void *context, enum journal_state state, int error, const char *what)
-{
-	struct place *place = context;
-
-	(void)what;
-	if (state == JOURNAL_GOOD)
-		place->good++;
-	else
-		place->failed++;
-	place->error = error;
-}
-
-static void renewed(void *context)
-{
-	struct place *place = context;
-
-	place->renewed++;
-}
-
-static void open_log(struct place *place)
-{
-	struct diag diag;
-
-	place->storage = journal_storage_posix(place->path, false, &diag);
-	assert_non_null(place->storage);
-	assert_int_equal(journal_log_open(&place->log, place->storage, &place->options,
-	    place->now_ns, &diag), 0);
-}
-
-static void close_log(struct place *place)
-{
-	journal_log_close(&place->log);
-	journal_storage_close(&place->storage);
-}
-
-static int set_up(void **state)
-{
-	static struct place place;
-
-	memset(&place, 0, sizeof(place));
-	snprintf(place.path, sizeof(place.path), "/dev/shm/t_journal.XXXXXX");
-	assert_non_null(mkdtemp(place.path));
-	place.now_ns = 1000 * S;
-	place.options = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
-		.file_size = FILE_BYTES, .random = 7, .wall_ns = wall,
-		.calls = { changed, renewed, &place } };
-	open_log(&place);
-	*state = &place;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct place *place = *state;
-	struct dirent *entry;
-	DIR *directory;
-
-	close_log(place);
-	directory = opendir(place->path);
-	while ((entry = readdir(directory)) != NULL)
-		unlinkat(dirfd(directory), entry->d_name, 0);
-	closedir(directory);
-	return rmdir(place->path);
-}
-
-static uint64_t append(struct place *place, const char *text, struct journal_place *at)
-{
-	return journal_log_append(place->log, JOURNAL_DESTINATION, text, strlen(text), at);
-}
-
-static void sync_all(struct place *place)
-{
-	assert_int_equal(journal_log_sync_now(place->log, place->now_ns), 0);
-}
-
-/* The records that count, heads left out, joined by blanks; garbage in brackets. */
-static char told[4096];
-static const char *all_of(struct place *place)
-{
-	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(place->log));
-	struct journal_found found;
-
-	told[0] = '\0';
-	journal_log_flush(place->log);
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		size_t at = strlen(told);
-		bool live = journal_mark_is_live(found.frame.mark);
-
-		if (found.kind == JOURNAL_FOUND_RECORD && found.frame.type != JOURNAL_HEAD)
-			snprintf(told + at, sizeof(told) - at, live ? "%.*s " : "[%.*s] ",
-			    (int)found.frame.length, (const char *)found.frame.payload);
-		else if (found.kind != JOURNAL_FOUND_RECORD)
-			snprintf(told + at, sizeof(told) - at, "<%d:%u> ", (int)found.kind,
-			    found.length);
-	}
-	journal_cursor_close(&cursor);
-	return told;
-}
+#include "journal_place.h"
 
 static void test_what_was_appended_is_read_again(void **state)
 {
@@ -159,25 +34,20 @@ static void test_what_was_appended_is_read_again(void **state)
 static void test_a_killed_process_leaves_a_torn_tail(void **state)
 {
 	struct place *place = *state;
-	char path[128];
-	int fd;
 
 	append(place, "one", NULL);
 	sync_all(place);
 	append(place, "two", NULL);
 	journal_log_flush(place->log);
 	close_log(place);
-	snprintf(path, sizeof(path), "%s/0000000001.log", place->path);
-	fd = open(path, O_WRONLY);
-	assert_int_equal(ftruncate(fd, JOURNAL_HEAD_SIZE + 27 + 26), 0);
-	close(fd);
+	assert_int_equal(truncate(file_path(place, 1), JOURNAL_HEAD_SIZE + 27 + 26), 0);
 	open_log(place);
 	append(place, "three", NULL);
 	/* the tail of the first file is told, and then what was begun behind it */
-	assert_string_equal(all_of(place), "one <3:26> three ");
+	assert_string_equal(all_of(place), "one <torn:26> three ");
 	close_log(place);
 	open_log(place);
-	assert_string_equal(all_of(place), "one <3:26> three ");
+	assert_string_equal(all_of(place), "one <torn:26> three ");
 }
 
 static void test_marks_wait_for_what_allows_them(void **state)
@@ -222,7 +92,6 @@ static void test_positions_delete_what_is_below(void **state)
 	const struct journal_positions *found;
 	struct journal_place at;
 	struct journal_log_counts counts;
-	char path[128];
 
 	append(place, "one", &at);
 	fill_files(place, 4);
@@ -232,10 +101,8 @@ static void test_positions_delete_what_is_below(void **state)
 	journal_log_turn(place->log, place->now_ns);
 	assert_int_equal(journal_log_positions_recorded(place->log), 1);
 	assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
-	snprintf(path, sizeof(path), "%s/0000000002.log", place->path);
-	assert_int_equal(access(path, F_OK), -1);
-	snprintf(path, sizeof(path), "%s/0000000003.log", place->path);
-	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(access(file_path(place, 2), F_OK), -1);
+	assert_int_equal(access(file_path(place, 3), F_OK), 0);
 	assert_false(journal_log_holds(place->log, at));
 	journal_log_count(place->log, &counts);
 	assert_int_equal(counts.files_deleted, 2);
@@ -256,12 +123,10 @@ static void test_files_removed_underneath(void **state)
 {
 	struct place *place = *state;
 	struct journal_place old, new;
-	char path[128];
 
 	append(place, "one", &old);
 	sync_all(place);
-	snprintf(path, sizeof(path), "%s/0000000001.log", place->path);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(file_path(place, 1)), 0);
 	place->now_ns += S;
 	journal_log_turn(place->log, place->now_ns);
 	assert_int_equal(place->failed, 1);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: ISC */
+/* A journal in a directory of its own, over a real file system whose calls can be made to
+ * fail; and what stands in it as a text. */
+#ifndef TESTS_UNIT_JOURNAL_PLACE_H
+#define TESTS_UNIT_JOURNAL_PLACE_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "journal/log.h"
+
+#define S	NS_PER_SECOND
+
+struct place {
+	char path[64];
+	struct journal_storage *below;
+	struct journal_storage storage;	/* passes all on to `below`, but fails where it is told */
+	int fail_write, fail_sync, fail_create, fail_directory, fail_list;	/* an errno */
+	unsigned writes, syncs;
+	struct journal_log_options options;
+	struct journal_log *log;
+	int64_t now_ns;
+	/* what the log said */
+	unsigned failed, good, renewed;
+	int error;
+	char what[16];
+};
+
+static int64_t place_wall(void)
+{
+	return 1700000000 * S;
+}
+
+#define PLACE	struct place *place = context
+#define BELOW(call, ...) place->below->calls->call(place->below->context __VA_OPT__(,) __VA_ARGS__)
+
+static int place_list(void *context, void (*each)(void *each_context, const char *name),
+    void *each_context)
+{
+	PLACE;
+	return place->fail_list != 0 ? -place->fail_list : BELOW(list, each, each_context);
+}
+static int place_open(void *context, const char *name, enum journal_access access)
+{
+	PLACE;
+	if (access == JOURNAL_CREATE && place->fail_create != 0)
+		return -place->fail_create;
+	return BELOW(open, name, access);
+}
+static void place_close(void *context, int file)
+{
+	PLACE;
+	BELOW(close, file);
+}
+static ssize_t place_read(void *context, int file, void *data, size_t length, uint64_t offset)
+{
+	PLACE;
+	return BELOW(read, file, data, length, offset);
+}
+static int place_write(void *context, int file, const void *data, size_t length,
+    uint64_t offset)
+{
+	PLACE;
+	place->writes++;
+	return place->fail_write != 0 ? -place->fail_write :
+	    BELOW(write, file, data, length, offset);
+}
+static int place_sync(void *context, int file)
+{
+	PLACE;
+	place->syncs++;
+	return place->fail_sync != 0 ? -place->fail_sync : BELOW(sync, file);
+}
+static int place_sync_directory(void *context)
+{
+	PLACE;
+	return place->fail_directory != 0 ? -place->fail_directory : BELOW(sync_directory);
+}
+static int place_unlink(void *context, const char *name)
+{
+	PLACE;
+	return BELOW(unlink, name);
+}
+static int place_size(void *context, int file, uint64_t *size)
+{
+	PLACE;
+	return BELOW(size, file, size);
+}
+static int place_check(void *context, int file, const char *name)
+{
+	PLACE;
+	return BELOW(check, file, name);
+}
+static int place_lock(void *context)
+{
+	PLACE;
+	return BELOW(lock);
+}
+
+static const struct journal_storage_calls place_calls = { place_list, place_open, place_close,
+	place_read, place_write, place_sync, place_sync_directory, place_unlink, place_size,
+	place_check, place_lock };
+
+static void place_changed(void *context, enum journal_state state, int error,
+    const char *what)
+{
+	struct place *place = context;
+
+	if (state == JOURNAL_GOOD)
+		place->good++;
+	else
+		place->failed++;
+	place->error = error;
+	snprintf(place->what, sizeof(place->what), "%s", what);
+}
+
+static void place_renew(void *context)
+{
+	struct place *place = context;
+
+	place->renewed++;
+}
+
+static void open_log(struct place *place)
+{
+	struct diag diag;
+
+	place->below = journal_storage_posix(place->path, false, &diag);
+	assert_non_null(place->below);
+	place->storage = (struct journal_storage){ &place_calls, place };
+	assert_int_equal(journal_log_open(&place->log, &place->storage, &place->options,
+	    place->now_ns, &diag), 0);
+}
+
+static void close_log(struct place *place)
+{
+	journal_log_close(&place->log);
+	journal_storage_close(&place->below);
+}
+
+static int set_up(void **state)
+{
+	static struct place place;
+
+	memset(&place, 0, sizeof(place));
+	snprintf(place.path, sizeof(place.path), "/dev/shm/t_journal.XXXXXX");
+	assert_non_null(mkdtemp(place.path));
+	place.now_ns = 1000 * S;
+	place.options = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
+		.file_size = 64 << 10, .random = 7, .wall_ns = place_wall,
+		.calls = { place_changed, place_renew, &place } };
+	open_log(&place);
+	*state = &place;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct place *place = *state;
+	struct dirent *entry;
+	DIR *directory;
+
+	close_log(place);
+	directory = opendir(place->path);
+	while (directory != NULL && (entry = readdir(directory)) != NULL)
+		unlinkat(dirfd(directory), entry->d_name, 0);
+	if (directory != NULL)
+		closedir(directory);
+	return rmdir(place->path);
+}
+
+static inline uint64_t append(struct place *place, const char *text, struct journal_place *at)
+{
+	return journal_log_append(place->log, JOURNAL_GROUP, text, strlen(text), at);
+}
+
+static inline void sync_all(struct place *place)
+{
+	assert_int_equal(journal_log_sync_now(place->log, place->now_ns), 0);
+}
+
+/* Its calls after so much time. */
+static inline int64_t after(struct place *place, int64_t ns)
+{
+	place->now_ns += ns;
+	return journal_log_turn(place->log, place->now_ns) - place->now_ns;
+}
+
+/* The records that count from the cursor's place on, heads left out, joined by blanks;
+ * garbage in [ ], of a later version in { }, what cannot be read as <kind:bytes>. */
+static char told[8192];
+static inline const char *tell(struct journal_cursor *cursor)
+{
+	struct journal_found found;
+
+	told[0] = '\0';
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		static const char *const words[] = { [JOURNAL_FOUND_DAMAGE] = "damage",
+			[JOURNAL_FOUND_TORN] = "torn", [JOURNAL_FOUND_FAULT] = "fault" };
+		size_t at = strlen(told);
+
+		if (found.kind == JOURNAL_FOUND_RECORD && found.frame.type == JOURNAL_HEAD)
+			continue;
+		if (found.kind == JOURNAL_FOUND_RECORD || found.kind == JOURNAL_FOUND_LATER)
+			snprintf(told + at, sizeof(told) - at,
+			    found.kind == JOURNAL_FOUND_LATER ? "{%.*s} " :
+			    journal_mark_is_live(found.frame.mark) ? "%.*s " : "[%.*s] ",
+			    (int)found.frame.length, (const char *)found.frame.payload);
+		else
+			snprintf(told + at, sizeof(told) - at, "<%s:%u> ", words[found.kind],
+			    found.length);
+	}
+	return told;
+}
+
+/* All of them, as the log itself reads them. */
+static inline const char *all_of(struct place *place)
+{
+	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(place->log));
+
+	journal_log_flush(place->log);
+	tell(cursor);
+	journal_cursor_close(&cursor);
+	return told;
+}
+
+/* All of them, as a reader from outside finds them. */
+static inline const char *seen_of(struct place *place)
+{
+	struct journal_storage *storage;
+	struct journal_reader *reader;
+	struct journal_cursor *cursor;
+	struct diag diag;
+
+	storage = journal_storage_posix(place->path, true, &diag);
+	assert_non_null(storage);
+	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
+	cursor = journal_cursor_open(&reader->files);
+	journal_cursor_seek(cursor, journal_reader_begin(reader));
+	tell(cursor);
+	journal_cursor_close(&cursor);
+	journal_reader_close(&reader);
+	journal_storage_close(&storage);
+	return told;
+}
+
+static inline char *file_path(const struct place *place, uint32_t number)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%010u.log", place->path, number);
+	return path;
+}
+
+/* Changes bytes of a file. */
+static inline void poke(const struct place *place, uint32_t number, long offset,
+    const void *data, size_t length)
+{
+	int fd = open(file_path(place, number), O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, data, length, offset), length);
+	close(fd);
+}
+
+#endif

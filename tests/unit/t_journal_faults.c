@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: ISC */
+/* Disks that fail: told once, and it goes on by itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <poll.h>
+#include <cmocka.h>
+
+#include "journal_place.h"
+
+static void test_a_full_disk_is_told_once_and_tried_again(void **state)
+{
+	struct place *place = *state;
+	struct journal_place kept, lost;
+	struct journal_log_counts counts;
+
+	append(place, "kept", &kept);
+	sync_all(place);
+	append(place, "lost", &lost);
+	place->fail_write = ENOSPC;
+	assert_int_equal(after(place, 0), S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_int_equal(place->failed, 1);
+	assert_int_equal(place->error, ENOSPC);
+	assert_string_equal(place->what, "write");
+	assert_int_equal(append(place, "dropped", NULL), 0);
+	assert_false(journal_log_mark(place->log, kept, 0));
+	assert_true(journal_log_holds(place->log, kept));
+	assert_false(journal_log_holds(place->log, lost));
+	/* 2 s after the first probe, 4 s, ... 30 s */
+	assert_int_equal(after(place, S), 2 * S);
+	assert_int_equal(after(place, 2 * S), 4 * S);
+	assert_int_equal(after(place, 4 * S), 8 * S);
+	assert_int_equal(after(place, 8 * S), 16 * S);
+	assert_int_equal(after(place, 16 * S), 30 * S);
+	assert_int_equal(after(place, 30 * S), 30 * S);
+	assert_int_equal(place->failed, 1);
+	assert_int_equal(place->renewed, 0);
+	place->fail_write = 0;
+	after(place, 30 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(place->good, 1);
+	assert_int_equal(place->renewed, 1);
+	assert_true(append(place, "anew", NULL) > 0);
+	assert_string_equal(all_of(place), "kept anew ");
+	sync_all(place);
+	journal_log_count(place->log, &counts);
+	assert_int_equal(counts.dropped, 1);
+	assert_int_equal(counts.faults, 1);
+	close_log(place);
+	open_log(place);
+	assert_string_equal(all_of(place), "kept anew ");
+}
+
+/* What was written before a sync that failed may be there or not: nobody reads it. */
+static void test_what_a_failed_sync_left_is_not_read(void **state)
+{
+	struct place *place = *state;
+	struct journal_place at;
+
+	append(place, "kept", &at);
+	sync_all(place);
+	append(place, "unsure", NULL);
+	assert_true(journal_log_mark(place->log, at, journal_log_last(place->log)));
+	place->fail_sync = EIO;
+	journal_log_sync_by(place->log, place->now_ns);
+	after(place, 0);
+	assert_int_equal(place->error, EIO);
+	assert_string_equal(place->what, "sync");
+	assert_int_equal(journal_log_synced(place->log), 2);
+	place->fail_sync = 0;
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	append(place, "anew", NULL);
+	/* "kept" has no mark: what allowed it never was synced */
+	assert_string_equal(all_of(place), "kept <torn:30> anew ");
+	sync_all(place);
+	assert_string_equal(seen_of(place), "kept <torn:30> anew ");
+	close_log(place);
+	open_log(place);
+	assert_string_equal(all_of(place), "kept <torn:30> anew ");
+}
+
+static void test_a_probe_that_fails_leaves_nothing(void **state)
+{
+	struct place *place = *state;
+
+	append(place, "kept", NULL);
+	sync_all(place);
+	append(place, "lost", NULL);
+	place->fail_sync = EIO;
+	journal_log_sync_by(place->log, place->now_ns);
+	after(place, 0);
+	after(place, S);
+	after(place, 2 * S);
+	assert_int_equal(access(file_path(place, 1), F_OK), 0);
+	assert_int_equal(access(file_path(place, 2), F_OK), -1);
+	assert_int_equal(access(file_path(place, 3), F_OK), -1);
+	place->fail_sync = 0;
+	place->fail_create = EROFS;
+	after(place, 4 * S);
+	assert_int_equal(journal_log_error(place->log, NULL), EROFS);
+	assert_int_equal(place->failed, 1);
+	place->fail_create = 0;
+	place->fail_directory = EIO;
+	after(place, 8 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	place->fail_directory = 0;
+	after(place, 16 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	append(place, "anew", NULL);
+	assert_string_equal(all_of(place), "kept <torn:28> anew ");
+}
+
+/* The disk has room for a head and nothing more: the waiting time goes on growing. */
+static void test_a_disk_that_comes_and_goes(void **state)
+{
+	struct place *place = *state;
+	int64_t wait = S;
+
+	for (unsigned i = 0; i < 8; i++) {
+		append(place, "x", NULL);
+		place->fail_write = ENOSPC;
+		assert_int_equal(after(place, 0), wait);
+		place->fail_write = 0;
+		after(place, wait);
+		assert_int_equal(place->renewed, i + 1);
+		wait = 2 * wait > 30 * S ? 30 * S : 2 * wait;
+	}
+	/* good for a minute: it is another fault */
+	after(place, 61 * S);
+	append(place, "x", NULL);
+	place->fail_write = ENOSPC;
+	assert_int_equal(after(place, 0), S);
+}
+
+static void test_a_read_only_disk_is_read_at_the_start(void **state)
+{
+	struct place *place = *state;
+
+	append(place, "one", NULL);
+	sync_all(place);
+	close_log(place);
+	place->fail_create = place->fail_write = EROFS;
+	open_log(place);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_true(journal_log_is_read(place->log));
+	assert_int_equal(place->error, EROFS);
+	assert_string_equal(all_of(place), "one ");
+	place->fail_create = place->fail_write = 0;
+	after(place, 0);
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	append(place, "two", NULL);
+	assert_string_equal(all_of(place), "one two ");
+}
+
+static void test_a_directory_that_comes_later(void **state)
+{
+	struct place *place = *state;
+
+	append(place, "one", NULL);
+	sync_all(place);
+	close_log(place);
+	place->fail_list = EIO;
+	open_log(place);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_false(journal_log_is_read(place->log));
+	place->fail_list = 0;
+	after(place, 0);
+	after(place, S);
+	assert_true(journal_log_is_read(place->log));
+	append(place, "two", NULL);
+	assert_string_equal(all_of(place), "one two ");
+}
+
+static void test_the_directory_is_removed(void **state)
+{
+	struct place *place = *state;
+	char path[128];
+
+	append(place, "one", NULL);
+	sync_all(place);
+	unlink(file_path(place, 1));
+	snprintf(path, sizeof(path), "%s/lock", place->path);
+	unlink(path);
+	assert_int_equal(rmdir(place->path), 0);
+	after(place, S);
+	assert_int_equal(place->failed, 1);
+	assert_int_equal(place->error, ENOENT);
+	after(place, S);
+	after(place, 2 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_int_equal(mkdir(place->path, 0700), 0);
+	after(place, 4 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(place->renewed, 1);
+	append(place, "anew", NULL);
+	sync_all(place);
+	assert_string_equal(seen_of(place), "anew ");
+}
+
+static void test_an_old_file_is_removed(void **state)
+{
+	struct place *place = *state;
+	struct journal_place one, two;
+
+	append(place, "one", &one);
+	journal_log_switch(place->log);
+	append(place, "two", &two);
+	sync_all(place);
+	unlink(file_path(place, 1));
+	for (unsigned i = 0; i < 10; i++)
+		after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(place->renewed, 1);
+	assert_false(journal_log_holds(place->log, one));
+	assert_true(journal_log_holds(place->log, two));
+	assert_string_equal(all_of(place), "two ");
+}
+
+static void test_faults_in_the_thread(void **state)
+{
+	struct place *place = *state;
+	struct pollfd fd;
+
+	close_log(place);
+	place->options.threaded = true;
+	open_log(place);
+	fd = (struct pollfd){ .fd = journal_log_event_fd(place->log), .events = POLLIN };
+	append(place, "one", NULL);
+	sync_all(place);
+	append(place, "two", NULL);
+	place->fail_sync = EIO;
+	journal_log_sync_by(place->log, place->now_ns);
+	journal_log_turn(place->log, place->now_ns);
+	while (journal_log_state(place->log) == JOURNAL_GOOD) {
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		journal_log_turn(place->log, place->now_ns);
+	}
+	place->fail_sync = 0;
+	place->now_ns += S;
+	journal_log_turn(place->log, place->now_ns);
+	while (journal_log_state(place->log) == JOURNAL_FAILED) {
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		journal_log_turn(place->log, place->now_ns);
+	}
+	append(place, "anew", NULL);
+	sync_all(place);
+	assert_string_equal(all_of(place), "one <torn:27> anew ");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_full_disk_is_told_once_and_tried_again),
+		TEST(test_what_a_failed_sync_left_is_not_read),
+		TEST(test_a_probe_that_fails_leaves_nothing),
+		TEST(test_a_disk_that_comes_and_goes),
+		TEST(test_a_read_only_disk_is_read_at_the_start),
+		TEST(test_a_directory_that_comes_later),
+		TEST(test_the_directory_is_removed),
+		TEST(test_an_old_file_is_removed),
+		TEST(test_faults_in_the_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
