@@ -72,7 +72,7 @@ static void read_head(struct journal_files *files, struct journal_file *file)
 	if (storage->calls->size(storage->context, handle, &size) == 0)
 		got = storage->calls->read(storage->context, handle, data, sizeof(data), 0);
 	storage->calls->close(storage->context, handle);
-	file->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+	file->size = size > JOURNAL_SIZE_MAX ? JOURNAL_SIZE_MAX : (uint32_t)size;
 	file->end = file->size;
 	if (got <= 0)
 		return;

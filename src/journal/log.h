@@ -44,9 +44,9 @@ enum journal_state {
 	JOURNAL_FAILED,
 };
 
-/* What it says to its owner, out of any function below but open and close; only append,
- * flush, mark, sync_by, positions and what asks may be called from inside `renew`, nothing
- * from inside `changed`.  Each may be NULL. */
+/* What it says to its owner, out of any function below but close (`changed` also out of
+ * open, before *log is set); only append, flush, mark, sync_by, positions and what asks may
+ * be called from inside `renew`, nothing from inside `changed`.  Each may be NULL. */
 struct journal_log_calls {
 	/* `error`: an errno (0: GOOD again); `what` was tried: "write", "sync", "create", ... */
 	void (*changed)(void *context, enum journal_state state, int error, const char *what);
@@ -158,7 +158,8 @@ struct journal_log_counts {
 	uint64_t marks, marks_dropped;
 	uint64_t files_begun, files_deleted, files_lost;
 	uint64_t faults, renewals;
-	uint64_t torn_bytes, damage_bytes;	/* found at the start, behind the synced place */
+	uint64_t torn_bytes, damages, damage_bytes;	/* found at the start, behind the synced place */
+	uint64_t later_files;		/* found at the start: of a later version, left alone */
 	uint64_t disk_bytes;	/* of all files now */
 };
 void journal_log_count(const struct journal_log *log, struct journal_log_counts *out);

@@ -254,6 +254,7 @@ static void find_end(struct journal_log *log, struct journal_cursor *cursor,
 			log->counts.torn_bytes += found.length;
 			break;
 		case JOURNAL_FOUND_DAMAGE:
+			log->counts.damages++;
 			log->counts.damage_bytes += found.length;
 			/* what was synced stood there: it is within what counts */
 			if (found.length > 0) {
@@ -340,6 +341,7 @@ int journal_log_read_directory(struct journal_log *log)
 	log->ended = end;
 	journal_log_cut(log, end);
 	for (uint32_t i = 0; i < log->files.count; i++) {
+		log->counts.later_files += log->files.files[i].head_state == JOURNAL_HEAD_LATER;
 		log->held[i].marks = true;
 		log->held[i].data = log->files.files[i].number >= from.file &&
 		    !log->files.files[i].superseded;

@@ -15,11 +15,12 @@
 #include "journal/record.h"
 #include "journal/storage.h"
 
+#define JOURNAL_SIZE_MAX	(UINT32_C(2) << 30)	/* of a file; no more is looked at */
 #define JOURNAL_FILES_MAX	100000	/* more are not looked at (counted as foreign) */
 
 struct journal_file {
 	uint32_t number;
-	uint32_t size;		/* when it was looked at; 4 GB - 1 at most is looked at */
+	uint32_t size;		/* when it was looked at; JOURNAL_SIZE_MAX at most */
 	uint32_t end;		/* records count up to here, where known; else the size */
 	bool end_known;		/* by the head of the file that follows it, or by the log */
 	bool superseded;	/* written behind a torn spot: nothing in it counts */
@@ -79,8 +80,8 @@ enum journal_found_kind {
 				 * there. */
 	JOURNAL_FOUND_END,	/* of all files: nothing more for now.  May be asked again when
 				 * the log has grown. */
-	JOURNAL_FOUND_FAULT,	/* a file could not be read: `error`; asked again, it tries the
-				 * next file */
+	JOURNAL_FOUND_FAULT,	/* a file could not be read: `error` (ENOENT: deleted meanwhile);
+				 * asked again, it tries the next file */
 };
 struct journal_found {
 	enum journal_found_kind kind;
