@@ -34,6 +34,14 @@ int64_t clock_wall_s(void)
 	return (int64_t)ts.tv_sec;
 }
 
+int64_t clock_wall_ns(void)
+{
+	struct timespec ts;
+
+	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+	return (int64_t)ts.tv_sec * NS_PER_SECOND + ts.tv_nsec;
+}
+
 int64_t clock_wall_ms(void)
 {
 	struct timespec ts;

@@ -17,6 +17,8 @@ int64_t clock_thread_cpu_ns(void);
 int64_t clock_wall_s(void);
 /* The same in ms: to tell how old what others dated is, never to measure time. */
 int64_t clock_wall_ms(void);
+/* The same in ns: for what is written down for another boot. */
+int64_t clock_wall_ns(void);
 
 /* Which boot the clock counts from, a text filled up with NULs; false: unknown. */
 #define CLOCK_BOOT_ID	40

@@ -254,6 +254,51 @@ static void write_roles(struct writer *writer, struct state *state) {
 	writer_table(writer, "roles", columns, COUNT_OF(columns), role_rows, state);
 }
 
+static void journal_rows(void *context, struct writer *writer) {
+	const struct reader_status *status = context;
+
+	for (unsigned i = 0; i < JOURNAL_ROOMS; i++) {
+		const struct reader_journal *journal = &status->journals[i];
+		bool failed = journal->fares == JOURNAL_FARES_ILL;
+		const struct value values[] = {
+			value_text(generation_journal_word((enum journal_room)i)),
+			value_text(failed ? "failed" : "written"),
+			value_text(failed ? strerror(journal->error) : NULL),
+			seconds_since(status->now_ns, journal->since_ns),
+			value_number(journal->files),
+			value_number(journal->bytes),
+			value_number(journal->records),
+			value_number(journal->syncs),
+			value_number(journal->lost),
+			i == JOURNAL_ROOM_QUEUE ? value_number(journal->messages) :
+			    value_unknown(),
+			i == JOURNAL_ROOM_QUEUE ? value_number(journal->waiting) :
+			    value_unknown(),
+		};
+
+		if (journal->fares != JOURNAL_FARES_NONE)
+			writer_row(writer, values);
+	}
+}
+
+static void write_journal(struct writer *writer, struct reader_status *status) {
+	static const struct column columns[] = {
+		{ "directory", COLUMN_TEXT },
+		{ "state", COLUMN_TEXT },
+		{ "error", COLUMN_TEXT },
+		{ "age", COLUMN_SECONDS },
+		{ "files", COLUMN_NUMBER },
+		{ "bytes", COLUMN_BYTES },
+		{ "records", COLUMN_NUMBER },
+		{ "syncs", COLUMN_NUMBER },
+		{ "lost", COLUMN_NUMBER },
+		{ "messages", COLUMN_NUMBER },
+		{ "waiting", COLUMN_NUMBER },
+	};
+
+	writer_table(writer, "journal", columns, COUNT_OF(columns), journal_rows, status);
+}
+
 /* For people those that have counted anything, unless they want all. */
 static void write_counters(struct writer *writer, const struct reader_status *status,
     bool all) {
@@ -292,6 +337,7 @@ int command_STATUS(struct ctl *ctl) {
 		status_mtas_write(writer, &state);
 		write_tables(writer, &state.status);
 		write_roles(writer, &state);
+		write_journal(writer, &state.status);
 		write_counters(writer, &state.status, ctl->all);
 		writer_object_end(writer);
 		if (state.status.health != READER_LIVE)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/journal_manual.h"
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
 
@@ -314,6 +315,33 @@ static enum by_hand_error recipient(struct hand *hand)
 	return result;
 }
 
+/* After it was done, so that what has seen it is never older. */
+static void write_down(const struct hand *hand)
+{
+	static const uint8_t verbs[] = {
+		[BY_HAND_SUSPEND] = JOURNAL_VERB_SUSPEND, [BY_HAND_HOLD] = JOURNAL_VERB_HOLD,
+		[BY_HAND_RESUME] = JOURNAL_VERB_RESUME, [BY_HAND_FORGET] = JOURNAL_VERB_FORGET,
+		[BY_HAND_SET] = JOURNAL_VERB_SET,
+	};
+	const struct by_hand *request = hand->request;
+	bool is_domain = hand->owner->kind != DESTINATION_NONE;
+	const char *name = is_domain ? hand->owner->name : request->name;
+	size_t length = is_domain ? strlen(name) : request->name_length;
+	struct journal_manual action = { .verb = verbs[request->verb],
+		.what = is_domain ? JOURNAL_ON_DESTINATION : request->class ?
+		    JOURNAL_ON_CLASS : JOURNAL_ON_RECIPIENT,
+		.who = (uint32_t)request->uid,
+		.window = request->window, .ceiling = request->ceiling,
+		.name = { name, (uint16_t)length },
+		.reason = { hand->reason, (uint16_t)strlen(hand->reason) } };
+
+	if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
+		action.until_ns = until_ns(hand);
+	else if (request->verb == BY_HAND_SET && request->for_ns > 0)
+		action.until_ns = hand->now_ns + request->for_ns;
+	journal_manual_write_down(hand->engine->manual, &action, hand->now_ns);
+}
+
 enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, int64_t now_ns, struct window_owner *owner)
 {
@@ -325,13 +353,18 @@ enum by_hand_error windows_by_hand(struct engine *engine, const struct generatio
 		.owner = owner, .now_ns = now_ns };
 	const char *reason = request->reason != NULL ? request->reason :
 	    defaults[request->verb];
+	enum by_hand_error result;
 
 	*owner = (struct window_owner){ .kind = DESTINATION_NONE };
 	(void)windows_reason(reason, strlen(reason), hand.reason);
 	if (request->class)
-		return class(&hand);
-	if (request->name_length > 0 &&
+		result = class(&hand);
+	else if (request->name_length > 0 &&
 	    memchr(request->name, '@', request->name_length) != NULL)
-		return recipient(&hand);
-	return destination(&hand);
+		result = recipient(&hand);
+	else
+		result = destination(&hand);
+	if (result == BY_HAND_DONE && engine->manual != NULL)
+		write_down(&hand);
+	return result;
 }

@@ -19,6 +19,7 @@ struct mapped_generation {
 struct relief;
 struct feed_memory;
 struct window_report;
+struct journal_manual_log;
 
 /* An end that is still to be carried out. */
 struct late_end {
@@ -51,6 +52,7 @@ struct engine {
 	struct late_ends late;
 	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */
+	struct journal_manual_log *manual;	/* NULL: what is done by hand is not written down */
 	void (*window_listener)(void *context, const struct window_report *);
 	void *window_context;
 };

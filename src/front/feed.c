@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "front/journal_news.h"
 #include "front/window_log.h"
 
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
@@ -69,6 +70,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	feed_events_second(feed);
 	engine_feed_turn(feed->engine, feed->generation, feed->now_ns);
 	feed_end(feed);
+	journal_states_turn(feed->journal, feed->now_ns, clock_wall_ns());
 	beat(feed);
 	log_flush();
 }
@@ -82,6 +84,16 @@ void feed_beat(struct feed *feed)
 	beat(feed);
 }
 
+static int open_journal(struct feed *feed, struct diag *diag)
+{
+	const struct generation *generation = engine_pin(feed->engine);
+	int result = journal_states_open(&feed->journal, feed->engine, generation,
+	    &journal_news_log, feed->now_ns, diag);
+
+	engine_unpin(feed->engine, generation);
+	return result;
+}
+
 static int prepare(struct feed *feed, const struct feed_setup *setup, struct diag *diag)
 {
 	static const struct timeval one_second = { .tv_sec = 1 };
@@ -92,7 +104,7 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 	feed->second = event_new(feed->base, -1, EV_PERSIST, on_second, feed);
 	if (feed->second == NULL || event_add(feed->second, &one_second) != 0)
 		return diag_set(diag, 0, "cannot make a timer");
-	if (front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
+	if (open_journal(feed, diag) != 0 || front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
 	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_syslog_open(feed, diag) != 0 ||
 	    feed_events_open(feed, diag) != 0)
 		return -1;
@@ -106,6 +118,7 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 
 static void release(struct feed *feed)
 {
+	journal_states_close(&feed->journal);
 	feed_events_close(feed);
 	feed_syslog_close(feed);
 	feed_logs_close(feed);

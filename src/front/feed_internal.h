@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "engine/feed.h"
+#include "engine/journal_state.h"
 #include "front/feed.h"
 #include "front/followed_log.h"
 #include "front/requeue.h"
@@ -39,6 +40,7 @@ struct feed {
 	struct feed_syslog *syslog;
 	struct feed_events *events;
 	struct front_requeue *requeue;
+	struct journal_states *journal;	/* NULL: there is none */
 	int64_t began_ns;
 	int64_t now_ns;		/* as of feed_begin, or newer */
 	int64_t wall_ms;	/* since 1970, at now_ns */

@@ -21,10 +21,12 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/gate.h"
+#include "engine/journal_manual.h"
 #include "engine/queue_watch.h"
 #include "engine/windows.h"
 #include "front/control.h"
 #include "front/hints.h"
+#include "front/journal_news.h"
 #include "front/window_log.h"
 #include "front/witness.h"
 #include "role/netlink.h"
@@ -49,6 +51,7 @@ struct keeper {
 	struct control *control;
 	struct gate_watch gate;
 	struct queue_watch queue;
+	struct journal_manual_log *journal;	/* NULL: there is none */
 	struct event *beat;
 	struct event *second;
 	struct saver savers[2];
@@ -173,9 +176,19 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
+	journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
 	watch_queue(keeper);
 	end_when_stale(keeper);
 	log_flush();
+}
+
+static int open_journal(struct keeper *keeper, struct diag *diag) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	int result = journal_manual_open(&keeper->journal, keeper->engine, generation,
+	    &journal_news_log, clock_now_ns(), diag);
+
+	engine_unpin(keeper->engine, generation);
+	return result;
 }
 
 static int open_all(struct keeper *keeper, struct diag *diag) {
@@ -187,6 +200,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 		diag) != 0)
 		return -1;
 	window_log_listen(keeper->engine);
+	if (open_journal(keeper, diag) != 0)
+		return -1;
 	engine_heartbeat(keeper->engine, clock_now_ns());
 	keeper->base = event_base_new();
 	if (keeper->base == NULL)

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "role/children.h"
+#include "role/journal_restore.h"
 #include "segment/segment.h"
 
 static int failed(const struct supervisor *supervisor, int code,
@@ -177,5 +178,6 @@ int startup(struct supervisor *supervisor,
 		return failed(supervisor, EX_CANTCREAT, &diag);
 	}
 	children_plan(supervisor);
+	journal_restore(supervisor);
 	return 0;
 }

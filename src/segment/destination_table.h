@@ -74,6 +74,9 @@ bool states_is_timed(const uint64_t *words);
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed);
 
+/* Marks it for states_unkept, after it was changed. */
+void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number);
+
 /* Counts the deliveries in flight of a slot anew, and those of them that have a
  * connection: under the lock. */
 void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight, uint16_t connected);

@@ -205,6 +205,24 @@ void feed_positions_keep(struct segment *segment, const uint64_t logs[],
 	}
 }
 
+unsigned feed_positions_all(const struct segment *segment, struct feed_position out[]) {
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++)
+		if (get(segment, i, &out[count]))
+			count++;
+	return count;
+}
+
+bool feed_position_add(struct segment *segment, const struct feed_position *position) {
+	uint32_t number = find_room(segment);
+
+	if (number == FEED_NO_RECORD || position->log == 0)
+		return false;
+	put(segment, number, position);
+	return true;
+}
+
 unsigned feed_positions_write(const struct segment *segment, FILE *file) {
 	unsigned lines = 0;
 
@@ -226,7 +244,6 @@ unsigned feed_positions_write(const struct segment *segment, FILE *file) {
 bool feed_position_restore(struct segment *segment, char **words, unsigned count) {
 	static const uint64_t max[8] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
 		UINT32_MAX, UINT32_MAX, FEED_OFFSET_MAX, SKIPPING_BIT - 1, 1 };
-	uint32_t number;
 	uint64_t v[8];
 	char *end;
 
@@ -239,14 +256,10 @@ bool feed_position_restore(struct segment *segment, char **words, unsigned count
 		    *end != '\0' || errno != 0 || v[i] > max[i])
 			return false;
 	}
-	number = find_room(segment);
-	if (number == FEED_NO_RECORD || v[0] == 0)
-		return false;
-	put(segment, number, &(struct feed_position){ .log = v[0],
+	return feed_position_add(segment, &(struct feed_position){ .log = v[0],
 		.device = v[1], .inode = v[2], .epoch = (uint32_t)v[3],
 		.rank = (uint32_t)v[4], .spot = { .offset = v[5],
 		.tail = (uint32_t)v[6], .skipping = v[7] != 0 } });
-	return true;
 }
 
 void feed_positions_carry(const struct segment *from, struct segment *to) {

@@ -78,6 +78,11 @@ bool feed_position_counts(struct segment *segment, uint64_t origin, uint64_t off
 void feed_positions_keep(struct segment *segment, const uint64_t logs[],
     unsigned count);
 
+/* All of all logs, SEGMENT_LOG_FILES at most; returns how many. */
+unsigned feed_positions_all(const struct segment *segment, struct feed_position out[]);
+/* Adds one as it is, of another segment.  False: there is no room, or it has no log. */
+bool feed_position_add(struct segment *segment, const struct feed_position *position);
+
 /* Lines "log ..." of the text file, and what they tell in another segment; the
  * first returns how many, the second false for a line that makes no sense. */
 unsigned feed_positions_write(const struct segment *segment, FILE *file);

@@ -97,6 +97,11 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct segment_header, counters),
 		offsetof(struct segment_header, roles),
 		offsetof(struct segment_header, listeners),
+		offsetof(struct segment_header, unkept_offset),
+		offsetof(struct segment_header, unlearned),
+		sizeof(struct journal_record),
+		offsetof(struct journal_record, records),
+		offsetof(struct segment_header, journals),
 		COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
 		SESSION_STATES, SLOTS_PER_LINE,
 	};
@@ -203,6 +208,8 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	offset += shards * header->bits_per_shard * 8;
 	header->timed_offset = offset;
 	offset += shards * header->bits_per_shard * 8;
+	header->unkept_offset = offset;
+	offset += shards * header->bits_per_shard * 8;
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
 	header->reasons_offset = offset = round_up(offset, PAGE_BYTES);
@@ -296,6 +303,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->states_offset == right.states_offset &&
 	    header->changed_offset == right.changed_offset &&
 	    header->timed_offset == right.timed_offset &&
+	    header->unkept_offset == right.unkept_offset &&
 	    header->reasons_offset == right.reasons_offset &&
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&

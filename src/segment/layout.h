@@ -26,7 +26,7 @@
 #include "segment/layout_destinations.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		5
+#define SEGMENT_VERSION		6
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
@@ -34,6 +34,7 @@
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_MTAS		8
 #define SEGMENT_LOG_FILES	80
+#define SEGMENT_JOURNALS	3	/* enum journal_room of config/generation.h */
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -206,6 +207,25 @@ struct log_record {
 	_Atomic uint32_t epoch;
 };
 
+/* How a directory of the journal fares, as its writer tells (engine/journal_status.h). */
+enum journal_fares {
+	JOURNAL_FARES_NONE,	/* nobody writes it */
+	JOURNAL_FARES_WELL,
+	JOURNAL_FARES_ILL,	/* it cannot be written */
+};
+struct journal_record {
+	_Atomic uint32_t fares;		/* enum journal_fares */
+	_Atomic uint32_t error;		/* an errno, while ILL */
+	_Atomic int64_t since_ns;	/* it fares so */
+	_Atomic int64_t told_ns;	/* the last time that this was told */
+	_Atomic uint64_t bytes;		/* of all its files */
+	_Atomic uint64_t files;
+	/* of its writer's life */
+	_Atomic uint64_t records, syncs, lost;
+	/* queue: messages that it holds, and those of them that are in no memory */
+	_Atomic uint64_t messages, waiting;
+};
+
 /* A place of the ring of lane_uses.h: its number first (0: half written). */
 #define SEGMENT_LANE_USES	16384	/* a power of two */
 struct lane_use_slot {
@@ -284,6 +304,7 @@ struct segment_header {
 	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
 	uint64_t changed_offset;	/* a bit for each destination: to be told of */
 	uint64_t timed_offset;		/* the same: time will change it */
+	uint64_t unkept_offset;		/* the same: the journal does not have it as it is */
 	uint64_t reasons_offset;
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
@@ -301,6 +322,8 @@ struct segment_header {
 	_Atomic uint32_t next_incarnation;
 	_Atomic uint32_t dump_sequence;
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
+	_Atomic uint32_t unlearned;	/* 1: it was newly built, and what was learned is to come from
+					 * the journal */
 	_Atomic uint64_t witness_scope;	/* network namespaces that listeners[] was learned from; 0: our own */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
@@ -321,6 +344,7 @@ struct segment_header {
 	struct log_record logs[SEGMENT_LOG_FILES];
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
+	struct journal_record journals[SEGMENT_JOURNALS];
 };
 
 #endif

@@ -334,6 +334,7 @@ static int make(struct segment *segment, const struct segment *old,
 	restored = segment_restore_sessions(segment, now_ns, &ignored);
 	if (restored > 0)
 		report->sessions = (uint64_t)restored;
+	atomic_store(&segment->header->unlearned, old == NULL);
 	if (old != NULL)
 		carry_learned(old, segment);
 	else
@@ -347,6 +348,14 @@ static int make(struct segment *segment, const struct segment *old,
 		return -1;
 	}
 	return 0;
+}
+
+bool segment_is_unlearned(const struct segment *segment) {
+	return atomic_load(&segment->header->unlearned) != 0;
+}
+
+void segment_has_learned(struct segment *segment) {
+	atomic_store(&segment->header->unlearned, 0);
 }
 
 static bool on_tmpfs(const char *path) {

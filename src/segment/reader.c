@@ -227,6 +227,29 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 			out->records_used++;
 }
 
+static void read_journals(const struct reader *reader, struct reader_status *out) {
+	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++) {
+		const struct journal_record *record = &reader->live->journals[i];
+		int64_t told_ns = RELAXED(record->told_ns);
+
+		if (told_ns <= 0 || out->now_ns - told_ns > READER_STALE_NS ||
+		    RELAXED(record->fares) > JOURNAL_FARES_ILL)
+			continue;
+		out->journals[i] = (struct reader_journal){
+			.fares = (enum journal_fares)RELAXED(record->fares),
+			.error = (int)RELAXED(record->error),
+			.since_ns = RELAXED(record->since_ns),
+			.bytes = RELAXED(record->bytes),
+			.files = RELAXED(record->files),
+			.records = RELAXED(record->records),
+			.syncs = RELAXED(record->syncs),
+			.lost = RELAXED(record->lost),
+			.messages = RELAXED(record->messages),
+			.waiting = RELAXED(record->waiting),
+		};
+	}
+}
+
 void reader_status(const struct reader *reader, struct reader_status *out) {
 	const struct segment_header *live = reader->live;
 
@@ -246,6 +269,7 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		out->counters[i] = RELAXED(live->counters[i]);
 	count_use(reader, out);
+	read_journals(reader, out);
 	out->health = health(reader, out->now_ns, out->heartbeat_ns);
 }
 

@@ -25,6 +25,15 @@ enum reader_health {
 	READER_REPLACED,	/* another file has taken its place: open again */
 };
 
+struct reader_journal {
+	enum journal_fares fares;	/* NONE too where nobody has told for 10 s */
+	int error;			/* an errno, while ILL */
+	int64_t since_ns;
+	uint64_t bytes, files;
+	uint64_t records, syncs, lost;	/* of its writer's life */
+	uint64_t messages, waiting;	/* JOURNAL_ROOM_QUEUE: in it, and of those in no memory */
+};
+
 struct reader_status {
 	enum reader_health health;
 	int64_t now_ns, started_ns, created_ns, heartbeat_ns, created_wall_s;
@@ -43,6 +52,7 @@ struct reader_status {
 	uint32_t flights_size, flights_used;		/* deliveries in flight, of who asks */
 	uint32_t records_size, records_used;
 	uint64_t counters[COUNTER_COUNT];
+	struct reader_journal journals[SEGMENT_JOURNALS];	/* enum journal_room */
 };
 
 struct reader_role {

@@ -59,6 +59,12 @@ int segment_map_generation(const struct segment *segment, uint64_t number,
     const struct generation **generation, struct diag *diag);
 void segment_unmap_generation(const struct generation *generation);
 
+/* Was it newly built, without what was learned and done by hand up to a moment ago?  Then
+ * that is to come from the journal, before the first role is started; whoever has seen to
+ * it says so.  It stands in the segment, as the supervisor may die in between. */
+bool segment_is_unlearned(const struct segment *segment);
+void segment_has_learned(struct segment *segment);
+
 /* Roles' places, kept by the supervisor: a place for (kind, number), found
  * again at each restart. */
 unsigned segment_role_place(struct segment *segment, enum role_kind kind,

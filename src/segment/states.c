@@ -260,6 +260,7 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 		FAILPOINT();
 	}
 	set_seen(lock, sequence + 2);
+	states_mark_unkept(&lock->table, lock->key.shard, number);
 	if (matters(lock->words, words)) {
 		states_mark_timed(&lock->table, lock->key.shard, number,
 		    states_is_timed(words + KEPT_WORDS));

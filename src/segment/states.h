@@ -139,6 +139,20 @@ uint64_t states_version(const struct segment *segment);
 unsigned states_changed(struct segment *segment,
     void (*each)(void *context, const struct destination_window *), void *context);
 
+/* The same for one other follower, who keeps all that is known of them elsewhere (the
+ * journal's writer): calls `each` for every destination of which anything was stored since
+ * it was called last, some `most` of them (64 more at most).  True: they were all of them;
+ * else it goes on from *at (zeros at the begin) when it is called again.  Whatever was
+ * stored before a pass began was told at its end. */
+struct states_unkept {
+	uint32_t word;
+	uint32_t torn;
+};
+bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
+    void (*each)(void *context, const struct destination_window *), void *context);
+/* All of them are to be told again. */
+void states_unkeep_all(struct segment *segment);
+
 /* Calls `each` for every destination that is dead or held, or has a canary out: of which
  * time may change the state.  Costs as much as states_changed besides them.  Those that
  * change all the time are missed: returns how many. */

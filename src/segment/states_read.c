@@ -141,6 +141,13 @@ void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
 	FAILPOINT();
 }
 
+/* Not looked at first: as a full barrier it is what keeps the change before it. */
+void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
+	atomic_fetch_or_explicit(bits_of(table, table->header->unkept_offset, shard,
+	    number), UINT64_C(1) << number % 64, memory_order_seq_cst);
+	FAILPOINT();
+}
+
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed) {
 	_Atomic uint64_t *bits = bits_of(table, table->header->timed_offset, shard,
@@ -157,24 +164,21 @@ uint64_t states_version(const struct segment *segment) {
 	    memory_order_acquire);
 }
 
-/* One that has bit `bit` of a word. */
-static unsigned follow(const struct learned *table, const struct visit *visit,
-    uint32_t shard, uint32_t number) {
+/* The destination of a bit; one that changes all the time is marked again by `again`. */
+static enum learned_copied follow(const struct learned *table, const struct visit *visit,
+    uint32_t shard, uint32_t number,
+    void (*again)(const struct learned *, uint32_t shard, uint32_t number)) {
 	uint64_t copy[LEARNED_WORDS_MAX];
+	enum learned_copied copied;
 
 	if (number >= table->place->per_shard)
-		return 0;
-	switch (learned_copy(table, shard, number, copy)) {
-	case LEARNED_COPIED:
+		return LEARNED_NOTHING;
+	copied = learned_copy(table, shard, number, copy);
+	if (copied == LEARNED_COPIED)
 		visit_one((void *)(uintptr_t)visit, shard, number, copy);
-		return 1;
-	case LEARNED_TORN:
-		states_tell(table, shard, number);
-		break;
-	case LEARNED_NOTHING:
-		break;
-	}
-	return 0;
+	else if (copied == LEARNED_TORN)
+		again(table, shard, number);
+	return copied;
 }
 
 unsigned states_changed(struct segment *segment,
@@ -198,9 +202,56 @@ unsigned states_changed(struct segment *segment,
 		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
 		for (; bits != 0; bits &= bits - 1)
 			told += follow(&table, &visit, shard,
-			    first + (uint32_t)__builtin_ctzll(bits));
+			    first + (uint32_t)__builtin_ctzll(bits), states_tell) ==
+			    LEARNED_COPIED;
 	}
 	return told;
+}
+
+bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
+    void (*each)(void *context, const struct destination_window *), void *context) {
+	struct segment_header *header = segment->header;
+	struct learned table = destination_state_table(segment);
+	struct visit visit = { each, context, &table, header };
+	uint32_t words = table.place->shards * header->bits_per_shard;
+	unsigned told = 0;
+
+	for (; at->word < words && told < most; at->word++) {
+		uint32_t shard = at->word / header->bits_per_shard;
+		uint32_t first = at->word % header->bits_per_shard * 64;
+		_Atomic uint64_t *word = bits_of(&table, header->unkept_offset,
+		    shard, first);
+		uint64_t bits;
+
+		if (RELAXED(*word) == 0)
+			continue;
+		bits = atomic_exchange_explicit(word, 0, memory_order_seq_cst);
+		for (; bits != 0; bits &= bits - 1, told++)
+			at->torn += follow(&table, &visit, shard,
+			    first + (uint32_t)__builtin_ctzll(bits),
+			    states_mark_unkept) == LEARNED_TORN;
+	}
+	if (at->word < words)
+		return false;
+	at->word = 0;
+	/* until those that somebody was changing are there too */
+	if (at->torn > 0) {
+		at->torn = 0;
+		return false;
+	}
+	return true;
+}
+
+void states_unkeep_all(struct segment *segment) {
+	struct learned table = destination_state_table(segment);
+
+	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
+		uint32_t high = learned_high_water(&table, shard);
+
+		for (uint32_t i = 0; i < high; i += 64)
+			atomic_fetch_or(bits_of(&table, segment->header->unkept_offset,
+			    shard, i), UINT64_MAX);
+	}
 }
 
 unsigned states_each_timed(const struct segment *segment,

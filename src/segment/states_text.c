@@ -43,12 +43,12 @@
 #include "segment/flights.h"
 #include "segment/recipients.h"
 #include "segment/seen_text.h"
+#include "segment/state_text.h"
 
 #define LINE_BYTES	1024
 #define OPEN_LINES_MOST	200000
 #define LOG_NUMBERS	8	/* feed_position.h */
-#define DS_NS		INT64_C(100000000)
-#define FOREVER		"ever"
+#define FOREVER		STATE_TEXT_EVER
 
 /* --- writing ------------------------------------------------------------------- */
 
@@ -60,30 +60,6 @@ struct writing {
 	unsigned open_lines;
 };
 
-static void write_left(FILE *file, const char *key, int64_t time_ns,
-    int64_t now_ns) {
-	if (time_ns == INT64_MAX)
-		fprintf(file, " %s=" FOREVER, key);
-	else if (time_ns != 0)
-		fprintf(file, " %s=%" PRId64, key, time_ns - now_ns);
-}
-
-static void write_window(FILE *file, const struct window *w, int64_t now_ns) {
-	fprintf(file, " law=%u state=%u size=%u ceiling=%u rule=%u told=%u weak=%u "
-	    "step=%u out=%u lowered=%u run=%u convinced=%u run_below=%u run_ended=%u "
-	    "run_level=%u run_from=%u run_first=%u noise=%u level0=%u level1=%u "
-	    "span=%u climb=%u calm=%u success=%.9g "
-	    "failure=%.9g cohorts=%.9g", w->law, w->state, w->concurrency,
-	    w->ceiling, w->by_rule, w->told, w->weak, w->canary_step,
-	    w->canary_out, w->lowered, w->refused_run, w->convinced,
-	    w->run_below, w->run_ended, w->run_level, w->run_from, w->run_first,
-	    w->noise, w->accepted[0],
-	    w->accepted[1], w->accepted_span, w->climb, w->calm, w->success,
-	    w->failure, w->fail_cohorts);
-	write_left(file, "until", w->until_ns, now_ns);
-	write_left(file, "canary", w->canary_ns, now_ns);
-}
-
 static bool is_open(const struct destination_state *s) {
 	return s->flags == 0 && s->window.state == WINDOW_OPEN &&
 	    s->window.ceiling == 0;
@@ -93,18 +69,15 @@ static void write_destination(void *context,
     const struct destination_window *window) {
 	struct writing *writing = context;
 	const struct destination_state *s = &window->state;
+	char text[STATE_TEXT_MAX];
 
 	if (!s->begun && s->flags == 0)
 		return;
 	if (is_open(s) && writing->open_lines++ >= OPEN_LINES_MOST)
 		return;
-	fprintf(writing->file, "destination %s flags=%u ok=%u failed=%u held=%u",
-	    window->name, s->flags, s->ok, s->failed, s->held);
-	write_left(writing->file, "resumed", s->resumed_ns, writing->now_ns);
-	fprintf(writing->file, " origin=%" PRIu64, window->origin);
-	if (s->begun)
-		write_window(writing->file, &s->window, writing->now_ns);
-	fputc('\n', writing->file);
+	(void)state_text_write(window, writing->now_ns, text);
+	fprintf(writing->file, "destination %s %s%sorigin=%" PRIu64 "\n", window->name,
+	    text, text[0] == '\0' ? "" : " ", window->origin);
 	writing->lines++;
 	if (window->reason[0] != '\0') {
 		fprintf(writing->file, "reason %s %s\n", window->name,
@@ -228,124 +201,18 @@ static bool unsigned_of(const char *text, uint64_t max, uint64_t *out) {
 	return errno == 0 && *end == '\0' && *out <= max;
 }
 
-/* A time that is told by its distance from when it was saved. */
 static bool time_of(const struct reading *reading, const char *text,
     int64_t *out) {
-	long long left;
-	char *end;
-
-	if (text == NULL || *text == '\0')
-		return false;
-	if (strcmp(text, FOREVER) == 0) {
-		*out = INT64_MAX;
-		return true;
-	}
-	errno = 0;
-	left = strtoll(text, &end, 10);
-	if (errno != 0 || *end != '\0' || left > INT64_MAX / 4 ||
-	    left < INT64_MIN / 4)
-		return false;
-	*out = reading->then_ns + left;
-	/* 0 says that there is none */
-	*out = *out < 1 ? 1 : *out;
-	return true;
-}
-
-static bool double_of(const char *text, double *out) {
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && *end == '\0';
-}
-
-/* Where a number of the line goes. */
-static bool set_number(struct destination_window *to, const char *key,
-    uint64_t value) {
-	struct window *w = &to->state.window;
-	struct destination_state *s = &to->state;
-
-#define FIELD(word, member, cut) \
-	if (strcmp(key, word) == 0) { \
-		member = cut value; \
-		return (uint64_t)member == value; \
-	}
-	FIELD("flags", s->flags, (uint8_t))
-	FIELD("ok", s->ok, (uint32_t))
-	FIELD("failed", s->failed, (uint32_t))
-	FIELD("held", s->held, (uint32_t))
-	FIELD("origin", to->origin, (uint64_t))
-	FIELD("law", w->law, 0xf &)
-	FIELD("state", w->state, 0xf &)
-	FIELD("size", w->concurrency, (uint16_t))
-	FIELD("ceiling", w->ceiling, (uint16_t))
-	FIELD("rule", w->by_rule, (bool))
-	FIELD("told", w->told, (bool))
-	FIELD("weak", w->weak, (bool))
-	FIELD("step", w->canary_step, 0x3f &)
-	FIELD("out", w->canary_out, (bool))
-	FIELD("lowered", w->lowered, 0xf &)
-	FIELD("run", w->refused_run, 0x1f &)
-	FIELD("convinced", w->convinced, (bool))
-	FIELD("run_below", w->run_below, 0xf &)
-	FIELD("run_ended", w->run_ended, (uint8_t))
-	FIELD("run_level", w->run_level, (uint16_t))
-	FIELD("run_from", w->run_from, (uint16_t))
-	FIELD("run_first", w->run_first, (uint16_t))
-	FIELD("noise", w->noise, (uint16_t))
-	FIELD("level0", w->accepted[0], (uint16_t))
-	FIELD("level1", w->accepted[1], (uint16_t))
-	FIELD("span", w->accepted_span, (uint8_t))
-	FIELD("climb", w->climb, 0x7 &)
-	FIELD("calm", w->calm, 0x1fff &)
-#undef FIELD
-	return true;
-}
-
-static bool set_key(const struct reading *reading, struct destination_window *to,
-    const char *key, const char *text) {
-	struct window *w = &to->state.window;
-	uint64_t value;
-
-	if (strcmp(key, "success") == 0)
-		return double_of(text, &w->success);
-	if (strcmp(key, "failure") == 0)
-		return double_of(text, &w->failure);
-	if (strcmp(key, "cohorts") == 0)
-		return double_of(text, &w->fail_cohorts);
-	if (strcmp(key, "until") == 0)
-		return time_of(reading, text, &w->until_ns);
-	if (strcmp(key, "canary") == 0)
-		return time_of(reading, text, &w->canary_ns);
-	if (strcmp(key, "resumed") == 0)
-		return time_of(reading, text, &to->state.resumed_ns);
-	return unsigned_of(text, UINT64_MAX, &value) && set_number(to, key, value);
+	return state_text_time(text, reading->then_ns, out);
 }
 
 static bool read_destination(const struct reading *reading, char *line) {
 	struct destination_window window = { .number = 0 };
-	struct window *w = &window.state.window;
 	const char *name = next_word(&line);
 	struct state_lock lock;
-	char *word;
 
-	while ((word = next_word(&line)) != NULL) {
-		char *value = strchr(word, '=');
-
-		if (value == NULL)
-			return false;
-		*value++ = '\0';
-		if (!set_key(reading, &window, word, value))
-			return false;
-	}
-	window.state.begun = w->concurrency != 0;
-	if (window.state.begun && !reading->same_boot) {
-		/* told by the clock of that boot */
-		memset(w->accepted, 0, sizeof(w->accepted));
-		w->accepted_span = 0;
-		w->refused_run = 0;
-		w->run_level = w->run_from = w->run_first = 0;
-	}
-	if (name == NULL || (window.state.begun && !window_is_sound(w)) ||
+	if (name == NULL || !state_text_read(line, reading->then_ns,
+		reading->same_boot, &window) ||
 	    !states_aim(reading->segment, name, strlen(name), &lock) ||
 	    states_lock(&lock, reading->now_ns, STATES_CREATE) != STATES_HELD)
 		return false;
@@ -529,5 +396,7 @@ int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
 		lines += read_line(&reading, line);
 	}
 	fclose(file);
+	if (reading.same_boot)
+		segment_has_learned(segment);
 	return lines;
 }

@@ -132,7 +132,8 @@ def status(test, ctl):
     test.equal(found["state_bytes"], (ctl.postern.root / "state").stat().st_size,
                "bytes of the state file")
     names = member_names(text)
-    wanted = [name for name in found if name not in ("mtas", "tables", "roles", "counters")]
+    wanted = [name for name in found if name not in ("mtas", "tables", "roles", "journal",
+                                                     "counters")]
     test.equal(names[:len(wanted)], wanted, "the same names in text and JSON")
     names = member_names(ctl.text("status", "--all"))
     test.equal(names[-len(found["counters"]):], list(found["counters"]), "the same counters")
@@ -141,9 +142,12 @@ def status(test, ctl):
                "without --all those that are 0 are one line")
     test.check(len(lines) > 1 and {name for name, _ in lines[:-1]} <= set(found["counters"]),
                "the others stand there")
-    for table in ("tables", "roles"):
+    for table in ("tables", "roles", "journal"):
         header = text.split(f"\n{table}:\n")[1].splitlines()[0].split()
         test.equal(header, list(found[table][0]), f"the same columns in {table}")
+    test.equal([(row["directory"], row["state"], row["error"], row["lost"])
+                for row in found["journal"]], [("keeper", "written", None, 0)],
+               "the journal of a site without logs is the keeper's")
     test.check(all(isinstance(value, int) for value in found["counters"].values()),
                "counters are numbers")
     test.equal({role["role"].split(".")[0] for role in found["roles"]} - {"supervisor"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include "site.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,22 +120,15 @@ void site_restart(struct site *site, uint64_t sessions, const char *classes) {
 	begin(site, sessions, classes);
 }
 
-void site_close(struct site *site) {
-	DIR *directory = opendir(site->directory);
-	const struct dirent *entry;
-	char path[400];
+static int remove_one(const char *path, const struct stat *status, int what, struct FTW *at) {
+	(void)status, (void)what, (void)at;
+	(void)remove(path);
+	return 0;
+}
 
+void site_close(struct site *site) {
 	forget(site);
-	while (directory != NULL && (entry = readdir(directory)) != NULL) {
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", site->directory,
-		    entry->d_name);
-		unlink(path);
-	}
-	if (directory != NULL)
-		closedir(directory);
-	rmdir(site->directory);
+	(void)nftw(site->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 struct question site_question(const char *client, uint16_t port,

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "engine/feed.h"
+#include "engine/journal_state.h"
 #include "engine/feed_files.h"
 #include "engine/requeue.h"
 #include "engine/told_sessions.h"
@@ -76,6 +77,25 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
     unsigned mtas, const struct delivery *delivery, int64_t now_ns)
 {
 	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)now_ns;
+}
+
+int journal_states_open(struct journal_states **states, struct engine *engine,
+    const struct generation *generation, const struct journal_listener *listener,
+    int64_t now_ns, struct diag *diag)
+{
+	(void)engine, (void)generation, (void)listener, (void)now_ns, (void)diag;
+	*states = NULL;
+	return 0;
+}
+
+void journal_states_turn(struct journal_states *states, int64_t now_ns, int64_t wall_ns)
+{
+	(void)states, (void)now_ns, (void)wall_ns;
+}
+
+void journal_states_close(struct journal_states **states)
+{
+	(void)states;
 }
 
 void engine_feed_turn(struct engine *engine, const struct generation *generation,

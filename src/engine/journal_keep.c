@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: ISC */
+/* A directory of the journal that is written by one role: its log, and how it fares.  What
+ * fails is tried again by the log.  One thread. */
+#include "engine/journal_keep.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/internal.h"
+
+#define TELL_NS		NS_PER_SECOND
+
+static void on_renew(void *context) {
+	struct journal_keep *keep = context;
+
+	keep->renew = true;
+}
+
+static enum journal_kind kind_of(enum journal_room room) {
+	switch (room) {
+	case JOURNAL_ROOM_FEED:
+		return JOURNAL_FEED;
+	case JOURNAL_ROOM_QUEUE:
+		return JOURNAL_QUEUE;
+	case JOURNAL_ROOM_KEEPER:
+	case JOURNAL_ROOMS:
+		break;
+	}
+	return JOURNAL_KEEPER;
+}
+
+int journal_keep_open(struct journal_keep *keep, struct engine *engine,
+    const struct generation *generation, enum journal_room room,
+    const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
+	struct journal_log_options options = { .kind = kind_of(room),
+		.file_size = (uint32_t)generation->journal.file_size, .threaded = true,
+		.calls = { .renew = on_renew, .context = keep } };
+	char path[PATH_MAX];
+
+	*keep = (struct journal_keep){ .engine = engine, .room = room,
+		.listener = *listener, .renew = true };
+	journal_status_none(engine, room);
+	if (!generation_journal_directory(generation, room, path))
+		return 0;
+	keep->storage = journal_storage_posix(path, false, diag);
+	if (keep->storage == NULL)
+		return -1;
+	if (journal_log_open(&keep->log, keep->storage, &options, now_ns, diag) != 0) {
+		journal_storage_close(&keep->storage);
+		return -1;
+	}
+	journal_status_tell(engine, room, &keep->told, keep->log, listener, now_ns);
+	keep->told_ns = now_ns;
+	return 0;
+}
+
+void journal_keep_close(struct journal_keep *keep) {
+	if (keep->log != NULL)
+		journal_log_close(&keep->log);
+	if (keep->storage != NULL)
+		journal_storage_close(&keep->storage);
+}
+
+bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
+	bool failed;
+
+	if (keep->log == NULL)
+		return false;
+	(void)journal_log_turn(keep->log, now_ns);
+	failed = journal_log_state(keep->log) == JOURNAL_FAILED;
+	if (now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed) {
+		journal_status_tell(keep->engine, keep->room, &keep->told, keep->log,
+		    &keep->listener, now_ns);
+		keep->told_ns = now_ns;
+	}
+	return !failed;
+}
+
+void journal_keep_append(struct journal_keep *keep, enum journal_type type,
+    const void *payload, size_t length) {
+	if (journal_log_append(keep->log, (uint8_t)type, payload, length, NULL) == 0)
+		keep->failed = true;
+	keep->bytes += length + JOURNAL_HEADER;
+}
+
+void journal_keep_checkpoint(struct journal_keep *keep, int64_t wall_ns) {
+	struct journal_checkpoint checkpoint = { .number = ++keep->checkpoint,
+		.when_ns = wall_ns };
+	struct journal_place place = { 0, 0 };
+	uint8_t payload[64];
+	size_t length = journal_checkpoint_write(payload, sizeof(payload), &checkpoint);
+
+	journal_log_switch(keep->log);
+	if (journal_log_append(keep->log, JOURNAL_CHECKPOINT_BEGIN, payload, length,
+	    &place) == 0)
+		keep->failed = true;
+	keep->first_file = place.file;
+}
+
+void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
+    int64_t wall_ns) {
+	struct journal_checkpoint checkpoint = { .number = keep->checkpoint,
+		.when_ns = wall_ns, .records = records };
+	struct journal_positions positions = { .first_file = keep->first_file };
+	uint8_t payload[64];
+
+	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
+	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
+	if (!keep->failed && keep->first_file != 0)
+		(void)journal_log_positions(keep->log, &positions);
+}

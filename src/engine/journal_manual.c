@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The actions of keeper/.
+ * MODEL    Those that may matter yet are in memory too (manual_table.h), so that a
+ *          checkpoint can be written at the start, after a fault, and now and then.  What
+ *          is in force in the segment and stands in no journal, as there was none when it
+ *          was done, is added, older than any window in feed/.
+ * ERRORS   Without a disk they are in memory, and are written when there is one.
+ * THREADS  One.
+ */
+#include "engine/journal_manual.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/internal.h"
+#include "engine/journal_keep.h"
+#include "engine/windows.h"
+#include "segment/recipients.h"
+#include "segment/states.h"
+
+#define KEPT_NS			(86400 * NS_PER_SECOND)
+#define CHECKPOINT_BYTES	(UINT64_C(1) << 20)
+#define LONG_AGO_NS		1
+
+struct journal_manual_log {
+	struct journal_keep keep;
+	struct manual_table *table;
+	bool was_read;
+	uint64_t checkpoint_began;	/* keep.bytes then */
+	uint32_t records;
+	int64_t now_ns, wall_ns;
+};
+
+int journal_manual_open(struct journal_manual_log **result, struct engine *engine,
+    const struct generation *generation, const struct journal_listener *listener,
+    int64_t now_ns, struct diag *diag) {
+	struct journal_manual_log *manual = calloc(1, sizeof(*manual));
+
+	*result = NULL;
+	if (manual == NULL || (manual->table = manual_table_open()) == NULL) {
+		free(manual);
+		return diag_set(diag, 0, "no memory for the journal");
+	}
+	if (journal_keep_open(&manual->keep, engine, generation, JOURNAL_ROOM_KEEPER,
+	    listener, now_ns, diag) != 0) {
+		journal_manual_close(&manual);
+		return -1;
+	}
+	if (manual->keep.log == NULL) {
+		journal_manual_close(&manual);
+		return 0;
+	}
+	*result = engine->manual = manual;
+	return 0;
+}
+
+void journal_manual_close(struct journal_manual_log **manual) {
+	if (*manual == NULL)
+		return;
+	if ((*manual)->keep.engine != NULL)
+		(*manual)->keep.engine->manual = NULL;
+	journal_keep_close(&(*manual)->keep);
+	manual_table_close(&(*manual)->table);
+	free(*manual);
+	*manual = NULL;
+}
+
+/* --- what stands there ---------------------------------------------------------------- */
+
+unsigned journal_manual_read_all(struct journal_files *files, struct journal_place begin,
+    struct manual_table *table) {
+	struct journal_cursor *cursor = journal_cursor_open(files);
+	struct journal_manual action;
+	struct journal_found found;
+	unsigned bad = 0;
+
+	if (cursor == NULL)
+		return 1;
+	journal_cursor_seek(cursor, begin);
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		bad += found.kind == JOURNAL_FOUND_DAMAGE ||
+		    found.kind == JOURNAL_FOUND_FAULT;
+		if (found.kind != JOURNAL_FOUND_RECORD || found.frame.type != JOURNAL_MANUAL)
+			continue;
+		if (journal_manual_read(found.frame.payload, found.frame.length, &action))
+			(void)manual_table_add(table, &action);
+		else
+			bad++;
+	}
+	journal_cursor_close(&cursor);
+	return bad;
+}
+
+static void add(struct journal_manual_log *manual, struct journal_manual *action,
+    const char *name, const char *reason, int64_t until_ns) {
+	if (manual_table_has(manual->table, action->what, name))
+		return;
+	action->when_ns = LONG_AGO_NS;
+	action->who = UINT32_MAX;
+	if (until_ns == INT64_MAX)
+		action->until_ns = until_ns;
+	else if (until_ns != 0)
+		action->until_ns = until_ns - manual->now_ns + manual->wall_ns;
+	action->name = (struct journal_text){ name, (uint16_t)strlen(name) };
+	action->reason = (struct journal_text){ reason, (uint16_t)strlen(reason) };
+	(void)manual_table_add(manual->table, action);
+}
+
+static void add_destination(void *context, const struct destination_window *window) {
+	static const char classes[] = "class:";
+	const struct destination_state *state = &window->state;
+	struct journal_manual action = { .what = JOURNAL_ON_DESTINATION,
+		.window = UINT32_MAX, .ceiling = UINT32_MAX };
+
+	/* a class's name is not told by that of its window */
+	if (strncmp(window->name, classes, strlen(classes)) == 0)
+		return;
+	if ((state->flags & DESTINATION_HELD) != 0) {
+		action.verb = state->window.state == WINDOW_HELD ? JOURNAL_VERB_HOLD :
+		    JOURNAL_VERB_SUSPEND;
+		add(context, &action, window->name, window->reason,
+		    state->window.until_ns);
+	} else if ((state->flags & DESTINATION_CEILING) != 0) {
+		action.verb = JOURNAL_VERB_SET;
+		action.ceiling = state->window.ceiling;
+		add(context, &action, window->name, window->reason, 0);
+	}
+}
+
+static void add_recipient(void *context, const struct recipient_held *held) {
+	struct journal_manual action = { .what = JOURNAL_ON_RECIPIENT,
+		.verb = JOURNAL_VERB_HOLD, .window = UINT32_MAX, .ceiling = UINT32_MAX };
+
+	if (held->rule == RECIPIENT_NO_RULE && held->mta == RECIPIENT_ANY_MTA)
+		add(context, &action, held->address, held->reason, held->until_ns);
+}
+
+static void read_once(struct journal_manual_log *manual) {
+	const struct segment *segment = manual->keep.engine->segment;
+	const struct journal_positions *found;
+	struct journal_place begin = { 0, 0 };
+
+	if (manual->was_read || !journal_log_is_read(manual->keep.log))
+		return;
+	manual->was_read = true;
+	found = journal_log_found(manual->keep.log);
+	if (found != NULL)
+		begin.file = found->first_file;
+	(void)journal_manual_read_all(journal_log_files(manual->keep.log), begin,
+	    manual->table);
+	(void)states_each(segment, add_destination, manual);
+	recipients_each(segment, manual->now_ns, add_recipient, manual);
+}
+
+/* --- writing -------------------------------------------------------------------------- */
+
+static void append(struct journal_manual_log *manual, const struct journal_manual *action) {
+	uint8_t payload[1024];
+
+	journal_keep_append(&manual->keep, JOURNAL_MANUAL, payload,
+	    journal_manual_write(payload, sizeof(payload), action));
+	manual->records++;
+}
+
+static bool has_ceiling(const struct journal_manual_log *manual,
+    const struct journal_manual *action) {
+	struct destination_window window;
+
+	return states_find(manual->keep.engine->segment, action->name.text,
+	    action->name.length, &window) &&
+	    (window.state.flags & DESTINATION_CEILING) != 0;
+}
+
+/* What was resumed or forgotten, and windows that were set, are in feed/ long since. */
+static bool may_matter(const struct journal_manual_log *manual,
+    const struct journal_manual *action) {
+	if (action->verb == JOURNAL_VERB_HOLD || action->verb == JOURNAL_VERB_SUSPEND)
+		return action->until_ns > manual->wall_ns;
+	return manual->wall_ns - action->when_ns < KEPT_NS ||
+	    action->until_ns > manual->wall_ns || has_ceiling(manual, action);
+}
+
+static bool write_again(void *context, const struct journal_manual *action) {
+	struct journal_manual_log *manual = context;
+
+	if (!may_matter(manual, action))
+		return false;
+	append(manual, action);
+	return true;
+}
+
+static void write_checkpoint(struct journal_manual_log *manual) {
+	struct journal_keep *keep = &manual->keep;
+
+	keep->renew = keep->failed = false;
+	manual->records = 0;
+	manual->checkpoint_began = keep->bytes;
+	journal_keep_checkpoint(keep, manual->wall_ns);
+	manual_table_each(manual->table, write_again, manual);
+	journal_keep_checkpoint_end(keep, manual->records, manual->wall_ns);
+	journal_log_sync_by(keep->log, manual->now_ns);
+}
+
+void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
+    int64_t wall_ns) {
+	struct journal_keep *keep;
+
+	if (manual == NULL)
+		return;
+	keep = &manual->keep;
+	manual->now_ns = now_ns;
+	manual->wall_ns = wall_ns;
+	read_once(manual);
+	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
+	    (keep->renew || keep->failed ||
+	    keep->bytes - manual->checkpoint_began > CHECKPOINT_BYTES + 4 *
+	    (uint64_t)manual->records * 64))
+		write_checkpoint(manual);
+	(void)journal_keep_turn(keep, now_ns);
+}
+
+void journal_manual_write_down(struct journal_manual_log *manual,
+    struct journal_manual *action, int64_t now_ns) {
+	if (manual == NULL)
+		return;
+	action->when_ns = clock_wall_ns();
+	if (action->until_ns != 0 && action->until_ns != INT64_MAX)
+		action->until_ns += action->when_ns - now_ns;
+	manual->now_ns = now_ns;
+	manual->wall_ns = action->when_ns;
+	/* what stands there is older */
+	read_once(manual);
+	if (!manual_table_add(manual->table, action))
+		manual->keep.failed = true;
+	append(manual, action);
+	journal_log_sync_by(manual->keep.log, now_ns);
+	(void)journal_keep_turn(&manual->keep, now_ns);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What was learned and done by hand, out of the journal, into a segment that was newly
+ * built (segment_is_unlearned): before anybody answers by it.
+ *
+ *	destinations	the last one of a whole group of feed/ (journal_state.h)
+ *	by hand		from keeper/, where it was done later than the destination was written
+ *	logs		as far as the last whole group says
+ *	recipients held	the last list in a whole group, then by hand
+ *
+ * Times are wall clock there: of another boot too.  Whatever cannot be read is passed over
+ * and counted; nothing in the files is trusted.  Read-only; one thread, no time limit of its
+ * own.
+ */
+#ifndef ENGINE_JOURNAL_RESTORE_H
+#define ENGINE_JOURNAL_RESTORE_H
+
+#include "engine/journal_status.h"
+
+/* Tells the listener what there was, if anything. */
+void engine_journal_restore(struct engine *engine, const struct generation *generation,
+    const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns);
+
+#endif

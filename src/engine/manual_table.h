@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What people did by hand, as far as it is still in force or may have to be done again: for
+ * each name the last suspend, hold, resume or forget, and what was set.  Bounded; one thread.
+ */
+#ifndef ENGINE_MANUAL_TABLE_H
+#define ENGINE_MANUAL_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "journal/record.h"
+
+/* Of those that are left the oldest goes. */
+#define MANUAL_ACTIONS_MAX	20000
+
+struct manual_table;
+
+/* NULL: no memory. */
+struct manual_table *manual_table_open(void);
+void manual_table_close(struct manual_table **table);
+
+/* Adds an action (copied), which may take the place of others: a forget of all, a set is
+ * put together with what was set before.  False: no memory. */
+bool manual_table_add(struct manual_table *table, const struct journal_manual *action);
+
+/* All of them, those done first at first; `each` says whether it stays. */
+void manual_table_each(struct manual_table *table,
+    bool (*each)(void *context, const struct journal_manual *action), void *context);
+
+bool manual_table_has(const struct manual_table *table, unsigned what, const char *name);
+unsigned manual_table_count(const struct manual_table *table);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: ISC */
+/* What happens to the journal, in words. */
+#include "front/journal_news.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static void tell(void *context, const struct journal_news *news)
+{
+	const char *room = generation_journal_word(news->room);
+	char why[128];
+
+	(void)context;
+	switch (news->kind) {
+	case JOURNAL_NEWS_FAILED:
+		log_event(EVENT_JOURNAL_FAILED, "room=%s step=%s text=\"%s: nothing is kept of "
+		    "what is learned and done until it can be written\"", room, news->what,
+		    log_sentence(why, sizeof(why), strerror(news->error)));
+		break;
+	case JOURNAL_NEWS_WELL:
+		log_event(EVENT_JOURNAL, "room=%s lost=%" PRIu64
+		    " text=\"is written again: all that is known is put there anew\"", room,
+		    news->lost);
+		break;
+	case JOURNAL_NEWS_DAMAGED:
+		log_event(EVENT_JOURNAL_DAMAGED, "room=%s bytes=%" PRIu64
+		    " text=\"posternctl journal check tells where\"", room, news->bytes);
+		break;
+	case JOURNAL_NEWS_RESTORED:
+		log_event(EVENT_JOURNAL, "destinations=%" PRIu64 " recipients=%" PRIu64
+		    " actions=%" PRIu64 " logs=%" PRIu64 " age=%" PRId64
+		    "s text=\"what was learned and done by hand was read\"",
+		    news->destinations, news->recipients, news->actions, news->logs,
+		    news->age_ns / NS_PER_SECOND);
+		break;
+	}
+}
+
+const struct journal_listener journal_news_log = { tell, NULL };

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: ISC */
+/* A site with a journal in virtual time, and its loss, for the tests of
+ * engine/journal_state.h and its like. */
+#ifndef TESTS_JOURNAL_SITE_H
+#define TESTS_JOURNAL_SITE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/journal_manual.h"
+#include "engine/journal_restore.h"
+#include "engine/journal_state.h"
+#include "segment/feed_position.h"
+#include "segment/internal.h"
+#include "segment/recipients.h"
+#include "segment/states.h"
+#include "tests/unit/results.h"
+
+#define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; sessions = 10; },\n" \
+	"  { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );\n" \
+	"mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n"
+
+static struct journal_states *states;
+static struct journal_manual_log *manual;
+static int64_t wall_ns;
+static struct journal_news news[8];
+static unsigned news_count;
+
+static inline void note_news(void *context, const struct journal_news *one)
+{
+	(void)context;
+	if (news_count < 8)
+		news[news_count++] = *one;
+}
+
+static const struct journal_listener listener = { note_news, NULL };
+
+static inline void room_path(const char *room, char out[160])
+{
+	snprintf(out, 160, "%s/journal%s%s", site.directory, room[0] == '\0' ? "" : "/", room);
+}
+
+static inline void make_rooms(void)
+{
+	static const char *const rooms[] = { "", "feed", "keeper" };
+	char path[160];
+
+	for (unsigned i = 0; i < 3; i++) {
+		room_path(rooms[i], path);
+		(void)mkdir(path, 0700);
+	}
+}
+
+static inline void open_journals(void)
+{
+	struct diag diag;
+
+	assert_int_equal(journal_states_open(&states, site.engine, site.generation, &listener,
+	    now_ns, &diag), 0);
+	assert_int_equal(journal_manual_open(&manual, site.engine, site.generation, &listener,
+	    now_ns, &diag), 0);
+}
+
+static inline void close_journals(void)
+{
+	journal_states_close(&states);
+	journal_manual_close(&manual);
+}
+
+static inline int open_site(void **state)
+{
+	(void)state;
+	site_open(&site, 64, JOURNAL_SITE);
+	now_ns = clock_now_ns();
+	/* what is done by hand is dated by the real one */
+	wall_ns = clock_wall_ns();
+	news_count = 0;
+	make_rooms();
+	open_journals();
+	return 0;
+}
+
+static inline int close_site(void **state)
+{
+	(void)state;
+	close_journals();
+	site_close(&site);
+	return 0;
+}
+
+/* A second of both roles. */
+static inline void turn(void)
+{
+	now_ns += NS_PER_SECOND;
+	wall_ns += NS_PER_SECOND;
+	journal_states_turn(states, now_ns, wall_ns);
+	journal_manual_turn(manual, now_ns, wall_ns);
+}
+
+/* So long that what other threads do for the journal was done. */
+static inline void turns(unsigned count)
+{
+	while (count-- > 0) {
+		turn();
+		poll(NULL, 0, 2);
+	}
+}
+
+static inline void remove_state(void)
+{
+	static const char *const names[] = { "state", "state.sessions", "state.destinations" };
+	char path[160];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", site.directory, names[i]);
+		(void)unlink(path);
+	}
+}
+
+/* All processes are killed, segment and text files are gone; the next daemon has a segment of
+ * its own. */
+static inline void lose_all(void)
+{
+	close_journals();
+	remove_state();
+	site_restart(&site, 64, JOURNAL_SITE);
+	assert_true(segment_is_unlearned(site.segment));
+	news_count = 0;
+}
+
+static inline void restore(void)
+{
+	engine_journal_restore(site.engine, site.generation, &listener, now_ns, wall_ns);
+	segment_has_learned(site.segment);
+}
+
+static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for_s,
+    const char *reason)
+{
+	struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
+		.for_ns = for_s * NS_PER_SECOND, .reason = reason,
+		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	struct window_owner ignored;
+
+	return windows_by_hand(site.engine, site.generation, &request, now_ns, &ignored) ==
+	    BY_HAND_DONE;
+}
+
+static inline bool set_ceiling(const char *name, uint32_t ceiling)
+{
+	struct by_hand request = { .verb = BY_HAND_SET, .name = name,
+		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = ceiling };
+	struct window_owner ignored;
+
+	return windows_by_hand(site.engine, site.generation, &request, now_ns, &ignored) ==
+	    BY_HAND_DONE;
+}
+
+static inline bool find_state(const char *name, struct destination_window *out)
+{
+	return states_find(site.segment, name, strlen(name), out);
+}
+
+static inline uint64_t counted(enum counter counter)
+{
+	return atomic_load(&site.segment->header->counters[counter]);
+}
+
+/* Files of a room; *bytes of them all. */
+static inline unsigned room_files(const char *room, uint64_t *bytes)
+{
+	char path[160], name[420];
+	const struct dirent *entry;
+	struct stat status;
+	unsigned count = 0;
+	DIR *directory;
+
+	room_path(room, path);
+	directory = opendir(path);
+	*bytes = 0;
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		if (strstr(entry->d_name, ".log") == NULL || stat(name, &status) != 0)
+			continue;
+		count++;
+		*bytes += (uint64_t)status.st_size;
+	}
+	if (directory != NULL)
+		closedir(directory);
+	return count;
+}
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: ISC */
+/* What was learned and done by hand is there again after the segment and its text files are
+ * gone. */
+#include "tests/unit/journal_site.h"
+
+/* --- destinations ----------------------------------------------------------------- */
+
+static void learn(const char *name, uint16_t ceiling, const char *reason)
+{
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock.state.begun)
+		window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.ceiling = ceiling;
+	lock.state.window.state = ceiling == 0 ? WINDOW_OPEN : WINDOW_LIMITED;
+	lock.state.window.success = 0.1;
+	lock.state.ok = 11;
+	lock.state.failed = 12;
+	lock.state.held = 13;
+	lock.origin = (struct state_origin){ 4711, 1000 };
+	lock.reason = reason;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+static void a_window_is_as_it_was(void **state)
+{
+	struct destination_window was, is;
+
+	(void)state;
+	learn("limited.example", 7, "421 4.7.0 too many connections");
+	assert_true(find_state("limited.example", &was));
+	turns(2);
+	lose_all();
+	assert_false(find_state("limited.example", &is));
+	restore();
+	assert_true(find_state("limited.example", &is));
+	assert_memory_equal(&is.state.window, &was.state.window, sizeof(is.state.window));
+	assert_int_equal(is.origin, was.origin);
+	assert_int_equal(is.state.ok, 11);
+	assert_int_equal(is.state.failed, 12);
+	assert_int_equal(is.state.held, 13);
+	assert_string_equal(is.reason, "421 4.7.0 too many connections");
+	assert_int_equal(news_count, 1);
+	assert_int_equal(news[0].kind, JOURNAL_NEWS_RESTORED);
+	assert_int_equal(news[0].destinations, 1);
+	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 1);
+}
+
+/* Another process (the keeper, a policy role) changes it, and the feed finds it. */
+static void whoever_changed_it(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	turns(3);
+	learn("late.example", 3, NULL);
+	turn();
+	turns(1);
+	lose_all();
+	restore();
+	assert_true(find_state("late.example", &is));
+	assert_int_equal(is.state.window.ceiling, 3);
+}
+
+static void nothing_is_written_while_nothing_changes(void **state)
+{
+	uint64_t before, after;
+
+	(void)state;
+	learn("a.example", 3, NULL);
+	turns(4);
+	(void)room_files("feed", &before);
+	turns(10);
+	(void)room_files("feed", &after);
+	assert_int_equal(before, after);
+}
+
+static void the_last_of_several_counts(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	for (uint16_t ceiling = 1; ceiling < 9; ceiling++) {
+		learn("a.example", ceiling, NULL);
+		turn();
+	}
+	lose_all();
+	restore();
+	assert_true(find_state("a.example", &is));
+	assert_int_equal(is.state.window.ceiling, 8);
+	/* and once more, from what this life has written */
+	open_journals();
+	turns(2);
+	lose_all();
+	restore();
+	assert_true(find_state("a.example", &is));
+	assert_int_equal(is.state.window.ceiling, 8);
+}
+
+/* --- by hand ---------------------------------------------------------------------- */
+
+static void what_was_done_by_hand_is_in_force(void **state)
+{
+	struct destination_window is;
+	struct window_held held;
+
+	(void)state;
+	journal_states_turn(states, now_ns, wall_ns);
+	assert_true(by_hand(BY_HAND_SUSPEND, "s.example", 600, "their wish"));
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(BY_HAND_HOLD, "joe@r.example", 0, "over quota"));
+	assert_true(set_ceiling("c.example", 4));
+	/* the feed has not seen it: it hangs */
+	lose_all();
+	wall_ns = clock_wall_ns();
+	restore();
+	assert_true(find_state("s.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_DEAD);
+	assert_string_equal(is.reason, "their wish");
+	assert_in_range(is.state.window.until_ns - now_ns, 599 * NS_PER_SECOND,
+	    600 * NS_PER_SECOND);
+	assert_int_equal(is.state.flags & DESTINATION_HELD, DESTINATION_HELD);
+	assert_true(find_state("h.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_HELD);
+	assert_int_equal(is.state.window.until_ns, INT64_MAX);
+	assert_string_equal(is.reason, "held by hand");
+	assert_true(find_state("c.example", &is));
+	assert_int_equal(is.state.window.ceiling, 4);
+	assert_int_equal(is.state.flags & DESTINATION_CEILING, DESTINATION_CEILING);
+	assert_true(windows_recipient_held(site.engine, site.generation, "joe@r.example", 13,
+	    now_ns, &held));
+	assert_string_equal(held.reason, "over quota");
+}
+
+/* Where nobody feeds there is keeper/ alone, however long ago it was done. */
+static void without_a_feed(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
+	journal_states_close(&states);
+	turns(3);
+	lose_all();
+	open_journals();
+	journal_states_close(&states);
+	restore();
+	turns(3);
+	lose_all();
+	restore();
+	assert_true(find_state("h.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_HELD);
+	assert_string_equal(is.reason, "closed");
+}
+
+static void a_resume_is_later_than_what_was_written(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(BY_HAND_HOLD, "i.example", 0, NULL));
+	wall_ns = clock_wall_ns();
+	journal_states_turn(states, now_ns += NS_PER_SECOND, wall_ns);
+	assert_true(by_hand(BY_HAND_RESUME, "h.example", 0, NULL));
+	lose_all();
+	wall_ns = clock_wall_ns();
+	restore();
+	assert_true(find_state("h.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_OPEN);
+	assert_true(find_state("i.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_HELD);
+}
+
+/* What a destination learned after it was held by hand is not undone by doing that again. */
+static void what_was_written_later_counts(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	assert_true(set_ceiling("c.example", 4));
+	poll(NULL, 0, 2);
+	wall_ns = clock_wall_ns();
+	learn("c.example", 6, NULL);
+	journal_states_turn(states, now_ns += NS_PER_SECOND, wall_ns);
+	journal_manual_turn(manual, now_ns, wall_ns);
+	lose_all();
+	restore();
+	assert_true(find_state("c.example", &is));
+	assert_int_equal(is.state.window.ceiling, 6);
+	assert_int_equal(news[0].actions, 0);
+}
+
+static void a_class_is_held_again(void **state)
+{
+	struct by_hand request = { .verb = BY_HAND_HOLD, .name = "Some", .name_length = 4,
+		.class = true, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	struct window_owner ignored;
+	struct window_held held;
+
+	(void)state;
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
+	    &ignored), BY_HAND_DONE);
+	lose_all();
+	wall_ns = clock_wall_ns();
+	restore();
+	assert_true(windows_class_held(site.engine, site.generation, 0, now_ns, &held));
+	assert_false(windows_class_held(site.engine, site.generation, 1, now_ns, &held));
+}
+
+static void what_was_forgotten_stays_so(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	learn("f.example", 5, "once");
+	turns(2);
+	assert_true(by_hand(BY_HAND_FORGET, "f.example", 0, NULL));
+	turns(2);
+	lose_all();
+	restore();
+	if (find_state("f.example", &is)) {
+		assert_false(is.state.begun);
+		assert_int_equal(is.state.ok, 0);
+		assert_string_equal(is.reason, "");
+	}
+}
+
+/* The journal is younger than what was done. */
+static void what_was_done_before_there_was_a_journal(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	close_journals();
+	assert_true(by_hand(BY_HAND_HOLD, "old.example", 0, "since long"));
+	assert_true(by_hand(BY_HAND_HOLD, "jim@old.example", 0, NULL));
+	open_journals();
+	turns(2);
+	journal_states_close(&states);
+	lose_all();
+	restore();
+	assert_true(find_state("old.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_HELD);
+	assert_string_equal(is.reason, "since long");
+}
+
+/* --- recipients ------------------------------------------------------------------- */
+
+static void hold_by_rule(const char *address, int64_t for_s)
+{
+	struct recipient_hold hold = { .address = address, .length = strlen(address),
+		.mta = 0, .rule = 3, .until_ns = now_ns + for_s * NS_PER_SECOND,
+		.reason = "452 over quota" };
+
+	assert_true(recipients_hold(site.segment, &hold, now_ns));
+}
+
+static void recipients_are_held_as_they_were(void **state)
+{
+	struct recipient_held held;
+
+	(void)state;
+	hold_by_rule("a@r.example", 600);
+	hold_by_rule("b@r.example", 600);
+	turns(2);
+	assert_true(recipients_release(site.segment, "b@r.example", 11, 0, now_ns));
+	hold_by_rule("c@r.example", 10);
+	turns(2);
+	lose_all();
+	now_ns += 60 * NS_PER_SECOND;
+	wall_ns += 60 * NS_PER_SECOND;
+	restore();
+	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_in_range(held.until_ns - now_ns, 530 * NS_PER_SECOND, 540 * NS_PER_SECOND);
+	assert_string_equal(held.reason, "452 over quota");
+	assert_int_equal(held.mta, 0);
+	assert_false(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
+	assert_false(recipients_find(site.segment, "c@r.example", 11, 0, now_ns, &held));
+}
+
+/* --- another boot ------------------------------------------------------------------- */
+
+/* It was dead for 300 s, the reboot took 100 s, and the clock of the boot begins anew. */
+static void times_are_those_of_the_day(void **state)
+{
+	struct destination_window is;
+	struct state_lock lock;
+
+	(void)state;
+	assert_true(states_aim(site.segment, "d.example", 9, &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	window_suspend(&lock.state.window, now_ns + 302 * NS_PER_SECOND);
+	lock.state.window.accepted[0] = 4;
+	lock.state.window.accepted_span = 5;
+	states_store(&lock);
+	states_unlock(&lock);
+	turns(2);
+	lose_all();
+	wall_ns += 100 * NS_PER_SECOND;
+	now_ns = 50 * NS_PER_SECOND;
+	restore();
+	assert_true(find_state("d.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_DEAD);
+	assert_in_range(is.state.window.until_ns, now_ns + 199 * NS_PER_SECOND,
+	    now_ns + 202 * NS_PER_SECOND);
+	assert_int_equal(is.state.window.accepted[0], 0);
+}
+
+/* --- what need not be read ------------------------------------------------------------ */
+
+static void an_empty_journal_is_no_news(void **state)
+{
+	(void)state;
+	lose_all();
+	restore();
+	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 0);
+}
+
+static void a_text_file_of_this_boot_is_enough(void **state)
+{
+	struct diag diag;
+	char path[160];
+
+	(void)state;
+	learn("a.example", 3, NULL);
+	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(), &diag), 0);
+	close_journals();
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(unlink(path), 0);
+	site_restart(&site, 64, JOURNAL_SITE);
+	assert_false(segment_is_unlearned(site.segment));
+	/* adopted */
+	site_restart(&site, 64, JOURNAL_SITE);
+	assert_false(segment_is_unlearned(site.segment));
+	/* of other sizes */
+	site_restart(&site, 4096, JOURNAL_SITE);
+	assert_false(segment_is_unlearned(site.segment));
+	open_journals();
+}
+
+/* The supervisor died before it had been read. */
+static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state)
+{
+	(void)state;
+	lose_all();
+	site_restart(&site, 64, JOURNAL_SITE);
+	assert_true(segment_is_unlearned(site.segment));
+	segment_has_learned(site.segment);
+	site_restart(&site, 64, JOURNAL_SITE);
+	assert_false(segment_is_unlearned(site.segment));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_window_is_as_it_was),
+		TEST(whoever_changed_it),
+		TEST(nothing_is_written_while_nothing_changes),
+		TEST(the_last_of_several_counts),
+		TEST(what_was_done_by_hand_is_in_force),
+		TEST(without_a_feed),
+		TEST(a_resume_is_later_than_what_was_written),
+		TEST(what_was_written_later_counts),
+		TEST(a_class_is_held_again),
+		TEST(what_was_forgotten_stays_so),
+		TEST(what_was_done_before_there_was_a_journal),
+		TEST(recipients_are_held_as_they_were),
+		TEST(times_are_those_of_the_day),
+		TEST(an_empty_journal_is_no_news),
+		TEST(a_text_file_of_this_boot_is_enough),
+		TEST(one_that_is_adopted_too_early_is_still_to_be_taught),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: ISC */
+/* The journal of what was learned where the disk fails, and where its files are not what
+ * they were; and that it does not grow. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "tests/unit/journal_site.h"
+#include "tests/unit/random.h"
+
+static void learn(const char *name, uint16_t ceiling)
+{
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock.state.begun)
+		window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.ceiling = ceiling;
+	lock.state.window.state = WINDOW_LIMITED;
+	lock.state.ok++;
+	lock.reason = "421 too many";
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+static void remove_room(const char *room)
+{
+	char path[160], name[420];
+	const struct dirent *entry;
+	DIR *directory;
+
+	room_path(room, path);
+	directory = opendir(path);
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		(void)unlink(name);
+	}
+	if (directory != NULL)
+		closedir(directory);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static const struct journal_record *record_of(enum journal_room room)
+{
+	return &site.segment->header->journals[room];
+}
+
+static unsigned news_of(enum journal_news_kind kind, enum journal_room room)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < news_count; i++)
+		count += news[i].kind == kind && news[i].room == room;
+	return count;
+}
+
+static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	learn("a.example", 3);
+	turns(3);
+	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_WELL);
+	remove_room("feed");
+	remove_room("keeper");
+	for (unsigned i = 0; i < 40; i++) {
+		learn("b.example", (uint16_t)(4 + i % 3));
+		turns(1);
+	}
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "meanwhile"));
+	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 1);
+	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_KEEPER), 1);
+	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 0);
+	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_ILL);
+	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->error), ENOENT);
+	assert_true(counted(COUNTER_JOURNAL_FAILURES) >= 2);
+	make_rooms();
+	turns(40);
+	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 1);
+	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_KEEPER), 1);
+	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_WELL);
+	lose_all();
+	restore();
+	assert_true(find_state("a.example", &is));
+	assert_int_equal(is.state.window.ceiling, 3);
+	assert_true(find_state("b.example", &is));
+	assert_int_equal(is.state.window.ceiling, 4);
+	assert_true(find_state("h.example", &is));
+	assert_int_equal(is.state.window.state, WINDOW_HELD);
+	assert_string_equal(is.reason, "meanwhile");
+}
+
+static void one_that_never_was_there_comes(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	turns(2);
+	close_journals();
+	remove_room("feed");
+	remove_room("keeper");
+	news_count = 0;
+	open_journals();
+	learn("a.example", 3);
+	turns(5);
+	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 1);
+	make_rooms();
+	turns(40);
+	lose_all();
+	restore();
+	assert_true(find_state("a.example", &is));
+}
+
+static void older_files_go_when_a_checkpoint_is_whole(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	learn("a.example", 3);
+	for (unsigned life = 0; life < 10; life++) {
+		turns(4);
+		close_journals();
+		open_journals();
+	}
+	turns(10);
+	assert_in_range(room_files("feed", &bytes), 1, 3);
+	assert_in_range(bytes, 100, 4096);
+	assert_in_range(room_files("keeper", &bytes), 1, 3);
+}
+
+/* Each second 100 destinations change: 35 kB, 16 MB in 470 s. */
+static void it_does_not_grow(void **state)
+{
+	uint64_t bytes, most = 0;
+	char name[32];
+
+	(void)state;
+	for (unsigned second = 0; second < 1500; second++) {
+		for (unsigned i = 0; i < 100; i++) {
+			snprintf(name, sizeof(name), "d%u.example", i);
+			learn(name, (uint16_t)(1 + second % 50));
+		}
+		turn();
+		(void)room_files("feed", &bytes);
+		if (bytes > most)
+			most = bytes;
+	}
+	assert_in_range(most, 1 << 20, 40 << 20);
+	turns(5);
+	assert_in_range(room_files("feed", &bytes), 1, 4);
+}
+
+/* Whatever stands there: nothing dies, and a good one is taken. */
+static void files_full_of_anything(void **state)
+{
+	struct random random = random_seeded("t_journal_state_faults");
+	char path[160], name[420];
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(name, sizeof(name), "d%u.example", i);
+		learn(name, (uint16_t)(1 + i));
+	}
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
+	turns(3);
+	for (unsigned round = 0; round < 60; round++) {
+		const char *room = round % 3 == 0 ? "keeper" : "feed";
+		const struct dirent *entry;
+		struct stat status;
+		DIR *directory;
+
+		room_path(room, path);
+		directory = opendir(path);
+		assert_non_null(directory);
+		while ((entry = readdir(directory)) != NULL) {
+			int fd;
+
+			snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+			fd = open(name, O_RDWR);
+			if (fd < 0 || fstat(fd, &status) != 0 || status.st_size == 0)
+				continue;
+			for (unsigned i = random_below(&random, 4); i > 0; i--) {
+				uint8_t byte = (uint8_t)random_next(&random);
+
+				assert_int_equal(pwrite(fd, &byte, 1, random_below(&random,
+				    (uint32_t)status.st_size)), 1);
+			}
+			close(fd);
+		}
+		closedir(directory);
+		lose_all();
+		restore();
+		open_journals();
+		learn("good.example", 9);
+		turns(2);
+	}
+	lose_all();
+	restore();
+	{
+		struct destination_window is;
+
+		assert_true(find_state("good.example", &is));
+		assert_int_equal(is.state.window.ceiling, 9);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back),
+		TEST(one_that_never_was_there_comes),
+		TEST(older_files_go_when_a_checkpoint_is_whole),
+		TEST(it_does_not_grow),
+		TEST(files_full_of_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
