@@ -103,6 +103,8 @@ void messages_seen_end(struct messages *m,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),
     void *context)
 {
+	if (!messages_enter(m))
+		return;
 	m->unseen = each;
 	m->unseen_context = context;
 	m->told_epoch = m->epoch;
