@@ -28,8 +28,8 @@
  * asks the owner to put all that it knows.
  *
  * One thread.  `wall_ns` is CLOCK_REALTIME, as all times in records, which outlive a boot;
- * an envelope that says that it was written later than now counts as old enough.  Work per
- * call is bounded (MESSAGES_STEP_BYTES).
+ * an envelope that says that it was written later than now counts as old enough, and its
+ * dues are told as if it had been written now.  Work per call is bounded (MESSAGES_STEP_BYTES).
  */
 #ifndef JOURNAL_MESSAGES_H
 #define JOURNAL_MESSAGES_H
@@ -151,7 +151,8 @@ uint64_t messages_finish(struct messages *messages, const char *mta,
 /* --- what comes of it ------------------------------------------------------------------ */
 
 enum messages_answer {
-	MESSAGES_NONE,		/* nothing now: come again at *next_ns, or when more was put */
+	MESSAGES_NONE,		/* nothing now: come again at *next_ns, or when more was put; and
+				 * not before messages_turn */
 	MESSAGES_ONE,
 	MESSAGES_MORE,		/* not found yet: ask again soon */
 };

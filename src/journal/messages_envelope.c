@@ -92,6 +92,12 @@ static const char *copy(char *out, struct journal_text text)
 	return out;
 }
 
+int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns)
+{
+	return due_ns == 0 || due_ns == INT64_MAX || written_ns <= m->wall_ns ? due_ns :
+	    due_ns <= written_ns ? m->wall_ns : due_ns - (written_ns - m->wall_ns);
+}
+
 void messages_read_envelope(struct messages *m, const struct journal_found *found,
     struct messages_envelope *out)
 {
@@ -104,7 +110,8 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 	*out = (struct messages_envelope){ .mta = copy(parts->mta, e.mta),
 		.directory = copy(parts->directory, e.directory), .id = copy(parts->id, e.id),
 		.stamp = e.stamp, .sender = copy(parts->sender, e.sender),
-		.arrival_ns = e.arrival_ns, .tried_ns = e.tried_ns, .due_ns = e.due_ns,
+		.arrival_ns = e.arrival_ns, .tried_ns = e.tried_ns,
+		.due_ns = messages_due(m, e.due_ns, e.written_ns),
 		.tries = e.tries, .recipients = e.recipients, .rest = e.rest,
 		.groups = parts->groups, .written_ns = e.written_ns };
 	while (journal_group_next(&list, &group)) {
@@ -116,6 +123,7 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 		}
 		parts->groups[out->group_count++] = (struct messages_group){
 			.domain = group.domain.text, .length = group.domain.length,
-			.recipients = group.count, .due_ns = group.due_ns };
+			.recipients = group.count,
+			.due_ns = messages_due(m, group.due_ns, e.written_ns) };
 	}
 }

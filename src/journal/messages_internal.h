@@ -218,6 +218,8 @@ size_t messages_write_envelope(struct messages *m, const struct messages_envelop
 /* False: it is no envelope, or spoiled (counted). */
 bool messages_is_envelope(struct messages *m, const struct journal_found *found,
     struct journal_envelope *out);
+/* If the clock was set back since it was written, it waits as long as it was to wait. */
+int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns);
 /* What it says; strings and groups lie in m->parts and in the record.  It was found good by
  * messages_is_envelope. */
 void messages_read_envelope(struct messages *m, const struct journal_found *found,

@@ -46,6 +46,7 @@ bool messages_look_step(struct messages *m)
 
 	if (m->look_cursor == NULL)
 		return false;
+	journal_log_flush(m->log);
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
 		struct entry *entry;
 

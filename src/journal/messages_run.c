@@ -168,8 +168,13 @@ static bool write_anew(struct messages *m, struct runner *runner, struct entry *
 	return true;
 }
 
-static enum stand advance(struct messages *m, unsigned interval, uint64_t *bytes,
-    int64_t *wait_ns)
+static bool is_due(const struct messages *m, const struct runner *runner)
+{
+	return messages_due(m, runner->envelope.due_ns, runner->envelope.written_ns) <= m->wall_ns;
+}
+
+static enum stand advance(struct messages *m, unsigned interval, bool may_write,
+    uint64_t *bytes, int64_t *wait_ns)
 {
 	struct runner *runner = &m->runners[interval];
 	bool longest = interval == m->settings.intervals - 1;
@@ -190,9 +195,12 @@ static enum stand advance(struct messages *m, unsigned interval, uint64_t *bytes
 			*wait_ns = left < *wait_ns ? left : *wait_ns;
 			return STAND_WAITS;
 		}
-		if (!longest || (entry->state == ENTRY_WAITS &&
-		    runner->envelope.due_ns <= m->wall_ns))
+		if (!longest || (entry->state == ENTRY_WAITS && is_due(m, runner)))
 			return STAND_READY;
+		if (!may_write) {
+			*wait_ns = 0;	/* until the next turn */
+			return STAND_WAITS;
+		}
 		*bytes += runner->found.length;
 		if (!write_anew(m, runner, entry))
 			return STAND_WAITS;
@@ -205,7 +213,7 @@ bool messages_run_longest(struct messages *m, int64_t *wait_ns)
 {
 	uint64_t bytes = 0;
 
-	return advance(m, m->settings.intervals - 1, &bytes, wait_ns) == STAND_MORE;
+	return advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == STAND_MORE;
 }
 
 /* --- next -------------------------------------------------------------------------------------- */
@@ -228,7 +236,7 @@ static enum stand ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wa
 	for (unsigned i = 0; i < tries; i++) {
 		unsigned interval = new ? 0 : 1 + (m->old_turn - 1 + i) % old;
 
-		switch (advance(m, interval, bytes, wait_ns)) {
+		switch (advance(m, interval, false, bytes, wait_ns)) {
 		case STAND_READY:
 			take(m, &m->runners[interval], envelope);
 			if (!new)

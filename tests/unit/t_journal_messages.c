@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: ISC */
+/* The log of a queue, sentence by sentence (seeds/log-structured-queue.txt): what is written,
+ * marked, synced and deleted while it runs.  Restarts: t_journal_messages_restart.c. */
+#include "tests/unit/messages_world.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MINUTE	60.0
+
+/* "First write a start record ... Then the envelope is marked as garbage": but only once the
+ * start is synced, as a mark that came to the disk alone would lose the message. */
+static void test_the_envelope_is_garbage_after_the_sync_that_covers_its_start(void **state)
+{
+	(void)state;
+	assert_int_not_equal(put("q1", "a.example*2", 0, !HELD), 0);
+	world_sync();
+	assert_string_equal(records(), "E:q1");
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_int_not_equal(start("q1"), 0);
+	world_turn();
+	assert_string_equal(records(), "E:q1 S:q1");
+	world_sync();
+	assert_string_equal(records(), "[E:q1] S:q1");
+}
+
+/* "recording the results for each set of recipients as a delivery record, with an fsync for
+ * each set": within sync_delay. */
+static void test_a_delivery_is_acknowledged_within_the_delay(void **state)
+{
+	uint64_t sequence;
+
+	(void)state;
+	put("q1", "a.example*2", 0, HELD);
+	start("q1");
+	world_sync();
+	sequence = delivered("q1", "a.example", 2);
+	assert_int_not_equal(sequence, 0);
+	world_turn();
+	assert_true(messages_synced_through(world.m) < sequence);
+	world_pass(0.099);
+	assert_true(messages_synced_through(world.m) < sequence);
+	world_pass(0.001);
+	assert_true(messages_synced_through(world.m) >= sequence);
+}
+
+/* "The envelope of a new message ... if we delay a little we can piggy-back it on a delivery
+ * fsync." */
+static void test_a_new_envelope_rides_on_the_sync_of_a_delivery(void **state)
+{
+	uint64_t before, sequence;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	start("q1");
+	world_sync();
+	before = counts().syncs;
+	sequence = put("q2", "a.example", 0, !HELD);
+	world_turn();
+	delivered("q1", "a.example", 1);
+	world_pass(0.1);
+	assert_true(messages_synced_through(world.m) >= sequence);
+	assert_int_equal(counts().syncs, before + 1);
+	world_pass(2);
+	assert_int_equal(counts().syncs, before + 1);
+}
+
+static void test_a_new_envelope_alone_is_synced_within_its_own_delay(void **state)
+{
+	uint64_t sequence;
+
+	(void)state;
+	world_sync();
+	sequence = put("q1", "a.example", 0, !HELD);
+	world_pass(0.9);
+	assert_true(messages_synced_through(world.m) < sequence);
+	world_pass(0.1);
+	assert_true(messages_synced_through(world.m) >= sequence);
+}
+
+/* "No fsyncs are needed for writing garbage flags, start or finish records, or replacement
+ * envelopes." */
+static void test_starts_finishes_and_replacements_need_no_sync(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	put("q2", "a.example", 0, HELD);
+	world_sync();
+	before = counts().syncs;
+	start("q1");
+	start("q2");
+	world_pass(3);
+	put("q1", "a.example", 300, HELD);
+	finish("q2");
+	world_pass(50);
+	assert_int_equal(counts().syncs, before);
+}
+
+/* "When there's nothing left to do, either write an updated envelope record or a finish." */
+static void test_work_ends_with_a_replacement_or_a_finish(void **state)
+{
+	(void)state;
+	put("q1", "a.example b.example", 0, HELD);
+	put("q2", "a.example", 0, HELD);
+	start("q1");
+	start("q2");
+	delivered("q2", "a.example", 1);
+	delivered("q1", "a.example", 1);
+	put("q1", "b.example", 0, !HELD);
+	finish("q2");
+	world_sync();
+	assert_string_equal(records(), "[E:q1] [E:q2] S:q1 S:q2 D:q2 D:q1 R:q1 F:q2");
+	assert_int_equal(totals().messages, 1);
+	assert_int_equal(totals().working, 0);
+	assert_string_equal(next(), "q1 b.example*1");
+	assert_string_equal(next(), "");
+}
+
+static void test_what_is_not_known_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(start("q1"), 0);
+	assert_int_equal(delivered("q1", "a.example", 1), 0);
+	assert_int_equal(finish("q1"), 0);
+	put("q1", "a.example", 0, HELD);
+	assert_int_equal(delivered("q1", "a.example", 1), 0);
+	start("q1");
+	assert_int_equal(start("q1"), 0);
+	assert_int_not_equal(finish("q1"), 0);
+	assert_int_equal(finish("q1"), 0);
+	world_sync();
+	assert_string_equal(records(), "[E:q1] S:q1 F:q1");
+}
+
+/* A file that has changed while it waits: the old envelope is garbage. */
+static void test_a_changed_file_has_one_envelope(void **state)
+{
+	(void)state;
+	put("q1", "a.example*2", 0, !HELD);
+	put("q1", "a.example*5", 0, !HELD);
+	world_sync();
+	assert_string_equal(records(), "[E:q1] E:q1");
+	assert_string_equal(next(), "q1 a.example*5");
+	assert_string_equal(next(), "");
+	finish("q1");
+	world_sync();
+	assert_string_equal(records(), "[E:q1] [E:q1] F:q1");
+}
+
+/* "A queue runner scans the queue until it encounters an envelope which is not marked as
+ * garbage, is past its retry time, and is not already being worked on." */
+static void test_runners_come_when_their_interval_has_passed(void **state)
+{
+	(void)state;
+	put("q0", "a.example", 0, !HELD);
+	put("q4", "a.example", 4 * MINUTE, !HELD);	/* the shortest runner brings it early */
+	put("q5", "a.example", 5 * MINUTE, !HELD);
+	put("q9", "a.example", 9 * MINUTE, !HELD);	/* 5 minutes: 10 are too many */
+	put("q12", "a.example", 12 * MINUTE, !HELD);
+	put("q70", "a.example", 70 * MINUTE, !HELD);
+	world_turn();
+	assert_string_equal(next(), "q0 a.example*1");
+	assert_string_equal(next(), "q4 a.example*1");
+	assert_string_equal(next(), "");
+	assert_true(next_in() == 5 * MINUTE);
+	finish("q0");
+	finish("q4");
+	world_pass(5 * MINUTE - 1);
+	assert_string_equal(next(), "");
+	world_pass(1);
+	assert_string_equal(next(), "q5 a.example*1");
+	assert_string_equal(next(), "q9 a.example*1");
+	assert_string_equal(next(), "");
+	assert_true(next_in() == 5 * MINUTE);
+	finish("q5");
+	finish("q9");
+	world_pass(5 * MINUTE);
+	assert_string_equal(next(), "q12 a.example*1");
+	finish("q12");
+	world_pass(20 * MINUTE);
+	/* the longest one wrote it anew: 40 minutes are left, so it waits 30 more */
+	assert_string_equal(next(), "");
+	assert_int_equal(totals().written_anew, 1);
+	world_pass(30 * MINUTE);
+	assert_string_equal(next(), "");
+	world_pass(10 * MINUTE);
+	assert_string_equal(next(), "q70 a.example*1");
+}
+
+static void test_what_is_held_is_not_given_again_until_it_is_put_back(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example", 0, HELD);
+	world_turn();
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "");
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example", 5 * MINUTE, !HELD);
+	world_turn();
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "");
+	world_pass(5 * MINUTE);
+	assert_string_equal(next(), "q2 a.example*1");
+}
+
+/* "Postfix has a fairness strategy of adding messages to the active queue alternately from
+ * the incoming and deferred queues." */
+static void test_new_and_old_ones_come_by_turns(void **state)
+{
+	char id[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(id, sizeof(id), "old%u", i);
+		put(id, "a.example", 5 * MINUTE, !HELD);
+	}
+	world_pass(5 * MINUTE);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(id, sizeof(id), "new%u", i);
+		put(id, "a.example", 0, !HELD);
+	}
+	world_turn();
+	assert_string_equal(next(), "new0 a.example*1");
+	assert_string_equal(next(), "old0 a.example*1");
+	assert_string_equal(next(), "new1 a.example*1");
+	assert_string_equal(next(), "old1 a.example*1");
+	assert_string_equal(next(), "new2 a.example*1");
+	assert_string_equal(next(), "old2 a.example*1");
+	assert_string_equal(next(), "old3 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+/* Fills the log by so many bytes of other mail, which is gone at once. */
+static void traffic(unsigned bytes)
+{
+	char domain[256];
+	char id[16];
+
+	snprintf(domain, sizeof(domain), "%0200d.example", 0);
+	for (unsigned i = 0; i * 450 < bytes; i++) {
+		snprintf(id, sizeof(id), "t%u", i);
+		put(id, domain, 0, HELD);
+		start(id);
+		finish(id);
+	}
+}
+
+/* "When old files become entirely garbage they can be deleted." */
+static void test_files_that_are_all_garbage_are_deleted(void **state)
+{
+	(void)state;
+	traffic(300000);
+	world_turn();
+	assert_in_range(files(), 5, 8);
+	world_pass(61);
+	world_pass(61);
+	assert_in_range(files(), 1, 2);
+	assert_int_equal(counts().files_lost, 0);
+}
+
+/* "Envelopes just behind the queue runner are not true garbage until their replacement
+ * envelope has been written." */
+static void test_the_file_of_a_working_message_stays(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	traffic(200000);
+	start("q1");	/* its envelope is garbage, not truly */
+	traffic(100000);
+	world_pass(61);
+	before = files();
+	assert_in_range(before, 5, 8);
+	traffic(70000);
+	world_pass(61);
+	assert_in_range(files(), before + 1, before + 2);
+	assert_int_equal(counts().files_deleted, 0);
+	put("q1", "a.example", 5 * MINUTE, HELD);
+	world_pass(61);
+	traffic(1000);
+	world_pass(61);
+	assert_in_range(files(), 1, 2);
+}
+
+/* Whatever is held back for how long: the log covers the longest interval. */
+static void test_the_longest_runner_writes_anew_what_still_waits(void **state)
+{
+	(void)state;
+	world.settings.positions_ns = 5 * S;
+	world_kill();
+	world_open();
+	world_turn();
+	put("held", "a.example", SUSPENDED, !HELD);
+	put("memory", "b.example", 0, HELD);
+	traffic(200000);
+	world_pass(29 * MINUTE);
+	assert_int_equal(totals().written_anew, 0);
+	assert_in_range(files(), 4, 6);
+	world_pass(1 * MINUTE);
+	assert_int_equal(totals().written_anew, 2);
+	world_pass(10);
+	traffic(100);
+	world_pass(10);
+	assert_in_range(files(), 1, 2);
+	for (unsigned i = 0; i < 10; i++) {
+		traffic(70000);
+		world_pass(31 * MINUTE);
+		assert_string_equal(next(), "");
+	}
+	assert_in_range(files(), 1, 4);
+	assert_int_equal(totals().messages, 2);
+	assert_int_equal(totals().held, 1);
+}
+
+/* Its owner has no room: what is due waits for its turn, as long as it takes. */
+static void test_what_is_due_is_not_written_anew(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example", 5 * MINUTE, !HELD);
+	world_pass(3 * 3600);
+	assert_int_equal(totals().written_anew, 0);
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q2 a.example*1");
+}
+
+static void test_a_clock_that_was_set_back_holds_up_nothing(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 5 * MINUTE, !HELD);
+	world_turn();
+	assert_string_equal(next(), "");
+	world.wall_ns -= 7200 * S;
+	assert_string_equal(next(), "q1 a.example*1");
+}
+
+/* What was to wait for an hour waits for an hour, not for a year. */
+static void test_what_waits_is_no_later_for_a_clock_that_was_set_back(void **state)
+{
+	struct messages_envelope e;
+	int64_t next_ns;
+
+	(void)state;
+	put("q1", "a.example", 60 * MINUTE, !HELD);
+	world_turn();
+	world.wall_ns -= 365 * 86400 * S;
+	world_pass(59 * MINUTE);
+	assert_string_equal(next(), "");
+	world_pass(MINUTE);
+	assert_int_equal(messages_next(world.m, world.wall_ns, &e, &next_ns), MESSAGES_ONE);
+	assert_true(e.due_ns == WORLD_EPOCH + (3600 - INT64_C(365) * 86400) * S);
+	assert_true(e.groups[0].due_ns == e.due_ns);
+}
+
+/* --- looks --------------------------------------------------------------------------------- */
+
+static char seen[256];
+
+static bool visit(void *context, const struct messages_envelope *envelope)
+{
+	const char *wanted = context;
+
+	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", envelope->id);
+	return strcmp(envelope->id, wanted) == 0;
+}
+
+static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
+{
+	char wanted[] = "q2";
+
+	(void)state;
+	put("q1", "a.example", SUSPENDED, !HELD);
+	put("q2", "a.example", 300, !HELD);
+	put("q3", "a.example", 0, HELD);
+	put("q4", "a.example", 0, !HELD);
+	seen[0] = '\0';
+	messages_look(world.m, visit, wanted);
+	assert_true(messages_is_looking(world.m));
+	world_turn();
+	world_turn();
+	assert_false(messages_is_looking(world.m));
+	assert_string_equal(seen, "q1 q2 q4 ");
+	assert_int_equal(totals().held, 2);
+	world_pass(300);
+	assert_string_equal(next(), "q4 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+static void unseen(void *context, const char *mta, const char *directory, const char *id)
+{
+	(void)context;
+	assert_string_equal(mta, "m");
+	assert_string_equal(directory, "/q");
+	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", id);
+}
+
+static void test_what_is_in_no_directory_is_told(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example", 0, !HELD);
+	put("q3", "a.example", 0, HELD);
+	put("q4", "a.example", 0, HELD);
+	world_turn();
+	start("q4");
+	messages_seen_begin(world.m);
+	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_false(messages_knows(world.m, "m", "/q", "q2", 2));	/* it has changed */
+	assert_false(messages_knows(world.m, "m", "/other", "q1", 1));
+	put("q5", "a.example", 0, !HELD);
+	seen[0] = '\0';
+	messages_seen_end(world.m, unseen, NULL);
+	world_turn();
+	assert_false(messages_is_telling_unseen(world.m));
+	assert_string_equal(seen, "q2 ");
+	messages_seen_begin(world.m);
+	messages_seen(world.m, "m", "/q", "q2");
+	messages_seen(world.m, "m", "/q", "q1");
+	seen[0] = '\0';
+	messages_seen_end(world.m, unseen, NULL);
+	world_turn();
+	assert_string_equal(seen, "q5 ");
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
+{
+	static struct messages_group groups[MESSAGES_GROUPS_MAX];
+	static char domain[MESSAGES_DOMAIN_MAX];
+	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
+		.recipients = 5000, .groups = groups, .group_count = MESSAGES_GROUPS_MAX };
+	int64_t next_ns;
+
+	(void)state;
+	memset(domain, 'a', sizeof(domain));
+	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX; i++)
+		groups[i] = (struct messages_group){ domain, sizeof(domain), 1, 0 };
+	assert_int_not_equal(messages_put(world.m, &e, !HELD, world.wall_ns), 0);
+	e.id = "q2";
+	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX; i++)
+		groups[i].length = 20;
+	assert_int_not_equal(messages_put(world.m, &e, !HELD, world.wall_ns), 0);
+	world_turn();
+	assert_int_equal(messages_next(world.m, world.wall_ns, &e, &next_ns), MESSAGES_ONE);
+	assert_string_equal(e.id, "q1");
+	assert_int_equal(e.group_count, 0);
+	assert_int_equal(e.rest, 0);
+	assert_int_equal(e.recipients, 5000);
+	assert_int_equal(messages_next(world.m, world.wall_ns, &e, &next_ns), MESSAGES_ONE);
+	assert_int_equal(e.group_count, MESSAGES_GROUPS_MAX);
+	assert_int_equal(e.groups[MESSAGES_GROUPS_MAX - 1].length, 20);
+}
+
+static void test_an_envelope_comes_back_as_it_was_told(void **state)
+{
+	struct messages_group groups[] = { { "a.example", 9, 3, 0 },
+		{ "", 0, 2, WORLD_EPOCH + 7 }, { "b.example", 9, 1, INT64_MAX } };
+	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
+		.stamp = UINT64_MAX, .sender = "a b\n@x", .arrival_ns = 5, .tried_ns = 6,
+		.tries = 7, .recipients = 10, .rest = 1234, .groups = groups,
+		.group_count = 3 };
+	struct messages_envelope out;
+	int64_t next_ns;
+
+	(void)state;
+	messages_put(world.m, &e, !HELD, world.wall_ns);
+	world_turn();
+	assert_int_equal(messages_next(world.m, world.wall_ns, &out, &next_ns), MESSAGES_ONE);
+	assert_string_equal(out.sender, e.sender);
+	assert_true(out.stamp == UINT64_MAX && out.arrival_ns == 5 && out.tried_ns == 6);
+	assert_true(out.tries == 7 && out.recipients == 10 && out.rest == 1234);
+	assert_true(out.written_ns == WORLD_EPOCH && out.due_ns == 0 && out.group_count == 3);
+	assert_true(out.groups[1].length == 0 && out.groups[1].due_ns == WORLD_EPOCH + 7);
+	assert_true(out.groups[2].due_ns == INT64_MAX && out.groups[2].recipients == 1);
+}
+
+static void test_intervals_must_rise(void **state)
+{
+	struct messages_settings settings = world.settings;
+	struct messages_calls calls = { NULL, NULL, NULL };
+	struct messages *m;
+	struct diag diag;
+
+	(void)state;
+	settings.intervals_ns[2] = settings.intervals_ns[1];
+	assert_int_equal(messages_open(&m, world.storage, &settings, &calls, 0, 0, &diag), -1);
+	settings = world.settings;
+	settings.intervals = 1;
+	assert_int_equal(messages_open(&m, world.storage, &settings, &calls, 0, 0, &diag), -1);
+}
+
+/* --- faults ------------------------------------------------------------------------------------ */
+
+static void remove_files(void)
+{
+	DIR *directory = opendir(world.path);
+	struct dirent *entry;
+
+	while ((entry = readdir(directory)) != NULL)
+		unlinkat(dirfd(directory), entry->d_name, 0);
+	closedir(directory);
+}
+
+/* The journal goes on without durability, and its owner puts all anew. */
+static void test_files_that_were_removed_underneath(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example", 0, HELD);
+	world_sync();
+	remove_files();
+	world_pass(1.0);
+	assert_int_equal(world.failed, 1);
+	world_pass(2.0);
+	assert_int_equal(world.good, 1);
+	assert_int_equal(world.renewed, 1);
+	assert_false(messages_is_degraded(world.m));
+	assert_true(messages_is_recovered(world.m) && messages_is_indexed(world.m));
+	assert_int_equal(totals().messages, 0);
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	put("q2", "a.example", 0, !HELD);
+	world_sync();
+	assert_string_equal(records(), "V E:q2");
+	assert_string_equal(next(), "q2 a.example*1");
+	world_kill();
+	world_open();
+	world_turn();
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(test_the_envelope_is_garbage_after_the_sync_that_covers_its_start),
+		TEST(test_a_delivery_is_acknowledged_within_the_delay),
+		TEST(test_a_new_envelope_rides_on_the_sync_of_a_delivery),
+		TEST(test_a_new_envelope_alone_is_synced_within_its_own_delay),
+		TEST(test_starts_finishes_and_replacements_need_no_sync),
+		TEST(test_work_ends_with_a_replacement_or_a_finish),
+		TEST(test_what_is_not_known_is_refused),
+		TEST(test_a_changed_file_has_one_envelope),
+		TEST(test_runners_come_when_their_interval_has_passed),
+		TEST(test_what_is_held_is_not_given_again_until_it_is_put_back),
+		TEST(test_new_and_old_ones_come_by_turns),
+		TEST(test_files_that_are_all_garbage_are_deleted),
+		TEST(test_the_file_of_a_working_message_stays),
+		TEST(test_the_longest_runner_writes_anew_what_still_waits),
+		TEST(test_what_is_due_is_not_written_anew),
+		TEST(test_a_clock_that_was_set_back_holds_up_nothing),
+		TEST(test_what_waits_is_no_later_for_a_clock_that_was_set_back),
+		TEST(test_a_look_shows_what_waits_and_takes_what_it_likes),
+		TEST(test_what_is_in_no_directory_is_told),
+		TEST(test_what_is_too_large_is_to_be_read_from_its_file),
+		TEST(test_an_envelope_comes_back_as_it_was_told),
+		TEST(test_intervals_must_rise),
+		TEST(test_files_that_were_removed_underneath),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

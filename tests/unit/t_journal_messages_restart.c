@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: ISC */
+/* The log of a queue after its process died: what is read, what comes back, and what does
+ * not.  Power loss at every write: tests/crash/journal_points. */
+#include "tests/unit/messages_world.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MINUTE	60.0
+
+static void restart(void)
+{
+	world_kill();
+	world_open();
+	world_turn();
+}
+
+static void record_positions(void)
+{
+	world_pass(61);
+}
+
+/* Those of their 64 kB files that were begun by traffic(70000) before it are full. */
+static void traffic(unsigned bytes)
+{
+	char domain[256];
+	char id[16];
+
+	snprintf(domain, sizeof(domain), "%0200d.example", 0);
+	for (unsigned i = 0; i * 450 < bytes; i++) {
+		snprintf(id, sizeof(id), "t%u", i);
+		put(id, domain, 0, HELD);
+		start(id);
+		finish(id);
+	}
+}
+
+/* "When we run out of queue, write replacement envelopes for all the working messages." */
+static void test_what_was_working_comes_back_without_what_was_delivered(void **state)
+{
+	(void)state;
+	put("q1", "a.example*3 b.example*2", 0, HELD);
+	put("q2", "a.example", 0, HELD);
+	put("q3", "a.example*2", 0, HELD);
+	put("q4", "a.example", 0, HELD);
+	start("q1");
+	start("q2");
+	start("q3");
+	delivered("q1", "a.example", 1);
+	delivered("q1", "b.example", 2);
+	delivered("q1", "a.example", 1);
+	delivered("q2", "a.example", 1);
+	world_sync();
+	restart();
+	assert_int_equal(totals().recovered, 3);
+	assert_int_equal(totals().messages, 3);
+	/* first what was never taken, then the replacements, in the order of their starts */
+	assert_string_equal(next(), "q4 a.example*1");
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q3 a.example*2");
+	assert_string_equal(next(), "");
+	world_sync();
+	assert_string_equal(records(),
+	    "[E:q1] [E:q2] [E:q3] E:q4 S:q1 S:q2 S:q3 D:q1 D:q1 D:q1 D:q2 R:q1 F:q2 R:q3");
+	restart();
+	assert_int_equal(totals().recovered, 0);
+	assert_string_equal(next(), "q4 a.example*1");
+	assert_string_equal(next(), "q1 a.example*1");
+}
+
+/* "If we encounter a replacement envelope or finish record for a working message ... remove
+ * it from the working list." */
+static void test_what_was_replaced_or_finished_is_not_working(void **state)
+{
+	(void)state;
+	put("q1", "a.example*3", 0, HELD);
+	put("q2", "a.example", 0, HELD);
+	start("q1");
+	start("q2");
+	delivered("q1", "a.example", 1);
+	put("q1", "a.example*2", 5 * MINUTE, HELD);
+	finish("q2");
+	world_sync();
+	restart();
+	assert_int_equal(totals().recovered, 0);
+	assert_string_equal(next(), "");
+	world_pass(5 * MINUTE);
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_string_equal(next(), "");
+}
+
+/* "For each start record ... ensure that the envelope it refers to is marked as garbage." */
+static void test_marks_that_were_lost_are_made_again(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	put("q2", "a.example*2", 0, HELD);
+	put("q3", "a.example", 0, !HELD);
+	start("q1");
+	put("q2", "a.example*1", 0, !HELD);
+	finish("q3");
+	journal_log_flush(messages_log(world.m));	/* written, not synced: no marks */
+	assert_string_equal(records(), "E:q1 E:q2 E:q3 S:q1 E:q2 F:q3");
+	restart();
+	world_sync();
+	assert_string_equal(records(), "[E:q1] [E:q2] [E:q3] S:q1 E:q2 F:q3 R:q1");
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+/* A start that was lost: its envelope had not been marked. */
+static void test_a_start_that_was_not_written_never_was(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	world_sync();
+	start("q1");
+	restart();
+	assert_int_equal(totals().recovered, 0);
+	assert_string_equal(next(), "q1 a.example*1");
+}
+
+/* "When the MTA is restarted it can immediately start receiving messages ... However
+ * deliveries have to wait." */
+static void test_mail_can_be_told_before_recovery_ends(void **state)
+{
+	(void)state;
+	put("q1", "a.example*3", 0, HELD);
+	put("q2", "a.example", 0, HELD);
+	start("q1");
+	world_sync();
+	world_kill();
+	world_open();
+	assert_false(messages_is_recovered(world.m));
+	assert_int_not_equal(put("q3", "a.example", 0, !HELD), 0);
+	assert_int_not_equal(put("q1", "a.example*2", 0, !HELD), 0);
+	assert_int_not_equal(finish("q2"), 0);
+	assert_string_equal(next(), "");
+	assert_int_equal(start("q3"), 0);
+	world_turn();
+	assert_true(messages_is_recovered(world.m));
+	assert_int_equal(totals().recovered, 0);
+	assert_string_equal(next(), "q3 a.example*1");
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_string_equal(next(), "");
+	assert_int_not_equal(start("q3"), 0);
+	world_sync();
+	assert_string_equal(records(),
+	    "[E:q1] [E:q2] S:q1 [E:q3] E:q1 F:q2 S:q3");
+	restart();
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_string_equal(next(), "q3 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+/* Recovery that is interrupted, and recovered, at each of its turns. */
+static void test_recovery_may_be_interrupted_again_and_again(void **state)
+{
+	char id[8];
+	unsigned count = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example*3", 0, HELD);
+		start(id);
+		delivered(id, "a.example", 1 + i % 3);
+	}
+	world_sync();
+	for (unsigned turns = 0; turns < 6; turns++) {
+		world_kill();
+		world_open();
+		for (unsigned i = 0; i < turns; i++)
+			messages_turn(world.m, world.wall_ns, world.now_ns);
+	}
+	restart();
+	while (next()[0] != '\0') {
+		unsigned i, left;
+
+		assert_int_equal(sscanf(world.text, "q%u a.example*%u", &i, &left), 2);
+		assert_int_equal(left, 3 - (1 + i % 3));
+		count++;
+	}
+	assert_int_equal(count, 134);	/* every third is done: 2, 5, ..., 197 */
+	assert_int_equal(totals().messages, 134);
+}
+
+/* "The part of the queue that we can't avoid scanning is the working suffix." */
+static uint64_t read_by_recovery(unsigned queued)
+{
+	char id[16];
+	uint64_t bytes;
+
+	for (unsigned i = 0; i < queued; i++) {
+		snprintf(id, sizeof(id), "w%u", i);
+		put(id, "a.example", SUSPENDED, !HELD);
+	}
+	record_positions();
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example", 0, HELD);
+		start(id);
+	}
+	record_positions();
+	delivered("q1", "a.example", 1);
+	world_sync();
+	world_kill();
+	world_open();
+	while (!messages_is_recovered(world.m))
+		messages_turn(world.m, world.wall_ns, world.now_ns);
+	bytes = bytes_read();
+	assert_int_equal(totals().recovered, 20);
+	world_turn();
+	assert_true(messages_is_indexed(world.m));
+	assert_int_equal(totals().messages, 19 + queued);
+	return bytes;
+}
+
+static void test_recovery_reads_the_suffix_alone(void **state)
+{
+	uint64_t small, large;
+
+	small = read_by_recovery(100);
+	world_end(state);
+	world_begin(state);
+	large = read_by_recovery(5000);
+	/* about 100 bytes each: 500 kB are not read */
+	assert_true(large < small + 40000);
+}
+
+/* "This procedure lags slightly behind ... if they are out of date the only harm will be a
+ * little more garbage to scan." */
+static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	start("q1");
+	record_positions();
+	assert_string_equal(records(), "[E:q1] S:q1");
+	assert_int_equal(journal_log_positions_recorded(messages_log(world.m)), 2);
+	finish("q1");
+	put("q2", "a.example", 0, !HELD);
+	world_sync();
+	restart();	/* positions say that q1 is working: its finish stands behind */
+	assert_int_equal(totals().recovered, 0);
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+/* Runners go on where they were, but for what their owner had in memory. */
+static void test_runners_go_on_where_they_were(void **state)
+{
+	char id[16], line[32];
+
+	(void)state;
+	put("first", "a.example", 0, HELD);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example", 5 * MINUTE, !HELD);
+	}
+	world_turn();
+	assert_string_equal(next(), "");
+	start("first");
+	put("first", "a.example", 5 * MINUTE, !HELD);
+	record_positions();
+	world_pass(4 * MINUTE);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(line, sizeof(line), "q%u a.example*1", i);
+		assert_string_equal(next(), line);
+		snprintf(id, sizeof(id), "q%u", i);
+		if (i != 500)
+			finish(id);
+	}
+	record_positions();
+	restart();
+	assert_string_equal(next(), "q500 a.example*1");
+	assert_string_equal(next(), "first a.example*1");
+	assert_string_equal(next(), "");
+}
+
+/* Other intervals than before: an envelope's runner may have passed it as another one's. */
+static void test_other_intervals_miss_nothing(void **state)
+{
+	char id[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example", i % 2 == 0 ? 5 * MINUTE : 12 * MINUTE, !HELD);
+	}
+	world_pass(6 * MINUTE);
+	for (unsigned i = 0; i < 50; i++)
+		assert_string_not_equal(next(), "");
+	assert_string_equal(next(), "");
+	record_positions();
+	world.settings.intervals = 3;
+	restart();
+	world_pass(4 * MINUTE);
+	for (unsigned i = 0; i < 100; i++)
+		assert_string_not_equal(next(), "");
+	assert_string_equal(next(), "");
+}
+
+/* --- the index ------------------------------------------------------------------------------ */
+
+/* Until all is indexed the log may hold an older envelope than the one that is told. */
+static void test_an_older_envelope_that_is_found_later_does_not_come_back(void **state)
+{
+	(void)state;
+	put("q1", "a.example*5", 0, !HELD);
+	put("q2", "a.example", 0, !HELD);
+	put("q3", "a.example", 5 * MINUTE, !HELD);
+	traffic(70000);
+	record_positions();
+	traffic(1000);
+	record_positions();
+	world_kill();
+	world_open();
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	put("q1", "a.example*2", 0, !HELD);
+	assert_int_not_equal(finish("q2"), 0);
+	put("q3", "a.example*3", 0, HELD);
+	while (!messages_is_recovered(world.m))
+		messages_turn(world.m, world.wall_ns, world.now_ns);
+	assert_false(messages_is_indexed(world.m));
+	start("q3");
+	finish("q3");
+	world_turn();
+	assert_true(messages_is_indexed(world.m));
+	assert_int_equal(totals().messages, 1);
+	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_string_equal(next(), "");
+	world_pass(10 * MINUTE);
+	assert_string_equal(next(), "");
+}
+
+/* The same, and the process dies before the index is whole: what was told must be read at
+ * the next recovery, wherever positions are. */
+static void test_the_same_after_another_death(void **state)
+{
+	(void)state;
+	put("q1", "a.example*5", 0, !HELD);
+	put("q2", "a.example", 0, !HELD);
+	traffic(70000);
+	record_positions();
+	traffic(1000);
+	record_positions();
+	for (unsigned i = 0; i < 3; i++) {
+		world_kill();
+		world_open();
+		while (!messages_is_recovered(world.m))
+			messages_turn(world.m, world.wall_ns, world.now_ns);
+		assert_false(messages_is_indexed(world.m));
+		if (i == 0) {
+			put("q1", "a.example*2", 0, HELD);
+			finish("q2");
+			world.now_ns += 100 * S;
+		}
+		/* positions are recorded, too */
+		journal_log_sync_now(messages_log(world.m), world.now_ns);
+	}
+	restart();
+	assert_int_equal(totals().messages, 1);
+	assert_string_equal(next(), "q1 a.example*2");
+	assert_string_equal(next(), "");
+}
+
+static void test_files_are_deleted_after_a_restart_too(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	traffic(300000);
+	record_positions();
+	assert_in_range(files(), 5, 8);
+	restart();
+	assert_string_equal(next(), "q1 a.example*1");
+	finish("q1");
+	record_positions();
+	record_positions();
+	assert_in_range(files(), 1, 2);
+	restart();
+	assert_int_equal(totals().messages, 0);
+	assert_string_equal(next(), "");
+}
+
+/* A renewal makes all before void, for every later start as well. */
+static void test_what_was_before_a_renewal_never_comes_back(void **state)
+{
+	char name[128];
+
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	traffic(70000);
+	put("q2", "a.example", 0, !HELD);
+	put("q3", "a.example", 0, HELD);
+	start("q3");
+	world_sync();
+	snprintf(name, sizeof(name), "%s/0000000001.log", world.path);
+	assert_int_equal(unlink(name), 0);
+	world_pass(11);	/* older ones are looked for each 10 seconds */
+	assert_int_equal(world.renewed, 1);
+	put("q2", "a.example*2", 0, !HELD);
+	world_sync();
+	for (unsigned i = 0; i < 3; i++) {
+		restart();
+		assert_int_equal(totals().messages, 1);
+		assert_string_equal(next(), "q2 a.example*2");
+		assert_string_equal(next(), "");
+		record_positions();
+	}
+}
+
+/* No positions at all: everything is read. */
+static void test_without_positions_all_is_read(void **state)
+{
+	char name[128];
+
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example*4", 0, HELD);
+	traffic(70000);
+	record_positions();
+	start("q2");
+	delivered("q2", "a.example", 3);
+	world_sync();
+	world_kill();
+	snprintf(name, sizeof(name), "%s/positions", world.path);
+	assert_int_equal(unlink(name), 0);
+	world_open();
+	world_turn();
+	assert_int_equal(totals().messages, 2);
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(test_what_was_working_comes_back_without_what_was_delivered),
+		TEST(test_what_was_replaced_or_finished_is_not_working),
+		TEST(test_marks_that_were_lost_are_made_again),
+		TEST(test_a_start_that_was_not_written_never_was),
+		TEST(test_mail_can_be_told_before_recovery_ends),
+		TEST(test_recovery_may_be_interrupted_again_and_again),
+		TEST(test_recovery_reads_the_suffix_alone),
+		TEST(test_positions_are_recorded_after_the_sync_of_the_marks),
+		TEST(test_runners_go_on_where_they_were),
+		TEST(test_other_intervals_miss_nothing),
+		TEST(test_an_older_envelope_that_is_found_later_does_not_come_back),
+		TEST(test_the_same_after_another_death),
+		TEST(test_files_are_deleted_after_a_restart_too),
+		TEST(test_what_was_before_a_renewal_never_comes_back),
+		TEST(test_without_positions_all_is_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
