@@ -192,7 +192,8 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 	listing.error = storage->calls->list(storage->context, add, &listing);
 	if (listing.error != 0)
 		return listing.error;
-	qsort(files->files, files->count, sizeof(files->files[0]), by_number);
+	if (files->count > 0)
+		qsort(files->files, files->count, sizeof(files->files[0]), by_number);
 	for (uint32_t i = 0; i < files->count; i++)
 		read_head(files, &files->files[i]);
 	link_files(files);
