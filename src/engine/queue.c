@@ -105,6 +105,7 @@ void queue_close(struct queue **queue)
 	if (*queue == NULL)
 		return;
 	grants_scrub((*queue)->engine->segment);
+	queue_journal_close(*queue);
 	queue_store_close(*queue);
 	free(*queue);
 	*queue = NULL;
@@ -124,8 +125,10 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 	for (uint32_t i = 0; i < queue->message_end; i++) {
 		const struct message *m = &queue->messages[i];
 
-		if (m->state != MESSAGE_FREE && !settings->mtas[m->mta].driven)
-			queue_forget_message(queue, i);
+		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].driven)
+			continue;
+		queue_journal_finish(queue, m->mta, m->directory, m->id);
+		queue_forget_message(queue, i);
 	}
 	return settings->message_active_limit == before.message_active_limit &&
 	    settings->message_recipient_limit == before.message_recipient_limit &&
@@ -215,6 +218,7 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns)
 	queue_look_at_watched(queue, now_ns);
 	queue_settle_changed(queue, now_ns);
 	tell_room(queue);
+	next_ns = queue_journal_turn(queue, now_ns);
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta *mta = &queue->mtas[i];
 

@@ -67,7 +67,7 @@ void queue_leave_dest(struct queue *queue, uint32_t dest)
 {
 	struct dest *d = &queue->dests[dest];
 
-	if (d->domains > 0 || d->runs > 0 || d->stalls > 0 || d->changed ||
+	if (d->domains > 0 || d->runs > 0 || d->stalls > 0 || d->changed || d->in_journal ||
 	    d->slow_ns > queue->now_ns || !job_queue_close(queue->board, d->queue))
 		return;
 	queue_unwatch(queue, dest);

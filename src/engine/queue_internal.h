@@ -46,6 +46,7 @@ struct part {
 	bool timed_out;			/* or nobody answered for long */
 	bool was_last;			/* or its dest was the last one that was asked about */
 	bool unanswered;		/* or nobody did before the run's end */
+	uint32_t left;			/* recipients that the file has still, read after it */
 	int64_t due_ns;			/* RETRY, LOCKED */
 };
 
@@ -82,7 +83,7 @@ struct message {
 	uint32_t timer;			/* place in the heap + 1; 0: not in it */
 	int64_t due_ns;			/* first of its times: in the heap */
 	int64_t more_ns;		/* no more is read until then; 0: no such time */
-	uint64_t place, stamp, inode;
+	uint64_t place, stamp, inode;	/* stamp 0: of the journal, not known */
 	int64_t arrival_ns, tried_ns, queued_ns;
 	struct grant_ref grant;
 };
@@ -118,6 +119,7 @@ struct dest {
 	bool canary;			/* one may go above the window */
 	bool open;			/* on the board */
 	bool changed;
+	bool in_journal;		/* mail that waits for its return is there alone */
 	uint64_t ok, failed;		/* as last looked at */
 	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
 	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
@@ -205,6 +207,7 @@ struct queue {
 	int64_t sweep_ns;		/* when dests that were slow are forgotten next */
 	uint64_t states_version;	/* of the segment, when they were looked at last */
 	uint64_t in_core;
+	struct queue_journal *journal;	/* NULL: none */
 };
 
 /* --- queue_store.c -------------------------------------------------------------- */
@@ -225,6 +228,8 @@ uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned di
 /* NONE: no room. */
 uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
+/* There is room for one more, or was made: what waits longest for its time is forgotten. */
+bool queue_make_room(struct queue *queue);
 /* Off the board, out of its run, its parts gone, and forgotten. */
 void queue_forget_message(struct queue *queue, uint32_t message);
 
@@ -330,6 +335,34 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
 /* The adopted run that has the message in hand, or NULL. */
 struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
+
+/* --- queue_journal.c: what is written; without a journal none of it does anything ------ */
+
+struct queue_journal;
+void queue_journal_close(struct queue *queue);
+
+/* Is it there, of that inode?  Its file was seen, whatever the journal knows. */
+bool queue_journal_knows(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id, uint64_t inode);
+/* May what has no room in memory be read for it? */
+bool queue_journal_takes(const struct queue *queue);
+
+/* The message as its file told it.  True: there is no room for it in memory, and it may be
+ * forgotten here. */
+bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room);
+/* It is to be forgotten for want of room.  False: then a scan has to find it again. */
+bool queue_journal_evict(struct queue *queue, uint32_t message);
+/* A run has begun with it. */
+void queue_journal_start(struct queue *queue, uint32_t message);
+/* What was delivered by its run, by part.left. */
+void queue_journal_results(struct queue *queue, uint32_t message);
+/* There is no such file, or none that can be used. */
+void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* The dest is back: its mail is due. */
+void queue_journal_recall(struct queue *queue, uint32_t dest);
+/* Fills memory.  Returns when to come again. */
+int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);
 
 /* --- queue.c -------------------------------------------------------------------------- */
 

@@ -157,6 +157,7 @@ static void suspend(struct queue *queue, uint32_t dest)
 /* It is back: all of its mail is due. */
 static void release(struct queue *queue, uint32_t dest)
 {
+	queue_journal_recall(queue, dest);
 	for (uint32_t at = queue->dests[dest].first_part; at != NONE;
 	     at = queue->parts[at].next_of_dest) {
 		struct part *p = &queue->parts[at];
@@ -267,7 +268,7 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns)
 		if (dest == NONE)
 			continue;
 		d = &queue->dests[dest];
-		if (d->part_count == 0 && d->runs == 0)
+		if (d->part_count == 0 && d->runs == 0 && !d->in_journal)
 			queue_unwatch(queue, dest);
 		else if (stays(d, nothing_changed, now_ns))
 			continue;

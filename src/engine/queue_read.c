@@ -67,7 +67,7 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const ch
 		    !queue->messages[message].reading;
 	if (queue_adopted_with(queue, mta, directory, id) != NULL)
 		return false;
-	if (has_room(queue))
+	if (has_room(queue) || queue_journal_takes(queue))
 		return true;
 	queue->refused++;
 	return false;
@@ -86,8 +86,11 @@ bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directo
     const char *id, uint64_t inode)
 {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
+	bool written = queue_journal_knows(queue, mta, directory, id, inode);
 
-	return message != NONE && queue->messages[message].inode == inode &&
+	if (message == NONE)
+		return written;
+	return queue->messages[message].inode == inode &&
 	    queue->messages[message].state != MESSAGE_AWAITED;
 }
 
@@ -321,6 +324,8 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns)
 
 		decide(reading, old == NONE ? NULL : &queue->parts[old], now_ns,
 		    &reading->list[i]);
+		if (old != NONE && !reading->more)
+			queue->parts[old].left = reading->list[i].recipients;
 		if (old != NONE && queue->parts[old].ran && queue->parts[old].timed_out &&
 		    m->was_brief)
 			queue->dests[queue->parts[old].dest].slow_ns = now_ns + SLOW_NS;
@@ -334,7 +339,9 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 	struct message *m = &reading->queue->messages[reading->message];
 	const struct queue_file *file = &reading->file;
 
-	m->touched = file->tries != m->tries || file->stamp != m->stamp;
+	/* the journal knows its inode alone */
+	m->touched = file->tries != m->tries || file->inode != m->inode ||
+	    (m->stamp != 0 && file->stamp != m->stamp);
 	if (m->state == MESSAGE_AWAITED) {
 		/* those that are killed each time are tried later and later */
 		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
@@ -396,6 +403,9 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	m->reading = false;
 	m->state = MESSAGE_WAITS;
 	if (!reading->more) {
+		/* what was not read may be left */
+		if (whole)
+			queue_journal_results(queue, reading->message);
 		queue_drop_parts(queue, reading->message);
 		m->tries = reading->file.tries;
 		m->tried_ns = reading->file.tried_ns;
@@ -407,10 +417,15 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	m->more_ns = whole || reading->taken > 0 ? 0 : now_ns + NO_ROOM_NS;
 	m->unread = whole ? 0 : m->unread > reading->taken ? m->unread - reading->taken : 1;
 	m->place = place;
-	if (!make_parts(reading) || (m->part_count == 0 && m->unread == 0))
+	if (!make_parts(reading) || (m->part_count == 0 && m->unread == 0)) {
+		queue_journal_finish(queue, m->mta, m->directory, m->id);
 		queue_forget_message(queue, reading->message);
-	else
+	} else if (!reading->more &&
+	    queue_journal_note(queue, reading->message, has_room(queue))) {
+		queue_forget_message(queue, reading->message);
+	} else {
 		queue_settle(queue, reading->message, now_ns);
+	}
 }
 
 void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
@@ -430,9 +445,13 @@ void queue_read_abandon(struct queue_reading **reading, int64_t now_ns)
 {
 	struct queue *queue = (*reading)->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
+	const struct message *m;
 
-	if (still_there(*reading) != NULL)
+	m = still_there(*reading);
+	if (m != NULL) {
+		queue_journal_finish(queue, m->mta, m->directory, m->id);
 		queue_forget_message(queue, (*reading)->message);
+	}
 	release(reading);
 	queue_unpin(queue, pinned);
 }
@@ -466,9 +485,13 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 	const struct generation *pinned;
 
-	if (message == NONE)
+	if (message == NONE) {
+		queue_journal_finish(queue, mta, directory, id);
 		return;
+	}
 	pinned = queue_pin(queue, now_ns);
+	queue_journal_results(queue, message);
+	queue_journal_finish(queue, mta, directory, id);
 	if (gone)
 		note_gone(queue, message, now_ns);
 	queue_forget_message(queue, message);

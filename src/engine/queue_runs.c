@@ -329,6 +329,10 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 	run->started = true;
 	run->started_ns = now_ns;
 	run->pid = pid;
+	queue->now_ns = now_ns;
+	for (unsigned i = 0; i < run->count; i++)
+		if (run->messages[i] != NONE)
+			queue_journal_start(queue, run->messages[i]);
 }
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,

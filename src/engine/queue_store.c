@@ -158,12 +158,15 @@ static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b)
 	return x->timer == 0 || (y->timer != 0 && x->due_ns > y->due_ns);
 }
 
-/* Room for mail that may go: one of some that do not is forgotten, and read again by a scan.
- * Those on the board and in runs are a part of message_most: a few looks find others. */
-static bool make_room(struct queue *queue)
+/* Room for mail that may go: one of some that do not is forgotten, and loaded from the journal
+ * or read again by a scan.  Those on the board and in runs are a part of message_most: a few
+ * looks find others. */
+bool queue_make_room(struct queue *queue)
 {
 	uint32_t out = NONE;
 
+	if (queue->message_count < queue->message_most)
+		return true;
 	for (unsigned i = 0; i < LOOKS; i++) {
 		uint32_t at;
 
@@ -175,7 +178,8 @@ static bool make_room(struct queue *queue)
 	}
 	if (out == NONE)
 		return false;
-	queue->forgotten++;
+	if (!queue_journal_evict(queue, out))
+		queue->forgotten++;
 	queue_forget_message(queue, out);
 	return true;
 }
@@ -187,7 +191,7 @@ uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned director
 	struct message *m;
 
 	if (strlen(id) > QUEUE_ID_MAX || directory >= QUEUE_DIRECTORIES_MAX ||
-	    (queue->message_count >= queue->message_most && !make_room(queue)))
+	    !queue_make_room(queue))
 		return NONE;
 	at = queue->message_free;
 	if (at != NONE) {

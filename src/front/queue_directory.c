@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/queue_journal.h"
 #include "front/queue_drive_internal.h"
 #include "wire/sendmail_queue_file.h"
 
@@ -89,6 +90,7 @@ static void begin(struct queue_drive *drive)
 	scan->names = 0;
 	scan->room_ns = 0;
 	scan->began_ns = drive->now_ns;
+	queue_scan_begin(drive->queue);
 }
 
 void queue_directory_rescan(struct queue_drive *drive, bool anew)
@@ -96,7 +98,7 @@ void queue_directory_rescan(struct queue_drive *drive, bool anew)
 	struct queue_scan *scan = drive->scan;
 
 	scan->next_anew |= anew;
-	if (scan->runs)
+	if (scan->runs || !queue_scan_may_begin(drive->queue))
 		scan->wanted = true;
 	else
 		begin(drive);
@@ -107,6 +109,7 @@ static void end(struct queue_drive *drive)
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = false;
+	queue_scan_end(drive->queue, !scan->fails);
 	scan->failed = scan->fails;
 	scan->fails = false;
 	scan->ended_ns = drive->now_ns;
@@ -149,11 +152,10 @@ static void found(struct queue_drive *drive, const char *name, uint64_t inode)
 	struct queue_scan *scan = drive->scan;
 	unsigned mta = drive->setup->directories[scan->directory].mta;
 	const char *id = name + 2;
+	bool known = queue_knows_inode(drive->queue, mta, scan->directory, id, inode);
 
 	scan->names++;
-	if (queue_reads_is_bad(drive, scan->directory, id, inode) ||
-	    (!scan->anew && queue_knows_inode(drive->queue, mta, scan->directory, id,
-	    inode)) ||
+	if (queue_reads_is_bad(drive, scan->directory, id, inode) || (!scan->anew && known) ||
 	    !queue_wants(drive->queue, mta, scan->directory, id))
 		return;
 	queue_reads_add(drive, scan->directory, id, scan->anew);
@@ -163,6 +165,8 @@ bool queue_directory_step(struct queue_drive *drive)
 {
 	struct queue_scan *scan = drive->scan;
 
+	if (!scan->runs && scan->wanted && queue_scan_may_begin(drive->queue))
+		begin(drive);
 	for (unsigned i = 0; i < NAMES_A_STEP && scan->runs; i++) {
 		const struct dirent *name;
 

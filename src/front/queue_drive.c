@@ -395,6 +395,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	(void)fd, (void)what;
 	queue_drive_begin(drive);
 	take_reload(drive);
+	queue_keep_second(drive);
 	queue_reads_second(drive);
 	queue_directory_second(drive);
 	queue_control_second(drive->control, drive->now_ns);
@@ -470,7 +471,8 @@ static int prepare(struct queue_drive *drive, struct diag *diag)
 	drive->base = event_base_new();
 	if (drive->base == NULL)
 		return diag_set(diag, 0, "cannot make an event loop");
-	if (open_queue(drive, diag) != 0 || queue_reads_open(drive, diag) != 0 ||
+	if (open_queue(drive, diag) != 0 || queue_keep_open(drive, diag) != 0 ||
+	    queue_reads_open(drive, diag) != 0 ||
 	    queue_directory_open(drive, diag) != 0 || open_control(drive, diag) != 0)
 		return -1;
 	if (add_event(&drive->beat, drive, -1, EV_PERSIST, on_beat, &fifth, diag) != 0 ||
@@ -496,6 +498,7 @@ static void release(struct queue_drive *drive)
 	free_event(drive->turn);
 	free_event(drive->link_event);
 	free_event(drive->notify_event);
+	queue_keep_close(drive);
 	queue_control_close(&drive->control);
 	queue_directory_close(drive);
 	queue_reads_close(drive);

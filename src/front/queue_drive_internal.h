@@ -27,7 +27,7 @@ struct queue_drive {
 	struct queue *queue;
 	const struct queue_drive_setup *setup;
 	struct event_base *base;
-	struct event *beat, *second, *turn, *link_event, *notify_event;
+	struct event *beat, *second, *turn, *link_event, *notify_event, *sync_event;
 	struct queue_link_end link;
 	struct queue_scan *scan;
 	struct queue_reads *reads;
@@ -41,6 +41,7 @@ struct queue_drive {
 	unsigned run_count, run_room;
 	bool is_read;		/* all that was there at the start */
 	uint8_t told_pause[GENERATION_MTAS_MAX];	/* enum queue_pause, as logged */
+	bool is_degraded;	/* the journal, as logged */
 	bool is_over;		/* the loop ends: with success */
 	const char *broken;	/* or with this reason */
 };
@@ -79,6 +80,13 @@ unsigned queue_reads_count(const struct queue_drive *drive);
 /* Is it known to be bad as it is (directory, id and inode)? */
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode);
+
+/* --- queue_journal.c: what survives us (engine/queue_journal.h) ---------------------- */
+
+/* Before anything is read.  -1 with *diag: no memory for the loop; all else is logged. */
+int queue_keep_open(struct queue_drive *drive, struct diag *diag);
+void queue_keep_close(struct queue_drive *drive);
+void queue_keep_second(struct queue_drive *drive);
 
 /* --- queue_directory.c: which files there are --------------------------------------- */
 

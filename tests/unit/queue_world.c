@@ -14,6 +14,7 @@
 #include "engine/queue_internal.h"
 #include "engine/windows.h"
 #include "segment/layout.h"
+#include "tests/unit/queue_world_journal.h"
 
 #define STARTS_NS	(20 * NS_PER_MS)	/* a process */
 #define BRIEF_NS	(20 * NS_PER_SECOND)
@@ -66,6 +67,7 @@ static size_t asked_count, asked_size;
 static int next_pid;
 static int64_t turn_ns, beat_ns;
 static bool beats = true;
+static bool scan_wanted;
 
 /* --- the role --------------------------------------------------------------------- */
 
@@ -98,7 +100,8 @@ static void read_more(void *context, unsigned mta, unsigned directory, const cha
 	(void)context;
 	(void)mta;
 	(void)directory;
-	note_asked(file_of(id), true, place);
+	/* as the role does */
+	note_asked(file_of(id), place > 0, place);
 	assert_in_range(++world.mores, 0, 100000);
 }
 
@@ -148,7 +151,7 @@ static uint32_t left(const struct file *f)
 static void offer(unsigned file)
 {
 	const struct file *f = &files[file];
-	const struct queue_file facts = { .stamp = f->stamp, .arrival_ns = f->arrival_ns,
+	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
 		.sender = "s@example.com", .sender_length = 13 };
 	struct queue_reading *reading;
@@ -210,10 +213,32 @@ static void start(const struct queue_run *run)
 	queue_run_started(world.queue, run->run, identity.pid, world.now_ns);
 }
 
+/* All directories are looked through. */
+static void scan(void)
+{
+	if (!scan_wanted || world.no_scan || !queue_scan_may_begin(world.queue))
+		return;
+	scan_wanted = false;
+	queue_scan_begin(world.queue);
+	for (unsigned i = 0; i < file_count; i++)
+		if (files[i].there && !queue_knows_inode(world.queue, 0, files[i].directory,
+		    files[i].id, files[i].stamp) &&
+		    queue_wants(world.queue, 0, files[i].directory, files[i].id))
+			note_asked(i, false, 0);
+	queue_scan_end(world.queue, true);
+}
+
+void world_scan(void)
+{
+	scan_wanted = true;
+	turn_ns = world.now_ns;
+}
+
 static void role(void)
 {
 	struct queue_run run;
 
+	scan();
 	if (beats && world.now_ns >= beat_ns) {
 		engine_heartbeat(world.site.engine, world.now_ns);
 		/* the feed role's: what the log told to be running ends there */
@@ -517,8 +542,10 @@ void world_open(const char *text, uint32_t most)
 	world.settings.mtas[0] = (struct queue_mta_settings){ .driven = true,
 		.processes = most, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
+	scan_wanted = false;
 	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
 	    &diag), 0);
+	world_journal_open(world.queue, world.now_ns);
 }
 
 void world_restart_role(bool later)
@@ -532,6 +559,7 @@ void world_restart_role(bool later)
 	segment_role_starting(world.site.segment, world.site.place, world.now_ns);
 	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
 	    &diag), 0);
+	world_journal_open(world.queue, world.now_ns);
 	beats = later;
 	for (unsigned i = 0; i < PROCESSES_MOST; i++) {
 		struct process *p = &processes[i];
@@ -545,9 +573,8 @@ void world_restart_role(bool later)
 		    p->file_count, 1, world.now_ns);
 		assert_int_not_equal(p->run, 0);
 	}
-	for (unsigned i = 0; i < file_count; i++)
-		if (files[i].there)
-			note_asked(i, false, 0);
+	asked_count = 0;
+	world_scan();
 }
 
 void world_close(void)
@@ -557,6 +584,7 @@ void world_close(void)
 			outbound_process_close(&processes[i].asks, world.site.generation,
 			    world.now_ns);
 	queue_close(&world.queue);
+	world_journal_remove();
 	site_close(&world.site);
 	for (unsigned i = 0; i < file_count; i++)
 		free(files[i].list);
@@ -640,6 +668,18 @@ void world_remove(unsigned file)
 void world_lock(unsigned file, int64_t until_ns)
 {
 	files[file].locked_ns = until_ns;
+}
+
+void world_vanish(unsigned file)
+{
+	files[file].there = false;
+}
+
+void world_touch(unsigned file)
+{
+	files[file].tries++;
+	files[file].tried_ns = world.now_ns;
+	files[file].stamp++;
 }
 
 unsigned world_delivered(unsigned file)

@@ -49,6 +49,7 @@ struct world {
 	unsigned reads;
 	unsigned mores;		/* times that more of a file was asked for */
 	bool no_room;		/* nothing is taken of what is read */
+	bool no_scan;		/* of the directories */
 	bool no_process;	/* none can be started */
 	bool does_nothing;	/* each ends at once, and has touched nothing */
 	bool no_disk;		/* it delivers, and cannot write its file anew */
@@ -76,6 +77,11 @@ void world_remove(unsigned file);
 void world_lock(unsigned file, int64_t until_ns);
 /* kill -9 of all that run, which have written down what they delivered. */
 void world_kill_runs(void);
+/* A look through all directories, as soon as one may begin. */
+void world_scan(void);
+/* Somebody else has taken it out of the queue, or tried it; nobody is told. */
+void world_vanish(unsigned file);
+void world_touch(unsigned file);
 /* So many of its recipients got it. */
 unsigned world_delivered(unsigned file);
 bool world_is_gone(unsigned file);

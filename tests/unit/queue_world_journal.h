@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: ISC */
+/* The journal of queue_world.h's queue, in a directory of its own. */
+#ifndef TESTS_QUEUE_WORLD_JOURNAL_H
+#define TESTS_QUEUE_WORLD_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/queue_journal.h"
+
+/* Worlds that are opened from now on have one; at first as the program was compiled. */
+extern bool world_has_journal;
+/* What is added to the wall clock, which else goes as the world's. */
+extern int64_t world_wall_ns;
+
+/* Of a new queue; the first time in an empty directory. */
+void world_journal_open(struct queue *queue, int64_t now_ns);
+/* The directory is gone. */
+void world_journal_remove(void);
+const char *world_journal_path(void);
+
+struct queue_journal_view world_journal(void);
+
+#endif

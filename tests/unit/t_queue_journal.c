@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: ISC */
+/* The driven queue with a journal: what is there again after a restart, what has no room in
+ * memory, what changed meanwhile, and a disk that fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/queue_internal.h"
+#include "engine/windows.h"
+#include "tests/unit/queue_world.h"
+#include "tests/unit/queue_world_journal.h"
+
+#define S	NS_PER_SECOND
+#define MS	NS_PER_MS
+#define YEAR	(365 * 86400 * S)
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close();
+	return 0;
+}
+
+static void servers(unsigned count, int64_t takes_ns)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		(void)world_server(name, takes_ns);
+	}
+}
+
+/* Memory for so many messages, and for 4 times as many that wait. */
+static void small(uint32_t active)
+{
+	world.settings.message_active_limit = active;
+	world_restart_role(true);
+	world_run(world.now_ns + 100 * MS);
+}
+
+static void mails(unsigned count, unsigned over)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "d%u.example", i % over);
+		(void)world_mail(name);
+	}
+}
+
+static void all_is_delivered(int64_t within_ns)
+{
+	if (!world_drain(within_ns)) {
+		world_tell();
+		fail_msg("%u files are left", world_files_left());
+	}
+	world_run(world.now_ns + 5 * S);
+	world_check();
+	assert_int_equal(world_journal().messages, 0);
+	assert_int_equal(world_journal().more, 0);
+}
+
+static void by_hand(enum by_hand_verb verb, const char *name)
+{
+	const struct by_hand what = { .verb = verb, .name = name, .name_length = strlen(name),
+		.reason = "moving", .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	struct window_owner owner;
+
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &what,
+	    world.now_ns, &owner), BY_HAND_DONE);
+}
+
+static void hold(const char *name)
+{
+	by_hand(BY_HAND_HOLD, name);
+}
+
+static void a_restart_reads_no_file(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	mails(200, 4);
+	world.no_process = true;
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.reads, 200);
+	assert_int_equal(world_journal().messages, 200);
+	world_restart_role(true);
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.reads, 200);
+	assert_int_equal(world_journal().messages, 200);
+	world.no_process = false;
+	all_is_delivered(60 * S);
+}
+
+static void runs_begin_before_the_directories_are_looked_through(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	world.no_process = true;
+	mails(100, 4);
+	world_run(world.now_ns + 3 * S);
+	world.no_process = false;
+	world.no_scan = true;
+	world_restart_role(true);
+	all_is_delivered(60 * S);
+}
+
+static void what_has_no_room_in_memory_is_in_the_journal(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(8);
+	world.no_process = true;
+	mails(300, 4);
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.reads, 300);
+	assert_in_range(world.queue->message_count, 8, 32);
+	assert_int_equal(world.queue->refused + world.queue->forgotten, 0);
+	assert_int_equal(world_journal().messages, 300);
+	assert_int_equal(world_journal().more, 300 - world.queue->message_count);
+	world.no_process = false;
+	all_is_delivered(120 * S);
+	/* but for those that follow in a run: read when they came; gone after it */
+	assert_int_equal(world.reads, 300);
+}
+
+static void a_restart_with_more_than_memory_holds(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(8);
+	mails(300, 4);
+	world_run(world.now_ns + 2 * S);
+	assert_int_not_equal(world_files_left(), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		world_restart_role(true);
+		world_run(world.now_ns + 500 * MS);
+	}
+	all_is_delivered(120 * S);
+}
+
+static void what_changed_meanwhile_is_read_again(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	mails(20, 4);
+	world.no_process = true;
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.reads, 20);
+	world_touch(3);
+	world_touch(7);
+	world_restart_role(true);
+	world_run(world.now_ns + 3 * S);
+	assert_int_equal(world.reads, 22);
+	world.no_process = false;
+	all_is_delivered(400 * S);
+}
+
+static void what_is_gone_meanwhile_is_forgotten(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(2);
+	hold("d0.example");
+	mails(20, 1);
+	world_run(world.now_ns + 3 * S);
+	for (unsigned i = 0; i < 10; i++)
+		world_vanish(i);
+	world_restart_role(true);
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world_journal().messages, 10);
+	/* and while it lives: a scan finds it */
+	for (unsigned i = 10; i < 15; i++)
+		world_vanish(i);
+	world_scan();
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world_journal().messages - world_journal().more +
+	    world_journal().more, world_journal().messages);
+	assert_in_range(world_journal().messages, 5, 10);
+}
+
+static void a_run_of_a_file_that_is_gone_is_harmless(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	world.no_process = true;
+	mails(20, 4);
+	world_run(world.now_ns + 3 * S);
+	for (unsigned i = 0; i < 10; i++)
+		world_vanish(i);
+	world.no_process = false;
+	world.no_scan = true;
+	world_restart_role(true);
+	assert_true(world_drain(60 * S));
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_journal().messages, 0);
+}
+
+static void mail_in_the_journal_goes_when_its_destination_is_back(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	small(4);
+	hold("d0.example");
+	mails(100, 1);
+	world_run(world.now_ns + 3 * S);
+	assert_in_range(world_journal().more, 84, 100);
+	/* others are not held up by it */
+	(void)world_mail("d1.example");
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_files_left(), 100);
+	by_hand(BY_HAND_RESUME, "d0.example");
+	all_is_delivered(60 * S);
+}
+
+static void mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart(
+    void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	small(4);
+	hold("d0.example");
+	mails(100, 1);
+	world_run(world.now_ns + 3 * S);
+	world_restart_role(true);
+	world_run(world.now_ns + 3 * S);
+	assert_in_range(world_journal().more, 84, 100);
+	by_hand(BY_HAND_RESUME, "d0.example");
+	all_is_delivered(60 * S);
+}
+
+/* The least time is 300 s. */
+static void what_failed_keeps_its_time_over_a_restart(void **state)
+{
+	unsigned mail;
+	int64_t due_ns, then_ns;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 5 * S);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);
+	world_restart_role(true);
+	world_run(world.now_ns + 100 * S);
+	assert_int_equal(world_find_server("d0.example")->connections, 1);
+	world_find_server("d0.example")->mode = SERVER_TAKES;
+	then_ns = due_ns;
+	world_run(then_ns - S);
+	assert_int_equal(world_find_server("d0.example")->connections, 1);
+	all_is_delivered(10 * S);
+	assert_true(world_delivered_ns(mail) - then_ns < 2 * S);
+}
+
+static void many_that_failed_keep_their_times_in_the_journal(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	small(4);
+	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
+	mails(60, 1);
+	world_run(world.now_ns + 250 * S);
+	assert_in_range(world_find_server("d0.example")->connections, 1, 60);
+	world_find_server("d0.example")->mode = SERVER_TAKES;
+	/* all were tried: 300 s after that, or an interval later */
+	all_is_delivered(1200 * S);
+}
+
+static void clock_set(int64_t by_ns)
+{
+	world_open("", 4);
+	servers(2, 10 * MS);
+	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
+	mails(20, 2);
+	world_run(world.now_ns + 20 * S);
+	world_find_server("d0.example")->mode = SERVER_TAKES;
+	world_wall_ns = by_ns;
+	world_restart_role(true);
+	all_is_delivered(1801 * S);
+}
+
+static void a_clock_that_was_set_back_holds_nothing_up(void **state)
+{
+	(void)state;
+	clock_set(-YEAR);
+}
+
+static void a_clock_that_was_set_forward_holds_nothing_up(void **state)
+{
+	(void)state;
+	clock_set(YEAR);
+}
+
+static void roles_that_are_killed_deliver_once(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 200 * MS);
+	mails(100, 4);
+	for (unsigned i = 0; i < 40; i++) {
+		world_run(world.now_ns + 70 * MS);
+		world_restart_role(i % 2 == 0);
+	}
+	world_restart_role(true);
+	all_is_delivered(60 * S);
+}
+
+static void a_big_message_after_a_restart(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(3, MS);
+	world.no_process = true;
+	(void)world_mail("d0.example*30000 d1.example*3 d2.example*20000");
+	world_run(world.now_ns + 3 * S);
+	world_restart_role(true);
+	world_run(world.now_ns + 3 * S);
+	world.no_process = false;
+	all_is_delivered(600 * S);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_restart_reads_no_file, tear_down),
+		cmocka_unit_test_teardown(runs_begin_before_the_directories_are_looked_through,
+		    tear_down),
+		cmocka_unit_test_teardown(what_has_no_room_in_memory_is_in_the_journal,
+		    tear_down),
+		cmocka_unit_test_teardown(a_restart_with_more_than_memory_holds, tear_down),
+		cmocka_unit_test_teardown(what_changed_meanwhile_is_read_again, tear_down),
+		cmocka_unit_test_teardown(what_is_gone_meanwhile_is_forgotten, tear_down),
+		cmocka_unit_test_teardown(a_run_of_a_file_that_is_gone_is_harmless, tear_down),
+		cmocka_unit_test_teardown(mail_in_the_journal_goes_when_its_destination_is_back,
+		    tear_down),
+		cmocka_unit_test_teardown(
+		    mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart,
+		    tear_down),
+		cmocka_unit_test_teardown(what_failed_keeps_its_time_over_a_restart, tear_down),
+		cmocka_unit_test_teardown(many_that_failed_keep_their_times_in_the_journal,
+		    tear_down),
+		cmocka_unit_test_teardown(a_clock_that_was_set_back_holds_nothing_up, tear_down),
+		cmocka_unit_test_teardown(a_clock_that_was_set_forward_holds_nothing_up,
+		    tear_down),
+		cmocka_unit_test_teardown(roles_that_are_killed_deliver_once, tear_down),
+		cmocka_unit_test_teardown(a_big_message_after_a_restart, tear_down),
+	};
+
+	world_has_journal = true;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
