@@ -32,7 +32,7 @@ struct queue_journal {
 	bool recall;			/* a dest has come back since the last look began */
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
-	struct queue_journal_taken *taken;
+	struct queue_journal_taken *taken, *taken_last;
 	uint32_t taken_count;
 	bool fills;			/* the look is the first one: memory is filled, too */
 };

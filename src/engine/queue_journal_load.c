@@ -95,6 +95,13 @@ static uint64_t sum_of_groups(const struct messages_envelope *envelope)
 	return sum;
 }
 
+/* It is driven no more, or there is no memory for it: a scan finds it then. */
+static void give_up(struct queue_journal *j, const struct messages_envelope *envelope)
+{
+	(void)messages_finish(j->messages, envelope->mta, envelope->directory, envelope->id,
+	    queue_journal_now(j));
+}
+
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
 static void load(struct queue_journal *j, const struct messages_envelope *envelope)
 {
@@ -105,8 +112,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	unsigned mta;
 
 	if (directory == NONE) {
-		(void)messages_finish(j->messages, envelope->mta, envelope->directory,
-		    envelope->id, queue_journal_now(j));
+		give_up(j, envelope);
 		return;
 	}
 	mta = j->directories[directory].mta;
@@ -114,8 +120,10 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
 		return;
 	message = queue_make_message(queue, mta, directory, envelope->id);
-	if (message == NONE)
+	if (message == NONE) {
+		give_up(j, envelope);
 		return;
+	}
 	m = &queue->messages[message];
 	m->inode = envelope->stamp;
 	m->arrival_ns = past_of(j, envelope->arrival_ns);
@@ -140,7 +148,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	queue_settle(queue, message, queue->now_ns);
 }
 
-/* --- the runners ------------------------------------------------------------------------ */
+/* --- those that are taken ------------------------------------------------------------------ */
 
 static bool board_has_room(const struct queue *queue)
 {
@@ -150,35 +158,7 @@ static bool board_has_room(const struct queue *queue)
 	return count.used.messages < queue->settings.message_active_limit;
 }
 
-int64_t queue_journal_load(struct queue_journal *j)
-{
-	struct queue *queue = j->queue;
-
-	if (!messages_is_recovered(j->messages))
-		return INT64_MAX;
-	for (unsigned i = 0; i < LOADS_A_TURN; i++) {
-		struct messages_envelope envelope;
-		int64_t next_ns;
-
-		/* the room is made before, as that writes */
-		if (!board_has_room(queue) || !queue_make_room(queue))
-			return INT64_MAX;
-		switch (messages_next(j->messages, queue_journal_now(j), &envelope, &next_ns)) {
-		case MESSAGES_NONE:
-			return next_ns == INT64_MAX ? INT64_MAX : next_ns - j->wall_ns;
-		case MESSAGES_MORE:
-			return queue->now_ns;
-		case MESSAGES_ONE:
-			load(j, &envelope);
-			break;
-		}
-	}
-	return queue->now_ns;
-}
-
-/* --- looks at all of it ------------------------------------------------------------------ */
-
-static void keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due)
+static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due)
 {
 	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
@@ -189,7 +169,7 @@ static void keep(struct queue_journal *j, const struct messages_envelope *from, 
 		texts += from->groups[i].length;
 	taken = malloc(sizeof(*taken) + from->group_count * sizeof(*taken->groups) + texts);
 	if (taken == NULL)
-		return;
+		return false;
 	at = (char *)&taken->groups[from->group_count];
 	taken->envelope = *from;
 	taken->is_due = is_due;
@@ -210,10 +190,77 @@ static void keep(struct queue_journal *j, const struct messages_envelope *from, 
 		memcpy(at, from->groups[i].domain, from->groups[i].length);
 		at += from->groups[i].length;
 	}
-	taken->next = j->taken;
-	j->taken = taken;
+	taken->next = NULL;
+	*(j->taken == NULL ? &j->taken : &j->taken_last->next) = taken;
+	j->taken_last = taken;
 	j->taken_count++;
+	return true;
 }
+
+void queue_journal_drain(struct queue_journal *j)
+{
+	while (j->taken != NULL) {
+		struct queue_journal_taken *taken = j->taken;
+
+		j->taken = taken->next;
+		if (taken->is_due)
+			taken->envelope.due_ns = 0;
+		if (taken->is_due ? board_has_room(j->queue) && queue_make_room(j->queue) :
+		    j->queue->message_count < j->queue->message_most)
+			load(j, &taken->envelope);
+		else
+			(void)messages_put(j->messages, &taken->envelope, false,
+			    queue_journal_now(j));
+		free(taken);
+	}
+	j->taken_count = 0;
+}
+
+void queue_journal_free_taken(struct queue_journal *j)
+{
+	while (j->taken != NULL) {
+		struct queue_journal_taken *taken = j->taken;
+
+		j->taken = taken->next;
+		free(taken);
+	}
+}
+
+/* --- the runners ------------------------------------------------------------------------ */
+
+int64_t queue_journal_load(struct queue_journal *j)
+{
+	struct queue *queue = j->queue;
+
+	if (!messages_is_recovered(j->messages))
+		return INT64_MAX;
+	for (unsigned i = 0; i < LOADS_A_TURN; i++) {
+		struct messages_envelope envelope;
+		int64_t next_ns;
+
+		if (!board_has_room(queue))
+			return INT64_MAX;
+		switch (messages_next(j->messages, queue_journal_now(j), &envelope, &next_ns)) {
+		case MESSAGES_NONE:
+			return next_ns == INT64_MAX ? INT64_MAX : next_ns - j->wall_ns;
+		case MESSAGES_MORE:
+			return queue->now_ns;
+		case MESSAGES_ONE:
+			/* of a copy, where room is to be made: that writes */
+			if (queue->message_count < queue->message_most) {
+				load(j, &envelope);
+				break;
+			}
+			if (!keep(j, &envelope, true))
+				give_up(j, &envelope);
+			queue_journal_drain(j);
+			break;
+		}
+	}
+	return queue->now_ns;
+}
+
+/* --- looks at all of it ------------------------------------------------------------------ */
 
 /* Does any of it wait for a dest that is back?  Where it is not, somebody is to see when. */
 static bool has_come_back(struct queue_journal *j, const struct messages_envelope *envelope)
@@ -256,39 +303,7 @@ static bool is_remembered(const struct queue_journal *j,
 bool queue_journal_visit(void *context, const struct messages_envelope *envelope)
 {
 	struct queue_journal *j = context;
-	uint32_t before = j->taken_count;
 	bool is_due = has_come_back(j, envelope);
 
-	if (is_due || is_remembered(j, envelope))
-		keep(j, envelope, is_due);
-	return j->taken_count != before;
-}
-
-void queue_journal_drain(struct queue_journal *j)
-{
-	while (j->taken != NULL) {
-		struct queue_journal_taken *taken = j->taken;
-
-		j->taken = taken->next;
-		if (taken->is_due)
-			taken->envelope.due_ns = 0;
-		if (taken->is_due ? board_has_room(j->queue) && queue_make_room(j->queue) :
-		    j->queue->message_count < j->queue->message_most)
-			load(j, &taken->envelope);
-		else
-			(void)messages_put(j->messages, &taken->envelope, false,
-			    queue_journal_now(j));
-		free(taken);
-	}
-	j->taken_count = 0;
-}
-
-void queue_journal_free_taken(struct queue_journal *j)
-{
-	while (j->taken != NULL) {
-		struct queue_journal_taken *taken = j->taken;
-
-		j->taken = taken->next;
-		free(taken);
-	}
+	return (is_due || is_remembered(j, envelope)) && keep(j, envelope, is_due);
 }

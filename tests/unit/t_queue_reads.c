@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/queue_journal.h"
 #include "front/queue_drive_internal.h"
 
 #define KNOWN_MAX	4096
