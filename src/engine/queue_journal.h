@@ -22,6 +22,7 @@
 #include "base/diag.h"
 #include "engine/queue.h"
 
+struct journal_listener;
 struct journal_storage;
 
 /* A queue directory; its number is its place in the list, as with queue_read_begin. */
@@ -67,9 +68,11 @@ struct queue_journal_view {
 	bool is_known;		/* all of it was read since the start */
 	uint64_t messages;	/* in it */
 	uint64_t more;		/* those that are in no memory: they come when there is room */
-	int error;		/* is_degraded: an errno, */
-	const char *what;	/* and what was tried; static */
 };
 void queue_journal_look(const struct queue *queue, struct queue_journal_view *out);
+
+/* How it fares, to the segment and who listens (engine/journal_status.h): each second. */
+void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,
+    int64_t now_ns);
 
 #endif

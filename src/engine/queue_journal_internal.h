@@ -3,6 +3,7 @@
 #ifndef ENGINE_QUEUE_JOURNAL_INTERNAL_H
 #define ENGINE_QUEUE_JOURNAL_INTERNAL_H
 
+#include "engine/journal_status.h"
 #include "engine/queue_internal.h"
 #include "engine/queue_journal.h"
 #include "journal/messages.h"
@@ -23,6 +24,7 @@ struct queue_journal {
 	struct queue *queue;
 	struct journal_storage *storage;	/* ours, or NULL */
 	struct messages *messages;
+	struct journal_told told;
 	struct queue_journal_directory *directories;	/* texts are ours */
 	unsigned directory_count;
 	int64_t wall_ns;		/* to be added to a time of the queue */

@@ -219,7 +219,6 @@ void queue_journal_look(const struct queue *queue, struct queue_journal_view *ou
 {
 	const struct queue_journal *j = queue->journal;
 	struct messages_totals totals;
-	const char *what = NULL;
 
 	*out = (struct queue_journal_view){ .is_there = j != NULL };
 	if (j == NULL)
@@ -229,8 +228,20 @@ void queue_journal_look(const struct queue *queue, struct queue_journal_view *ou
 	out->is_known = messages_is_indexed(j->messages);
 	out->messages = totals.messages;
 	out->more = totals.waiting;
-	if (out->is_degraded) {
-		out->error = journal_log_error(messages_log(j->messages), &what);
-		out->what = what;
+}
+
+void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,
+    int64_t now_ns)
+{
+	struct queue_journal *j = queue->journal;
+	struct messages_totals totals;
+
+	if (j == NULL) {
+		journal_status_none(queue->engine, JOURNAL_ROOM_QUEUE);
+		return;
 	}
+	messages_count(j->messages, &totals);
+	journal_status_messages(queue->engine, totals.messages, totals.waiting);
+	journal_status_tell(queue->engine, JOURNAL_ROOM_QUEUE, &j->told,
+	    messages_log(j->messages), listener, now_ns);
 }

@@ -41,7 +41,6 @@ struct queue_drive {
 	unsigned run_count, run_room;
 	bool is_read;		/* all that was there at the start */
 	uint8_t told_pause[GENERATION_MTAS_MAX];	/* enum queue_pause, as logged */
-	bool is_degraded;	/* the journal, as logged */
 	bool is_over;		/* the loop ends: with success */
 	const char *broken;	/* or with this reason */
 };

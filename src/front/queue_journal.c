@@ -3,22 +3,18 @@
  * PURPOSE  The journal of the queue that is driven: which directory, which clock, what is
  *          told of it.
  * MODEL    The engine does the work in its turns; when a sync is over its turn is due.
- * ERRORS   A journal that cannot be opened or written is logged once: all works without.
+ * ERRORS   A journal that cannot be opened is logged, and one that fails is told of once: all
+ *          works without.
  * THREADS  The loop's.
  */
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/queue_journal.h"
+#include "front/journal_news.h"
 #include "front/queue_drive_internal.h"
-
-static int64_t wall_ns(void)
-{
-	return clock_wall_ms() * NS_PER_MS;
-}
 
 static void on_sync(evutil_socket_t fd, short what, void *argument)
 {
@@ -59,7 +55,7 @@ static int open_at(struct queue_drive *drive, const struct generation *generatio
 			.path = from->directories[i].path, .mta_name =
 			    generation_text(generation,
 				generation->mtas[from->directories[i].mta].name) };
-	result = queue_journal_open(drive->queue, &setup, drive->now_ns, wall_ns(), diag);
+	result = queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
 	free(list);
 	return result;
 }
@@ -86,16 +82,6 @@ void queue_keep_close(struct queue_drive *drive)
 
 void queue_keep_second(struct queue_drive *drive)
 {
-	struct queue_journal_view view;
-
-	queue_journal_wall(drive->queue, drive->now_ns, wall_ns());
-	queue_journal_look(drive->queue, &view);
-	if (!view.is_there || view.is_degraded == drive->is_degraded)
-		return;
-	drive->is_degraded = view.is_degraded;
-	if (view.is_degraded)
-		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s: %s\"",
-		    view.what == NULL ? "it fails" : view.what, strerror(view.error));
-	else
-		log_event(EVENT_JOURNAL, "room=queue text=\"it is written again\"");
+	queue_journal_wall(drive->queue, drive->now_ns, clock_wall_ns());
+	queue_journal_tell(drive->queue, &journal_news_log, drive->now_ns);
 }
