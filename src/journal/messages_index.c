@@ -14,6 +14,11 @@
 
 #define SIZE_LEAST	16u
 
+uint32_t messages_fold(uint64_t stamp)
+{
+	return (uint32_t)(stamp ^ stamp >> 32);
+}
+
 static struct shard *shard_of(struct messages *m, uint64_t key)
 {
 	return &m->shards[key >> 56];

@@ -115,25 +115,20 @@ struct messages {
 	struct journal_cursor *cursor;	/* recovery, then the index */
 	struct journal_cursor *spare;	/* single records */
 	uint32_t tomb_shard;
-
 	struct runner runners[MESSAGES_INTERVALS_MAX];
 	bool new_is_next;
 	unsigned old_turn;
-
 	struct journal_cursor *look_cursor;
 	bool (*visit)(void *context, const struct messages_envelope *envelope);
 	void *visit_context;
-
 	uint8_t epoch, told_epoch;
 	bool telling;
 	uint32_t tell_shard, tell_slot;
 	void (*unseen)(void *context, const char *mta, const char *directory, const char *id);
 	void *unseen_context;
-
 	uint64_t positions_asked;	/* number of the last; 0: none */
 	int64_t positions_ns;		/* when they may be next */
 	uint64_t positions_last;	/* sequence that was the last then */
-
 	struct parts parts;
 	struct journal_group groups[MESSAGES_GROUPS_MAX];
 	uint8_t payload[JOURNAL_PAYLOAD_MAX];
@@ -174,22 +169,11 @@ void messages_forget_uses(struct messages *m, uint32_t below);
 /* Index, work and uses as if nothing had ever been. */
 void messages_forget_all(struct messages *m);
 
-static inline struct working *messages_work(const struct messages *m,
-    const struct entry *entry) {
-	return &m->working[entry->offset];
-}
+struct working *messages_work(const struct messages *m, const struct entry *entry);
 /* Where what is known of it stands: the envelope, the start, the finish. */
-static inline struct journal_place messages_place(const struct messages *m,
-    const struct entry *entry) {
-	return entry->state == ENTRY_WORKING ? messages_work(m, entry)->start :
-	    (struct journal_place){ entry->file, entry->offset };
-}
-static inline bool place_before(struct journal_place a, struct journal_place b) {
-	return journal_place_pack(a) < journal_place_pack(b);
-}
-static inline bool place_same(struct journal_place a, struct journal_place b) {
-	return journal_place_pack(a) == journal_place_pack(b);
-}
+struct journal_place messages_place(const struct messages *m, const struct entry *entry);
+bool messages_before(struct journal_place a, struct journal_place b);
+bool messages_same(struct journal_place a, struct journal_place b);
 
 /* --- messages.c --------------------------------------------------------------------------- */
 
@@ -206,9 +190,7 @@ bool messages_enter(struct messages *m);
 uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *envelope,
     uint64_t key, bool held);
 uint64_t messages_finish_entry(struct messages *m, struct entry *entry);
-static inline uint32_t messages_fold(uint64_t stamp) {
-	return (uint32_t)(stamp ^ stamp >> 32);
-}
+uint32_t messages_fold(uint64_t stamp);
 
 /* --- messages_envelope.c ------------------------------------------------------------------ */
 

@@ -30,10 +30,10 @@ void messages_recover_begin(struct messages *m)
 	m->begin = (struct journal_place){ found != NULL && found->first_file > 0 ?
 		found->first_file : 1, 0 };
 	if (messages_position_found(m, POSITION_BEGIN, &suffix) &&
-	    place_before(m->begin, suffix))
+	    messages_before(m->begin, suffix))
 		m->begin = suffix;
 	if (!messages_position_found(m, POSITION_SUFFIX, &suffix) ||
-	    place_before(suffix, m->begin))
+	    messages_before(suffix, m->begin))
 		suffix = m->begin;
 	m->found_suffix = suffix;
 	m->phase = PHASE_SUFFIX;
@@ -52,7 +52,7 @@ static uint64_t allowed(const struct messages *m)
 static bool is_newer(const struct messages *m, const struct entry *entry)
 {
 	return entry != NULL && entry->state != ENTRY_NEW &&
-	    !place_before(messages_place(m, entry), m->own);
+	    !messages_before(messages_place(m, entry), m->own);
 }
 
 static struct entry *make(struct messages *m, uint64_t key)
@@ -198,7 +198,7 @@ static void apply_void(struct messages *m, const struct journal_found *found)
 			struct entry *entry = &m->shards[i].entries[k];
 
 			if (entry->key != 0 && entry->state != ENTRY_GONE &&
-			    place_before(messages_place(m, entry), place))
+			    messages_before(messages_place(m, entry), place))
 				set_gone(m, entry, place);
 		}
 	}
@@ -234,7 +234,7 @@ static void apply(struct messages *m, const struct journal_found *found)
 static bool next_before(struct messages *m, struct journal_place limit,
     struct journal_found *found)
 {
-	if (!place_before(journal_cursor_place(m->cursor), limit))
+	if (!messages_before(journal_cursor_place(m->cursor), limit))
 		return false;
 	switch (journal_cursor_next(m->cursor, found)) {
 	case JOURNAL_FOUND_END:
@@ -248,7 +248,7 @@ static bool next_before(struct messages *m, struct journal_place limit,
 	case JOURNAL_FOUND_TORN:
 		break;
 	}
-	return place_before(found->place, limit);
+	return messages_before(found->place, limit);
 }
 
 static bool suffix_step(struct messages *m)
@@ -339,18 +339,18 @@ static bool replace_step(struct messages *m)
 struct entry *messages_learn(struct messages *m, const struct journal_found *found,
     const struct journal_envelope *envelope)
 {
-	bool is_new = m->phase <= PHASE_INDEX && place_before(found->place, m->found_suffix) &&
-	    !place_before(found->place, m->begin);
+	bool is_new = m->phase <= PHASE_INDEX && messages_before(found->place, m->found_suffix) &&
+	    !messages_before(found->place, m->begin);
 	struct entry *entry = messages_index_find(m, envelope->key);
 
 	if (entry != NULL && (entry->state == ENTRY_WAITS || entry->state == ENTRY_HELD) &&
-	    place_same(messages_place(m, entry), found->place))
+	    messages_same(messages_place(m, entry), found->place))
 		return entry;
 	if (!is_new)
 		return NULL;	/* its mark was asked for */
 	if (entry == NULL && (entry = make(m, envelope->key)) == NULL)
 		return NULL;
-	if (entry->state != ENTRY_NEW && place_before(found->place, messages_place(m, entry))) {
+	if (entry->state != ENTRY_NEW && messages_before(found->place, messages_place(m, entry))) {
 		messages_mark(m, found->place, allowed(m));
 		return NULL;
 	}

@@ -74,7 +74,7 @@ void messages_runners_begin(struct messages *m)
 
 		messages_position_name(m->settings.intervals_ns[i], name);
 		if (use && messages_position_found(m, name, &place) &&
-		    place_before(place, m->begin))
+		    messages_before(place, m->begin))
 			place = m->begin;
 		seek(&m->runners[i], place);
 	}
@@ -93,7 +93,7 @@ void messages_longest_back(struct messages *m, struct journal_place place)
 {
 	unsigned longest = m->settings.intervals - 1;
 
-	if (place_before(place, messages_runner_place(m, longest)))
+	if (messages_before(place, messages_runner_place(m, longest)))
 		seek(&m->runners[longest], place);
 }
 
@@ -116,7 +116,7 @@ static struct entry *own_entry(struct messages *m, unsigned interval)
 	struct entry *entry = messages_index_find(m, runner->envelope.key);
 
 	if (entry == NULL || (entry->state != ENTRY_WAITS && entry->state != ENTRY_HELD) ||
-	    !place_same(messages_place(m, entry), runner->found.place))
+	    !messages_same(messages_place(m, entry), runner->found.place))
 		return NULL;
 	if (interval == m->settings.intervals - 1 ||
 	    (entry->state == ENTRY_WAITS && entry->interval == interval))
@@ -129,7 +129,7 @@ static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes)
 {
 	struct journal_place end = end_of_log(m);
 
-	if (end.file != 0 && place_same(end, runner->end))
+	if (end.file != 0 && messages_same(end, runner->end))
 		return false;
 	*bytes += 1;
 	switch (journal_cursor_next(runner->cursor, &runner->found)) {

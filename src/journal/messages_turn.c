@@ -59,7 +59,7 @@ static struct journal_place suffix_of(const struct messages *m)
 	struct journal_place last = m->working_first != NONE ?
 	    m->working[m->working_first].start : m->last;
 
-	return messages_is_indexed(m) || place_before(last, m->found_suffix) ?
+	return messages_is_indexed(m) || messages_before(last, m->found_suffix) ?
 	    last : m->found_suffix;
 }
 
@@ -71,7 +71,7 @@ static struct journal_place runner_position(const struct messages *m, unsigned i
 
 	if (held <= place.file)
 		place = (struct journal_place){ held, 0 };
-	return place_before(place, m->begin) ? m->begin : place;
+	return messages_before(place, m->begin) ? m->begin : place;
 }
 
 static void ask_for_positions(struct messages *m)

@@ -13,6 +13,27 @@
 
 #include "journal/messages_internal.h"
 
+struct working *messages_work(const struct messages *m, const struct entry *entry)
+{
+	return &m->working[entry->offset];
+}
+
+struct journal_place messages_place(const struct messages *m, const struct entry *entry)
+{
+	return entry->state == ENTRY_WORKING ? messages_work(m, entry)->start :
+	    (struct journal_place){ entry->file, entry->offset };
+}
+
+bool messages_before(struct journal_place a, struct journal_place b)
+{
+	return journal_place_pack(a) < journal_place_pack(b);
+}
+
+bool messages_same(struct journal_place a, struct journal_place b)
+{
+	return journal_place_pack(a) == journal_place_pack(b);
+}
+
 /* --- files ------------------------------------------------------------------------------ */
 
 static struct use *use_of(struct messages *m, uint32_t file)
@@ -179,7 +200,7 @@ void messages_begin_work(struct messages *m, struct entry *entry,
 		struct journal_place last = messages_place(m, entry);
 
 		messages_lose(m, entry, start_sequence);
-		if (!place_same(last, envelope))
+		if (!messages_same(last, envelope))
 			messages_mark(m, envelope, start_sequence);
 	} else {
 		messages_mark(m, envelope, start_sequence);

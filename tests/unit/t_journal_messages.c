@@ -3,11 +3,8 @@
  * marked, synced and deleted while it runs.  Restarts: t_journal_messages_restart.c. */
 #include "tests/unit/messages_world.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MINUTE	60.0
 
@@ -359,184 +356,6 @@ static void test_what_waits_is_no_later_for_a_clock_that_was_set_back(void **sta
 	assert_true(e.groups[0].due_ns == e.due_ns);
 }
 
-/* --- looks --------------------------------------------------------------------------------- */
-
-static char seen[256];
-
-static bool visit(void *context, const struct messages_envelope *envelope)
-{
-	const char *wanted = context;
-
-	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", envelope->id);
-	return strcmp(envelope->id, wanted) == 0;
-}
-
-static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
-{
-	char wanted[] = "q2";
-
-	(void)state;
-	put("q1", "a.example", SUSPENDED, !HELD);
-	put("q2", "a.example", 300, !HELD);
-	put("q3", "a.example", 0, HELD);
-	put("q4", "a.example", 0, !HELD);
-	seen[0] = '\0';
-	messages_look(world.m, visit, wanted);
-	assert_true(messages_is_looking(world.m));
-	world_turn();
-	world_turn();
-	assert_false(messages_is_looking(world.m));
-	assert_string_equal(seen, "q1 q2 q4 ");
-	assert_int_equal(totals().held, 2);
-	world_pass(300);
-	assert_string_equal(next(), "q4 a.example*1");
-	assert_string_equal(next(), "");
-}
-
-static void unseen(void *context, const char *mta, const char *directory, const char *id)
-{
-	(void)context;
-	assert_string_equal(mta, "m");
-	assert_string_equal(directory, "/q");
-	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", id);
-}
-
-static void test_what_is_in_no_directory_is_told(void **state)
-{
-	(void)state;
-	put("q1", "a.example", 0, !HELD);
-	put("q2", "a.example", 0, !HELD);
-	put("q3", "a.example", 0, HELD);
-	put("q4", "a.example", 0, HELD);
-	world_turn();
-	start("q4");
-	messages_seen_begin(world.m);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
-	assert_false(messages_knows(world.m, "m", "/q", "q2", 2));	/* it has changed */
-	assert_false(messages_knows(world.m, "m", "/other", "q1", 1));
-	put("q5", "a.example", 0, !HELD);
-	seen[0] = '\0';
-	messages_seen_end(world.m, unseen, NULL);
-	world_turn();
-	assert_false(messages_is_telling_unseen(world.m));
-	assert_string_equal(seen, "q2 ");
-	messages_seen_begin(world.m);
-	messages_seen(world.m, "m", "/q", "q2");
-	messages_seen(world.m, "m", "/q", "q1");
-	seen[0] = '\0';
-	messages_seen_end(world.m, unseen, NULL);
-	world_turn();
-	assert_string_equal(seen, "q5 ");
-}
-
-/* --- limits ---------------------------------------------------------------------------------- */
-
-static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
-{
-	static struct messages_group groups[MESSAGES_GROUPS_MAX];
-	static char domain[MESSAGES_DOMAIN_MAX];
-	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
-		.recipients = 5000, .groups = groups, .group_count = MESSAGES_GROUPS_MAX };
-	int64_t next_ns;
-
-	(void)state;
-	memset(domain, 'a', sizeof(domain));
-	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX; i++)
-		groups[i] = (struct messages_group){ domain, sizeof(domain), 1, 0 };
-	assert_int_not_equal(messages_put(world.m, &e, !HELD, world.wall_ns), 0);
-	e.id = "q2";
-	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX; i++)
-		groups[i].length = 20;
-	assert_int_not_equal(messages_put(world.m, &e, !HELD, world.wall_ns), 0);
-	world_turn();
-	assert_int_equal(messages_next(world.m, world.wall_ns, &e, &next_ns), MESSAGES_ONE);
-	assert_string_equal(e.id, "q1");
-	assert_int_equal(e.group_count, 0);
-	assert_int_equal(e.rest, 0);
-	assert_int_equal(e.recipients, 5000);
-	assert_int_equal(messages_next(world.m, world.wall_ns, &e, &next_ns), MESSAGES_ONE);
-	assert_int_equal(e.group_count, MESSAGES_GROUPS_MAX);
-	assert_int_equal(e.groups[MESSAGES_GROUPS_MAX - 1].length, 20);
-}
-
-static void test_an_envelope_comes_back_as_it_was_told(void **state)
-{
-	struct messages_group groups[] = { { "a.example", 9, 3, 0 },
-		{ "", 0, 2, WORLD_EPOCH + 7 }, { "b.example", 9, 1, INT64_MAX } };
-	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
-		.stamp = UINT64_MAX, .sender = "a b\n@x", .arrival_ns = 5, .tried_ns = 6,
-		.tries = 7, .recipients = 10, .rest = 1234, .groups = groups,
-		.group_count = 3 };
-	struct messages_envelope out;
-	int64_t next_ns;
-
-	(void)state;
-	messages_put(world.m, &e, !HELD, world.wall_ns);
-	world_turn();
-	assert_int_equal(messages_next(world.m, world.wall_ns, &out, &next_ns), MESSAGES_ONE);
-	assert_string_equal(out.sender, e.sender);
-	assert_true(out.stamp == UINT64_MAX && out.arrival_ns == 5 && out.tried_ns == 6);
-	assert_true(out.tries == 7 && out.recipients == 10 && out.rest == 1234);
-	assert_true(out.written_ns == WORLD_EPOCH && out.due_ns == 0 && out.group_count == 3);
-	assert_true(out.groups[1].length == 0 && out.groups[1].due_ns == WORLD_EPOCH + 7);
-	assert_true(out.groups[2].due_ns == INT64_MAX && out.groups[2].recipients == 1);
-}
-
-static void test_intervals_must_rise(void **state)
-{
-	struct messages_settings settings = world.settings;
-	struct messages_calls calls = { NULL, NULL, NULL };
-	struct messages *m;
-	struct diag diag;
-
-	(void)state;
-	settings.intervals_ns[2] = settings.intervals_ns[1];
-	assert_int_equal(messages_open(&m, world.storage, &settings, &calls, 0, 0, &diag), -1);
-	settings = world.settings;
-	settings.intervals = 1;
-	assert_int_equal(messages_open(&m, world.storage, &settings, &calls, 0, 0, &diag), -1);
-}
-
-/* --- faults ------------------------------------------------------------------------------------ */
-
-static void remove_files(void)
-{
-	DIR *directory = opendir(world.path);
-	struct dirent *entry;
-
-	while ((entry = readdir(directory)) != NULL)
-		unlinkat(dirfd(directory), entry->d_name, 0);
-	closedir(directory);
-}
-
-/* The journal goes on without durability, and its owner puts all anew. */
-static void test_files_that_were_removed_underneath(void **state)
-{
-	(void)state;
-	put("q1", "a.example", 0, !HELD);
-	put("q2", "a.example", 0, HELD);
-	world_sync();
-	remove_files();
-	world_pass(1.0);
-	assert_int_equal(world.failed, 1);
-	world_pass(2.0);
-	assert_int_equal(world.good, 1);
-	assert_int_equal(world.renewed, 1);
-	assert_false(messages_is_degraded(world.m));
-	assert_true(messages_is_recovered(world.m) && messages_is_indexed(world.m));
-	assert_int_equal(totals().messages, 0);
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
-	put("q2", "a.example", 0, !HELD);
-	world_sync();
-	assert_string_equal(records(), "V E:q2");
-	assert_string_equal(next(), "q2 a.example*1");
-	world_kill();
-	world_open();
-	world_turn();
-	assert_string_equal(next(), "q2 a.example*1");
-	assert_string_equal(next(), "");
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
@@ -558,12 +377,6 @@ int main(void)
 		TEST(test_what_is_due_is_not_written_anew),
 		TEST(test_a_clock_that_was_set_back_holds_up_nothing),
 		TEST(test_what_waits_is_no_later_for_a_clock_that_was_set_back),
-		TEST(test_a_look_shows_what_waits_and_takes_what_it_likes),
-		TEST(test_what_is_in_no_directory_is_told),
-		TEST(test_what_is_too_large_is_to_be_read_from_its_file),
-		TEST(test_an_envelope_comes_back_as_it_was_told),
-		TEST(test_intervals_must_rise),
-		TEST(test_files_that_were_removed_underneath),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
