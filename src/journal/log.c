@@ -362,10 +362,10 @@ int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
 	if (log->state == JOURNAL_FAILED)
 		return log->job.kind != JOB_NONE ? INT64_MAX :
 		    log->retry_at != 0 ? log->retry_at : now_ns;
+	if (log->job.kind != JOB_NONE)	/* its end is told; nothing can be done before */
+		return now_ns + NS_PER_SECOND;
 	next = log->check_at;
-	if (log->job.kind == JOB_NONE && log->sync_due < next)
-		next = log->sync_due;
-	return next;
+	return log->sync_due < next ? log->sync_due : next;
 }
 
 int journal_log_event_fd(const struct journal_log *log)

@@ -46,11 +46,33 @@ static void give_up(struct journal_log *log)
 	log->probe = 0;
 }
 
+/* Files that were begun since and never synced: nothing in them counts any more, and the
+ * disk may be full of them. */
+static void delete_given_up(struct journal_log *log)
+{
+	for (uint32_t i = log->files.count; i-- > 0;) {
+		char name[JOURNAL_NAME_MAX + 1];
+
+		if (!log->files.files[i].superseded || log->begin.file == 0 ||
+		    log->files.files[i].number < log->begin.file)
+			continue;
+		journal_file_name(log->files.files[i].number, name);
+		if (log->storage.calls->unlink(log->storage.context, name) != 0)
+			continue;
+		journal_log_forget(log, i);
+		log->counts.files_deleted++;
+	}
+}
+
 static void begin_probe(struct journal_log *log, int64_t now_ns)
 {
 	uint8_t head[JOURNAL_HEAD_SIZE];
-	int error = journal_log_create(log, head);
-	uint32_t i = log->files.count - 1;
+	uint32_t i;
+	int error;
+
+	delete_given_up(log);
+	error = journal_log_create(log, head);
+	i = log->files.count - 1;
 
 	if (error != 0) {
 		again(log, -error, "create", now_ns);

@@ -83,6 +83,34 @@ static void test_what_a_failed_sync_left_is_not_read(void **state)
 	assert_string_equal(all_of(place), "kept <torn:30> anew ");
 }
 
+/* Or the disk would stay full of it. */
+static void test_what_was_given_up_is_deleted(void **state)
+{
+	struct place *place = *state;
+	char text[1000];
+
+	append(place, "kept", NULL);
+	sync_all(place);
+	memset(text, 'x', sizeof(text));
+	for (unsigned i = 0; i < 200; i++)
+		journal_log_append(place->log, JOURNAL_GROUP, text, sizeof(text), NULL);
+	journal_log_flush(place->log);
+	assert_int_equal(access(file_path(place, 3), F_OK), 0);
+	place->fail_write = ENOSPC;
+	append(place, "lost", NULL);
+	after(place, 0);
+	after(place, S);
+	assert_int_equal(access(file_path(place, 1), F_OK), 0);
+	assert_int_equal(access(file_path(place, 2), F_OK), -1);
+	assert_int_equal(access(file_path(place, 3), F_OK), -1);
+	place->fail_write = 0;
+	after(place, 2 * S);
+	append(place, "anew", NULL);
+	sync_all(place);
+	assert_non_null(strstr(seen_of(place), "> anew "));
+	assert_memory_equal(told, "kept <torn:", 11);
+}
+
 static void test_a_probe_that_fails_leaves_nothing(void **state)
 {
 	struct place *place = *state;
@@ -258,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_full_disk_is_told_once_and_tried_again),
 		TEST(test_what_a_failed_sync_left_is_not_read),
+		TEST(test_what_was_given_up_is_deleted),
 		TEST(test_a_probe_that_fails_leaves_nothing),
 		TEST(test_a_disk_that_comes_and_goes),
 		TEST(test_a_read_only_disk_is_read_at_the_start),
