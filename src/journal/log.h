@@ -135,6 +135,9 @@ uint64_t journal_log_positions(struct journal_log *log,
     const struct journal_positions *positions);
 /* The number of those recorded and synced last; 0: none yet. */
 uint64_t journal_log_positions_recorded(const struct journal_log *log);
+/* Some that were asked for are not recorded yet.  False also after a fault, which drops
+ * them: they are to be asked for again. */
+bool journal_log_positions_pending(const struct journal_log *log);
 /* As they were found at the start; NULL: there were none. */
 const struct journal_positions *journal_log_found(const struct journal_log *log);
 

@@ -31,6 +31,11 @@ uint64_t journal_log_positions_recorded(const struct journal_log *log)
 	return log->positions.recorded;
 }
 
+bool journal_log_positions_pending(const struct journal_log *log)
+{
+	return log->positions.stage != POSITIONS_NONE || log->positions.next.number != 0;
+}
+
 const struct journal_positions *journal_log_found(const struct journal_log *log)
 {
 	return log->positions.was_found ? &log->positions.found : NULL;

@@ -142,6 +142,27 @@ static void test_a_probe_that_fails_leaves_nothing(void **state)
 	assert_string_equal(all_of(place), "kept <torn:28> anew ");
 }
 
+static void test_positions_that_a_fault_dropped(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 1 };
+
+	append(place, "x", NULL);
+	place->fail_sync = EIO;
+	assert_int_equal(journal_log_positions(place->log, &positions), 1);
+	assert_true(journal_log_positions_pending(place->log));
+	after(place, 0);
+	assert_false(journal_log_positions_pending(place->log));
+	assert_int_equal(journal_log_positions(place->log, &positions), 0);
+	place->fail_sync = 0;
+	after(place, S);
+	assert_int_equal(journal_log_positions_recorded(place->log), 0);
+	assert_int_equal(journal_log_positions(place->log, &positions), 2);
+	after(place, 0);
+	assert_int_equal(journal_log_positions_recorded(place->log), 2);
+	assert_false(journal_log_positions_pending(place->log));
+}
+
 /* The disk has room for a head and nothing more: the waiting time goes on growing. */
 static void test_a_disk_that_comes_and_goes(void **state)
 {
@@ -288,6 +309,7 @@ int main(void)
 		TEST(test_what_a_failed_sync_left_is_not_read),
 		TEST(test_what_was_given_up_is_deleted),
 		TEST(test_a_probe_that_fails_leaves_nothing),
+		TEST(test_positions_that_a_fault_dropped),
 		TEST(test_a_disk_that_comes_and_goes),
 		TEST(test_a_read_only_disk_is_read_at_the_start),
 		TEST(test_a_directory_that_comes_later),
