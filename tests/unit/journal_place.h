@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct place {
 	struct journal_storage storage;	/* passes all on to `below`, but fails where it is told */
 	int fail_write, fail_sync, fail_create, fail_directory, fail_list;	/* an errno */
 	unsigned writes, syncs;
+	atomic_bool slow;	/* no sync ends while it is set */
 	struct journal_log_options options;
 	struct journal_log *log;
 	int64_t now_ns;
@@ -75,6 +77,8 @@ static int place_sync(void *context, int file)
 {
 	PLACE;
 	place->syncs++;
+	while (atomic_load(&place->slow))
+		usleep(1000);
 	return place->fail_sync != 0 ? -place->fail_sync : BELOW(sync, file);
 }
 static int place_sync_directory(void *context)

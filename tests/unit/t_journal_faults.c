@@ -301,6 +301,38 @@ static void test_faults_in_the_thread(void **state)
 	assert_string_equal(all_of(place), "one <torn:27> anew ");
 }
 
+/* A disk that takes its time: nobody waits for it, nor asks again and again. */
+static void test_a_slow_disk_holds_nobody_up(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 1 };
+	struct pollfd fd;
+	uint64_t first;
+
+	close_log(place);
+	place->options.threaded = true;
+	open_log(place);
+	fd = (struct pollfd){ .fd = journal_log_event_fd(place->log), .events = POLLIN };
+	atomic_store(&place->slow, true);
+	first = append(place, "one", NULL);
+	journal_log_sync_by(place->log, place->now_ns);
+	for (unsigned second = 0; second < 20; second++) {
+		assert_true(after(place, S) > 0);
+		append(place, "more", NULL);
+		journal_log_sync_by(place->log, place->now_ns);
+		journal_log_positions(place->log, &positions);
+	}
+	assert_true(journal_log_synced(place->log) < first);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	atomic_store(&place->slow, false);
+	while (journal_log_positions_pending(place->log)) {
+		assert_int_equal(poll(&fd, 1, 10000), 1);
+		journal_log_turn(place->log, place->now_ns);
+	}
+	assert_int_equal(journal_log_positions_recorded(place->log), 20);
+	assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -316,6 +348,7 @@ int main(void)
 		TEST(test_the_directory_is_removed),
 		TEST(test_an_old_file_is_removed),
 		TEST(test_faults_in_the_thread),
+		TEST(test_a_slow_disk_holds_nobody_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
