@@ -32,10 +32,10 @@ static void tell_damage(struct engine *engine, enum journal_room room,
 	struct journal_news news = { .kind = JOURNAL_NEWS_DAMAGED, .room = room,
 		.bytes = counts->damage_bytes, .what = "" };
 
-	if (told->damage || counts->damage_bytes == 0)
+	if (told->damage || counts->damages + counts->later_files == 0)
 		return;
 	told->damage = true;
-	engine_count(engine, COUNTER_JOURNAL_DAMAGED, 1);
+	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->damages + counts->later_files);
 	listener->tell(listener->context, &news);
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: ISC
 """Deliveries are counted once, and none is missed, by count: known lines in logs that are
 renamed (and made anew at once or late), named by date, copied and cut, while the
-feed, the keeper and the whole daemon are killed, and its state file is lost."""
+feed, the keeper and the whole daemon are killed, and its state file is lost, with and
+without the text files beside it."""
 import os
 import shutil
 import signal
@@ -118,6 +119,13 @@ class Site:
         os.unlink(f"{self.postern.root}/state")
         self.postern.start()
 
+    def lose_all(self):
+        """These too: what was counted, and how far, is known from the journal."""
+        self.postern.kill()
+        for file in self.postern.root.glob("state*"):
+            file.unlink()
+        self.postern.start()
+
     def rename(self, late):
         self.not_too_many([self.renamed, self.sendmail])
         self.renamed.rename(late)
@@ -213,6 +221,11 @@ def body(test):
     for log in site.logs:
         log.write(200)
     check(test, site, "and its state file removed")
+    for _ in range(test.rounds // 10 or 3):
+        site.lose_all()
+        for log in site.logs:
+            log.write(200)
+    check(test, site, "and all that it wrote beside it")
     cut_unread(test, site)
 
 
