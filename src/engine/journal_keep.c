@@ -15,6 +15,7 @@ static void on_renew(void *context) {
 	struct journal_keep *keep = context;
 
 	keep->renew = true;
+	keep->whole = 0;
 }
 
 static enum journal_kind kind_of(enum journal_room room) {
@@ -69,7 +70,10 @@ bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
 		return false;
 	(void)journal_log_turn(keep->log, now_ns);
 	failed = journal_log_state(keep->log) == JOURNAL_FAILED;
-	if (now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed) {
+	keep->told.behind = keep->renew || keep->whole == 0 ||
+	    journal_log_synced(keep->log) < keep->whole;
+	if (now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed ||
+	    (keep->told.failed && !keep->told.behind)) {
 		journal_status_tell(keep->engine, keep->room, &keep->told, keep->log,
 		    &keep->listener, now_ns);
 		keep->told_ns = now_ns;
@@ -107,6 +111,8 @@ void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
 
 	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
 	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
-	if (!keep->failed && keep->first_file != 0)
-		(void)journal_log_positions(keep->log, &positions);
+	if (keep->failed || keep->first_file == 0)
+		return;
+	keep->whole = journal_log_last(keep->log);
+	(void)journal_log_positions(keep->log, &positions);
 }

@@ -16,6 +16,7 @@ struct journal_keep {
 	struct journal_told told;
 	int64_t told_ns;
 	bool renew;		/* all that is known is to be written anew */
+	uint64_t whole;		/* when this sequence is synced it was; 0: it was not written yet */
 	bool failed;		/* a record was dropped since it was set to false */
 	uint64_t checkpoint;	/* the number of the last one */
 	uint32_t first_file;	/* that it began in; 0: none was begun */

@@ -22,6 +22,7 @@
 
 #define KEPT_NS			(86400 * NS_PER_SECOND)
 #define CHECKPOINT_BYTES	(UINT64_C(1) << 20)
+#define RECORD_BYTES		256	/* of an action, about */
 #define LONG_AGO_NS		1
 
 struct journal_manual_log {
@@ -203,22 +204,28 @@ static void write_checkpoint(struct journal_manual_log *manual) {
 	journal_log_sync_by(keep->log, manual->now_ns);
 }
 
-void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
-    int64_t wall_ns) {
-	struct journal_keep *keep;
+static void turn(struct journal_manual_log *manual) {
+	struct journal_keep *keep = &manual->keep;
 
-	if (manual == NULL)
-		return;
-	keep = &manual->keep;
-	manual->now_ns = now_ns;
-	manual->wall_ns = wall_ns;
 	read_once(manual);
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
 	    (keep->renew || keep->failed ||
-	    keep->bytes - manual->checkpoint_began > CHECKPOINT_BYTES + 4 *
-	    (uint64_t)manual->records * 64))
+	    keep->bytes - manual->checkpoint_began > CHECKPOINT_BYTES +
+	    RECORD_BYTES * (uint64_t)manual->records))
 		write_checkpoint(manual);
-	(void)journal_keep_turn(keep, now_ns);
+	(void)journal_keep_turn(keep, manual->now_ns);
+}
+
+void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
+    int64_t wall_ns) {
+	if (manual == NULL)
+		return;
+	manual->now_ns = now_ns;
+	manual->wall_ns = wall_ns;
+	turn(manual);
+	/* it has just become possible */
+	if (manual->keep.renew && journal_log_state(manual->keep.log) == JOURNAL_GOOD)
+		turn(manual);
 }
 
 void journal_manual_write_down(struct journal_manual_log *manual,

@@ -228,18 +228,25 @@ static void write_group(struct journal_states *state) {
 		end_group(state);
 }
 
+static void turn(struct journal_states *state) {
+	if (state->keep.renew || state->keep.failed) {
+		state->keep.renew = state->keep.failed = false;
+		state->wants_checkpoint = true;
+		state->in_group = false;
+		state->next_ns = state->now_ns;
+	}
+	if (journal_log_state(state->keep.log) == JOURNAL_GOOD)
+		write_group(state);
+	(void)journal_keep_turn(&state->keep, state->now_ns);
+}
+
 void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t wall_ns) {
 	if (state == NULL)
 		return;
 	state->now_ns = now_ns;
 	state->wall_ns = wall_ns;
-	if (state->keep.renew || state->keep.failed) {
-		state->keep.renew = state->keep.failed = false;
-		state->wants_checkpoint = true;
-		state->in_group = false;
-		state->next_ns = now_ns;
-	}
-	if (journal_log_state(state->keep.log) == JOURNAL_GOOD)
-		write_group(state);
-	(void)journal_keep_turn(&state->keep, now_ns);
+	turn(state);
+	/* it has just become possible */
+	if (state->keep.renew && journal_log_state(state->keep.log) == JOURNAL_GOOD)
+		turn(state);
 }

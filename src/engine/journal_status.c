@@ -39,18 +39,22 @@ static void tell_damage(struct engine *engine, enum journal_room room,
 	listener->tell(listener->context, &news);
 }
 
+static bool fails(const struct journal_told *told, const struct journal_log *log) {
+	return journal_log_state(log) == JOURNAL_FAILED || (told->failed && told->behind);
+}
+
 static void tell_state(enum journal_room room, struct journal_told *told,
     const struct journal_log *log, const struct journal_log_counts *counts,
     const struct journal_listener *listener) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_WELL, .room = room, .what = "" };
-	bool failed = journal_log_state(log) == JOURNAL_FAILED;
+	bool failed = fails(told, log);
 
 	if (failed == told->failed)
 		return;
 	told->failed = failed;
 	if (failed) {
 		news.kind = JOURNAL_NEWS_FAILED;
-		news.error = journal_log_error(log, &news.what);
+		news.error = told->error = journal_log_error(log, &news.what);
 		told->dropped = told->counts.dropped;
 	} else {
 		news.lost = counts->dropped - told->dropped;
@@ -58,15 +62,13 @@ static void tell_state(enum journal_room room, struct journal_told *told,
 	listener->tell(listener->context, &news);
 }
 
-static void put(struct journal_record *record, struct journal_log *log,
-    const struct journal_log_counts *counts, int64_t now_ns) {
-	uint32_t fares = journal_log_state(log) == JOURNAL_FAILED ? JOURNAL_FARES_ILL :
-	    JOURNAL_FARES_WELL;
+static void put(struct journal_record *record, const struct journal_told *told,
+    struct journal_log *log, const struct journal_log_counts *counts, int64_t now_ns) {
+	uint32_t fares = told->failed ? JOURNAL_FARES_ILL : JOURNAL_FARES_WELL;
 
 	if (atomic_load(&record->fares) != fares || atomic_load(&record->since_ns) == 0)
 		atomic_store(&record->since_ns, now_ns);
-	atomic_store(&record->error, fares == JOURNAL_FARES_ILL ?
-	    (uint32_t)journal_log_error(log, NULL) : 0);
+	atomic_store(&record->error, told->failed ? (uint32_t)told->error : 0);
 	atomic_store(&record->fares, fares);
 	atomic_store(&record->bytes, counts->disk_bytes);
 	atomic_store(&record->files, journal_log_files(log)->count);
@@ -85,7 +87,7 @@ void journal_status_tell(struct engine *engine, enum journal_room room,
 	count(engine, &told->counts, &counts);
 	tell_damage(engine, room, told, &counts, listener);
 	tell_state(room, told, log, &counts, listener);
-	put(&engine->segment->header->journals[room], log, &counts, now_ns);
+	put(&engine->segment->header->journals[room], told, log, &counts, now_ns);
 	told->counts = counts;
 }
 

@@ -41,6 +41,9 @@ struct journal_told {
 	struct journal_log_counts counts;
 	bool damage;
 	bool failed;
+	/* Its owner's: what is known is not all there again, though it can be written. */
+	bool behind;
+	int error;		/* of the last failure */
 	uint64_t dropped;	/* when it failed */
 };
 
