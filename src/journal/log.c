@@ -25,6 +25,7 @@
 
 #define FILE_SIZE_LEAST	(UINT32_C(4) << 10)
 #define FILE_SIZE_MOST	(UINT32_C(1) << 30)
+#define MARKS_A_TURN	512	/* each may have to read a page of an old file first */
 #define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
 
 /* --- small things ------------------------------------------------------------------- */
@@ -357,11 +358,14 @@ int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
 {
 	int64_t next;
 
+	log->marks.left = MARKS_A_TURN;
 	for (unsigned i = 0; i < STEPS_MOST && go_on(log, now_ns); i++)
 		;
 	if (log->state == JOURNAL_FAILED)
 		return log->job.kind != JOB_NONE ? INT64_MAX :
 		    log->retry_at != 0 ? log->retry_at : now_ns;
+	if (journal_marks_wait(log) && log->marks.left == 0)
+		return now_ns;
 	if (log->job.kind != JOB_NONE)	/* its end is told; nothing can be done before */
 		return now_ns + NS_PER_SECOND;
 	next = log->check_at;

@@ -56,6 +56,7 @@ struct log_marks {
 	struct log_mark *marks;
 	uint32_t room, first, count;
 	uint64_t asked, done;	/* since the start; done: written, or not needed any more */
+	uint32_t left;		/* so many more in this turn */
 };
 
 enum positions_stage {
@@ -170,8 +171,10 @@ void journal_probe_check(struct journal_log *log, int64_t now_ns);
 
 /* --- log_marks.c ------------------------------------------------------------------- */
 
-/* Writes those that are allowed by now.  False: a fault. */
+/* Writes those that are allowed by now, as many as a turn may.  False: a fault. */
 bool journal_marks_apply(struct journal_log *log);
+/* Another turn is to go on with them. */
+bool journal_marks_wait(const struct journal_log *log);
 /* A fault: those that are not allowed yet never will be. */
 void journal_marks_drop(struct journal_log *log);
 

@@ -84,7 +84,7 @@ bool journal_marks_apply(struct journal_log *log)
 {
 	struct log_marks *marks = &log->marks;
 
-	while (marks->count > 0) {
+	while (marks->count > 0 && marks->left > 0) {
 		struct log_mark mark = marks->marks[marks->first];
 
 		if (!is_allowed(log, &mark))
@@ -92,10 +92,18 @@ bool journal_marks_apply(struct journal_log *log)
 		marks->first = (marks->first + 1) & (marks->room - 1);
 		marks->count--;
 		marks->done++;
+		marks->left--;
 		if (!apply(log, mark.place))
 			return false;
 	}
 	return true;
+}
+
+bool journal_marks_wait(const struct journal_log *log)
+{
+	const struct log_marks *marks = &log->marks;
+
+	return marks->count > 0 && is_allowed(log, &marks->marks[marks->first]);
 }
 
 void journal_marks_drop(struct journal_log *log)

@@ -73,6 +73,29 @@ static void test_marks_wait_for_what_allows_them(void **state)
 	assert_false(journal_log_mark(place->log, two, allows + 5));
 }
 
+/* Each may cost a read from the disk: a turn does so many, and comes again at once. */
+static void test_many_marks_take_several_turns(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 1 };
+	struct journal_log_counts counts;
+
+	for (unsigned i = 0; i < 1200; i++) {
+		struct journal_place at;
+
+		append(place, "x", &at);
+		assert_true(journal_log_mark(place->log, at, 0));
+	}
+	journal_log_positions(place->log, &positions);
+	assert_int_equal(journal_log_turn(place->log, place->now_ns), place->now_ns);
+	assert_int_equal(journal_log_turn(place->log, place->now_ns), place->now_ns);
+	assert_int_equal(journal_log_positions_recorded(place->log), 0);
+	assert_int_equal(journal_log_turn(place->log, place->now_ns), place->now_ns + S);
+	assert_int_equal(journal_log_positions_recorded(place->log), 1);
+	journal_log_count(place->log, &counts);
+	assert_int_equal(counts.marks, 1200);
+}
+
 static void fill_files(struct place *place, uint32_t up_to)
 {
 	char text[1024];
@@ -200,6 +223,7 @@ int main(void)
 		TEST(test_what_was_appended_is_read_again),
 		TEST(test_a_killed_process_leaves_a_torn_tail),
 		TEST(test_marks_wait_for_what_allows_them),
+		TEST(test_many_marks_take_several_turns),
 		TEST(test_positions_delete_what_is_below),
 		TEST(test_files_removed_underneath),
 		TEST(test_the_second_writer_waits),
