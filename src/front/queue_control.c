@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/queue.h"
+#include "engine/queue_journal.h"
 #include "front/control_internal.h"
 
 #define ROW_BYTES	4096
@@ -33,6 +34,7 @@ struct rows {
 	const struct generation *generation;
 	int64_t now_ns;
 	bool cut;		/* there was no room for all */
+	uint64_t more;		/* messages that are in the journal alone */
 	char frame[ROW_BYTES];
 };
 
@@ -168,6 +170,12 @@ static const char *answer_queue(struct queue *queue, const struct control_frame 
 		queue_each_run(queue, rows->now_ns, put_run, rows);
 	else
 		return "view: parts, destinations or runs";
+	if (view == NULL || strcmp(view, "runs") != 0) {
+		struct queue_journal_view journal;
+
+		queue_journal_look(queue, &journal);
+		rows->more = journal.more;
+	}
 	return NULL;
 }
 
@@ -182,19 +190,24 @@ static const char *answer_next(struct queue *queue, const struct control_frame *
 	return NULL;
 }
 
-static bool put_end(struct client *client, bool cut, bool is_reading) {
+static bool put_end(const struct rows *rows, bool is_reading) {
 	struct control_writer writer;
 	char frame[256];
 
 	control_writer_begin(&writer, frame, sizeof(frame));
 	control_writer_add(&writer, "end", "1");
 	control_writer_add(&writer, "exit", "%d", EX_OK);
-	if (cut)
+	if (rows->more > 0)
+		control_writer_add(&writer, "more", "%llu", (unsigned long long)rows->more);
+	if (rows->cut)
 		control_writer_add(&writer, "error", "%s", "there are more than can be told at once");
 	else if (is_reading)
 		control_writer_add(&writer, "error", "%s", "the queue is being read for the first "
 		    "time: there may be more");
-	return client_put(client, frame, control_writer_finish(&writer));
+	else if (rows->more > 0)
+		control_writer_add(&writer, "error", "%llu more messages wait in the journal "
+		    "until there is room in memory", (unsigned long long)rows->more);
+	return client_put(rows->client, frame, control_writer_finish(&writer));
 }
 
 static bool serve_queue(struct client *client, const struct control_frame *frame) {
@@ -210,7 +223,7 @@ static bool serve_queue(struct client *client, const struct control_frame *frame
 	else
 		wrong = "unknown command";
 	engine_unpin(client->control->engine, rows.generation);
-	return wrong == NULL ? put_end(client, rows.cut, self->is_reading) :
+	return wrong == NULL ? put_end(&rows, self->is_reading) :
 	    client_end(client, EX_USAGE, wrong);
 }
 

@@ -16,7 +16,8 @@
  *	next	request: most
  *		rows: as of parts, and why (a word of whys.def)
  *	both	the end has error where there was no room for all rows, or while the queue is
- *		read for the first time, and exit 0
+ *		read for the first time, and exit 0; for queue also more, with an error that
+ *		tells it: messages that are in the journal and not in memory
  */
 #ifndef FRONT_QUEUE_CONTROL_H
 #define FRONT_QUEUE_CONTROL_H

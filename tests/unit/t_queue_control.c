@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "engine/queue.h"
+#include "engine/queue_journal.h"
 #include "front/queue_control.h"
 #include "tests/unit/site.h"
 #include "wire/control_frame.h"
@@ -32,6 +33,7 @@ struct queue {
 	char asked[64];		/* destination */
 	uint32_t asked_most, told;
 	bool unheard;		/* its run was not heard of yet */
+	uint64_t more;		/* in the journal */
 };
 
 static struct queue queue;
@@ -64,6 +66,11 @@ void queue_each(struct queue *q, const char *destination, int64_t now_ns,
 	snprintf(q->asked, sizeof(q->asked), "%s", destination != NULL ? destination : "-");
 	for (q->told = 0; q->told < q->parts && each(context, &q->row); q->told++)
 		;
+}
+
+void queue_journal_look(const struct queue *q, struct queue_journal_view *out) {
+	*out = (struct queue_journal_view){ .is_there = true, .messages = q->more + q->parts,
+		.more = q->more };
 }
 
 void queue_each_next(struct queue *q, int64_t now_ns, uint32_t most,
@@ -364,6 +371,26 @@ static void a_queue_that_is_being_read_says_so(void **state) {
 	end();
 }
 
+static void what_is_in_the_journal_alone_is_counted(void **state) {
+	static const char told[] = "7 more messages wait in the journal until there is room in "
+	    "memory";
+	struct control_frame frame;
+
+	(void)state;
+	begin();
+	queue.parts = 0;
+	queue.more = 7;
+	ask("command", "queue", NULL, NULL);
+	frame = next_frame();
+	must_be(&frame, "more", "7");
+	must_be(&frame, "error", told);
+	ask("command", "queue", "view", "runs");
+	frame = next_frame();
+	assert_null(control_frame_get(&frame, "more"));
+	queue.more = 0;
+	end();
+}
+
 int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_tells_all),
@@ -373,6 +400,7 @@ int main(void) {
 		cmocka_unit_test(bad_requests_are_told),
 		cmocka_unit_test(a_run_that_was_not_heard_of_has_no_progress),
 		cmocka_unit_test(a_queue_that_is_being_read_says_so),
+		cmocka_unit_test(what_is_in_the_journal_alone_is_counted),
 		cmocka_unit_test(an_answer_is_bounded),
 	};
 
