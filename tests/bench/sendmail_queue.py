@@ -132,31 +132,12 @@ def hang(test, world, hanging):
     return {"rate": len(others) / (last - begun), "seconds": last - begun}
 
 
-def fill(world, count):
-    """Queue files as Sendmail writes them, of one that it wrote."""
-    world.submit("pattern@" + NAMES[0])
-    pattern = world.sendmail.queue_files()[0]
-    text = pattern.read_bytes()
-    name = pattern.name[2:]
-    body = (pattern.parent / f"df{name}").read_bytes()
-    places = sorted((world.sendmail.root / "queue").glob("q*"))
-    for n in range(count):
-        new = f"{name[:8]}{500000 + n:06d}"
-        place = places[n % len(places)]
-        changed = text.replace(name.encode(), new.encode()).replace(
-            b"pattern@" + NAMES[0].encode(), f"m{n}@{NAMES[n * 13 % len(NAMES)]}".encode())
-        (place / f"df{new}").write_bytes(body)
-        (place / f"qf{new}").write_bytes(changed)
-    for kind in "qd":
-        (pattern.parent / f"{kind}f{name}").unlink()
-
-
 def many(test, world):
     count = test.arguments.queued
     if world.postern is not None:
         world.postern.stop()
     world.far.tell(delay=0)
-    fill(world, count)
+    world.fill(count, NAMES)
     lines = world.syslog().count("\n")
     begun = time.monotonic()
     if world.postern is None:

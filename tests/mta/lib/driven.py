@@ -106,6 +106,27 @@ class Driven:
                     raise Failed(f"Sendmail takes mail: {line}: {code}")
         session.quit()
 
+    def fill(self, count, names):
+        """So many queue files as Sendmail writes them, of one that it wrote: for m0, m1 ... at
+        one of `names` each.  Their recipients."""
+        self.submit("pattern@" + names[0])
+        pattern = self.sendmail.queue_files()[0]
+        text = pattern.read_bytes()
+        name = pattern.name[2:]
+        body = (pattern.parent / f"df{name}").read_bytes()
+        places = sorted((self.sendmail.root / "queue").glob("q*"))
+        recipients = [f"m{n}@{names[n * 13 % len(names)]}" for n in range(count)]
+        for n, recipient in enumerate(recipients):
+            new = f"{name[:8]}{500000 + n:06d}"
+            place = places[n % len(places)]
+            changed = text.replace(name.encode(), new.encode()).replace(
+                b"pattern@" + names[0].encode(), recipient.encode())
+            (place / f"df{new}").write_bytes(body)
+            (place / f"qf{new}").write_bytes(changed)
+        for kind in "qd":
+            (pattern.parent / f"{kind}f{name}").unlink()
+        return recipients
+
     def wait_delivered(self, count, limit=20.0):
         """So many recipients, since far.forget(); seconds, or None."""
         took = self.test.poll(lambda: self.far.count() >= count, limit)
