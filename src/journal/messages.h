@@ -180,7 +180,7 @@ void messages_seen(struct messages *messages, const char *mta, const char *direc
 /* The whole of the queue is looked through from now on: what is known, put or started is
  * seen.  Only when all is indexed. */
 void messages_seen_begin(struct messages *messages);
-/* It was: `each` is told in the background of those that wait and were not seen.  It may
+/* It was: `each` is told in the background of those that wait, or are held, and were not seen.  It may
  * call nothing of the above. */
 void messages_seen_end(struct messages *messages,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),

@@ -152,8 +152,8 @@ bool messages_unseen_step(struct messages *m)
 			continue;
 		}
 		entry = &shard->entries[m->tell_slot++];
-		if (entry->key == 0 || entry->state != ENTRY_WAITS ||
-		    entry->seen == m->told_epoch)
+		if (entry->key == 0 || entry->seen == m->told_epoch ||
+		    (entry->state != ENTRY_WAITS && entry->state != ENTRY_HELD))
 			continue;
 		told++;
 		tell(m, entry);
