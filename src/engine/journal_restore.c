@@ -16,9 +16,11 @@
 #include "base/clock.h"
 #include "engine/internal.h"
 #include "engine/journal_manual.h"
+#include "engine/journal_state.h"
 #include "engine/journal_restore_logs.h"
 #include "engine/windows.h"
 #include "segment/recipients.h"
+#include "segment/seen_text.h"
 #include "segment/state_text.h"
 #include "segment/states.h"
 
@@ -110,13 +112,14 @@ static bool of_this_boot(const struct restore *r, int64_t when_ns) {
 
 static bool take_destination(struct restore *r, const struct journal_frame *frame) {
 	struct destination_window window = { .number = 0 };
-	char text[STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
+	char text[JOURNAL_STATE_TEXT_MAX], seen[JOURNAL_STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
 	struct segment *segment = r->engine->segment;
 	struct journal_destination d;
 	struct state_lock lock;
 
 	if (!journal_destination_read(frame->payload, frame->length, &d) ||
 	    !copy_text(&d.state, text, sizeof(text)) ||
+	    !copy_text(&d.state, seen, sizeof(seen)) ||
 	    !copy_text(&d.name, name, sizeof(name)) ||
 	    !copy_text(&d.reason, reason, sizeof(reason)) ||
 	    !state_text_read(text, then_of(r, d.when_ns), of_this_boot(r, d.when_ns),
@@ -134,6 +137,7 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 	states_store(&lock);
 	states_unlock(&lock);
 	r->news.destinations += lock.is_new;
+	seen_keys_restore(segment, name, seen, then_of(r, d.when_ns));
 	return true;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/journal_keep.h"
 #include "segment/feed_position.h"
 #include "segment/recipients.h"
+#include "segment/seen_text.h"
 #include "segment/state_text.h"
 #include "segment/states.h"
 
@@ -43,6 +44,8 @@ struct journal_states {
 	uint64_t recipients;	/* version of those that were written */
 	int64_t now_ns, wall_ns;
 };
+
+_Static_assert(JOURNAL_STATE_TEXT_MAX > STATE_TEXT_MAX + SEEN_KEYS_MAX, "all of it");
 
 int journal_states_open(struct journal_states **result, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
@@ -88,12 +91,19 @@ static void append(struct journal_states *state, enum journal_type type,
 
 static void write_destination(void *context, const struct destination_window *window) {
 	struct journal_states *state = context;
-	uint8_t payload[SEGMENT_NAME_MAX + STATE_TEXT_MAX + SEGMENT_REASON_MAX + 64];
-	char text[STATE_TEXT_MAX];
+	const struct segment *segment = state->keep.engine->segment;
+	uint8_t payload[SEGMENT_NAME_MAX + JOURNAL_STATE_TEXT_MAX + SEGMENT_REASON_MAX + 64];
+	char text[JOURNAL_STATE_TEXT_MAX];
+	size_t length = state_text_write(window, state->now_ns, text);
 	struct journal_destination destination = { .when_ns = state->wall_ns,
 		.origin = window->origin, .flags = window->state.flags };
 
-	destination.state = text_of(text, state_text_write(window, state->now_ns, text));
+	if (length > 0)
+		text[length++] = ' ';
+	length += seen_keys_write(segment, window->name, state->now_ns, text + length);
+	if (length > 0 && text[length - 1] == ' ')
+		length--;
+	destination.state = text_of(text, length);
 	/* in a checkpoint there is no need to say that nothing is known */
 	if (destination.state.length == 0 && state->in_checkpoint)
 		return;

@@ -221,6 +221,14 @@ static void write_destination(_Atomic uint64_t *slot,
 	learned_store_control(slot, d.control);
 }
 
+/* Its relays and transports are another's business: whoever keeps a list of them, and the
+ * journal. */
+static void tell(struct segment *segment, const struct learned *table,
+    const struct learned_key *key, const _Atomic uint64_t *slot) {
+	raise_version(segment);
+	states_mark_unkept(table, key->shard, destination_number(table, key->shard, slot));
+}
+
 /* Counts what nobody could remember. */
 static bool lost(const struct segment *segment, enum counter counter) {
 	segment_count(segment, counter, 1);
@@ -247,9 +255,9 @@ static bool note_destination(struct segment *segment,
 			return lost(segment, COUNTER_DESTINATIONS_FULL);
 		}
 		write_destination(slot, &key, seen, now_ds);
-		raise_version(segment);
+		tell(segment, &table, &key, slot);
 	} else if (update_destination(slot, seen, now_ds)) {
-		raise_version(segment);
+		tell(segment, &table, &key, slot);
 	}
 	learned_unlock(&table, &key);
 	return true;
@@ -257,7 +265,7 @@ static bool note_destination(struct segment *segment,
 
 void states_note(struct state_lock *lock, const struct delivery_seen *seen) {
 	if (update_destination(lock->slot, seen, segment_ds(lock->segment, lock->now_ns)))
-		raise_version(lock->segment);
+		tell(lock->segment, &lock->table, &lock->key, lock->slot);
 }
 
 static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {

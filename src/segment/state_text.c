@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "segment/seen_text.h"
+
 /* --- writing ------------------------------------------------------------------- */
 
 struct text {
@@ -185,11 +187,19 @@ static bool set_number(struct destination_window *to, const char *key,
 	return true;
 }
 
+/* seen_text.h reads these. */
+static bool is_seen(const char *key) {
+	return strcmp(key, SEEN_KEY) == 0 || strcmp(key, SEEN_CLONED_KEY) == 0 ||
+	    strcmp(key, SEEN_OTHER_KEY) == 0 || strcmp(key, SEEN_RELAY_KEY) == 0;
+}
+
 static bool set_key(struct destination_window *to, const char *key, const char *text,
     int64_t then_ns) {
 	struct window *w = &to->state.window;
 	uint64_t value;
 
+	if (is_seen(key))
+		return true;
 	if (strcmp(key, "success") == 0)
 		return double_of(text, &w->success);
 	if (strcmp(key, "failure") == 0)

@@ -97,6 +97,8 @@ def outlives_all(test, site, journal, limited):
                "the log says where it came from")
     test.check(site.postern.status()["counters"]["journal_restored"] >= len(before),
                "and it is counted")
+    test.within(2, lambda: site.ask("u@gone.example").startswith(
+        "OK retry:4.7.1 Postern: gone.example is suspended"), "Postfix is told so")
     site.postfix.start(PORT)
     counted_once(test, site, journal, "limited.example")
     site.postfix.send(PORT, "limited.example", 30, user="more")

@@ -101,6 +101,39 @@ static void the_last_of_several_counts(void **state)
 	assert_int_equal(is.state.window.ceiling, 8);
 }
 
+/* Without them there would be no hint for it, and a domain would not be known to be its
+ * provider's, until the next delivery. */
+static void its_relays_and_transports_too(void **state)
+{
+	struct delivery_seen seen = { .name = "a.example", .name_length = 9, .mta = 0,
+		.cloned = true, .relay_name = "mx1.a.example", .relay_name_length = 13 };
+	struct destination_seen was, is;
+	char relay[SEGMENT_NAME_MAX + 1];
+
+	(void)state;
+	assert_true(address_parse("192.0.2.1", 9, &seen.relay));
+	assert_true(destinations_note(site.segment, &seen, now_ns));
+	assert_true(address_parse("2001:db8::1", 11, &seen.relay));
+	seen.relay_name = "mx2.a.example";
+	seen.cloned = false;
+	assert_true(destinations_note(site.segment, &seen, now_ns));
+	assert_true(destinations_find(site.segment, "a.example", 9, &was));
+	turns(2);
+	learn("b.example", 3, NULL);
+	turns(2);
+	lose_all();
+	restore();
+	assert_true(destinations_find(site.segment, "a.example", 9, &is));
+	assert_int_equal(is.relay_count, 2);
+	assert_memory_equal(is.relays, was.relays, sizeof(is.relays));
+	assert_int_equal(is.cloned_by, 1);
+	assert_int_equal(is.other_by, 1);
+	assert_true(relays_find(site.segment, &is.relays[0], relay));
+	assert_string_equal(relay, "mx2.a.example");
+	assert_true(destinations_find(site.segment, "b.example", 9, &is));
+	assert_int_equal(is.relay_count, 0);
+}
+
 /* --- by hand ---------------------------------------------------------------------- */
 
 static void what_was_done_by_hand_is_in_force(void **state)
@@ -366,6 +399,7 @@ int main(void)
 		TEST(whoever_changed_it),
 		TEST(nothing_is_written_while_nothing_changes),
 		TEST(the_last_of_several_counts),
+		TEST(its_relays_and_transports_too),
 		TEST(what_was_done_by_hand_is_in_force),
 		TEST(without_a_feed),
 		TEST(a_resume_is_later_than_what_was_written),
