@@ -13,10 +13,16 @@ extern bool world_has_journal;
 /* What is added to the wall clock, which else goes as the world's. */
 extern int64_t world_wall_ns;
 
+/* An errno: nothing can be written; or, world_disk_is_gone, not even read. */
+extern int world_disk_error;
+extern bool world_disk_is_gone;
+
 /* Of a new queue; the first time in an empty directory. */
 void world_journal_open(struct queue *queue, int64_t now_ns);
 /* The directory is gone. */
 void world_journal_remove(void);
+/* Its files are removed underneath. */
+void world_journal_empty(void);
 const char *world_journal_path(void);
 
 struct queue_journal_view world_journal(void);

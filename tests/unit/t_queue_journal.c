@@ -3,6 +3,7 @@
  * memory, what changed meanwhile, and a disk that fails. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -337,6 +338,87 @@ static void a_big_message_after_a_restart(void **state)
 	all_is_delivered(600 * S);
 }
 
+/* As without a journal: what finds no room is refused, and read when there is. */
+static void on_a_disk_that_fails_mail_flows(void **state)
+{
+	(void)state;
+	world_disk_error = EIO;
+	world_disk_is_gone = true;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(8);
+	mails(300, 4);
+	world_run(world.now_ns + 3 * S);
+	assert_true(world_journal().is_degraded);
+	world_restart_role(true);
+	all_is_delivered(120 * S);
+	assert_true(world_journal().is_degraded);
+}
+
+/* And what is in the journal alone is read from the queue when nothing can be read there. */
+static void a_disk_that_is_full_for_a_while(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 300 * MS);
+	small(8);
+	mails(300, 4);
+	world_run(world.now_ns + 3 * S);
+	world_disk_error = ENOSPC;
+	mails(50, 4);
+	world_run(world.now_ns + 5 * S);
+	assert_true(world_journal().is_degraded);
+	assert_in_range(world_files_left(), 50, 350);
+	world_disk_error = 0;
+	world_run(world.now_ns + 40 * S);
+	assert_false(world_journal().is_degraded);
+	all_is_delivered(600 * S);
+}
+
+static void after_a_fault_all_is_written_anew(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(8);
+	world.no_process = true;
+	mails(100, 4);
+	world_run(world.now_ns + 3 * S);
+	world_disk_error = EROFS;
+	mails(20, 4);
+	world_run(world.now_ns + 10 * S);
+	world_disk_error = 0;
+	world_run(world.now_ns + 60 * S);
+	assert_int_equal(world_journal().messages, 120);
+	world.reads = 0;
+	world_restart_role(true);
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world.reads, 0);
+	assert_int_equal(world_journal().messages, 120);
+	world.no_process = false;
+	all_is_delivered(120 * S);
+}
+
+static void files_that_are_removed_underneath(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(4, 50 * MS);
+	small(8);
+	world.no_process = true;
+	mails(100, 4);
+	world_run(world.now_ns + 3 * S);
+	world_journal_empty();
+	world_run(world.now_ns + 60 * S);
+	assert_int_equal(world_journal().messages, 100);
+	world.reads = 0;
+	world_restart_role(true);
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world.reads, 0);
+	world.no_process = false;
+	all_is_delivered(120 * S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +444,10 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(roles_that_are_killed_deliver_once, tear_down),
 		cmocka_unit_test_teardown(a_big_message_after_a_restart, tear_down),
+		cmocka_unit_test_teardown(on_a_disk_that_fails_mail_flows, tear_down),
+		cmocka_unit_test_teardown(a_disk_that_is_full_for_a_while, tear_down),
+		cmocka_unit_test_teardown(after_a_fault_all_is_written_anew, tear_down),
+		cmocka_unit_test_teardown(files_that_are_removed_underneath, tear_down),
 	};
 
 	world_has_journal = true;

@@ -2,6 +2,7 @@
 /* The driven queue against chance: servers come and go, roles are killed, processes cannot be
  * started, messages are locked and held; in the end each recipient was delivered once and
  * nothing is stuck. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/queue_world.h"
+#include "tests/unit/queue_world_journal.h"
 #include "tests/unit/random.h"
 
 #define S	NS_PER_SECOND
@@ -68,6 +70,17 @@ static void something(unsigned files)
 	case 8:
 		world_lock(below(files), world.now_ns + below(30) * S);
 		break;
+	case 9:
+		world_disk_error = below(3) == 0 ? ENOSPC : 0;
+		world_disk_is_gone = below(2) == 0;
+		break;
+	case 10:
+		if (below(8) == 0)
+			world_journal_empty();
+		break;
+	case 11:
+		world_scan();
+		break;
 	default:
 		mail();
 	}
@@ -106,6 +119,7 @@ static void run(uint64_t with, enum queue_discipline discipline, uint32_t active
 		files++;
 	}
 	world.no_process = false;
+	world_disk_error = 0;
 	for (unsigned i = 0; i < SERVERS; i++)
 		world.servers[i].mode = SERVER_TAKES;
 	if (!world_drain(3000 * S))
