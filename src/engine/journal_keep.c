@@ -63,6 +63,12 @@ void journal_keep_close(struct journal_keep *keep) {
 		journal_storage_close(&keep->storage);
 }
 
+int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns) {
+	if (time_ns == 0)
+		return 0;
+	return time_ns - now_ns > INT64_MAX / 4 ? INT64_MAX : time_ns - now_ns + wall_ns;
+}
+
 bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
 	bool failed;
 

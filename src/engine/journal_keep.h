@@ -30,6 +30,10 @@ int journal_keep_open(struct journal_keep *keep, struct engine *engine,
     const struct journal_listener *listener, int64_t now_ns, struct diag *diag);
 void journal_keep_close(struct journal_keep *keep);
 
+/* A time of the clock of now_ns as time of day; 0 is none, and what is further away than 73
+ * years is for ever. */
+int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns);
+
 /* Each second, and after something that is to be on the disk soon was appended.  False:
  * nothing can be written now. */
 bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns);

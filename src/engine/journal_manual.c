@@ -85,7 +85,8 @@ unsigned journal_manual_read_all(struct journal_files *files, struct journal_pla
 		    found.kind == JOURNAL_FOUND_FAULT;
 		if (found.kind != JOURNAL_FOUND_RECORD || found.frame.type != JOURNAL_MANUAL)
 			continue;
-		if (journal_manual_read(found.frame.payload, found.frame.length, &action))
+		if (journal_manual_read(found.frame.payload, found.frame.length, &action) &&
+		    action.when_ns >= 0 && action.until_ns >= 0)
 			(void)manual_table_add(table, &action);
 		else
 			bad++;
@@ -100,10 +101,7 @@ static void add(struct journal_manual_log *manual, struct journal_manual *action
 		return;
 	action->when_ns = LONG_AGO_NS;
 	action->who = UINT32_MAX;
-	if (until_ns == INT64_MAX)
-		action->until_ns = until_ns;
-	else if (until_ns != 0)
-		action->until_ns = until_ns - manual->now_ns + manual->wall_ns;
+	action->until_ns = journal_keep_wall_ns(until_ns, manual->now_ns, manual->wall_ns);
 	action->name = (struct journal_text){ name, (uint16_t)strlen(name) };
 	action->reason = (struct journal_text){ reason, (uint16_t)strlen(reason) };
 	(void)manual_table_add(manual->table, action);
@@ -233,8 +231,7 @@ void journal_manual_write_down(struct journal_manual_log *manual,
 	if (manual == NULL)
 		return;
 	action->when_ns = clock_wall_ns();
-	if (action->until_ns != 0 && action->until_ns != INT64_MAX)
-		action->until_ns += action->when_ns - now_ns;
+	action->until_ns = journal_keep_wall_ns(action->until_ns, now_ns, action->when_ns);
 	manual->now_ns = now_ns;
 	manual->wall_ns = action->when_ns;
 	/* what stands there is older */

@@ -47,9 +47,15 @@ struct restore {
 	unsigned bad;
 };
 
+/* By the clock of now; nothing is older than 1970, or further away than 73 years. */
 static int64_t then_of(const struct restore *r, int64_t wall_ns) {
-	return wall_ns == INT64_MAX ? INT64_MAX : wall_ns > r->wall_ns + INT64_MAX / 4 ?
-	    r->now_ns : r->now_ns + (wall_ns - r->wall_ns);
+	if (wall_ns == INT64_MAX)
+		return INT64_MAX;
+	if (wall_ns < 0)
+		wall_ns = 0;
+	if (wall_ns - r->wall_ns > INT64_MAX / 4)
+		wall_ns = r->wall_ns + INT64_MAX / 4;
+	return r->now_ns + (wall_ns - r->wall_ns);
 }
 
 /* --- actions by name ---------------------------------------------------------------- */
@@ -352,7 +358,7 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 	if (reason[0] == '\0')
 		request.reason = NULL;
 	if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
-		request.for_ns = action->until_ns - r->wall_ns;
+		request.for_ns = then_of(r, action->until_ns) - r->now_ns;
 	r->news.actions += windows_by_hand(r->engine, r->generation, &request, r->now_ns,
 	    &ignored) == BY_HAND_DONE;
 }

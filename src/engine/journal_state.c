@@ -114,8 +114,7 @@ static void write_destination(void *context, const struct destination_window *wi
 }
 
 static int64_t wall_of(const struct journal_states *state, int64_t time_ns) {
-	return time_ns == INT64_MAX ? INT64_MAX :
-	    time_ns - state->now_ns + state->wall_ns;
+	return journal_keep_wall_ns(time_ns, state->now_ns, state->wall_ns);
 }
 
 static void write_recipient(void *context, const struct recipient_held *held) {
