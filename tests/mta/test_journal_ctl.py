@@ -10,7 +10,7 @@ import subprocess
 
 from lib.driven import Driven, hosts
 from lib.journal_file import DELIVERY, FINISH, GARBAGE, File
-from lib.postern import build_directory
+from lib.postern import build_directory, shipped
 from lib.sendmail import find_root
 from lib.testing import main
 
@@ -192,6 +192,12 @@ def mistakes(test, place):
         done = run(*words)
         test.equal(done.returncode, code, f"journal {' '.join(map(str, words))}: {code}")
         test.check(done.stderr.startswith(b"posternctl: "), f"and says why: {done.stderr.decode().splitlines()[:1]}")
+    for path, why in (("none", b"no journal is kept (journal.path)"),
+                      ("/nonexistent/j", b"posternd has written no journal yet")):
+        file = test.directory / "other.conf"
+        file.write_text(shipped() + f'journal = {{ path = "{path}"; }};\n')
+        done = run("check", config=file)
+        test.check(done.returncode == 69 and why in done.stderr, f"journal.path is {path}: 69, {done.stderr}")
     (place / "empty/feed").mkdir(parents=True)
     test.equal(found(place / "empty"), ([], 0), "a directory that was just made is no mistake")
 
