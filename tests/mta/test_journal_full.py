@@ -4,6 +4,7 @@
 is read-only, whose files are removed, damaged or of a later version: it is told once, and
 counted, mail flows, and all is well again by itself as soon as it can be; what was learned
 and done meanwhile is then there after a kill and the loss of the state file, too."""
+import json
 import re
 import shutil
 import subprocess
@@ -43,10 +44,10 @@ def mail_flows(test, world, what):
     world.none_queued()
 
 
-def acts(world):
+def acts(world, why):
     """Enough of them that a block of the disk does not hold them."""
-    for number in range(30):
-        world.postern.ask("hold", HELD, "--reason", f"number {number}, " + "because it is so, " * 7)
+    for _ in range(30):
+        world.postern.ask("hold", HELD, "--reason", f"{why}, " + "because it is so, " * 7)
 
 
 def reason(world):
@@ -59,18 +60,33 @@ def well(test, world, what):
                   f"{what}: all of it is written", BACK)
 
 
-def check(world):
-    return subprocess.run([world.postern.build / "posternctl", "-c", world.postern.file, "journal", "check"],
+def kept(test, world, what, why):
+    """What was done last stands in the journal, and what was learned."""
+    def there():
+        rows = [json.loads(line) for line in journal(world, "dump", "--json").stdout.splitlines()]
+        return (any((row["reason"] or "").startswith(why + ",") for row in rows
+                    if row["type"] == "manual") and
+                {row["name"] for row in rows if row["type"] == "destination"} >= set(OPEN))
+    test.within(3, there, f"{what}: all that is known is in the journal")
+
+
+def journal(world, *words):
+    return subprocess.run([world.postern.build / "posternctl", "-c", world.postern.file, "journal", *words],
                           capture_output=True, text=True, timeout=30)
 
 
-def lose_all_but_the_journal(test, world, what):
+def check(world):
+    return journal(world, "check")
+
+
+def lose_all_but_the_journal(test, world, what, why):
     """Killed, and the state file is gone."""
+    kept(test, world, what, why)
     world.postern.kill()
     shutil.rmtree(world.postern.root)
     test.equal(check(world).returncode, 0, f"{what}: the journal is whole")
     world.postern.start()
-    test.equal(reason(world), ("held", "number 29"), f"{what}: what was done is there after a loss of all else")
+    test.equal(reason(world), ("held", why), f"{what}: what was done is there after a loss of all else")
     world.postern.ask("forget", HELD)
 
 
@@ -84,7 +100,7 @@ def full(test, world):
                 pass
         except OSError:
             pass
-    acts(world)
+    acts(world, "full")
     mail_flows(test, world, "a full disk")
     test.wait_for(lambda: fares(world) == {room: ("failed", "No space left on device") for room in ROOMS},
                   "a full disk: status says so")
@@ -92,17 +108,18 @@ def full(test, world):
                "also as text")
     mail_flows(test, world, "a full disk, again")
     test.equal([told(world, "journal-failed", room) for room in ROOMS], [1, 1, 1], "it is logged once for each")
-    test.check(counter(world, "journal_lost") > 0 and counter(world, "journal_failures") >= 3, "and counted")
+    test.wait_for(lambda: counter(world, "journal_lost") > 0 and counter(world, "journal_failures") >= 3,
+                  "and it is counted")
     (world.postern.journal / "filler").unlink()
     well(test, world, "there is room again")
     test.equal([told(world, "journal", room) for room in ROOMS], [1, 1, 1], "that is logged, too")
     mail_flows(test, world, "there is room again")
-    lose_all_but_the_journal(test, world, "after a full disk")
+    lose_all_but_the_journal(test, world, "after a full disk", "full")
 
 
 def removed(test, world):
     """Somebody cleans up."""
-    acts(world)
+    acts(world, "removed")
     well(test, world, "before")
     for room in ROOMS:
         shutil.rmtree(world.postern.journal / room)
@@ -111,8 +128,8 @@ def removed(test, world):
                   "directories that were removed are made again")
     well(test, world, "they were removed")
     mail_flows(test, world, "they were made anew")
-    lose_all_but_the_journal(test, world, "after they were removed")
-    acts(world)
+    lose_all_but_the_journal(test, world, "after they were removed", "removed")
+    acts(world, "cleaned")
     well(test, world, "before")
     for room in ROOMS:
         for path in (world.postern.journal / room).iterdir():
@@ -121,26 +138,26 @@ def removed(test, world):
     test.wait_for(lambda: all(list((world.postern.journal / room).glob("*.log")) for room in ROOMS),
                   "files that were removed are written anew", BACK)
     well(test, world, "files were removed")
-    lose_all_but_the_journal(test, world, "after files were removed")
+    lose_all_but_the_journal(test, world, "after files were removed", "cleaned")
 
 
 def read_only(test, world):
     """As a disk is after an error; found so at the start."""
-    acts(world)
+    acts(world, "read-only")
     mail_flows(test, world, "before")
     well(test, world, "before")
     world.postern.kill()
     shutil.rmtree(world.postern.root)
     mount("-o", "remount,ro", world.postern.journal)
     world.postern.start()
-    test.equal(reason(world), ("held", "number 29"), "a read-only disk: what stands there is read")
+    test.equal(reason(world), ("held", "read-only"), "a read-only disk: what stands there is read")
     mail_flows(test, world, "a read-only disk")
     test.wait_for(lambda: {state for state, _ in fares(world).values()} == {"failed"},
                   "a read-only disk: status says so")
     mount("-o", "remount,rw", world.postern.journal)
     well(test, world, "it can be written again")
     mail_flows(test, world, "it can be written again")
-    lose_all_but_the_journal(test, world, "after a read-only disk")
+    lose_all_but_the_journal(test, world, "after a read-only disk", "read-only")
 
 
 def damaged(test, world):
