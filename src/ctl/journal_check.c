@@ -31,6 +31,7 @@ struct checking {
 	struct writer *writer;
 	const struct opened_journal *journal;
 	uint64_t records;
+	uint32_t last;			/* file in which anything was found */
 	uint64_t found[FINDING_COUNT];
 };
 
@@ -180,6 +181,27 @@ static void check_found(struct checking *checking, const struct journal_found *f
 	}
 }
 
+/* Files behind the place where the log ends: they are looked at no more. */
+static void check_left(struct checking *checking) {
+	const struct journal_files *files = &checking->journal->reader->files;
+
+	for (uint32_t i = 0; i < files->count; i++) {
+		const struct journal_file *file = &files->files[i];
+		struct journal_place place = { file->number, 0 };
+
+		if (file->number <= checking->last && !file->superseded)
+			continue;
+		if (file->head_state == JOURNAL_HEAD_LATER)
+			find(checking, FINDING_LATER, place, file->size,
+			    "this file is of version %u: a later Postern wrote it; this one "
+			    "passes it over", (unsigned)file->version);
+		else
+			find(checking, FINDING_TORN, place, file->size,
+			    "nothing in this file counts: it was begun behind a torn tail, and "
+			    "never synced, or all in it was written anew");
+	}
+}
+
 static int check_records(struct checking *checking) {
 	struct journal_reader *reader = checking->journal->reader;
 	struct journal_cursor *cursor = journal_cursor_open(&reader->files);
@@ -192,8 +214,12 @@ static int check_records(struct checking *checking) {
 	if (reader->files.count > 0)
 		journal_cursor_seek(cursor,
 		    (struct journal_place){ reader->files.files[0].number, 0 });
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
 		check_found(checking, &found);
+		if (found.place.file > checking->last)
+			checking->last = found.place.file;
+	}
+	check_left(checking);
 	journal_cursor_close(&cursor);
 	return EX_OK;
 }
