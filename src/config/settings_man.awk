@@ -57,6 +57,7 @@ function effect(word) {
 	gsub(/" POSTERN_RUNSTATEDIR "/, "@runstatedir@/postern")
 	gsub(/POSTERN_RUNSTATEDIR "/, "\"@runstatedir@/postern")
 	gsub(/" POSTERN_LOCALSTATEDIR "/, "@localstatedir@")
+	gsub(/POSTERN_LOCALSTATEDIR "/, "\"@localstatedir@")
 	# strings stand at even places between quotes
 	n = split($0, part, "\"")
 	path = part[2]
