@@ -54,28 +54,30 @@ static int by_number(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-static void read_head(struct journal_files *files, struct journal_file *file)
+/* 0; -errno: it may be read later.  What is no plain file has no head. */
+static int read_head(struct journal_files *files, struct journal_file *file)
 {
 	const struct journal_storage *storage = files->storage;
 	uint8_t data[JOURNAL_HEAD_SIZE];
 	char name[JOURNAL_NAME_MAX + 1];
 	struct journal_frame frame;
 	uint64_t size = 0;
-	ssize_t got = -1;
-	int handle;
+	ssize_t got = 0;
+	int handle, error;
 
 	file->head_state = JOURNAL_HEAD_NONE;
 	journal_file_name(file->number, name);
 	handle = storage->calls->open(storage->context, name, JOURNAL_READ);
 	if (handle < 0)
-		return;
-	if (storage->calls->size(storage->context, handle, &size) == 0)
+		return handle == -EINVAL || handle == -ELOOP ? 0 : handle;
+	error = storage->calls->size(storage->context, handle, &size);
+	if (error == 0)
 		got = storage->calls->read(storage->context, handle, data, sizeof(data), 0);
 	storage->calls->close(storage->context, handle);
+	if (error != 0 || got < 0)
+		return error != 0 ? error : (int)got;
 	file->size = size > JOURNAL_SIZE_MAX ? JOURNAL_SIZE_MAX : (uint32_t)size;
 	file->end = file->size;
-	if (got <= 0)
-		return;
 	files->bytes_read += (uint64_t)got;
 	file->head_state = journal_head_read(data, (size_t)got, &file->head, &frame);
 	file->version = frame.version;
@@ -89,6 +91,24 @@ static void read_head(struct journal_files *files, struct journal_file *file)
 		file->first = frame.sequence;
 		file->synced = journal_frame_synced(&frame);
 	}
+	return 0;
+}
+
+/* A head that cannot be read now is no reason to take its file for empty. */
+static int read_heads(struct journal_files *files)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < files->count; i++) {
+		int error = read_head(files, &files->files[i]);
+
+		if (error != 0 && error != -ENOENT)
+			return error;
+		if (error == 0)		/* else it was deleted a moment ago */
+			files->files[count++] = files->files[i];
+	}
+	files->count = count;
+	return 0;
 }
 
 static bool tells(const struct journal_file *file)
@@ -184,18 +204,23 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
     struct journal_slot slots[JOURNAL_SLOTS], int *slot)
 {
 	struct listing listing = { .files = files };
+	int error;
 
 	*slot = -1;
 	files->storage = storage;
 	files->count = files->foreign = 0;
 	files->synced = 0;
-	listing.error = storage->calls->list(storage->context, add, &listing);
-	if (listing.error != 0)
-		return listing.error;
-	if (files->count > 0)
+	error = storage->calls->list(storage->context, add, &listing);
+	if (error == 0)
+		error = listing.error;
+	if (error == 0 && files->count > 0) {
 		qsort(files->files, files->count, sizeof(files->files[0]), by_number);
-	for (uint32_t i = 0; i < files->count; i++)
-		read_head(files, &files->files[i]);
+		error = read_heads(files);
+	}
+	if (error != 0) {
+		files->count = 0;	/* half of it is nothing */
+		return error;
+	}
 	link_files(files);
 	*slot = load_slots(files, slots);
 	if (*slot >= 0 && slots[*slot].positions.synced > files->synced)

@@ -162,6 +162,6 @@ uint32_t journal_file_number(const char *name)
 			return 0;
 		number = number * 10 + (unsigned)(name[i] - '0');
 	}
-	return strcmp(name + NAME_DIGITS, NAME_TAIL) == 0 && number < UINT32_MAX ?
+	return strcmp(name + NAME_DIGITS, NAME_TAIL) == 0 && number <= JOURNAL_NUMBER_MAX ?
 	    (uint32_t)number : 0;
 }

@@ -142,6 +142,7 @@ enum journal_head_state journal_head_read(const uint8_t *data, size_t size,
 /* "0000000001.log" */
 void journal_file_name(uint32_t number, char out[JOURNAL_NAME_MAX + 1]);
 /* 0: it is none. */
+#define JOURNAL_NUMBER_MAX	(UINT32_C(1) << 31)
 uint32_t journal_file_number(const char *name);
 
 #define JOURNAL_POSITIONS_NAME	"positions"

@@ -25,6 +25,9 @@
 
 #define FILE_SIZE_LEAST	(UINT32_C(4) << 10)
 #define FILE_SIZE_MOST	(UINT32_C(1) << 30)
+#define GROUP_FILES	16	/* descriptors of a group */
+#define LOCK_PAUSE_NS	(20 * NS_PER_MS)
+#define LOCK_TRIES	75	/* 1.5 s: a role must give a sign of life within 3 */
 #define MARKS_A_TURN	512	/* each may have to read a page of an old file first */
 #define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
 
@@ -62,6 +65,19 @@ void journal_log_renew(struct journal_log *log)
 		log->options.calls.renew(log->options.calls.context);
 }
 
+/* What was appended and not synced counts no more.  What was read at the start does: it is
+ * synced with the next file, unless a sync has failed, which says nothing good of the next
+ * one: by then the kernel has forgotten what it could not write. */
+static void give_up_unsynced(struct journal_log *log, bool sync_failed)
+{
+	log->ended = log->unsynced ? log->read_end : log->synced_place;
+	log->unsynced = log->unsynced && !sync_failed;
+	journal_log_cut(log, log->ended);
+	for (uint32_t i = 0; i < log->files.count; i++)
+		log->held[i].data = log->held[i].data && log->unsynced &&
+		    !log->files.files[i].superseded;
+}
+
 bool journal_log_fail(struct journal_log *log, int error, const char *what)
 {
 	if (log->state == JOURNAL_FAILED)
@@ -76,10 +92,7 @@ bool journal_log_fail(struct journal_log *log, int error, const char *what)
 	log->current = 0;
 	log->switches = false;
 	log->sync_due = INT64_MAX;
-	log->ended = log->synced_place;
-	journal_log_cut(log, log->ended);
-	for (uint32_t i = 0; i < log->files.count; i++)
-		log->held[i].data = false;
+	give_up_unsynced(log, strcmp(what, "sync") == 0);
 	journal_marks_drop(log);
 	journal_positions_drop(log);
 	if (log->options.calls.changed != NULL)
@@ -106,19 +119,32 @@ static void begin_file(struct journal_log *log)
 		log->begin.file = log->current;
 }
 
+/* One that was killed a moment ago keeps its lock until its last sync has ended. */
+static int lock_patiently(struct journal_log *log)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+	int error = log->storage.calls->lock(log->storage.context);
+
+	for (unsigned i = 0; i < LOCK_TRIES && error == -EAGAIN && log->options.threaded; i++) {
+		nanosleep(&pause, NULL);
+		error = log->storage.calls->lock(log->storage.context);
+	}
+	return error;
+}
+
 static void begin(struct journal_log *log)
 {
-	int error = log->storage.calls->lock(log->storage.context);
+	int error = lock_patiently(log);
+	int listed;
 
 	/* on a read-only disk it can be read all the same */
 	if (error == -EAGAIN) {
 		journal_log_fail(log, EAGAIN, "lock");
 		return;
 	}
-	if (journal_log_read_directory(log) != 0 || error != 0) {
-		if (!log->is_read && error == 0)
-			error = -EIO;
-		journal_log_fail(log, -error, log->is_read ? "lock" : "list");
+	listed = journal_log_read_directory(log);
+	if (listed != 0 || error != 0) {
+		journal_log_fail(log, error != 0 ? -error : -listed, error != 0 ? "lock" : "list");
 		return;
 	}
 	begin_file(log);
@@ -152,6 +178,8 @@ int journal_log_open(struct journal_log **out, const struct journal_storage *sto
 	log->check_at = now_ns + NS_PER_SECOND;
 	log->list_at = now_ns + 10 * NS_PER_SECOND;
 	begin(log);
+	if (log->unsynced && log->state == JOURNAL_GOOD)
+		log->sync_due = now_ns;
 	*out = log;
 	return 0;
 }
@@ -200,10 +228,10 @@ void journal_log_flush(struct journal_log *log)
 	uint32_t i = journal_log_index(log, log->current);
 	int error;
 
-	if (log->state != JOURNAL_GOOD || log->buffered == 0 || i == log->files.count)
+	if (log->state != JOURNAL_GOOD || log->buffered == 0)
 		return;
 	log->counts.writes++;
-	error = journal_log_handle(log, i);
+	error = i < log->files.count ? journal_log_handle(log, i) : -ENOENT;
 	if (error >= 0)
 		error = log->storage.calls->write(log->storage.context, error, log->buffer,
 		    log->buffered, log->offset);
@@ -232,7 +260,7 @@ static bool make_room(struct journal_log *log, size_t bytes)
 		journal_log_flush(log);
 	}
 	log->switches = false;
-	return log->state == JOURNAL_GOOD;
+	return log->state == JOURNAL_GOOD && log->buffered + bytes <= LOG_BUFFER;
 }
 
 uint64_t journal_log_append(struct journal_log *log, uint8_t type, const void *payload,
@@ -272,10 +300,27 @@ void journal_log_sync_by(struct journal_log *log, int64_t when_ns)
 
 /* --- turns ---------------------------------------------------------------------------- */
 
-/* What was written is synced, all of it. */
+/* Where a group has enough files with i, the sequence that the next file begins with, which
+ * is another group's; else 0. */
+static uint64_t end_of_group(const struct journal_log *log, uint32_t i)
+{
+	if (log->job.count < GROUP_FILES)
+		return 0;
+	do
+		i++;
+	while (i < log->files.count && log->files.files[i].superseded);
+	return i < log->files.count ? log->files.files[i].first : 0;
+}
+
+/* What was written is synced: all of it, or the oldest files of many. */
 static void begin_group(struct journal_log *log)
 {
+	MUST(log->buffered == 0);
+	log->sync_due = INT64_MAX;
+	log->job.sequence = log->last;
+	log->job.place = (struct journal_place){ log->current, log->offset };
 	for (uint32_t i = 0; i < log->files.count; i++) {
+		uint64_t next;
 		int handle;
 
 		if (!log->held[i].data)
@@ -287,12 +332,17 @@ static void begin_group(struct journal_log *log)
 			return;
 		}
 		log->held[i].data = log->held[i].marks = false;
+		next = end_of_group(log, i);
+		if (next > log->synced + 1) {
+			log->job.sequence = next - 1;
+			log->job.place = (struct journal_place){ log->files.files[i].number,
+				log->files.files[i].end };
+			log->sync_due = 0;
+			break;
+		}
 	}
 	log->job.directory = log->directory;
 	log->directory = false;
-	log->job.sequence = log->last;
-	log->job.place = (struct journal_place){ log->current, log->offset };
-	log->sync_due = INT64_MAX;
 	journal_job_begin(log, JOB_GROUP);
 }
 
@@ -313,6 +363,7 @@ static bool take_ended(struct journal_log *log, int64_t now_ns)
 		}
 		log->synced = log->files.synced = job.sequence;
 		log->synced_place = job.place;
+		log->unsynced = log->unsynced && job.place.file < log->begin.file;
 		journal_log_close_idle(log);
 		break;
 	case JOB_MARKS:
@@ -335,8 +386,11 @@ static bool go_on(struct journal_log *log, int64_t now_ns)
 	journal_log_flush(log);
 	while (take_ended(log, now_ns))
 		;
-	if (log->job.kind != JOB_NONE)
+	if (log->job.kind != JOB_NONE) {
+		if (log->state == JOURNAL_GOOD)
+			(void)journal_marks_apply(log);
 		return false;
+	}
 	if (log->state == JOURNAL_FAILED) {
 		journal_probe_turn(log, now_ns);
 		return log->job.kind != JOB_NONE;

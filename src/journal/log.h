@@ -5,8 +5,9 @@
  * any more are deleted.
  *
  *	journal_log_open	locks the directory, reads heads and `positions`, finds where the
- *				log ended (reading from the place that `positions` says was
- *				synced), and begins a new file behind it
+ *				log ended (reading from the place that `positions` or a head
+ *				says was synced), and begins a new file behind it; what was
+ *				read is synced with the first group
  *	journal_log_append	into memory; ...flush writes it, ...turn syncs what is due
  *	journal_log_mark	the mark is written once what allows it is synced, as else a
  *				crash could leave the mark without its reason
@@ -22,8 +23,8 @@
  * meanwhile.
  *
  * One thread, and one of its own for syncs where options.threaded.  `now_ns` is any clock
- * that does not go back (base/clock.h); wall clock only stands in heads.  No call but open,
- * close and sync_now waits for a sync; where options.threaded is false flush and turn do.
+ * that does not go back (base/clock.h); wall clock only stands in heads.  No call but
+ * close and sync_now waits for a sync; where options.threaded is false turn does.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -70,7 +71,8 @@ struct journal_log_options {
 /* `storage` is copied; its context stays the caller's, and must outlive the log.  0; -1
  * with *diag: no memory.  All else is told by `journal_log_state`: the log is then FAILED
  * and is tried again in journal_log_turn; where the directory can be read, what stands in
- * it can be read at once (journal_log_is_read). */
+ * it can be read at once (journal_log_is_read).  Waits up to 1.5 s for a lock that is taken
+ * (threaded alone): a process that was killed keeps it until its last sync has ended. */
 int journal_log_open(struct journal_log **log, const struct journal_storage *storage,
     const struct journal_log_options *options, int64_t now_ns, struct diag *diag);
 /* Crash-only: writes nothing that is still in memory, waits for the thread alone. */
@@ -99,7 +101,7 @@ void journal_log_flush(struct journal_log *log);
 
 /* Say it at the end of each turn of the owner's loop: writes; begins a sync that is due;
  * takes the result of one that has ended; applies marks; records positions; deletes; looks
- * each second whether the files are still there; tries again where it is FAILED.  Returns
+ * each second whether the current file and the lock are still there, each 10 s the others; tries again where it is FAILED.  Returns
  * when to say it next at the latest (INT64_MAX: not before something is appended). */
 int64_t journal_log_turn(struct journal_log *log, int64_t now_ns);
 /* Readable when a sync has ended: then say journal_log_turn.  -1: not threaded. */
@@ -127,7 +129,7 @@ bool journal_log_holds(const struct journal_log *log, struct journal_place place
 
 /* Has them recorded: after all that was appended so far is synced, marks that were asked
  * for so far are written and all files with unsynced marks are synced.  After that files
- * below positions->first_file (0: none) are deleted, in order; not those with records of a
+ * below positions->first_file (0: none) are deleted, in order; not those whose head is of a
  * later version.  Of *positions the log sets serial, journal, syncs, synced place and
  * sequence, and when_ns; the owner the rest.  Copied.  Those asked for meanwhile follow;
  * of several that wait the last alone.  Returns its number (1, 2, ...), 0: FAILED. */

@@ -2,11 +2,11 @@
 /*
  * PURPOSE  The files of a log: made, found missing, deleted; where it ended at the start.
  * MODEL    held[i] stands beside files.files[i]: its handle, and what no sync covers yet.
- *          A restart takes for granted what `positions` says was synced, and reads from
- *          there on; the files that it reads it syncs, as a process that was killed leaves
- *          records that are in the page cache alone, which must not be lost after somebody
- *          has relied on them.  For marks the same is said of all files: the first positions
- *          sync them.
+ *          A restart takes for granted what was synced by `positions` or a later file's
+ *          head, and reads from there on; the files that it reads are synced with its first
+ *          group, as a process that was killed leaves records that are in the page cache
+ *          alone, which must not be lost after somebody has relied on them.  For marks the
+ *          same is said of all files: the first positions sync them.
  * ERRORS   -errno.
  * THREADS  The owner's.
  */
@@ -197,26 +197,38 @@ void journal_log_delete_below(struct journal_log *log, uint32_t first)
 
 /* --- the start ------------------------------------------------------------------------ */
 
+/* The last file of which a later record, or the positions, say that its begin was synced. */
+static const struct journal_file *last_synced(const struct journal_files *files)
+{
+	for (uint32_t i = files->count; i-- > 0;) {
+		const struct journal_file *file = &files->files[i];
+
+		if (!file->superseded && file->first != 0 && file->first <= files->synced)
+			return file;
+	}
+	return NULL;
+}
+
 /* Where to begin to read: what stands before it was synced. */
 static void begin_at(struct journal_log *log, struct journal_cursor *cursor)
 {
 	const struct journal_positions *found = &log->positions.found;
 	const struct journal_file *file = log->positions.was_found ?
 	    journal_files_find(&log->files, found->synced_place.file) : NULL;
+	const struct journal_file *later = last_synced(&log->files);
 
-	log->last = 0;
+	log->last = log->positions.was_found ? found->synced : 0;
 	log->synced_place = (struct journal_place){ 0, 0 };
-	if (file != NULL && !file->superseded) {
-		log->last = found->synced;
+	if (file != NULL && !file->superseded && (later == NULL || later->number <= file->number)) {
 		log->synced_place = found->synced_place;
-		journal_cursor_seek(cursor, found->synced_place);
+		journal_cursor_seek(cursor, log->synced_place);
 		journal_cursor_expect(cursor, found->synced + 1);
-	} else if (log->files.count > 0) {
-		journal_cursor_seek(cursor, (struct journal_place){ log->files.files[0].number,
-			0 });
+	} else if (later != NULL) {
+		log->synced_place.file = later->number;
+		journal_cursor_seek(cursor, log->synced_place);
+		if (later->first - 1 > log->last)
+			log->last = later->first - 1;
 	}
-	if (log->positions.was_found && found->synced > log->last)
-		log->last = found->synced;
 	log->synced = log->last;
 }
 
@@ -270,32 +282,6 @@ static void find_end(struct journal_log *log, struct journal_cursor *cursor,
 	}
 }
 
-/* Syncs what was read: somebody will rely on it.  By handles to read, as the disk may be
- * read-only. */
-static bool sync_read(struct journal_log *log, struct journal_place from)
-{
-	const struct journal_storage *storage = &log->storage;
-	int error = 0;
-
-	for (uint32_t i = 0; i < log->files.count && error == 0; i++) {
-		char name[JOURNAL_NAME_MAX + 1];
-		int handle;
-
-		if (log->files.files[i].number < from.file || log->files.files[i].superseded)
-			continue;
-		journal_file_name(log->files.files[i].number, name);
-		handle = storage->calls->open(storage->context, name, JOURNAL_READ);
-		if (handle < 0)
-			continue;
-		error = storage->calls->sync(storage->context, handle);
-		storage->calls->close(storage->context, handle);
-		log->counts.syncs++;
-	}
-	if (error == 0 && log->files.count > 0)
-		error = storage->calls->sync_directory(storage->context);
-	return error == 0;
-}
-
 static void take_journal(struct journal_log *log)
 {
 	const struct journal_files *files = &log->files;
@@ -315,7 +301,7 @@ int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
-	struct journal_place from, end;
+	struct journal_place end;
 	int slot;
 	int error = journal_files_load(&log->files, &log->storage, slots, &slot);
 
@@ -325,6 +311,7 @@ int journal_log_read_directory(struct journal_log *log)
 	cursor = journal_cursor_open(&log->files);
 	if (cursor == NULL || (log->files.count > 0 && !journal_log_grow(log))) {
 		journal_cursor_close(&cursor);
+		log->files.count = 0;
 		return -ENOMEM;
 	}
 	log->positions.was_found = slot >= 0;
@@ -337,21 +324,15 @@ int journal_log_read_directory(struct journal_log *log)
 	take_journal(log);
 	find_end(log, cursor, &end);
 	journal_cursor_close(&cursor);
-	from = log->synced_place;
-	log->ended = end;
 	journal_log_cut(log, end);
+	log->ended = log->read_end = end;
 	for (uint32_t i = 0; i < log->files.count; i++) {
-		log->counts.later_files += log->files.files[i].head_state == JOURNAL_HEAD_LATER;
+		const struct journal_file *file = &log->files.files[i];
+
+		log->counts.later_files += file->head_state == JOURNAL_HEAD_LATER;
 		log->held[i].marks = true;
-		log->held[i].data = log->files.files[i].number >= from.file &&
-		    !log->files.files[i].superseded;
-	}
-	if (sync_read(log, from)) {
-		log->synced = log->last;
-		log->synced_place = end;
-		log->files.synced = log->last;
-		for (uint32_t i = 0; i < log->files.count; i++)
-			log->held[i].data = false;
+		log->held[i].data = file->number >= log->synced_place.file && !file->superseded;
+		log->unsynced = log->unsynced || log->held[i].data;
 	}
 	log->is_read = true;
 	return 0;

@@ -101,6 +101,10 @@ struct journal_log {
 	bool switches;		/* the next append begins a file */
 	struct journal_place begin;
 
+	/* What was read at the start is synced with the first group; until then: */
+	bool unsynced;
+	struct journal_place read_end;
+
 	uint64_t last, synced;
 	struct journal_place synced_place;	/* behind the record `synced` */
 	struct journal_place ended;	/* where the log ended before the file that is begun next,

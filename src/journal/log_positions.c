@@ -14,6 +14,8 @@
 
 #include "journal/log_internal.h"
 
+#define MARKED_AT_ONCE	16	/* descriptors */
+
 uint64_t journal_log_positions(struct journal_log *log,
     const struct journal_positions *positions)
 {
@@ -58,10 +60,10 @@ void journal_positions_drop(struct journal_log *log)
 
 /* --- marks -------------------------------------------------------------------------- */
 
-/* Fills the job; false: a fault. */
+/* Fills the job with files that have unsynced marks, so many of them; false: a fault. */
 static bool add_marked(struct journal_log *log)
 {
-	for (uint32_t i = 0; i < log->files.count; i++) {
+	for (uint32_t i = 0; i < log->files.count && log->job.count < MARKED_AT_ONCE; i++) {
 		int handle;
 
 		if (!log->held[i].marks)
@@ -129,9 +131,21 @@ static void write_slot(struct journal_log *log)
 		journal_log_fail(log, error != 0 ? -error : ENOMEM, "positions");
 		return;
 	}
-	state->serial++;
 	state->stage = POSITIONS_SLOT;
 	journal_job_begin(log, JOB_SLOT);
+}
+
+/* So many files at a time, and the slot when there are none left. */
+static void sync_marks(struct journal_log *log)
+{
+	if (!add_marked(log))
+		return;
+	if (log->job.count == 0) {
+		write_slot(log);
+		return;
+	}
+	log->positions.stage = POSITIONS_MARKS;
+	journal_job_begin(log, JOB_MARKS);
 }
 
 /* --- steps -------------------------------------------------------------------------- */
@@ -146,14 +160,9 @@ void journal_positions_go_on(struct journal_log *log)
 		state->stage = POSITIONS_SYNC;
 	}
 	if (state->stage != POSITIONS_SYNC || state->now.last > log->synced ||
-	    state->now.marks > log->marks.done || !add_marked(log))
+	    state->now.marks > log->marks.done)
 		return;
-	if (log->job.count == 0) {
-		write_slot(log);
-		return;
-	}
-	state->stage = POSITIONS_MARKS;
-	journal_job_begin(log, JOB_MARKS);
+	sync_marks(log);
 }
 
 void journal_positions_ended(struct journal_log *log, const struct log_job *job)
@@ -166,12 +175,13 @@ void journal_positions_ended(struct journal_log *log, const struct log_job *job)
 		journal_log_fail(log, -job->error, "sync");
 		return;
 	}
+	journal_log_close_idle(log);
 	if (job->kind == JOB_MARKS) {
-		write_slot(log);
+		sync_marks(log);
 		return;
 	}
+	state->serial++;
 	state->stage = POSITIONS_NONE;
 	state->recorded = state->now.number;
 	journal_log_delete_below(log, state->now.positions.first_file);
-	journal_log_close_idle(log);
 }

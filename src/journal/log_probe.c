@@ -64,6 +64,33 @@ static void delete_given_up(struct journal_log *log)
 	}
 }
 
+/* What was read at the start, and is not known to be on the disk, comes first. */
+static int add_unsynced(struct journal_log *log)
+{
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		int handle;
+
+		if (!log->held[i].data)
+			continue;
+		handle = journal_log_handle(log, i);
+		if (handle == -ENOENT)
+			continue;
+		if (handle < 0)
+			return handle;
+		if (!journal_job_add(log, handle))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A sync that has failed is not asked for again: the second would say that all is well. */
+static void trust_no_sync(struct journal_log *log)
+{
+	log->unsynced = false;
+	for (uint32_t i = 0; i < log->files.count; i++)
+		log->held[i].data = false;
+}
+
 static void begin_probe(struct journal_log *log, int64_t now_ns)
 {
 	uint8_t head[JOURNAL_HEAD_SIZE];
@@ -83,9 +110,12 @@ static void begin_probe(struct journal_log *log, int64_t now_ns)
 	log->counts.writes++;
 	error = log->storage.calls->write(log->storage.context, log->held[i].handle, head,
 	    sizeof(head), 0);
+	if (error == 0)
+		error = add_unsynced(log);
 	if (error == 0 && !journal_job_add(log, log->held[i].handle))
 		error = -ENOMEM;
 	if (error != 0) {
+		log->job.count = 0;
 		give_up(log);
 		again(log, -error, "write", now_ns);
 		return;
@@ -128,9 +158,11 @@ void journal_probe_ended(struct journal_log *log, const struct log_job *job, int
 
 	if (job->error != 0 || file == NULL) {
 		give_up(log);
+		trust_no_sync(log);
 		again(log, -job->error, "sync", now_ns);
 		return;
 	}
+	trust_no_sync(log);
 	log->state = JOURNAL_GOOD;
 	log->error = 0;
 	log->what = NULL;
@@ -155,6 +187,7 @@ void journal_probe_check(struct journal_log *log, int64_t now_ns)
 {
 	char name[JOURNAL_NAME_MAX + 1];
 	uint32_t i = journal_log_index(log, log->current);
+	int lost = 0;
 	int error;
 
 	if (now_ns < log->check_at)
@@ -163,17 +196,22 @@ void journal_probe_check(struct journal_log *log, int64_t now_ns)
 	if (log->good_since == 0)
 		log->good_since = now_ns;
 	journal_file_name(log->current, name);
-	error = journal_log_handle(log, i);
+	/* the lock, too: without it there would be two writers */
+	error = log->storage.calls->lock(log->storage.context);
+	if (error == 0)
+		error = i < log->files.count ? journal_log_handle(log, i) : -ENOENT;
 	if (error >= 0)
 		error = log->storage.calls->check(log->storage.context, error, name);
+	if (error == 0 && now_ns >= log->list_at) {
+		log->list_at = now_ns + LIST_EVERY;
+		lost = journal_log_drop_missing(log);
+		if (journal_files_find(&log->files, log->current) == NULL)
+			error = -ENOENT;
+	}
 	if (error != 0) {
 		journal_log_fail(log, -error, "check");
 		log->retry_at = now_ns;
-		return;
-	}
-	if (now_ns < log->list_at)
-		return;
-	log->list_at = now_ns + LIST_EVERY;
-	if (journal_log_drop_missing(log) > 0)
+	} else if (lost > 0) {
 		journal_log_renew(log);
+	}
 }

@@ -3,7 +3,7 @@
  * The files of a journal and what stands in them, read-only: for the log itself, for
  * recovery, and for whoever looks at a journal from outside, also while it is written.
  * No locks; nothing is created or written.  Nothing is allocated by what the files say
- * but 64 bytes for each file; each byte is read a bounded number of times.  One thread.
+ * but some 150 bytes for each file; each byte is read a bounded number of times.  One thread.
  */
 #ifndef JOURNAL_READER_H
 #define JOURNAL_READER_H

@@ -73,9 +73,9 @@ struct journal_group {
 struct journal_start {
 	uint64_t key;
 	struct journal_place envelope;
-	uint64_t sequence;	/* of that envelope */
+	uint64_t sequence;	/* of that envelope; 0: not told (the place tells it) */
 	int64_t when_ns;
-	uint32_t run;		/* number of the run, of this process's life */
+	uint32_t run;		/* number of the run, of this process's life; 0: not told */
 };
 
 struct journal_delivery {

@@ -229,11 +229,12 @@ static int lock(void *context)
 	let_go(&posix->lock);
 	posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
-	if (posix->lock < 0 && (errno == EROFS || errno == ENOSPC || errno == EDQUOT))
+	error = errno;
+	if (posix->lock < 0 && (error == EROFS || error == ENOSPC || error == EDQUOT))
 		posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (posix->lock < 0)
-		return -errno;
+		return -error;
 	if (flock(posix->lock, LOCK_EX | LOCK_NB) != 0) {
 		error = errno == EWOULDBLOCK ? EAGAIN : errno;
 		let_go(&posix->lock);

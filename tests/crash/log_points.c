@@ -276,8 +276,7 @@ static void survive(const struct at *from, enum disk_crash crash, struct random 
 	if (at.depth < 3 && random_below(&at.random, 4) == 0 && !run.failed) {
 		unsigned steps = random_below(&at.random, 40);
 
-		/* numbers of positions begin anew */
-		book->synced = book->last;
+		/* numbers of positions begin anew; what was read is synced with the first group */
 		book->last = journal_log_last(at.log);
 		book->records[book->last % RECORDS_MAX].length = 0;
 		for (unsigned i = 0; i < steps && !run.failed; i++) {

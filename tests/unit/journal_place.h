@@ -5,6 +5,7 @@
 #define TESTS_UNIT_JOURNAL_PLACE_H
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +24,11 @@ struct place {
 	struct journal_storage *below;
 	struct journal_storage storage;	/* passes all on to `below`, but fails where it is told */
 	int fail_write, fail_sync, fail_create, fail_directory, fail_list;	/* an errno */
-	unsigned writes, syncs;
+	int fail_read;
+	bool lists_half;	/* fail_list comes behind the names */
+	unsigned busy_locks;	/* so many find it taken */
+	const char *removed_by_list;	/* a path */
+	unsigned writes, syncs, open, most_open;
 	atomic_bool slow;	/* no sync ends while it is set */
 	struct journal_log_options options;
 	struct journal_log *log;
@@ -46,24 +51,39 @@ static int place_list(void *context, void (*each)(void *each_context, const char
     void *each_context)
 {
 	PLACE;
-	return place->fail_list != 0 ? -place->fail_list : BELOW(list, each, each_context);
+	int error;
+
+	if (place->removed_by_list != NULL)
+		unlink(place->removed_by_list);
+	if (place->fail_list != 0 && !place->lists_half)
+		return -place->fail_list;
+	error = BELOW(list, each, each_context);
+	return place->fail_list != 0 ? -place->fail_list : error;
 }
 static int place_open(void *context, const char *name, enum journal_access access)
 {
 	PLACE;
+	int file;
+
 	if (access == JOURNAL_CREATE && place->fail_create != 0)
 		return -place->fail_create;
-	return BELOW(open, name, access);
+	file = BELOW(open, name, access);
+	place->open += file >= 0;
+	if (place->open > place->most_open)
+		place->most_open = place->open;
+	return file;
 }
 static void place_close(void *context, int file)
 {
 	PLACE;
+	place->open--;
 	BELOW(close, file);
 }
 static ssize_t place_read(void *context, int file, void *data, size_t length, uint64_t offset)
 {
 	PLACE;
-	return BELOW(read, file, data, length, offset);
+	return place->fail_read != 0 ? -place->fail_read :
+	    BELOW(read, file, data, length, offset);
 }
 static int place_write(void *context, int file, const void *data, size_t length,
     uint64_t offset)
@@ -104,6 +124,10 @@ static int place_check(void *context, int file, const char *name)
 static int place_lock(void *context)
 {
 	PLACE;
+	if (place->busy_locks > 0) {
+		place->busy_locks--;
+		return -EAGAIN;
+	}
 	return BELOW(lock);
 }
 

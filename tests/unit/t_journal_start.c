@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: ISC */
+/* Disks that fail while a log is opened, or in its first second: what stands there already
+ * is neither lost nor believed too much. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "journal_place.h"
+
+/* A life that left "one", synced, and "two", which no sync covers. */
+static void live_once(struct place *place)
+{
+	append(place, "one", NULL);
+	sync_all(place);
+	append(place, "two", NULL);
+	journal_log_flush(place->log);
+	close_log(place);
+	place->syncs = 0;
+}
+
+static void test_a_lock_that_is_let_go_soon_is_waited_for(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->busy_locks = 3;
+	place->options.threaded = true;
+	open_log(place);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_true(journal_log_is_read(place->log));
+	assert_int_equal(place->failed, 0);
+	assert_string_equal(all_of(place), "one two ");
+}
+
+static void check_comes_back(struct place *place, int error)
+{
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_false(journal_log_is_read(place->log));
+	assert_int_equal(journal_log_files(place->log)->count, 0);
+	assert_int_equal(place->error, error);
+	place->fail_list = place->fail_read = 0;
+	after(place, 0);
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	append(place, "three", NULL);
+	assert_string_equal(all_of(place), "one two three ");
+}
+
+static void test_a_list_that_ends_half_way(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->fail_list = EIO;
+	place->lists_half = true;
+	open_log(place);
+	check_comes_back(place, EIO);
+}
+
+/* It would be taken for a file without anything in it. */
+static void test_a_head_that_cannot_be_read_now(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->fail_read = EIO;
+	open_log(place);
+	check_comes_back(place, EIO);
+}
+
+static void test_what_was_read_is_synced_with_the_first_group(void **state)
+{
+	struct place *place = *state;
+	uint64_t last;
+
+	live_once(place);
+	open_log(place);
+	last = journal_log_begin(place->log).file;
+	assert_int_equal(last, 2);
+	assert_true(journal_log_synced(place->log) < 3);
+	assert_int_equal(place->syncs, 0);
+	after(place, 0);
+	assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
+	assert_int_equal(place->syncs, 2);
+}
+
+/* The kernel has forgotten by then what it could not write: it would say that all is well. */
+static void test_a_sync_that_failed_is_not_asked_for_again(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	open_log(place);
+	place->fail_sync = EIO;
+	after(place, 0);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_string_equal(place->what, "sync");
+	place->fail_sync = 0;
+	place->syncs = 0;
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(place->renewed, 1);
+	assert_int_equal(place->syncs, 1);
+	append(place, "three", NULL);
+	/* as far as it can be read, it counts */
+	assert_string_equal(all_of(place), "one two three ");
+}
+
+static void start_full(struct place *place)
+{
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	assert_string_equal(all_of(place), "one two ");
+	place->fail_write = place->fail_create = 0;
+	place->syncs = 0;
+	after(place, 0);
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(place->syncs, 2);	/* of what was read, too */
+	append(place, "three", NULL);
+	sync_all(place);
+	assert_string_equal(seen_of(place), "one two three ");
+}
+
+static void test_a_start_upon_a_full_disk(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->fail_write = ENOSPC;
+	open_log(place);
+	after(place, 0);
+	start_full(place);
+}
+
+static void test_a_start_where_nothing_can_be_made(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->fail_create = ENOSPC;
+	open_log(place);
+	start_full(place);
+}
+
+/* Not all of it is read, where positions are gone: heads tell what was synced. */
+static void test_a_start_without_positions_reads_the_end_alone(void **state)
+{
+	struct place *place = *state;
+	char text[1000];
+
+	memset(text, 'x', sizeof(text));
+	for (unsigned i = 0; i < 600; i++) {
+		journal_log_append(place->log, JOURNAL_GROUP, text, sizeof(text), NULL);
+		if (i % 20 == 0)
+			sync_all(place);
+	}
+	sync_all(place);
+	assert_int_equal(journal_log_files(place->log)->count, 10);
+	close_log(place);
+	open_log(place);
+	assert_null(journal_log_found(place->log));
+	assert_true(journal_log_files(place->log)->bytes_read < 3 * (64 << 10));
+	assert_int_equal(journal_log_last(place->log), 600 + 10 + 1);
+}
+
+/* Between the look at the current file and the list of all: what is appended meanwhile must
+ * not pile up in memory. */
+static void test_the_current_file_vanishes_under_the_list(void **state)
+{
+	struct place *place = *state;
+	static char text[2000];
+
+	append(place, "one", NULL);
+	sync_all(place);
+	for (unsigned i = 0; i < 9; i++)
+		after(place, S);
+	place->removed_by_list = file_path(place, 1);
+	after(place, S);
+	place->removed_by_list = NULL;
+	assert_int_equal(place->failed, 1);
+	assert_int_equal(place->good, 1);
+	assert_int_equal(place->renewed, 1);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(journal_log_append(place->log, JOURNAL_GROUP, text, sizeof(text),
+		    NULL) > 0);
+	sync_all(place);
+}
+
+static void test_a_lock_that_was_removed_is_made_again(void **state)
+{
+	struct place *place = *state;
+	struct journal_log_options options = place->options;
+	struct journal_storage *other;
+	struct journal_log *log;
+	struct diag diag;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/lock", place->path);
+	assert_int_equal(unlink(path), 0);
+	after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	options.calls = (struct journal_log_calls){ 0 };
+	other = journal_storage_posix(place->path, false, &diag);
+	assert_int_equal(journal_log_open(&log, other, &options, place->now_ns, &diag), 0);
+	assert_int_equal(journal_log_error(log, NULL), EAGAIN);
+	journal_log_close(&log);
+	journal_storage_close(&other);
+}
+
+/* The first positions sync the marks of all files; not with all of them open at once. */
+static void test_many_files_take_few_descriptors(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 1 };
+
+	for (unsigned i = 0; i < 200; i++) {
+		append(place, "x", NULL);
+		journal_log_switch(place->log);
+	}
+	sync_all(place);
+	close_log(place);
+	assert_int_equal(place->open, 0);
+	place->most_open = 0;
+	open_log(place);
+	assert_true(journal_log_positions(place->log, &positions) > 0);
+	for (unsigned i = 0; i < 20 && journal_log_positions_pending(place->log); i++)
+		after(place, 0);
+	assert_int_equal(journal_log_positions_recorded(place->log), 1);
+	assert_true(place->most_open < 60);
+	assert_true(place->syncs > 200);
+}
+
+/* The slot that was good stays, until another one is known to be. */
+static void test_a_slot_that_failed_is_written_again(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .results = 1 };
+
+	journal_log_positions(place->log, &positions);
+	after(place, 0);
+	positions.results = 2;
+	journal_log_positions(place->log, &positions);
+	place->fail_sync = EIO;
+	after(place, 0);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+	place->fail_sync = 0;
+	after(place, S);
+	positions.results = 3;
+	journal_log_positions(place->log, &positions);
+	after(place, 0);
+	close_log(place);
+	open_log(place);
+	assert_int_equal(journal_log_found(place->log)->results, 3);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_lock_that_is_let_go_soon_is_waited_for),
+		TEST(test_a_list_that_ends_half_way),
+		TEST(test_a_head_that_cannot_be_read_now),
+		TEST(test_what_was_read_is_synced_with_the_first_group),
+		TEST(test_a_sync_that_failed_is_not_asked_for_again),
+		TEST(test_a_start_upon_a_full_disk),
+		TEST(test_a_start_where_nothing_can_be_made),
+		TEST(test_a_start_without_positions_reads_the_end_alone),
+		TEST(test_the_current_file_vanishes_under_the_list),
+		TEST(test_a_lock_that_was_removed_is_made_again),
+		TEST(test_many_files_take_few_descriptors),
+		TEST(test_a_slot_that_failed_is_written_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
