@@ -388,7 +388,7 @@ void engine_journal_restore(struct engine *engine, const struct generation *gene
 	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
 		.wall_ns = wall_ns, .table = manual_table_open(),
 		.recipients_ns = INT64_MIN,
-		.news = { .kind = JOURNAL_NEWS_RESTORED, .what = "" } };
+		.news = { .kind = JOURNAL_NEWS_RESTORED, .what = "", .path = "" } };
 
 	if (r.table != NULL)
 		read_actions(&r);
@@ -404,7 +404,8 @@ void engine_journal_restore(struct engine *engine, const struct generation *gene
 	if (r.bad > 0)
 		listener->tell(listener->context, &(const struct journal_news){
 			.kind = JOURNAL_NEWS_DAMAGED, .room = JOURNAL_ROOM_FEED,
-			.bytes = r.bad, .what = "" });
+			.bytes = r.bad, .what = "", .path = generation_text(generation,
+			generation->journal.path) });
 	free(r.done);
 	manual_table_close(&r.table);
 }

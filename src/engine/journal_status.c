@@ -3,6 +3,8 @@
  * another. */
 #include "engine/journal_status.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "engine/internal.h"
@@ -26,6 +28,18 @@ static void count(struct engine *engine, const struct journal_log_counts *was,
 			engine_count(engine, counters[i].counter, counters[i].amount);
 }
 
+/* Says it with the path. */
+static void say(struct engine *engine, struct journal_news *news,
+    const struct journal_listener *listener) {
+	const struct generation *generation = engine_pin(engine);
+	char path[PATH_MAX];
+
+	(void)generation_journal_directory(generation, news->room, path);
+	engine_unpin(engine, generation);
+	news->path = path;
+	listener->tell(listener->context, news);
+}
+
 static void tell_damage(struct engine *engine, enum journal_room room,
     struct journal_told *told, const struct journal_log_counts *counts,
     const struct journal_listener *listener) {
@@ -36,19 +50,20 @@ static void tell_damage(struct engine *engine, enum journal_room room,
 		return;
 	told->damage = true;
 	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->damages + counts->later_files);
-	listener->tell(listener->context, &news);
+	say(engine, &news, listener);
 }
 
 static bool fails(const struct journal_told *told, const struct journal_log *log) {
 	return journal_log_state(log) == JOURNAL_FAILED || (told->failed && told->behind);
 }
 
-static void tell_state(enum journal_room room, struct journal_told *told,
-    const struct journal_log *log, const struct journal_log_counts *counts,
-    const struct journal_listener *listener) {
+static void tell_state(struct engine *engine, enum journal_room room,
+    struct journal_told *told, const struct journal_log *log,
+    const struct journal_log_counts *counts, const struct journal_listener *listener) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_WELL, .room = room, .what = "" };
 	bool failed = fails(told, log);
 
+	told->was_well |= !failed;
 	if (failed == told->failed)
 		return;
 	told->failed = failed;
@@ -56,10 +71,13 @@ static void tell_state(enum journal_room room, struct journal_told *told,
 		news.kind = JOURNAL_NEWS_FAILED;
 		news.error = told->error = journal_log_error(log, &news.what);
 		told->dropped = told->counts.dropped;
+		/* whoever makes the directories has said why it is not there */
+		told->silent = news.error == ENOENT && !told->was_well;
 	} else {
 		news.lost = counts->dropped - told->dropped;
 	}
-	listener->tell(listener->context, &news);
+	if (!told->silent)
+		say(engine, &news, listener);
 }
 
 static void put(struct journal_record *record, const struct journal_told *told,
@@ -86,7 +104,7 @@ void journal_status_tell(struct engine *engine, enum journal_room room,
 	journal_log_count(log, &counts);
 	count(engine, &told->counts, &counts);
 	tell_damage(engine, room, told, &counts, listener);
-	tell_state(room, told, log, &counts, listener);
+	tell_state(engine, room, told, log, &counts, listener);
 	put(&engine->segment->header->journals[room], told, log, &counts, now_ns);
 	told->counts = counts;
 }

@@ -25,6 +25,7 @@ struct journal_news {
 	enum journal_room room;
 	int error;		/* an errno */
 	const char *what;	/* that was tried: "write", "sync" ... */
+	const char *path;	/* of the directory; "": not of one */
 	uint64_t lost;		/* records that were not kept meanwhile */
 	uint64_t bytes;		/* that could not be read */
 	uint64_t destinations, recipients, logs, actions;
@@ -44,6 +45,8 @@ struct journal_told {
 	/* Its owner's: what is known is not all there again, though it can be written. */
 	bool behind;
 	int error;		/* of the last failure */
+	bool was_well;		/* once */
+	bool silent;		/* somebody else tells of this failure */
 	uint64_t dropped;	/* when it failed */
 };
 

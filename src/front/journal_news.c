@@ -11,13 +11,14 @@
 static void tell(void *context, const struct journal_news *news)
 {
 	const char *room = generation_journal_word(news->room);
-	char why[128];
+	char why[128], path[512];
 
 	(void)context;
+	log_quote(path, sizeof(path), news->path, strlen(news->path));
 	switch (news->kind) {
 	case JOURNAL_NEWS_FAILED:
-		log_event(EVENT_JOURNAL_FAILED, "room=%s step=%s text=\"%s: nothing is kept of "
-		    "what is learned and done until it can be written\"", room, news->what,
+		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s step=%s text=\"%s: nothing is kept "
+		    "of what is learned and done until it can be written\"", room, path, news->what,
 		    log_sentence(why, sizeof(why), strerror(news->error)));
 		break;
 	case JOURNAL_NEWS_WELL:
@@ -26,8 +27,8 @@ static void tell(void *context, const struct journal_news *news)
 		    news->lost);
 		break;
 	case JOURNAL_NEWS_DAMAGED:
-		log_event(EVENT_JOURNAL_DAMAGED, "room=%s bytes=%" PRIu64
-		    " text=\"posternctl journal check tells where\"", room, news->bytes);
+		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s bytes=%" PRIu64
+		    " text=\"posternctl journal check tells where\"", room, path, news->bytes);
 		break;
 	case JOURNAL_NEWS_RESTORED:
 		log_event(EVENT_JOURNAL, "destinations=%" PRIu64 " recipients=%" PRIu64

@@ -124,6 +124,21 @@ int journal_place_make(const char *base, const char *word, const struct identity
 	return result;
 }
 
+/* One message for all that it holds. */
+static bool look_at_base(struct journal_places *places, const char *base) {
+	char text[PATH_MAX];
+	struct diag diag;
+	bool failed = make_base(base, &diag) != 0;
+
+	if (failed && !places->told_base)
+		log_event(EVENT_JOURNAL_FAILED, "text=\"%s: there is no journal until it can be "
+		    "made (journal.path)\"", log_sentence(text, sizeof(text), diag.text));
+	else if (!failed && places->told_base)
+		log_event(EVENT_JOURNAL, "text=\"the directory of journal.path is there\"");
+	places->told_base = failed;
+	return !failed;
+}
+
 static bool is_well(const char *path, const struct identity *identity) {
 	struct stat status;
 
@@ -167,10 +182,13 @@ static void warn_of_tmpfs(const struct generation *generation) {
 
 void journal_places_turn(struct journal_places *places, const struct generation *generation,
     const struct identity *identity, int64_t now_ns) {
+	bool well;
+
 	if (generation_text(generation, generation->journal.path)[0] == '\0' ||
 	    (places->looked && now_ns - places->looked_ns < LOOK_NS))
 		return;
-	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
+	well = look_at_base(places, generation_text(generation, generation->journal.path));
+	for (enum journal_room room = 0; well && room < JOURNAL_ROOMS; room++)
 		look(places, generation, identity, room);
 	if (!places->looked)
 		warn_of_tmpfs(generation);

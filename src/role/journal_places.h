@@ -9,7 +9,7 @@
 
 /* What was told of each: a failure is told once, until it is one no more. */
 struct journal_places {
-	bool told[JOURNAL_ROOMS];
+	bool told[JOURNAL_ROOMS], told_base;
 	bool looked;		/* before: what is only told at a start was told */
 	int64_t looked_ns;
 };

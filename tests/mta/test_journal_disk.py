@@ -5,6 +5,7 @@ counted; Postern works on, and writes all that it knows as soon as it can again.
 server is needed: the test writes the log."""
 import os
 import shutil
+import subprocess
 import time
 
 from lib.journal import Journal
@@ -116,9 +117,11 @@ def removed(test, site, journal):
 
 
 def start_read_only(site, place):
-    """Only while nobody writes there it can be made so."""
+    """Only while nobody writes there it can be made so: the roles die a moment later."""
     site.postern.kill()
-    mount("-o", "remount,ro", place)
+    site.test.wait_for(lambda: subprocess.run(["mount", "-o", "remount,ro", place],
+                                              capture_output=True).returncode == 0,
+                       "the disk is read-only")
     site.postern.start()
 
 

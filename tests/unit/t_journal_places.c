@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "config/compile.h"
 #include "role/journal_places.h"
 
@@ -154,6 +155,47 @@ static void a_site_has_those_that_it_needs(void **state) {
 	free(generation);
 }
 
+static unsigned told;
+
+static void count_line(void *context, const char *line) {
+	(void)context;
+	told += strstr(line, "event=journal") != NULL;
+}
+
+/* Whatever it is that cannot be made: one line, and one when it could be. */
+static void a_path_that_cannot_be_made_is_told_once(void **state) {
+	struct identity identity = ours();
+	struct journal_places places = { .looked = false };
+	struct config_messages messages;
+	struct generation *generation;
+	char text[512], path[256];
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a", root);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
+	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	generation = config_compile_text(text, "test", &messages);
+	config_messages_free(&messages);
+	assert_non_null(generation);
+	told = 0;
+	log_redirect(count_line, NULL);
+	for (int64_t i = 1; i < 10; i++)
+		journal_places_turn(&places, generation, &identity, 3 * i * NS_PER_SECOND);
+	assert_int_equal(told, 1);
+	assert_int_equal(unlink(path), 0);
+	for (int64_t i = 10; i < 20; i++)
+		journal_places_turn(&places, generation, &identity, 3 * i * NS_PER_SECOND);
+	log_redirect(NULL, NULL);
+	assert_int_equal(told, 2);
+	assert_true(S_ISDIR(look("feed").st_mode));
+	free(generation);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_is_made_with_all_above_it, set_up,
@@ -163,6 +205,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 		    tear_down),
 		cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_path_that_cannot_be_made_is_told_once, set_up,
+		    tear_down),
 		cmocka_unit_test_setup_teardown(a_site_has_those_that_it_needs, set_up,
 		    tear_down),
 	};

@@ -105,9 +105,12 @@ static void one_that_never_was_there_comes(void **state)
 	open_journals();
 	learn("a.example", 3);
 	turns(5);
-	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 1);
+	/* the supervisor says why they are not there */
+	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 0);
+	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_ILL);
 	make_rooms();
 	turns(40);
+	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 0);
 	lose_all();
 	restore();
 	assert_true(find_state("a.example", &is));
