@@ -121,6 +121,9 @@ uint64_t journal_log_last(const struct journal_log *log);
 bool journal_log_mark(struct journal_log *log, struct journal_place place,
     uint64_t allowed_by);
 
+/* What stands there will be read or marked soon: reads from a disk can go side by side. */
+void journal_log_expect(struct journal_log *log, struct journal_place place);
+
 /* Does what was appended at that place count (or will, once it is synced)?  False: it was
  * lost with a fault, or its file was deleted or removed. */
 bool journal_log_holds(const struct journal_log *log, struct journal_place place);

@@ -13,6 +13,7 @@
 
 #include "journal/log_internal.h"
 
+#define EXPECTED	4096	/* bytes: most envelopes */
 #define ROOM_MOST	(UINT32_C(1) << 22)	/* 16 B each; what does not fit is dropped */
 
 static bool grow(struct log_marks *marks)
@@ -48,6 +49,20 @@ bool journal_log_mark(struct journal_log *log, struct journal_place place,
 	    (struct log_mark){ place, allowed_by };
 	marks->asked++;
 	return true;
+}
+
+void journal_log_expect(struct journal_log *log, struct journal_place place)
+{
+	const struct journal_storage *storage = &log->storage;
+	uint32_t i = journal_log_index(log, place.file);
+	int handle;
+
+	if (storage->calls->expect == NULL || i == log->files.count ||
+	    log->state != JOURNAL_GOOD)
+		return;
+	handle = journal_log_handle(log, i);
+	if (handle >= 0)
+		storage->calls->expect(storage->context, handle, place.offset, EXPECTED);
 }
 
 /* Its own record must be written, too: it is synced with what allows it, or before. */

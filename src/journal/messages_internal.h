@@ -53,6 +53,7 @@ struct working {
 	uint64_t key;		/* 0: free */
 	uint32_t prev, next;	/* `next` of the free ones, too */
 	struct journal_place start, envelope;
+	bool unmarked;		/* the envelope's mark may have been lost: recovery alone */
 	uint64_t start_sequence;
 	struct done *done;	/* recovery alone: what was delivered */
 	uint32_t done_count;
@@ -154,8 +155,8 @@ void messages_gain(struct messages *m, struct entry *entry, enum entry_state sta
     struct journal_place place, unsigned interval);
 void messages_lose(struct messages *m, struct entry *entry, uint64_t allowed_by);
 void messages_hold(struct messages *m, struct entry *entry);
-/* A start of `envelope`, which is the entry's, or it has none.  There is room after
- * messages_reserve_work (false: no memory). */
+/* A start of `envelope`, which is the entry's, or it has none (recovery: the mark is left to
+ * its end).  There is room after messages_reserve_work (false: no memory). */
 bool messages_reserve_work(struct messages *m);
 void messages_begin_work(struct messages *m, struct entry *entry,
     struct journal_place envelope, struct journal_place start, uint64_t start_sequence);

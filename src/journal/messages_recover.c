@@ -129,6 +129,7 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);	/* its end was damaged */
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
+	journal_log_expect(m->log, start.envelope);
 }
 
 static void apply_delivery(struct messages *m, const struct journal_found *found)
@@ -309,6 +310,7 @@ static bool replace(struct messages *m, struct working *w, struct entry *entry)
 		set_gone(m, entry, w->start);
 		return true;
 	}
+	w->unmarked = w->unmarked && journal_mark_is_live(found.frame.mark);
 	messages_read_envelope(m, &found, &envelope);
 	if (!take_off(m, w, &envelope))
 		return messages_finish_entry(m, entry) != 0;

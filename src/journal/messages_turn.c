@@ -128,12 +128,14 @@ static int64_t work(struct messages *m, int64_t now_ns)
 		if (!messages_enter(m))
 			return INT64_MAX;
 	}
-	more = messages_recover_step(m);
-	if (messages_is_recovered(m)) {
-		more = messages_look_step(m) || more;
-		more = messages_unseen_step(m) || more;
-		more = messages_run_longest(m, &wait_ns) || more;
+	if (!messages_is_recovered(m)) {
+		(void)messages_recover_step(m);
+		return now_ns;
 	}
+	more = messages_recover_step(m);
+	more = messages_look_step(m) || more;
+	more = messages_unseen_step(m) || more;
+	more = messages_run_longest(m, &wait_ns) || more;
 	next_ns = messages_positions_turn(m, now_ns);
 	if (more)
 		return now_ns;

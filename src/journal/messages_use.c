@@ -193,6 +193,7 @@ void messages_begin_work(struct messages *m, struct entry *entry,
     struct journal_place envelope, struct journal_place start, uint64_t start_sequence)
 {
 	uint32_t place = m->working_free;
+	bool unmarked = true;
 
 	MUST(place != NONE);
 	m->working_free = m->working[place].next;
@@ -200,14 +201,11 @@ void messages_begin_work(struct messages *m, struct entry *entry,
 		struct journal_place last = messages_place(m, entry);
 
 		messages_lose(m, entry, start_sequence);
-		if (!messages_same(last, envelope))
-			messages_mark(m, envelope, start_sequence);
-	} else {
-		messages_mark(m, envelope, start_sequence);
+		unmarked = !messages_same(last, envelope);
 	}
 	m->working[place] = (struct working){ .key = entry->key, .prev = m->working_last,
 		.next = NONE, .start = start, .envelope = envelope,
-		.start_sequence = start_sequence };
+		.unmarked = unmarked, .start_sequence = start_sequence };
 	if (m->working_last != NONE)
 		m->working[m->working_last].next = place;
 	else
@@ -225,6 +223,8 @@ void messages_end_work(struct messages *m, struct entry *entry)
 	uint32_t place = entry->offset;
 	struct working *w = &m->working[place];
 
+	if (w->unmarked)
+		messages_mark(m, w->envelope, journal_log_last(m->log));
 	count_working(m, w->envelope.file, -1);
 	if (w->prev != NONE)
 		m->working[w->prev].next = w->next;

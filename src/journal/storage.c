@@ -243,6 +243,12 @@ static int lock(void *context)
 	return 0;
 }
 
+static void expect(void *context, int file, uint64_t offset, size_t length)
+{
+	(void)context;
+	(void)posix_fadvise(file, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
+}
+
 static const struct journal_storage_calls posix_calls = {
 	.list = list,
 	.open = open_file,
@@ -255,6 +261,7 @@ static const struct journal_storage_calls posix_calls = {
 	.size = size_of,
 	.check = check,
 	.lock = lock,
+	.expect = expect,
 };
 
 struct journal_storage *journal_storage_posix(const char *path, bool read_only,

@@ -60,6 +60,8 @@ struct journal_storage_calls {
 	 * does.  May be said again after an error.  Where the directory was removed, or
 	 * replaced by another, it is opened anew. */
 	int (*lock)(void *context);
+	/* These bytes will be read, or one of them written, soon: a hint.  May be NULL. */
+	void (*expect)(void *context, int file, uint64_t offset, size_t length);
 };
 
 struct journal_storage {
