@@ -3,8 +3,9 @@
  * PURPOSE  The messages of a queue in a log: what is told of them.
  * MODEL    messages_internal.h.  Each call appends one record, asks for the mark that the
  *          record allows, and keeps the index.
- * ERRORS   A failed log forgets all; a renewal makes all before it void, by an empty
- *          checkpoint that is the first to be appended.
+ * ERRORS   A failed log is a crash without a death: all is forgotten, and when the log is
+ *          good again what is on the disk is recovered as at a start, while its owner tells
+ *          anew what it has in memory.
  * THREADS  One.
  */
 #include <stdlib.h>
@@ -77,21 +78,22 @@ static void changed(void *context, enum journal_state state, int error, const ch
 		m->calls.changed(m->calls.context, state, error, what);
 }
 
-/* The void comes first in the new file; in force from messages_enter on. */
+/* In force from messages_enter on.  What is appended is for its place alone. */
 static void renew(void *context)
 {
 	struct messages *m = context;
-	struct journal_checkpoint void_all = { .number = journal_log_last(m->log) + 1,
+	struct journal_checkpoint here = { .number = journal_log_last(m->log) + 1,
 		.when_ns = m->wall_ns };
-	struct journal_place begin;
 	uint8_t payload[64];
-	size_t length = journal_checkpoint_write(payload, sizeof(payload), &void_all);
+	size_t length = journal_checkpoint_write(payload, sizeof(payload), &here);
 
-	if (journal_log_append(m->log, JOURNAL_CHECKPOINT_BEGIN, payload, length, &begin) == 0 ||
-	    journal_log_append(m->log, JOURNAL_CHECKPOINT_END, payload, length, NULL) == 0)
-		return;
-	m->begin = m->last = begin;
-	m->renew = true;
+	m->renew = journal_log_append(m->log, JOURNAL_CHECKPOINT_BEGIN, payload, length,
+	    &m->renew_at) != 0;
+}
+
+void messages_renew(struct messages *m)
+{
+	renew(m);
 }
 
 static bool is_usable(const struct messages_settings *settings)
@@ -121,6 +123,7 @@ int messages_open(struct messages **messages, const struct journal_storage *stor
 	m->settings = *settings;
 	m->calls = *calls;
 	m->wall_ns = wall_ns;
+	m->now_ns = now_ns;
 	m->sync_within_ns = INT64_MAX;
 	m->epoch = 1;
 	messages_forget_all(m);
@@ -136,7 +139,7 @@ int messages_open(struct messages **messages, const struct journal_storage *stor
 		messages_close(&m);
 		return diag_set(diag, 0, "no memory for the readers of a queue's journal");
 	}
-	messages_recover_begin(m);
+	messages_recover_begin(m, journal_log_begin(m->log));
 	messages_runners_begin(m);
 	*messages = m;
 	return 0;
@@ -173,8 +176,9 @@ bool messages_enter(struct messages *m)
 		forget(m);
 		m->renew = m->failed = m->no_memory = false;
 		m->tell_renewed = true;
-		m->own = m->found_suffix = m->begin;
 		m->totals.renewals++;
+		journal_log_flush(m->log);
+		messages_recover_begin(m, m->renew_at);
 		messages_runners_begin(m);
 	}
 	if (journal_log_state(m->log) == JOURNAL_FAILED && !m->failed) {

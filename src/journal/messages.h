@@ -24,8 +24,9 @@
  * older than its file, and a run of a file that is gone or has changed is harmless.
  *
  * Where the disk fails, nothing is remembered (messages_is_degraded): what is told is
- * dropped and counted, until a new file can be begun.  Then all before is void, and `renewed`
- * asks the owner to put all that it knows.
+ * dropped and counted, until a new file can be begun.  Then what is on the disk is recovered
+ * as at a start, and `renewed` asks the owner to put all that it has in memory, which is
+ * newer.
  *
  * One thread.  `wall_ns` is CLOCK_REALTIME, as all times in records, which outlive a boot;
  * an envelope that says that it was written later than now counts as old enough, and its
@@ -69,8 +70,9 @@ extern const struct messages_settings messages_defaults;
 struct messages_calls {
 	/* The disk failed, or is good again (journal_log_calls.changed); may be NULL. */
 	void (*changed)(void *context, enum journal_state state, int error, const char *what);
-	/* After a time without a journal (or with files lost): all that is in memory is to be
-	 * put again, and the directories to be looked through.  Out of messages_turn alone. */
+	/* After a time without a journal (or with files lost): what is in memory is held no
+	 * more, and is to be put again; messages_is_recovered and messages_is_indexed are false
+	 * for a while.  Out of messages_turn alone. */
 	void (*renewed)(void *context);
 	void *context;
 };

@@ -96,11 +96,15 @@ struct messages {
 	struct messages_totals totals;
 	enum phase phase;
 	bool failed;			/* degraded: nothing is known */
-	bool renew, tell_renewed;	/* void records were appended; the owner is to know */
-	bool no_memory;			/* a mark or a use was lost: nothing is deleted any more */
+	bool renew, tell_renewed;	/* to recover anew; its owner is to be told that */
+	struct journal_place renew_at;	/* and what stands from there on is newer */
+	bool no_memory;			/* a mark or a use was lost: nothing is deleted any more, */
+	int64_t no_memory_ns;		/* until then: all is recovered anew */
 	bool moved;			/* since positions were asked for: they are others now */
 	int64_t sync_within_ns;		/* what was told since the last turn; INT64_MAX: no */
-	int64_t wall_ns;		/* of the last call */
+	int64_t wall_ns, now_ns;	/* of the last call, and of the last turn */
+	uint32_t fault_file;		/* could not be read of late; */
+	int64_t fault_until_ns;		/* tried again until then */
 	struct journal_place last;	/* of the record that was appended last, or `own` */
 
 	struct shard shards[SHARDS];
@@ -110,7 +114,7 @@ struct messages {
 	struct use *uses;		/* by file */
 	uint32_t use_count, use_size;
 
-	struct journal_place begin;	/* all before it is void */
+	struct journal_place begin;	/* nothing before it is needed */
 	struct journal_place found_suffix; /* the suffix began there at recovery */
 	struct journal_place own;	/* what stands from there on is of this life */
 	struct journal_cursor *cursor;	/* recovery, then the index */
@@ -127,6 +131,8 @@ struct messages {
 	uint32_t tell_shard, tell_slot;
 	void (*unseen)(void *context, const char *mta, const char *directory, const char *id);
 	void *unseen_context;
+	bool has_positions;
+	struct journal_positions positions, asked_positions;	/* recorded last; asked for */
 	uint64_t positions_asked;	/* number of the last; 0: none */
 	int64_t positions_ns;		/* when they may be next */
 	uint64_t positions_last;	/* sequence that was the last then */
@@ -208,9 +214,20 @@ int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_n
 void messages_read_envelope(struct messages *m, const struct journal_found *found,
     struct messages_envelope *out);
 
+/* --- messages_lost.c ------------------------------------------------------------------------- */
+
+/* A file could not be read: is it to be tried again?  If not, what stands there is lost. */
+bool messages_try_again(struct messages *m, uint32_t file);
+/* What stands there cannot be read (or cannot any more): it is known no longer. */
+void messages_lost(struct messages *m, const struct journal_found *found);
+/* The record there, or what is there instead (DAMAGE, FAULT). */
+enum journal_found_kind messages_read_at(struct messages *m, struct journal_place place,
+    struct journal_found *found);
+
 /* --- messages_recover.c ------------------------------------------------------------------- */
 
-void messages_recover_begin(struct messages *m);
+/* What stands from `own` on is newer than what is recovered. */
+void messages_recover_begin(struct messages *m, struct journal_place own);
 /* A step of recovery or index; true: there is more to do. */
 bool messages_recover_step(struct messages *m);
 /* A live envelope that stands there, of which the index may know nothing yet.  Its entry if
@@ -238,13 +255,14 @@ void messages_looks_forget(struct messages *m);
 
 /* --- messages_positions.c -------------------------------------------------------------------- */
 
-#define POSITION_BEGIN	"begin"
 #define POSITION_SUFFIX	"suffix"
 void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME + 1]);
-/* Those found at the start.  False: none of that name. */
+/* Of those recorded last.  False: none of that name. */
 bool messages_position_found(const struct messages *m, const char *name,
     struct journal_place *place);
 /* When they may be recorded next; INT64_MAX: nothing has happened. */
 int64_t messages_positions_turn(struct messages *m, int64_t now_ns);
+/* As after a fault: recovers again what is on the disk. */
+void messages_renew(struct messages *m);
 
 #endif

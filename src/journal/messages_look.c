@@ -48,11 +48,17 @@ bool messages_look_step(struct messages *m)
 		return false;
 	journal_log_flush(m->log);
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+		struct journal_place before = journal_cursor_place(m->look_cursor);
 		struct entry *entry;
 
 		if (journal_cursor_next(m->look_cursor, &found) == JOURNAL_FOUND_END) {
 			journal_cursor_close(&m->look_cursor);
 			return false;
+		}
+		if (found.kind == JOURNAL_FOUND_FAULT &&
+		    messages_try_again(m, found.place.file)) {
+			journal_cursor_seek(m->look_cursor, before);
+			return false;	/* the next turn, whenever that is */
 		}
 		if (!messages_is_envelope(m, &found, &e) ||
 		    !journal_mark_is_live(found.frame.mark))
@@ -125,7 +131,7 @@ static void tell(struct messages *m, const struct entry *entry)
 	struct journal_envelope e;
 	struct journal_found found;
 
-	if (!journal_cursor_read(m->spare, messages_place(m, entry), &found) ||
+	if (messages_read_at(m, messages_place(m, entry), &found) != JOURNAL_FOUND_RECORD ||
 	    !messages_is_envelope(m, &found, &e) || e.key != entry->key)
 		return;
 	messages_read_envelope(m, &found, &envelope);

@@ -17,21 +17,23 @@
 #include "journal/messages_internal.h"
 
 #define REPLACE_MOST	64u	/* messages of a step */
+#define DOMAINS_MOST	MESSAGES_GROUPS_MAX	/* of one run that are told apart */
 #define SHARDS_MOST	16u	/* divides SHARDS */
 
-void messages_recover_begin(struct messages *m)
+void messages_recover_begin(struct messages *m, struct journal_place own)
 {
 	const struct journal_positions *found = journal_log_found(m->log);
 	struct journal_place suffix;
 
-	m->own = m->last = journal_log_begin(m->log);
-	if (found != NULL)
-		m->totals.deliveries = found->results;
-	m->begin = (struct journal_place){ found != NULL && found->first_file > 0 ?
-		found->first_file : 1, 0 };
-	if (messages_position_found(m, POSITION_BEGIN, &suffix) &&
-	    messages_before(m->begin, suffix))
-		m->begin = suffix;
+	if (!m->has_positions && found != NULL) {
+		m->has_positions = true;
+		m->positions = *found;
+		m->totals.deliveries += found->results;
+	}
+	m->own = m->last = own;
+	m->fault_file = 0;
+	m->begin = (struct journal_place){ m->has_positions && m->positions.first_file > 0 ?
+		m->positions.first_file : 1, 0 };
 	if (!messages_position_found(m, POSITION_SUFFIX, &suffix) ||
 	    messages_before(suffix, m->begin))
 		suffix = m->begin;
@@ -151,9 +153,12 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 	w = messages_work(m, entry);
 	if (delivery.start != w->start_sequence)
 		return;
+	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
+		m->totals.deliveries += delivery.recipients;
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
 	for (uint32_t i = 0; i < w->done_count; i++) {
-		if (w->done[i].domain == domain) {
+		/* more domains than an envelope has count for the sum of recipients alone */
+		if (w->done[i].domain == domain || i + 1 == DOMAINS_MOST) {
 			w->done[i].recipients += delivery.recipients;
 			return;
 		}
@@ -184,28 +189,6 @@ static void apply_finish(struct messages *m, const struct journal_found *found)
 	set_gone(m, entry, found->place);
 }
 
-/* The log began anew: its begin stands directly before it. */
-static void apply_void(struct messages *m, const struct journal_found *found)
-{
-	struct journal_checkpoint end;
-	struct journal_place place = found->place;
-
-	if (!journal_checkpoint_read(found->frame.payload, found->frame.length, &end)) {
-		m->totals.unreadable++;
-		return;
-	}
-	for (unsigned i = 0; i < SHARDS; i++) {
-		for (uint32_t k = 0; k < m->shards[i].size; k++) {
-			struct entry *entry = &m->shards[i].entries[k];
-
-			if (entry->key != 0 && entry->state != ENTRY_GONE &&
-			    messages_before(messages_place(m, entry), place))
-				set_gone(m, entry, place);
-		}
-	}
-	m->begin = place;
-}
-
 static void apply(struct messages *m, const struct journal_found *found)
 {
 	switch (found->frame.type) {
@@ -222,26 +205,33 @@ static void apply(struct messages *m, const struct journal_found *found)
 	case JOURNAL_FINISH:
 		apply_finish(m, found);
 		break;
-	case JOURNAL_CHECKPOINT_END:
-		apply_void(m, found);
-		break;
 	default:
 		break;
 	}
 }
 
-/* The next record before `limit`; false: no more.  What cannot be read is counted, and
- * *found is none then. */
-static bool next_before(struct messages *m, struct journal_place limit,
+enum got { GOT_RECORD, GOT_END, GOT_FAULT };
+
+/* The next record before `limit`.  What cannot be read is counted, and passed over (*found
+ * is no RECORD then). */
+static enum got next_before(struct messages *m, struct journal_place limit,
     struct journal_found *found)
 {
-	if (!messages_before(journal_cursor_place(m->cursor), limit))
-		return false;
+	struct journal_place before = journal_cursor_place(m->cursor);
+
+	if (!messages_before(before, limit))
+		return GOT_END;
 	switch (journal_cursor_next(m->cursor, found)) {
 	case JOURNAL_FOUND_END:
-		return false;
-	case JOURNAL_FOUND_DAMAGE:
+		return GOT_END;
 	case JOURNAL_FOUND_FAULT:
+		if (messages_try_again(m, found->place.file)) {
+			journal_cursor_seek(m->cursor, before);
+			return GOT_FAULT;
+		}
+		m->totals.unreadable++;
+		break;
+	case JOURNAL_FOUND_DAMAGE:
 	case JOURNAL_FOUND_LATER:
 		m->totals.unreadable++;
 		break;
@@ -249,7 +239,7 @@ static bool next_before(struct messages *m, struct journal_place limit,
 	case JOURNAL_FOUND_TORN:
 		break;
 	}
-	return messages_before(found->place, limit);
+	return messages_before(found->place, limit) ? GOT_RECORD : GOT_END;
 }
 
 static bool suffix_step(struct messages *m)
@@ -257,12 +247,17 @@ static bool suffix_step(struct messages *m)
 	struct journal_found found = { .length = 0 };
 
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
-		if (!next_before(m, m->own, &found)) {
+		switch (next_before(m, m->own, &found)) {
+		case GOT_END:
 			m->phase = PHASE_REPLACE;
 			return true;
+		case GOT_FAULT:
+			return false;
+		case GOT_RECORD:
+			if (found.kind == JOURNAL_FOUND_RECORD)
+				apply(m, &found);
+			break;
 		}
-		if (found.kind == JOURNAL_FOUND_RECORD)
-			apply(m, &found);
 	}
 	return true;
 }
@@ -298,24 +293,30 @@ static bool take_off(struct messages *m, const struct working *w,
 	return envelope->recipients > 0;
 }
 
-static bool replace(struct messages *m, struct working *w, struct entry *entry)
+enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
+
+static enum replaced replace(struct messages *m, struct working *w, struct entry *entry)
 {
 	struct messages_envelope envelope;
 	struct journal_envelope e;
 	struct journal_found found;
+	enum journal_found_kind kind = messages_read_at(m, w->envelope, &found);
+	uint64_t sequence;
 
-	if (w->envelope.file == 0 || !journal_cursor_read(m->spare, w->envelope, &found) ||
-	    !messages_is_envelope(m, &found, &e) || e.key != w->key) {
+	if (kind == JOURNAL_FOUND_FAULT && messages_try_again(m, w->envelope.file))
+		return NOT_READ;
+	if (kind != JOURNAL_FOUND_RECORD || !messages_is_envelope(m, &found, &e) ||
+	    e.key != w->key) {
 		m->totals.unreadable++;
 		set_gone(m, entry, w->start);
-		return true;
+		return REPLACED;
 	}
 	w->unmarked = w->unmarked && journal_mark_is_live(found.frame.mark);
 	messages_read_envelope(m, &found, &envelope);
-	if (!take_off(m, w, &envelope))
-		return messages_finish_entry(m, entry) != 0;
 	envelope.due_ns = 0;
-	return messages_put_entry(m, &envelope, w->key, false) != 0;
+	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
+	    messages_finish_entry(m, entry);
+	return sequence != 0 ? REPLACED : NOT_WRITTEN;
 }
 
 static bool replace_step(struct messages *m)
@@ -325,9 +326,15 @@ static bool replace_step(struct messages *m)
 		struct entry *entry = messages_index_find(m, w->key);
 
 		MUST(entry != NULL && entry->state == ENTRY_WORKING);
-		if (!replace(m, w, entry))
-			return true;	/* the log has failed, or was renewed */
-		m->totals.recovered++;
+		switch (replace(m, w, entry)) {
+		case REPLACED:
+			m->totals.recovered++;
+			break;
+		case NOT_WRITTEN:	/* the log has failed, or was renewed */
+			return true;
+		case NOT_READ:
+			return false;
+		}
 	}
 	if (m->working_first != NONE)
 		return true;
@@ -373,7 +380,11 @@ static bool index_step(struct messages *m)
 	struct journal_envelope e;
 
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
-		if (!next_before(m, m->found_suffix, &found)) {
+		enum got got = next_before(m, m->found_suffix, &found);
+
+		if (got == GOT_FAULT)
+			return false;
+		if (got == GOT_END) {
 			m->phase = PHASE_TOMBS;
 			m->tomb_shard = 0;
 			m->moved = true;
@@ -399,8 +410,11 @@ bool messages_recover_step(struct messages *m)
 	case PHASE_TOMBS:
 		for (unsigned i = 0; i < SHARDS_MOST; i++)
 			messages_index_sweep(m, m->tomb_shard++);
-		if (m->tomb_shard >= SHARDS)
+		if (m->tomb_shard >= SHARDS) {
 			m->phase = PHASE_DONE;
+			/* leaves its file, which may be deleted */
+			journal_cursor_seek(m->cursor, (struct journal_place){ 0, 0 });
+		}
 		return true;
 	case PHASE_DONE:
 		break;

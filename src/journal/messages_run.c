@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "journal/messages_internal.h"
 
+#define AGAIN_NS	NS_PER_SECOND	/* after a file could not be read */
+
 enum stand {
 	STAND_READY,		/* `found` may be taken */
 	STAND_WAITS,		/* for a time, or for more to be appended */
@@ -49,7 +51,7 @@ static void seek(struct runner *runner, struct journal_place place)
  * another one's. */
 static bool found_all(const struct messages *m)
 {
-	const struct journal_positions *found = journal_log_found(m->log);
+	const struct journal_positions *found = &m->positions;
 	char name[JOURNAL_POSITION_NAME + 1];
 	struct journal_place place;
 	unsigned count = 0;
@@ -66,7 +68,7 @@ static bool found_all(const struct messages *m)
 
 void messages_runners_begin(struct messages *m)
 {
-	bool use = m->totals.renewals == 0 && found_all(m);
+	bool use = found_all(m);
 	char name[JOURNAL_POSITION_NAME + 1];
 
 	for (unsigned i = 0; i < m->settings.intervals; i++) {
@@ -125,9 +127,10 @@ static struct entry *own_entry(struct messages *m, unsigned interval)
 }
 
 /* The next record; false: the log ends. */
-static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes)
+static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes,
+    int64_t *wait_ns)
 {
-	struct journal_place end = end_of_log(m);
+	struct journal_place end = end_of_log(m), before = journal_cursor_place(runner->cursor);
 
 	if (end.file != 0 && messages_same(end, runner->end))
 		return false;
@@ -143,10 +146,22 @@ static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes)
 		    messages_is_envelope(m, &runner->found, &runner->envelope) &&
 		    messages_learn(m, &runner->found, &runner->envelope) != NULL;
 		break;
-	case JOURNAL_FOUND_DAMAGE:
 	case JOURNAL_FOUND_FAULT:
-	case JOURNAL_FOUND_LATER:
+		if (messages_try_again(m, runner->found.place.file)) {
+			seek(runner, before);
+			*wait_ns = *wait_ns < AGAIN_NS ? *wait_ns : AGAIN_NS;
+			return false;
+		}
+		messages_lost(m, &runner->found);
+		break;
+	case JOURNAL_FOUND_DAMAGE:
+		messages_lost(m, &runner->found);
+		break;
 	case JOURNAL_FOUND_TORN:
+		if (runner->found.ends)	/* below a living log: that went on elsewhere */
+			seek(runner, (struct journal_place){ runner->found.place.file + 1, 0 });
+		break;
+	case JOURNAL_FOUND_LATER:
 		*bytes += runner->found.length;
 		break;
 	}
@@ -185,7 +200,7 @@ static enum stand advance(struct messages *m, unsigned interval, bool may_write,
 
 		if (entry == NULL) {
 			runner->stands = false;
-			if (!go_on(m, runner, bytes))
+			if (!go_on(m, runner, bytes, wait_ns))
 				return STAND_WAITS;
 			continue;
 		}

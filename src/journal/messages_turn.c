@@ -4,7 +4,8 @@
  * MODEL    Positions are taken as they are now, and recorded by the log when all that they
  *          speak of is on the disk; then it deletes the files before the first that is
  *          needed.  They lag behind, which costs the next start some reading.
- * ERRORS   Without memory for a count or a mark the old positions stay.
+ * ERRORS   Without memory for a count or a mark the old positions stay, and after a while
+ *          all is recovered again.
  * THREADS  One.
  */
 #include <stdio.h>
@@ -12,6 +13,9 @@
 
 #include "base/clock.h"
 #include "journal/messages_internal.h"
+
+#define AGAIN_NS	NS_PER_SECOND	/* after a file could not be read */
+#define NO_MEMORY_NS	(60 * NS_PER_SECOND)	/* until all is recovered again */
 
 /* --- positions ------------------------------------------------------------------------------ */
 
@@ -34,11 +38,9 @@ void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME 
 bool messages_position_found(const struct messages *m, const char *name,
     struct journal_place *place)
 {
-	const struct journal_positions *found = journal_log_found(m->log);
-
-	for (uint32_t i = 0; found != NULL && i < found->count; i++) {
-		if (strcmp(found->positions[i].name, name) == 0) {
-			*place = found->positions[i].place;
+	for (uint32_t i = 0; m->has_positions && i < m->positions.count; i++) {
+		if (strcmp(m->positions.positions[i].name, name) == 0) {
+			*place = m->positions.positions[i].place;
 			return true;
 		}
 	}
@@ -85,7 +87,6 @@ static void ask_for_positions(struct messages *m)
 	    m->begin.file;
 	if (m->begin.file < positions.first_file)
 		m->begin = (struct journal_place){ positions.first_file, 0 };
-	add(&positions, POSITION_BEGIN, m->begin);
 	add(&positions, POSITION_SUFFIX, suffix);
 	for (unsigned i = 0; i < m->settings.intervals; i++) {
 		messages_position_name(m->settings.intervals_ns[i], name);
@@ -94,17 +95,44 @@ static void ask_for_positions(struct messages *m)
 	m->positions_asked = journal_log_positions(m->log, &positions);
 	if (m->positions_asked == 0)
 		return;
+	m->asked_positions = positions;
 	m->moved = false;
 	m->totals.oldest_file = positions.first_file;
 	m->totals.suffix = suffix;
 	messages_forget_uses(m, positions.first_file);
 }
 
+static void take_recorded(struct messages *m)
+{
+	if (m->positions_asked == 0)
+		return;
+	if (journal_log_positions_recorded(m->log) == m->positions_asked) {
+		m->positions = m->asked_positions;
+		m->has_positions = true;
+	} else {
+		m->moved = true;	/* a fault came between */
+	}
+	m->positions_asked = 0;
+}
+
+static int64_t wait_for_memory(struct messages *m, int64_t now_ns)
+{
+	if (m->no_memory_ns == 0)
+		m->no_memory_ns = now_ns + NO_MEMORY_NS;
+	if (now_ns < m->no_memory_ns)
+		return m->no_memory_ns;
+	m->no_memory_ns = 0;
+	messages_renew(m);
+	return now_ns;
+}
+
 int64_t messages_positions_turn(struct messages *m, int64_t now_ns)
 {
-	if (!messages_is_recovered(m) || m->no_memory ||
-	    journal_log_positions_recorded(m->log) < m->positions_asked)
+	if (!messages_is_recovered(m) || journal_log_positions_pending(m->log))
 		return INT64_MAX;
+	take_recorded(m);
+	if (m->no_memory)
+		return wait_for_memory(m, now_ns);
 	if (!m->moved && journal_log_last(m->log) == m->positions_last)
 		return INT64_MAX;
 	if (now_ns < m->positions_ns)
@@ -128,10 +156,8 @@ static int64_t work(struct messages *m, int64_t now_ns)
 		if (!messages_enter(m))
 			return INT64_MAX;
 	}
-	if (!messages_is_recovered(m)) {
-		(void)messages_recover_step(m);
-		return now_ns;
-	}
+	if (!messages_is_recovered(m))
+		return messages_recover_step(m) ? now_ns : now_ns + AGAIN_NS;
 	more = messages_recover_step(m);
 	more = messages_look_step(m) || more;
 	more = messages_unseen_step(m) || more;
@@ -141,6 +167,8 @@ static int64_t work(struct messages *m, int64_t now_ns)
 		return now_ns;
 	/* wall time may be set: looked at again within a minute */
 	wait_ns = wait_ns < 60 * NS_PER_SECOND ? wait_ns : 60 * NS_PER_SECOND;
+	if (m->phase != PHASE_DONE || m->look_cursor != NULL)
+		wait_ns = wait_ns < AGAIN_NS ? wait_ns : AGAIN_NS;
 	return now_ns + wait_ns < next_ns ? now_ns + wait_ns : next_ns;
 }
 
@@ -149,6 +177,7 @@ int64_t messages_turn(struct messages *m, int64_t wall_ns, int64_t now_ns)
 	int64_t next_ns = INT64_MAX, log_ns;
 
 	m->wall_ns = wall_ns;
+	m->now_ns = now_ns;
 	if (messages_enter(m))
 		next_ns = work(m, now_ns);
 	if (m->sync_within_ns != INT64_MAX)

@@ -21,6 +21,8 @@
 struct messages_world {
 	char path[64];
 	struct journal_storage *storage;
+	struct journal_storage *(*open_storage)(void);	/* NULL: a real directory */
+	void (*close_storage)(struct journal_storage **storage);
 	struct messages_settings settings;
 	struct messages *m;
 	int64_t wall_ns, now_ns;
@@ -30,6 +32,8 @@ struct messages_world {
 extern struct messages_world world;
 
 int world_begin(void **state);
+int world_begin_upon(struct journal_storage *(*open_storage)(void),
+    void (*close_storage)(struct journal_storage **storage));
 int world_end(void **state);
 /* The process dies, and is begun anew; what it had not written is lost. */
 void world_kill(void);
@@ -48,7 +52,7 @@ uint64_t finish(const char *id);
 /* The next one's id and recipients, "q1 a.example*3 b.example*1"; "" for none. */
 const char *next(void);
 double next_in(void);		/* seconds until messages_next is to be asked again; -1: none */
-/* All records but heads: "E:q1 S:q1 D:q1 R:q1 F:q1", "V" for a void; garbage in brackets. */
+/* All records of messages: "E:q1 S:q1 D:q1 R:q1 F:q1"; garbage in brackets. */
 const char *records(void);
 struct messages_totals totals(void);
 struct journal_log_counts counts(void);

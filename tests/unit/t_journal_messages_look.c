@@ -179,7 +179,7 @@ static void test_files_that_were_removed_underneath(void **state)
 	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
 	put("q2", "a.example", 0, !HELD);
 	world_sync();
-	assert_string_equal(records(), "V E:q2");
+	assert_string_equal(records(), "E:q2");
 	assert_string_equal(next(), "q2 a.example*1");
 	world_kill();
 	world_open();

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: ISC */
+/* The log of a queue upon a disk that fails for a while: what was synced stays, work goes on,
+ * and files are deleted again. */
+#include "tests/unit/messages_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/crash/storage_faulty.h"
+
+#define MINUTE	60.0
+
+static struct disk *disk;
+static struct {
+	enum disk_act act;
+	const char *name;	/* part of it; NULL: any */
+	int error;
+	unsigned times;
+} failing;
+
+static int fault(void *context, const struct disk_step *step)
+{
+	(void)context;
+	if (failing.times == 0 || step->act != failing.act ||
+	    (failing.name != NULL && strstr(step->name, failing.name) == NULL))
+		return 0;
+	failing.times--;
+	return failing.error;
+}
+
+static void let_fail(enum disk_act act, const char *name, int error, unsigned times)
+{
+	failing.act = act;
+	failing.name = name;
+	failing.error = error;
+	failing.times = times;
+}
+
+static struct journal_storage *open_faulty(void)
+{
+	return storage_faulty(disk);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	disk = disk_new();
+	disk->fault = fault;
+	failing.times = 0;
+	return world_begin_upon(open_faulty, storage_faulty_close);
+}
+
+static int end(void **state)
+{
+	int failed = world_end(state);
+
+	disk_free(disk);
+	return failed;
+}
+
+static void traffic(unsigned bytes)
+{
+	char domain[256];
+	char id[16];
+
+	snprintf(domain, sizeof(domain), "%0200d.example", 0);
+	for (unsigned i = 0; i * 450 < bytes; i++) {
+		snprintf(id, sizeof(id), "t%u", i);
+		put(id, domain, 0, HELD);
+		start(id);
+		finish(id);
+	}
+}
+
+/* A fault is a crash without a death: nothing that was synced is lost by it. */
+static void test_what_was_synced_outlives_a_fault(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example*3", 0, HELD);
+	put("q3", "a.example", 5 * MINUTE, !HELD);
+	put("q4", "a.example", 0, HELD);
+	start("q2");
+	delivered("q2", "a.example", 1);
+	finish("q4");
+	world_sync();
+	let_fail(DISK_SYNC, NULL, EIO, 1);
+	delivered("q2", "a.example", 1);
+	world_pass(0.2);
+	assert_true(messages_is_degraded(world.m));
+	assert_int_equal(put("q5", "a.example", 0, !HELD), 0);
+	assert_string_equal(next(), "");
+	world_pass(3);
+	assert_false(messages_is_degraded(world.m));
+	assert_int_equal(world.renewed, 1);
+	assert_int_equal(totals().messages, 3);
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q2 a.example*2");
+	assert_string_equal(next(), "");
+	assert_true(messages_knows(world.m, "m", "/q", "q3", 1));
+	assert_false(messages_knows(world.m, "m", "/q", "q4", 1));
+	put("q2", "a.example*1", 0, !HELD);
+	world_sync();
+	world_kill();
+	world_open();
+	world_turn();
+	assert_int_equal(totals().messages, 3);
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q2 a.example*1");
+}
+
+/* Its owner puts all that it has, before recovery is over: that is newer. */
+static void put_all(void *context)
+{
+	(void)context;
+	world.renewed++;
+	put("q1", "a.example*7", 0, HELD);
+}
+
+static void test_what_is_put_at_the_renewal_is_newer(void **state)
+{
+	struct messages_calls calls = { NULL, put_all, NULL };
+	struct diag diag;
+
+	(void)state;
+	messages_close(&world.m);
+	assert_int_equal(messages_open(&world.m, world.storage, &world.settings, &calls,
+	    world.wall_ns, world.now_ns, &diag), 0);
+	world_turn();
+	put("q1", "a.example*9", 0, HELD);
+	put("q2", "a.example", 0, !HELD);
+	world_sync();
+	start("q1");
+	world_sync();
+	let_fail(DISK_WRITE, NULL, ENOSPC, 3);
+	put("q3", "a.example", 0, !HELD);
+	world_pass(10);
+	assert_int_equal(world.renewed, 1);
+	assert_int_equal(totals().messages, 2);
+	assert_int_equal(totals().held, 1);
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "");
+	world_sync();
+	world_kill();
+	world_open();
+	world_turn();
+	assert_string_equal(next(), "q2 a.example*1");
+	assert_string_equal(next(), "q1 a.example*7");
+	assert_string_equal(next(), "");
+}
+
+static void test_files_are_deleted_after_positions_that_failed(void **state)
+{
+	(void)state;
+	traffic(300000);
+	world_sync();
+	let_fail(DISK_SYNC, "positions", EIO, 1);
+	world_pass(61);
+	assert_int_equal(failing.times, 0);
+	assert_int_equal(world.failed, 1);
+	world_pass(180);
+	traffic(1000);
+	world_pass(120);
+	assert_in_range(files(), 1, 3);
+}
+
+static void test_a_start_upon_a_full_disk_loses_nothing(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 0, !HELD);
+	put("q2", "a.example*2", 0, HELD);
+	start("q2");
+	delivered("q2", "a.example", 1);
+	world_sync();
+	world_kill();
+	let_fail(DISK_WRITE, NULL, ENOSPC, 1000);
+	world_open();
+	world_pass(20);
+	assert_true(messages_is_degraded(world.m));
+	failing.times = 0;
+	world_pass(60);
+	assert_false(messages_is_degraded(world.m));
+	assert_int_equal(totals().messages, 2);
+	assert_string_equal(next(), "q1 a.example*1");
+	assert_string_equal(next(), "q2 a.example*1");
+}
+
+/* A disk that does not answer for some seconds. */
+static void test_what_cannot_be_read_is_read_again(void **state)
+{
+	(void)state;
+	let_fail(DISK_READ, "0000", EIO, 1000);
+	put("q1", "a.example", 0, !HELD);
+	world_pass(5);
+	assert_string_equal(next(), "");
+	failing.times = 0;
+	assert_string_equal(next(), "q1 a.example*1");
+	put("q1", "a.example*2", 0, HELD);
+	start("q1");
+	world_sync();
+	world_kill();
+	world_open();
+	let_fail(DISK_READ, "0000", EIO, 4);
+	world_turn();
+	world_pass(6);
+	assert_int_equal(failing.times, 0);
+	assert_true(messages_is_indexed(world.m));
+	assert_int_equal(totals().messages, 1);
+	assert_string_equal(next(), "q1 a.example*2");
+}
+
+static void test_what_can_never_be_read_is_given_up(void **state)
+{
+	(void)state;
+	put("q1", "a.example", 5 * MINUTE, !HELD);
+	world_sync();
+	journal_log_switch(messages_log(world.m));
+	put("q2", "a.example", 5 * MINUTE, !HELD);
+	world_sync();
+	let_fail(DISK_READ, "0000000001", EIO, 1000000);
+	world_kill();
+	world_open();
+	world_pass(30);
+	failing.times = 0;
+	assert_true(messages_is_indexed(world.m) || messages_is_degraded(world.m));
+	world_pass(5 * MINUTE);
+	assert_true(messages_is_indexed(world.m));
+	assert_string_not_equal(next(), "");
+}
+
+/* Damaged while it is in use: the message is left to the owner's look, and its file is
+ * held up by nothing. */
+static void test_what_is_damaged_below_a_living_log_is_known_no_more(void **state)
+{
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	put("q2", "a.example", SUSPENDED, !HELD);
+	traffic(70000);
+	put("q1", "a.example", SUSPENDED, !HELD);
+	world_sync();
+	/* the longest runner stands at q2, far before */
+	bytes = disk_bytes(disk, "0000000002.log", &size);
+	assert_non_null(bytes);
+	for (size_t i = 0; i + 2 < size; i++)
+		if (memcmp(&bytes[i], "q1", 2) == 0)
+			bytes[i] ^= 1;
+	traffic(70000);
+	world_pass(31 * MINUTE);
+	assert_int_equal(totals().messages, 1);
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
+	traffic(1000);
+	world_pass(120);
+	assert_in_range(files(), 1, 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	static const struct CMUnitTest tests[] = {
+		TEST(test_what_was_synced_outlives_a_fault),
+		TEST(test_what_is_put_at_the_renewal_is_newer),
+		TEST(test_files_are_deleted_after_positions_that_failed),
+		TEST(test_a_start_upon_a_full_disk_loses_nothing),
+		TEST(test_what_cannot_be_read_is_read_again),
+		TEST(test_what_can_never_be_read_is_given_up),
+		TEST(test_what_is_damaged_below_a_living_log_is_known_no_more),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
