@@ -372,17 +372,21 @@ void world_put_again(struct world *world, unsigned number)
 	if (oracle_left(&state) > 0)
 		put(world, number, &state);
 	else
-		world->status[number] = WORLD_NONE;
+		finish(world, number);
 }
 
-/* The directories are read again. */
+/* The directories are read again.  What was finished while the disk failed is told so: what
+ * is on the disk may be older. */
 static void renew(struct world *world)
 {
 	world->renew = false;
 	trace(world, "renew");
 	for (unsigned i = 0; i < world->kind.messages; i++)
-		if (world->status[i] != WORLD_NONE)
-			world_put_again(world, i);
+		world_put_again(world, i);
+	/* no run begins before */
+	for (unsigned i = 0; i < 1000 && !messages_is_recovered(world->messages) &&
+	    !messages_is_degraded(world->messages) && !world->renew; i++)
+		turn(world, 100 * NS_PER_MS);
 }
 
 void world_step(struct world *world)

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define NOTICED_NS	(3 * NS_PER_SECOND)	/* files are looked for each second */
+#define NOTICED_NS	(12 * NS_PER_SECOND)	/* files are looked for each ten seconds */
 
 int world_fault(void *context, const struct disk_step *step)
 {
