@@ -15,7 +15,7 @@
 #include "journal/record.h"
 #include "journal/storage.h"
 
-#define JOURNAL_SIZE_MAX	(UINT32_C(2) << 30)	/* of a file; no more is looked at */
+#define JOURNAL_SIZE_MAX	(UINT32_C(1) << 30)	/* of a file; no more is looked at */
 #define JOURNAL_FILES_MAX	100000	/* more are not looked at (counted as foreign) */
 
 struct journal_file {

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "journal/bytes.h"
 
@@ -141,14 +142,20 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 		enum journal_frame_state state = JOURNAL_FRAME_NONE;
 		int64_t have = fill(walker, at, JOURNAL_HEADER, limit);
 		const uint8_t *data = bytes_at(walker, at);
+		const uint8_t *magic;
 		uint32_t length;
 
 		if (have < JOURNAL_HEADER) {
 			walker->error = have < 0 ? (int)-have : EIO;
 			return -1;
 		}
+		magic = memchr(data, JOURNAL_MAGIC, (size_t)have);
+		if (magic != data) {	/* most often: to where one may begin */
+			at += (uint32_t)(magic == NULL ? have : magic - data) - 1;
+			continue;
+		}
 		length = get_u32(data + 4);
-		if (data[0] != JOURNAL_MAGIC || data[3] == 0 || length > JOURNAL_PAYLOAD_MAX ||
+		if (data[3] == 0 || length > JOURNAL_PAYLOAD_MAX ||
 		    length > limit - at - JOURNAL_HEADER ||
 		    !fits(walker, get_u64(data + 8), bad, at))
 			continue;

@@ -170,9 +170,10 @@ static void test_names(void **state)
 	journal_file_name(1, name);
 	assert_string_equal(name, "0000000001.log");
 	assert_int_equal(journal_file_number(name), 1);
-	journal_file_name(4294967294U, name);
-	assert_int_equal(journal_file_number(name), 4294967294U);
-	assert_int_equal(journal_file_number("4294967295.log"), 0);
+	journal_file_name(2147483648U, name);
+	assert_int_equal(journal_file_number(name), 2147483648U);
+	assert_int_equal(journal_file_number("2147483649.log"), 0);
+	assert_int_equal(journal_file_number("4294967297.log"), 0);
 	assert_int_equal(journal_file_number("9999999999.log"), 0);
 	assert_int_equal(journal_file_number("0000000000.log"), 0);
 	assert_int_equal(journal_file_number("000000001.log"), 0);
