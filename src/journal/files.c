@@ -102,9 +102,9 @@ static int read_heads(struct journal_files *files)
 	for (uint32_t i = 0; i < files->count; i++) {
 		int error = read_head(files, &files->files[i]);
 
-		if (error != 0 && error != -ENOENT)
+		if (error != 0 && error != -ENOENT && !files->tolerant)
 			return error;
-		if (error == 0)		/* else it was deleted a moment ago */
+		if (error != -ENOENT)		/* else it was deleted a moment ago */
 			files->files[count++] = files->files[i];
 	}
 	files->count = count;
@@ -265,6 +265,7 @@ int journal_reader_open(struct journal_reader **out, const struct journal_storag
 		diag_set(diag, ENOMEM, "a journal");
 		return -ENOMEM;
 	}
+	reader->files.tolerant = true;
 	error = journal_files_load(&reader->files, storage, reader->slots, &reader->slot);
 	if (error != 0) {
 		diag_set(diag, -error, "the journal's directory");

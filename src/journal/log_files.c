@@ -18,6 +18,7 @@
 
 #define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
 #define CREATE_TRIES	64
+#define READ_TRIES	5
 
 uint32_t journal_log_index(const struct journal_log *log, uint32_t number)
 {
@@ -297,14 +298,26 @@ static void take_journal(struct journal_log *log)
 		log->highest = log->positions.found.synced_place.file;
 }
 
+/* Its head cannot be read, though the positions say that it was written whole. */
+static bool is_spoiled(const struct journal_log *log, const struct journal_file *file)
+{
+	const struct journal_positions *found = &log->positions.found;
+
+	return log->positions.was_found && !file->superseded &&
+	    file->number >= found->first_file && file->number <= found->synced_place.file &&
+	    (file->head_state == JOURNAL_HEAD_NONE || file->head_state == JOURNAL_HEAD_DAMAGED);
+}
+
 int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
 	struct journal_place end;
-	int slot;
-	int error = journal_files_load(&log->files, &log->storage, slots, &slot);
+	int slot, error;
 
+	/* a bad spot of the disk may stay: after half a minute it is no reason to wait any more */
+	log->files.tolerant = log->tries++ >= READ_TRIES;
+	error = journal_files_load(&log->files, &log->storage, slots, &slot);
 	if (error != 0)
 		return error;
 	log->files.storage = &log->storage;
@@ -330,6 +343,10 @@ int journal_log_read_directory(struct journal_log *log)
 		const struct journal_file *file = &log->files.files[i];
 
 		log->counts.later_files += file->head_state == JOURNAL_HEAD_LATER;
+		if (is_spoiled(log, file)) {
+			log->counts.damages++;
+			log->counts.damage_bytes += file->size;
+		}
 		log->held[i].marks = true;
 		log->held[i].data = file->number >= log->synced_place.file && !file->superseded;
 		log->unsynced = log->unsynced || log->held[i].data;

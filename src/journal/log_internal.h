@@ -103,6 +103,7 @@ struct journal_log {
 
 	/* What was read at the start is synced with the first group; until then: */
 	bool unsynced;
+	unsigned tries;		/* to read the directory */
 	struct journal_place read_end;
 
 	uint64_t last, synced;

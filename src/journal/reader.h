@@ -36,6 +36,7 @@ struct journal_files {
 	const struct journal_storage *storage;
 	struct journal_file *files;
 	uint32_t count, room;
+	bool tolerant;		/* set before: a head that cannot be read is none, and no error */
 	uint32_t foreign;	/* names in the directory that are none of a journal's */
 	uint64_t synced;	/* the highest sequence that anything read so far proves synced */
 	uint64_t bytes_read;	/* all of it, cursors too */

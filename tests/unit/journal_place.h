@@ -131,9 +131,10 @@ static int place_lock(void *context)
 	return BELOW(lock);
 }
 
-static const struct journal_storage_calls place_calls = { place_list, place_open, place_close,
-	place_read, place_write, place_sync, place_sync_directory, place_unlink, place_size,
-	place_check, place_lock };
+static const struct journal_storage_calls place_calls = { .list = place_list,
+	.open = place_open, .close = place_close, .read = place_read, .write = place_write,
+	.sync = place_sync, .sync_directory = place_sync_directory, .unlink = place_unlink,
+	.size = place_size, .check = place_check, .lock = place_lock, .expect = NULL };
 
 static void place_changed(void *context, enum journal_state state, int error,
     const char *what)

@@ -70,6 +70,45 @@ static void test_a_head_that_cannot_be_read_now(void **state)
 	check_comes_back(place, EIO);
 }
 
+/* But not for ever: the rest is of use all the same. */
+static void test_a_head_that_can_never_be_read(void **state)
+{
+	struct place *place = *state;
+
+	live_once(place);
+	place->fail_read = EIO;
+	open_log(place);
+	for (unsigned i = 0; i < 6 && journal_log_state(place->log) == JOURNAL_FAILED; i++)
+		after(place, 30 * S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	place->fail_read = 0;
+	append(place, "three", NULL);
+	sync_all(place);
+}
+
+static void test_files_of_random_bytes_are_told(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 1 };
+	struct journal_log_counts counts;
+	uint8_t random[300];
+
+	append(place, "one", NULL);
+	journal_log_positions(place->log, &positions);
+	after(place, 0);
+	close_log(place);
+	for (unsigned i = 0; i < sizeof(random); i++)
+		random[i] = (uint8_t)(i * 37 + i / 7);
+	poke(place, 1, 0, random, sizeof(random));
+	open_log(place);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	journal_log_count(place->log, &counts);
+	assert_true(counts.damages > 0);
+	assert_int_equal(counts.damage_bytes, 300);
+	append(place, "two", NULL);
+	sync_all(place);
+}
+
 static void test_what_was_read_is_synced_with_the_first_group(void **state)
 {
 	struct place *place = *state;
@@ -262,6 +301,8 @@ int main(void)
 		TEST(test_a_lock_that_is_let_go_soon_is_waited_for),
 		TEST(test_a_list_that_ends_half_way),
 		TEST(test_a_head_that_cannot_be_read_now),
+		TEST(test_a_head_that_can_never_be_read),
+		TEST(test_files_of_random_bytes_are_told),
 		TEST(test_what_was_read_is_synced_with_the_first_group),
 		TEST(test_a_sync_that_failed_is_not_asked_for_again),
 		TEST(test_a_start_upon_a_full_disk),
