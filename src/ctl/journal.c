@@ -40,6 +40,12 @@ const char *journal_what_for(const struct opened_journal *journal) {
 	return journal_kind_word(0);
 }
 
+const struct journal_positions *journal_positions_of(const struct opened_journal *journal) {
+	const struct journal_reader *reader = journal->reader;
+
+	return reader->slot < 0 ? NULL : &reader->slots[reader->slot].positions;
+}
+
 /* Usage and the system's own troubles come first, then damage, then a later version. */
 int journal_worse(int code, int other) {
 	static const int order[] = { EX_OSERR, EX_IOERR, EX_NOPERM, EX_NOINPUT, EX_UNAVAILABLE,

@@ -44,6 +44,9 @@ const char *journal_file_path(const struct opened_journal *journal, uint32_t num
 /* What it is for: "feed", "queue", "keeper", "unknown". */
 const char *journal_what_for(const struct opened_journal *journal);
 
+/* Those that count; NULL: there are none. */
+const struct journal_positions *journal_positions_of(const struct opened_journal *journal);
+
 /* The worse of two exit codes, as the man page has it. */
 int journal_worse(int code, int other);
 

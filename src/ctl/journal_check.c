@@ -32,6 +32,7 @@ struct checking {
 	const struct opened_journal *journal;
 	uint64_t records;
 	uint32_t last;			/* file in which anything was found */
+	uint64_t sequence;		/* the highest that was read */
 	uint64_t found[FINDING_COUNT];
 };
 
@@ -151,15 +152,21 @@ static void check_torn(struct checking *checking, const struct journal_found *fo
 	    found->ends ? " (a crash, or it is being written now)" : "");
 }
 
+static void take_sequence(struct checking *checking, const struct journal_found *found) {
+	checking->records++;
+	if (found->frame.sequence > checking->sequence)
+		checking->sequence = found->frame.sequence;
+}
+
 static void check_found(struct checking *checking, const struct journal_found *found) {
 	switch (found->kind) {
 	case JOURNAL_FOUND_RECORD:
-		checking->records++;
+		take_sequence(checking, found);
 		check_mark(checking, found);
 		check_payload(checking, found);
 		break;
 	case JOURNAL_FOUND_LATER:
-		checking->records++;
+		take_sequence(checking, found);
 		check_mark(checking, found);
 		find(checking, FINDING_LATER, found->place, found->length,
 		    "record %" PRIu64 " is of version %u: a later Postern wrote it; this one "
@@ -179,6 +186,18 @@ static void check_found(struct checking *checking, const struct journal_found *f
 	case JOURNAL_FOUND_END:
 		break;
 	}
+}
+
+/* The last files are gone: nothing that is there tells of them, but the positions do. */
+static void check_end(struct checking *checking) {
+	const struct journal_positions *positions = journal_positions_of(checking->journal);
+
+	if (positions != NULL && positions->synced > checking->sequence &&
+	    checking->found[FINDING_DAMAGE] == 0)
+		find(checking, FINDING_DAMAGE, positions->synced_place, 0,
+		    "damage: record %" PRIu64 " and what stood before it, from %" PRIu64 " on, "
+		    "had been synced, and is not there", positions->synced,
+		    checking->sequence + 1);
 }
 
 /* Files behind the place where the log ends: they are looked at no more. */
@@ -220,6 +239,7 @@ static int check_records(struct checking *checking) {
 			checking->last = found.place.file;
 	}
 	check_left(checking);
+	check_end(checking);
 	journal_cursor_close(&cursor);
 	return EX_OK;
 }

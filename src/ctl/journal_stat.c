@@ -109,12 +109,6 @@ static void walk(struct summing *sum) {
 
 /* --- what is told ------------------------------------------------------------------------- */
 
-static const struct journal_positions *positions_of(const struct summing *sum) {
-	const struct journal_reader *reader = sum->journal->reader;
-
-	return reader->slot < 0 ? NULL : &reader->slots[reader->slot].positions;
-}
-
 struct messages_found {
 	uint64_t bytes, waiting, working;
 };
@@ -137,7 +131,7 @@ static struct messages_found count_messages(const struct summing *sum) {
 
 static void position_rows(void *context, struct writer *writer) {
 	const struct summing *sum = context;
-	const struct journal_positions *positions = positions_of(sum);
+	const struct journal_positions *positions = journal_positions_of(sum->journal);
 
 	for (uint32_t i = 0; positions != NULL && i < positions->count &&
 	     i < JOURNAL_POSITIONS_MAX; i++) {
@@ -166,7 +160,7 @@ static void write_positions(struct summing *sum, struct writer *writer) {
 		{ "deliveries", COLUMN_NUMBER },
 		{ "syncs_per_delivery", COLUMN_DECIMAL },
 	};
-	const struct journal_positions *positions = positions_of(sum);
+	const struct journal_positions *positions = journal_positions_of(sum->journal);
 	bool known = positions != NULL;
 	char time[JOURNAL_TIME_MAX];
 	const struct value values[COUNT_OF(members)] = {
@@ -229,7 +223,7 @@ static void write_one(struct summing *sum, const char *name, struct writer *writ
 static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 	const char *name = journal->name != NULL ? journal->name : journal_what_for(journal);
 	struct summing sum = { .journal = journal };
-	const struct journal_positions *positions = positions_of(&sum);
+	const struct journal_positions *positions = journal_positions_of(journal);
 	const struct journal_files *files = &journal->reader->files;
 	int code = EX_OK;
 
@@ -238,6 +232,8 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 		if (strcmp(positions->positions[i].name, SUFFIX) == 0)
 			sum.suffix = positions->positions[i].place;
 	walk(&sum);
+	if (positions != NULL && positions->synced > sum.last && sum.damaged == 0)
+		sum.damaged++;		/* the last files are gone */
 	for (uint32_t i = 0; i < files->count; i++)
 		sum.bytes += files->files[i].size;
 	if (sum.known.no_memory) {

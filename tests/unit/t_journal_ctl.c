@@ -478,6 +478,13 @@ static void positions_are_told(void **state)
 	expect(&made, "dump --type positions", EX_OK, " offset=4096 sequence=12 type=positions "
 	    "counts=true when=2026-11-22T12:00:00.000Z synced=5 first_file=1 syncs=30 "
 	    "results=400 positions=[name=suffix place=1:84; name=\"\"]\n");
+	/* the last file is gone */
+	path_of(&made, 1, path);
+	assert_int_equal(unlink(path), 0);
+	expect(&made, "check", EX_DATAERR, "positions:0: error: damage: record 5 and what "
+	    "stood before it, from 1 on, had been synced, and is not there");
+	expect(&made, "stat", EX_DATAERR, "damaged                  1\n");
+	path_of(&made, 0, path);
 	/* the disk had more */
 	made.bytes[made.at] ^= 1;
 	write_file(&made, made.length);
