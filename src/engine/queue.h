@@ -111,9 +111,10 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory,
 /* Is it known, and of this stamp (see below)?  Then it need not be read. */
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id, uint64_t stamp);
-/* The same for who has not opened it: of this inode, which may have been used anew. */
-bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t inode);
+/* The same for a scan that found it, and has not opened it: of this inode, which may have been
+ * used anew. */
+bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    uint64_t inode);
 
 /* What stands in a queue file besides its recipients. */
 struct queue_file {

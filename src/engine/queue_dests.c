@@ -262,4 +262,5 @@ void queue_remap_all(struct queue *queue, int64_t now_ns)
 	for (uint32_t i = 0; i < queue->domain_end; i++)
 		if (queue->domains[i].name != NULL)
 			queue_remap_domain(queue, i, now_ns);
+	queue_journal_remapped(queue);
 }

@@ -341,9 +341,11 @@ struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned direc
 struct queue_journal;
 void queue_journal_close(struct queue *queue);
 
-/* Is it there, of that inode?  Its file was seen, whatever the journal knows. */
-bool queue_journal_knows(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t inode);
+/* A scan found it.  Does it wait there, of that inode? */
+bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
+    uint64_t inode);
+/* Domains may have other dests by now: what waits for one is looked at. */
+void queue_journal_remapped(struct queue *queue);
 /* May what has no room in memory be read for it? */
 bool queue_journal_takes(const struct queue *queue);
 

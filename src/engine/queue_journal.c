@@ -83,14 +83,15 @@ bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held)
 {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	const struct message *m = &j->queue->messages[message];
-	const struct queue_journal_directory *place = &j->directories[m->directory];
-	struct messages_envelope envelope = { .mta = place->mta_name, .directory = place->path,
-		.id = m->id, .stamp = m->inode, .sender = m->sender[0] == '\0' ? NULL : m->sender,
+	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
+		.sender = m->sender[0] == '\0' ? NULL : m->sender,
 		.arrival_ns = wall_of(j, m->arrival_ns), .tried_ns = wall_of(j, m->tried_ns),
 		.tries = m->tries, .recipients = m->recipients, .groups = groups };
 
 	if (m->directory >= j->directory_count)
 		return false;
+	envelope.mta = j->directories[m->directory].mta_name;
+	envelope.directory = j->directories[m->directory].path;
 	envelope.group_count = gather(j, m, held, groups, &envelope.due_ns);
 	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
 	if (!held)
@@ -183,18 +184,17 @@ void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
 
 /* --- scans ----------------------------------------------------------------------------- */
 
-bool queue_journal_knows(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t inode)
+bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
+    uint64_t inode)
 {
 	const struct queue_journal *j = queue->journal;
 
-	(void)mta;
 	if (j == NULL || directory >= j->directory_count)
 		return false;
-	if (messages_knows(j->messages, j->directories[directory].mta_name,
+	if (messages_waits(j->messages, j->directories[directory].mta_name,
 	    j->directories[directory].path, id, inode))
 		return true;
-	/* it has changed: not gone */
+	/* it has changed, or is in memory: not gone */
 	messages_seen(j->messages, j->directories[directory].mta_name,
 	    j->directories[directory].path, id);
 	return false;

@@ -55,7 +55,7 @@ int queue_journal_fd(const struct queue *queue);
 
 /* May a scan of the directories begin?  Not before it is known what the journal has. */
 bool queue_scan_may_begin(const struct queue *queue);
-/* All directories are looked through: queue_knows_inode is asked about each file that is found. */
+/* All directories are looked through: queue_scan_found is asked about each file that is found. */
 void queue_scan_begin(struct queue *queue);
 /* `whole`: nothing was left out.  What was not found is asked for by queue_calls.read. */
 void queue_scan_end(struct queue *queue, bool whole);

@@ -32,6 +32,10 @@ struct queue_journal {
 	unsigned intervals;
 	bool looked;			/* at all of it since the start: which dests have mail there */
 	bool recall;			/* a dest has come back since the last look began */
+	bool looks;			/* a look goes on */
+	int64_t look_began_ns;
+	int64_t look_again_ns;		/* no further one before that */
+	int64_t look_anyway_ns;		/* one then, whatever is known */
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
 	struct queue_journal_taken *taken, *taken_last;
@@ -52,8 +56,8 @@ bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held);
 
 /* Fills memory with what is due, as far as there is room; returns when to come again. */
 int64_t queue_journal_load(struct queue_journal *j);
-/* What was taken is loaded, or written as due at once. */
-void queue_journal_drain(struct queue_journal *j);
+/* What was taken is loaded, or written again: as due, if it is.  True: all was loaded. */
+bool queue_journal_drain(struct queue_journal *j);
 void queue_journal_free_taken(struct queue_journal *j);
 /* messages_look's: takes what waits for a dest that is back; and notes where mail waits. */
 bool queue_journal_visit(void *context, const struct messages_envelope *envelope);

@@ -14,6 +14,8 @@
 #include "engine/queue_journal_internal.h"
 
 #define RENEWED_A_TURN	256
+#define LOOK_SHARE	10	/* a look takes that part of the time at most */
+#define LOOK_ANYWAY_NS	(3600 * NS_PER_SECOND)
 
 /* --- open and close -------------------------------------------------------------------- */
 
@@ -170,16 +172,34 @@ static void renew(struct queue_journal *j)
 	queue->calls.room(queue->calls.context, queue->settings.message_active_limit);
 }
 
-/* Once after the start, to learn which dests mail waits for; and when one came back. */
-static void look(struct queue_journal *j)
+/* Once after the start, to learn which dests mail waits for; when one came back; and now and
+ * then, as mail that nobody calls waits for ever.  Returns when to come again. */
+static int64_t look(struct queue_journal *j)
 {
-	if ((j->looked && !j->recall) || !messages_is_indexed(j->messages) ||
-	    messages_is_looking(j->messages))
-		return;
+	int64_t now_ns = j->queue->now_ns;
+
+	if (!messages_is_indexed(j->messages) || messages_is_looking(j->messages))
+		return INT64_MAX;
+	if (j->looks)
+		j->look_again_ns = now_ns + (now_ns - j->look_began_ns) * LOOK_SHARE;
+	j->looks = false;
+	if (j->looked && !j->recall && now_ns < j->look_anyway_ns)
+		return INT64_MAX;
+	if (now_ns < j->look_again_ns)
+		return j->look_again_ns;
 	j->fills = !j->looked;
-	j->looked = true;
+	j->looked = j->looks = true;
 	j->recall = false;
+	j->look_began_ns = now_ns;
+	j->look_anyway_ns = now_ns + LOOK_ANYWAY_NS;
 	messages_look(j->messages, queue_journal_visit, j);
+	return INT64_MAX;
+}
+
+void queue_journal_remapped(struct queue *queue)
+{
+	if (queue->journal != NULL)
+		queue->journal->recall = true;
 }
 
 void queue_journal_recall(struct queue *queue, uint32_t dest)
@@ -194,22 +214,26 @@ void queue_journal_recall(struct queue *queue, uint32_t dest)
 int64_t queue_journal_turn(struct queue *queue, int64_t now_ns)
 {
 	struct queue_journal *j = queue->journal;
-	int64_t next_ns, load_ns;
-	bool was_recovered, was_indexed;
+	int64_t next_ns, load_ns, look_ns;
+	bool was_recovered, was_indexed, was_taken;
 
 	if (j == NULL)
 		return INT64_MAX;
 	was_recovered = messages_is_recovered(j->messages);
 	was_indexed = messages_is_indexed(j->messages);
-	queue_journal_drain(j);
 	renew(j);
-	look(j);
+	look_ns = look(j);
 	load_ns = queue_journal_load(j);
 	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
-	if (j->taken != NULL || j->renewing != NONE ||
+	was_taken = j->taken != NULL;
+	(void)queue_journal_drain(j);
+	if (was_taken || j->renewing != NONE ||
+	    (j->looks && !messages_is_looking(j->messages)) ||
 	    was_recovered != messages_is_recovered(j->messages) ||
 	    was_indexed != messages_is_indexed(j->messages))
 		return now_ns;
+	if (look_ns < load_ns)
+		load_ns = look_ns;
 	return load_ns < next_ns ? load_ns : next_ns;
 }
 
@@ -240,6 +264,7 @@ void queue_journal_tell(struct queue *queue, const struct journal_listener *list
 		journal_status_none(queue->engine, JOURNAL_ROOM_QUEUE);
 		return;
 	}
+	j->told.behind = j->renewing != NONE;
 	messages_count(j->messages, &totals);
 	journal_status_messages(queue->engine, totals.messages, totals.waiting);
 	journal_status_tell(queue->engine, JOURNAL_ROOM_QUEUE, &j->told,

@@ -15,6 +15,7 @@
 #include "engine/queue_journal_internal.h"
 
 #define LOADS_A_TURN	256
+#define FULL_NS		(100 * NS_PER_MS)
 
 /* --- one message --------------------------------------------------------------------- */
 
@@ -197,8 +198,10 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from, 
 	return true;
 }
 
-void queue_journal_drain(struct queue_journal *j)
+bool queue_journal_drain(struct queue_journal *j)
 {
+	bool all = true;
+
 	while (j->taken != NULL) {
 		struct queue_journal_taken *taken = j->taken;
 
@@ -206,14 +209,17 @@ void queue_journal_drain(struct queue_journal *j)
 		if (taken->is_due)
 			taken->envelope.due_ns = 0;
 		if (taken->is_due ? board_has_room(j->queue) && queue_make_room(j->queue) :
-		    j->queue->message_count < j->queue->message_most)
+		    j->queue->message_count < j->queue->message_most) {
 			load(j, &taken->envelope);
-		else
+		} else {
+			all = false;
 			(void)messages_put(j->messages, &taken->envelope, false,
 			    queue_journal_now(j));
+		}
 		free(taken);
 	}
 	j->taken_count = 0;
+	return all;
 }
 
 void queue_journal_free_taken(struct queue_journal *j)
@@ -253,7 +259,9 @@ int64_t queue_journal_load(struct queue_journal *j)
 			}
 			if (!keep(j, &envelope, true))
 				give_up(j, &envelope);
-			queue_journal_drain(j);
+			/* all of memory is being read: not again at once */
+			if (!queue_journal_drain(j))
+				return queue->now_ns + FULL_NS;
 			break;
 		}
 	}

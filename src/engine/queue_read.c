@@ -82,14 +82,14 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 	    queue->messages[message].state != MESSAGE_AWAITED;
 }
 
-bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t inode)
+bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    uint64_t inode)
 {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
-	bool written = queue_journal_knows(queue, mta, directory, id, inode);
+	bool waits_there = queue_journal_found(queue, directory, id, inode);
 
 	if (message == NONE)
-		return written;
+		return waits_there;
 	return queue->messages[message].inode == inode &&
 	    queue->messages[message].state != MESSAGE_AWAITED;
 }

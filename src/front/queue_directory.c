@@ -152,7 +152,7 @@ static void found(struct queue_drive *drive, const char *name, uint64_t inode)
 	struct queue_scan *scan = drive->scan;
 	unsigned mta = drive->setup->directories[scan->directory].mta;
 	const char *id = name + 2;
-	bool known = queue_knows_inode(drive->queue, mta, scan->directory, id, inode);
+	bool known = queue_scan_found(drive->queue, mta, scan->directory, id, inode);
 
 	scan->names++;
 	if (queue_reads_is_bad(drive, scan->directory, id, inode) || (!scan->anew && known) ||

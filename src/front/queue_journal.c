@@ -63,12 +63,13 @@ static int open_at(struct queue_drive *drive, const struct generation *generatio
 int queue_keep_open(struct queue_drive *drive, struct diag *diag)
 {
 	const struct generation *generation = engine_pin(drive->engine);
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[256];
 	struct diag why;
 
 	if (generation_journal_directory(generation, JOURNAL_ROOM_QUEUE, path) &&
 	    open_at(drive, generation, path, &why) != 0)
-		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"", why.text);
+		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"",
+		    log_sentence(text, sizeof(text), why.text));
 	engine_unpin(drive->engine, generation);
 	return watch(drive, diag);
 }

@@ -175,6 +175,9 @@ bool messages_is_looking(const struct messages *messages);
 /* Is it known, with this stamp?  It is seen then. */
 bool messages_knows(struct messages *messages, const char *mta, const char *directory,
     const char *id, uint64_t stamp);
+/* The same, and it waits here: its owner neither holds it nor works on it. */
+bool messages_waits(struct messages *messages, const char *mta, const char *directory,
+    const char *id, uint64_t stamp);
 /* It was found in its directory, whatever is known of it. */
 void messages_seen(struct messages *messages, const char *mta, const char *directory,
     const char *id);

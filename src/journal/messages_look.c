@@ -75,18 +75,32 @@ bool messages_look_step(struct messages *m)
 
 /* --- what is known, and what was seen --------------------------------------------------------- */
 
-bool messages_knows(struct messages *m, const char *mta, const char *directory,
+static struct entry *find_known(struct messages *m, const char *mta, const char *directory,
     const char *id, uint64_t stamp)
 {
 	struct entry *entry;
 
 	if (!messages_enter(m))
-		return false;
+		return NULL;
 	entry = messages_index_find(m, messages_key(mta, directory, id));
 	if (entry == NULL || entry->state == ENTRY_GONE || entry->stamp != messages_fold(stamp))
-		return false;
+		return NULL;
 	entry->seen = m->epoch;
-	return true;
+	return entry;
+}
+
+bool messages_knows(struct messages *m, const char *mta, const char *directory,
+    const char *id, uint64_t stamp)
+{
+	return find_known(m, mta, directory, id, stamp) != NULL;
+}
+
+bool messages_waits(struct messages *m, const char *mta, const char *directory,
+    const char *id, uint64_t stamp)
+{
+	const struct entry *entry = find_known(m, mta, directory, id, stamp);
+
+	return entry != NULL && entry->state == ENTRY_WAITS;
 }
 
 void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id)

@@ -49,6 +49,7 @@ struct world {
 	unsigned reads;
 	unsigned mores;		/* times that more of a file was asked for */
 	bool no_room;		/* nothing is taken of what is read */
+	bool loses_reads;	/* what is to be read is forgotten: no memory */
 	bool no_scan;		/* of the directories */
 	bool no_process;	/* none can be started */
 	bool does_nothing;	/* each ends at once, and has touched nothing */

@@ -338,6 +338,31 @@ static void a_big_message_after_a_restart(void **state)
 	all_is_delivered(600 * S);
 }
 
+/* There was no memory to read it after a run of the role before: the journal holds it, and
+ * nobody has it. */
+static void what_nobody_has_is_found_by_a_scan(void **state)
+{
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.hang_timeout_s = 20;
+	world.servers[0].mode = SERVER_HANGS;
+	(void)world_mail("d0.example");
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world.processes, 1);
+	world_restart_role(true);
+	world.no_disk = world.loses_reads = true;
+	world_run(world.now_ns + 60 * S);
+	assert_int_equal(world.processes, 0);
+	assert_int_equal(world.queue->message_count, 0);
+	world.no_disk = world.loses_reads = false;
+	world.servers[0].mode = SERVER_TAKES;
+	world_run(world.now_ns + 1800 * S);
+	assert_int_equal(world_files_left(), 1);
+	world_scan();
+	all_is_delivered(60 * S);
+}
+
 /* As without a journal: what finds no room is refused, and read when there is. */
 static void on_a_disk_that_fails_mail_flows(void **state)
 {
@@ -444,6 +469,7 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(roles_that_are_killed_deliver_once, tear_down),
 		cmocka_unit_test_teardown(a_big_message_after_a_restart, tear_down),
+		cmocka_unit_test_teardown(what_nobody_has_is_found_by_a_scan, tear_down),
 		cmocka_unit_test_teardown(on_a_disk_that_fails_mail_flows, tear_down),
 		cmocka_unit_test_teardown(a_disk_that_is_full_for_a_while, tear_down),
 		cmocka_unit_test_teardown(after_a_fault_all_is_written_anew, tear_down),

@@ -69,8 +69,8 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 	return there != NULL && there->stamp == stamp;
 }
 
-bool queue_knows_inode(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t inode)
+bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    uint64_t inode)
 {
 	const struct known *there = find(id);
 
