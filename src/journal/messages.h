@@ -96,7 +96,8 @@ struct journal_log *messages_log(struct messages *messages);
  * latest; now_ns: at once. */
 int64_t messages_turn(struct messages *messages, int64_t wall_ns, int64_t now_ns);
 
-/* The working suffix was read: until then no start, delivery or next. */
+/* The working suffix was read: until then no start, delivery or next.  What was working is
+ * replaced in the turns that follow, and can be started after that. */
 bool messages_is_recovered(const struct messages *messages);
 /* All of the log was seen: until then messages_knows may say no of what it will know. */
 bool messages_is_indexed(const struct messages *messages);

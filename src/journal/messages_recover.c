@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  After a start: the working suffix, replacements for what was working, then the
- *          index of all that stands before it.
+ *          index of all that stands before it.  Runs may begin once the suffix is read: what
+ *          was working cannot be started before it is replaced, which needs its envelope.
  * MODEL    Records of the suffix are applied to the index as they were when they were
  *          written, and each asks anew for the marks that it allows: they may have been lost.
  *          What this life has appended meanwhile (from messages.own on) is newer than all of
@@ -131,7 +132,6 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);	/* its end was damaged */
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
-	journal_log_expect(m->log, start.envelope);
 }
 
 static void apply_delivery(struct messages *m, const struct journal_found *found)
@@ -319,9 +319,22 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	return sequence != 0 ? REPLACED : NOT_WRITTEN;
 }
 
+/* Those that were started since then stand behind. */
+static bool is_left(const struct messages *m)
+{
+	return m->working_first != NONE &&
+	    messages_before(m->working[m->working_first].start, m->own);
+}
+
 static bool replace_step(struct messages *m)
 {
-	for (unsigned i = 0; i < REPLACE_MOST && m->working_first != NONE; i++) {
+	uint32_t ahead = m->working_first;
+
+	for (unsigned i = 0; i < REPLACE_MOST && ahead != NONE; i++) {
+		journal_log_expect(m->log, m->working[ahead].envelope);
+		ahead = m->working[ahead].next;
+	}
+	for (unsigned i = 0; i < REPLACE_MOST && is_left(m); i++) {
 		struct working *w = &m->working[m->working_first];
 		struct entry *entry = messages_index_find(m, w->key);
 
@@ -336,7 +349,7 @@ static bool replace_step(struct messages *m)
 			return false;
 		}
 	}
-	if (m->working_first != NONE)
+	if (is_left(m))
 		return true;
 	m->phase = PHASE_INDEX;
 	journal_cursor_seek(m->cursor, m->begin);

@@ -198,7 +198,7 @@ struct journal_log *messages_log(struct messages *m)
 
 bool messages_is_recovered(const struct messages *m)
 {
-	return m->phase >= PHASE_INDEX;
+	return m->phase >= PHASE_REPLACE;
 }
 
 bool messages_is_indexed(const struct messages *m)
