@@ -10,6 +10,7 @@
 #include "engine/internal.h"
 
 #define TELL_NS		NS_PER_SECOND
+#define UNREAD_KEPT_S	3600
 
 static void on_renew(void *context) {
 	struct journal_keep *keep = context;
@@ -113,12 +114,17 @@ void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
 	struct journal_checkpoint checkpoint = { .number = keep->checkpoint,
 		.when_ns = wall_ns, .records = records };
 	struct journal_positions positions = { .first_file = keep->first_file };
+	const struct segment_header *header = keep->engine->segment->header;
 	uint8_t payload[64];
 
 	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
 	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
 	if (keep->failed || keep->first_file == 0)
 		return;
+	/* people may want to look at what could not be read at the start */
+	if (atomic_load(&header->unlearned) == 2 &&
+	    wall_ns / NS_PER_SECOND - header->created_wall_s < UNREAD_KEPT_S)
+		positions.first_file = 0;
 	keep->whole = journal_log_last(keep->log);
 	(void)journal_log_positions(keep->log, &positions);
 }

@@ -18,6 +18,7 @@
 #include "engine/journal_manual.h"
 #include "engine/journal_state.h"
 #include "engine/journal_restore_logs.h"
+#include "engine/journal_room.h"
 #include "engine/windows.h"
 #include "segment/recipients.h"
 #include "segment/seen_text.h"
@@ -26,6 +27,7 @@
 
 /* A boot's begin is known about so well. */
 #define BOOT_SLACK_NS	(5 * NS_PER_SECOND)
+#define DEADLINE_NS	(20 * NS_PER_SECOND)
 
 /* An action, and when what it was done to was written. */
 struct done {
@@ -44,18 +46,31 @@ struct restore {
 	int64_t recipients_ns;	/* when the last list of them was written */
 	int64_t newest_ns;
 	struct journal_news news;
+	const struct journal_listener *listener;
 	unsigned bad;
+	uint64_t records;
+	int64_t deadline_ns;	/* by the clock */
+	bool whole;		/* all was read that was there */
 };
 
-/* By the clock of now; nothing is older than 1970, or further away than 73 years. */
+/* By the clock of now.  A wall clock that went back tells nothing: then it was just now. */
 static int64_t then_of(const struct restore *r, int64_t wall_ns) {
-	if (wall_ns == INT64_MAX)
+	if (wall_ns > r->wall_ns)
+		return r->now_ns;
+	return r->now_ns - (r->wall_ns - (wall_ns < 0 ? 0 : wall_ns));
+}
+
+/* The same of an end that was told at `when`: never longer than it was to be then. */
+static int64_t end_of(const struct restore *r, int64_t until_ns, int64_t when_ns) {
+	int64_t left_ns = until_ns - r->wall_ns;
+
+	if (until_ns == INT64_MAX)
 		return INT64_MAX;
-	if (wall_ns < 0)
-		wall_ns = 0;
-	if (wall_ns - r->wall_ns > INT64_MAX / 4)
-		wall_ns = r->wall_ns + INT64_MAX / 4;
-	return r->now_ns + (wall_ns - r->wall_ns);
+	if (until_ns <= 0 || left_ns <= 0)
+		return r->now_ns;
+	if (when_ns >= 0 && left_ns > until_ns - when_ns)
+		left_ns = until_ns - when_ns;
+	return r->now_ns + (left_ns > INT64_MAX / 4 ? INT64_MAX / 4 : left_ns);
 }
 
 /* --- actions by name ---------------------------------------------------------------- */
@@ -181,13 +196,13 @@ static bool take_recipient(struct restore *r, const struct journal_frame *frame)
 		r->news.recipients = 0;
 		return true;
 	}
-	if (held.until_ns <= r->wall_ns)
+	if (end_of(r, held.until_ns, held.when_ns) <= r->now_ns)
 		return true;
 	/* of one that is configured no more */
 	if (mta[0] != '\0' && (hold.mta = mta_of(r, mta)) == RECIPIENT_ANY_MTA)
 		return true;
 	hold.length = held.address.length;
-	hold.until_ns = then_of(r, held.until_ns);
+	hold.until_ns = end_of(r, held.until_ns, held.when_ns);
 	r->news.recipients += recipients_hold(r->engine->segment, &hold,
 	    then_of(r, held.since_ns));
 	return true;
@@ -229,13 +244,21 @@ struct range {
 	uint64_t last;			/* sequence of the last whole group's end; 0: none */
 };
 
+/* Then what is left of feed/ is not read: actions are to be in force before anybody
+ * answers. */
+static bool is_late(struct restore *r) {
+	if (++r->records % 1024 == 0 && clock_now_ns() > r->deadline_ns)
+		r->whole = false;
+	return !r->whole;
+}
+
 /* A group that was cut off stands before a checkpoint or at the end: never between. */
 static struct range find_range(struct restore *r, struct journal_cursor *cursor) {
 	struct range range = { { 0, 0 }, 0 };
 	struct journal_place begun = { 0, 0 };
 	struct journal_found found;
 
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
 		r->bad += found.kind == JOURNAL_FOUND_DAMAGE ||
 		    found.kind == JOURNAL_FOUND_LATER || found.kind == JOURNAL_FOUND_FAULT;
 		if (found.kind != JOURNAL_FOUND_RECORD)
@@ -257,7 +280,7 @@ static void take_range(struct restore *r, struct journal_cursor *cursor,
 	struct journal_found found;
 
 	journal_cursor_seek(cursor, range->begin);
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
 		if (found.kind != JOURNAL_FOUND_RECORD)
 			continue;
 		if (found.frame.sequence > range->last)
@@ -266,38 +289,42 @@ static void take_range(struct restore *r, struct journal_cursor *cursor,
 	}
 }
 
-/* NULL: there is no such directory, or it cannot be read. */
-static struct journal_reader *open_room(const struct restore *r, enum journal_room room,
-    struct journal_storage **storage) {
-	struct journal_reader *reader = NULL;
+/* False: there is nothing to be read, or it cannot be: that is told. */
+static bool open_room(struct restore *r, enum journal_room room,
+    struct journal_room_reader *out) {
+	struct journal_news news = { .kind = JOURNAL_NEWS_UNREAD, .room = room, .what = "" };
+	struct diag diag = { .error = 0 };
 	char path[PATH_MAX];
-	struct diag ignored;
 
-	*storage = NULL;
-	if (!generation_journal_directory(r->generation, room, path))
-		return NULL;
-	*storage = journal_storage_posix(path, true, &ignored);
-	if (*storage != NULL && journal_reader_open(&reader, *storage, &ignored) != 0)
-		journal_storage_close(storage);
-	return reader;
-}
-
-static void close_room(struct journal_reader **reader, struct journal_storage **storage) {
-	if (*reader != NULL)
-		journal_reader_close(reader);
-	if (*storage != NULL)
-		journal_storage_close(storage);
+	switch (journal_room_open(r->generation, room, out, &diag)) {
+	case JOURNAL_ROOM_OPENED:
+		return true;
+	case JOURNAL_ROOM_NONE:
+		return false;
+	case JOURNAL_ROOM_BUSY:
+		news.what = "another process writes it";
+		break;
+	case JOURNAL_ROOM_FAULT:
+		news.what = diag.text;
+		break;
+	}
+	(void)generation_journal_directory(r->generation, room, path);
+	news.path = path;
+	r->whole = false;
+	r->listener->tell(r->listener->context, &news);
+	return false;
 }
 
 static void restore_feed(struct restore *r) {
-	struct journal_storage *storage;
-	struct journal_reader *reader = open_room(r, JOURNAL_ROOM_FEED, &storage);
-	struct journal_cursor *cursor = reader == NULL ? NULL :
-	    journal_cursor_open(&reader->files);
+	struct journal_room_reader room;
+	struct journal_cursor *cursor;
 	struct range range;
 
+	if (!open_room(r, JOURNAL_ROOM_FEED, &room))
+		return;
+	cursor = journal_cursor_open(&room.reader->files);
 	if (cursor != NULL) {
-		journal_cursor_seek(cursor, journal_reader_begin(reader));
+		journal_cursor_seek(cursor, journal_reader_begin(room.reader));
 		range = find_range(r, cursor);
 		if (range.last != 0)
 			take_range(r, cursor, &range);
@@ -305,19 +332,19 @@ static void restore_feed(struct restore *r) {
 		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
 		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
 	}
-	close_room(&reader, &storage);
+	journal_room_close(&room);
 }
 
 /* --- keeper/ -------------------------------------------------------------------------- */
 
 static void read_actions(struct restore *r) {
-	struct journal_storage *storage;
-	struct journal_reader *reader = open_room(r, JOURNAL_ROOM_KEEPER, &storage);
+	struct journal_room_reader room;
 
-	if (reader != NULL)
-		r->bad += journal_manual_read_all(&reader->files,
-		    journal_reader_begin(reader), r->table);
-	close_room(&reader, &storage);
+	if (open_room(r, JOURNAL_ROOM_KEEPER, &room)) {
+		r->bad += journal_manual_read_all(&room.reader->files,
+		    journal_reader_begin(room.reader), r->table);
+		journal_room_close(&room);
+	}
 	list_actions(r);
 }
 
@@ -336,7 +363,7 @@ static bool find_verb(uint8_t verb, enum by_hand_verb *out) {
 
 static bool is_over(const struct restore *r, const struct journal_manual *action) {
 	return (action->verb == JOURNAL_VERB_SUSPEND || action->verb == JOURNAL_VERB_HOLD) &&
-	    action->until_ns <= r->wall_ns;
+	    end_of(r, action->until_ns, action->when_ns) <= r->now_ns;
 }
 
 static void do_again(struct restore *r, const struct journal_manual *action) {
@@ -358,7 +385,7 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 	if (reason[0] == '\0')
 		request.reason = NULL;
 	if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
-		request.for_ns = then_of(r, action->until_ns) - r->now_ns;
+		request.for_ns = end_of(r, action->until_ns, action->when_ns) - r->now_ns;
 	r->news.actions += windows_by_hand(r->engine, r->generation, &request, r->now_ns,
 	    &ignored) == BY_HAND_DONE;
 }
@@ -383,10 +410,11 @@ static void restore_actions(struct restore *r) {
 	}
 }
 
-void engine_journal_restore(struct engine *engine, const struct generation *generation,
+bool engine_journal_restore(struct engine *engine, const struct generation *generation,
     const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns) {
 	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
-		.wall_ns = wall_ns, .table = manual_table_open(),
+		.wall_ns = wall_ns, .table = manual_table_open(), .listener = listener,
+		.deadline_ns = clock_now_ns() + DEADLINE_NS, .whole = true,
 		.recipients_ns = INT64_MIN,
 		.news = { .kind = JOURNAL_NEWS_RESTORED, .what = "", .path = "" } };
 
@@ -408,4 +436,5 @@ void engine_journal_restore(struct engine *engine, const struct generation *gene
 			generation->journal.path) });
 	free(r.done);
 	manual_table_close(&r.table);
+	return r.whole;
 }

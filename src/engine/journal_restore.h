@@ -9,16 +9,16 @@
  *	recipients held	the last list in a whole group, then by hand
  *
  * Times are wall clock there: of another boot too.  Whatever cannot be read is passed over
- * and counted; nothing in the files is trusted.  Read-only; one thread, no time limit of its
- * own.
+ * and counted; nothing in the files is trusted.  Read-only; one thread.
  */
 #ifndef ENGINE_JOURNAL_RESTORE_H
 #define ENGINE_JOURNAL_RESTORE_H
 
 #include "engine/journal_status.h"
 
-/* Tells the listener what there was, if anything. */
-void engine_journal_restore(struct engine *engine, const struct generation *generation,
+/* Tells the listener what there was, if anything.  False: not all of it could be read (told
+ * too): another process writes it, its disk fails, or feed/ took more than 20 s. */
+bool engine_journal_restore(struct engine *engine, const struct generation *generation,
     const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns);
 
 #endif

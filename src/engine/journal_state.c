@@ -2,9 +2,10 @@
 /*
  * PURPOSE  The groups of feed/.
  * MODEL    A pass over the segment's marks of what is not kept yet is a group; with all
- *          destinations marked it is a checkpoint.  While it lasts for several turns its
- *          places stay those of its begin.  What a fault of the disk has cost is not known:
- *          then comes a checkpoint.
+ *          destinations marked it is a checkpoint.  One that lasts for several turns is
+ *          followed by another pass over what changed meanwhile, with the places of then,
+ *          until one is over in a turn.  What a fault of the disk has cost is not known:
+ *          then comes a checkpoint, and so when the wall clock was set.
  * ERRORS   Without a disk nothing is looked at: all of it is written when there is one.
  * THREADS  One.
  */
@@ -26,12 +27,17 @@
 #define GROUP_NS		(800 * NS_PER_MS)
 #define RECORD_BYTES		320	/* of a destination, about */
 #define CHECKPOINT_BYTES	(UINT64_C(16) << 20)
+#define PASSES_MOST		16	/* of one group */
+#define CLOCK_STEP_NS		(5 * NS_PER_SECOND)
 
 struct journal_states {
 	struct journal_keep keep;
 	struct states_unkept at;
 	bool in_group, in_checkpoint;
 	bool wants_checkpoint;
+	unsigned passes;	/* of the group, that are over */
+	uint64_t turn, pass_turn;	/* now; in which the pass began */
+	int64_t shift_ns;	/* of the wall clock against ours, in the last turn */
 	uint64_t group;		/* its number */
 	uint32_t records;	/* in it */
 	uint64_t group_began;	/* keep.bytes then */
@@ -104,8 +110,8 @@ static void write_destination(void *context, const struct destination_window *wi
 	if (length > 0 && text[length - 1] == ' ')
 		length--;
 	destination.state = text_of(text, length);
-	/* in a checkpoint there is no need to say that nothing is known */
-	if (destination.state.length == 0 && state->in_checkpoint)
+	/* at the begin of a checkpoint there is no need to say that nothing is known */
+	if (destination.state.length == 0 && state->in_checkpoint && state->passes == 0)
 		return;
 	destination.name = text_of(window->name, strlen(window->name));
 	destination.reason = text_of(window->reason, strlen(window->reason));
@@ -176,11 +182,18 @@ static bool positions_changed(const struct journal_states *state) {
 	return false;
 }
 
+static void begin_pass(struct journal_states *state) {
+	state->position_count = feed_positions_all(state->keep.engine->segment,
+	    state->positions);
+	state->at = (struct states_unkept){ 0, 0 };
+	state->pass_turn = state->turn;
+}
+
 static void begin_group(struct journal_states *state) {
 	struct segment *segment = state->keep.engine->segment;
 
-	state->position_count = feed_positions_all(segment, state->positions);
-	state->at = (struct states_unkept){ 0, 0 };
+	begin_pass(state);
+	state->passes = 0;
 	state->in_group = true;
 	state->in_checkpoint = state->wants_checkpoint;
 	state->wants_checkpoint = false;
@@ -232,9 +245,14 @@ static void write_group(struct journal_states *state) {
 
 	if (!state->in_group && state->now_ns >= state->next_ns)
 		begin_group(state);
-	if (state->in_group && states_unkept(segment, &state->at,
-	    JOURNAL_STATE_RATE / RECORD_BYTES, write_destination, state))
-		end_group(state);
+	while (state->in_group && states_unkept(segment, &state->at,
+	    JOURNAL_STATE_RATE / RECORD_BYTES, write_destination, state)) {
+		/* only what is of one moment fits together: once more, what changed since */
+		if (state->pass_turn == state->turn || ++state->passes >= PASSES_MOST)
+			end_group(state);
+		else
+			begin_pass(state);
+	}
 }
 
 static void turn(struct journal_states *state) {
@@ -249,11 +267,26 @@ static void turn(struct journal_states *state) {
 	(void)journal_keep_turn(&state->keep, state->now_ns);
 }
 
+/* What was dated by a clock that was wrong is dated anew. */
+static void note_clock(struct journal_states *state) {
+	int64_t shift_ns = state->wall_ns - state->now_ns;
+	int64_t step_ns = shift_ns - state->shift_ns;
+
+	if (state->turn > 1 && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS)) {
+		state->wants_checkpoint = true;
+		state->in_group = false;
+		state->next_ns = state->now_ns;
+	}
+	state->shift_ns = shift_ns;
+}
+
 void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t wall_ns) {
 	if (state == NULL)
 		return;
+	state->turn++;
 	state->now_ns = now_ns;
 	state->wall_ns = wall_ns;
+	note_clock(state);
 	turn(state);
 	/* it has just become possible */
 	if (state->keep.renew && journal_log_state(state->keep.log) == JOURNAL_GOOD)

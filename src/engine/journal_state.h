@@ -8,8 +8,7 @@
  * written last, whoever changed them, and the places in the logs as they were before the
  * first of them was looked at.  A restore (journal_restore.h) takes whole groups alone: so
  * each result counts once, as its line is either behind the place of its log or in the
- * window of its destination; where a group was too large to be written in one turn, by the
- * place that the destination's slot knows.
+ * window of its destination.
  *
  * By the process that feeds, in its one thread.  Never more than JOURNAL_STATE_RATE bytes a
  * second: what changes more often is written less often.

@@ -30,6 +30,11 @@ static void tell(void *context, const struct journal_news *news)
 		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s bytes=%" PRIu64
 		    " text=\"posternctl journal check tells where\"", room, path, news->bytes);
 		break;
+	case JOURNAL_NEWS_UNREAD:
+		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s text=\"cannot be read: %s: what "
+		    "stands there is not in force\"", room, path,
+		    log_sentence(why, sizeof(why), news->what));
+		break;
 	case JOURNAL_NEWS_RESTORED:
 		log_event(EVENT_JOURNAL, "destinations=%" PRIu64 " recipients=%" PRIu64
 		    " actions=%" PRIu64 " logs=%" PRIu64 " age=%" PRId64

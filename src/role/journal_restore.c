@@ -24,7 +24,7 @@
 #include "role/spawn.h"
 #include "segment/segment.h"
 
-#define WAIT_NS		(30 * NS_PER_SECOND)
+#define WAIT_NS		(40 * NS_PER_SECOND)	/* it takes half of that by itself */
 #define LOOK_NS		(2 * NS_PER_MS)
 
 static int restore(struct supervisor *supervisor) {
@@ -43,15 +43,21 @@ static int restore(struct supervisor *supervisor) {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != supervisor->pid)
 		return EX_TEMPFAIL;
 	spawn_reset_signals();
-	if (engine_open(&engine, supervisor->segment, supervisor->children[0].place,
-		&diag) != 0) {
+	if (engine_open(&engine, supervisor->segment,
+		segment_role_place(supervisor->segment, ROLE_KEEPER, 0), &diag) != 0) {
 		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
 		return EX_OSERR;
 	}
 	generation = engine_pin(engine);
-	engine_journal_restore(engine, generation, &journal_news_log, clock_now_ns(),
-	    clock_wall_ns());
-	return EX_OK;
+	return engine_journal_restore(engine, generation, &journal_news_log, clock_now_ns(),
+	    clock_wall_ns()) ? EX_OK : EX_TEMPFAIL;
+}
+
+static bool stop_is_wanted(void) {
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	    (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT));
 }
 
 /* 0, a signal or a code; -1: it took too long. */
@@ -60,7 +66,7 @@ static int wait_for(pid_t child) {
 	int64_t end_ns = clock_now_ns() + WAIT_NS;
 	int status;
 
-	while (clock_now_ns() < end_ns) {
+	while (clock_now_ns() < end_ns && !stop_is_wanted()) {
 		pid_t ended = waitpid(child, &status, WNOHANG);
 
 		if (ended == child)
@@ -74,10 +80,22 @@ static int wait_for(pid_t child) {
 	return -1;
 }
 
+static void tell(int status) {
+	if (status == -1)
+		log_event(EVENT_JOURNAL_FAILED,
+		    "text=\"what was learned could not be read: it took too long\"");
+	else if (WIFSIGNALED(status))
+		log_event(EVENT_JOURNAL_FAILED,
+		    "text=\"what was learned could not be read: signal %d\"", WTERMSIG(status));
+	else
+		log_event(EVENT_JOURNAL_FAILED, "text=\"not all that was learned could be read: "
+		    "its files are kept for an hour\"");
+}
+
 void journal_restore(struct supervisor *supervisor) {
 	const struct generation *generation = supervisor->generation;
+	int status = 0;
 	pid_t child;
-	int status;
 
 	if (!segment_is_unlearned(supervisor->segment))
 		return;
@@ -87,10 +105,7 @@ void journal_restore(struct supervisor *supervisor) {
 			_exit(restore(supervisor));
 		status = child < 0 ? -1 : wait_for(child);
 		if (status != 0)
-			log_event(EVENT_JOURNAL_FAILED,
-			    "text=\"what was learned could not be read: %s\"", child < 0 ?
-			    "no process" : status == -1 ? "it took more than 30 s" :
-			    "the process that read it died");
+			tell(status);
 	}
-	segment_has_learned(supervisor->segment);
+	segment_has_learned(supervisor->segment, status == 0);
 }

@@ -169,15 +169,13 @@ int startup(struct supervisor *supervisor,
 	    (code = prepare_segment(supervisor)) != 0)
 		return code;
 	make_journal(supervisor);
+	if (segment_publish(supervisor->segment, supervisor->generation, &diag) != 0)
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	journal_restore(supervisor);
+	/* from here on clients wait for an answer */
 	if (sockets_open(&supervisor->sockets, supervisor->generation,
 		&supervisor->identity, &diag) != 0)
 		return failed(supervisor, EX_UNAVAILABLE, &diag);
-	if (segment_publish(supervisor->segment, supervisor->generation, &diag) !=
-	    0) {
-		sockets_remove(&supervisor->sockets);
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	}
 	children_plan(supervisor);
-	journal_restore(supervisor);
 	return 0;
 }

@@ -323,7 +323,7 @@ struct segment_header {
 	_Atomic uint32_t dump_sequence;
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
 	_Atomic uint32_t unlearned;	/* 1: it was newly built, and what was learned is to come from
-					 * the journal */
+					 * the journal; 2: not all of it came */
 	_Atomic uint64_t witness_scope;	/* network namespaces that listeners[] was learned from; 0: our own */
 	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */

@@ -351,11 +351,11 @@ static int make(struct segment *segment, const struct segment *old,
 }
 
 bool segment_is_unlearned(const struct segment *segment) {
-	return atomic_load(&segment->header->unlearned) != 0;
+	return atomic_load(&segment->header->unlearned) == 1;
 }
 
-void segment_has_learned(struct segment *segment) {
-	atomic_store(&segment->header->unlearned, 0);
+void segment_has_learned(struct segment *segment, bool all) {
+	atomic_store(&segment->header->unlearned, all ? 0 : 2);
 }
 
 static bool on_tmpfs(const char *path) {

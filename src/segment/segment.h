@@ -63,7 +63,7 @@ void segment_unmap_generation(const struct generation *generation);
  * that is to come from the journal, before the first role is started; whoever has seen to
  * it says so.  It stands in the segment, as the supervisor may die in between. */
 bool segment_is_unlearned(const struct segment *segment);
-void segment_has_learned(struct segment *segment);
+void segment_has_learned(struct segment *segment, bool all);
 
 /* Roles' places, kept by the supervisor: a place for (kind, number), found
  * again at each restart. */

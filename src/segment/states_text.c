@@ -397,6 +397,6 @@ int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
 	}
 	fclose(file);
 	if (reading.same_boot)
-		segment_has_learned(segment);
+		segment_has_learned(segment, true);
 	return lines;
 }

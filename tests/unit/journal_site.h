@@ -137,7 +137,7 @@ static inline void lose_all(void)
 static inline void restore(void)
 {
 	engine_journal_restore(site.engine, site.generation, &listener, now_ns, wall_ns);
-	segment_has_learned(site.segment);
+	segment_has_learned(site.segment, true);
 }
 
 static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for_s,

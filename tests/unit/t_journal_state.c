@@ -346,6 +346,66 @@ static void times_are_those_of_the_day(void **state)
 	assert_int_equal(is.state.window.accepted[0], 0);
 }
 
+/* A machine without a clock of its own begins in 1970. */
+static void nothing_lasts_longer_where_the_clock_went_back(void **state)
+{
+	struct destination_window is;
+	struct recipient_held held;
+	struct state_lock lock;
+
+	(void)state;
+	assert_true(states_aim(site.segment, "d.example", 9, &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.resumed_ns = now_ns;
+	window_suspend(&lock.state.window, now_ns + 60 * NS_PER_SECOND);
+	states_store(&lock);
+	states_unlock(&lock);
+	hold_by_rule("a@r.example", 3600);
+	journal_states_turn(states, now_ns, wall_ns);
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 3600, NULL));
+	assert_true(by_hand(BY_HAND_HOLD, "b@r.example", 3600, NULL));
+	lose_all();
+	wall_ns = 1000 * NS_PER_SECOND;
+	restore();
+	assert_true(find_state("d.example", &is));
+	assert_in_range(is.state.window.until_ns - now_ns, 1, 60 * NS_PER_SECOND);
+	assert_true(is.state.resumed_ns <= now_ns + NS_PER_SECOND);
+	assert_true(find_state("h.example", &is));
+	assert_in_range(is.state.window.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
+	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_in_range(held.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
+	assert_true(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
+	assert_in_range(held.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
+}
+
+/* It is 1970 until the time is known; what was written by then is dated anew. */
+static void what_was_dated_by_a_wrong_clock(void **state)
+{
+	struct destination_window is;
+	int64_t right_ns = wall_ns;
+	struct state_lock lock;
+
+	(void)state;
+	wall_ns = 1000 * NS_PER_SECOND;
+	assert_true(states_aim(site.segment, "d.example", 9, &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	window_suspend(&lock.state.window, now_ns + 600 * NS_PER_SECOND);
+	states_store(&lock);
+	states_unlock(&lock);
+	turns(3);
+	wall_ns = right_ns;
+	turns(2);
+	lose_all();
+	restore();
+	assert_true(find_state("d.example", &is));
+	assert_in_range(is.state.window.until_ns - now_ns, 590 * NS_PER_SECOND,
+	    600 * NS_PER_SECOND);
+}
+
 /* --- what need not be read ------------------------------------------------------------ */
 
 static void an_empty_journal_is_no_news(void **state)
@@ -385,7 +445,7 @@ static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state)
 	lose_all();
 	site_restart(&site, 64, JOURNAL_SITE);
 	assert_true(segment_is_unlearned(site.segment));
-	segment_has_learned(site.segment);
+	segment_has_learned(site.segment, true);
 	site_restart(&site, 64, JOURNAL_SITE);
 	assert_false(segment_is_unlearned(site.segment));
 }
@@ -409,6 +469,8 @@ int main(void)
 		TEST(what_was_done_before_there_was_a_journal),
 		TEST(recipients_are_held_as_they_were),
 		TEST(times_are_those_of_the_day),
+		TEST(nothing_lasts_longer_where_the_clock_went_back),
+		TEST(what_was_dated_by_a_wrong_clock),
 		TEST(an_empty_journal_is_no_news),
 		TEST(a_text_file_of_this_boot_is_enough),
 		TEST(one_that_is_adopted_too_early_is_still_to_be_taught),

@@ -3,6 +3,7 @@
  * they were; and that it does not grow. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
@@ -209,6 +210,53 @@ static void files_full_of_anything(void **state)
 	}
 }
 
+/* Whoever restores says so, and takes nothing. */
+static void one_that_another_process_writes_is_not_read(void **state)
+{
+	struct destination_window is;
+	char path[160];
+	int fd;
+
+	(void)state;
+	learn("a.example", 3);
+	turns(2);
+	lose_all();
+	room_path("feed/lock", path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_false(engine_journal_restore(site.engine, site.generation, &listener, now_ns,
+	    wall_ns));
+	assert_int_equal(news_of(JOURNAL_NEWS_UNREAD, JOURNAL_ROOM_FEED), 1);
+	assert_false(find_state("a.example", &is));
+	close(fd);
+	assert_true(engine_journal_restore(site.engine, site.generation, &listener, now_ns,
+	    wall_ns));
+	assert_true(find_state("a.example", &is));
+}
+
+/* Its files stay, for people to look at them. */
+static void what_could_not_be_read_is_not_deleted(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	learn("a.example", 3);
+	turns(2);
+	lose_all();
+	segment_has_learned(site.segment, false);
+	for (unsigned life = 0; life < 4; life++) {
+		open_journals();
+		turns(4);
+		close_journals();
+	}
+	assert_in_range(room_files("feed", &bytes), 5, 20);
+	segment_has_learned(site.segment, true);
+	open_journals();
+	turns(10);
+	assert_in_range(room_files("feed", &bytes), 1, 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
 int main(void)
@@ -218,6 +266,8 @@ int main(void)
 		TEST(one_that_never_was_there_comes),
 		TEST(older_files_go_when_a_checkpoint_is_whole),
 		TEST(it_does_not_grow),
+		TEST(one_that_another_process_writes_is_not_read),
+		TEST(what_could_not_be_read_is_not_deleted),
 		TEST(files_full_of_anything),
 	};
 

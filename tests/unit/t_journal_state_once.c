@@ -166,10 +166,74 @@ static void each_result_counts_once(void **state)
 	}
 }
 
+static void feed_line_of(unsigned log, const char *name)
+{
+	struct state_origin origin = { feed_origin_id(&at[log]), at[log].spot.offset + 1 };
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!states_was_applied(&lock, &origin)) {
+		if (!lock.state.begun)
+			window_begin(&lock.state.window, &window_defaults);
+		lock.state.begun = true;
+		lock.state.ok++;
+		lock.origin = origin;
+		states_store(&lock);
+	}
+	states_unlock(&lock);
+	at[log].spot.offset++;
+	feed_position_move(site.segment, records[log], &at[log].spot);
+}
+
+/* More than are written in a turn: meanwhile more comes, of both logs to the same ones. */
+static void a_group_of_several_turns_is_of_one_moment(void **state)
+{
+	struct destination_window is;
+	unsigned counted_before = 0;
+	char name[32];
+
+	(void)state;
+	site_open_sized(&site, 64, 65536, JOURNAL_SITE);
+	now_ns = clock_now_ns();
+	wall_ns = clock_wall_ns();
+	make_rooms();
+	find_places();
+	for (unsigned i = 0; i < 30000; i++) {
+		name_of(i, name);
+		feed_line_of(0, name);
+	}
+	open_journals();
+	for (unsigned i = 0; i < 2; i++) {
+		turn();
+		/* some that were written, and some that were not */
+		for (unsigned k = 0; k < 30000; k += 500) {
+			name_of(k, name);
+			feed_line_of(0, name);
+			feed_line_of(1, name);
+		}
+	}
+	turns(3);
+	lose_all();
+	restore();
+	find_places();
+	/* both logs are at the lines that were dealt with */
+	assert_int_equal(at[0].spot.offset, 30000 + 2 * 60);
+	assert_int_equal(at[1].spot.offset, 2 * 60);
+	for (unsigned i = 0; i < 30000; i++) {
+		name_of(i, name);
+		assert_true(find_state(name, &is));
+		counted_before += is.state.ok;
+	}
+	assert_int_equal(counted_before, 30000 + 4 * 60);
+	site_close(&site);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_result_counts_once),
+		cmocka_unit_test(a_group_of_several_turns_is_of_one_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

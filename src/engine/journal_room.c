@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: ISC */
+/* Reading a directory of the journal: whatever fails is tried again for a while, as what is
+ * not read now is lost when its writer begins anew.  One thread, which waits. */
+#include "engine/journal_room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define BUSY_TRIES	75
+#define BUSY_WAIT_MS	20
+#define FAULT_TRIES	3
+#define FAULT_WAIT_MS	1000
+
+/* Its writer holds the lock; one that was killed does until its last sync is over. */
+static bool is_busy(const char *path) {
+	char name[PATH_MAX + sizeof(JOURNAL_LOCK_NAME) + 1];
+	bool busy;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/%s", path, JOURNAL_LOCK_NAME);
+	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return busy;
+}
+
+static enum journal_room_opened try(const char *path, struct journal_room_reader *out,
+    struct diag *diag) {
+	*out = (struct journal_room_reader){ NULL, NULL };
+	out->storage = journal_storage_posix(path, true, diag);
+	if (out->storage != NULL &&
+	    journal_reader_open(&out->reader, out->storage, diag) == 0)
+		return JOURNAL_ROOM_OPENED;
+	if (out->storage != NULL)
+		journal_storage_close(&out->storage);
+	return JOURNAL_ROOM_FAULT;
+}
+
+enum journal_room_opened journal_room_open(const struct generation *generation,
+    enum journal_room room, struct journal_room_reader *out, struct diag *diag) {
+	enum journal_room_opened opened = JOURNAL_ROOM_FAULT;
+	char path[PATH_MAX];
+	unsigned tries = 0;
+
+	if (!generation_journal_directory(generation, room, path) ||
+	    (access(path, F_OK) != 0 && errno == ENOENT))
+		return JOURNAL_ROOM_NONE;
+	while (is_busy(path)) {
+		if (++tries > BUSY_TRIES)
+			return JOURNAL_ROOM_BUSY;
+		(void)poll(NULL, 0, BUSY_WAIT_MS);
+	}
+	for (tries = 0; tries < FAULT_TRIES && opened == JOURNAL_ROOM_FAULT; tries++) {
+		if (tries > 0)
+			(void)poll(NULL, 0, FAULT_WAIT_MS);
+		opened = try(path, out, diag);
+	}
+	return opened;
+}
+
+void journal_room_close(struct journal_room_reader *room) {
+	journal_reader_close(&room->reader);
+	journal_storage_close(&room->storage);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: ISC */
+/* A directory of the journal, to be read by somebody who does not write it. */
+#ifndef ENGINE_JOURNAL_ROOM_H
+#define ENGINE_JOURNAL_ROOM_H
+
+#include "config/generation.h"
+#include "journal/reader.h"
+
+struct journal_room_reader {
+	struct journal_storage *storage;
+	struct journal_reader *reader;
+};
+
+enum journal_room_opened {
+	JOURNAL_ROOM_OPENED,
+	JOURNAL_ROOM_NONE,	/* there is no such directory */
+	JOURNAL_ROOM_BUSY,	/* another process writes it, and did so for 1.5 s */
+	JOURNAL_ROOM_FAULT,	/* *diag, for the third time in 2 s */
+};
+
+/* Only with OPENED anything is to be closed. */
+enum journal_room_opened journal_room_open(const struct generation *generation,
+    enum journal_room room, struct journal_room_reader *out, struct diag *diag);
+void journal_room_close(struct journal_room_reader *room);
+
+#endif
