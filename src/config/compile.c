@@ -6,6 +6,7 @@
  */
 #include "config/compile.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,24 @@ static void compile_plain_settings(struct compilation *c)
 	}
 }
 
+/* Another state file is another Postern: it does not take the journal of the first. */
+static void compile_journal(struct compilation *c)
+{
+	const struct setting *state = setting_find("state.path");
+	char state_path[PATH_MAX], path[PATH_MAX];
+	uint32_t text;
+
+	if (config_lookup(&c->config, "journal.path") != NULL)
+		return;
+	snprintf(state_path, sizeof(state_path), "%s",
+	    generation_text(compilation_header(c), compilation_header(c)->state_path));
+	if (strcmp(state_path, state->fallback) == 0 ||
+	    snprintf(path, sizeof(path), "%s.journal", state_path) >= (int)sizeof(path))
+		return;
+	text = block_text(&c->block, path);	/* may move the header */
+	compilation_header(c)->journal.path = text;
+}
+
 static void compile_version(struct compilation *c)
 {
 	if (config_lookup(&c->config, "version") == NULL)
@@ -222,6 +241,7 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_plain_settings(c);
 	if (c->block.failed)
 		return;
+	compile_journal(c);
 	compile_observe(c);
 	compile_requeue_rate(c);
 	compile_witness(c);

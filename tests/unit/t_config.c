@@ -412,7 +412,7 @@ static void gather(void *context, const char *setting)
 static void the_journal_has_a_directory_for_each_role_or_none(void **state)
 {
 	struct generation *some = good("version = 1; classes = ( );\n"
-	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none;
+	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none, *other;
 	char path[PATH_MAX];
 
 	(void)state;
@@ -423,6 +423,10 @@ static void the_journal_has_a_directory_for_each_role_or_none(void **state)
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_QUEUE, path));
 	assert_string_equal(path, "/j/queue");
 	free(some);
+	other = good("version = 1; state = { path = \"/x/state\"; }; classes = ( );");
+	assert_true(generation_journal_directory(other, JOURNAL_ROOM_FEED, path));
+	assert_string_equal(path, "/x/state.journal/feed");
+	free(other);
 	none = good("version = 1; journal = { path = \"none\"; }; classes = ( );");
 	assert_false(generation_journal_directory(none, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "");
@@ -440,7 +444,7 @@ static void differences_that_wait_for_a_restart(void **state)
 		{ "proof = \"lease\";", "" },
 		{ "user = \"x\"; group = \"y\";", "user group " },
 		{ "state = { path = \"/x\"; sessions = \"1k\"; classes = 9; };",
-		    "state.path state.sessions state.classes " },
+		    "state.path state.sessions state.classes journal.path " },
 		{ "state = { destinations = \"1k\"; };", "state.destinations " },
 		{ "policy = { processes = 4; connections = 5; };", "policy.processes " },
 		{ "journal = { path = \"none\"; file_size = \"1M\"; sync_delay = \"10ms\"; "
