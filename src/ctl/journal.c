@@ -46,6 +46,14 @@ const struct journal_positions *journal_positions_of(const struct opened_journal
 	return reader->slot < 0 ? NULL : &reader->slots[reader->slot].positions;
 }
 
+bool journal_lacks_first(const struct opened_journal *journal) {
+	const struct journal_positions *positions = journal_positions_of(journal);
+	const struct journal_files *files = &journal->reader->files;
+
+	return positions != NULL && positions->first_file != 0 && files->count > 0 &&
+	    files->files[0].number > positions->first_file;
+}
+
 /* Usage and the system's own troubles come first, then damage, then a later version. */
 int journal_worse(int code, int other) {
 	static const int order[] = { EX_OSERR, EX_IOERR, EX_NOPERM, EX_NOINPUT, EX_UNAVAILABLE,
@@ -72,6 +80,28 @@ static int code_of(int error, bool named) {
 	}
 }
 
+#define OPEN_TRIES	10
+
+static uint64_t serial_of(const struct journal_reader *reader) {
+	return reader->slot < 0 ? 0 : reader->slots[reader->slot].serial;
+}
+
+/* The files and the positions as they were at one time: while both are being written they
+ * are read until no other positions came in between. */
+static int open_reader(struct opened_journal *journal, struct diag *diag) {
+	int error = -journal_reader_open(&journal->reader, journal->storage, diag);
+
+	for (unsigned tries = 0; error == 0 && tries < OPEN_TRIES; tries++) {
+		uint64_t serial = serial_of(journal->reader);
+
+		journal_reader_close(&journal->reader);
+		error = -journal_reader_open(&journal->reader, journal->storage, diag);
+		if (error == 0 && serial_of(journal->reader) == serial)
+			break;
+	}
+	return error;
+}
+
 static void open_one(struct opened_journals *journals, const char *path, const char *name,
     bool named) {
 	struct opened_journal *journal = &journals->list[journals->count];
@@ -85,7 +115,7 @@ static void open_one(struct opened_journals *journals, const char *path, const c
 	if (journal->storage == NULL) {
 		error = diag.error;
 	} else {
-		error = -journal_reader_open(&journal->reader, journal->storage, &diag);
+		error = open_reader(journal, &diag);
 		if (error == 0) {
 			journals->count++;
 			return;
@@ -96,10 +126,11 @@ static void open_one(struct opened_journals *journals, const char *path, const c
 	journals->code = journal_worse(journals->code, code_of(error, named));
 }
 
-static bool is_directory(const char *path) {
+/* Whatever it is: opening it tells. */
+static bool is_there(const char *path) {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return lstat(path, &st) == 0;
 }
 
 /* The journals that are there below `path`, or that one. */
@@ -110,7 +141,7 @@ static void open_below(struct opened_journals *journals, const char *path, bool 
 	for (size_t i = 0; i < JOURNALS_MAX; i++) {
 		int length = snprintf(below, sizeof(below), "%s/%s", path, kinds[i]);
 
-		if (length < 0 || (size_t)length >= sizeof(below) || !is_directory(below))
+		if (length < 0 || (size_t)length >= sizeof(below) || !is_there(below))
 			continue;
 		found++;
 		open_one(journals, below, kinds[i], named);
@@ -165,7 +196,7 @@ int journals_open(const struct ctl *ctl, struct opened_journals *journals) {
 		int error = errno;
 
 		ctl_complain("%s: %s%s", path, strerror(error), named || error != ENOENT ? "" :
-		    ": posternd has written no journal yet");
+		    ": posternd has written none there");
 		return code_of(error, named);
 	}
 	open_below(journals, path, named);

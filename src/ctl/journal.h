@@ -47,6 +47,9 @@ const char *journal_what_for(const struct opened_journal *journal);
 /* Those that count; NULL: there are none. */
 const struct journal_positions *journal_positions_of(const struct opened_journal *journal);
 
+/* Files are gone that the positions count, before the first that is there. */
+bool journal_lacks_first(const struct opened_journal *journal);
+
 /* The worse of two exit codes, as the man page has it. */
 int journal_worse(int code, int other);
 

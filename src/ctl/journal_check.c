@@ -65,6 +65,8 @@ static void find(struct checking *checking, enum finding finding, struct journal
 	va_end(arguments);
 	checking->found[finding]++;
 	journal_file_path(checking->journal, place.file, &file);
+	if (finding == FINDING_FOREIGN)
+		snprintf(file.text, sizeof(file.text), "%s", checking->journal->path);
 	if (writer->json) {
 		const struct value values[COUNT_OF(columns)] = {
 			value_text(journal_what_for(checking->journal)), value_text(file.text),
@@ -135,7 +137,10 @@ static void check_payload(struct checking *checking, const struct journal_found 
 }
 
 static void check_damage(struct checking *checking, const struct journal_found *found) {
-	if (found->missing > 0)
+	if (found->expected == 0)
+		find(checking, FINDING_DAMAGE, found->place, found->length,
+		    "damage: %s; what had been synced there cannot be read", found->why);
+	else if (found->missing > 0)
 		find(checking, FINDING_DAMAGE, found->place, found->length,
 		    "damage: %s; %" PRIu64 " record%s, from %" PRIu64 " on, had been synced and "
 		    "cannot be read", found->why, found->missing, found->missing == 1 ? "" : "s",
@@ -188,10 +193,14 @@ static void check_found(struct checking *checking, const struct journal_found *f
 	}
 }
 
-/* The last files are gone: nothing that is there tells of them, but the positions do. */
-static void check_end(struct checking *checking) {
+/* The first or the last files are gone: nothing that is there tells of them, but the
+ * positions do. */
+static void check_ends(struct checking *checking) {
 	const struct journal_positions *positions = journal_positions_of(checking->journal);
 
+	if (journal_lacks_first(checking->journal))
+		find(checking, FINDING_DAMAGE, (struct journal_place){ positions->first_file, 0 },
+		    0, "damage: this file, and all up to the first that is there, are missing");
 	if (positions != NULL && positions->synced > checking->sequence &&
 	    checking->found[FINDING_DAMAGE] == 0)
 		find(checking, FINDING_DAMAGE, positions->synced_place, 0,
@@ -239,7 +248,7 @@ static int check_records(struct checking *checking) {
 			checking->last = found.place.file;
 	}
 	check_left(checking);
-	check_end(checking);
+	check_ends(checking);
 	journal_cursor_close(&cursor);
 	return EX_OK;
 }

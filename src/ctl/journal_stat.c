@@ -73,7 +73,7 @@ static void sum_record(struct summing *sum, const struct journal_found *found) {
 		sum->suffix_bytes += found->length;
 		sum->suffix_records++;
 	}
-	if (found->kind == JOURNAL_FOUND_LATER)
+	if (found->kind == JOURNAL_FOUND_LATER || journal_type_word(frame->type) == NULL)
 		sum->later++;
 	if (is_before(found->place, sum->begin))
 		return;
@@ -234,6 +234,7 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 	walk(&sum);
 	if (positions != NULL && positions->synced > sum.last && sum.damaged == 0)
 		sum.damaged++;		/* the last files are gone */
+	sum.damaged += journal_lacks_first(journal);
 	for (uint32_t i = 0; i < files->count; i++)
 		sum.bytes += files->files[i].size;
 	if (sum.known.no_memory) {

@@ -193,13 +193,21 @@ def mistakes(test, place):
         test.equal(done.returncode, code, f"journal {' '.join(map(str, words))}: {code}")
         test.check(done.stderr.startswith(b"posternctl: "), f"and says why: {done.stderr.decode().splitlines()[:1]}")
     for path, why in (("none", b"no journal is kept (journal.path)"),
-                      ("/nonexistent/j", b"posternd has written no journal yet")):
+                      ("/nonexistent/j", b"posternd has written none there")):
         file = test.directory / "other.conf"
         file.write_text(shipped() + f'journal = {{ path = "{path}"; }};\n')
         done = run("check", config=file)
         test.check(done.returncode == 69 and why in done.stderr, f"journal.path is {path}: 69, {done.stderr}")
     (place / "empty/feed").mkdir(parents=True)
     test.equal(found(place / "empty"), ([], 0), "a directory that was just made is no mistake")
+    (place / "file").mkdir()
+    (place / "file/keeper").write_text("mine")
+    test.equal(run("check", place / "file").returncode, 66, "a file where a directory should be: 66")
+    (place / "foreign/feed").mkdir(parents=True)
+    File("feed").write(place / "foreign/feed")
+    (place / "foreign/feed/notes.txt").write_text("mine")
+    test.equal(found(place / "foreign"), ([("foreign", "note", "feed", 0)], 0),
+               "a file that is no journal's is told of")
 
 
 def readers(test, place):

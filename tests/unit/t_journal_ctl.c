@@ -504,6 +504,38 @@ static void positions_are_told(void **state)
 	forget(&made);
 }
 
+/* The first file that counts is gone: only the positions know. */
+static void a_first_file_that_is_gone_is_damage(void **state)
+{
+	struct made made;
+	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
+		.first_file = 1 };
+	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_POSITIONS,
+		.version = 1, .sequence = 1 };
+	uint8_t payload[JOURNAL_SLOT], slot[JOURNAL_SLOT] = { 0 };
+	char path[128];
+
+	(void)state;
+	make_five(&made);
+	begin_file(&made, 1, (uint32_t)made.length);
+	write_file(&made, made.length);
+	expect(&made, "check", EX_OK, "1 file, 1 record: whole\n");
+	frame.payload = payload;
+	frame.length = (uint32_t)journal_positions_write(payload, sizeof(payload), &positions);
+	journal_frame_write(slot, &frame, 0);
+	path_of(&made, 0, path);
+	write_at(path, slot, sizeof(slot));
+	expect(&made, "check", EX_DATAERR, "0000000001.log:0: error: damage: this file, and all up "
+	    "to the first that is there, are missing\n");
+	expect(&made, "stat", EX_DATAERR, "damaged                  1\n");
+	positions.first_file = 2;
+	journal_positions_write(payload, sizeof(payload), &positions);
+	journal_frame_write(slot, &frame, 0);
+	write_at(path, slot, sizeof(slot));
+	expect(&made, "check", EX_OK, "1 file, 1 record: whole\n");
+	forget(&made);
+}
+
 /* Also as a user who may do no more. */
 static void nothing_is_changed(void **state)
 {
@@ -544,6 +576,7 @@ int main(void)
 		cmocka_unit_test(filters),
 		cmocka_unit_test(stat_counts_what_is_live),
 		cmocka_unit_test(positions_are_told),
+		cmocka_unit_test(a_first_file_that_is_gone_is_damage),
 		cmocka_unit_test(nothing_is_changed),
 	};
 
