@@ -136,6 +136,24 @@ static void add_recipient(void *context, const struct recipient_held *held) {
 		add(context, &action, held->address, held->reason, held->until_ns);
 }
 
+static bool add_again(void *context, const struct journal_manual *action) {
+	(void)manual_table_add(context, action);
+	return true;
+}
+
+/* What was done since we began is later than all that stands there, whatever the clock
+ * said. */
+static void read_below(struct journal_manual_log *manual, struct journal_place begin) {
+	struct manual_table *table = manual_table_open();
+
+	if (table == NULL)
+		return;
+	(void)journal_manual_read_all(journal_log_files(manual->keep.log), begin, table);
+	manual_table_each(manual->table, add_again, table);
+	manual_table_close(&manual->table);
+	manual->table = table;
+}
+
 static void read_once(struct journal_manual_log *manual) {
 	const struct segment *segment = manual->keep.engine->segment;
 	const struct journal_positions *found;
@@ -147,8 +165,7 @@ static void read_once(struct journal_manual_log *manual) {
 	found = journal_log_found(manual->keep.log);
 	if (found != NULL)
 		begin.file = found->first_file;
-	(void)journal_manual_read_all(journal_log_files(manual->keep.log), begin,
-	    manual->table);
+	read_below(manual, begin);
 	(void)states_each(segment, add_destination, manual);
 	recipients_each(segment, manual->now_ns, add_recipient, manual);
 }

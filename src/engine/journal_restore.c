@@ -432,7 +432,7 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 	if (r.bad > 0)
 		listener->tell(listener->context, &(const struct journal_news){
 			.kind = JOURNAL_NEWS_DAMAGED, .room = JOURNAL_ROOM_FEED,
-			.bytes = r.bad, .what = "", .path = generation_text(generation,
+			.lost = r.bad, .what = "", .path = generation_text(generation,
 			generation->journal.path) });
 	free(r.done);
 	manual_table_close(&r.table);

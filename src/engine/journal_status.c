@@ -44,7 +44,8 @@ static void tell_damage(struct engine *engine, enum journal_room room,
     struct journal_told *told, const struct journal_log_counts *counts,
     const struct journal_listener *listener) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_DAMAGED, .room = room,
-		.bytes = counts->damage_bytes, .what = "" };
+		.bytes = counts->damage_bytes,
+		.lost = counts->damages + counts->later_files, .what = "" };
 
 	if (told->damage || counts->damages + counts->later_files == 0)
 		return;

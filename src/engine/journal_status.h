@@ -17,7 +17,7 @@
 enum journal_news_kind {
 	JOURNAL_NEWS_FAILED,	/* it cannot be written: error, what */
 	JOURNAL_NEWS_WELL,	/* it can again: lost */
-	JOURNAL_NEWS_DAMAGED,	/* when it was read: bytes, lost: records as far as known */
+	JOURNAL_NEWS_DAMAGED,	/* when it was read: bytes, lost: places */
 	JOURNAL_NEWS_UNREAD,	/* when all was to be restored: what */
 	JOURNAL_NEWS_RESTORED,	/* the rest */
 };

@@ -28,7 +28,8 @@ static void tell(void *context, const struct journal_news *news)
 		break;
 	case JOURNAL_NEWS_DAMAGED:
 		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s bytes=%" PRIu64
-		    " text=\"posternctl journal check tells where\"", room, path, news->bytes);
+		    " places=%" PRIu64 " text=\"posternctl journal check tells where\"",
+		    room, path, news->bytes, news->lost);
 		break;
 	case JOURNAL_NEWS_UNREAD:
 		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s text=\"cannot be read: %s: what "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The journal's directories: feed/, keeper/, queue/ below journal.path.
- * MODEL    Looked at every 2 s, so that one that somebody removed comes back and its
- *          role goes on in it.  The path itself may hold links, as the administrator
+ * MODEL    Looked at at the start, and every 2 s while a role cannot write, so that one that
+ *          somebody removed comes back and its role goes on in it.  The path itself may hold links, as the administrator
  *          made it; below it nothing is followed, as the directories are an
  *          unprivileged user's.
  * ERRORS   Told once: the roles work without a journal.
@@ -181,11 +181,12 @@ static void warn_of_tmpfs(const struct generation *generation) {
 }
 
 void journal_places_turn(struct journal_places *places, const struct generation *generation,
-    const struct identity *identity, int64_t now_ns) {
+    const struct identity *identity, bool ill, int64_t now_ns) {
 	bool well;
 
+	/* a disk that hangs would have us hang */
 	if (generation_text(generation, generation->journal.path)[0] == '\0' ||
-	    (places->looked && now_ns - places->looked_ns < LOOK_NS))
+	    (places->looked && (!ill || now_ns - places->looked_ns < LOOK_NS)))
 		return;
 	well = look_at_base(places, generation_text(generation, generation->journal.path));
 	for (enum journal_room room = 0; well && room < JOURNAL_ROOMS; room++)

@@ -14,10 +14,11 @@ struct journal_places {
 	int64_t looked_ns;
 };
 
-/* Makes those that are needed and are not there, or not ours alone; at most every 2 s.
+/* Makes those that are needed and are not there, or not ours alone; at the start, and
+ * then at most every 2 s while a role says that it cannot write (`ill`).
  * What cannot be done is logged: Postern runs without.  Supervisor only. */
 void journal_places_turn(struct journal_places *places, const struct generation *generation,
-    const struct identity *identity, int64_t now_ns);
+    const struct identity *identity, bool ill, int64_t now_ns);
 
 /* Makes one, with its parents: 0700, of the identity's user, and gives him the files
  * in it where it was somebody else's.  0, or -1 with *diag. */

@@ -129,7 +129,7 @@ static int prepare_segment(struct supervisor *supervisor) {
 /* A disk that is full or read-only is no reason not to start. */
 static void make_journal(struct supervisor *supervisor) {
 	journal_places_turn(&supervisor->journal, supervisor->generation,
-	    &supervisor->identity, clock_now_ns());
+	    &supervisor->identity, true, clock_now_ns());
 }
 
 static int open_signals(struct supervisor *supervisor) {

@@ -145,6 +145,15 @@ static void announce(struct supervisor *supervisor, int64_t now_ns) {
 	sd_notify_send("READY=1");
 }
 
+static bool journal_is_ill(const struct supervisor *supervisor) {
+	const struct segment_header *header = segment_header(supervisor->segment);
+
+	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++)
+		if (atomic_load(&header->journals[i].fares) == JOURNAL_FARES_ILL)
+			return true;
+	return false;
+}
+
 static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
     int64_t now_ns) {
 	/* stopped, or the machine was suspended: nobody was silent then */
@@ -156,7 +165,7 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 		segment_beat(supervisor->segment, now_ns);
 		site_watch_turn(supervisor);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
-		    &supervisor->identity, now_ns);
+		    &supervisor->identity, journal_is_ill(supervisor), now_ns);
 		log_flush();
 	}
 	if (rhythm->watchdog_every_ns > 0 &&

@@ -142,15 +142,15 @@ static void a_site_has_those_that_it_needs(void **state) {
 	generation = config_compile_text(text, "test", &messages);
 	config_messages_free(&messages);
 	assert_non_null(generation);
-	journal_places_turn(&places, generation, &identity, NS_PER_SECOND);
+	journal_places_turn(&places, generation, &identity, false, NS_PER_SECOND);
 	assert_true(S_ISDIR(look("keeper").st_mode));
 	assert_true(S_ISDIR(look("feed").st_mode));
 	assert_int_equal(look("queue").st_mode, 0);
 	snprintf(path, sizeof(path), "%s/keeper", base);
 	assert_int_equal(rmdir(path), 0);
-	journal_places_turn(&places, generation, &identity, 2 * NS_PER_SECOND);
+	journal_places_turn(&places, generation, &identity, true, 2 * NS_PER_SECOND);
 	assert_int_equal(look("keeper").st_mode, 0);
-	journal_places_turn(&places, generation, &identity, 3 * NS_PER_SECOND);
+	journal_places_turn(&places, generation, &identity, true, 3 * NS_PER_SECOND);
 	assert_true(S_ISDIR(look("keeper").st_mode));
 	free(generation);
 }
@@ -185,11 +185,11 @@ static void a_path_that_cannot_be_made_is_told_once(void **state) {
 	told = 0;
 	log_redirect(count_line, NULL);
 	for (int64_t i = 1; i < 10; i++)
-		journal_places_turn(&places, generation, &identity, 3 * i * NS_PER_SECOND);
+		journal_places_turn(&places, generation, &identity, true, 3 * i * NS_PER_SECOND);
 	assert_int_equal(told, 1);
 	assert_int_equal(unlink(path), 0);
 	for (int64_t i = 10; i < 20; i++)
-		journal_places_turn(&places, generation, &identity, 3 * i * NS_PER_SECOND);
+		journal_places_turn(&places, generation, &identity, true, 3 * i * NS_PER_SECOND);
 	log_redirect(NULL, NULL);
 	assert_int_equal(told, 2);
 	assert_true(S_ISDIR(look("feed").st_mode));

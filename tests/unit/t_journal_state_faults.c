@@ -235,6 +235,32 @@ static void one_that_another_process_writes_is_not_read(void **state)
 	assert_true(find_state("a.example", &is));
 }
 
+/* The files can be read only after something was done. */
+static void what_was_done_before_the_files_were_read_is_later(void **state)
+{
+	struct destination_window is;
+	char path[160], aside[160];
+
+	(void)state;
+	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
+	turns(2);
+	close_journals();
+	room_path("keeper", path);
+	room_path("aside", aside);
+	assert_int_equal(rename(path, aside), 0);
+	open_journals();
+	assert_true(by_hand(BY_HAND_RESUME, "h.example", 0, NULL));
+	assert_int_equal(rename(aside, path), 0);
+	turns(40);
+	journal_states_close(&states);
+	remove_room("feed");
+	lose_all();
+	make_rooms();
+	restore();
+	if (find_state("h.example", &is))
+		assert_int_equal(is.state.window.state, WINDOW_OPEN);
+}
+
 /* Its files stay, for people to look at them. */
 static void what_could_not_be_read_is_not_deleted(void **state)
 {
@@ -267,6 +293,7 @@ int main(void)
 		TEST(older_files_go_when_a_checkpoint_is_whole),
 		TEST(it_does_not_grow),
 		TEST(one_that_another_process_writes_is_not_read),
+		TEST(what_was_done_before_the_files_were_read_is_later),
 		TEST(what_could_not_be_read_is_not_deleted),
 		TEST(files_full_of_anything),
 	};
