@@ -150,6 +150,32 @@ enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned number,
 	return ORACLE_INVENTED;
 }
 
+bool oracle_is_mixture(const struct oracle *oracle, unsigned number,
+    const struct oracle_state *state)
+{
+	const struct oracle_message *message = &oracle->messages[number];
+	struct oracle_state least = { .generation = 0 }, most = { .generation = 0 };
+
+	for (size_t i = 0; i < message->count; i++) {
+		const struct oracle_state *one = &message->steps[i].state;
+
+		if (one->generation != state->generation || one->unread != state->unread)
+			continue;
+		if (most.generation == 0)
+			least = most = *one;
+		for (unsigned k = 0; k < ORACLE_GROUPS; k++) {
+			if (one->left[k] < least.left[k])
+				least.left[k] = one->left[k];
+			if (one->left[k] > most.left[k])
+				most.left[k] = one->left[k];
+		}
+	}
+	for (unsigned k = 0; k < ORACLE_GROUPS; k++)
+		if (state->left[k] < least.left[k] || state->left[k] > most.left[k])
+			return false;
+	return most.generation != 0 || state->generation == 0;
+}
+
 void oracle_found(struct oracle *oracle, unsigned number, uint64_t sequence,
     const struct oracle_state *state)
 {

@@ -63,6 +63,9 @@ void oracle_synced(struct oracle *oracle, uint64_t sequence);
 void oracle_forsake(struct oracle *oracle);
 enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned message,
     const struct oracle_state *state);
+/* Where records were damaged: is it a mixture of the states of one envelope? */
+bool oracle_is_mixture(const struct oracle *oracle, unsigned message,
+    const struct oracle_state *state);
 /* It was found in this state after a crash: this it has, and was acknowledged when
  * `sequence' is synced; until then all that was allowed still is. */
 void oracle_found(struct oracle *oracle, unsigned message, uint64_t sequence,

@@ -42,6 +42,7 @@ struct world {
 	bool renew;		/* asked for */
 	bool excused;		/* the disk failed: what was synced may be missing */
 	bool robbed;		/* files were removed: what had been may be there again */
+	bool damaged;		/* records were: mixtures of what had been */
 	uint64_t renewals, faults;
 	enum world_disk_fault fault;
 	int64_t fault_until_ns;
