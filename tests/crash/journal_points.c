@@ -33,7 +33,7 @@ static const char *const act_words[DISK_ACTS] = { "open", "create", "read", "wri
 
 struct run {
 	uint64_t seed, wanted, only;
-	uint64_t points, crashes[DISK_CRASHES], again, went_on, steps;
+	uint64_t points, crashes[DISK_CRASHES], again, went_on, drained, steps;
 	uint64_t acts[DISK_ACTS];
 	uint64_t files_begun, files_deleted, marks, syncs, faults, renewals, anew;
 	bool failed;
@@ -87,6 +87,10 @@ static bool go_on(struct world *world, bool safe, struct random *random, unsigne
 		world_step(world);
 	if (world->failed)
 		return false;
+	if (random_below(random, 8) == 0) {
+		world_drain(world);
+		run.drained++;
+	}
 	if (random_below(random, 2) == 0)
 		world_sync(world);
 	return !world->failed && survive(world, disk_crash(world->disk, crash, random),
@@ -261,6 +265,7 @@ static void report(void)
 		printf("%s%s %" PRIu64, i > 0 ? ", " : "", crash_words[i], run.crashes[i]);
 	printf("), %" PRIu64 " died again in recovery, %" PRIu64 " went on\n", run.again,
 	    run.went_on);
+	printf("all that waited was given %" PRIu64 " times\n", run.drained);
 	printf("steps %" PRIu64 ": creations %" PRIu64 ", writes %" PRIu64 ", syncs %" PRIu64
 	    ", of the directory %" PRIu64 ", removals %" PRIu64 "; marks %" PRIu64
 	    ", files begun %" PRIu64 ", deleted %" PRIu64 ", envelopes written anew %" PRIu64

@@ -11,6 +11,8 @@
 #include "tests/crash/storage_faulty.h"
 
 #define RECOVERY_STEPS	2000
+#define DRAIN_STEPS	200
+#define DRAIN_NS	(40 * NS_PER_SECOND)	/* dues are within 12 s, intervals 4 s */
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
 
 static const char mta[] = "m", directory[] = "/var/spool/q";
@@ -177,6 +179,7 @@ static void put(struct world *world, unsigned number, const struct oracle_state 
 	told(world, number, sequence);
 	/* what the journal did not take its owner keeps */
 	world->status[number] = held || sequence == 0 ? WORLD_HELD : WORLD_WAITING;
+	world->due_ns[number] = due_ns;
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
@@ -258,7 +261,8 @@ static void deliver(struct world *world, unsigned number)
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
-static void next(struct world *world)
+/* False: nothing is due. */
+static bool next(struct world *world)
 {
 	struct messages_envelope envelope;
 	struct oracle_state state, newest;
@@ -266,10 +270,10 @@ static void next(struct world *world)
 	unsigned number;
 
 	if (messages_next(world->messages, world->wall_ns, &envelope, &next_ns) != MESSAGES_ONE)
-		return;
+		return false;
 	number = read_letter(world, &envelope, &state);
 	if (number == ORACLE_MESSAGES)
-		return;
+		return false;
 	trace(world, "next gave %u", number);
 	newest = oracle_newest(&world->oracle, number);
 	if (world->status[number] != WORLD_WAITING)
@@ -281,6 +285,7 @@ static void next(struct world *world)
 		oracle_print_state(&state);
 	}
 	world->status[number] = WORLD_HELD;
+	return true;
 }
 
 static void pass_time(struct world *world)
@@ -402,7 +407,7 @@ void world_step(struct world *world)
 		pass_time(world);
 		return;
 	case 3: case 4: case 5:
-		next(world);
+		(void)next(world);
 		return;
 	case 6:
 		if (below(world, 8) == 0)
@@ -506,6 +511,7 @@ static bool show(void *context, const struct messages_envelope *envelope)
 		world_fail(world, "message %u is there twice", number);
 	world->shown[number] = true;
 	world->found[number] = state;
+	world->due_ns[number] = envelope->due_ns;
 	return false;
 }
 
@@ -552,6 +558,19 @@ static void judge(struct world *world, unsigned number)
 	    world->shown[number])
 		world_fail(world, "message %u is known and is not there, or the other way",
 		    number);
+}
+
+void world_drain(struct world *world)
+{
+	trace(world, "drain");
+	for (unsigned i = 0; i < DRAIN_STEPS && !world->failed; i++) {
+		turn(world, DRAIN_NS / DRAIN_STEPS);
+		while (next(world) && !world->failed)
+			;
+	}
+	for (unsigned i = 0; i < world->kind.messages && !world->failed; i++)
+		if (world->status[i] == WORLD_WAITING && world->due_ns[i] != INT64_MAX)
+			world_fail(world, "message %u waits, and is not given", i);
 }
 
 void world_sync(struct world *world)

@@ -36,6 +36,7 @@ struct world {
 	struct journal_log *log;	/* theirs */
 	struct oracle oracle;
 	uint8_t status[ORACLE_MESSAGES];
+	int64_t due_ns[ORACLE_MESSAGES];	/* of its envelope */
 	struct random random;
 	int64_t wall_ns, now_ns;	/* two clocks: a boot begins the second anew */
 	bool failed;		/* told on standard error */
@@ -68,6 +69,8 @@ void world_step(struct world *world);
 /* Recovers, and compares all that is there with the oracle.  False: one does not fit the
  * other, and that was told. */
 bool world_recover(struct world *world);
+/* Every message that waits for no more than a time is given within it. */
+void world_drain(struct world *world);
 /* Writes and syncs all: then nothing but the newest state is allowed. */
 void world_sync(struct world *world);
 /* All records that a disk has, on standard error. */
