@@ -358,6 +358,7 @@ int disk_truncate(struct disk *disk, int handle, uint64_t size)
 /* Some of what was dirty is written, the rest lost; nobody will try again. */
 static void lose_dirty(struct inode *inode)
 {
+	inode->lost = inode->lost || inode->unsynced_count > 0;
 	for (size_t i = 0; i < inode->unsynced_count; i += 2) {
 		const struct unsynced *one = &inode->unsynced[i];
 
@@ -440,18 +441,24 @@ int disk_sync_names(struct disk *disk)
 	return 0;
 }
 
+int disk_lock(struct disk *disk)
+{
+	return -fault(disk, DISK_LOCK, "", 0, 0);
+}
+
 int disk_list(struct disk *disk, bool (*each)(void *context, const char *name), void *context)
 {
 	struct disk_directory *directory = disk->directory;
 	int error = fault(disk, DISK_LIST, "", 0, 0);
+	size_t end = error == EINTR ? directory->entry_count / 2 : 0;
 
-	if (error != 0)
+	if (error != 0 && error != EINTR)
 		return -error;
-	for (size_t i = directory->entry_count; i-- > 0;)
+	for (size_t i = directory->entry_count; i-- > end;)
 		if (directory->entries[i]->now != NULL &&
 		    !each(context, directory->entries[i]->name))
 			break;
-	return 0;
+	return error == EINTR ? -EIO : 0;
 }
 
 /* --- other hands ---------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ enum disk_act {
 	DISK_SYNC_NAMES,	/* of the directory */
 	DISK_UNLINK,
 	DISK_LIST,
+	DISK_LOCK,
 	DISK_ACTS
 };
 
@@ -83,7 +84,9 @@ unsigned disk_links(struct disk *disk, int handle);
 bool disk_is_named(struct disk *disk, int handle, const char *name);
 int disk_unlink(struct disk *disk, const char *name);
 int disk_sync_names(struct disk *disk);
-/* Calls `each' for every name, in no order that means anything, until it returns false. */
+int disk_lock(struct disk *disk);	/* 0, or the fault's error */
+/* Calls `each' for every name, in no order that means anything, until it returns false.  A
+ * fault EINTR: of half of them, then -EIO. */
 int disk_list(struct disk *disk, bool (*each)(void *context, const char *name), void *context);
 
 /* What is there after a crash now.  The disk itself goes on. */

@@ -24,6 +24,7 @@ struct inode {
 	struct bytes written;	/* what the writes of `unsynced' wrote */
 	struct unsynced *unsynced;
 	size_t unsynced_count, unsynced_room;
+	bool lost;		/* a sync failed: `now' is not what will be */
 	unsigned names, uses;	/* names now; names, stable names, changes, handles */
 };
 

@@ -29,11 +29,11 @@
 static const char *const crash_words[DISK_CRASHES] = { "process killed", "unsynced lost",
 	"last write torn", "any of the unsynced lost" };
 static const char *const act_words[DISK_ACTS] = { "open", "create", "read", "write",
-	"truncate", "sync", "sync of the directory", "unlink", "list" };
+	"truncate", "sync", "sync of the directory", "unlink", "list", "lock" };
 
 struct run {
 	uint64_t seed, wanted, only;
-	uint64_t points, crashes[DISK_CRASHES], again, went_on, drained, steps;
+	uint64_t points, crashes[DISK_CRASHES], again, went_on, drained, bad_starts, steps;
 	uint64_t acts[DISK_ACTS];
 	uint64_t files_begun, files_deleted, marks, syncs, faults, renewals, anew;
 	bool failed;
@@ -105,25 +105,33 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 	struct trap trap = { .disk = image, .random = random, .crash = some_crash(random),
 		.left = random_below(random, traps[random_below(random, 6)]) };
 	bool goes_on = depth < DEPTH_MAX && random_below(random, 4) == 0, good;
+	bool bad = random_below(random, 12) == 0;
+	struct bad_start start;
 	struct world_kind kind = from->kind;
 	struct world world;
 
 	kind.faults = false;
-	if (depth < DEPTH_MAX && random_below(random, 4) == 0) {
+	if (!bad && depth < DEPTH_MAX && random_below(random, 4) == 0) {
 		image->boundary = spring;
 		image->context = &trap;
 	}
 	image->capacity = DISK_UNLIMITED;
+	if (bad)
+		world_bad_start(&start, image, random);
 	world_open(&world, &kind, image, &from->oracle, random_next(random),
 	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
-	world.excused = from->excused;
+	world.excused = from->excused && world_was_renewed(from);
 	world.robbed = from->robbed;
+	if (bad)
+		world_bad_end(&start, &world);
 	good = world_recover(&world);
 	image->boundary = NULL;
 	if (good && goes_on)
 		good = go_on(&world, safe, random, depth);
+	run.bad_starts += bad;
 	if (!good) {
-		fprintf(stderr, "after the crash (depth %u):\n", depth);
+		fprintf(stderr, "after the crash (depth %u)%s%s:\n", depth,
+		    bad ? ", upon a bad disk: " : "", bad ? start.what : "");
 		world_print_trace(&world);
 	}
 	world_close(&world);
@@ -265,7 +273,8 @@ static void report(void)
 		printf("%s%s %" PRIu64, i > 0 ? ", " : "", crash_words[i], run.crashes[i]);
 	printf("), %" PRIu64 " died again in recovery, %" PRIu64 " went on\n", run.again,
 	    run.went_on);
-	printf("all that waited was given %" PRIu64 " times\n", run.drained);
+	printf("all that waited was given %" PRIu64 " times; %" PRIu64 " began upon a bad disk\n",
+	    run.drained, run.bad_starts);
 	printf("steps %" PRIu64 ": creations %" PRIu64 ", writes %" PRIu64 ", syncs %" PRIu64
 	    ", of the directory %" PRIu64 ", removals %" PRIu64 "; marks %" PRIu64
 	    ", files begun %" PRIu64 ", deleted %" PRIu64 ", envelopes written anew %" PRIu64

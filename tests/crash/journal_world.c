@@ -570,7 +570,8 @@ void world_drain(struct world *world)
 	}
 	for (unsigned i = 0; i < world->kind.messages && !world->failed; i++)
 		if (world->status[i] == WORLD_WAITING && world->due_ns[i] != INT64_MAX)
-			world_fail(world, "message %u waits, and is not given", i);
+			world_fail(world, "message %u waits, due %" PRId64 " ms ago, and is not "
+			    "given", i, (world->wall_ns - world->due_ns[i]) / NS_PER_MS);
 }
 
 void world_sync(struct world *world)

@@ -47,6 +47,7 @@ struct world {
 	uint64_t renewals, faults;
 	enum world_disk_fault fault;
 	int64_t fault_until_ns;
+	uint64_t renewals_before;	/* the fault; of the log */
 
 	/* a look */
 	bool shown[ORACLE_MESSAGES];
@@ -84,6 +85,21 @@ void world_settle(struct world *world, bool safe);
 /* Of a kind with faults: for disk->fault, and what a step does besides. */
 int world_fault(void *world, const struct disk_step *step);
 void world_fault_step(struct world *world);
+
+/* Since its disk failed: all before is void. */
+bool world_was_renewed(const struct world *world);
+
+/* A start upon a disk that fails for some seconds: before world_open, and after it.  Nothing
+ * of what the disk has may be lost by it. */
+struct bad_start {
+	const char *what;
+	enum disk_act act;
+	int error;
+	unsigned from, count, seen;	/* so many of these acts fail, behind so many */
+	bool full;
+};
+void world_bad_start(struct bad_start *start, struct disk *disk, struct random *random);
+void world_bad_end(struct bad_start *start, struct world *world);
 
 bool world_knows(struct world *world, unsigned message);
 void world_put_again(struct world *world, unsigned message);

@@ -91,6 +91,19 @@ static void calm_down(struct world *world)
 	world->excused = world->robbed = false;
 }
 
+static uint64_t renewals_of(const struct world *world)
+{
+	struct journal_log_counts counts;
+
+	journal_log_count(world->log, &counts);
+	return counts.renewals;
+}
+
+bool world_was_renewed(const struct world *world)
+{
+	return world->robbed || renewals_of(world) != world->renewals_before;
+}
+
 void world_fault_step(struct world *world)
 {
 	if (world->fault != WORLD_NO_FAULT) {
@@ -108,6 +121,7 @@ void world_fault_step(struct world *world)
 		return;
 	world->faults++;
 	world->excused = true;
+	world->renewals_before = renewals_of(world);
 	world->fault = 1 + random_below(&world->random, WORLD_FAULTS - 1);
 	world->fault_until_ns = world->now_ns +
 	    random_below(&world->random, 8000) * NS_PER_MS;
@@ -117,4 +131,63 @@ void world_fault_step(struct world *world)
 	if (world->fault == WORLD_REMOVED)
 		remove_files(world);
 	world->robbed = world->fault == WORLD_REMOVED;
+}
+
+/* --- starts upon a bad disk ------------------------------------------------------------ */
+
+static int bad_disk(void *context, const struct disk_step *step)
+{
+	struct bad_start *start = context;
+	bool changes = step->act == DISK_CREATE || step->act == DISK_WRITE ||
+	    step->act == DISK_UNLINK || (step->act == DISK_OPEN && step->length == 1);
+
+	if (start->error == EROFS ? !changes : step->act != start->act)
+		return 0;
+	start->seen++;
+	return start->seen > start->from && start->seen - start->from <= start->count ?
+	    start->error : 0;
+}
+
+void world_bad_start(struct bad_start *start, struct disk *disk, struct random *random)
+{
+	static const struct bad_start ways[] = {
+		{ .what = "full", .full = true },
+		{ .what = "no more files", .act = DISK_CREATE, .error = ENOSPC },
+		{ .what = "read-only", .error = EROFS },
+		{ .what = "locked by another", .act = DISK_LOCK, .error = EAGAIN },
+		{ .what = "no list", .act = DISK_LIST, .error = EMFILE },
+		{ .what = "half a list", .act = DISK_LIST, .error = EINTR },
+		{ .what = "reads fail", .act = DISK_READ, .error = EIO },
+		{ .what = "opening fails", .act = DISK_OPEN, .error = EMFILE },
+		{ .what = "writes fail", .act = DISK_WRITE, .error = EIO },
+	};
+
+	*start = ways[random_below(random, sizeof(ways) / sizeof(ways[0]))];
+	start->from = random_below(random, 2) * random_below(random, 6);
+	start->count = random_below(random, 2) == 0 ? UINT32_MAX : 1 + random_below(random, 2);
+	disk->context = start;
+	if (start->full)
+		disk->capacity = disk_used(disk);
+	else
+		disk->fault = bad_disk;
+}
+
+void world_bad_end(struct bad_start *start, struct world *world)
+{
+	for (unsigned i = 0; i < 30; i++) {
+		world->now_ns += 100 * NS_PER_MS;
+		(void)messages_turn(world->messages, world->wall_ns, world->now_ns);
+	}
+	start->count = 0;
+	world->disk->fault = NULL;
+	world->disk->capacity = DISK_UNLIMITED;
+	for (unsigned i = 0; i < 1000 && messages_is_degraded(world->messages); i++) {
+		world->now_ns += 100 * NS_PER_MS;
+		(void)messages_turn(world->messages, world->wall_ns, world->now_ns);
+	}
+	if (messages_is_degraded(world->messages))
+		world_fail(world, "the disk is good again, the journal is not");
+	/* what was written in this life may have been lost by a fault, and all be void */
+	world->renewals_before = 0;
+	world->excused = world->excused || world_was_renewed(world);
 }
