@@ -2,9 +2,11 @@
 /*
  * The journal on a real disk (TMPDIR, or /var/tmp):
  *
- *	recovery	of 10,000 and of 1,000,000 messages that wait, of which 1,000 (spread
- *			over all of them) were being worked on: time until runs may begin,
- *			and bytes read, with the files dropped from the page cache before
+ *	recovery	of 10,000 and of 1,000,000 messages that wait, of which 1,000 were being
+ *			worked on, side by side in the log as a runner brings them: time
+ *			until runs may begin, and bytes read, with the files in the page
+ *			cache, and without (cold).  Spread: the 1,000 stand as far from each
+ *			other as can be, so that each costs a read of its own
  *	deliveries	200 a second for 10 s by the clock, each with a new message, a
  *			start and a finish: syncs for each recipient
  *	append		records of 200 bytes, without a sync, in groups, and with a sync for
@@ -69,12 +71,14 @@ static void remove_one(const char *path)
 	(void)unlink(path);
 }
 
-static void drop_one(const char *path)
+static bool drops;	/* out of the page cache */
+
+static void settle_one(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || fdatasync(fd) != 0 ||
-	    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+	    (drops && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0))
 		give_up(path);
 	close(fd);
 }
@@ -146,7 +150,7 @@ static void turn_until(struct messages *messages, int64_t *wall_ns,
 }
 
 /* `queued' messages wait, and 1,000 are being worked on; then it dies. */
-static void fill(unsigned queued)
+static void fill(unsigned queued, bool spread)
 {
 	struct journal_storage *storage = open_storage();
 	int64_t wall_ns = START_NS, now_ns = clock_now_ns();
@@ -163,7 +167,8 @@ static void fill(unsigned queued)
 		(void)messages_turn(messages, wall_ns += NS_PER_SECOND / 2,
 		    now_ns += NS_PER_SECOND / 2);
 	for (unsigned i = 0; i < SUFFIX; i++)
-		work_on(messages, (unsigned)((uint64_t)i * queued / SUFFIX), wall_ns);
+		work_on(messages, spread ? (unsigned)((uint64_t)i * queued / SUFFIX) :
+		    queued / 2 + i, wall_ns);
 	if (journal_log_sync_now(messages_log(messages), now_ns) != 0)
 		give_up("sync");
 	messages_close(&messages);
@@ -175,7 +180,7 @@ struct recovery {
 	uint64_t bytes, all_bytes, recovered;
 };
 
-static struct recovery recover(void)
+static struct recovery recover(bool cold)
 {
 	struct journal_storage *storage = open_storage();
 	struct messages_totals totals;
@@ -183,7 +188,8 @@ static struct recovery recover(void)
 	struct messages *messages;
 	int64_t wall_ns = START_NS + NS_PER_SECOND * 60, start_ns;
 
-	each_file(drop_one);
+	drops = cold;
+	each_file(settle_one);
 	start_ns = clock_now_ns();
 	messages = open_messages(storage, false, wall_ns);
 	turn_until(messages, &wall_ns, messages_is_recovered);
@@ -209,26 +215,37 @@ static int by_seconds(const void *one, const void *other)
 }
 
 /* Each round has a journal of its own: recovery writes. */
-static struct recovery bench_recovery(unsigned queued)
+static double bench_recovery(unsigned queued, bool cold, bool spread)
 {
+	const char *word = spread ? "spread_" : cold ? "cold_" : "";
 	struct recovery rounds[ROUNDS];
+	const struct recovery *median = &rounds[ROUNDS / 2];
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		each_file(remove_one);
-		fill(queued);
-		rounds[i] = recover();
+		fill(queued, spread);
+		rounds[i] = recover(cold);
 	}
 	each_file(remove_one);
 	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_seconds);
-	printf("journal_recovery_ms_%u %.2f\n", queued, rounds[ROUNDS / 2].seconds * 1e3);
-	printf("journal_recovery_bytes_read_%u %" PRIu64 "\n", queued,
-	    rounds[ROUNDS / 2].bytes);
-	printf("journal_recovered_of_%u %" PRIu64 "\n", queued, rounds[ROUNDS / 2].recovered);
-	printf("journal_indexed_ms_%u %.2f\n", queued, rounds[ROUNDS / 2].indexed * 1e3);
-	printf("journal_indexed_bytes_read_%u %" PRIu64 "\n", queued,
-	    rounds[ROUNDS / 2].all_bytes);
+	printf("journal_recovery_%sms_%u %.2f\n", word, queued, median->seconds * 1e3);
+	printf("journal_recovery_%sbytes_read_%u %" PRIu64 "\n", word, queued, median->bytes);
+	if (median->recovered != SUFFIX)
+		give_up("not all that was worked on was recovered");
+	printf("journal_indexed_%sms_%u %.2f\n", word, queued, median->indexed * 1e3);
+	printf("journal_indexed_%sbytes_read_%u %" PRIu64 "\n", word, queued,
+	    median->all_bytes);
 	fflush(stdout);
-	return rounds[ROUNDS / 2];
+	return median->seconds;
+}
+
+static void compare_recovery(bool cold, bool spread)
+{
+	double few = bench_recovery(10000, cold, spread);
+	double many = bench_recovery(1000000, cold, spread);
+
+	printf("journal_recovery_%sgrowth_10000_to_1000000 %.2f\n",
+	    spread ? "spread_" : cold ? "cold_" : "", many / few);
 }
 
 /* --- 200 deliveries a second ------------------------------------------------------------------- */
@@ -357,7 +374,6 @@ static void bench_append(void)
 int main(void)
 {
 	const char *parent = getenv("TMPDIR");
-	struct recovery few, many;
 
 	snprintf(place, sizeof(place), "%s/postern-journal.XXXXXX",
 	    parent != NULL ? parent : "/var/tmp");
@@ -366,9 +382,9 @@ int main(void)
 	bench_append();
 	fflush(stdout);
 	bench_deliveries();
-	few = bench_recovery(10000);
-	many = bench_recovery(1000000);
-	printf("journal_recovery_ratio_10000_to_1000000 %.2f\n", many.seconds / few.seconds);
+	compare_recovery(false, false);
+	compare_recovery(true, false);
+	compare_recovery(true, true);
 	each_file(remove_one);
 	rmdir(place);
 	return sink == 0;
