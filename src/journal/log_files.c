@@ -247,7 +247,9 @@ void journal_log_cut(struct journal_log *log, struct journal_place end)
 	}
 }
 
-static void find_end(struct journal_log *log, struct journal_cursor *cursor,
+/* What cannot be read now may be read later: an end that is taken too early would cut off what
+ * stands behind it for ever.  0 or -errno. */
+static int find_end(struct journal_log *log, struct journal_cursor *cursor,
     struct journal_place *end)
 {
 	struct journal_found found;
@@ -276,11 +278,13 @@ static void find_end(struct journal_log *log, struct journal_cursor *cursor,
 			}
 			break;
 		case JOURNAL_FOUND_FAULT:
+			return found.error > 0 ? -found.error : -EIO;
 		case JOURNAL_FOUND_END:
 		default:
 			break;
 		}
 	}
+	return 0;
 }
 
 static void take_journal(struct journal_log *log)
@@ -335,8 +339,12 @@ int journal_log_read_directory(struct journal_log *log)
 			log->positions.serial = slots[i].serial;
 	log->positions.syncs_before = slot >= 0 ? slots[slot].positions.syncs : 0;
 	take_journal(log);
-	find_end(log, cursor, &end);
+	error = find_end(log, cursor, &end);
 	journal_cursor_close(&cursor);
+	if (error != 0) {
+		log->files.count = 0;
+		return error;
+	}
 	journal_log_cut(log, end);
 	log->ended = log->read_end = end;
 	for (uint32_t i = 0; i < log->files.count; i++) {

@@ -120,7 +120,8 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 		world_bad_start(&start, image, random);
 	world_open(&world, &kind, image, &from->oracle, random_next(random),
 	    from->wall_ns + random_below(random, 3000) * NS_PER_MS);
-	world.excused = from->excused && world_was_renewed(from);
+	/* what was synced before a fault is there after it, but what was robbed or given up */
+	world.excused = from->excused && world_gave_up(from);
 	world.robbed = from->robbed;
 	if (bad)
 		world_bad_end(&start, &world);
@@ -130,8 +131,9 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 		good = go_on(&world, safe, random, depth);
 	run.bad_starts += bad;
 	if (!good) {
-		fprintf(stderr, "after the crash (depth %u)%s%s:\n", depth,
-		    bad ? ", upon a bad disk: " : "", bad ? start.what : "");
+		fprintf(stderr, "after the crash (depth %u)%s%s (%u from %u):\n", depth,
+		    bad ? ", upon a bad disk: " : "", bad ? start.what : "",
+		    bad ? start.fails : 0, bad ? start.from : 0);
 		world_print_trace(&world);
 	}
 	world_close(&world);

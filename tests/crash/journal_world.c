@@ -235,7 +235,8 @@ static void start(struct world *world, unsigned number)
 	trace(world, "start %u", number);
 	sequence = messages_start(world->messages, mta, directory, id, world->wall_ns);
 	told(world, number, sequence);
-	world->status[number] = WORLD_WORKING;
+	/* while the disk fails, or is read again, it is run all the same, and not told of */
+	world->status[number] = sequence != 0 ? WORLD_WORKING : WORLD_HELD;
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
@@ -261,6 +262,8 @@ static void deliver(struct world *world, unsigned number)
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
+static void finish_again(struct world *world, unsigned number);
+
 /* False: nothing is due. */
 static bool next(struct world *world)
 {
@@ -276,6 +279,10 @@ static bool next(struct world *world)
 		return false;
 	trace(world, "next gave %u", number);
 	newest = oracle_newest(&world->oracle, number);
+	if (world->excused && world->status[number] == WORLD_NONE) {
+		finish_again(world, number);
+		return true;
+	}
 	if (world->status[number] != WORLD_WAITING)
 		world_fail(world, "message %u was given, though it does not wait (%u)", number,
 		    world->status[number]);
@@ -370,28 +377,39 @@ static void renewed(void *context)
 	world->renewals++;
 }
 
+/* It may be known, from before the fault, or not. */
+static void finish_again(struct world *world, unsigned number)
+{
+	struct oracle_state none = { 0 };
+	char id[16];
+
+	identify(number, id);
+	trace(world, "finish %u again", number);
+	oracle_begin(&world->oracle, number, &none);
+	oracle_end(&world->oracle, number, messages_finish(world->messages, mta, directory, id,
+	    world->wall_ns));
+	acknowledge(world);
+	world->status[number] = WORLD_NONE;
+}
+
 void world_put_again(struct world *world, unsigned number)
 {
 	struct oracle_state state = oracle_newest(&world->oracle, number);
 
-	if (oracle_left(&state) > 0)
+	if (world->status[number] != WORLD_NONE && oracle_left(&state) > 0)
 		put(world, number, &state);
 	else
-		finish(world, number);
+		finish_again(world, number);
 }
 
-/* The directories are read again.  What was finished while the disk failed is told so: what
- * is on the disk may be older. */
+/* What the owner has in memory is newer than what is on the disk, and so is that some have
+ * been finished. */
 static void renew(struct world *world)
 {
 	world->renew = false;
 	trace(world, "renew");
 	for (unsigned i = 0; i < world->kind.messages; i++)
 		world_put_again(world, i);
-	/* no run begins before */
-	for (unsigned i = 0; i < 1000 && !messages_is_recovered(world->messages) &&
-	    !messages_is_degraded(world->messages) && !world->renew; i++)
-		turn(world, 100 * NS_PER_MS);
 }
 
 void world_step(struct world *world)

@@ -41,13 +41,13 @@ struct world {
 	int64_t wall_ns, now_ns;	/* two clocks: a boot begins the second anew */
 	bool failed;		/* told on standard error */
 	bool renew;		/* asked for */
-	bool excused;		/* the disk failed: what was synced may be missing */
+	bool excused;		/* the disk failed, or may fail yet: nothing need be written */
 	bool robbed;		/* files were removed: what had been may be there again */
 	bool damaged;		/* records were: mixtures of what had been */
 	uint64_t renewals, faults;
 	enum world_disk_fault fault;
 	int64_t fault_until_ns;
-	uint64_t renewals_before;	/* the fault; of the log */
+	uint64_t unreadable_before;	/* the fault */
 
 	/* a look */
 	bool shown[ORACLE_MESSAGES];
@@ -86,8 +86,8 @@ void world_settle(struct world *world, bool safe);
 int world_fault(void *world, const struct disk_step *step);
 void world_fault_step(struct world *world);
 
-/* Since its disk failed: all before is void. */
-bool world_was_renewed(const struct world *world);
+/* Some of it could not be read for so long that it was given up. */
+bool world_gave_up(const struct world *world);
 
 /* A start upon a disk that fails for some seconds: before world_open, and after it.  Nothing
  * of what the disk has may be lost by it. */
@@ -96,6 +96,7 @@ struct bad_start {
 	enum disk_act act;
 	int error;
 	unsigned from, count, seen;	/* so many of these acts fail, behind so many */
+	unsigned fails;			/* count, as it was begun */
 	bool full;
 };
 void world_bad_start(struct bad_start *start, struct disk *disk, struct random *random);

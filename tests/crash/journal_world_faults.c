@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define NOTICED_NS	(12 * NS_PER_SECOND)	/* files are looked for each ten seconds */
+#define NOTICED_NS	(12 * NS_PER_SECOND)	/* all files are looked for each ten seconds */
 
 int world_fault(void *context, const struct disk_step *step)
 {
@@ -91,17 +91,17 @@ static void calm_down(struct world *world)
 	world->excused = world->robbed = false;
 }
 
-static uint64_t renewals_of(const struct world *world)
+static uint64_t unreadable(const struct world *world)
 {
-	struct journal_log_counts counts;
+	struct messages_totals totals;
 
-	journal_log_count(world->log, &counts);
-	return counts.renewals;
+	messages_count(world->messages, &totals);
+	return totals.unreadable;
 }
 
-bool world_was_renewed(const struct world *world)
+bool world_gave_up(const struct world *world)
 {
-	return world->robbed || renewals_of(world) != world->renewals_before;
+	return world->robbed || unreadable(world) != world->unreadable_before;
 }
 
 void world_fault_step(struct world *world)
@@ -121,7 +121,7 @@ void world_fault_step(struct world *world)
 		return;
 	world->faults++;
 	world->excused = true;
-	world->renewals_before = renewals_of(world);
+	world->unreadable_before = unreadable(world);
 	world->fault = 1 + random_below(&world->random, WORLD_FAULTS - 1);
 	world->fault_until_ns = world->now_ns +
 	    random_below(&world->random, 8000) * NS_PER_MS;
@@ -165,6 +165,7 @@ void world_bad_start(struct bad_start *start, struct disk *disk, struct random *
 	*start = ways[random_below(random, sizeof(ways) / sizeof(ways[0]))];
 	start->from = random_below(random, 2) * random_below(random, 6);
 	start->count = random_below(random, 2) == 0 ? UINT32_MAX : 1 + random_below(random, 2);
+	start->fails = start->count;
 	disk->context = start;
 	if (start->full)
 		disk->capacity = disk_used(disk);
@@ -187,7 +188,4 @@ void world_bad_end(struct bad_start *start, struct world *world)
 	}
 	if (messages_is_degraded(world->messages))
 		world_fail(world, "the disk is good again, the journal is not");
-	/* what was written in this life may have been lost by a fault, and all be void */
-	world->renewals_before = 0;
-	world->excused = world->excused || world_was_renewed(world);
 }
