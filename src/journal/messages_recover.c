@@ -107,6 +107,8 @@ static void apply_envelope(struct messages *m, const struct journal_found *found
 	messages_gain(m, entry, ENTRY_WAITS, found->place,
 	    messages_interval_of(m, e.due_ns, e.written_ns));
 	entry->stamp = messages_fold(e.stamp);
+	/* its own runner may have passed it: it was held, or a fault came between */
+	messages_longest_back(m, found->place);
 }
 
 static void apply_start(struct messages *m, const struct journal_found *found)

@@ -101,7 +101,7 @@ static uint64_t told(const struct world *world)
 
 	messages_count(world->messages, &totals);
 	journal_log_count(world->log, &counts);
-	return totals.unreadable + counts.torn_bytes + counts.damage_bytes +
+	return totals.unreadable + counts.torn_bytes + counts.damages +
 	    counts.files_lost;
 }
 
