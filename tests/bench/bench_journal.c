@@ -11,6 +11,8 @@
  *			start and a finish: syncs for each recipient
  *	append		records of 200 bytes, without a sync, in groups, and with a sync for
  *			each, beside a loop of write and fdatasync
+ *
+ * With an argument: less of all, to see that it works.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +32,11 @@
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
 #define SUFFIX		1000
 #define ROUNDS		5
+#define FEW		10000
 #define RATE		200
-#define SECONDS		10
 #define RECORD		200	/* bytes */
 
+static unsigned seconds = 10, most = 1000000, rounds = ROUNDS, appends = 1000000;
 static char place[PATH_MAX];
 static uint64_t sink;
 
@@ -218,16 +221,16 @@ static int by_seconds(const void *one, const void *other)
 static double bench_recovery(unsigned queued, bool cold, bool spread)
 {
 	const char *word = spread ? "spread_" : cold ? "cold_" : "";
-	struct recovery rounds[ROUNDS];
-	const struct recovery *median = &rounds[ROUNDS / 2];
+	struct recovery all[ROUNDS];
+	const struct recovery *median = &all[rounds / 2];
 
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		each_file(remove_one);
 		fill(queued, spread);
-		rounds[i] = recover(cold);
+		all[i] = recover(cold);
 	}
 	each_file(remove_one);
-	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_seconds);
+	qsort(all, rounds, sizeof(all[0]), by_seconds);
 	printf("journal_recovery_%sms_%u %.2f\n", word, queued, median->seconds * 1e3);
 	printf("journal_recovery_%sbytes_read_%u %" PRIu64 "\n", word, queued, median->bytes);
 	if (median->recovered != SUFFIX)
@@ -241,11 +244,11 @@ static double bench_recovery(unsigned queued, bool cold, bool spread)
 
 static void compare_recovery(bool cold, bool spread)
 {
-	double few = bench_recovery(10000, cold, spread);
-	double many = bench_recovery(1000000, cold, spread);
+	double few = bench_recovery(FEW, cold, spread);
+	double many = bench_recovery(most, cold, spread);
 
-	printf("journal_recovery_%sgrowth_10000_to_1000000 %.2f\n",
-	    spread ? "spread_" : cold ? "cold_" : "", many / few);
+	printf("journal_recovery_%sgrowth_%d_to_%u %.2f\n",
+	    spread ? "spread_" : cold ? "cold_" : "", FEW, most, many / few);
 }
 
 /* --- 200 deliveries a second ------------------------------------------------------------------- */
@@ -275,7 +278,7 @@ static void bench_deliveries(void)
 	turn_until(messages, &wall_ns, messages_is_indexed);
 	journal_log_count(messages_log(messages), &before);
 	start_ns = clock_now_ns();
-	for (unsigned i = 0; i < RATE * SECONDS; i++) {
+	for (unsigned i = 0; i < RATE * seconds; i++) {
 		char id[32];
 
 		wait_until(messages, start_ns + i * (NS_PER_SECOND / RATE));
@@ -287,10 +290,10 @@ static void bench_deliveries(void)
 	}
 	journal_log_count(messages_log(messages), &after);
 	all = (double)(after.syncs - before.syncs);
-	printf("journal_log_syncs_per_recipient %.4f\n", all / (RATE * SECONDS));
+	printf("journal_log_syncs_per_recipient %.4f\n", all / (RATE * seconds));
 	all += (double)(after.position_syncs - before.position_syncs +
 	    after.directory_syncs - before.directory_syncs);
-	printf("journal_syncs_per_recipient %.4f\n", all / (RATE * SECONDS));
+	printf("journal_syncs_per_recipient %.4f\n", all / (RATE * seconds));
 	messages_close(&messages);
 	journal_storage_close(&storage);
 	each_file(remove_one);
@@ -318,7 +321,7 @@ static double append(unsigned records, unsigned group)
 	struct journal_storage *storage = open_storage();
 	struct journal_log *log = open_log(storage);
 	int64_t start_ns = clock_now_ns();
-	double seconds;
+	double took;
 
 	for (unsigned i = 1; i <= records; i++) {
 		if (journal_log_append(log, JOURNAL_ENVELOPE, payload, sizeof(payload),
@@ -329,11 +332,11 @@ static double append(unsigned records, unsigned group)
 			give_up("sync");
 	}
 	journal_log_flush(log);
-	seconds = seconds_since(start_ns);
+	took = seconds_since(start_ns);
 	journal_log_close(&log);
 	journal_storage_close(&storage);
 	each_file(remove_one);
-	return records / seconds;
+	return records / took;
 }
 
 /* The same bytes by write(2), and fdatasync(2) after each `group' of them. */
@@ -342,7 +345,7 @@ static double plain(unsigned records, unsigned group)
 	static const uint8_t bytes[RECORD];
 	char path[PATH_MAX + 16];
 	int64_t start_ns;
-	double seconds;
+	double took;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/plain", place);
@@ -355,26 +358,32 @@ static double plain(unsigned records, unsigned group)
 		    (group != 0 && i % group == 0 && fdatasync(fd) != 0))
 			give_up(path);
 	}
-	seconds = seconds_since(start_ns);
+	took = seconds_since(start_ns);
 	close(fd);
 	unlink(path);
-	return records / seconds;
+	return records / took;
 }
 
 static void bench_append(void)
 {
-	printf("plain_write_per_s %.0f\n", plain(1000000, 0));
-	printf("journal_append_per_s %.0f\n", append(1000000, 0));
-	printf("plain_write_fdatasync_per_s %.0f\n", plain(2000, 1));
-	printf("journal_append_sync_each_per_s %.0f\n", append(2000, 1));
-	printf("plain_write_fdatasync_by_20_per_s %.0f\n", plain(40000, 20));
-	printf("journal_append_sync_by_20_per_s %.0f\n", append(40000, 20));
+	printf("plain_write_per_s %.0f\n", plain(appends, 0));
+	printf("journal_append_per_s %.0f\n", append(appends, 0));
+	printf("plain_write_fdatasync_per_s %.0f\n", plain(appends / 500, 1));
+	printf("journal_append_sync_each_per_s %.0f\n", append(appends / 500, 1));
+	printf("plain_write_fdatasync_by_20_per_s %.0f\n", plain(appends / 25, 20));
+	printf("journal_append_sync_by_20_per_s %.0f\n", append(appends / 25, 20));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *parent = getenv("TMPDIR");
 
+	(void)argv;
+	if (argc > 1) {
+		seconds = rounds = 1;
+		most = 2 * FEW;
+		appends = 20000;
+	}
 	snprintf(place, sizeof(place), "%s/postern-journal.XXXXXX",
 	    parent != NULL ? parent : "/var/tmp");
 	if (mkdtemp(place) == NULL)
