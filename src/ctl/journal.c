@@ -50,8 +50,10 @@ bool journal_lacks_first(const struct opened_journal *journal) {
 	const struct journal_positions *positions = journal_positions_of(journal);
 	const struct journal_files *files = &journal->reader->files;
 
+	/* one that goes on from nowhere was begun when the others were gone, with all anew */
 	return positions != NULL && positions->first_file != 0 && files->count > 0 &&
-	    files->files[0].number > positions->first_file;
+	    files->files[0].number > positions->first_file &&
+	    files->files[0].head.previous >= positions->first_file;
 }
 
 /* Usage and the system's own troubles come first, then damage, then a later version. */
