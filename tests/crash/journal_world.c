@@ -86,7 +86,7 @@ static void write_letter(struct letter *letter, unsigned number,
 			.recipients = state->left[i], .due_ns = due_ns };
 		envelope->recipients += state->left[i];
 	}
-	envelope->recipients += 3 * (state->unread > 0);
+	envelope->recipients += state->unread > 0 ? 3 : 0;
 }
 
 /* Which message that is, and its state; ORACLE_MESSAGES: nobody ever wrote it. */

@@ -39,7 +39,7 @@ static void test_the_header_is_as_documented(void **state)
 	memcpy(summed + 1, header + 2, 18);
 	memcpy(summed + 19, "hello", 5);
 	sum = crc32c(SALT, summed, sizeof(summed));
-	assert_int_equal(bytes[20] | bytes[21] << 8 | bytes[22] << 16 |
+	assert_int_equal((uint32_t)bytes[20] | (uint32_t)bytes[21] << 8 | (uint32_t)bytes[22] << 16 |
 	    (uint32_t)bytes[23] << 24, sum);
 }
 
