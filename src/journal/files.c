@@ -94,11 +94,30 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 	return 0;
 }
 
+/* Heads are far from each other on a disk: they are read side by side. */
+static void expect_heads(const struct journal_files *files)
+{
+	const struct journal_storage *storage = files->storage;
+	char name[JOURNAL_NAME_MAX + 1];
+
+	for (uint32_t i = 0; storage->calls->expect != NULL && i < files->count; i++) {
+		int handle;
+
+		journal_file_name(files->files[i].number, name);
+		handle = storage->calls->open(storage->context, name, JOURNAL_READ);
+		if (handle < 0)
+			continue;
+		storage->calls->expect(storage->context, handle, 0, JOURNAL_HEAD_SIZE);
+		storage->calls->close(storage->context, handle);
+	}
+}
+
 /* A head that cannot be read now is no reason to take its file for empty. */
 static int read_heads(struct journal_files *files)
 {
 	uint32_t count = 0;
 
+	expect_heads(files);
 	for (uint32_t i = 0; i < files->count; i++) {
 		int error = read_head(files, &files->files[i]);
 

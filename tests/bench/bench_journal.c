@@ -194,7 +194,7 @@ static struct recovery recover(bool cold)
 	drops = cold;
 	each_file(settle_one);
 	start_ns = clock_now_ns();
-	messages = open_messages(storage, false, wall_ns);
+	messages = open_messages(storage, true, wall_ns);
 	turn_until(messages, &wall_ns, messages_is_recovered);
 	took.seconds = seconds_since(start_ns);
 	took.bytes = journal_log_files(messages_log(messages))->bytes_read;
