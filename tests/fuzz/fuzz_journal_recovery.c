@@ -253,11 +253,16 @@ static bool count_shown(void *context, const struct messages_envelope *envelope)
 	return false;
 }
 
+static void put_nothing(void *context)
+{
+	(void)context;
+}
+
 /* Opens and recovers; how many messages there are. */
 static uint64_t recover(const struct journal_storage *storage, struct messages **messages,
     int64_t *now_ns)
 {
-	const struct messages_calls calls = { .renewed = NULL };
+	const struct messages_calls calls = { .renewed = put_nothing };
 	struct messages_settings settings = messages_defaults;
 	uint64_t shown = 0;
 	struct diag diag;
