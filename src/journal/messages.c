@@ -31,23 +31,35 @@ const struct messages_settings messages_defaults = {
 static const struct siphash_key fixed = { UINT64_C(0x706f737465726e20),
 	UINT64_C(0x6d65737361676573) };
 
-uint64_t messages_key(const char *mta, const char *directory, const char *id)
+uint64_t messages_key_of(const struct journal_text texts[3])
 {
-	const char *texts[] = { mta, directory, id };
 	char all[2 * (MESSAGES_DOMAIN_MAX + 1) + MESSAGES_DIRECTORY_MAX + 1];
 	size_t length = 0;
 	uint64_t key;
 
 	for (unsigned i = 0; i < 3; i++) {
-		size_t one = strnlen(texts[i],
-		    i == 1 ? MESSAGES_DIRECTORY_MAX : MESSAGES_DOMAIN_MAX);
+		size_t most = i == 1 ? MESSAGES_DIRECTORY_MAX : MESSAGES_DOMAIN_MAX;
+		size_t one = strnlen(texts[i].text,
+		    texts[i].length < most ? texts[i].length : most);
 
-		memcpy(&all[length], texts[i], one);
+		memcpy(&all[length], texts[i].text, one);
 		length += one;
 		all[length++] = '\0';
 	}
 	key = siphash13(&fixed, all, length);
 	return key != 0 ? key : 1;
+}
+
+uint64_t messages_key(const char *mta, const char *directory, const char *id)
+{
+	const struct journal_text texts[] = {
+		{ .text = mta, .length = (uint16_t)strnlen(mta, MESSAGES_DOMAIN_MAX) },
+		{ .text = directory,
+		    .length = (uint16_t)strnlen(directory, MESSAGES_DIRECTORY_MAX) },
+		{ .text = id, .length = (uint16_t)strnlen(id, MESSAGES_DOMAIN_MAX) },
+	};
+
+	return messages_key_of(texts);
 }
 
 uint64_t messages_domain_key(const char *domain, size_t length)

@@ -77,9 +77,11 @@ bool messages_is_envelope(struct messages *m, const struct journal_found *found,
 	    (frame->type != JOURNAL_ENVELOPE && frame->type != JOURNAL_REPLACEMENT))
 		return false;
 	if (journal_envelope_read(frame->payload, frame->length, out, &groups) &&
-	    out->key != 0 && out->written_ns >= 0 && out->mta.length <= MESSAGES_DOMAIN_MAX &&
+	    out->written_ns >= 0 && out->mta.length <= MESSAGES_DOMAIN_MAX &&
 	    out->directory.length <= MESSAGES_DIRECTORY_MAX &&
-	    out->id.length <= MESSAGES_DOMAIN_MAX && out->sender.length <= MESSAGES_SENDER_MAX)
+	    out->id.length <= MESSAGES_DOMAIN_MAX && out->sender.length <= MESSAGES_SENDER_MAX &&
+	    out->key == messages_key_of((const struct journal_text[])
+		{ out->mta, out->directory, out->id }))
 		return true;
 	m->totals.unreadable++;
 	return false;

@@ -185,6 +185,8 @@ bool messages_same(struct journal_place a, struct journal_place b);
 /* --- messages.c --------------------------------------------------------------------------- */
 
 uint64_t messages_key(const char *mta, const char *directory, const char *id);
+/* Of mta, directory and id as a record has them. */
+uint64_t messages_key_of(const struct journal_text texts[3]);
 uint64_t messages_domain_key(const char *domain, size_t length);
 unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t written_ns);
 /* 0: failed; or renewed meanwhile: what was appended is garbage then. */
