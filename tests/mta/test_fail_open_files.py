@@ -80,6 +80,10 @@ def all_deleted(test, both):
     both.postern.start()
     test.wait_for(lambda: both.hint("lane.example") == "NOTFOUND" or
                   both.hint("lane.example").startswith("OK lane"), "it starts without them")
+    test.wait_for(lambda: both.hint("held.example").startswith("OK retry:"),
+                  "what was suspended is in the journal: it is so again")
+    both.postern.command("resume", "held.example")
+    test.wait_for(lambda: not both.hint("held.example").startswith("OK retry:"), "resumed")
     for pid in lookups(both):           # they have the hints of before, for 5 s
         os.kill(pid, signal.SIGKILL)
     both.both_go("started without them", held=True)
