@@ -209,11 +209,12 @@ static void tame(char *line, size_t length)
 			line[i] = '?';
 }
 
-void log_event(enum event_kind event, const char *format, ...)
+bool log_event(enum event_kind event, const char *format, ...)
 {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
 	uint64_t *left_out;
+	bool written = false;
 	size_t length;
 	va_list args;
 	int n;
@@ -236,13 +237,12 @@ void log_event(enum event_kind event, const char *format, ...)
 		length = (size_t)n < sizeof(line) - length ?
 		    length + (size_t)n : sizeof(line) - 1;
 	tame(line, length);
-	if (write_line(event, line, length))
-		*left_out = 0;
-	else
-		(*left_out)++;
+	written = write_line(event, line, length);
+	*left_out = written ? 0 : *left_out + 1;
 out:
 	pthread_mutex_unlock(&state.mutex);
 	errno = saved_errno;
+	return written;
 }
 
 void log_flush(void)

@@ -10,6 +10,7 @@
 #define BASE_LOG_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,8 +30,9 @@ void log_open(enum log_target target, const char *identity, int facility);
 /* Names the role in each line ("policy.1"); copied, at most 31 characters. */
 void log_set_role(const char *role);
 
-/* Values that come from outside must have gone through log_quote. */
-void log_event(enum event_kind event, const char *format, ...)
+/* Values that come from outside must have gone through log_quote.  False: the line was left
+ * out. */
+bool log_event(enum event_kind event, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Writes what was left out of each flood, if anything; call about once a second. */

@@ -16,7 +16,7 @@
 
 #define USUAL_TEXT	"Too many sessions, try again in {retry} seconds ({id})"
 #define RETRY_LONGEST	10	/* digits of 32 bits */
-#define ID_LONGEST	31
+#define ID_LONGEST	14
 #define CLIENT_LONGEST	45
 
 enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };

@@ -92,6 +92,30 @@ static void compile_text(struct class_work *w, const config_setting_t *group,
 		    "when its placeholders are replaced", name, REPLY_TEXT_SIZE - 1);
 }
 
+static void note_place(struct class_work *w, struct generation_class *class,
+    enum generation_class_place which, const config_setting_t *setting)
+{
+	if (setting != NULL)
+		class->places[which].file = compilation_place(w->c, setting,
+		    &class->places[which].line);
+}
+
+/* Of sessions and inbound each stands for the other where that is not given. */
+static void note_places(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class)
+{
+	const config_setting_t *sessions = compilation_member(group, "classes[].sessions");
+	const config_setting_t *inbound = compilation_member(group, "classes[].inbound");
+
+	note_place(w, class, CLASS_AT_SESSIONS, sessions != NULL ? sessions : inbound);
+	note_place(w, class, CLASS_AT_INBOUND, inbound != NULL ? inbound : sessions);
+	note_place(w, class, CLASS_AT_RATE, compilation_member(group, "classes[].rate"));
+	note_place(w, class, CLASS_AT_CLIENT_SESSIONS,
+	    compilation_member(client, "classes[].client.sessions"));
+	note_place(w, class, CLASS_AT_CLIENT_RATE,
+	    compilation_member(client, "classes[].client.rate"));
+}
+
 static void compile_limits(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class, const char *name)
 {
@@ -130,6 +154,22 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 		    "(sessions, inbound, rate, client)", name);
 }
 
+static void note_observe(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class)
+{
+	const config_t *config = &w->c->config;
+	const config_setting_t *own = compilation_member(group, "classes[].observe");
+	const config_setting_t *of_client =
+	    compilation_member(client, "classes[].client.observe");
+	const config_setting_t *outbound = config_lookup(config, "outbound.observe");
+
+	if (own == NULL)
+		own = config_lookup(config, "observe");
+	note_place(w, class, CLASS_AT_OBSERVE, own);
+	note_place(w, class, CLASS_AT_CLIENT_OBSERVE, of_client != NULL ? of_client : own);
+	note_place(w, class, CLASS_AT_OUTBOUND_OBSERVE, outbound != NULL ? outbound : own);
+}
+
 /* The switches of the class: the innermost one that is given wins. */
 static void compile_observe(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class)
@@ -143,6 +183,7 @@ static void compile_observe(struct class_work *w, const config_setting_t *group,
 	    (uint8_t)value.number : class->observe;
 	class->outbound_observe = config_lookup(&w->c->config, "outbound.observe") ?
 	    header->outbound_observe : class->observe;
+	note_observe(w, group, client, class);
 	compilation_value(group, "classes[].bulk", &value);
 	class->bulk = (uint8_t)value.number;
 }
@@ -222,6 +263,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		    "class %s: action \"defer\" means 421 where a session comes by milter: "
 		    "it is asked about at connect only", name);
 	compile_limits(w, group, client, class, name);
+	note_places(w, group, client, class);
 	compile_observe(w, group, client, class);
 	compile_ports(w, group, class, name);
 	if (match == NULL || setting_element_count(match) == 0)

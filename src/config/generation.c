@@ -38,7 +38,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, retry_s) X(s, bulk) X(s, reserved) X(s, limits)
+	X(s, retry_s) X(s, bulk) X(s, reserved) X(s, limits) X(s, places)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
 #define RATE_FIELDS(X, s) \
@@ -93,7 +93,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count) X(s, journal)
 #define JOURNAL_FIELDS(X, s) \
-	X(s, path) X(s, reserved) X(s, file_size) X(s, sync_delay_ns) X(s, envelope_delay_ns)
+	X(s, path) X(s, reserved) X(s, file_size) X(s, sync_delay_ns) X(s, envelope_delay_ns) \
+	X(s, decisions_size)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
@@ -460,7 +461,7 @@ const char *generation_journal_word(enum journal_room room)
 {
 	static const char *const words[JOURNAL_ROOMS] = {
 		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
-		[JOURNAL_ROOM_QUEUE] = "queue",
+		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
 	};
 
 	return words[room];

@@ -51,6 +51,19 @@ struct generation_listener {
 	uint32_t line;
 };
 
+/* Where a class's setting is written; line 0: nowhere. */
+enum generation_class_place {
+	CLASS_AT_SESSIONS, CLASS_AT_INBOUND, CLASS_AT_RATE, CLASS_AT_CLIENT_SESSIONS,
+	CLASS_AT_CLIENT_RATE,
+	/* the innermost that counts, which may stand outside of the class */
+	CLASS_AT_OBSERVE, CLASS_AT_CLIENT_OBSERVE, CLASS_AT_OUTBOUND_OBSERVE,
+	CLASS_PLACES
+};
+struct generation_place {
+	uint32_t file;
+	uint32_t line;
+};
+
 struct generation_class {
 	uint32_t name;
 	uint32_t text;		/* for the client, after "421 4.7.0 " (base/reply_text.h) */
@@ -74,6 +87,7 @@ struct generation_class {
 	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
 	uint8_t reserved[3];
 	struct limits limits;
+	struct generation_place places[CLASS_PLACES];
 };
 
 /* One mask of one class, in file order. */
@@ -235,6 +249,7 @@ struct generation_journal {
 	uint64_t file_size;
 	int64_t sync_delay_ns;
 	int64_t envelope_delay_ns;
+	uint64_t decisions_size;	/* of all files of decisions/ */
 };
 
 struct generation {
@@ -422,6 +437,7 @@ enum journal_room {
 	JOURNAL_ROOM_FEED,		/* destinations, and how far logs were read: the feed role */
 	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
 	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
+	JOURNAL_ROOM_DECISIONS,		/* what posternctl why tells of: the keeper role */
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 
-static const char *const kinds[JOURNALS_MAX] = { "feed", "queue", "keeper" };
+static const char *const kinds[JOURNALS_MAX] = { "feed", "queue", "keeper", "decisions" };
 
 /* --- of one ------------------------------------------------------------------------- */
 

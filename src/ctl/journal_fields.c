@@ -11,7 +11,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "ctl/journal_record.h"
+#include "segment/reader.h"
 
 #define TEXT_ROOM	8192
 
@@ -209,6 +211,39 @@ static void write_positions(struct writer *writer, const struct journal_position
 	writer_line_list_end(writer);
 }
 
+static void write_decision(struct writer *writer, const struct journal_decision *d) {
+	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX];
+
+	word(writer, "id", decision_id_text(d->id, id));
+	if (d->cause != 0)
+		word(writer, "cause", decision_id_text(d->cause, cause));
+	text(writer, "kind", d->kind);
+	text(writer, "reason", d->reason);
+	text(writer, "stage", d->stage);
+	when(writer, "when", d->when_ns);
+	when(writer, "until", d->until_ns);
+	number_if(writer, "count", d->count, d->limit != 0);
+	number_if(writer, "limit", d->limit, d->limit != 0);
+}
+
+/* Its texts, named as posternctl why does. */
+static void write_notes(struct writer *writer, const struct decoded *decoded) {
+	static const char *const names[DECIDED_TEXTS] = {
+		[DECIDED_NAME] = "name", [DECIDED_CLASS] = "class",
+		[DECIDED_FILE] = "file", [DECIDED_RULE] = "rule",
+		[DECIDED_WINDOW_OF] = "window_of", [DECIDED_QUEUE_ID] = "queue_id",
+		[DECIDED_RELAY] = "relay", [DECIDED_RECIPIENT] = "recipient",
+		[DECIDED_MTA] = "mta", [DECIDED_REASON] = "text",
+		[DECIDED_NOTE] = "note",
+	};
+	struct journal_groups notes = decoded->groups;
+	struct journal_note note;
+
+	while (journal_note_next(&notes, &note))
+		if (note.which > 0 && note.which < DECIDED_TEXTS)
+			text(writer, names[note.which], note.text);
+}
+
 static void write_checkpoint(struct writer *writer, const struct decoded *decoded) {
 	number(writer, "number", decoded->checkpoint.number);
 	when(writer, "when", decoded->checkpoint.when_ns);
@@ -251,6 +286,10 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 		break;
 	case JOURNAL_MANUAL:
 		write_manual(writer, &decoded->manual);
+		break;
+	case JOURNAL_DECISION:
+		write_decision(writer, &decoded->decision);
+		write_notes(writer, decoded);
 		break;
 	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:

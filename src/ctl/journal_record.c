@@ -37,6 +37,8 @@ static bool read_payload(const struct journal_frame *frame, struct decoded *out)
 		return journal_held_recipient_read(payload, length, &out->held_recipient);
 	case JOURNAL_MANUAL:
 		return journal_manual_read(payload, length, &out->manual);
+	case JOURNAL_DECISION:
+		return journal_decision_read(payload, length, &out->decision, &out->groups);
 	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:

@@ -20,10 +20,11 @@ struct decoded {
 		struct journal_log_position log_position;
 		struct journal_held_recipient held_recipient;
 		struct journal_manual manual;
+		struct journal_decision decision;
 		struct journal_checkpoint checkpoint;
 		struct journal_positions positions;
 	};
-	struct journal_groups groups;	/* of an envelope: from its first one on */
+	struct journal_groups groups;	/* of an envelope, texts of a decision: from the first one on */
 };
 
 void journal_decode(const struct journal_frame *frame, struct decoded *out);

@@ -6,10 +6,12 @@
  */
 #include <string.h>
 
+#include "engine/decided.h"
 #include "engine/windows_internal.h"
 
 bool windows_press_back(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
+    const struct question *question, uint32_t class_index, const char *recipient,
+    size_t length, int64_t now_ns,
     struct window_pressure *out)
 {
 	const char *at = length == 0 ? NULL : memrchr(recipient, '@', length);
@@ -28,5 +30,7 @@ bool windows_press_back(struct engine *engine, const struct generation *generati
 	out->for_ns = view.until_ns == INT64_MAX ? 0 : view.until_ns - now_ns;
 	engine_count(engine, out->observed ? COUNTER_BACK_PRESSURE_OBSERVED :
 	    COUNTER_BACK_PRESSURE, 1);
+	out->id = decided_note_pressure(engine, generation, question, class_index, recipient,
+	    length, now_ns, out, view.event);
 	return true;
 }

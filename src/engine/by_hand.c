@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/decided.h"
 #include "engine/journal_manual.h"
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
@@ -34,6 +35,7 @@ struct hand {
 	struct window_owner *owner;
 	struct window_rules rules;
 	int64_t now_ns;
+	uint64_t id;		/* of what is done */
 	char reason[WINDOW_REASON_MAX + 1];
 };
 
@@ -55,6 +57,9 @@ static void tell(const struct hand *hand, const struct window_report *report)
 	if (told.verb == BY_HAND_SET)
 		told.for_ns = hand->request->for_ns;
 	told.reason = hand->reason;
+	told.id = hand->id;
+	told.class_name = hand->request->class ? hand->request->name : NULL;
+	told.at_ns = hand->now_ns;
 	windows_report(hand->engine, &told);
 }
 
@@ -124,6 +129,7 @@ static void change(const struct hand *hand, struct state_lock *lock)
 	case BY_HAND_HOLD:
 		suspend(hand, state);
 		lock->reason = hand->reason;
+		lock->event = hand->id;
 		break;
 	case BY_HAND_RESUME:
 		resume(hand, state);
@@ -149,6 +155,7 @@ static enum by_hand_error act(struct hand *hand)
 	struct window_change ignored;
 	struct window_report report;
 	struct state_lock lock;
+	struct window was;
 	enum states_locked locked;
 
 	if (!create && !states_find(hand->engine->segment, hand->owner->name,
@@ -164,11 +171,15 @@ static enum by_hand_error act(struct hand *hand)
 		states_unlock(&lock);
 		return BY_HAND_NOTHING;
 	}
+	hand->id = decided_claim_event(hand->engine);
+	was = lock.state.window;
 	change(hand, &lock);
 	states_store(&lock);
 	states_unlock(&lock);
 	report = windows_report_of(hand->generation, hand->owner, &lock.state,
 	    &hand->rules.settings, WINDOW_BY_HAND, hand->now_ns);
+	report.before = was.concurrency;
+	report.ceiling_before = was.ceiling;
 	tell(hand, &report);
 	return BY_HAND_DONE;
 }
@@ -267,7 +278,7 @@ static enum by_hand_error hold_recipient(const struct hand *hand)
 	const struct recipient_hold hold = {
 		.address = hand->request->name, .length = hand->request->name_length,
 		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
-		.until_ns = until_ns(hand), .reason = hand->reason,
+		.until_ns = until_ns(hand), .reason = hand->reason, .event = hand->id,
 	};
 
 	return recipients_hold(hand->engine->segment, &hold, hand->now_ns) ?
@@ -302,6 +313,7 @@ static enum by_hand_error recipient(struct hand *hand)
 		return BY_HAND_BAD_NAME;
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;
+	hand->id = decided_claim_event(hand->engine);
 	if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
 		result = hold_recipient(hand);
 	else if (!recipients_release(hand->engine->segment, request->name,

@@ -8,12 +8,12 @@
 #include "engine/internal.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "engine/feed_internal.h"
+#include "segment/decisions.h"
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
@@ -168,19 +168,8 @@ void engine_wait_confirmed(struct engine *engine) {
 		poll(NULL, 0, CONFIRM_STEP_MS);
 }
 
-uint64_t next_decision(struct engine *engine) {
-	return 1 + atomic_fetch_add_explicit(
-	    &engine->segment->header->next_decision, 1, memory_order_relaxed);
-}
-
-const char *engine_decision_id(const struct engine *engine, uint64_t id,
-    char out[DECISION_ID_MAX]) {
-	uint64_t made = (uint64_t)engine->segment->header->created_wall_s;
-
-	/* the segment's birth keeps numbers of an earlier one apart */
-	snprintf(out, DECISION_ID_MAX, "%llx-%llx",
-	    (unsigned long long)(made & 0xffffffff), (unsigned long long)id);
-	return out;
+void engine_decision_logged(struct engine *engine, uint64_t id) {
+	decisions_mark_logged(engine->segment, id);
 }
 
 bool incarnation_lives(const struct segment *segment, uint16_t incarnation) {
@@ -227,5 +216,4 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 		.reason = REASON_UNUSABLE,
 	};
 	answer->newly_decided = true;
-	answer->id = next_decision(engine);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/decision_id.h"
 #include "base/diag.h"
 #include "config/generation.h"
 #include "policy/address.h"
@@ -64,7 +65,7 @@ struct answer {
 	struct decision decision;
 	bool observed;		/* would have been decided so, but admits */
 	bool newly_decided;	/* false: the session was known already: do not log again */
-	uint64_t id;		/* decision id, for log lines that need one; 0: none */
+	uint64_t id;		/* of the decision (base/decision_id.h); 0: none */
 	uint32_t class_index;	/* of the generation, or CLASS_NO_RULE */
 	uint32_t rule;		/* of the generation, or CLASS_NO_RULE */
 	struct session_ref session;
@@ -110,10 +111,8 @@ void engine_explain(struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, struct answer *answer,
     uint32_t *open, uint32_t *client_open);
 
-/* Text of an answer's id, "5f3a91-1c". */
-#define DECISION_ID_MAX 32
-const char *engine_decision_id(const struct engine *engine, uint64_t id,
-    char out[DECISION_ID_MAX]);
+/* The decision's line stands in the log: it is kept in the journal for certain. */
+void engine_decision_logged(struct engine *engine, uint64_t id);
 
 /* Adds to a counter of counters.def. */
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount);

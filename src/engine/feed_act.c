@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/decided.h"
 #include "engine/feed_internal.h"
 #include "segment/recipients.h"
 
@@ -80,7 +81,7 @@ void feed_act(struct feed_learning *l)
 static void hold_recipient(struct feed_learning *l)
 {
 	const struct feed_result *result = l->result;
-	const struct recipient_hold hold = {
+	struct recipient_hold hold = {
 		.address = result->delivery->recipient.text,
 		.length = result->delivery->recipient.length,
 		.mta = RECIPIENT_ANY_MTA,
@@ -95,6 +96,7 @@ static void hold_recipient(struct feed_learning *l)
 	    result->now_ns, &held) && (held.rule == RECIPIENT_NO_RULE ||
 	    held.until_ns >= hold.until_ns)))
 		return;
+	hold.event = l->told.held_by = decided_claim_event(result->memory->engine);
 	if (recipients_hold(segment, &hold, result->now_ns) &&
 	    !feed_match_is_quiet(l->match, result->now_ns, hold.until_ns)) {
 		engine_count(result->memory->engine, COUNTER_RULE_ACTIONS, 1);

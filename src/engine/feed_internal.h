@@ -40,6 +40,8 @@ struct feed_destination {
 	uint32_t told_running;		/* as it stands in the slot */
 	int64_t running_ns;		/* when that was */
 	int64_t used_ns;
+	uint64_t failure;		/* id of the last one that was noted */
+	int64_t failure_tat_ns;		/* of how many are noted (policy/rate.h) */
 };
 TAILQ_HEAD(feed_waiting, feed_destination);
 
@@ -132,7 +134,12 @@ struct feed_told {
 	bool died, back, changed;
 	bool ruled;			/* the rule's action changed something */
 	bool would_hold;		/* it would have been held, but for observe mode */
+	bool fell;			/* the ceiling, or one was found */
 	uint32_t before;		/* the window */
+	uint32_t ceiling_before;
+	uint64_t failure;		/* ids, claimed inside; 0: it is not noted */
+	uint64_t held_by;
+	uint64_t cause;			/* of the failure: the one before */
 };
 
 struct feed_learning {

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/decided.h"
 #include "engine/feed_internal.h"
+#include "policy/rate.h"
 #include "segment/flights.h"
 
 #define VERDICTS_MAX	16
@@ -195,13 +197,54 @@ static void write_reason(struct feed_learning *l)
 		l->lock.reason = l->reason;
 }
 
+/* A destination that fails all the time does not wash out what others did. */
+static bool may_note_failure(struct feed_learning *l)
+{
+	static const struct rate_limit limit = { .period_ns = NS_PER_SECOND, .count = 10,
+		.burst = 100 };
+	struct feed_destination *destination = l->destination;
+	int64_t now_ns = l->result->now_ns;
+
+	if (destination == NULL)
+		return true;
+	if (!rate_allows(&limit, destination->failure_tat_ns, now_ns))
+		return false;
+	destination->failure_tat_ns = rate_after(&limit, destination->failure_tat_ns, now_ns);
+	return true;
+}
+
+/* The ids of what is to be told: the slot remembers by what it is held. */
+static void claim(struct feed_learning *l, const struct window *was)
+{
+	struct engine *engine = l->result->memory->engine;
+	struct feed_destination *destination = l->destination;
+	bool was_stopped = was->state == WINDOW_DEAD || was->state == WINDOW_HELD;
+	bool failed = l->counts && l->weight == FEED_NEGATIVE && !was_stopped;
+	bool suspends = l->told.died ||
+	    (l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND);
+
+	l->told.fell = l->lock.state.window.ceiling != 0 &&
+	    (was->ceiling == 0 || l->lock.state.window.ceiling < was->ceiling);
+	if (suspends || ((failed || l->fires) && may_note_failure(l)))
+		l->told.failure = decided_claim_event(engine);
+	/* a row of failures: a success ends it */
+	if (destination != NULL && l->told.failure != 0) {
+		l->told.cause = was->fail_cohorts > 0 ? destination->failure : 0;
+		destination->failure = l->told.failure;
+	}
+	if (suspends)
+		l->told.held_by = l->lock.event = decided_claim_event(engine);
+}
+
 /* Under the lock. */
 static void learn(struct feed_learning *l, const struct level_verdict *verdicts, unsigned count)
 {
 	struct destination_state *state = &l->lock.state;
 	struct feed_result *result = l->result;
+	const struct window was = state->window;
 
-	l->told.before = state->window.concurrency;
+	l->told.before = was.concurrency;
+	l->told.ceiling_before = was.ceiling;
 	l->told.would_hold = !l->asked && l->weight != FEED_NEUTRAL &&
 	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
 	    windows_observed(result->generation, &result->owner);
@@ -214,6 +257,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 		hear_result(l);
 	}
 	feed_act(l);
+	claim(l, &was);
 	write_reason(l);
 	if (l->destination != NULL) {
 		uint32_t running = feed_running(l->destination, result->now_ns);
@@ -233,6 +277,20 @@ void feed_report(const struct feed_learning *l, enum window_happened what)
 	    &l->lock.state, &l->rules.settings, what, result->now_ns);
 
 	report.before = l->told.before;
+	report.ceiling_before = l->told.ceiling_before;
+	report.limit = l->rules.settings.failed_cohort_limit;
+	report.delivery = result->delivery;
+	report.cause = l->told.failure;
+	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug);
+	if (what == WINDOW_FAILED) {
+		report.id = l->told.failure;
+		report.cause = l->told.cause;
+		report.at_ns = result->end_ns;
+		report.for_ns = 0;
+	} else if (what == WINDOW_DIED || what == WINDOW_RULE_SUSPENDED ||
+	    what == WINDOW_RULE_HELD) {
+		report.id = l->told.held_by;
+	}
 	report.rule = l->has_rule ? &l->rule : NULL;
 	report.judgement = result->judgement;
 	report.reason = l->reason;
@@ -248,13 +306,15 @@ static void tell(struct feed_learning *l)
 {
 	if (l->told.back)
 		feed_report(l, WINDOW_BACK);
+	if (l->told.failure != 0)
+		feed_report(l, WINDOW_FAILED);
 	if (l->told.died) {
 		engine_count(l->result->memory->engine, COUNTER_SUSPENSIONS, 1);
 		feed_report(l, WINDOW_DIED);
 	}
 	if (l->told.would_hold)
 		engine_count(l->result->memory->engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
-	if (l->told.changed && l->rules.debug)
+	if ((l->told.changed && l->rules.debug) || l->told.fell)
 		feed_report(l, WINDOW_CHANGED);
 	if (l->fires)
 		feed_tell_action(l);
@@ -391,12 +451,15 @@ bool feed_learn(struct feed_result *result)
 
 static void tell_change(const struct feed_memory *memory, const struct generation *generation,
     const struct feed_destination *destination, const struct state_lock *lock,
-    const struct window_rules *rules, uint32_t before, int64_t now_ns)
+    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns)
 {
 	struct window_report report = windows_report_of(generation, &destination->owner,
 	    &lock->state, &rules->settings, WINDOW_CHANGED, now_ns);
 
-	report.before = before;
+	report.before = told->before;
+	report.ceiling_before = told->ceiling_before;
+	report.cause = destination->failure;
+	report.silent = !rules->debug;
 	windows_report(memory->engine, &report);
 }
 
@@ -428,15 +491,18 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		}
 		count = due_levels(destination, now_ns, verdicts);
 		told.before = lock.state.window.concurrency;
+		told.ceiling_before = lock.state.window.ceiling;
 		apply_levels(&lock, &rules, verdicts, count, now_ns, &told);
+		told.fell = lock.state.window.ceiling != 0 && (told.ceiling_before == 0 ||
+		    lock.state.window.ceiling < told.ceiling_before);
 		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
 		states_store(&lock);
 		states_unlock(&lock);
 		destination->told_running = running;
 		windows_report_back(memory->engine, generation, &destination->owner,
 		    &lock.state, &rules.settings, &change, now_ns);
-		if (told.changed && rules.debug)
-			tell_change(memory, generation, destination, &lock, &rules, told.before,
+		if ((told.changed && rules.debug) || told.fell)
+			tell_change(memory, generation, destination, &lock, &rules, &told,
 			    now_ns);
 	} while (count == VERDICTS_MAX);
 	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;

@@ -10,6 +10,7 @@
 #include "engine/inquiry.h"
 
 #include "base/clock.h"
+#include "engine/decided.h"
 
 static void fill_session(const struct inquiry *inquiry, uint32_t slot,
     enum session_state state, struct session *session) {
@@ -259,9 +260,6 @@ static void answer_new(struct inquiry *inquiry) {
 		remember(inquiry, SESSION_REFUSED);
 		engine_count(engine, COUNTER_REFUSED, 1);
 	}
-	if (answer->decision.verdict != VERDICT_ADMIT || answer->observed ||
-	    answer->decision.reason == REASON_UNTRACKED)
-		answer->id = next_decision(engine);
 }
 
 /* The session of the CONNECT that an XCLIENT replaces. */
@@ -284,9 +282,8 @@ static void close_carrier(struct engine *engine, const struct question *question
 	sessions_unlock(&lock);
 }
 
-void engine_session_open(struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    int64_t now_ns, struct answer *answer) {
+static void open_session(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer) {
 	struct inquiry inquiry;
 	enum earlier earlier;
 
@@ -295,7 +292,6 @@ void engine_session_open(struct engine *engine,
 	if (address_is_unknown(&question->client) || question->client_port == 0) {
 		inquiry_decide(&inquiry, VERDICT_ADMIT, REASON_UNTRACKED);
 		segment_count(engine->segment, COUNTER_UNTRACKED, 1);
-		answer->id = next_decision(engine);
 		return;
 	}
 	if (question->carried &&
@@ -315,6 +311,14 @@ void engine_session_open(struct engine *engine,
 	else if (earlier == EARLIER_STUCK)
 		unusable(&inquiry);
 	sessions_unlock(&inquiry.lock);
+}
+
+void engine_session_open(struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    int64_t now_ns, struct answer *answer) {
+	open_session(engine, generation, question, now_ns, answer);
+	decided_note_session(engine, generation, question, DECIDED_AT_CONNECT, now_ns,
+	    answer);
 }
 
 /* Decides a deferred session anew, in its slot: counted now, or deferred once
@@ -339,13 +343,10 @@ static void ask_again(struct inquiry *inquiry, uint32_t slot,
 	}
 	if (answer->decision.verdict == VERDICT_DEFER)
 		engine_count(inquiry->engine, COUNTER_DEFERRED, 1);
-	if (answer->decision.verdict == VERDICT_DEFER || answer->observed)
-		answer->id = next_decision(inquiry->engine);
 }
 
-void engine_session_recipient(struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    int64_t now_ns, struct answer *answer) {
+static void ask_recipient(struct engine *engine, const struct generation *generation,
+    const struct question *question, int64_t now_ns, struct answer *answer) {
 	struct inquiry inquiry;
 	struct session session;
 	uint32_t slot;
@@ -373,4 +374,12 @@ void engine_session_recipient(struct engine *engine,
 		}
 	}
 	sessions_unlock(&inquiry.lock);
+}
+
+void engine_session_recipient(struct engine *engine,
+    const struct generation *generation, const struct question *question,
+    int64_t now_ns, struct answer *answer) {
+	ask_recipient(engine, generation, question, now_ns, answer);
+	decided_note_session(engine, generation, question, DECIDED_AT_RECIPIENT, now_ns,
+	    answer);
 }

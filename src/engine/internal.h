@@ -53,7 +53,7 @@ struct engine {
 	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */
 	struct journal_manual_log *manual;	/* NULL: what is done by hand is not written down */
-	void (*window_listener)(void *context, const struct window_report *);
+	bool (*window_listener)(void *context, const struct window_report *);
 	void *window_context;
 };
 
@@ -141,9 +141,6 @@ void engine_pin_again(struct engine *engine, const struct generation *generation
 /* Marks an answer as one that the shared state could not give. */
 void answer_unusable(struct engine *engine, const struct generation *generation,
     uint8_t listener, uint16_t port, int64_t now_ns, struct answer *answer);
-
-/* The next decision's number. */
-uint64_t next_decision(struct engine *engine);
 
 /* The pieces of a class that the laws ask for, read under its mutex. */
 void limit_state_read(const struct segment *segment, uint16_t record,

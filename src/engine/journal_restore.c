@@ -155,6 +155,7 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 	lock.state = window.state;
 	lock.raw_origin = d.origin;
 	lock.reason = reason;
+	lock.event = window.event;
 	states_store(&lock);
 	states_unlock(&lock);
 	r->news.destinations += lock.is_new;
@@ -203,6 +204,7 @@ static bool take_recipient(struct restore *r, const struct journal_frame *frame)
 		return true;
 	hold.length = held.address.length;
 	hold.until_ns = end_of(r, held.until_ns, held.when_ns);
+	hold.event = held.event;
 	r->news.recipients += recipients_hold(r->engine->segment, &hold,
 	    then_of(r, held.since_ns));
 	return true;

@@ -130,7 +130,7 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 	const char *mta = held->mta < SEGMENT_MTAS ? header->mtas[held->mta].name : "";
 	struct journal_held_recipient recipient = { .when_ns = state->wall_ns,
 		.since_ns = wall_of(state, held->since_ns),
-		.until_ns = wall_of(state, held->until_ns),
+		.until_ns = wall_of(state, held->until_ns), .event = held->event,
 		.address = text_of(held->address, strlen(held->address)),
 		.mta = text_of(mta, strnlen(mta, SEGMENT_NAME_MAX)),
 		.reason = text_of(held->reason, strlen(held->reason)) };

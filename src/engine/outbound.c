@@ -18,6 +18,7 @@
 
 #include "base/siphash.h"
 #include "base/text.h"
+#include "engine/decided.h"
 #include "segment/destinations.h"
 
 /* One question on its way. */
@@ -261,9 +262,6 @@ static void ask(struct asking *asking) {
 	answer->newly_decided = !asking->same_host;
 	if (answer->decision.verdict != VERDICT_ADMIT)
 		engine_count(engine, COUNTER_DEFERRED, 1);
-	if (answer->decision.verdict != VERDICT_ADMIT || answer->observed ||
-	    answer->decision.reason == REASON_UNTRACKED)
-		answer->id = next_decision(engine);
 }
 
 static void answer_uncounted(struct asking *asking) {
@@ -417,4 +415,6 @@ void outbound_process_ask(struct outbound_process *process,
 	ask_all(&asking, outbound_host(process, asking.name_hash));
 	outbound_turn_settle(process, generation, question, &turn,
 	    asking.name_hash, now_ns, out);
+	decided_note_outbound(process->engine, generation, question, process->identity.pid,
+	    now_ns, out);
 }

@@ -113,6 +113,7 @@ void outbound_turn_why(struct engine *engine, const struct generation *generatio
 		return;
 	out->answer.decision.reason = REASON_SUSPENDED;
 	out->until_ns = view.until_ns;
+	out->cause = view.event;
 	memcpy(out->owner, owner.name, sizeof(out->owner));
 	memcpy(out->why, view.reason, sizeof(view.reason));
 }

@@ -26,7 +26,6 @@ static void hold(struct engine *engine, bool observed, enum reason reason,
 	answer->decision.count = answer->decision.limit = 0;
 	answer->observed = observed;
 	answer->newly_decided = true;
-	answer->id = next_decision(engine);
 	engine_count(engine, observed ? COUNTER_OBSERVED : COUNTER_DEFERRED, 1);
 }
 
@@ -48,6 +47,7 @@ bool outbound_is_held(struct engine *engine, const struct generation *generation
 			return false;
 	}
 	out->until_ns = held.until_ns;
+	out->cause = held.event;
 	memcpy(out->why, held.reason, sizeof(held.reason));
 	hold(engine, held.observed, reason, out);
 	return true;
@@ -80,6 +80,7 @@ static void take_answer(struct engine *engine, const struct window_asked *asked,
 	case WINDOW_SUSPENDED:
 		hold(engine, asked->observed, REASON_SUSPENDED, out);
 		out->until_ns = asked->until_ns;
+		out->cause = asked->event;
 		memcpy(out->why, asked->reason, sizeof(asked->reason));
 		return;
 	}

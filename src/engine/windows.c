@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/relayhost.h"
+#include "engine/decided.h"
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
 
@@ -325,6 +326,8 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	fill_view(&found.state, &rules.settings, now_ns, out);
 	out->observed = windows_observed(generation, owner);
 	memcpy(out->reason, found.reason, sizeof(out->reason));
+	if (out->state == WINDOW_DEAD || out->state == WINDOW_HELD)
+		out->event = found.event;
 	return out->known;
 }
 
@@ -400,6 +403,7 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
 		return false;
 	out->until_ns = held.until_ns;
 	out->observed = generation->outbound_observe != 0;
+	out->event = held.event;
 	memcpy(out->reason, held.reason, sizeof(out->reason));
 	return true;
 }
@@ -444,6 +448,7 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
 		return false;
 	out->until_ns = found.state.window.until_ns;
 	out->observed = class->outbound_observe != 0;
+	out->event = found.event;
 	memcpy(out->reason, found.reason, sizeof(out->reason));
 	return true;
 }
@@ -515,16 +520,30 @@ bool windows_issue_canary(struct engine *engine, const struct generation *genera
 /* --- reports ----------------------------------------------------------------------- */
 
 void windows_listen(struct engine *engine,
-    void (*report)(void *context, const struct window_report *), void *context)
+    bool (*report)(void *context, const struct window_report *), void *context)
 {
 	engine->window_listener = report;
 	engine->window_context = context;
 }
 
-void windows_report(const struct engine *engine, const struct window_report *report)
+/* By what it was held until it came back. */
+static uint64_t cause_of_back(const struct engine *engine, const struct window_report *report)
 {
-	if (engine->window_listener != NULL)
-		engine->window_listener(engine->window_context, report);
+	struct destination_window found;
+
+	return states_find(engine->segment, report->name, report->name_length, &found) ?
+	    found.event : 0;
+}
+
+void windows_report(struct engine *engine, struct window_report *report)
+{
+	if (report->what == WINDOW_BACK && report->cause == 0)
+		report->cause = cause_of_back(engine, report);
+	decided_note_window(engine, report);
+	if (engine->window_listener == NULL || report->silent)
+		return;
+	if (engine->window_listener(engine->window_context, report))
+		engine_decision_logged(engine, report->id);
 }
 
 struct window_report windows_report_of(const struct generation *generation,
@@ -544,11 +563,11 @@ struct window_report windows_report_of(const struct generation *generation,
 		.for_ns = !stopped || window->until_ns == INT64_MAX ? 0 :
 		    window->until_ns - now_ns,
 		.observed = windows_observed(generation, owner),
-		.reason = "",
+		.reason = "", .at_ns = now_ns,
 	};
 }
 
-void windows_report_back(const struct engine *engine, const struct generation *generation,
+void windows_report_back(struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, const struct destination_state *state,
     const struct window_settings *settings, const struct window_change *change,
     int64_t now_ns)

@@ -77,6 +77,7 @@ struct window_view {
 	bool canary_out;	/* one was issued, its result is awaited */
 	uint64_t ok, failed, held;	/* deliveries since it was begun */
 	char reason[WINDOW_REASON_MAX + 1]; /* the last one, printable; or "" */
+	uint64_t event;		/* DEAD, HELD: the id of what says so; 0: not known */
 };
 
 /* A copy, at `now_ns`.  False: there is no window of that name yet; *out is what a new
@@ -102,6 +103,7 @@ const char *windows_text(const struct window_owner *owner, const struct window_v
 struct window_held {
 	int64_t until_ns;	/* INT64_MAX: until it is resumed */
 	bool observed;
+	uint64_t event;			/* id of what says so; 0: not known */
 	char reason[WINDOW_REASON_MAX + 1];
 };
 bool windows_recipient_held(const struct engine *engine, const struct generation *generation,
@@ -154,6 +156,7 @@ struct window_asked {
 	uint32_t window, in_flight;	/* its own place counted */
 	uint32_t level;		/* the place that it got; 0: none */
 	int64_t until_ns;	/* SUSPENDED */
+	uint64_t event;		/* SUSPENDED: id of what says so; 0: not known */
 	char reason[WINDOW_REASON_MAX + 1];
 };
 /* Takes a place for the process in the owner's window, if there is one.  It keeps it
@@ -167,13 +170,14 @@ struct window_pressure {
 	bool observed;		/* it is to be let in all the same */
 	struct window_owner owner;
 	int64_t for_ns;		/* so long yet; 0: not known */
+	uint64_t id;		/* of this decision */
 };
 /* Is a recipient ("user@domain") to be deferred at the door, as mail for its domain is
  * suspended and the client's class (of the generation, or CLASS_NO_RULE) is bulk?
  * Counted.  Whom it never concerns (postmaster, bounces ...) is not asked about.  Any
  * thread, no lock. */
 bool windows_press_back(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
+    const struct question *question, uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
     struct window_pressure *out);
 
 /* The process has a connection to the owner's site, for this message: so high was its
@@ -230,6 +234,7 @@ enum window_happened {
 	WINDOW_BACK,		/* its time came, or a delivery got through */
 	WINDOW_CHANGED,		/* window or ceiling; only where ..._feedback_debug is set */
 	WINDOW_BY_HAND,
+	WINDOW_FAILED,		/* a delivery failed, and that counts; not told to who listens */
 };
 struct window_report {
 	enum window_happened what;
@@ -246,9 +251,17 @@ struct window_report {
 	enum by_hand_verb verb;		/* BY_HAND */
 	uid_t uid;			/* BY_HAND: who asked */
 	const struct judgement *judgement;	/* or NULL: by time, by hand */
+	const struct delivery *delivery;	/* that led to it, or NULL */
+	const char *class_name;		/* BY_HAND: of a class, else NULL */
+	int64_t at_ns;			/* when it happened (base/clock.h) */
+	uint32_t ceiling_before;
+	double limit;			/* DIED: of failed cohorts */
+	bool silent;			/* it is noted, and not told to who listens */
+	uint64_t id, cause;		/* segment/decisions.h; id 0: it is given one */
 };
-/* Who hears of it, once for this engine; front/window_log.h has one that logs. */
+/* Who hears of it, once for this engine; front/window_log.h has one that logs.  It says
+ * whether its line stands in the log. */
 void windows_listen(struct engine *engine,
-    void (*report)(void *context, const struct window_report *), void *context);
+    bool (*report)(void *context, const struct window_report *), void *context);
 
 #endif

@@ -275,8 +275,10 @@ void windows_ask(struct engine *engine, const struct generation *generation,
 	    &asking.change, now_ns);
 	count(engine, out);
 	if (out->answer == WINDOW_SUSPENDED && states_find(engine->segment, owner->name,
-	    strlen(owner->name), &found))
+	    strlen(owner->name), &found)) {
 		memcpy(out->reason, found.reason, sizeof(out->reason));
+		out->event = found.event;
+	}
 }
 
 void windows_connected(struct engine *engine, const struct generation *generation,

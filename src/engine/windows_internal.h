@@ -50,8 +50,8 @@ static inline uint32_t windows_running(const struct destination_state *state)
 	return (uint32_t)state->in_flight + state->running;
 }
 
-/* Tells whoever listens. No lock may be held. */
-void windows_report(const struct engine *engine, const struct window_report *report);
+/* Notes it (engine/decided.h) and tells whoever listens.  No lock may be held. */
+void windows_report(struct engine *engine, struct window_report *report);
 
 /* A report of what a transaction made of the state. */
 struct window_report windows_report_of(const struct generation *generation,
@@ -59,7 +59,7 @@ struct window_report windows_report_of(const struct generation *generation,
     const struct window_settings *settings, enum window_happened what, int64_t now_ns);
 
 /* The same at once, if time brought it back. */
-void windows_report_back(const struct engine *engine, const struct generation *generation,
+void windows_report_back(struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, const struct destination_state *state,
     const struct window_settings *settings, const struct window_change *change,
     int64_t now_ns);

@@ -170,8 +170,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 		control_writer_add(&writer, "answer", "%s %s",
 		    answer.decision.verdict == VERDICT_REFUSE ?
 		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0",
-		    decision_client_text(engine, generation, question, &answer,
-			text));
+		    decision_client_text(generation, question, &answer, text));
 	return control_writer_finish(&writer);
 }
 

@@ -75,7 +75,7 @@ void decision_rule_words(const struct generation *generation,
 	log_quote(out->mask, sizeof(out->mask), text, strlen(text));
 }
 
-static void write_event(const struct engine *engine,
+static void write_event(struct engine *engine,
     const struct generation *generation, const struct question *question,
     const struct answer *answer)
 {
@@ -86,16 +86,17 @@ static void write_event(const struct engine *engine,
 	log_quote(name, sizeof(name), question->name,
 	    question->name == NULL ? 0 : question->name_length);
 	address_format(&question->client, client);
-	log_event(decision_event(answer),
+	if (log_event(decision_event(answer),
 	    "id=%s class=%s client=%s[%u] name=%s count=%u limit=%u reason=%s "
 	    "rule=%s mask=%s action=%s",
-	    engine_decision_id(engine, answer->id, id), rule.class, client,
+	    decision_id_text(answer->id, id), rule.class, client,
 	    question->client_port, name, answer->decision.count,
 	    answer->decision.limit, decision_reason_word(answer->decision.reason),
-	    rule.place, rule.mask, action_of(generation, question, answer));
+	    rule.place, rule.mask, action_of(generation, question, answer)))
+		engine_decision_logged(engine, answer->id);
 }
 
-void decision_log(const struct engine *engine, const struct generation *generation,
+void decision_log(struct engine *engine, const struct generation *generation,
     const struct question *question, const struct answer *answer,
     enum decision_stage stage)
 {
@@ -113,9 +114,9 @@ void decision_log(const struct engine *engine, const struct generation *generati
 	write_event(engine, generation, question, answer);
 }
 
-const char *decision_client_text(const struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    const struct answer *answer, char out[REPLY_TEXT_SIZE])
+const char *decision_client_text(const struct generation *generation,
+    const struct question *question, const struct answer *answer,
+    char out[REPLY_TEXT_SIZE])
 {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
 	struct reply_values values = { .retry_s = RETRY_S, .client = client };
@@ -132,7 +133,13 @@ const char *decision_client_text(const struct engine *engine,
 		values.retry_s = class->retry_s;
 	}
 	if (answer->id != 0)
-		values.id = engine_decision_id(engine, answer->id, id);
+		values.id = decision_id_text(answer->id, id);
 	address_format(&question->client, client);
-	return reply_text_expand(out, text, &values);
+	(void)reply_text_expand(out, text, &values);
+	/* whoever is refused can tell which refusal it was, whatever the text */
+	if (answer->id != 0 && text[strspn(text, " \t")] != '\0' &&
+	    strstr(text, "{id}") == NULL &&
+	    strlen(out) + strlen(id) + sizeof(" ()") <= REPLY_TEXT_SIZE)
+		(void)text_append(out, REPLY_TEXT_SIZE, strlen(out), " (%s)", id);
+	return out;
 }

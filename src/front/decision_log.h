@@ -13,15 +13,15 @@ enum decision_stage { DECISION_AT_CONNECT, DECISION_AT_RECIPIENT };
 
 /* Nothing for a plain admission, for a session that was known already, and for
  * one that is let in to be asked about at each recipient. */
-void decision_log(const struct engine *engine, const struct generation *generation,
+void decision_log(struct engine *engine, const struct generation *generation,
     const struct question *question, const struct answer *answer,
     enum decision_stage stage);
 
 /* What the client is told after "421 4.7.0 ": the class's text with its
  * placeholders replaced, or one of ours.  Never empty, one line.  Returns `out`. */
-const char *decision_client_text(const struct engine *engine,
-    const struct generation *generation, const struct question *question,
-    const struct answer *answer, char out[REPLY_TEXT_SIZE]);
+const char *decision_client_text(const struct generation *generation,
+    const struct question *question, const struct answer *answer,
+    char out[REPLY_TEXT_SIZE]);
 
 /* Bytes of a quoted name in the log: a flood has many. */
 #define DECISION_NAME_SHOWN	(4 * 64 + 4)

@@ -46,11 +46,11 @@ static uint8_t mta_number(const struct generation *generation)
 	return UINT8_MAX;
 }
 
-static void write_event(const struct engine *engine,
+static void write_event(struct engine *engine,
     const struct generation *generation, const struct map_client *client,
     const struct outbound_key *key, const struct outbound_answer *answer)
 {
-	char id[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
+	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
 	char host[DECISION_NAME_SHOWN], name[DECISION_NAME_SHOWN], queue_id[80];
 	char window[DECISION_NAME_SHOWN];
 	const char *relay_name = answer->found.relay_name;
@@ -63,17 +63,19 @@ static void write_event(const struct engine *engine,
 	if (!address_is_unknown(&answer->found.relay))
 		address_format(&answer->found.relay, relay);
 	log_quote(window, sizeof(window), answer->owner, strlen(answer->owner));
-	log_event(decision_event(&answer->answer),
-	    "id=%s class=%s destination=%s found_by=%s window=%s relay=%s name=%s queue_id=%s "
+	if (log_event(decision_event(&answer->answer),
+	    "id=%s cause=%s class=%s destination=%s found_by=%s window=%s relay=%s name=%s queue_id=%s "
 	    "pid=%d stage=%s count=%u limit=%u reason=%s rule=%s mask=%s action=%s",
-	    engine_decision_id(engine, answer->answer.id, id), rule.class, host,
+	    decision_id_text(answer->answer.id, id), decision_id_text(answer->cause, cause),
+	    rule.class, host,
 	    class_source_word(answer->found.source), window, relay, name, queue_id,
 	    (int)client->pid,
 	    key->kind == OUTBOUND_KEY_COMPAT ? "before-connect" : "connected",
 	    answer->answer.decision.count, answer->answer.decision.limit,
 	    decision_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
 	    answer->answer.decision.verdict == VERDICT_ADMIT && !answer->answer.observed ?
-	    "admit" : "defer");
+	    "admit" : "defer"))
+		engine_decision_logged(engine, answer->answer.id);
 }
 
 /* Sendmail takes the text to pieces and puts it together again: only what it leaves as
@@ -114,8 +116,18 @@ static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns
 	text_append(out, size, strlen(out), " until %s", text);
 }
 
-/* What is held, with what somebody said about it.  mailq shows the first 60 characters,
- * "deferred by Postern: " before these, so until when stands early. */
+/* For posternctl why: of the suspension or hold, which lasts, rather than of this question. */
+static void append_id(char *out, size_t size, const struct outbound_answer *answer)
+{
+	uint64_t decided = answer->cause != 0 ? answer->cause : answer->answer.id;
+	char id[DECISION_ID_MAX];
+
+	if (decided != 0)
+		text_append(out, size, strlen(out), " id %s", decision_id_text(decided, id));
+}
+
+/* What is held, by which decision, with what somebody said about it.  mailq shows the first
+ * 60 characters, "deferred by Postern: " before these, so until when stands early. */
 static void tell_held(const char *what, const char *name, const struct outbound_answer *answer,
     int64_t now_ns, char *text, size_t size)
 {
@@ -124,6 +136,7 @@ static void tell_held(const char *what, const char *name, const struct outbound_
 	text_append(text, size, strlen(text), " is %s", answer->answer.decision.reason ==
 	    REASON_SUSPENDED ? "suspended" : "held");
 	append_time(text, size, answer->until_ns, now_ns);
+	append_id(text, size, answer);
 	if (answer->why[0] != '\0') {
 		text_append(text, size, strlen(text), " - ");
 		append_plain(text, size < strlen(text) + WHY_SHOWN ? size :
@@ -131,13 +144,13 @@ static void tell_held(const char *what, const char *name, const struct outbound_
 	}
 }
 
-static size_t deferral(const struct engine *engine, const struct generation *generation,
+static size_t deferral(const struct generation *generation,
     const struct outbound_answer *out_answer, int64_t now_ns, char *out)
 {
 	const struct answer *answer = &out_answer->answer;
 	const char *class = answer->class_index == CLASS_NO_RULE ? "" :
 	    generation_text(generation, generation_class(generation, answer->class_index)->name);
-	char text[512] = "DEFER ", id[DECISION_ID_MAX];
+	char text[512] = "DEFER ";
 
 	switch (answer->decision.reason) {
 	case REASON_WINDOW_FULL:
@@ -147,13 +160,13 @@ static size_t deferral(const struct engine *engine, const struct generation *gen
 		break;
 	case REASON_SUSPENDED:
 		tell_held("", out_answer->owner, out_answer, now_ns, text, sizeof(text));
-		break;
+		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_RECIPIENT_HELD:
 		tell_held("this ", "recipient", out_answer, now_ns, text, sizeof(text));
-		break;
+		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_CLASS_HELD:
 		tell_held("class ", class, out_answer, now_ns, text, sizeof(text));
-		break;
+		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_NOT_ITS_TURN:
 		text_append(text, sizeof(text), strlen(text), "its turn comes later");
 		return socketmap_reply(out, SOCKETMAP_OK, text);
@@ -166,8 +179,7 @@ static size_t deferral(const struct engine *engine, const struct generation *gen
 		text_append(text, sizeof(text), strlen(text), " has %u of %u sessions",
 		    answer->decision.count, answer->decision.limit);
 	}
-	text_append(text, sizeof(text), strlen(text), " id %s",
-	    engine_decision_id(engine, answer->id, id));
+	append_id(text, sizeof(text), out_answer);
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
@@ -222,7 +234,7 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		write_event(engine, generation, client, key, &answer);
 	if (answer.answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
-	return deferral(engine, generation, &answer, now_ns, out);
+	return deferral(generation, &answer, now_ns, out);
 }
 
 static bool is_our_map(const struct socketmap_request *request)

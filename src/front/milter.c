@@ -248,8 +248,8 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	decision_log(front.engine, generation, &question, &answer,
 	    DECISION_AT_CONNECT);
 	if (answer.decision.verdict != VERDICT_ADMIT) {
-		refuse(ctx, decision_client_text(front.engine, generation, &question,
-		    &answer, text));
+		refuse(ctx, decision_client_text(generation, &question, &answer,
+		    text));
 		verdict = SMFIS_TEMPFAIL;
 	}
 	engine_unpin(front.engine, generation);

@@ -93,7 +93,7 @@ static size_t open_session(struct policy_session *session,
 		return dunno(out);
 	/* without a text Postfix would take 421 for OK */
 	return policy_reply_write(out, POLICY_REPLY_MAX, "421 4.7.0",
-	    decision_client_text(engine, generation, question, &answer, text));
+	    decision_client_text(generation, question, &answer, text));
 }
 
 static size_t on_connect(struct policy_session *session, struct engine *engine,
@@ -155,28 +155,29 @@ static size_t press_back(struct engine *engine, const struct generation *generat
     const struct question *question, uint32_t class_index, const char *recipient,
     size_t length, int64_t now_ns, char *out)
 {
-	char client[ADDRESS_TEXT_MAX], shown[DECISION_NAME_SHOWN], text[WINDOW_TEXT_MAX + 1];
-	char class[4 * GENERATION_CLASS_NAME_MAX + 4];
+	char client[ADDRESS_TEXT_MAX], shown[DECISION_NAME_SHOWN], text[DECISION_NAME_SHOWN + 100];
+	char class[4 * GENERATION_CLASS_NAME_MAX + 4], id[DECISION_ID_MAX];
 	struct window_pressure pressure;
 	const char *name;
 	long long for_s;
 
-	if (!windows_press_back(engine, generation, class_index, recipient, length, now_ns,
-	    &pressure))
+	if (!windows_press_back(engine, generation, question, class_index, recipient, length,
+	    now_ns, &pressure))
 		return 0;
 	name = generation_text(generation, generation_class(generation, class_index)->name);
 	log_quote(class, sizeof(class), name, strlen(name));
 	address_format(&question->client, client);
 	log_quote(shown, sizeof(shown), pressure.owner.name, strlen(pressure.owner.name));
 	for_s = (pressure.for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND;
-	log_event(EVENT_BACK_PRESSURE, "class=%s client=%s[%u] destination=%s for=%llds "
-	    "observed=%s", class, client, question->client_port, shown, for_s,
-	    pressure.observed ? "yes" : "no");
+	if (log_event(EVENT_BACK_PRESSURE, "id=%s class=%s client=%s[%u] destination=%s "
+	    "for=%llds observed=%s", decision_id_text(pressure.id, id), class, client,
+	    question->client_port, shown, for_s, pressure.observed ? "yes" : "no"))
+		engine_decision_logged(engine, pressure.id);
 	if (pressure.observed)
 		return 0;
 	text[0] = '\0';
-	text_append(text, sizeof(text), 0, "Mail for %s cannot be delivered now, try again later",
-	    shown);
+	text_append(text, sizeof(text), 0, "Mail for %s cannot be delivered now, try again "
+	    "later (%s)", shown, id);
 	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.4.1", text);
 }
 
@@ -206,7 +207,7 @@ static size_t on_recipient(struct policy_session *session,
 		return pressed > 0 ? pressed : dunno(out);
 	}
 	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.7.0",
-	    decision_client_text(engine, generation, question, &answer, text));
+	    decision_client_text(generation, question, &answer, text));
 }
 
 size_t policy_session_answer(struct policy_session *session,

@@ -23,6 +23,7 @@ struct words {
 	char text[TEXT_SHOWN];
 	long long for_s;
 	const char *observed;
+	char id[DECISION_ID_MAX];
 };
 
 static void find_rule_words(const struct window_report *report, struct words *out)
@@ -47,28 +48,29 @@ static void find_words(const struct window_report *report, struct words *out)
 	log_quote(out->name, sizeof(out->name), report->name, report->name_length);
 	log_sentence(out->text, sizeof(out->text), report->reason);
 	find_rule_words(report, out);
+	decision_id_text(report->id, out->id);
 	out->for_s = (long long)((report->for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 	out->observed = report->observed ? "yes" : "no";
 }
 
-static void log_suspended(const struct window_report *report, const struct words *w)
+static bool log_suspended(const struct window_report *report, const struct words *w)
 {
-	log_event(EVENT_SUSPENDED, "destination=%s for=%llds by=%s rule=%s window=%u "
-	    "ceiling=%u observed=%s text=\"%s\"", w->name, w->for_s,
+	return log_event(EVENT_SUSPENDED, "id=%s destination=%s for=%llds by=%s rule=%s window=%u "
+	    "ceiling=%u observed=%s text=\"%s\"", w->id, w->name, w->for_s,
 	    report->what == WINDOW_DIED ? "cohorts" : "rule", w->rule, report->before,
 	    report->ceiling, w->observed, w->text);
 }
 
-static void log_window(const struct window_report *report, const struct words *w)
+static bool log_window(const struct window_report *report, const struct words *w)
 {
-	log_event(EVENT_WINDOW, "destination=%s window=%u before=%u ceiling=%u success=%.4g "
-	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->name,
+	return log_event(EVENT_WINDOW, "id=%s destination=%s window=%u before=%u ceiling=%u success=%.4g "
+	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->id, w->name,
 	    report->window, report->before, report->ceiling, report->success, report->failure,
 	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" : "rule",
 	    w->rule, w->observed, w->text);
 }
 
-static void report(void *context, const struct window_report *report)
+static bool report(void *context, const struct window_report *report)
 {
 	struct words w;
 
@@ -77,31 +79,29 @@ static void report(void *context, const struct window_report *report)
 	switch (report->what) {
 	case WINDOW_DIED:
 	case WINDOW_RULE_SUSPENDED:
-		log_suspended(report, &w);
-		break;
+		return log_suspended(report, &w);
 	case WINDOW_CHANGED:
 	case WINDOW_RULE_CEILING:
-		log_window(report, &w);
-		break;
+		return log_window(report, &w);
 	case WINDOW_BACK:
-		log_event(EVENT_BACK, "destination=%s window=%u ceiling=%u", w.name,
-		    report->window, report->ceiling);
-		break;
+		return log_event(EVENT_BACK, "id=%s destination=%s window=%u ceiling=%u",
+		    w.id, w.name, report->window, report->ceiling);
 	case WINDOW_RULE_HELD:
-		log_event(EVENT_RECIPIENT_HELD, "recipient=%s for=%llds rule=%s observed=%s "
-		    "text=\"%s\"", w.name, w.for_s, w.rule, w.observed, w.text);
-		break;
+		return log_event(EVENT_RECIPIENT_HELD, "id=%s recipient=%s for=%llds rule=%s "
+		    "observed=%s text=\"%s\"", w.id, w.name, w.for_s, w.rule, w.observed,
+		    w.text);
 	case WINDOW_RULE_ALERT:
-		log_event(EVENT_ALERT, "destination=%s rule=%s note=\"%s\" text=\"%s\"",
-		    w.name, w.rule, w.note, w.text);
-		break;
+		return log_event(EVENT_ALERT, "id=%s destination=%s rule=%s note=\"%s\" "
+		    "text=\"%s\"", w.id, w.name, w.rule, w.note, w.text);
 	case WINDOW_BY_HAND:
-		log_event(EVENT_BY_HAND, "command=%s name=%s state=%s for=%llds window=%u "
-		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", by_hand_word(report->verb), w.name,
+		return log_event(EVENT_BY_HAND, "id=%s command=%s name=%s state=%s for=%llds window=%u "
+		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, by_hand_word(report->verb), w.name,
 		    windows_state_word(report->state), w.for_s, report->window,
 		    report->ceiling, w.observed, (long)(int32_t)report->uid, w.text);
+	case WINDOW_FAILED:
 		break;
 	}
+	return false;
 }
 
 void window_log_listen(struct engine *engine)

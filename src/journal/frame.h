@@ -26,7 +26,7 @@
  *	 0  text "postern journal\n"
  *	16  u32  salt, three times (majority of bits, where the head is damaged): not known to
  *		 others, so that no text of theirs within a payload ever passes for a record
- *	28  u8   kind		1 feed, 2 queue, 3 keeper; three zeros
+ *	28  u8   kind		1 feed, 2 queue, 3 keeper, 4 decisions; three zeros
  *	32  u64  journal	which one: a random number, the same in all its files
  *	40  u64  created	wall clock, ns since 1970
  *	48  u32  number		of the file, as in its name
@@ -64,8 +64,9 @@
 #define JOURNAL_SLOT		4096	/* bytes of a slot of `positions` */
 #define JOURNAL_SLOTS		2
 
-enum journal_kind { JOURNAL_FEED = 1, JOURNAL_QUEUE = 2, JOURNAL_KEEPER = 3 };
-/* "feed", "queue", "keeper"; others: "unknown" */
+enum journal_kind { JOURNAL_FEED = 1, JOURNAL_QUEUE = 2, JOURNAL_KEEPER = 3,
+	JOURNAL_DECISIONS = 4 };
+/* "feed", "queue", "keeper", "decisions"; others: "unknown" */
 const char *journal_kind_word(unsigned kind);
 
 /* Where a record begins.  {0, 0}: nowhere. */

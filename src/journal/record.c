@@ -454,6 +454,8 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 	w_text(&w, in->address);
 	w_text(&w, in->mta);
 	w_text(&w, in->reason);
+	if (in->event != 0)
+		w64(&w, in->event);
 	return written(&w);
 }
 
@@ -468,6 +470,7 @@ bool journal_held_recipient_read(const uint8_t *payload, size_t length,
 	out->address = r_text(&r);
 	out->mta = r_text(&r);
 	out->reason = r_text(&r);
+	out->event = r64(&r);
 	return !r.spoiled;
 }
 
@@ -585,5 +588,100 @@ bool journal_positions_read(const uint8_t *payload, size_t length,
 	for (uint32_t i = 0; i < out->count; i++)
 		if (!read_position(&r, &out->positions[i]))
 			return false;
+	return true;
+}
+
+/* --- decisions ------------------------------------------------------------------------- */
+
+/* Its numbers of 32 bits, in their order. */
+#define DECISION_NUMBERS(X) X(client_port) X(server_port) X(line) X(limit_line) X(count) \
+	X(limit) X(before) X(window) X(ceiling_before) X(ceiling) X(uid) X(pid) X(code) \
+	X(success) X(failure) X(fail_cohorts)
+
+size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
+    const struct journal_note *notes)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w_time(&w, in->until_ns);
+	w64(&w, in->id);
+	w64(&w, in->cause);
+	for (unsigned i = 0; i < sizeof(in->client); i++)
+		w8(&w, in->client[i]);
+	w8(&w, in->verdict);
+	w8(&w, in->by);
+	w8(&w, in->action);
+	w8(&w, in->flags);
+#define PUT(field) w32(&w, in->field);
+	DECISION_NUMBERS(PUT)
+#undef PUT
+	w_text(&w, in->kind);
+	w_text(&w, in->reason);
+	w_text(&w, in->stage);
+	w_text(&w, in->result);
+	w32(&w, in->text_count);
+	for (uint32_t i = 0; i < in->text_count && !w.full; i++) {
+		w8(&w, notes[i].which);
+		w_text(&w, notes[i].text);
+	}
+	return written(&w);
+}
+
+static bool next_note(struct reader *r, struct journal_note *out)
+{
+	bool there = r->at < r->end;
+
+	out->which = r8(r);
+	there = there && r->at < r->end;
+	out->text = r_text(r);
+	return there && !r->spoiled;
+}
+
+static bool notes_are_whole(struct reader reader, uint32_t count)
+{
+	struct journal_note note;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!next_note(&reader, &note))
+			return false;
+	return true;
+}
+
+bool journal_decision_read(const uint8_t *payload, size_t length,
+    struct journal_decision *out, struct journal_groups *notes)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->until_ns = r_time(&r);
+	out->id = r64(&r);
+	out->cause = r64(&r);
+	for (unsigned i = 0; i < sizeof(out->client); i++)
+		out->client[i] = r8(&r);
+	out->verdict = r8(&r);
+	out->by = r8(&r);
+	out->action = r8(&r);
+	out->flags = r8(&r);
+#define GET(field) out->field = r32(&r);
+	DECISION_NUMBERS(GET)
+#undef GET
+	out->kind = r_text(&r);
+	out->reason = r_text(&r);
+	out->stage = r_text(&r);
+	out->result = r_text(&r);
+	out->text_count = r32(&r);
+	*notes = (struct journal_groups){ r.at, r.end, out->text_count };
+	return !r.spoiled && notes_are_whole(r, out->text_count);
+}
+
+bool journal_note_next(struct journal_groups *notes, struct journal_note *out)
+{
+	struct reader r = { .at = notes->at, .end = notes->end };
+
+	if (notes->left == 0 || !next_note(&r, out))
+		return false;
+	notes->at = r.at;
+	notes->left--;
 	return true;
 }

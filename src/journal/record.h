@@ -130,6 +130,7 @@ struct journal_held_recipient {
 	struct journal_text address;
 	struct journal_text mta;
 	struct journal_text reason;
+	uint64_t event;		/* id of the decision that it is held by; 0: not known */
 };
 
 /* --- what people did (keeper/) ------------------------------------------------------ */
@@ -151,6 +152,32 @@ enum { JOURNAL_ON_DESTINATION = 1, JOURNAL_ON_RECIPIENT, JOURNAL_ON_CLASS };
 /* "suspend" ...; "destination" ...; others "unknown". */
 const char *journal_verb_word(unsigned verb);
 const char *journal_on_word(unsigned what);
+
+/* --- what was decided (decisions/) --------------------------------------------------- */
+
+/* segment/decisions.h tells the meaning of each.  Kinds, reasons and the like are words, as
+ * their numbers are of one build. */
+struct journal_decision {
+	int64_t when_ns;
+	int64_t until_ns;
+	uint64_t id;
+	uint64_t cause;
+	uint8_t client[16];
+	uint32_t client_port, server_port;
+	uint8_t verdict, by, action, flags;
+	uint32_t line, limit_line;
+	uint32_t count, limit;
+	uint32_t before, window;
+	uint32_t ceiling_before, ceiling;
+	uint32_t uid, pid, code;
+	uint32_t success, failure, fail_cohorts;	/* the bits of floats */
+	struct journal_text kind, reason, stage, result;
+	uint32_t text_count;	/* the list of texts (journal_note_*) is the last field */
+};
+struct journal_note {
+	uint8_t which;		/* enum decided_text */
+	struct journal_text text;
+};
 
 /* CHECKPOINT_BEGIN, CHECKPOINT_END, GROUP. */
 struct journal_checkpoint {
@@ -195,6 +222,8 @@ size_t journal_log_position_write(uint8_t *out, size_t size,
 size_t journal_held_recipient_write(uint8_t *out, size_t size,
     const struct journal_held_recipient *in);
 size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in);
+size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
+    const struct journal_note *notes);
 size_t journal_checkpoint_write(uint8_t *out, size_t size,
     const struct journal_checkpoint *in);
 size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in);
@@ -209,6 +238,10 @@ bool journal_envelope_read(const uint8_t *payload, size_t length,
 /* The next one; false: there is none, or (left is not 0) the list is spoiled:
  * journal_envelope_read has looked through it, so that this cannot be after it said true. */
 bool journal_group_next(struct journal_groups *groups, struct journal_group *out);
+bool journal_decision_read(const uint8_t *payload, size_t length,
+    struct journal_decision *out, struct journal_groups *notes);
+/* As journal_group_next. */
+bool journal_note_next(struct journal_groups *notes, struct journal_note *out);
 bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out);
 bool journal_delivery_read(const uint8_t *payload, size_t length,
     struct journal_delivery *out);

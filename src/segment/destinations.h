@@ -68,6 +68,7 @@ struct destination_window {
 	uint32_t number;		/* of its slot: the same while it is known */
 	uint64_t origin;		/* of the event applied last; for segment/ only */
 	struct destination_state state;
+	uint64_t event;			/* id of what it was held by last (decisions.h); 0: not known */
 	char reason[SEGMENT_REASON_MAX + 1];	/* "": none, or it had to make room */
 };
 

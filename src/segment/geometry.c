@@ -25,6 +25,9 @@
 #define SESSIONS_PER_FLIGHT	8	/* flights.h tells it */
 #define FLIGHTS_LEAST		256
 #define FLIGHTS_MOST		65536
+#define SLOTS_PER_DECISION	8
+#define DECISIONS_LEAST		512
+#define DECISIONS_MOST		8192
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
 	/* FNV-1a over words: only has to differ, not to resist anybody */
@@ -102,6 +105,9 @@ uint64_t segment_layout_hash(void) {
 		sizeof(struct journal_record),
 		offsetof(struct journal_record, records),
 		offsetof(struct segment_header, journals),
+		sizeof(struct decided_slot),
+		offsetof(struct segment_header, decided_next),
+		offsetof(struct segment_header, decided_offset),
 		COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
 		SESSION_STATES, SLOTS_PER_LINE,
 	};
@@ -227,6 +233,29 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	return offset + sizeof(struct grant_table);
 }
 
+/* Enough of them for some seconds of a flood, where there is room for one. */
+static uint32_t decisions_for(uint64_t slots) {
+	uint64_t wanted = within(slots / SLOTS_PER_DECISION, DECISIONS_LEAST,
+	    DECISIONS_MOST);
+	uint32_t count = DECISIONS_LEAST;
+
+	while (count * UINT64_C(2) <= wanted)
+		count *= 2;
+	return count;
+}
+
+static uint64_t place_decisions(struct segment_header *header, uint64_t offset) {
+	header->decided_slots[DECIDED_OF_SESSIONS] =
+	    decisions_for(header->session_count);
+	header->decided_slots[DECIDED_OF_DESTINATIONS] =
+	    decisions_for(header->destination_count);
+	for (unsigned i = 0; i < DECIDED_RINGS; i++) {
+		header->decided_offset[i] = offset = round_up(offset, PAGE_BYTES);
+		offset += header->decided_slots[i] * sizeof(struct decided_slot);
+	}
+	return offset;
+}
+
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
     uint64_t session_count, uint64_t destination_count) {
 	struct share sessions, learned, recipients;
@@ -266,6 +295,7 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	offset = place_learned(&header->recipients, &recipients,
 	    sizeof(struct recipient), offset);
 	offset = place_states(header, offset);
+	offset = place_decisions(header, offset);
 	header->bytes = round_up(offset, PAGE_BYTES);
 	return true;
 }
@@ -312,5 +342,9 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->reasons_per_shard == right.reasons_per_shard &&
 	    header->flight_count == right.flight_count &&
 	    header->attempt_lines == right.attempt_lines &&
+	    memcmp(header->decided_offset, right.decided_offset,
+		sizeof(right.decided_offset)) == 0 &&
+	    memcmp(header->decided_slots, right.decided_slots,
+		sizeof(right.decided_slots)) == 0 &&
 	    header->bytes == right.bytes && header->bytes == file_bytes;
 }

@@ -5,7 +5,7 @@
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
  *	| client shards | destinations | relays | recipients held | what stands beside
- *	the destinations' shards | reasons | flights | attempts | grants
+ *	the destinations' shards | reasons | flights | attempts | grants | decisions
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
@@ -23,10 +23,11 @@
 
 #include "base/siphash.h"
 #include "policy/address.h"
+#include "segment/layout_decisions.h"
 #include "segment/layout_destinations.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		6
+#define SEGMENT_VERSION		7
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
@@ -34,7 +35,7 @@
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_MTAS		8
 #define SEGMENT_LOG_FILES	80
-#define SEGMENT_JOURNALS	3	/* enum journal_room of config/generation.h */
+#define SEGMENT_JOURNALS	4	/* enum journal_room of config/generation.h */
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -313,6 +314,8 @@ struct segment_header {
 	uint32_t reasons_per_shard;
 	uint32_t flight_count;
 	uint32_t attempt_lines;
+	uint64_t decided_offset[DECIDED_RINGS];	/* struct decided_slot */
+	uint32_t decided_slots[DECIDED_RINGS];	/* powers of two */
 
 	_Atomic uint64_t generation;	/* published configuration */
 	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
@@ -325,7 +328,6 @@ struct segment_header {
 	_Atomic uint32_t unlearned;	/* 1: it was newly built, and what was learned is to come from
 					 * the journal; 2: not all of it came */
 	_Atomic uint64_t witness_scope;	/* network namespaces that listeners[] was learned from; 0: our own */
-	_Atomic uint64_t next_decision;
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
 	_Atomic uint32_t gate_shut;	/* 1: no class has (engine/gate.h) */
 	_Atomic int64_t gate_since_ns;	/* its last change, 0: none yet */
@@ -345,6 +347,8 @@ struct segment_header {
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
 	struct journal_record journals[SEGMENT_JOURNALS];
+	/* how many decisions of each ring there were; each in a cache line of its own */
+	_Alignas(64) struct decided_next decided_next[DECIDED_RINGS];
 };
 
 #endif

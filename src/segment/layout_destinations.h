@@ -81,7 +81,7 @@ struct recipient {
 	uint64_t mta;
 	char address[RECIPIENT_MAX];	/* lower case; NULs behind it */
 	char reason[SEGMENT_REASON_MAX];
-	uint64_t reserved;
+	uint64_t event;			/* id of what it is held by (decisions.h), or 0 */
 };
 _Static_assert(sizeof(struct recipient) == 360, "whole words");
 
@@ -100,6 +100,7 @@ _Static_assert(sizeof(struct state_shard) == 128, "two cache lines");
 struct reason_text {
 	_Atomic uint32_t sequence;	/* odd while it is written */
 	_Atomic uint32_t owner;		/* 1 + slot in the shard; 0: free */
+	_Atomic uint64_t event;		/* id of what the destination is held by (decisions.h) */
 	_Atomic uint64_t text[REASON_WORDS]; /* NULs behind it */
 };
 

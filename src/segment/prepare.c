@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/decisions.h"
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
@@ -33,6 +34,7 @@
 #include "segment/sessions.h"
 
 #define STATE_MODE 0640
+#define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */
 
 void segment_bind(struct segment *segment, void *mapping) {
 	char *base = mapping;
@@ -166,12 +168,31 @@ static void scrub_mtas(struct segment *segment) {
 	}
 }
 
+static uint64_t decided_begin(int64_t wall_s) {
+	return (uint64_t)(wall_s > 0 ? wall_s : 0) << DECIDED_BEGIN_SHIFT;
+}
+
+/* A number that nobody can have come to would make ids that lead nowhere, and a lower one
+ * such as were given. */
+static void scrub_decisions(struct segment_header *header) {
+	uint64_t least = decided_begin(header->created_wall_s);
+
+	for (unsigned i = 0; i < DECIDED_RINGS; i++) {
+		uint64_t number = atomic_load(&header->decided_next[i].number);
+
+		if (number < least || number - least > DECIDED_PLAUSIBLE)
+			atomic_store(&header->decided_next[i].number,
+			    decided_begin(clock_wall_s()));
+	}
+}
+
 static uint64_t adopt(struct segment *segment) {
 	scrub_records(segment);
 	scrub_roles(segment);
 	scrub_listeners(segment);
 	scrub_mtas(segment);
 	grants_scrub(segment);
+	scrub_decisions(segment->header);
 	destinations_scrub(segment, clock_now_ns());
 	recipients_scrub(segment, clock_now_ns());
 	atomic_store(&segment->header->replaced, 0);
@@ -199,8 +220,17 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 
 /* What no text tells. */
 static void carry_learned(const struct segment *from, struct segment *to) {
+	uint64_t given = 0;
+
 	destinations_carry(from, to);
 	recipients_carry(from, to);
+	for (unsigned i = 0; i < DECIDED_RINGS; i++) {
+		uint64_t id = atomic_load(&from->header->decided_next[i].number) *
+		    DECIDED_RINGS + i;
+
+		given = id > given ? id : given;
+	}
+	decisions_begin_after(to, given);
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
 		memcpy(to->header->mtas[i].name, from->header->mtas[i].name,
 		    sizeof(to->header->mtas[i].name));
@@ -294,6 +324,9 @@ static int init_header(struct segment_header *header,
 	header->layout = segment_layout_hash();
 	header->created_ns = now_ns;
 	header->created_wall_s = clock_wall_s();
+	for (unsigned i = 0; i < DECIDED_RINGS; i++)
+		atomic_store(&header->decided_next[i].number,
+		    decided_begin(header->created_wall_s));
 	if (!clock_boot_id(header->boot_id))
 		return diag_set(diag, errno, "cannot read this boot's id");
 	if (getrandom(&header->key, sizeof(header->key), 0) !=

@@ -499,3 +499,26 @@ void reader_lane_uses(const struct reader *reader,
 	    slots, &cursor, &use, &lost); i++)
 		each(context, &use);
 }
+
+bool reader_decision(const struct reader *reader, uint64_t id, struct decided *out) {
+	return decisions_find_in(&reader->sizes, reader->map, id, out);
+}
+
+bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
+    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost) {
+	return decisions_next_in(&reader->sizes, reader->map, ring, cursor, now_ns, out, NULL,
+	    lost);
+}
+
+void reader_decisions(const struct reader *reader, enum decided_ring ring,
+    void (*each)(void *context, const struct decided *), void *context) {
+	struct decisions_cursor cursor = { .begun = false };
+	uint32_t most = 2 * decisions_size(&reader->sizes, ring);
+	struct decided decided;
+	uint64_t lost = 0;
+
+	/* a busy writer must not keep us for ever */
+	for (uint32_t i = 0; i < most && reader_decisions_next(reader, ring, &cursor, 0,
+	    &decided, &lost); i++)
+		each(context, &decided);
+}

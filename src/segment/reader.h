@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "segment/decisions.h"
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
 #include "segment/lane_uses.h"
@@ -113,6 +114,18 @@ unsigned reader_log(const struct reader *reader, const char *log,
  * transports that they clone, in the order in which they were read. */
 void reader_lane_uses(const struct reader *reader,
     void (*each)(void *context, const struct lane_use *), void *context);
+
+/* A decision by its id.  False: it was never made, or is overwritten by now: the journal may
+ * have it. */
+bool reader_decision(const struct reader *reader, uint64_t id, struct decided *out);
+
+/* Calls `each` for those of a ring, the oldest first. */
+void reader_decisions(const struct reader *reader, enum decided_ring ring,
+    void (*each)(void *context, const struct decided *), void *context);
+
+/* Follows a ring (segment/decisions.h); now_ns by base/clock.h. */
+bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
+    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost);
 
 /* Calls `each` for every recipient that is held now; returns how many were torn. */
 unsigned reader_recipients(const struct reader *reader,

@@ -58,7 +58,7 @@ static void set_owner(struct reason_text *reason, uint32_t owner) {
 }
 
 static void write_text(struct reason_text *reason, uint32_t slot,
-    const uint64_t words[REASON_WORDS]) {
+    const uint64_t words[REASON_WORDS], uint64_t event) {
 	seq_begin(&reason->sequence);
 	FAILPOINT();
 	set_owner(reason, 0);
@@ -66,6 +66,8 @@ static void write_text(struct reason_text *reason, uint32_t slot,
 		STORE(reason->text[i], words[i]);
 		FAILPOINT();
 	}
+	STORE(reason->event, event);
+	FAILPOINT();
 	set_owner(reason, slot + 1);
 	seq_end(&reason->sequence);
 	FAILPOINT();
@@ -105,21 +107,39 @@ static uint32_t find_place(const struct learned *table, uint32_t shard,
 	return open != 0 ? open : any;
 }
 
-uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,
-    uint32_t now, const char *text) {
-	struct segment_header *header = table->header;
-	uint64_t words[REASON_WORDS];
+/* The slot's own place, if it has one. */
+static struct reason_text *own_place(const struct learned *table, uint32_t shard,
+    uint32_t slot, uint32_t now) {
 	struct reason_text *reason;
+
+	if (!is_number(table->header, now))
+		return NULL;
+	reason = reason_at(table->header, table->header, shard, now);
+	return RELAXED(reason->owner) == slot + 1 ? reason : NULL;
+}
+
+uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,
+    uint32_t now, const char *text, uint64_t event) {
+	struct segment_header *header = table->header;
+	struct reason_text *reason = own_place(table, shard, slot, now);
+	uint64_t words[REASON_WORDS] = { 0 };
 	uint32_t number;
 
-	if (text[0] == '\0')
+	if (text != NULL)
+		to_words(text, words);
+	else if (reason != NULL)
+		memcpy(words, reason->text, sizeof(words));
+	if (text != NULL && text[0] == '\0' && event == 0)
 		return 0;
-	to_words(text, words);
-	if (is_number(header, now)) {
-		reason = reason_at(header, header, shard, now);
-		if (RELAXED(reason->owner) == slot + 1 && is_same(reason, words))
-			return now;
+	if (reason != NULL && is_same(reason, words)) {
+		/* one word: whole, whoever reads it */
+		if (event != 0)
+			STORE(reason->event, event);
+		FAILPOINT();
+		return now;
 	}
+	if (event == 0 && reason != NULL)
+		event = RELAXED(reason->event);
 	number = find_place(table, shard, now);
 	if (number == 0)
 		return 0;
@@ -127,7 +147,7 @@ uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,
 	if (RELAXED(reason->owner) != 0)
 		atomic_fetch_add_explicit(&header->counters[
 		    COUNTER_REASONS_EVICTED], 1, memory_order_relaxed);
-	write_text(reason, slot, words);
+	write_text(reason, slot, words, event);
 	return number;
 }
 
@@ -175,7 +195,7 @@ void reasons_scrub(const struct learned *table, uint32_t shard) {
 }
 
 static bool copy_text(const struct reason_text *reason, uint32_t slot,
-    char out[SEGMENT_REASON_MAX + 1]) {
+    char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
 	uint32_t before = atomic_load_explicit(&reason->sequence,
 	    memory_order_acquire);
 	uint32_t owner = RELAXED(reason->owner);
@@ -183,6 +203,7 @@ static bool copy_text(const struct reason_text *reason, uint32_t slot,
 
 	for (unsigned i = 0; i < REASON_WORDS; i++)
 		words[i] = RELAXED(reason->text[i]);
+	*event = owner == slot + 1 ? RELAXED(reason->event) : 0;
 	atomic_thread_fence(memory_order_acquire);
 	if (before % 2 != 0 || RELAXED(reason->sequence) != before)
 		return false;
@@ -194,13 +215,16 @@ static bool copy_text(const struct reason_text *reason, uint32_t slot,
 
 void reasons_get(const struct segment_header *sizes, const void *mapping,
     uint32_t shard, uint32_t slot, uint32_t number,
-    char out[SEGMENT_REASON_MAX + 1]) {
+    char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
 	out[0] = '\0';
+	*event = 0;
 	if (!is_number(sizes, number))
 		return;
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		if (copy_text(reason_at(sizes, mapping, shard, number), slot, out))
+		if (copy_text(reason_at(sizes, mapping, shard, number), slot, out,
+			event))
 			return;
 	}
 	out[0] = '\0';
+	*event = 0;
 }

@@ -12,10 +12,11 @@
 
 /* --- under the mutex of the destinations' shard -------------------------------- */
 
-/* The number of a new text for the slot; `now` stays what it is until reasons_free.
- * Returns `now` where the text is the same, 0 for an empty text. */
+/* The number of a new text (NULL: that of `now`) and event (0: that of `now`) for the slot;
+ * `now` stays what it is until reasons_free.  Returns `now` where the text is the same, 0 for
+ * an empty text without an event. */
 uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,
-    uint32_t now, const char *text);
+    uint32_t now, const char *text, uint64_t event);
 void reasons_free(const struct learned *table, uint32_t shard, uint32_t slot,
     uint32_t number);
 /* Gives back what no slot refers to. */
@@ -28,6 +29,6 @@ void reasons_scrub(const struct learned *table, uint32_t shard);
 
 void reasons_get(const struct segment_header *sizes, const void *mapping,
     uint32_t shard, uint32_t slot, uint32_t number,
-    char out[SEGMENT_REASON_MAX + 1]);
+    char out[SEGMENT_REASON_MAX + 1], uint64_t *event);
 
 #endif

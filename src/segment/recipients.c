@@ -44,7 +44,7 @@ static const struct learned_kind recipient_kind = {
 	.key_at = WORD_OF(mta),
 	.key_words = 1 + RECIPIENT_WORDS,
 	.text_at = 1,
-	.copied_words = WORD_OF(reserved),
+	.copied_words = sizeof(struct recipient) / 8,
 	.evicted = COUNTER_RECIPIENTS_EVICTED,
 	.is_sound = recipient_is_sound,
 	.worth = worth,
@@ -127,12 +127,36 @@ static void replace(const struct learned *table, const struct learned_key *key,
 	learned_forget(table, key, old);
 }
 
+/* Its end, and by what it is held. */
+static void renew(_Atomic uint64_t *slot, const struct recipient *r) {
+	atomic_store_explicit(&slot[WORD_OF(until_ns)], (uint64_t)r->until_ns,
+	    memory_order_relaxed);
+	if (r->event != 0)
+		atomic_store_explicit(&slot[WORD_OF(event)], r->event,
+		    memory_order_relaxed);
+}
+
+void recipients_set_event(struct segment *segment, const char *address, size_t length,
+    uint8_t mta, uint64_t event, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	if (!aim(&table, address, length, mta, &key) ||
+	    !learned_lock(&table, &key, now_ns))
+		return;
+	slot = learned_find(&table, &key);
+	if (slot != NULL)
+		atomic_store_explicit(&slot[WORD_OF(event)], event, memory_order_relaxed);
+	learned_unlock(&table, &key);
+}
+
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
     int64_t now_ns) {
 	struct learned table = recipient_table(segment);
 	struct recipient r = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .until_ns = hold->until_ns,
-		.rule = hold->rule, .mta = hold->mta }, was;
+		.rule = hold->rule, .mta = hold->mta, .event = hold->event }, was;
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
@@ -153,8 +177,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	else if (was = load(slot), differs_in_more_than_time(&was, &r))
 		replace(&table, &key, slot, &r);
 	else
-		atomic_store_explicit(&slot[WORD_OF(until_ns)],
-		    (uint64_t)r.until_ns, memory_order_relaxed);
+		renew(slot, &r);
 	learned_unlock(&table, &key);
 	raise_version(segment);
 	return true;
@@ -194,12 +217,13 @@ static void decode(const struct segment_header *sizes, const uint64_t *copy,
     struct recipient_held *out) {
 	struct recipient r = { .until_ns = 0 };
 
-	memcpy(&r, copy, offsetof(struct recipient, reserved));
+	memcpy(&r, copy, sizeof(r));
 	memcpy(out->address, r.address, sizeof(r.address));
 	out->address[RECIPIENT_MAX] = '\0';
 	out->mta = (uint8_t)r.mta;
 	out->rule = (uint16_t)r.rule;
 	out->until_ns = r.until_ns;
+	out->event = r.event;
 	out->since_ns = sizes->created_ns + SEEN_DS(r.seen) * DS_NS;
 	memcpy(out->reason, r.reason, sizeof(r.reason));
 	out->reason[SEGMENT_REASON_MAX] = '\0';

@@ -24,6 +24,7 @@ struct recipient_held {
 				 * in force: for display; RECIPIENT_NO_RULE: by hand */
 	int64_t until_ns;
 	int64_t since_ns;	/* 0.1 s */
+	uint64_t event;		/* id of what it is held by (decisions.h); 0: not known */
 	char reason[SEGMENT_REASON_MAX + 1];
 };
 #define RECIPIENT_ANY_MTA	UINT8_MAX
@@ -38,9 +39,14 @@ struct recipient_hold {
 	uint16_t rule;
 	int64_t until_ns;	/* INT64_MAX: until it is released */
 	const char *reason;	/* or NULL */
+	uint64_t event;		/* 0: as it was */
 };
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
     int64_t now_ns);
+
+/* Of what was held before the segment was made. */
+void recipients_set_event(struct segment *segment, const char *address, size_t length,
+    uint8_t mta, uint64_t event, int64_t now_ns);
 
 /* False: not known, or not to be had. */
 bool recipients_release(struct segment *segment, const char *address, size_t length,

@@ -99,6 +99,7 @@ size_t state_text_write(const struct destination_window *window, int64_t now_ns,
 	add_number(&text, "failed", s->failed);
 	add_number(&text, "held", s->held);
 	add_time(&text, "resumed", s->resumed_ns, now_ns);
+	add_number(&text, "event", window->event);
 	if (s->begun)
 		add_window(&text, &s->window, now_ns);
 	return text.length;
@@ -160,6 +161,7 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("failed", s->failed, (uint32_t))
 	FIELD("held", s->held, (uint32_t))
 	FIELD("origin", to->origin, (uint64_t))
+	FIELD("event", to->event, (uint64_t))
 	FIELD("law", w->law, 0xf &)
 	FIELD("state", w->state, 0xf &)
 	FIELD("size", w->concurrency, (uint16_t))

@@ -165,6 +165,7 @@ static void load(struct state_lock *lock) {
 	if (state_make_sound(&lock->state))
 		segment_count(lock->segment, COUNTER_WINDOWS_BEGUN_ANEW, 1);
 	lock->reason = NULL;
+	lock->event = 0;
 	lock->origin = (struct state_origin){ 0, 0 };
 	lock->raw_origin = 0;
 }
@@ -282,9 +283,9 @@ void states_store(struct state_lock *lock) {
 	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
 	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
 	words[KEPT_WORDS - 1] = origin_word(lock);
-	if (lock->reason != NULL)
+	if (lock->reason != NULL || lock->event != 0)
 		reason = reasons_put(&lock->table, lock->key.shard, number, was,
-		    lock->reason);
+		    lock->reason, lock->event);
 	words[1] = (words[1] & ~UINT64_C(0x00ffffff00000000)) |
 	    (uint64_t)reason << 32;
 	if (memcmp(words, lock->words, sizeof(words)) != 0)
@@ -293,6 +294,7 @@ void states_store(struct state_lock *lock) {
 		reasons_free(&lock->table, lock->key.shard, number, was);
 	memcpy(lock->words, words, sizeof(words));
 	lock->reason = NULL;
+	lock->event = 0;
 }
 
 void states_unlock(struct state_lock *lock) {

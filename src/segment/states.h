@@ -62,6 +62,7 @@ struct state_lock {
 	struct state_origin origin;	/* of the event: stored with it, unless log is 0 */
 	uint64_t raw_origin;		/* for segment/: as destination_window has it */
 	const char *reason;		/* NULL: as it was; "": none; else the new one */
+	uint64_t event;			/* 0: as it was; else the id of what it is held by now */
 };
 
 /* Works out where the destination lies and has memory fetched meanwhile; nothing is
@@ -95,8 +96,8 @@ enum states_locked {
 				 * hand or have deliveries in flight (counted) */
 	STATES_BUSY,		/* not to be had within 50 ms (counted) */
 };
-/* Held only where it says STATES_HELD; state is filled then, reason is NULL, origin is
- * zero.  A window that makes no sense is shown as none (counted: window_begin it). */
+/* Held only where it says STATES_HELD; state is filled then, reason is NULL, event and
+ * origin are zero.  A window that makes no sense is shown as none (counted: window_begin it). */
 enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
     enum states_create create);
 
@@ -108,7 +109,7 @@ bool states_was_applied(const struct state_lock *lock,
  * relay (relays_note).  It stands at once. */
 void states_note(struct state_lock *lock, const struct delivery_seen *seen);
 
-/* Stores state, origin and reason as one.  Reasons are cut at SEGMENT_REASON_MAX bytes;
+/* Stores state, origin, reason and event as one (the event has room where the reason has).  Reasons are cut at SEGMENT_REASON_MAX bytes;
  * '?' stands for what is not printable ASCII. */
 void states_store(struct state_lock *lock);
 void states_unlock(struct state_lock *lock);

@@ -186,12 +186,13 @@ static void carry_reason(void *context, const struct destination_window *window)
 	struct segment *to = context;
 	struct state_lock lock;
 
-	if (window->reason[0] == '\0' ||
+	if ((window->reason[0] == '\0' && window->event == 0) ||
 	    !states_aim(to, window->name, strlen(window->name), &lock) ||
 	    states_lock(&lock, to->header->created_ns, STATES_KNOWN_ONLY) !=
 		STATES_HELD)
 		return;
 	lock.reason = window->reason;
+	lock.event = window->event;
 	states_store(&lock);
 	states_unlock(&lock);
 }

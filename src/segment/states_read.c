@@ -23,16 +23,18 @@
 /* The text that the copy names: none, where the slot names another one meanwhile. */
 static void decode_reason(const struct learned *table, const void *mapping,
     uint32_t shard, uint32_t number, const uint64_t *copy,
-    char out[SEGMENT_REASON_MAX + 1]) {
+    char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
 	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
 
 	reasons_get(table->header, mapping, shard, number,
-	    REASON_OF(copy + KEPT_AT), out);
+	    REASON_OF(copy + KEPT_AT), out, event);
 	atomic_thread_fence(memory_order_acquire);
 	if (RELAXED(slot[0]) != copy[0] ||
 	    REASON_OF(copy + KEPT_AT) != (RELAXED(slot[KEPT_AT + 1]) >> 32 &
-		0xffffff))
+		0xffffff)) {
 		out[0] = '\0';
+		*event = 0;
+	}
 }
 
 /* copy: of the whole slot */
@@ -48,7 +50,7 @@ static void decode_slot(const struct learned *table, const void *mapping,
 	out->number = shard * table->place->per_shard + number;
 	state_decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)state_make_sound(&out->state);
-	decode_reason(table, mapping, shard, number, copy, out->reason);
+	decode_reason(table, mapping, shard, number, copy, out->reason, &out->event);
 }
 
 /* Its writer sleeps or died: whoever waits for the lock sees it whole. */

@@ -14,6 +14,7 @@
  *	reason NAME TEXT TO THE END OF THE LINE
  *	flight NAME PID START-TICKS LEVEL MARKS AGE-NS RANK
  *	recipient ADDRESS MTA LEFT-NS AGE-NS TEXT TO THE END OF THE LINE
+ *	held-by ADDRESS MTA ID
  *	end LINES
  *
  *          Keys that are not known are passed over, those that are missing are 0.
@@ -107,6 +108,11 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 		    held->until_ns - writing->now_ns);
 	fprintf(writing->file, " %" PRId64 " %s\n",
 	    writing->now_ns - held->since_ns, held->reason);
+	writing->lines++;
+	if (held->event == 0)
+		return;
+	fprintf(writing->file, "held-by %s %u %" PRIu64 "\n", held->address, held->mta,
+	    held->event);
 	writing->lines++;
 }
 
@@ -218,6 +224,7 @@ static bool read_destination(const struct reading *reading, char *line) {
 		return false;
 	lock.state = window.state;
 	lock.raw_origin = window.origin;
+	lock.event = window.event;
 	states_store(&lock);
 	states_unlock(&lock);
 	return true;
@@ -289,6 +296,18 @@ static bool read_recipient(const struct reading *reading, char *line) {
 	    recipients_hold(reading->segment, &hold, reading->now_ns);
 }
 
+static bool read_held_by(const struct reading *reading, char *line) {
+	const char *address = next_word(&line);
+	uint64_t mta, event;
+
+	if (address == NULL || !unsigned_of(next_word(&line), UINT8_MAX, &mta) ||
+	    !unsigned_of(next_word(&line), UINT64_MAX, &event))
+		return false;
+	recipients_set_event(reading->segment, address, strlen(address), (uint8_t)mta, event,
+	    reading->now_ns);
+	return true;
+}
+
 /* A number means whom it meant then; the sessions' text, where there is one, says
  * the same. */
 static bool read_mta(const struct reading *reading, char *line) {
@@ -335,6 +354,7 @@ static bool read_line(const struct reading *reading, char *line) {
 		{ "reason", read_reason },
 		{ "flight", read_flight },
 		{ "recipient", read_recipient },
+		{ "held-by", read_held_by },
 		{ "mta", read_mta },
 		{ "log", read_log },
 	};

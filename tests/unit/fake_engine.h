@@ -121,15 +121,15 @@ void engine_session_recipient(struct engine *engine, const struct generation *ge
 }
 
 bool windows_press_back(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
-    struct window_pressure *out)
+    const struct question *question, uint32_t class_index, const char *recipient,
+    size_t length, int64_t now_ns, struct window_pressure *out)
 {
 	static const char domain[] = "@suspended.example";
 	size_t end = sizeof(domain) - 1;
 
-	(void)engine, (void)generation, (void)class_index, (void)now_ns;
+	(void)engine, (void)generation, (void)question, (void)class_index, (void)now_ns;
 	*out = (struct window_pressure){ .owner.name = "suspended.example",
-		.for_ns = 1000000000 };
+		.for_ns = 1000000000, .id = 28 };
 	return length > end && memcmp(recipient + length - end, domain, end) == 0;
 }
 
@@ -149,12 +149,9 @@ void engine_session_close(struct engine *engine, const struct session_ref *sessi
 	engine->last_closed = *session;
 }
 
-const char *engine_decision_id(const struct engine *engine, uint64_t id,
-    char out[DECISION_ID_MAX])
+void engine_decision_logged(struct engine *engine, uint64_t id)
 {
-	(void)engine;
-	snprintf(out, DECISION_ID_MAX, "5f3a-%llx", (unsigned long long)id);
-	return out;
+	(void)engine, (void)id;
 }
 
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount)

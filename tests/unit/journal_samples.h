@@ -50,6 +50,19 @@ static const struct journal_held_recipient sample_held = { .when_ns = 1700000000
 	.since_ns = 1700000000000000102, .until_ns = 1700000000000000103,
 	.address = SAMPLE_TEXT("v@a.example"), .mta = SAMPLE_TEXT("out"),
 	.reason = SAMPLE_TEXT("452 mailbox full") };
+static const struct journal_note sample_notes[] = {
+	{ 1, SAMPLE_TEXT("d.example") }, { 10, SAMPLE_TEXT("421 4.7.0 \xff busy") },
+};
+static const struct journal_decision sample_decision = { .when_ns = 1700000000000000151,
+	.until_ns = INT64_MAX, .id = 0x5152535455565758, .cause = 0x6162636465666768,
+	.client = { 0x71, [10] = 0xff, 0xff, 192, 0, 2, 7 }, .client_port = 152,
+	.server_port = 25, .verdict = 1, .by = 2, .action = 3, .flags = 4, .line = 153,
+	.limit_line = 154, .count = 155, .limit = 156, .before = 157, .window = 158,
+	.ceiling_before = 159, .ceiling = 160, .uid = 161, .pid = 162, .code = 421,
+	.success = 0x3f000000, .failure = 0x40000000, .fail_cohorts = 0x41a00000,
+	.kind = SAMPLE_TEXT("suspended"), .reason = SAMPLE_TEXT("suspended"),
+	.stage = SAMPLE_TEXT("result"), .result = SAMPLE_TEXT("site-failure"),
+	.text_count = 2 };
 static const struct journal_checkpoint sample_begin = { .number = 111,
 	.when_ns = 1700000000000000112, .records = 0 };
 static const struct journal_checkpoint sample_end = { .number = 111,
@@ -81,6 +94,8 @@ static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size)
 	case JOURNAL_MANUAL: return journal_manual_write(out, size, &sample_manual);
 	case JOURNAL_HELD_RECIPIENT:
 		return journal_held_recipient_write(out, size, &sample_held);
+	case JOURNAL_DECISION:
+		return journal_decision_write(out, size, &sample_decision, sample_notes);
 	case JOURNAL_CHECKPOINT_BEGIN: return journal_checkpoint_write(out, size, &sample_begin);
 	case JOURNAL_CHECKPOINT_END: return journal_checkpoint_write(out, size, &sample_end);
 	case JOURNAL_GROUP: return journal_checkpoint_write(out, size, &sample_group);
@@ -95,6 +110,7 @@ static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t lengt
     uint8_t *out, size_t size)
 {
 	static struct journal_group groups[SAMPLE_GROUPS_MOST];
+	static struct journal_note notes[SAMPLE_GROUPS_MOST];
 	union {
 		struct journal_envelope envelope;
 		struct journal_start start;
@@ -104,6 +120,7 @@ static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t lengt
 		struct journal_log_position log_position;
 		struct journal_manual manual;
 		struct journal_held_recipient held;
+		struct journal_decision decision;
 		struct journal_checkpoint checkpoint;
 		struct journal_positions positions;
 	} u;
@@ -143,6 +160,14 @@ static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t lengt
 	case JOURNAL_HELD_RECIPIENT:
 		return !journal_held_recipient_read(in, length, &u.held) ? -1 :
 		    (long)journal_held_recipient_write(out, size, &u.held);
+	case JOURNAL_DECISION:
+		if (!journal_decision_read(in, length, &u.decision, &list) ||
+		    u.decision.text_count > SAMPLE_GROUPS_MOST)
+			return -1;
+		for (uint32_t i = 0; i < u.decision.text_count; i++)
+			if (!journal_note_next(&list, &notes[i]))
+				return -1;
+		return (long)journal_decision_write(out, size, &u.decision, notes);
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:
 	case JOURNAL_GROUP:

@@ -139,7 +139,7 @@ void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigne
 }
 
 void windows_listen(struct engine *engine,
-    void (*report)(void *context, const struct window_report *), void *context)
+    bool (*report)(void *context, const struct window_report *), void *context)
 {
 	(void)engine, (void)report, (void)context;
 }

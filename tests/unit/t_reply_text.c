@@ -62,13 +62,13 @@ static void what_does_not_fit_is_cut(void **state) {
 static void the_longest_is_never_shorter(void **state) {
 	static const char text[] = "a{retry}b{id}c{class}d{client}{x";
 	const struct reply_values values = { .retry_s = UINT32_MAX,
-		.id = "ffffffff-ffffffffffffffff", .class_name = "class",
+		.id = "fzzzzzzzzzzzzz", .class_name = "class",
 		.client = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255" };
 
 	(void)state;
 	reply_text_expand(out, text, &values);
 	assert_true(strlen(out) <= reply_text_longest(text, 5));
-	assert_int_equal(reply_text_longest(text, 5), 4 + 10 + 31 + 5 + 45 + 2);
+	assert_int_equal(reply_text_longest(text, 5), 4 + 10 + 14 + 5 + 45 + 2);
 }
 
 static void what_is_checked(void **state) {

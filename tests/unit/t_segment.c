@@ -70,10 +70,11 @@ static void a_destination_costs_256_bytes_and_its_place_in_an_index(void **state
 	    UINT64_C(1000000) * (256 + 5) + 50000);
 	assert_true(header.recipients.shards_offset -
 	    header.relays.shards_offset <= UINT64_C(1000000) * (128 + 5) + 50000);
-	/* counted apart: recipients that are held, reasons, deliveries in flight, grants */
-	assert_true(header.bytes - header.recipients.shards_offset -
+	/* counted apart: recipients that are held, reasons, deliveries in flight, grants,
+	 * decisions */
+	assert_true(header.decided_offset[0] - header.recipients.shards_offset -
 	    sizeof(struct grant_table) <=
-	    4096 * 400 + UINT64_C(1000000) * (168 / 16 + 1) + 50000);
+	    4096 * 400 + UINT64_C(1000000) * (176 / 16 + 1) + 50000);
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	header.relays.slots_offset += 4096;
 	assert_false(segment_geometry_valid(&header, header.bytes));

@@ -256,10 +256,10 @@ static void questions_before_a_connect(void **state)
 	assert_int_equal(lines, 0);
 	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
 	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
-	hear(fd, "53:OK DEFER class plain has 80 of 80 sessions id 5f3a-1c,");
+	hear(fd, "58:OK DEFER class plain has 80 of 80 sessions id 0000000000ww,");
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(line, "event=deferred"));
-	assert_non_null(strstr(line, "id=5f3a-1c class=plain destination=a.example "
+	assert_non_null(strstr(line, "id=0000000000ww cause=- class=plain destination=a.example "
 	    "found_by=domain window=- relay=- name=- queue_id=6AL5abcd"));
 	assert_non_null(strstr(line, "stage=before-connect count=80 limit=80 "
 	    "reason=class-sessions"));
@@ -295,7 +295,7 @@ static void windows_are_told(void **state)
 	engine_answers(VERDICT_DEFER, REASON_WINDOW_FULL);
 	snprintf(next_answer.owner, sizeof(next_answer.owner), "provider:big");
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "56:OK DEFER provider:big has 80 of 80 deliveries id 5f3a-1c,");
+	hear(fd, "61:OK DEFER provider:big has 80 of 80 deliveries id 0000000000ww,");
 	assert_non_null(strstr(line, "window=provider:big"));
 	assert_non_null(strstr(line, "reason=window-full"));
 	engine_answers(VERDICT_DEFER, REASON_SUSPENDED);
@@ -304,22 +304,22 @@ static void windows_are_told(void **state)
 	/* the wall clock of these tests stands at 0 */
 	next_answer.until_ns = test_now_ns + 10 * 24 * 3600 * NS_PER_SECOND;
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "87:OK DEFER a.example is suspended until 1970-01-11 - 421 4.7.0 __no__ "
-	    "_really_ id 5f3a-1c,");
+	hear(fd, "92:OK DEFER a.example is suspended until 1970-01-11 id 0000000000ww - 421 "
+	    "4.7.0 __no__ _really_,");
 	next_answer.until_ns = test_now_ns + 3 * NS_PER_SECOND - 1;
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "83:OK DEFER a.example is suspended until 00:01Z - 421 4.7.0 __no__ "
-	    "_really_ id 5f3a-1c,");
+	hear(fd, "88:OK DEFER a.example is suspended until 00:01Z id 0000000000ww - 421 "
+	    "4.7.0 __no__ _really_,");
 	next_answer.until_ns = test_now_ns;
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "70:OK DEFER a.example is suspended - 421 4.7.0 __no__ _really_ id 5f3a-1c,");
+	hear(fd, "75:OK DEFER a.example is suspended id 0000000000ww - 421 4.7.0 __no__ _really_,");
 	next_answer.until_ns = INT64_MAX;
 	next_answer.why[0] = '\0';
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "62:OK DEFER a.example is suspended until it is resumed id 5f3a-1c,");
+	hear(fd, "67:OK DEFER a.example is suspended until it is resumed id 0000000000ww,");
 	engine_answers(VERDICT_DEFER, REASON_RECIPIENT_HELD);
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "42:OK DEFER this recipient is held id 5f3a-1c,");
+	hear(fd, "47:OK DEFER this recipient is held id 0000000000ww,");
 	engine_answers(VERDICT_DEFER, REASON_NOT_ITS_TURN);
 	next_answer.answer.newly_decided = false;
 	request(fd, "postern compat;h=a.example");
@@ -363,7 +363,7 @@ static void an_unusable_state_is_told(void **state)
 	(void)state;
 	engine_answers(VERDICT_DEFER, REASON_UNUSABLE);
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "48:OK DEFER the state cannot be used now id 5f3a-1c,");
+	hear(fd, "53:OK DEFER the state cannot be used now id 0000000000ww,");
 	assert_non_null(strstr(line, "event=fault"));
 	close(fd);
 }
@@ -377,7 +377,7 @@ static void class_names_in_the_text_are_plain(void **state)
 	memcpy(name, "p<\")$", 6);
 	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "53:OK DEFER class p____ has 80 of 80 sessions id 5f3a-1c,");
+	hear(fd, "58:OK DEFER class p____ has 80 of 80 sessions id 0000000000ww,");
 	close(fd);
 }
 

@@ -34,7 +34,7 @@ static struct {
 	bool observed;
 } told;
 
-static void listen(void *context, const struct window_report *report)
+static bool listen(void *context, const struct window_report *report)
 {
 	(void)context;
 	told.count[report->what]++;
@@ -42,6 +42,7 @@ static void listen(void *context, const struct window_report *report)
 	snprintf(told.reason, sizeof(told.reason), "%s", report->reason);
 	told.for_ns = report->for_ns;
 	told.observed = report->observed;
+	return false;
 }
 
 static void begin(const char *text)

@@ -330,9 +330,10 @@ static void never_more_than_the_window(void **state)
 
 static bool presses(const char *recipient, uint32_t class_index)
 {
+	const struct question question = { .client_port = 0 };
 	struct window_pressure pressure;
 
-	return windows_press_back(site.engine, site.generation, class_index, recipient,
+	return windows_press_back(site.engine, site.generation, &question, class_index, recipient,
 	    strlen(recipient), now_ns, &pressure) && !pressure.observed;
 }
 

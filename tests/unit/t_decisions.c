@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: ISC */
+/* The rings of decisions, and the text of ids. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "segment/decisions.h"
+#include "segment/internal.h"
+#include "segment/reader.h"
+#include "tests/unit/random.h"
+#include "tests/unit/site.h"
+
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 9; } );"
+#define SLOTS	512	/* of a ring in a small segment */
+
+static struct site site;
+
+static int set_up(void **state)
+{
+	(void)state;
+	site_open_sized(&site, 64, 64, ALL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+/* --- ids ---------------------------------------------------------------------------- */
+
+/* By hand: 1 is ten zeros and "1", and 1 modulo 29 is "1".  2^51 is 2 * 32^10; 32^10 is 3^10
+ * = 59049 = 29 * 2036 + 5, so it is 10 modulo 29, "a".  3 * 2^51 + 31: 3 * 10 + 31 = 61 = 2 *
+ * 29 + 3. */
+static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
+{
+	static const struct {
+		uint64_t id;
+		const char *text;
+	} known[] = {
+		{ 1, "000000000011" },
+		{ UINT64_C(1) << 51, "20000000000a" },
+		{ (UINT64_C(3) << 51) + 31, "6000000000z3" },
+		{ UINT64_MAX, "fzzzzzzzzzzzz" },	/* and its check, below */
+	};
+	char text[DECISION_ID_MAX];
+	uint64_t id;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_string_equal(decision_id_text(known[i].id, text), known[i].text);
+		assert_true(decision_id_parse(text, strlen(text), &id));
+		assert_true(id == known[i].id);
+	}
+	(void)decision_id_text(UINT64_MAX, text);
+	assert_int_equal(strlen(text), 14);
+	assert_memory_equal(text, known[3].text, 13);
+	assert_true(decision_id_parse(text, strlen(text), &id));
+	assert_true(id == UINT64_MAX);
+	assert_string_equal(decision_id_text(0, text), "-");
+}
+
+static bool reads(const char *text)
+{
+	uint64_t id = 0;
+
+	return decision_id_parse(text, strlen(text), &id) && id == UINT64_C(1) << 51;
+}
+
+static void an_id_is_read_as_people_copy_it(void **state)
+{
+	static const char *const good[] = { "20000000000a", "20000000000A", "2OOoo000000a",
+		"id=20000000000a", "(20000000000a)", "id=20000000000a,", "\"20000000000a\".",
+		"(20000000000a):" };
+	static const char *const bad[] = { "", "id=", "20000000000b", "30000000000a",
+		"02000000000a", "2000000000a", "200000000000a", "20000000000u", "-",
+		"2000000 0000a", "20000000000a20000000000a", "zzzzzzzzzzzzzzz" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (!reads(good[i]))
+			fail_msg("\"%s\" is an id", good[i]);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (reads(bad[i]))
+			fail_msg("\"%s\" is no id", bad[i]);
+}
+
+/* One wrong letter, or two neighbours exchanged: told but where they are 29 apart. */
+static void a_slip_of_a_finger_is_told(void **state)
+{
+	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	char text[DECISION_ID_MAX], slipped[DECISION_ID_MAX];
+	unsigned missed = 0, tried = 0;
+	struct random random = random_seeded("decisions");
+	uint64_t ignored;
+
+	(void)state;
+	for (unsigned round = 0; round < 2000; round++) {
+		unsigned at = (unsigned)random_below(&random, 11);
+
+		(void)decision_id_text((UINT64_C(1) << 50) + random_next(&random) %
+		    (UINT64_C(1) << 48), text);
+		memcpy(slipped, text, sizeof(text));
+		if (round % 2 == 0) {
+			slipped[at] = digits[random_below(&random, 32)];
+		} else {
+			slipped[at] = text[at + 1];
+			slipped[at + 1] = text[at];
+		}
+		if (strcmp(text, slipped) == 0)
+			continue;
+		tried++;
+		missed += decision_id_parse(slipped, strlen(slipped), &ignored);
+	}
+	assert_true(tried > 1500);
+	/* three pairs of 496 are 29 apart; at the end the check letter itself changes place */
+	assert_true(missed * 50 < tried);
+}
+
+/* --- texts --------------------------------------------------------------------------- */
+
+static struct decided sample(enum decided_kind kind, uint64_t id, const char *name)
+{
+	struct decided d;
+
+	memset(&d, 0, sizeof(d));
+	d.id = id;
+	d.kind = (uint8_t)kind;
+	d.reason = DECIDED_NO_REASON;
+	d.at_ns = 1000;
+	decided_put(&d, DECIDED_NAME, name, strlen(name));
+	return d;
+}
+
+static void texts_are_cut_and_never_beyond(void **state)
+{
+	struct decided d = sample(DECIDED_REFUSED, 2, "a.example");
+	char long_text[400];
+
+	(void)state;
+	memset(long_text, 'x', sizeof(long_text));
+	decided_put(&d, DECIDED_CLASS, "with\0nul", 8);
+	decided_put(&d, DECIDED_REASON, long_text, sizeof(long_text));
+	decided_put(&d, DECIDED_NOTE, long_text, sizeof(long_text));
+	decided_put(&d, DECIDED_MTA, "no room", 7);
+	assert_string_equal(decided_text(&d, DECIDED_NAME), "a.example");
+	assert_string_equal(decided_text(&d, DECIDED_CLASS), "with?nul");
+	assert_int_equal(strlen(decided_text(&d, DECIDED_REASON)), 255);
+	/* 312 bytes: 9 + 3, 8 + 3, 255 + 3, and 3 of the last */
+	assert_int_equal(strlen(decided_text(&d, DECIDED_NOTE)), 28);
+	assert_string_equal(decided_text(&d, DECIDED_MTA), "");
+	assert_string_equal(decided_text(&d, DECIDED_FILE), "");
+	assert_true(decided_is_sound(&d));
+}
+
+static void what_makes_no_sense_is_none(void **state)
+{
+	struct decided good = sample(DECIDED_SUSPENDED, 3, "a.example"), d;
+	struct random random = random_seeded("decisions");
+
+	(void)state;
+	assert_true(decided_is_sound(&good));
+#define WITH(field, value) d = good; d.field = value; assert_false(decided_is_sound(&d))
+	WITH(id, 2);			/* of the other ring */
+	WITH(kind, DECIDED_KINDS);
+	WITH(reason, REASON_COUNT);
+	WITH(verdict, 3);
+	WITH(stage, DECIDED_STAGES);
+	WITH(at_ns, -1);
+	WITH(until_ns, -1);
+	WITH(text_bytes, DECIDED_TEXT_BYTES + 1);
+	WITH(text_bytes, 2);
+	WITH(texts[1], 8);		/* its length: "a.example" */
+#undef WITH
+	/* whatever stands there, the texts end within */
+	for (unsigned i = 0; i < 20000; i++) {
+		d = good;
+		d.text_bytes = (uint16_t)random_below(&random, DECIDED_TEXT_BYTES + 2);
+		for (unsigned at = 0; at < sizeof(d.texts); at++)
+			d.texts[at] = (char)random_below(&random, i % 2 ? 4 : 256);
+		if (decided_is_sound(&d))
+			for (unsigned which = 1; which < DECIDED_TEXTS; which++)
+				assert_true(strlen(decided_text(&d, which)) < sizeof(d.texts));
+	}
+}
+
+/* --- rings --------------------------------------------------------------------------- */
+
+static uint64_t note(enum decided_kind kind, const char *name)
+{
+	struct decided d = sample(kind, decisions_claim(site.segment, decided_ring_of(kind)),
+	    name);
+
+	decisions_write(site.segment, &d);
+	return d.id;
+}
+
+/* Ids begin with the second in which the segment was made, 20 bits to the left; the lowest
+ * tells the ring. */
+static void ids_begin_with_the_time(void **state)
+{
+	uint64_t begin = (uint64_t)site.segment->header->created_wall_s << 20;
+
+	(void)state;
+	assert_true(note(DECIDED_REFUSED, "a") == begin + 2);
+	assert_true(note(DECIDED_REFUSED, "b") == begin + 4);
+	assert_true(note(DECIDED_SUSPENDED, "c") == begin + 3);
+	assert_true(note(DECIDED_BACK, "c") == begin + 5);
+	decisions_begin_after(site.segment, begin + 1000);
+	assert_true(note(DECIDED_REFUSED, "d") == begin + 1004);
+	assert_true(note(DECIDED_BACK, "d") == begin + 1005);
+	decisions_begin_after(site.segment, begin);
+	assert_true(note(DECIDED_REFUSED, "e") == begin + 1006);
+}
+
+static void one_is_found_until_it_is_overwritten(void **state)
+{
+	struct decided found;
+	uint64_t id = note(DECIDED_REFUSED, "first.example"), other;
+
+	(void)state;
+	assert_int_equal(decisions_size(site.segment->header, DECIDED_OF_SESSIONS), SLOTS);
+	assert_true(decisions_find(site.segment, id, &found));
+	assert_string_equal(decided_text(&found, DECIDED_NAME), "first.example");
+	assert_int_equal(found.at_ns, 1000);
+	assert_false(decisions_find(site.segment, id + 2, &found));
+	assert_false(decisions_find(site.segment, id + 1, &found));
+	assert_false(decisions_find(site.segment, 0, &found));
+	/* a storm of refusals leaves what is said of destinations alone */
+	other = note(DECIDED_SUSPENDED, "d.example");
+	for (unsigned i = 1; i < SLOTS; i++)
+		(void)note(DECIDED_REFUSED, "x");
+	assert_true(decisions_find(site.segment, id, &found));
+	for (unsigned i = 0; i < 3 * SLOTS; i++)
+		(void)note(DECIDED_REFUSED, "x");
+	assert_false(decisions_find(site.segment, id, &found));
+	assert_true(decisions_find(site.segment, other, &found));
+}
+
+static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t *lost)
+{
+	struct decided found;
+	unsigned count = 0;
+
+	while (decisions_next(site.segment, DECIDED_OF_SESSIONS, cursor, now_ns, &found, NULL,
+	    lost))
+		count++;
+	return count;
+}
+
+static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct decided d;
+	uint64_t lost = 0, claimed;
+
+	(void)state;
+	(void)note(DECIDED_REFUSED, "a");
+	(void)note(DECIDED_OBSERVED, "b");
+	assert_int_equal(follow(&cursor, 0, &lost), 2);
+	claimed = decisions_claim(site.segment, DECIDED_OF_SESSIONS);
+	(void)note(DECIDED_REFUSED, "d");
+	assert_int_equal(follow(&cursor, NS_PER_SECOND, &lost), 0);
+	assert_int_equal(follow(&cursor, NS_PER_SECOND + 900 * NS_PER_MS, &lost), 0);
+	d = sample(DECIDED_REFUSED, claimed, "c");
+	decisions_write(site.segment, &d);
+	assert_int_equal(follow(&cursor, 2 * NS_PER_SECOND, &lost), 2);
+	/* its writer died */
+	(void)decisions_claim(site.segment, DECIDED_OF_SESSIONS);
+	(void)note(DECIDED_REFUSED, "e");
+	assert_int_equal(follow(&cursor, 3 * NS_PER_SECOND, &lost), 0);
+	assert_int_equal(lost, 0);
+	assert_int_equal(follow(&cursor, 4 * NS_PER_SECOND, &lost), 1);
+	assert_int_equal(lost, 1);
+	/* overrun: the last ones are there */
+	for (unsigned i = 0; i < SLOTS + 10; i++)
+		(void)note(DECIDED_REFUSED, "f");
+	assert_int_equal(follow(&cursor, 5 * NS_PER_SECOND, &lost), SLOTS);
+	assert_int_equal(lost, 11);
+}
+
+static void what_is_logged_is_marked(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct decided found;
+	uint64_t first = note(DECIDED_REFUSED, "a"), lost = 0;
+	bool logged;
+
+	(void)state;
+	(void)note(DECIDED_REFUSED, "b");
+	decisions_mark_logged(site.segment, first);
+	assert_true(decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &found,
+	    &logged, &lost));
+	assert_true(logged);
+	assert_true(decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &found,
+	    &logged, &lost));
+	assert_false(logged);
+}
+
+/* Half of one and half of another has no right check sum. */
+static void two_writers_of_one_place_make_none(void **state)
+{
+	struct decided_slot *slot;
+	struct decided found;
+	uint64_t id = note(DECIDED_REFUSED, "first.example");
+
+	(void)state;
+	slot = (struct decided_slot *)(void *)((char *)site.segment->header +
+	    site.segment->header->decided_offset[DECIDED_OF_SESSIONS]) +
+	    (id / DECIDED_RINGS & (SLOTS - 1));
+	assert_true(decisions_find(site.segment, id, &found));
+	for (unsigned i = 1; i < 15; i++) {
+		uint64_t was = slot->words[i];
+
+		slot->words[i] ^= 1u << i;
+		assert_false(decisions_find(site.segment, id, &found));
+		slot->words[i] = was;
+	}
+	assert_true(decisions_find(site.segment, id, &found));
+}
+
+static void a_reader_finds_and_follows_them(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct reader *reader;
+	struct decided found;
+	struct diag diag;
+	uint64_t id = note(DECIDED_SUSPENDED, "d.example"), lost = 0;
+
+	(void)state;
+	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
+	assert_true(reader_decision(reader, id, &found));
+	assert_string_equal(decided_text(&found, DECIDED_NAME), "d.example");
+	assert_true(reader_decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
+	    &lost));
+	assert_true(found.id == id);
+	assert_false(reader_decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
+	    &lost));
+	reader_close(&reader);
+}
+
+/* They are there after a restart of the daemon, and ids go on. */
+static void they_outlive_a_restart(void **state)
+{
+	struct decided found;
+	uint64_t id = note(DECIDED_SUSPENDED, "d.example");
+
+	(void)state;
+	site_restart(&site, 64, ALL);
+	assert_true(decisions_find(site.segment, id, &found));
+	assert_true(note(DECIDED_BACK, "d.example") == id + 2);
+	/* other sizes: another file, and no id twice */
+	site_restart(&site, 128, ALL);
+	assert_true(note(DECIDED_BACK, "d.example") > id + 2);
+}
+
+/* Killed anywhere: what is found is whole, and others go on. */
+static void a_writer_may_be_killed_at_any_time(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct random random = random_seeded("decisions");
+	struct decided found;
+	uint64_t lost = 0;
+	unsigned whole = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 50; round++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (child == 0) {
+			for (unsigned i = 0;; i++)
+				(void)note(DECIDED_REFUSED, i % 2 ?
+				    "some-longer-name-of-a-client.example" : "x.example");
+		}
+		usleep((useconds_t)random_below(&random, 1500));	/* LINT-SLEEP: a moment of chance */
+		kill(child, SIGKILL);
+		(void)waitpid(child, NULL, 0);
+		while (decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor,
+		    (int64_t)round * 2 * NS_PER_SECOND, &found, NULL, &lost)) {
+			const char *name = decided_text(&found, DECIDED_NAME);
+
+			assert_true(strcmp(name, "x.example") == 0 ||
+			    strcmp(name, "some-longer-name-of-a-client.example") == 0);
+			whole++;
+		}
+		(void)note(DECIDED_REFUSED, "x.example");
+	}
+	assert_true(whole > 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_id_is_twelve_letters_of_which_the_last_checks),
+		cmocka_unit_test(an_id_is_read_as_people_copy_it),
+		cmocka_unit_test(a_slip_of_a_finger_is_told),
+		cmocka_unit_test(texts_are_cut_and_never_beyond),
+		cmocka_unit_test(what_makes_no_sense_is_none),
+#define WITH_SITE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+		WITH_SITE(ids_begin_with_the_time),
+		WITH_SITE(one_is_found_until_it_is_overwritten),
+		WITH_SITE(a_follower_gets_all_and_waits_for_what_is_being_written),
+		WITH_SITE(what_is_logged_is_marked),
+		WITH_SITE(two_writers_of_one_place_make_none),
+		WITH_SITE(a_reader_finds_and_follows_them),
+		WITH_SITE(they_outlive_a_restart),
+		WITH_SITE(a_writer_may_be_killed_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
