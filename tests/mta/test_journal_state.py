@@ -47,8 +47,8 @@ def learned(test, site, journal, limited, gone):
 
 def directories(test, journal):
     place = journal.postern.journal
-    test.equal(sorted(path.name for path in place.iterdir()), ["feed", "keeper"],
-               "a site without a driven queue has feed/ and keeper/ alone")
+    test.equal(sorted(path.name for path in place.iterdir()), ["decisions", "feed", "keeper"],
+               "a site without a driven queue has no queue/")
     owner = pwd.getpwnam("postern").pw_uid
     for path in place.iterdir():
         status = path.stat()
