@@ -26,6 +26,13 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
+/* Its roles do on demand what they must not. */
+#ifdef POSTERN_FAILPOINTS
+#define FAILPOINTS_NOTE	" (failpoints: for tests alone)"
+#else
+#define FAILPOINTS_NOTE	""
+#endif
+
 struct options {
 	const char *config_file;
 	bool foreground;
@@ -62,7 +69,7 @@ static int parse_options(int argc, char **argv, struct options *options) {
 			options->only_test = true;
 			break;
 		case 'V':
-			puts("posternd " PACKAGE_VERSION);
+			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE);
 			return EX_OK;
 		case 'h':
 			fputs(usage_text, stdout);

@@ -80,7 +80,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, listeners) X(s, port_count) X(s, ports) X(s, port_index) X(s, other_index) \
 	X(s, outbound_index) X(s, exempt_index) X(s, observe) X(s, outbound_observe) \
 	X(s, requeue_rate) X(s, schedule) \
-	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, back_pressure) X(s, reserved) \
+	X(s, fail_closed) X(s, adopt) X(s, log_facility) X(s, back_pressure) X(s, sandbox) \
+	X(s, reserved) \
 	X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \

@@ -34,6 +34,8 @@
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
+/* What becomes of a role that asks the kernel for what it has no need of (sandbox). */
+enum sandbox_setting { SANDBOX_ON, SANDBOX_REQUIRED, SANDBOX_LOG, SANDBOX_OFF };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
@@ -284,7 +286,8 @@ struct generation {
 	uint8_t adopt;		/* enum adopt_setting */
 	uint8_t log_facility;	/* place in the words of settings.def */
 	uint8_t back_pressure;	/* bulk is deferred at RCPT while its destination is suspended */
-	uint8_t reserved[2];
+	uint8_t sandbox;	/* enum sandbox_setting */
+	uint8_t reserved;
 	int64_t lease_owner_ns;		/* an owner lives: 1 h */
 	int64_t lease_orphan_ns;	/* none does: 10 min */
 	uint32_t policy_processes;

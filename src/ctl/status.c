@@ -220,6 +220,14 @@ static const char *role_name(const struct reader_role *role, char out[32]) {
 	return out;
 }
 
+static const char *sandbox_words(uint32_t sandbox) {
+	if ((sandbox & ROLE_SANDBOX_LOG) != 0)
+		return "log";
+	if ((sandbox & ROLE_SANDBOX_CALLS) == 0)
+		return (sandbox & ROLE_SANDBOX_FILES) == 0 ? "none" : "files";
+	return (sandbox & ROLE_SANDBOX_FILES) == 0 ? "calls" : "calls+files";
+}
+
 static void role_rows(void *context, struct writer *writer) {
 	const struct state *state = context;
 	int64_t now_ns = state->status.now_ns;
@@ -235,6 +243,7 @@ static void role_rows(void *context, struct writer *writer) {
 			seconds_since(now_ns, role.heartbeat_ns),
 			value_number(role.restarts),
 			value_number(role.generation),
+			away ? value_unknown() : value_text(sandbox_words(role.sandbox)),
 		};
 
 		writer_row(writer, values);
@@ -249,6 +258,7 @@ static void write_roles(struct writer *writer, struct state *state) {
 		{ "heartbeat_age", COLUMN_SECONDS },
 		{ "restarts", COLUMN_NUMBER },
 		{ "generation", COLUMN_NUMBER },
+		{ "sandbox", COLUMN_TEXT },
 	};
 
 	writer_table(writer, "roles", columns, COUNT_OF(columns), role_rows, state);

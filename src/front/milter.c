@@ -309,6 +309,7 @@ static int start_beating(struct diag *diag)
 
 	/* signals are for libmilter's thread */
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&thread, NULL, beat, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -81,6 +81,7 @@ static bool begin_thread(struct journal_log *log)
 	if (!log->options.threaded || thread->event < 0)
 		return false;
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	thread->runs = pthread_create(&thread->thread, NULL, work, log) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -141,6 +142,18 @@ static void heal_generation(struct supervisor *supervisor) {
 		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
 }
 
+/* Zeros: it is not there. */
+static void look_at_journal(const struct supervisor *supervisor, uint64_t found[2]) {
+	const struct generation *generation = supervisor->generation;
+	struct stat status;
+
+	found[0] = found[1] = 0;
+	if (stat(generation_text(generation, generation->journal.path), &status) != 0)
+		return;
+	found[0] = status.st_dev;
+	found[1] = status.st_ino;
+}
+
 void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct diag diag;
 	unsigned i;
@@ -153,6 +166,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 			continue;
 		child->killed = false;
 		child->started_ns = now_ns;
+		look_at_journal(supervisor, child->journal);
 		heal_generation(supervisor);
 		if (spawn_role(supervisor, child, &diag) == 0)
 			continue;
@@ -183,10 +197,21 @@ static enum event_kind event_of(const struct child *child, int status) {
 	    child->kind == ROLE_KEEPER ? EVENT_WITNESS : EVENT_ROLE_DIED;
 }
 
+/* The system call that its sandbox stopped it for; NULL: it died of something else. */
+static const char *stopped_by(struct supervisor *supervisor, const struct child *child,
+    int status) {
+	const char *call = sandbox_stopped_by(supervisor->sandbox, child->place);
+
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+		return NULL;
+	return call == NULL ? "unknown" : call;
+}
+
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
 	struct segment_header *header = segment_header(supervisor->segment);
+	const char *call = stopped_by(supervisor, child, status);
 	int64_t delay;
 
 	segment_role_died(supervisor->segment, child->place, now_ns);
@@ -196,9 +221,10 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 		child->quick_deaths = 0;
 	delay = life_ns < QUICK_NS ? delay_ns(child) : 0;
 	log_event(event_of(child, status),
-	    "name=%s pid=%ld %s=%d life_ms=%lld restart_in_ms=%lld", child->name,
+	    "name=%s pid=%ld %s=%d%s%s life_ms=%lld restart_in_ms=%lld", child->name,
 	    (long)child->pid, WIFSIGNALED(status) ? "signal" : "exit",
 	    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+	    call == NULL ? "" : " syscall=", call == NULL ? "" : call,
 	    (long long)(life_ns / NS_PER_MS), (long long)(delay / NS_PER_MS));
 	child->pid = 0;
 	child->start_ns = now_ns + delay;
@@ -251,6 +277,31 @@ void children_check(struct supervisor *supervisor, int64_t now_ns) {
 		log_event(EVENT_ROLE_HUNG, "name=%s pid=%ld silent_ms=%lld",
 		    child->name, (long)child->pid,
 		    (long long)(silent_ns / NS_PER_MS));
+		child->killed = kill(child->pid, SIGKILL) == 0;
+	}
+}
+
+static bool has_journal(const struct child *child) {
+	return child->kind == ROLE_KEEPER || child->kind == ROLE_FEED ||
+	    child->kind == ROLE_QUEUE;
+}
+
+void children_check_journal(struct supervisor *supervisor) {
+	struct segment_header *header = segment_header(supervisor->segment);
+	uint64_t there[2];
+
+	look_at_journal(supervisor, there);
+	for (unsigned i = 0; there[1] != 0 && i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->pid == 0 || child->killed || !has_journal(child) ||
+		    (atomic_load(&header->roles[child->place].sandbox) &
+			ROLE_SANDBOX_FILES) == 0 ||
+		    memcmp(there, child->journal, sizeof(there)) == 0)
+			continue;
+		log_event(EVENT_JOURNAL, "name=%s pid=%ld text=\"the directory of journal.path "
+		    "is another one: its role is started again\"", child->name,
+		    (long)child->pid);
 		child->killed = kill(child->pid, SIGKILL) == 0;
 	}
 }

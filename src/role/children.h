@@ -22,6 +22,11 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns);
 /* Kills those that gave no sign of life for 3 s in which we were awake. */
 void children_check(struct supervisor *supervisor, int64_t now_ns);
 
+/* While a journal cannot be written: has the directory of journal.path been made anew, or
+ * another disk mounted there?  Roles that write there are then started again, as their
+ * sandbox leaves them the old one alone. */
+void children_check_journal(struct supervisor *supervisor);
+
 /* Does every role run, with a first heartbeat? */
 bool children_ready(const struct supervisor *supervisor);
 

@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "engine/journal_restore.h"
 #include "front/journal_news.h"
+#include "role/sandbox.h"
 #include "role/spawn.h"
 #include "segment/segment.h"
 
@@ -28,9 +29,11 @@
 #define LOOK_NS		(2 * NS_PER_MS)
 
 static int restore(struct supervisor *supervisor) {
+	unsigned place = segment_role_place(supervisor->segment, ROLE_KEEPER, 0);
 	const struct generation *generation;
 	struct engine *engine;
 	struct diag diag;
+	uint32_t what;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
 		return EX_OSERR;
@@ -43,8 +46,12 @@ static int restore(struct supervisor *supervisor) {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != supervisor->pid)
 		return EX_TEMPFAIL;
 	spawn_reset_signals();
-	if (engine_open(&engine, supervisor->segment,
-		segment_role_place(supervisor->segment, ROLE_KEEPER, 0), &diag) != 0) {
+	if (sandbox_enter(supervisor->generation, ROLE_KEEPER, supervisor->sandbox, place,
+		&what, &diag) != 0) {
+		log_event(EVENT_SYSTEM, "text=\"cannot enter its sandbox: %s\"", diag.text);
+		return EX_NOPERM;
+	}
+	if (engine_open(&engine, supervisor->segment, place, &diag) != 0) {
 		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
 		return EX_OSERR;
 	}

@@ -109,6 +109,7 @@ static int start_thread(void *(*run)(void *), void *argument, struct diag *diag)
 
 	/* signals are for the loop's thread */
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "role/capabilities.h"
 
 #define DEFAULT_USER "postern"	/* as in defs/settings.def */
 
@@ -107,18 +108,12 @@ static int join_hints_group(const struct identity *identity) {
 	return setgroups((size_t)count + 1, groups) == 0 ? 0 : errno;
 }
 
-int privileges_drop(const struct identity *identity, struct diag *diag) {
-	uid_t real_uid, effective_uid, saved_uid;
-	gid_t real_gid, effective_gid, saved_gid;
-	int error;
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return diag_set(diag, errno, "cannot set no_new_privs");
-	if (!identity->drop)
-		return 0;
-	error = identity->user[0] != '\0' ?
+/* The user and the groups, for good. */
+static int change_user(const struct identity *identity, struct diag *diag) {
+	int error = identity->user[0] != '\0' ?
 	    initgroups(identity->user, identity->gid) :
 	    setgroups(0, NULL);
+
 	if (error != 0 || join_hints_group(identity) != 0)
 		return diag_set(diag, errno, "cannot set supplementary groups");
 	if (setresgid(identity->gid, identity->gid, identity->gid) != 0)
@@ -127,6 +122,14 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 	if (setresuid(identity->uid, identity->uid, identity->uid) != 0)
 		return diag_set(diag, errno, "cannot become user %u",
 		    identity->uid);
+	return 0;
+}
+
+/* All three of each are the identity's, and nothing leads back. */
+static int prove_user(const struct identity *identity, struct diag *diag) {
+	uid_t real_uid, effective_uid, saved_uid;
+	gid_t real_gid, effective_gid, saved_gid;
+
 	if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 ||
 	    getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
 		return diag_set(diag, errno, "cannot see who we are");
@@ -136,6 +139,27 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 		return diag_set(diag, 0, "privileges are still there");
 	if (setuid(0) == 0)
 		return diag_set(diag, 0, "root is still within reach");
+	return 0;
+}
+
+int privileges_drop(const struct identity *identity, struct diag *diag) {
+	bool unbound;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return diag_set(diag, errno, "cannot set no_new_privs");
+	unbound = capabilities_unbind();
+	if (identity->drop && change_user(identity, diag) != 0)
+		return -1;
+	if (capabilities_clear(unbound, diag) != 0)
+		return -1;
+	/* nobody of the same user, another role, may trace it or read its memory */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return diag_set(diag, errno, "cannot clear the dumpable flag");
+	if (prove_user(identity, diag) != 0)
+		return -1;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
+	    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return diag_set(diag, 0, "no_new_privs or the dumpable flag does not stay");
 	return 0;
 }
 

@@ -29,9 +29,9 @@ int identity_find(struct identity *identity, const struct generation *generation
 int identity_user(const char *name, uid_t *uid, struct diag *diag);
 int identity_group(const char *name, gid_t *gid, struct diag *diag);
 
-/* In a role: supplementary groups, group and user for good, no new privileges;
- * proves that there is no way back.  Clears the parent-death signal: set it
- * again afterwards. */
+/* In a role: supplementary groups, group and user for good, every capability, no new
+ * privileges, not dumpable; proves all of it, and that there is no way back.  Clears the
+ * parent-death signal: set it again afterwards. */
 int privileges_drop(const struct identity *identity, struct diag *diag);
 
 /* Can who the roles run as open this file for reading and writing, through all

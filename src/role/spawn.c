@@ -15,18 +15,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "role/background.h"
 #include "role/feed_role.h"
+#include "role/misdeed.h"
 #include "role/netlink.h"
 #include "role/role.h"
+#include "role/sandbox.h"
 #include "segment/segment.h"
 
 /* policy.connections may be raised while the role lives. */
@@ -134,6 +138,19 @@ struct links {
 	int queue_fd;		/* queue, or -1 */
 };
 
+static void enter_sandbox(const struct supervisor *supervisor, const struct child *child) {
+	struct role_record *role = &segment_header(supervisor->segment)->roles[child->place];
+	struct diag diag;
+	uint32_t what;
+
+	tzset();	/* its file is read once */
+	misdeed_listen();
+	if (sandbox_enter(supervisor->generation, child->kind, supervisor->sandbox,
+		child->place, &what, &diag) != 0)
+		give_up("cannot enter its sandbox", &diag, EX_NOPERM);
+	atomic_store(&role->sandbox, what);
+}
+
 static void run_role(struct supervisor *supervisor, const struct child *child,
     const struct links *links) __attribute__((noreturn));
 
@@ -172,6 +189,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	die_with_parent(supervisor->pid);
 	/* last: until here a signal meant for the supervisor changes nothing */
 	spawn_reset_signals();
+	enter_sandbox(supervisor, child);
 	_exit(role_main(&context));
 }
 

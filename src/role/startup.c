@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "role/children.h"
 #include "role/journal_restore.h"
+#include "role/sandbox.h"
 #include "segment/segment.h"
 
 static int failed(const struct supervisor *supervisor, int code,
@@ -126,6 +127,26 @@ static int prepare_segment(struct supervisor *supervisor) {
 	return 0;
 }
 
+/* What is missing here is told once, as each role would say the same. */
+static int prepare_sandbox(struct supervisor *supervisor) {
+	uint8_t wanted = supervisor->generation->sandbox;
+	const char *lacks = sandbox_lacks_calls();
+	struct diag diag;
+
+	supervisor->sandbox = sandbox_reports_open();
+	if (wanted == SANDBOX_REQUIRED && lacks != NULL) {
+		diag_set(&diag, 0, "sandbox is required, and %s", lacks);
+		return failed(supervisor, EX_UNAVAILABLE, &diag);
+	}
+	if (wanted != SANDBOX_OFF && lacks != NULL)
+		log_event(EVENT_CONFIG_NOTE,
+		    "text=\"the system calls of roles are not restricted: %s\"", lacks);
+	if (wanted == SANDBOX_ON && sandbox_lacks_files() != NULL)
+		log_event(EVENT_CONFIG_NOTE, "text=\"the files that roles can open are "
+		    "restricted by their permissions alone: %s\"", sandbox_lacks_files());
+	return 0;
+}
+
 /* A disk that is full or read-only is no reason not to start. */
 static void make_journal(struct supervisor *supervisor) {
 	journal_places_turn(&supervisor->journal, supervisor->generation,
@@ -166,7 +187,8 @@ int startup(struct supervisor *supervisor,
 	if ((code = open_signals(supervisor)) != 0 ||
 	    (code = find_identity(supervisor)) != 0 ||
 	    (code = make_directory(supervisor)) != 0 ||
-	    (code = prepare_segment(supervisor)) != 0)
+	    (code = prepare_segment(supervisor)) != 0 ||
+	    (code = prepare_sandbox(supervisor)) != 0)
 		return code;
 	make_journal(supervisor);
 	if (segment_publish(supervisor->segment, supervisor->generation, &diag) != 0)

@@ -166,6 +166,8 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 		site_watch_turn(supervisor);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
 		    &supervisor->identity, journal_is_ill(supervisor), now_ns);
+		if (journal_is_ill(supervisor))
+			children_check_journal(supervisor);
 		log_flush();
 	}
 	if (rhythm->watchdog_every_ns > 0 &&

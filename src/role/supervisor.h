@@ -19,6 +19,7 @@
 #include "role/mta_command.h"
 #include "role/privileges.h"
 #include "role/queue_link.h"
+#include "role/sandbox.h"
 #include "role/sockets.h"
 #include "segment/layout.h"
 
@@ -35,7 +36,8 @@ struct child {
 	int64_t started_ns;
 	int64_t start_ns;	/* away: when to start it */
 	unsigned quick_deaths;	/* in a row, soon after the start */
-	bool killed;		/* by us, as it hung */
+	bool killed;		/* by us, as it hung, or its journal is elsewhere */
+	uint64_t journal[2];	/* device and inode of journal.path at its start */
 };
 
 struct supervisor {
@@ -49,6 +51,7 @@ struct supervisor {
 	struct mta_commands mta;
 	struct queue_link queue;
 	struct journal_places journal;
+	struct sandbox_reports *sandbox;	/* NULL: nobody tells */
 	pid_t pid;
 	int lock_fd;
 	int signal_fd;

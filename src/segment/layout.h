@@ -41,6 +41,13 @@ enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
 	ROLE_FEED, ROLE_QUEUE,
 };
+
+/* What restricts a role. */
+enum role_sandbox {
+	ROLE_SANDBOX_CALLS = 1,		/* its system calls */
+	ROLE_SANDBOX_FILES = 2,		/* the files that it may open */
+	ROLE_SANDBOX_LOG = 4,		/* other system calls are logged by the kernel */
+};
 #define ROLE_KINDS	(ROLE_QUEUE + 1)
 
 enum counter {
@@ -179,7 +186,7 @@ struct role_record {
 	_Atomic int64_t gap_begin_ns;	/* last outage: from the last heartbeat before it */
 	_Atomic int64_t gap_end_ns;	/* to the successor's first; INT64_MAX: lasts */
 	_Atomic uint32_t restarts;
-	uint32_t reserved;
+	_Atomic uint32_t sandbox;	/* bits of enum role_sandbox */
 };
 
 /* What the witness learned of one listener: (number, service port). */

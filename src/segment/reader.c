@@ -289,6 +289,7 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 		out->started_ns = RELAXED(role->started_ns);
 		out->generation = RELAXED(role->generation);
 		out->restarts = RELAXED(role->restarts);
+		out->sandbox = RELAXED(role->sandbox);
 		return true;
 	}
 	return false;

@@ -63,6 +63,7 @@ struct reader_role {
 	int64_t heartbeat_ns, started_ns;
 	uint64_t generation;
 	uint32_t restarts;
+	uint32_t sandbox;		/* bits of enum role_sandbox */
 };
 
 struct reader_class {

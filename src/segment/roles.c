@@ -53,6 +53,7 @@ void segment_role_forget(struct segment *segment, unsigned place) {
 	atomic_store(&role->gap_begin_ns, 0);
 	atomic_store(&role->gap_end_ns, 0);
 	atomic_store(&role->restarts, 0);
+	atomic_store(&role->sandbox, 0);
 }
 
 /* From the last heartbeat on.  A gap that has just ended goes on: what began in
@@ -81,6 +82,7 @@ void segment_role_starting(struct segment *segment, unsigned place,
 	if (atomic_load(&role->heartbeat_ns) != 0)
 		begin_gap(role);
 	atomic_store(&role->incarnation, incarnation & UINT16_MAX);
+	atomic_store(&role->sandbox, 0);
 	atomic_store(&role->started_ns, now_ns);
 	atomic_store(&role->heartbeat_ns, now_ns);
 }

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: ISC */
+/* What comes of it is told to stderr: "misdeed=NAME result=N errno=E".  Bare system calls
+ * in a signal handler, as code that was brought in would make them. */
+#include "role/misdeed.h"
+
+#ifdef POSTERN_FAILPOINTS
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static long do_execve(void)
+{
+	char *const none[] = { NULL };
+
+	return execve("/bin/true", none, none);
+}
+
+static long do_fork(void)
+{
+	return syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static long do_ptrace(void)
+{
+	return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL);
+}
+
+static long do_memory(void)
+{
+	char byte;
+	const struct iovec here = { &byte, 1 }, there = { &byte, 1 };
+
+	return process_vm_readv(getppid(), &here, 1, &there, 1, 0);
+}
+
+static long do_inet(void)
+{
+	return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static long do_netlink(void)
+{
+	return socket(AF_NETLINK, SOCK_RAW, 0);
+}
+
+static long do_kill(void)
+{
+	return kill(getppid(), SIGTERM);
+}
+
+static long do_setuid(void)
+{
+	return setuid(0);
+}
+
+static long do_mount(void)
+{
+	return mount("none", "/mnt", "tmpfs", 0, NULL);
+}
+
+static long do_chmod(void)
+{
+	return chmod("/etc/passwd", 0666);
+}
+
+static long do_chown(void)
+{
+	return chown("/etc/passwd", getuid(), getgid());
+}
+
+static long do_unshare(void)
+{
+	return syscall(SYS_unshare, 0x10000000);	/* CLONE_NEWUSER */
+}
+
+static long do_bpf(void)
+{
+	return syscall(SYS_bpf, 0, NULL, 0);
+}
+
+static long do_io_uring(void)
+{
+	return syscall(425, 8, NULL);			/* io_uring_setup */
+}
+
+static long do_ignore_sigsys(void)
+{
+	return signal(SIGSYS, SIG_IGN) == SIG_ERR ? -1 : 0;
+}
+
+static long do_code(void)
+{
+	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? -1 : 0;
+}
+
+static long do_passwd(void)
+{
+	return open("/etc/passwd", O_RDONLY);
+}
+
+static long do_write(void)
+{
+	return open("/tmp/misdeed", O_WRONLY | O_CREAT, 0600);
+}
+
+static const struct misdeed {
+	const char *name;
+	long (*act)(void);
+} misdeeds[] = {
+	/* in the order of tests/mta/test_sandbox.py */
+	{ "passwd", do_passwd }, { "write", do_write }, { "code", do_code },
+	{ "execve", do_execve }, { "clone", do_fork }, { "ptrace", do_ptrace },
+	{ "process_vm_readv", do_memory }, { "socket", do_inet }, { "socket", do_netlink },
+	{ "kill", do_kill }, { "setuid", do_setuid }, { "mount", do_mount },
+	{ "chmod", do_chmod }, { "chown", do_chown }, { "unshare", do_unshare },
+	{ "bpf", do_bpf }, { "io_uring_setup", do_io_uring },
+	{ "rt_sigaction", do_ignore_sigsys },
+};
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	unsigned which = (unsigned)info->si_value.sival_int;
+	int kept = errno;
+	char text[100];
+	long result;
+
+	(void)number, (void)context;
+	if (which >= sizeof(misdeeds) / sizeof(misdeeds[0]))
+		return;
+	errno = 0;
+	result = misdeeds[which].act();
+	snprintf(text, sizeof(text), "misdeed=%s result=%ld errno=%d pid=%d\n",
+	    misdeeds[which].name, result, errno, (int)getpid());
+	(void)!write(STDERR_FILENO, text, strlen(text));
+	errno = kept;
+}
+
+void misdeed_listen(void)
+{
+	struct sigaction action = { .sa_sigaction = on_signal,
+		.sa_flags = SA_SIGINFO | SA_RESTART };
+
+	sigemptyset(&action.sa_mask);
+	(void)sigaction(SIGUSR2, &action, NULL);
+}
+
+#else
+
+/* ISO C wants something in each file. */
+extern int misdeed_unused;
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Restrict a role's system calls, with libseccomp.
+ * MODEL    An allow list for each kind of role (defs/sandbox.def).  A call that is not in it
+ *          raises SIGSYS: a handler notes its number for the supervisor, and the process
+ *          dies of the same signal.  The handler cannot be exchanged from inside, and a
+ *          SIGSYS that is blocked kills at once.
+ * ERRORS   A filter that cannot be loaded is no filter: the role does not start.
+ * THREADS  One, which all later ones inherit from.
+ */
+#include "role/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "role/sandbox_files.h"
+
+#ifdef HAVE_SECCOMP
+#include <seccomp.h>
+#endif
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define POSTERN_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define POSTERN_SANITIZED
+#endif
+#endif
+
+struct sandbox_reports {
+	_Atomic uint32_t calls[SEGMENT_ROLES_MAX];	/* the number and 1; 0: none */
+};
+
+struct sandbox_reports *sandbox_reports_open(void) {
+	void *memory = mmap(NULL, sizeof(struct sandbox_reports), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+#ifdef HAVE_SECCOMP
+
+enum condition {
+	FREELY,
+	TO_READ,	/* opened for reading alone */
+	OF_BYTES,	/* ioctl: those that libraries use */
+	OF_THIS_HOST,	/* unix sockets */
+	NO_CODE,	/* not executable; else EPERM */
+	A_THREAD,	/* not a process */
+	NOT_SIGSYS,
+	OF_ITSELF,	/* no other process */
+	A_NAME,		/* prctl: names of threads and memory */
+	TO_ASK,		/* not to change */
+	AS_UNKNOWN,	/* ENOSYS, as an older kernel says */
+};
+
+#define BIT(kind)	(1u << (kind))
+#define EVERY		UINT32_MAX
+#define KEEPER		BIT(ROLE_KEEPER)
+#define FEED		BIT(ROLE_FEED)
+#define WRITERS		(KEEPER | FEED | BIT(ROLE_QUEUE))
+#define READERS		(~WRITERS)
+#define WATCHERS	(FEED | BIT(ROLE_QUEUE))
+#define THREADED	(WRITERS | BIT(ROLE_MILTER))
+#define UNCOMPILING	(~FEED)
+
+static const struct call {
+	const char *name;
+	uint32_t roles;
+	enum condition condition;
+} calls[] = {
+#define CALL(name, roles, condition) { #name, roles, condition },
+#include "defs/sandbox.def"
+#undef CALL
+};
+
+/* The argument of clone that holds its flags. */
+#if defined(__s390__) || defined(__CRIS__)
+#define CLONE_FLAGS_AT 1
+#else
+#define CLONE_FLAGS_AT 0
+#endif
+
+static struct sandbox_reports *own_reports;
+static unsigned own_place;
+
+/* Async-signal-safe. */
+static void on_sigsys(int number, siginfo_t *info, void *context) {
+	(void)context;
+	if (own_reports != NULL)
+		atomic_store(&own_reports->calls[own_place], (uint32_t)info->si_syscall + 1);
+	/* a forbidden call, with SIGSYS blocked as long as it is handled: that kills */
+	(void)signal(number, SIG_DFL);
+	(void)raise(number);
+	_exit(128 + number);
+}
+
+/* All that add rules return 0 or a negative errno. */
+static int allow_where(scmp_filter_ctx filter, int number, struct scmp_arg_cmp first) {
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, first);
+}
+
+static int allow_each(scmp_filter_ctx filter, int number, unsigned argument,
+    const uint64_t *values, size_t count) {
+	int error = 0;
+
+	for (size_t i = 0; i < count && error == 0; i++)
+		error = allow_where(filter, number,
+		    SCMP_CMP(argument, SCMP_CMP_EQ, values[i], 0));
+	return error;
+}
+
+static int add_open(scmp_filter_ctx filter, int number, bool at) {
+	static const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
+
+	return allow_where(filter, number,
+	    SCMP_CMP(at ? 2 : 1, SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+}
+
+static int add_code(scmp_filter_ctx filter, int number, bool only_logs) {
+	int error = allow_where(filter, number, SCMP_CMP(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+
+	return error != 0 || only_logs ? error : seccomp_rule_add(filter,
+	    SCMP_ACT_ERRNO(EPERM), number, 1,
+	    SCMP_CMP(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
+}
+
+static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
+    bool only_logs) {
+	static const uint64_t byte_requests[] = { FIONREAD, FIONBIO, TCGETS };
+	static const uint64_t naming[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
+	uint64_t self = (uint64_t)getpid();
+
+	switch (call->condition) {
+	case FREELY:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+	case TO_READ:
+		return add_open(filter, number, strcmp(call->name, "openat") == 0);
+	case OF_BYTES:
+		return allow_each(filter, number, 1, byte_requests,
+		    sizeof(byte_requests) / sizeof(byte_requests[0]));
+	case OF_THIS_HOST:
+		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX, 0));
+	case NO_CODE:
+		return add_code(filter, number, only_logs);
+	case A_THREAD:
+		return allow_where(filter, number, SCMP_CMP(CLONE_FLAGS_AT,
+		    SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	case NOT_SIGSYS:
+		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_NE, SIGSYS, 0));
+	case OF_ITSELF:
+		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_EQ, self, 0));
+	case A_NAME:
+		return allow_each(filter, number, 0, naming, sizeof(naming) / sizeof(naming[0]));
+	case TO_ASK:
+		return allow_where(filter, number, SCMP_CMP(2, SCMP_CMP_EQ, 0, 0));
+	case AS_UNKNOWN:
+		return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), number, 0);
+	}
+	return -EINVAL;
+}
+
+/* What this kernel does not have (an old name, another processor's) is no error. */
+static int add_calls(scmp_filter_ctx filter, enum role_kind kind, bool only_logs,
+    struct diag *diag) {
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		int number = seccomp_syscall_resolve_name(calls[i].name), error;
+
+		if ((calls[i].roles & BIT(kind)) == 0 || number == __NR_SCMP_ERROR)
+			continue;
+		error = add_call(filter, &calls[i], number, only_logs);
+		if (error != 0 && error != -EDOM && number >= 0)
+			return diag_set(diag, -error, "no rule for system call %s",
+			    calls[i].name);
+	}
+	return 0;
+}
+
+static int load_filter(enum role_kind kind, bool only_logs, struct diag *diag) {
+	scmp_filter_ctx filter = seccomp_init(only_logs ? SCMP_ACT_LOG : SCMP_ACT_TRAP);
+	int error;
+
+	if (filter == NULL)
+		return diag_set(diag, 0, "libseccomp has no filter for us");
+	/* the way round by another processor's calls */
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH,
+	    only_logs ? SCMP_ACT_LOG : SCMP_ACT_KILL_PROCESS);
+#if SCMP_VER_MAJOR * 100 + SCMP_VER_MINOR >= 205
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+#endif
+	if (add_calls(filter, kind, only_logs, diag) != 0) {
+		seccomp_release(filter);
+		return -1;
+	}
+	error = seccomp_load(filter);
+	seccomp_release(filter);
+	return error == 0 ? 0 : diag_set(diag, -error, "the kernel does not take the filter");
+}
+
+static int restrict_calls(enum role_kind kind, bool only_logs,
+    struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+	struct sigaction action = { .sa_sigaction = on_sigsys,
+		.sa_flags = SA_SIGINFO };
+
+	own_reports = reports;
+	own_place = place;
+	sigemptyset(&action.sa_mask);
+	if (!only_logs && sigaction(SIGSYS, &action, NULL) != 0)
+		return diag_set(diag, errno, "cannot handle SIGSYS");
+	return load_filter(kind, only_logs, diag);
+}
+
+const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place) {
+	static char name[64];
+	uint32_t call = reports == NULL ? 0 : atomic_exchange(&reports->calls[place], 0);
+	char *found = call == 0 ? NULL :
+	    seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)(call - 1));
+
+	if (call == 0)
+		return NULL;
+	if (found == NULL)
+		snprintf(name, sizeof(name), "%u", (unsigned)(call - 1));
+	else
+		snprintf(name, sizeof(name), "%s", found);
+	free(found);
+	return name;
+}
+
+const char *sandbox_lacks_calls(void) {
+#ifdef POSTERN_SANITIZED
+	return "this build has sanitizers, which make calls of their own";
+#else
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		return "the kernel has no seccomp";
+	return NULL;
+#endif
+}
+
+#else /* no libseccomp */
+
+static int restrict_calls(enum role_kind kind, bool only_logs,
+    struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+	(void)kind, (void)only_logs, (void)reports, (void)place;
+	return diag_set(diag, 0, "%s", sandbox_lacks_calls());
+}
+
+const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place) {
+	(void)reports, (void)place;
+	return NULL;
+}
+
+const char *sandbox_lacks_calls(void) {
+	return "this build is without libseccomp";
+}
+
+#endif
+
+const char *sandbox_lacks_files(void) {
+#ifdef POSTERN_SANITIZED
+	return "this build has sanitizers, which open files of their own";
+#else
+	return sandbox_files_can() ? NULL : "the kernel has no Landlock";
+#endif
+}
+
+int sandbox_enter(const struct generation *generation, enum role_kind kind,
+    struct sandbox_reports *reports, unsigned place, uint32_t *what, struct diag *diag) {
+	bool only_logs = generation->sandbox == SANDBOX_LOG;
+
+	*what = 0;
+	if (generation->sandbox == SANDBOX_OFF)
+		return 0;
+	if (sandbox_lacks_files() == NULL && !only_logs) {
+		if (sandbox_files_restrict(generation, kind, diag) != 0)
+			return -1;
+		*what |= ROLE_SANDBOX_FILES;
+	}
+	if (sandbox_lacks_calls() != NULL)
+		return generation->sandbox != SANDBOX_REQUIRED ? 0 :
+		    diag_set(diag, 0, "sandbox is required, and %s", sandbox_lacks_calls());
+	if (restrict_calls(kind, only_logs, reports, place, diag) != 0)
+		return -1;
+	*what |= only_logs ? ROLE_SANDBOX_LOG : ROLE_SANDBOX_CALLS;
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Restrict what files a role can open.
+ * MODEL    Landlock of the kernel's own version, by bare system calls, as headers and the C
+ *          library are older than many kernels.  What is open already stays so.
+ * ERRORS   A directory that is not there is left out.
+ * THREADS  One.
+ */
+#include "role/sandbox_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* The same on every processor; <linux/landlock.h> may be older. */
+#define CALL_CREATE	444
+#define CALL_ADD	445
+#define CALL_RESTRICT	446
+#define ASK_VERSION	1u
+#define RULE_BENEATH	1
+
+#define WRITE_FILE	(UINT64_C(1) << 1)
+#define READ_FILE	(UINT64_C(1) << 2)
+#define READ_DIRECTORY	(UINT64_C(1) << 3)
+#define REMOVE_FILE	(UINT64_C(1) << 5)
+#define MAKE_FILE	(UINT64_C(1) << 8)
+#define TRUNCATE	(UINT64_C(1) << 14)	/* version 3 */
+
+#define READING		(READ_FILE | READ_DIRECTORY)
+#define WRITING		(READING | WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE)
+#define OF_A_FILE	(READ_FILE | WRITE_FILE | TRUNCATE)
+
+struct ruleset {
+	uint64_t files;
+	uint64_t ports;		/* version 4: bind, connect */
+	uint64_t scopes;	/* version 6: abstract unix sockets, signals */
+};
+
+/* struct landlock_path_beneath_attr. */
+struct beneath {
+	uint64_t allowed;
+	int32_t parent;
+} __attribute__((packed));
+
+static int version(void) {
+	return (int)syscall(CALL_CREATE, NULL, 0, ASK_VERSION);
+}
+
+bool sandbox_files_can(void) {
+	return version() >= 1;
+}
+
+static struct ruleset all_of(int which) {
+	/* how many kinds of access each version knows */
+	static const unsigned kinds[] = { 0, 13, 14, 15, 15, 16 };
+	unsigned known = (unsigned)which < sizeof(kinds) / sizeof(kinds[0]) ?
+	    kinds[which] : 16;
+
+	return (struct ruleset){ .files = (UINT64_C(1) << known) - 1,
+		.ports = which >= 4 ? 3 : 0, .scopes = which >= 6 ? 3 : 0 };
+}
+
+static size_t bytes_of(int which) {
+	return which >= 6 ? sizeof(struct ruleset) : which >= 4 ? 2 * sizeof(uint64_t) :
+	    sizeof(uint64_t);
+}
+
+struct sandbox_files {
+	int fd;
+	uint64_t known;
+};
+
+static int allow(const struct sandbox_files *files, const char *path, uint64_t access,
+    struct diag *diag) {
+	struct beneath rule = { .allowed = access & files->known,
+		.parent = open(path, O_PATH | O_CLOEXEC) };
+	struct stat status;
+	int error = 0;
+
+	if (rule.parent < 0)
+		return 0;
+	if (fstat(rule.parent, &status) == 0 && !S_ISDIR(status.st_mode))
+		rule.allowed &= OF_A_FILE;
+	if (syscall(CALL_ADD, files->fd, RULE_BENEATH, &rule, 0) != 0)
+		error = errno;
+	close(rule.parent);
+	return error == 0 ? 0 : diag_set(diag, error, "Landlock has no rule for %s", path);
+}
+
+/* The directory of the path's first `length` characters. */
+static int allow_directory(const struct sandbox_files *files, const char *path,
+    size_t length, uint64_t access, struct diag *diag) {
+	char directory[PATH_MAX];
+
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	/* but for the root's own, the slash goes */
+	if (length > 1)
+		length--;
+	if (length == 0 || !text_copy(directory, sizeof(directory), path, length))
+		return 0;
+	return allow(files, directory, access, diag);
+}
+
+/* Up to the first name with a wildcard.  What is not there (behind a link, or of a later
+ * configuration) has to be opened by root. */
+static int allow_logs(const struct sandbox_files *files, const struct generation *generation,
+    struct diag *diag) {
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		const char *log = generation_text(generation, generation->mtas[i].log);
+
+		if (allow_directory(files, log, strcspn(log, "*%"), READING, diag) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* All of it, as a role's directory below it may be made anew while the role lives. */
+static int allow_journal(const struct sandbox_files *files,
+    const struct generation *generation, enum role_kind kind, struct diag *diag) {
+	const char *base = generation_text(generation, generation->journal.path);
+
+	if (*base == '\0' || (kind != ROLE_KEEPER && kind != ROLE_FEED && kind != ROLE_QUEUE))
+		return 0;
+	return allow(files, base, WRITING, diag);
+}
+
+static int allow_all(const struct sandbox_files *files, const struct generation *generation,
+    enum role_kind kind, struct diag *diag) {
+	/* who asks (its start time), time zones, what malloc asks */
+	static const char *const tables[] = { "/proc", "/usr/share/zoneinfo", "/etc/localtime",
+		"/sys/devices/system/cpu" };
+
+	const char *state = generation_text(generation, generation->state_path);
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (allow(files, tables[i], READING, diag) != 0)
+			return -1;
+	if (allow_directory(files, state, strlen(state),
+	    kind == ROLE_KEEPER ? WRITING : READING, diag) != 0)
+		return -1;
+	if (kind == ROLE_FEED && allow_logs(files, generation, diag) != 0)
+		return -1;
+	return allow_journal(files, generation, kind, diag);
+}
+
+int sandbox_files_restrict(const struct generation *generation, enum role_kind kind,
+    struct diag *diag) {
+	int which = version(), result;
+	struct ruleset all = all_of(which);
+	struct sandbox_files files = { .known = all.files };
+
+	files.fd = (int)syscall(CALL_CREATE, &all, bytes_of(which), 0);
+	if (files.fd < 0)
+		return diag_set(diag, errno, "Landlock gives no ruleset");
+	result = allow_all(&files, generation, kind, diag);
+	if (result == 0 && syscall(CALL_RESTRICT, files.fd, 0) != 0)
+		result = diag_set(diag, errno, "Landlock cannot be put in force");
+	close(files.fd);
+	return result;
+}

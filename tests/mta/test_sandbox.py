@@ -1,0 +1,180 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""What is left to a role: who it is, its capabilities, its sandbox; and, in a build with
+failpoints, that each role which asks the kernel for what it must not have is stopped, and
+Postern goes on."""
+import ctypes
+import os
+import pwd
+import re
+import signal
+import socket
+import subprocess
+
+from lib.postern import Postern, one_class
+from lib.testing import alive, main
+
+# As in src/role/misdeed.c.
+MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
+            "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
+            "io_uring_setup", "rt_sigaction")
+FILES = {"passwd", "write", "code"}
+CALLS = {"calls", "calls+files"}
+READERS = {"policy", "milter", "metrics"}       # that may open nothing for writing
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def every_role(postern, mode="on"):
+    """A change of the file after which all kinds of roles run."""
+    queue = postern.test.directory / "queue"
+    queue.mkdir(exist_ok=True)
+    log = postern.test.directory / "mail.log"
+    log.touch()
+    return lambda text: (f'sandbox = "{mode}";\n' + text + f"""
+mta = ( {{ name = "queue"; kind = "sendmail"; drive = true; queue = [ "{queue}" ];
+          log = "{log}"; cf = "/dev/null"; sendmail = "/bin/true"; }} );
+""").replace("listen = {", f'listen = {{ queue = "unix:{postern.root}/queue"; ', 1)
+
+
+def says(postern):
+    """What the policy socket says: somebody must be there, and soon."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(5)
+        one.connect(str(postern.spool / "private/postern"))
+        one.sendall(b"request=smtpd_access_policy\nprotocol_state=RCPT\n\n")
+        return one.recv(4096).decode()
+
+
+def who_they_are(test, postern, roles):
+    user = pwd.getpwnam("postern")
+    states = {role: status_of(pid) for role, pid in roles.items()}
+    for what, wanted in (("Uid", [str(user.pw_uid)] * 4), ("Gid", [str(user.pw_gid)] * 4)):
+        test.equal({role: state[what].split() for role, state in states.items()},
+                   dict.fromkeys(roles, wanted), f"{what} of every role, and no way back")
+    for what in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        test.equal({int(state[what], 16) for state in states.values()}, {0},
+                   f"{what} of every role is empty")
+    test.equal({state["NoNewPrivs"] for state in states.values()}, {"1"}, "no new privileges")
+    test.equal({os.stat(f"/proc/{pid}/mem").st_uid for pid in roles.values()}, {0},
+               "their memory is root's alone (not dumpable)")
+
+
+def sandbox_of(postern):
+    return {row["role"]: row["sandbox"] for row in postern.status()["roles"]
+            if row["role"] != "supervisor"}
+
+
+def modes(test, postern):
+    """How it is switched; returns whether this build and kernel can."""
+    def begin(mode, wanted):
+        """Restarted with it: what all roles say, and the kernel of them."""
+        postern.configure([one_class("all", 100)], every_role(postern, mode))
+        postern.start()
+        test.poll(lambda: set(sandbox_of(postern).values()) <= wanted, 5)
+        words = set(sandbox_of(postern).values())
+        filters = {status_of(pid).get("Seccomp", "0") for pid in postern.roles().values()}
+        postern.stop()
+        return words <= wanted and filters
+
+    test.equal(begin("off", {"none"}), {"0"}, "off: there is none")
+    if "not restricted" not in postern.log_text():
+        begin("on", CALLS)
+    if "not restricted" in postern.log_text():
+        postern.configure([one_class("all", 100)], every_role(postern, "required"))
+        done = subprocess.run([postern.build / "posternd", "-f", "-c", postern.file], text=True,
+                              capture_output=True, timeout=20)
+        test.check(done.returncode == 69 and "sandbox is required" in done.stderr,
+                   "required where there is none: no start, and it is said why")
+        return False
+    test.equal(begin("log", {"log"}), {"2"}, "log: a filter, and nothing is refused")
+    test.equal(begin("required", CALLS), {"2"}, "required: there is one")
+    return True
+
+
+class Prompter:
+    """Has roles do what they must not."""
+
+    def __init__(self, test, postern):
+        self.test, self.postern = test, postern
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def ask(self, role, which):
+        pid = self.postern.roles()[role]
+        self.libc.sigqueue(pid, signal.SIGUSR2, ctypes.c_void_p(which))
+        return pid
+
+    def refused(self, role, which):
+        """The call fails, and the role lives."""
+        pid, said = self.ask(role, which), []
+
+        def answered():
+            said[:] = re.findall(rf"misdeed={MISDEEDS[which]} result=(-?\d+) errno=(\d+) pid={pid}\b",
+                                 self.postern.log_text())
+            return said
+        self.test.wait_for(answered, f"{role} tells of {MISDEEDS[which]}")
+        return said[0][0] == "-1" and alive(pid) and self.postern.roles().get(role) == pid
+
+    def ended(self, role, which, name=None):
+        """The role is; the log tells why; it is back, and somebody answered meanwhile."""
+        name, before = name or MISDEEDS[which], self.postern.log_text()
+        pid = self.ask(role, which)
+        line = rf"event=role-died .*name={re.escape(role)} pid={pid} signal=31 syscall=(?:{name}) "
+        self.test.wait_for(lambda: not alive(pid), f"{role} is ended for {name}")
+        ok = "DUNNO" in says(self.postern)
+        self.test.wait_for(lambda: re.search(line, self.postern.log_text()[len(before):]),
+                           f"the log names {name}, which ended {role}")
+        self.test.wait_for(lambda: self.postern.roles().get(role) not in (None, pid),
+                           f"{role} is back")
+        return ok
+
+
+def misdeeds(test, postern, roles):
+    prompter = Prompter(test, postern)
+    files = "files" in next(iter(sandbox_of(postern).values()))
+    for which, name in enumerate(MISDEEDS):
+        if name not in FILES or (name == "passwd" and not files):
+            continue
+        living = [role for role in roles if not (
+            name == "code" and role.startswith("feed") or
+            name == "write" and (role.split(".")[0] in READERS or not files))]
+        test.equal([role for role in living if not prompter.refused(role, which)], [],
+                   f"{name}: refused to {', '.join(living)}")
+    test.check(not os.path.exists("/tmp/misdeed"), "... and nothing was written")
+    for role in sorted(roles):
+        if role.split(".")[0] in READERS:
+            test.check(prompter.ended(role, MISDEEDS.index("write"), "open(at)?"),
+                       f"write: {role} is ended, as it may only read")
+    killing = [which for which, name in enumerate(MISDEEDS) if name not in FILES]
+    # each role a few, in turn: one that dies within a second of its start has to wait
+    for number in range(0, len(killing), 1 if test.rounds else 3):
+        for at, role in enumerate(sorted(roles)):
+            which = killing[(number + at) % len(killing)]
+            test.check(prompter.ended(role, which),
+                       f"{MISDEEDS[which]}: {role} is ended, the others answer, it is back")
+
+
+def body(test):
+    test.deaths_expected = True
+    postern = Postern(test)
+    postern.kinds = {"policy", "milter", "keeper", "feed", "queue"}
+    can = modes(test, postern)
+    postern.configure([one_class("all", 100)], every_role(postern))
+    postern.start()
+    roles = postern.roles()
+    test.equal({role.split(".")[0] for role in roles}, postern.kinds, "every kind of role runs")
+    who_they_are(test, postern, roles)
+    if not can:
+        return
+    test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")
+    test.equal({status_of(pid)["Seccomp"] for pid in roles.values()}, {"2"},
+               "the kernel has a filter for each")
+    version = test.run([postern.build / "posternd", "-V"])
+    if "failpoints" in version:
+        misdeeds(test, postern, roles)
+
+
+main(body)
