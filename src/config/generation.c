@@ -88,7 +88,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, mta_count) X(s, reserved2) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
 	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
 	X(s, window) X(s, destinations_count) X(s, destinations) X(s, destinations_index) \
-	X(s, destinations_mask_count) X(s, destinations_masks) X(s, providers_file) \
+	X(s, destinations_mask_count) X(s, destinations_masks) X(s, destinations_names) \
+	X(s, providers_file) \
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
@@ -279,23 +280,6 @@ static bool providers_fit(const struct generation *g)
 	return reply_rules_fit(g);
 }
 
-static bool windows_fit(const struct generation *g)
-{
-	const struct generation_destinations *list;
-
-	if (!index_fits(g, g->destinations_index) ||
-	    !array_fits(g, g->destinations, g->destinations_count, sizeof(*list), 4) ||
-	    !numbers_fit(g, g->destinations_masks, g->destinations_mask_count,
-	    g->destinations_count))
-		return false;
-	list = (const struct generation_destinations *)(const void *)
-	    ((const char *)g + g->destinations);
-	for (uint32_t i = 0; i < g->destinations_count; i++)
-		if (!text_fits(g, list[i].file) || !window_fits(g, list[i].window))
-			return false;
-	return true;
-}
-
 static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count)
 {
 	const uint32_t *list = (const uint32_t *)(const void *)((const char *)g + texts);
@@ -304,6 +288,24 @@ static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		if (!text_fits(g, list[i]))
+			return false;
+	return true;
+}
+
+static bool windows_fit(const struct generation *g)
+{
+	const struct generation_destinations *list;
+
+	if (!index_fits(g, g->destinations_index) ||
+	    !array_fits(g, g->destinations, g->destinations_count, sizeof(*list), 4) ||
+	    !numbers_fit(g, g->destinations_masks, g->destinations_mask_count,
+	    g->destinations_count) ||
+	    !texts_fit(g, g->destinations_names, g->destinations_mask_count))
+		return false;
+	list = (const struct generation_destinations *)(const void *)
+	    ((const char *)g + g->destinations);
+	for (uint32_t i = 0; i < g->destinations_count; i++)
+		if (!text_fits(g, list[i].file) || !window_fits(g, list[i].window))
 			return false;
 	return true;
 }

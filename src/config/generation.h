@@ -24,6 +24,7 @@
 #define GENERATION_ROLES_MAX 40	/* processes, as many as the segment has places for */
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
+#define GENERATION_DESTINATION_MAX 80	/* bytes of a destination's name */
 #define GENERATION_NO_RECORD	UINT32_MAX
 #define GENERATION_MTAS_MAX	8
 #define GENERATION_LANES_MAX	16	/* of one mta */
@@ -317,6 +318,8 @@ struct generation {
 	uint32_t destinations_index;	/* of their masks */
 	uint32_t destinations_mask_count;
 	uint32_t destinations_masks;	/* uint32_t[]: the place in destinations of each mask */
+	uint32_t destinations_names;	/* uint32_t[]: of each mask the text, in lower case, where it
+					 * is the name of one destination; else 0 */
 	uint32_t providers_file;	/* name of the file, or "": there is none */
 	uint32_t provider_count;
 	uint32_t providers;		/* struct generation_provider[] */
@@ -429,6 +432,10 @@ uint32_t generation_match_provider(const struct generation *g,
 /* The provider of this name, or GENERATION_NO_PROVIDER. */
 uint32_t generation_find_provider(const struct generation *g, const char *name,
     size_t length);
+
+/* The name of one destination that mask `number` of destinations[] is, as the judge writes
+ * it; "": the mask is for many, or there is no such mask. */
+const char *generation_destination_name(const struct generation *g, uint32_t number);
 
 const struct generation_provider *generation_provider(const struct generation *g,
     uint32_t index);

@@ -39,6 +39,12 @@ static const struct generation_destinations *find_destinations(const struct gene
 	    ((const char *)g + g->destinations) + number_at(g, g->destinations_masks, mask);
 }
 
+const char *generation_destination_name(const struct generation *g, uint32_t number)
+{
+	return number >= g->destinations_mask_count ? "" :
+	    generation_text(g, number_at(g, g->destinations_names, number));
+}
+
 /* What the group at `offset` gives. */
 static void apply(const struct generation *g, uint32_t offset, struct window_settings *out,
     bool *debug)

@@ -34,13 +34,14 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	setting = compilation_member(group, "proof");
 	if (setting != NULL &&
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP ||
-	    row->offset == LISTENER_SYSLOG || row->offset == LISTENER_QUEUE))
+	    row->offset == LISTENER_SYSLOG || row->offset == LISTENER_QUEUE ||
+	    row->offset == LISTENER_METRICS))
 		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
 		    row->path);
 }
 
-/* Why nobody may be heard at this address: whoever can send there is believed.  NULL:
- * all is well. */
+/* Why nobody may be heard at this address: whoever can send there is believed, or may
+ * read.  NULL: all is well. */
 static const char *refusal(uint8_t kind, const char *text)
 {
 	static const uint8_t ipv4_local = 127;
@@ -52,14 +53,17 @@ static const char *refusal(uint8_t kind, const char *text)
 		return "is no unix socket: only these tell which process asks";
 	if ((kind == LISTENER_EVENTS || kind == LISTENER_QUEUE) && !is_unix)
 		return "is no unix socket: only these have permissions";
-	if (kind != LISTENER_SYSLOG || is_unix || !listen_address_parse(text, &address, &why))
+	if ((kind != LISTENER_SYSLOG && kind != LISTENER_METRICS) || is_unix ||
+	    !listen_address_parse(text, &address, &why))
 		return NULL;
 	if (address.socket_address.ss_family == AF_INET ?
 	    *(const uint8_t *)&((const struct sockaddr_in *)&address.socket_address)->sin_addr ==
 	    ipv4_local : IN6_IS_ADDR_LOOPBACK(
 	    &((const struct sockaddr_in6 *)&address.socket_address)->sin6_addr))
 		return NULL;
-	return "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
+	return kind == LISTENER_METRICS ?
+	    "is no address of this host's own (127.0.0.1, ::1): anybody could read there" :
+	    "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
 }
 
 /* `element` is a text, a group, or NULL for the row's default. */
@@ -135,13 +139,16 @@ static void check_roles(struct compilation *c)
 	const struct generation *header = compilation_header(c);
 	const config_setting_t *where = config_lookup(&c->config, "policy.processes");
 	unsigned milters = 0, policies = 0;
+	bool metrics = false;
 
 	for (uint32_t i = 0; i < header->listener_count; i++) {
 		milters += header->listeners[i].kind == LISTENER_MILTER;
 		if (header->listeners[i].kind == LISTENER_POLICY ||
 		    header->listeners[i].kind == LISTENER_SOCKETMAP)
 			policies = header->policy_processes;
+		metrics |= header->listeners[i].kind == LISTENER_METRICS;
 	}
+	policies += metrics;
 	policies += compilation_drives(c);
 	if (policies + milters + 1 > GENERATION_ROLES_MAX)
 		complain(c, where ? where : config_lookup(&c->config, "listen.milter"),

@@ -195,13 +195,38 @@ static void note_taken(struct compilation *c, const struct mask_set *set, uint32
 	}
 }
 
+/* Of masks that are one name: that. */
+static uint32_t keep_names(struct compilation *c, const struct mask_set *set)
+{
+	uint32_t names = set->count == 0 ? 0 :
+	    block_reserve(&c->block, set->count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; i < set->count && !c->block.failed; i++) {
+		const struct mask *mask = &set->masks[i].mask;
+		char name[GENERATION_DESTINATION_MAX + 1];
+		uint32_t text;
+
+		if (mask->kind != MASK_NAME || mask->name_length >= sizeof(name))
+			continue;
+		for (size_t k = 0; k < mask->name_length; k++)
+			name[k] = (char)(mask->name[k] >= 'A' && mask->name[k] <= 'Z' ?
+			    mask->name[k] + 'a' - 'A' : mask->name[k]);
+		name[mask->name_length] = '\0';
+		text = block_text(&c->block, name);
+		if (!c->block.failed)
+			((uint32_t *)block_at(&c->block, names))[i] = text;
+	}
+	return names;
+}
+
 static void keep_destinations(struct compilation *c, const struct mask_set *set,
     const struct generation_destinations *list, uint32_t count)
 {
-	uint32_t index, masks, offset = block_reserve(&c->block, count * sizeof(*list));
+	uint32_t index, masks, names, offset = block_reserve(&c->block, count * sizeof(*list));
 	struct generation *header;
 
 	mask_set_keep(c, set, &index, &masks);
+	names = keep_names(c, set);
 	if (c->block.failed)
 		return;
 	memcpy(block_at(&c->block, offset), list, count * sizeof(*list));
@@ -210,6 +235,7 @@ static void keep_destinations(struct compilation *c, const struct mask_set *set,
 	header->destinations_count = count;
 	header->destinations_index = index;
 	header->destinations_masks = masks;
+	header->destinations_names = names;
 	header->destinations_mask_count = set->count;
 	if (index != 0)
 		note_taken(c, set, index, list);

@@ -12,7 +12,7 @@
 
 #include "base/diag.h"
 #include "config/compile.h"
-#include "ctl/writer.h"
+#include "view/writer.h"
 
 #define CTL_ARGUMENTS_MAX	4
 
@@ -93,11 +93,6 @@ struct places {
  * that was asked for is not there.  places_free it. */
 int places_find(const struct ctl *ctl, struct places *places);
 void places_free(struct places *places);
-
-/* A limit of a class: not known where there is none. */
-static inline struct value value_limit(uint32_t limit) {
-	return limit == LIMIT_NONE ? value_unknown() : value_number(limit);
-}
 
 /* "posternctl: TEXT" on stderr, made printable. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

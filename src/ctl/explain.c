@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "ctl/explain.h"
+#include "view/view.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define PORT_DEFAULT	25

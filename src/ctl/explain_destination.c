@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ctl/explain.h"
 #include "policy/window.h"
+#include "view/view.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "ctl/journal.h"
 #include "ctl/journal_record.h"
-#include "ctl/name_pattern.h"
+#include "view/name_pattern.h"
 
 #define DOMAIN_MAX	1024
 

@@ -3,7 +3,7 @@
 #ifndef CTL_JOURNAL_RECORD_H
 #define CTL_JOURNAL_RECORD_H
 
-#include "ctl/writer.h"
+#include "view/writer.h"
 #include "journal/record.h"
 
 /* One that was read.  Texts point into the frame's payload. */

@@ -16,7 +16,7 @@
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
 #include "ctl/explain.h"
-#include "ctl/name_pattern.h"
+#include "view/name_pattern.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	30000

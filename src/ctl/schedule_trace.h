@@ -4,7 +4,7 @@
 #define CTL_SCHEDULE_TRACE_H
 
 #include "ctl/schedule.h"
-#include "ctl/writer.h"
+#include "view/writer.h"
 
 #define TRACE_BYTES_MAX	((size_t)64 << 20)	/* of all states */
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: ISC */
-/* The daemon's state file and the configuration in force beside it, read-only. */
+/* The daemon's state file and the configuration in force beside it, for a command. */
 #ifndef CTL_STATE_H
 #define CTL_STATE_H
 
 #include "ctl/ctl.h"
-#include "segment/reader.h"
+#include "view/view.h"
 
 struct state {
 	struct places places;
-	struct reader *reader;
-	/* As the daemon published it; NULL where it cannot be read. */
-	const struct generation *generation;
-	struct reader_status status;
+	struct view view;
 };
 
 /* Opens the state that is in force now.  EX_OK, or an exit code after a
@@ -22,8 +19,5 @@ void state_close(struct state *state);
 
 /* Complains where rows could not be read consistently. */
 void state_torn(unsigned torn, const char *what);
-
-/* The name of a health: "live" ... */
-const char *state_health(enum reader_health health);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/feed_internal.h"
 #include "segment/decisions.h"
+#include "segment/timings.h"
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
@@ -142,6 +143,14 @@ const char *engine_state_path(const struct engine *engine) {
 
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
 	segment_count(engine->segment, counter, amount);
+}
+
+int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns) {
+	struct segment_header *header = engine->segment->header;
+	int64_t now_ns = clock_now_ns();
+
+	timing_note(&header->timings[engine->role - header->roles][kind], now_ns - began_ns);
+	return now_ns;
 }
 
 void engine_heartbeat(struct engine *engine, int64_t now_ns) {

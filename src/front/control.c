@@ -132,6 +132,7 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 /* The keeper's answers. */
 static bool serve_keeper(struct client *client, const struct control_frame *frame) {
 	struct control *control = client->control;
+	int64_t began_ns = clock_now_ns();
 	size_t length;
 
 	switch (control_answer(control->engine, frame, client->operator, client->uid,
@@ -140,6 +141,7 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 		reload_ask(client);
 		break;
 	case CONTROL_REQUEST_ANSWERED:
+		(void)engine_timed(control->engine, TIMING_CONTROL, began_ns);
 		return client_put(client, control->answer, length);
 	}
 	return true;

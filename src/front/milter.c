@@ -276,6 +276,7 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from)
 	}
 	place = callback_enter(now_ns);
 	verdict = ask(ctx, name, from, session, now_ns);
+	(void)engine_timed(front.engine, TIMING_MILTER, now_ns);
 	callback_leave(place);
 	return verdict;
 }

@@ -119,6 +119,7 @@ static enum outcome answer_all(struct connection *c,
 	char replies[REPLIES_BYTES];
 	size_t at = 0, reply_length = 0;
 	struct policy_error error;
+	int64_t began_ns = now_ns;
 	long used = 1;
 
 	while (at < length && used > 0) {
@@ -127,6 +128,7 @@ static enum outcome answer_all(struct connection *c,
 			reply_length += policy_session_answer(&c->session, c->front->engine,
 			    generation, c->listener, data + at, &c->parser.request,
 			    now_ns, replies + reply_length);
+			began_ns = engine_timed(c->front->engine, TIMING_POLICY, began_ns);
 			at += (size_t)used;
 			policy_parser_reset(&c->parser);
 			stream_wait_end(&c->stream);

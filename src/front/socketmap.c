@@ -195,7 +195,8 @@ static enum outcome answer_all(struct connection *c,
 	char reply[SOCKETMAP_REPLY_MAX];
 	struct socketmap_request request;
 	struct socketmap_error error;
-	size_t at = 0;
+	int64_t began_ns = now_ns;
+	size_t at = 0, reply_length;
 
 	while (at < length && c->stream.out == NULL) {
 		long used = socketmap_parse(data + at, length - at, &request, &error);
@@ -208,8 +209,10 @@ static enum outcome answer_all(struct connection *c,
 			break;
 		stream_wait_end(&c->stream);
 		at += (size_t)used;
-		if (stream_send(&c->stream, reply, map_question_answer(&c->client, c->front->engine,
-			generation, &request, now_ns, reply), now_ns) != GOES_ON)
+		reply_length = map_question_answer(&c->client, c->front->engine, generation,
+		    &request, now_ns, reply);
+		began_ns = engine_timed(c->front->engine, TIMING_MAP, began_ns);
+		if (stream_send(&c->stream, reply, reply_length, now_ns) != GOES_ON)
 			return MUST_CLOSE;
 	}
 	if (at < length)

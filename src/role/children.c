@@ -78,6 +78,7 @@ static void take_places(struct supervisor *supervisor) {
 void children_plan(struct supervisor *supervisor) {
 	const struct generation *generation = supervisor->generation;
 	unsigned i, milters = 0, policies = 0;
+	bool metrics = false;
 
 	supervisor->child_count = 0;
 	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
@@ -90,6 +91,7 @@ void children_plan(struct supervisor *supervisor) {
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
 		else if (kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP)
 			policies = generation->policy_processes;
+		metrics |= kind == LISTENER_METRICS;
 	}
 	for (i = 0; i < policies; i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
@@ -97,6 +99,8 @@ void children_plan(struct supervisor *supervisor) {
 		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
 	if (generation_drives(generation))
 		add_child(supervisor, ROLE_QUEUE, "queue", 0, 0);
+	if (metrics)
+		add_child(supervisor, ROLE_METRICS, "metrics", 0, 0);
 	take_places(supervisor);
 }
 

@@ -54,5 +54,6 @@ int keeper_role_main(const struct role_context *context);
 int feed_role_main(const struct role_context *context);
 /* Ends with EX_OK when directories have to be opened by root, or there are none. */
 int queue_role_main(const struct role_context *context);
+int metrics_role_main(const struct role_context *context);
 
 #endif

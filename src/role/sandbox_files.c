@@ -113,11 +113,11 @@ static int allow_directory(const struct sandbox_files *files, const char *path,
 /* Up to the first name with a wildcard.  What is not there (behind a link, or of a later
  * configuration) has to be opened by root. */
 static int allow_logs(const struct sandbox_files *files, const struct generation *generation,
-    struct diag *diag) {
+    uint64_t access, struct diag *diag) {
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		const char *log = generation_text(generation, generation->mtas[i].log);
 
-		if (allow_directory(files, log, strcspn(log, "*%"), READING, diag) != 0)
+		if (allow_directory(files, log, strcspn(log, "*%"), access, diag) != 0)
 			return -1;
 	}
 	return 0;
@@ -147,7 +147,10 @@ static int allow_all(const struct sandbox_files *files, const struct generation 
 	if (allow_directory(files, state, strlen(state),
 	    kind == ROLE_KEEPER ? WRITING : READING, diag) != 0)
 		return -1;
-	if (kind == ROLE_FEED && allow_logs(files, generation, diag) != 0)
+	if (kind == ROLE_FEED && allow_logs(files, generation, READING, diag) != 0)
+		return -1;
+	/* their sizes tell what is unread */
+	if (kind == ROLE_METRICS && allow_logs(files, generation, READ_DIRECTORY, diag) != 0)
 		return -1;
 	return allow_journal(files, generation, kind, diag);
 }

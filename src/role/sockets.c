@@ -9,7 +9,8 @@
  *          was killed lets go of its lock before it does of its sockets.
  * ERRORS   Any listener that cannot be opened stops the start; but a socket for
  *          a mail server whose directory is not there is left out and said so:
- *          that mail server is not installed here.
+ *          that mail server is not installed here.  So is one for metrics that cannot
+ *          be opened at all.
  * THREADS  One.
  */
 #include "role/sockets.h"
@@ -36,7 +37,7 @@ static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
 	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL ||
 	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS ||
-	    kind == LISTENER_QUEUE;
+	    kind == LISTENER_QUEUE || kind == LISTENER_METRICS;
 }
 
 /* Datagrams, or connections. */
@@ -231,11 +232,25 @@ static bool has_no_place(const struct generation *generation,
 }
 
 static void say_left_out(const struct generation *generation,
-    const struct generation_listener *listener) {
+    const struct generation_listener *listener, const char *why) {
+	char text[sizeof(((struct diag *)0)->text)];
+
 	log_event(EVENT_SYSTEM, "text=\"%s:%u: listener %s is left out until a "
-	    "restart: its directory does not exist\"",
+	    "restart: %s\"",
 	    generation_text(generation, generation->file), listener->line,
-	    generation_text(generation, listener->address));
+	    generation_text(generation, listener->address),
+	    log_sentence(text, sizeof(text), why));
+}
+
+static void close_one(struct listen_socket *socket) {
+	struct stat status;
+
+	if (socket->path[0] != '\0' && lstat(socket->path, &status) == 0 &&
+	    status.st_dev == socket->device && status.st_ino == socket->inode)
+		unlink(socket->path);
+	if (socket->fd >= 0)
+		close(socket->fd);
+	*socket = (struct listen_socket){ .fd = -1 };
 }
 
 int sockets_open(struct sockets *sockets, const struct generation *generation,
@@ -253,12 +268,18 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 		if (!is_served(listener->kind))
 			continue;
 		if (has_no_place(generation, listener)) {
-			say_left_out(generation, listener);
+			say_left_out(generation, listener, "its directory does not exist");
 			continue;
 		}
 		if (open_one(&sockets->list[i], generation, listener, identity,
 			&inner) == 0)
 			continue;
+		/* nobody's mail depends on it */
+		if (listener->kind == LISTENER_METRICS) {
+			close_one(&sockets->list[i]);
+			say_left_out(generation, listener, inner.text);
+			continue;
+		}
 		sockets_remove(sockets);
 		diag_set(diag, 0, "%s:%u: listener %s: %s",
 		    generation_text(generation, generation->file), listener->line,
@@ -272,17 +293,6 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 void sockets_remove(struct sockets *sockets) {
 	unsigned i;
 
-	for (i = 0; i < sockets->count; i++) {
-		struct listen_socket *socket = &sockets->list[i];
-		struct stat status;
-
-		if (socket->path[0] != '\0' &&
-		    lstat(socket->path, &status) == 0 &&
-		    status.st_dev == socket->device &&
-		    status.st_ino == socket->inode)
-			unlink(socket->path);
-		if (socket->fd >= 0)
-			close(socket->fd);
-		*socket = (struct listen_socket){ .fd = -1 };
-	}
+	for (i = 0; i < sockets->count; i++)
+		close_one(&sockets->list[i]);
 }

@@ -86,6 +86,8 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 		return kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
 	case ROLE_QUEUE:
 		return kind == LISTENER_QUEUE;
+	case ROLE_METRICS:
+		return kind == LISTENER_METRICS;
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;
@@ -124,6 +126,8 @@ static int role_main(const struct role_context *context) {
 		return feed_role_main(context);
 	case ROLE_QUEUE:
 		return queue_role_main(context);
+	case ROLE_METRICS:
+		return metrics_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;

@@ -108,6 +108,8 @@ uint64_t segment_layout_hash(void) {
 		sizeof(struct decided_slot),
 		offsetof(struct segment_header, decided_next),
 		offsetof(struct segment_header, decided_offset),
+		sizeof(struct timing_record), TIMING_KINDS, ROLE_KINDS,
+		offsetof(struct segment_header, timings),
 		COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
 		SESSION_STATES, SLOTS_PER_LINE,
 	};

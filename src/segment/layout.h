@@ -39,8 +39,9 @@
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
-	ROLE_FEED, ROLE_QUEUE,
+	ROLE_FEED, ROLE_QUEUE, ROLE_METRICS,
 };
+#define ROLE_KINDS	(ROLE_METRICS + 1)
 
 /* What restricts a role. */
 enum role_sandbox {
@@ -48,13 +49,19 @@ enum role_sandbox {
 	ROLE_SANDBOX_FILES = 2,		/* the files that it may open */
 	ROLE_SANDBOX_LOG = 4,		/* other system calls are logged by the kernel */
 };
-#define ROLE_KINDS	(ROLE_QUEUE + 1)
 
 enum counter {
 #define COUNTER(symbol, name, text) COUNTER_##symbol,
 #include "defs/counters.def"
 #undef COUNTER
 	COUNTER_COUNT
+};
+
+enum timing_kind {
+#define TIMING(symbol, name, text) TIMING_##symbol,
+#include "defs/timings.def"
+#undef TIMING
+	TIMING_KINDS
 };
 
 /* What a slot stands for.  Only OPEN is in a class's count. */
@@ -188,6 +195,15 @@ struct role_record {
 	_Atomic uint32_t restarts;
 	_Atomic uint32_t sandbox;	/* bits of enum role_sandbox */
 };
+
+/* How long questions of one kind took one role (timings.h). */
+#define TIMING_BUCKETS 20
+struct timing_record {
+	_Atomic uint64_t buckets[TIMING_BUCKETS];
+	_Atomic uint64_t sum_ns;
+	uint64_t reserved[3];
+};
+_Static_assert(sizeof(struct timing_record) == 192, "three cache lines");
 
 /* What the witness learned of one listener: (number, service port). */
 struct listener_record {
@@ -356,6 +372,8 @@ struct segment_header {
 	struct journal_record journals[SEGMENT_JOURNALS];
 	/* how many decisions of each ring there were; each in a cache line of its own */
 	_Alignas(64) struct decided_next decided_next[DECIDED_RINGS];
+	/* A role's place, as in roles[]. */
+	_Alignas(64) struct timing_record timings[SEGMENT_ROLES_MAX][TIMING_KINDS];
 };
 
 #endif

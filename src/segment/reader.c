@@ -295,6 +295,20 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 	return false;
 }
 
+void reader_timing(const struct reader *reader, enum timing_kind kind,
+    struct reader_timing *out) {
+	memset(out, 0, sizeof(*out));
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
+		const struct timing_record *record = &reader->live->timings[i][kind];
+
+		for (unsigned b = 0; b < TIMING_BUCKETS; b++)
+			out->buckets[b] += RELAXED(record->buckets[b]);
+		out->sum_ns += RELAXED(record->sum_ns);
+	}
+	for (unsigned b = 0; b < TIMING_BUCKETS; b++)
+		out->count += out->buckets[b];
+}
+
 /* Begins a try: false while a writer is inside. */
 static bool read_begin(const _Atomic uint32_t *seq, uint32_t *begin) {
 	*begin = atomic_load_explicit(seq, memory_order_acquire);

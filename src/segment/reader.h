@@ -66,6 +66,13 @@ struct reader_role {
 	uint32_t sandbox;		/* bits of enum role_sandbox */
 };
 
+/* How long questions of one kind took all roles (timings.h). */
+struct reader_timing {
+	uint64_t buckets[TIMING_BUCKETS];
+	uint64_t count;			/* of all of them */
+	uint64_t sum_ns;
+};
+
 struct reader_class {
 	char name[SEGMENT_NAME_MAX + 1];
 	uint16_t record;
@@ -84,6 +91,9 @@ void reader_status(const struct reader *reader, struct reader_status *out);
 
 /* Role `index` (0 ...); false: no more roles. */
 bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out);
+
+void reader_timing(const struct reader *reader, enum timing_kind kind,
+    struct reader_timing *out);
 
 /* Calls `each` for every class that is configured or has open sessions, in order
  * of the records; returns how many could not be read consistently. */

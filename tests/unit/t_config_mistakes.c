@@ -220,8 +220,9 @@ static const struct {
 	    "\"unix:/2\", \"unix:/3\", \"unix:/4\", \"unix:/5\", \"unix:/6\", \"unix:/7\", "
 	    "\"unix:/8\" ]; };\n" C,
 	    "3: policy.processes and listen.milter ask for 41 processes, 40 are possible" },
-	{ V "listen = { metrics = \"inet:127.0.0.1:9471\"; };\n" C,
-	    "2: note: listen.metrics is checked, but this version does nothing with it yet" },
+	{ V "listen = { metrics = \"inet:0.0.0.0:9471\"; };\n" C,
+	    "2: listen.metrics: inet:0.0.0.0:9471 is no address of this host's own "
+	    "(127.0.0.1, ::1): anybody could read there" },
 	{ V "mta = ( { lanes = [ 5, 2 ]; } );\n" C,
 	    "2: note: mta.lanes: the narrowest lane is 2: no window below that is kept" },
 	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "

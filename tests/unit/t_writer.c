@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/writer.h"
+#include "view/writer.h"
 
 static const struct column COLUMNS[] = {
 	{ "name", COLUMN_TEXT },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl status: a line for each mail server.
+ * PURPOSE  What goes on with each mail server: a row each.
  * MODEL    How far its log was read, and by what its mail went of late, from the segment;
  *          what its site's file said, from the configuration in force; the files of the
  *          log from the disk.  postern-lookup leaves no trace: that it is asked shows in
@@ -8,7 +8,7 @@
  * ERRORS   What cannot be found out is not known.
  * THREADS  One.
  */
-#include "ctl/status_mtas.h"
+#include "view/status_mtas.h"
 
 #include <glob.h>
 #include <limits.h>
@@ -28,7 +28,7 @@ struct mta_use {
 };
 
 struct mtas {
-	const struct state *state;
+	const struct view *view;
 	struct mta_use uses[STATUS_MTAS_MAX];
 };
 
@@ -51,13 +51,7 @@ static void take_seen(void *context, const struct destination_seen *seen) {
 
 /* --- its log ---------------------------------------------------------------- */
 
-struct log_use {
-	bool known;
-	uint64_t unread;	/* bytes */
-	int64_t written_s;	/* wall time */
-};
-
-static void take_file(struct log_use *use, const struct stat *st, uint64_t read) {
+static void take_file(struct view_log *use, const struct stat *st, uint64_t read) {
 	uint64_t size = (uint64_t)st->st_size;
 
 	use->unread += size > read ? size - read : 0;
@@ -67,10 +61,10 @@ static void take_file(struct log_use *use, const struct stat *st, uint64_t read)
 }
 
 /* Files that were begun, wherever rotation has renamed them to, and the one at the path. */
-static struct log_use look_at_log(const struct reader *reader, const char *log) {
+struct view_log view_log(const struct reader *reader, const char *log) {
 	struct feed_position begun[FEED_FILES_MAX];
 	unsigned count = reader_log(reader, log, begun);
-	struct log_use use = { .known = false };
+	struct view_log use = { .known = false };
 	char pattern[PATH_MAX] = "";
 	glob_t found;
 
@@ -100,11 +94,6 @@ static struct log_use look_at_log(const struct reader *reader, const char *log) 
 
 /* --- a line ------------------------------------------------------------------- */
 
-static struct value since(int64_t now_ns, int64_t then_ns) {
-	return then_ns <= 0 || then_ns > now_ns ? value_unknown() :
-	    value_number((uint64_t)((now_ns - then_ns) / NS_PER_SECOND));
-}
-
 static unsigned lanes_there(const struct generation_mta *mta) {
 	return (unsigned)__builtin_popcount(mta->site_lanes);
 }
@@ -118,16 +107,16 @@ static const char *site_word(const struct generation *g, const struct generation
 	    mta->site_changed != 0 ? "changed" : "read";
 }
 
-const char *status_queue_word(const struct state *state) {
+const char *status_queue_word(const struct view *view) {
 	struct reader_role role;
 
-	if (state->generation == NULL)
+	if (view->generation == NULL)
 		return NULL;
-	if (!generation_drives(state->generation))
+	if (!generation_drives(view->generation))
 		return "none";
-	if (state->status.queue_away_ns != 0)
+	if (view->status.queue_away_ns != 0)
 		return "away";
-	for (uint32_t i = 0; reader_role(state->reader, i, &role); i++)
+	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++)
 		if (role.kind == ROLE_QUEUE && role.pid > 0 &&
 		    role.heartbeat_ns > role.started_ns)
 			return "driven";
@@ -137,18 +126,18 @@ const char *status_queue_word(const struct state *state) {
 /* What an admin should know, or NULL. */
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
-	const struct generation *g = mtas->state->generation;
+	const struct generation *g = mtas->view->generation;
 	unsigned number = (unsigned)(mta - g->mtas);
 
-	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->state->status.queue_away_ns != 0)
+	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->view->status.queue_away_ns != 0)
 		return "the role that drives its queue is away: mail waits for Sendmail's own "
 		    "queue runs";
 	if (mta->kind != MTA_POSTFIX && mta->drive &&
-	    (mtas->state->status.queue_paused >> number & 1) != 0)
+	    (mtas->view->status.queue_paused >> number & 1) != 0)
 		return "its queue is paused: sendmail cannot be run, or leaves all queue files as "
 		    "they are: see event mta-command in the log";
 	if (mta->kind != MTA_POSTFIX)
-		return use->seen && mtas->state->status.counters[
+		return use->seen && mtas->view->status.counters[
 		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks nothing: no "
 		    "sendmail-outbound.mc in it, or its socket is unsafe to Sendmail" : NULL;
 	if (mta->site_known == 0)
@@ -168,11 +157,11 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 }
 
 static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned number) {
-	const struct generation *g = mtas->state->generation;
+	const struct generation *g = mtas->view->generation;
 	const struct generation_mta *mta = &g->mtas[number];
 	const struct mta_use *use = &mtas->uses[number % STATUS_MTAS_MAX];
-	struct log_use log = look_at_log(mtas->state->reader, generation_text(g, mta->log));
-	int64_t now_ns = mtas->state->status.now_ns, now_s = clock_wall_s();
+	struct view_log log = view_log(mtas->view->reader, generation_text(g, mta->log));
+	int64_t now_ns = mtas->view->status.now_ns, now_s = clock_wall_s();
 	bool postfix = mta->kind == MTA_POSTFIX;
 	char lanes[32];
 
@@ -186,21 +175,21 @@ static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned n
 		value_truth(g->outbound_observe != 0),
 		value_text(site_word(g, mta)),
 		value_text(postfix ? lanes : NULL),
-		since(now_ns, use->lane_ns),
-		since(now_ns, use->other_ns),
+		value_since(now_ns, use->lane_ns),
+		value_since(now_ns, use->other_ns),
 		postfix ? value_truth(mta->may_reload != 0) : value_unknown(),
 		value_text(note_of(mtas, mta, use)) });
 }
 
 static void mta_rows(void *context, struct writer *writer) {
 	const struct mtas *mtas = context;
-	const struct generation *g = mtas->state->generation;
+	const struct generation *g = mtas->view->generation;
 
 	for (unsigned i = 0; g != NULL && i < g->mta_count; i++)
 		write_mta(mtas, writer, i);
 }
 
-void status_mtas_write(struct writer *writer, const struct state *state) {
+void status_mtas_write(struct writer *writer, const struct view *view) {
 	static const struct column columns[] = {
 		{ "mta", COLUMN_TEXT },
 		{ "kind", COLUMN_TEXT },
@@ -214,10 +203,10 @@ void status_mtas_write(struct writer *writer, const struct state *state) {
 		{ "reload", COLUMN_TRUTH },
 		{ "note", COLUMN_TEXT },
 	};
-	struct mtas mtas = { .state = state };
+	struct mtas mtas = { .view = view };
 
-	reader_lane_uses(state->reader, take_use, &mtas);
-	(void)reader_destinations(state->reader, take_seen, &mtas);
+	reader_lane_uses(view->reader, take_use, &mtas);
+	(void)reader_destinations(view->reader, take_seen, &mtas);
 	writer_table(writer, "mtas", columns, sizeof(columns) / sizeof(columns[0]), mta_rows,
 	    &mtas);
 }

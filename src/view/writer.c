@@ -7,7 +7,7 @@
  * ERRORS   Kept by stdio until writer_finish.
  * THREADS  One.
  */
-#include "ctl/writer.h"
+#include "view/writer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static bool is_continuation(unsigned char byte) {
 	return (byte & 0xc0) == 0x80;
 }
 
-/* Length of the well-formed UTF-8 sequence (RFC 3629) at text, or 0. */
-static size_t utf8_length(const unsigned char *text) {
+size_t writer_utf8_length(const char *sequence) {
+	const unsigned char *text = (const unsigned char *)sequence;
 	unsigned char low = 0x80, high = 0xbf;
 	size_t length;
 
@@ -74,7 +74,7 @@ void writer_json_string(FILE *out, const char *text) {
 
 	putc('"', out);
 	while (*at != '\0') {
-		size_t length = utf8_length(at);
+		size_t length = writer_utf8_length((const char *)at);
 
 		if (length == 1) {
 			json_character(out, *at);

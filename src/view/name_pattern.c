@@ -3,7 +3,7 @@
  * PURPOSE  Names by pattern.
  * THREADS  Any; nothing is kept.
  */
-#include "ctl/name_pattern.h"
+#include "view/name_pattern.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "ctl/writer.h"
+#include "view/writer.h"
 
 /* Nothing in it that a reader, or a shell that it is copied to, would stumble over. */
 static bool is_word(const char *text) {

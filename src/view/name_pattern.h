@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Names that commands list by a pattern: a mask as in classes, or the name itself. */
-#ifndef CTL_NAME_PATTERN_H
-#define CTL_NAME_PATTERN_H
+#ifndef VIEW_NAME_PATTERN_H
+#define VIEW_NAME_PATTERN_H
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
  * what is not known; bytes that are no UTF-8 become the characters \xNN.
  * No allocation.  One thread a writer.
  */
-#ifndef CTL_WRITER_H
-#define CTL_WRITER_H
+#ifndef VIEW_WRITER_H
+#define VIEW_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,6 +127,10 @@ void writer_line_end(struct writer *writer);
 /* For the writer's own files: a string of JSON, and any value. */
 void writer_json_string(FILE *out, const char *text);
 void writer_json_value(FILE *out, enum column_kind kind, const struct value *value);
+
+/* Length of the well-formed UTF-8 sequence (RFC 3629) at `text`, which ends with a NUL
+ * somewhere, or 0. */
+size_t writer_utf8_length(const char *text);
 
 /* Text for people, made printable; returns how many characters it takes (out
  * may be NULL). */

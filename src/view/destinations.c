@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Destinations as people see them.
+ * MODEL    Copies are sorted by name first, so that what was seen of a destination is
+ *          found for its window; then by what matters, where only some are wanted.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include "view/destinations.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "policy/window.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
+#define MTAS_TEXT_MAX	(SEGMENT_MTAS * (SEGMENT_NAME_MAX + 1))
+#define PROVIDER_PREFIX	"provider:"
+#define CLASS_PREFIX	"class:"
+
+/* Every copy begins with its name. */
+static void copy(struct view_copies *copies, const void *one) {
+	const struct view_choice *choice = copies->choice;
+	size_t size = copies->size == 0 ? 256 : copies->size * 2;
+	char *list;
+
+	if (copies->no_memory ||
+	    (choice->wants != NULL && !choice->wants(choice->context, one)))
+		return;
+	if (copies->count == copies->size) {
+		list = reallocarray(copies->list, size, copies->each);
+		copies->no_memory = list == NULL;
+		if (list == NULL)
+			return;
+		copies->list = list;
+		copies->size = size;
+	}
+	memcpy(copies->list + copies->count++ * copies->each, one, copies->each);
+}
+
+static void copy_seen(void *context, const struct destination_seen *seen) {
+	_Static_assert(offsetof(struct destination_seen, name) == 0, "first");
+	copy(context, seen);
+}
+
+static void copy_window(void *context, const struct destination_window *window) {
+	_Static_assert(offsetof(struct destination_window, name) == 0, "first");
+	copy(context, window);
+}
+
+static void copy_recipient(void *context, const struct recipient_held *held) {
+	_Static_assert(offsetof(struct recipient_held, address) == 0, "first");
+	copy(context, held);
+}
+
+static const void *at(const struct view_copies *copies, size_t i) {
+	return copies->list + i * copies->each;
+}
+
+static int compare_names(const void *a, const void *b) {
+	return strcmp(a, b);
+}
+
+static const void *find(const struct view_copies *copies, const char *name) {
+	return copies->count == 0 ? NULL :
+	    bsearch(name, copies->list, copies->count, copies->each, compare_names);
+}
+
+static bool is_stopped(const struct destination_window *one) {
+	return one->state.begun && (one->state.window.state == WINDOW_DEAD ||
+	    one->state.window.state == WINDOW_HELD);
+}
+
+static uint32_t running(const struct destination_state *state) {
+	return (uint32_t)state->in_flight + state->running;
+}
+
+/* What matters most comes first. */
+static int compare_weights(const void *a, const void *b) {
+	const struct destination_window *one = a, *other = b;
+	uint32_t of_one = running(&one->state), of_other = running(&other->state);
+
+	if (is_stopped(one) != is_stopped(other))
+		return is_stopped(one) ? -1 : 1;
+	if (of_one != of_other)
+		return of_one > of_other ? -1 : 1;
+	if (one->state.seen_ns != other->state.seen_ns)
+		return one->state.seen_ns > other->state.seen_ns ? -1 : 1;
+	return strcmp(one->name, other->name);
+}
+
+static void sort(struct view_copies *copies,
+    int (*compare)(const void *a, const void *b)) {
+	if (copies->count > 1)
+		qsort(copies->list, copies->count, copies->each, compare);
+}
+
+static void cut(struct view_copies *copies, size_t most) {
+	if (copies->count > most)
+		copies->count = most;
+}
+
+int view_destinations_gather(const struct view *view, const struct view_choice *choice,
+    struct view_destinations *all) {
+	*all = (struct view_destinations){ .view = view,
+		.seen = { .each = sizeof(struct destination_seen), .choice = choice },
+		.windows = { .each = sizeof(struct destination_window), .choice = choice },
+		.recipients = { .each = sizeof(struct recipient_held), .choice = choice } };
+	all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
+	all->torn_windows = reader_windows(view->reader, copy_window, &all->windows);
+	if (!choice->no_recipients)
+		all->torn_recipients = reader_recipients(view->reader, copy_recipient,
+		    &all->recipients);
+	if (all->seen.no_memory || all->windows.no_memory || all->recipients.no_memory) {
+		errno = ENOMEM;
+		return -1;
+	}
+	sort(&all->seen, compare_names);
+	sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
+	sort(&all->recipients, compare_names);
+	all->known = all->windows.count + all->recipients.count;
+	all->stopped = all->recipients.count > 0;
+	for (size_t i = 0; i < all->windows.count && !all->stopped; i++)
+		all->stopped = is_stopped(at(&all->windows, i));
+	if (choice->most != 0) {
+		cut(&all->windows, choice->most);
+		cut(&all->recipients, choice->most);
+	}
+	return 0;
+}
+
+void view_destinations_free(struct view_destinations *all) {
+	free(all->seen.list);
+	free(all->windows.list);
+	free(all->recipients.list);
+	*all = (struct view_destinations){ .view = NULL };
+}
+
+/* --- how mail goes there ---------------------------------------------------------- */
+
+static struct value relays_value(const struct destination_seen *seen,
+    char out[RELAYS_TEXT_MAX]) {
+	char address[ADDRESS_TEXT_MAX];
+	size_t length = 0;
+
+	for (unsigned i = 0; i < seen->relay_count; i++) {
+		address_format(&seen->relays[i], address);
+		length = text_append(out, RELAYS_TEXT_MAX, length, "%s%s",
+		    i > 0 ? "," : "", address);
+	}
+	return seen->relay_count > 0 ? value_text(out) : value_unknown();
+}
+
+/* The mail servers of some bits, by their names in the configuration in force. */
+static struct value mtas_value(const struct generation *g, uint8_t bits,
+    char out[MTAS_TEXT_MAX]) {
+	size_t length = 0;
+
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		const char *comma = length > 0 ? "," : "";
+
+		if ((bits >> i & 1) == 0)
+			continue;
+		if (g != NULL && i < g->mta_count)
+			length = text_append(out, MTAS_TEXT_MAX, length, "%s%s", comma,
+			    generation_text(g, g->mtas[i].name));
+		else
+			length = text_append(out, MTAS_TEXT_MAX, length, "%s%u", comma,
+			    i);
+	}
+	return length > 0 ? value_text(out) : value_unknown();
+}
+
+static struct value age_value(int64_t now_ns, int64_t then_ns) {
+	return value_number(now_ns > then_ns ?
+	    (uint64_t)((now_ns - then_ns) / NS_PER_SECOND) : 0);
+}
+
+static void relay_rows(void *context, struct writer *writer) {
+	static const struct destination_window none;
+	const struct view_destinations *all = context;
+
+	for (size_t i = 0; i < all->seen.count; i++) {
+		const struct destination_seen *seen = at(&all->seen, i);
+		const struct destination_window *window = find(&all->windows, seen->name);
+		const struct destination_state *state =
+		    window == NULL ? &none.state : &window->state;
+		char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX],
+		    other[MTAS_TEXT_MAX];
+		const struct value values[] = {
+			value_text(seen->name), relays_value(seen, relays),
+			mtas_value(all->view->generation, seen->cloned_by,
+			    cloned),
+			mtas_value(all->view->generation, seen->other_by, other),
+			age_value(all->view->status.now_ns, seen->seen_ns),
+			value_number(state->ok), value_number(state->failed),
+			value_number(state->held),
+		};
+
+		writer_row(writer, values);
+	}
+}
+
+void view_relays_write(const struct view_destinations *all, struct writer *writer,
+    const char *name) {
+	static const struct column columns[] = {
+		{ "name", COLUMN_TEXT },
+		{ "relays", COLUMN_TEXT },
+		{ "cloned_by", COLUMN_TEXT },
+		{ "other_by", COLUMN_TEXT },
+		{ "seen_age", COLUMN_SECONDS },
+		{ "ok", COLUMN_NUMBER },
+		{ "failed", COLUMN_NUMBER },
+		{ "held", COLUMN_NUMBER },
+	};
+
+	writer_table(writer, name, columns, COUNT_OF(columns), relay_rows,
+	    (void *)(uintptr_t)all);
+}
+
+/* --- windows ------------------------------------------------------------------------ */
+
+/* The mail server whose settings count: the first that was seen to deliver there. */
+static unsigned mta_of(const struct view_destinations *all, const char *name) {
+	const struct generation *g = all->view->generation;
+	const struct destination_seen *seen = find(&all->seen, name);
+
+	for (unsigned i = 0; seen != NULL && i < g->mta_count; i++)
+		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
+			return i;
+	return g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+}
+
+static void find_settings(const struct view_destinations *all, const char *name,
+    struct window_settings *out) {
+	const struct generation *g = all->view->generation;
+	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
+	uint32_t provider = GENERATION_NO_PROVIDER;
+
+	if (strncmp(name, PROVIDER_PREFIX, prefix) == 0)
+		provider = generation_find_provider(g, name + prefix, strlen(name) - prefix);
+	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
+	    out);
+}
+
+static struct view_destination look_at(const struct view_destinations *all,
+    const struct destination_window *one) {
+	int64_t now_ns = all->view->status.now_ns;
+	const struct destination_state *state = &one->state;
+	struct view_destination out = { .name = one->name, .reason = one->reason,
+		.begun = state->begun, .until_ns = 0, .in_flight = running(state) };
+	struct window_settings settings = window_defaults;
+	struct window window = state->window;
+	struct window_change ignored;
+
+	if (!state->begun)
+		return out;
+	if (all->view->generation != NULL)
+		find_settings(all, one->name, &settings);
+	window_adjust(&window, &settings);
+	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
+	out.state = (enum window_state)window.state;
+	out.until_ns = window.until_ns;
+	out.has_window = strncmp(one->name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) != 0;
+	out.law = settings.law;
+	out.window = window_now(&window, &settings, now_ns);
+	out.ceiling = window.ceiling;
+	out.success = window.success;
+	out.failure = window.failure;
+	out.fail_cohorts = window.fail_cohorts;
+	return out;
+}
+
+void view_destinations_each(const struct view_destinations *all,
+    void (*each)(void *context, const struct view_destination *), void *context) {
+	for (size_t i = 0; i < all->windows.count; i++) {
+		struct view_destination one = look_at(all, at(&all->windows, i));
+
+		each(context, &one);
+	}
+	for (size_t i = 0; i < all->recipients.count; i++) {
+		const struct recipient_held *held = at(&all->recipients, i);
+		const struct view_destination one = { .name = held->address,
+			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
+			.until_ns = held->until_ns };
+
+		each(context, &one);
+	}
+}
+
+/* Order of the columns and values. */
+enum shown_column { SHOWN_NAME, SHOWN_LAW, SHOWN_STATE, SHOWN_WINDOW, SHOWN_CEILING,
+	SHOWN_IN_FLIGHT, SHOWN_SUCCESS, SHOWN_FAILURE, SHOWN_FAIL_COHORTS, SHOWN_UNTIL,
+	SHOWN_REASON, SHOWN_COLUMNS };
+
+struct listing {
+	const struct view_destinations *all;
+	struct writer *writer;
+};
+
+static struct value until_value(int64_t until_ns, int64_t now_ns) {
+	if (until_ns <= now_ns || until_ns == INT64_MAX)
+		return value_unknown();
+	return value_number((uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
+
+static void window_row(void *context, const struct view_destination *one) {
+	const struct listing *listing = context;
+	struct value values[SHOWN_COLUMNS] = { { .known = false } };
+
+	values[SHOWN_NAME] = value_text(one->name);
+	if (one->begun) {
+		values[SHOWN_STATE] = value_text(window_state_word(one->state));
+		values[SHOWN_UNTIL] = until_value(one->until_ns,
+		    listing->all->view->status.now_ns);
+		values[SHOWN_REASON] = value_text(one->reason[0] == '\0' ? NULL : one->reason);
+	}
+	if (one->has_window) {
+		values[SHOWN_LAW] = value_text(window_law_word(one->law));
+		values[SHOWN_WINDOW] = value_number(one->window);
+		if (one->ceiling != 0)
+			values[SHOWN_CEILING] = value_number(one->ceiling);
+		values[SHOWN_IN_FLIGHT] = value_number(one->in_flight);
+		values[SHOWN_SUCCESS] = value_decimal(one->success);
+		values[SHOWN_FAILURE] = value_decimal(one->failure);
+		values[SHOWN_FAIL_COHORTS] = value_decimal(one->fail_cohorts);
+	}
+	writer_row(listing->writer, values);
+}
+
+static void window_rows(void *context, struct writer *writer) {
+	struct listing *listing = context;
+
+	listing->writer = writer;
+	view_destinations_each(listing->all, window_row, listing);
+}
+
+void view_destinations_write(const struct view_destinations *all, struct writer *writer,
+    const char *name) {
+	static const struct column columns[SHOWN_COLUMNS] = {
+		[SHOWN_NAME] = { "name", COLUMN_TEXT },
+		[SHOWN_LAW] = { "law", COLUMN_TEXT },
+		[SHOWN_STATE] = { "state", COLUMN_TEXT },
+		[SHOWN_WINDOW] = { "window", COLUMN_NUMBER },
+		[SHOWN_CEILING] = { "ceiling", COLUMN_NUMBER },
+		[SHOWN_IN_FLIGHT] = { "in_flight", COLUMN_NUMBER },
+		[SHOWN_SUCCESS] = { "success", COLUMN_DECIMAL },
+		[SHOWN_FAILURE] = { "failure", COLUMN_DECIMAL },
+		[SHOWN_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
+		[SHOWN_UNTIL] = { "until", COLUMN_SECONDS },
+		[SHOWN_REASON] = { "reason", COLUMN_TEXT },
+	};
+	struct listing listing = { all, writer };
+
+	writer_table(writer, name, columns, COUNT_OF(columns), window_rows, &listing);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: ISC */
+/* Destinations of mail, copied out of the state file and shown by name: their windows, as
+ * they stand at this very moment by the settings in force, and what is held besides
+ * (recipients, classes). */
+#ifndef VIEW_DESTINATIONS_H
+#define VIEW_DESTINATIONS_H
+
+#include "view/view.h"
+
+/* Which of them, and how many. */
+struct view_choice {
+	bool (*wants)(const void *context, const char *name);	/* NULL: all */
+	const void *context;
+	bool no_recipients;
+	/* So many at most, those that matter most: stopped ones, then those with deliveries
+	 * in flight, then those seen last.  0: all, in the order of their names. */
+	size_t most;
+};
+
+/* Copies of one kind. */
+struct view_copies {
+	char *list;
+	size_t each, count, size;
+	const struct view_choice *choice;
+	bool no_memory;
+};
+
+struct view_destinations {
+	const struct view *view;
+	struct view_copies seen, windows, recipients;
+	size_t known;			/* before `most` cut */
+	unsigned torn_seen, torn_windows, torn_recipients;
+	bool stopped;			/* one is suspended or held */
+};
+
+/* -1: no memory (errno).  view_destinations_free it in both cases.  `view` and `choice`
+ * outlive it. */
+int view_destinations_gather(const struct view *view, const struct view_choice *choice,
+    struct view_destinations *out);
+void view_destinations_free(struct view_destinations *all);
+
+/* A destination, a class that is held ("class:NAME") or a recipient that is. */
+struct view_destination {
+	const char *name;
+	const char *reason;		/* "": none */
+	bool begun;			/* false: of what follows nothing is known */
+	bool has_window;		/* false: of what follows `until_ns` nothing is known */
+	enum window_state state;
+	int64_t until_ns;		/* INT64_MAX: until somebody says otherwise */
+	enum window_law law;
+	uint32_t window, ceiling, in_flight;	/* ceiling 0: none is known */
+	double success, failure, fail_cohorts;
+};
+
+void view_destinations_each(const struct view_destinations *all,
+    void (*each)(void *context, const struct view_destination *), void *context);
+
+/* The table of posternctl destinations; `name` as of writer_table. */
+void view_destinations_write(const struct view_destinations *all, struct writer *writer,
+    const char *name);
+/* And that of --relays; of a choice without `most`. */
+void view_relays_write(const struct view_destinations *all, struct writer *writer,
+    const char *name);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  One word about the daemon, for whoever watches many machines.
+ * MODEL    Unhealthy is what keeps Postern from its own work.  That it does its work (a
+ *          gate that is shut, destinations that are suspended) is no fault.
+ * THREADS  One.
+ */
+#include "view/health.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool has_nothing_to_do(const struct view *view, const struct reader_role *role) {
+	return role->kind == ROLE_QUEUE && view->generation != NULL &&
+	    !generation_drives(view->generation);
+}
+
+bool health_role_is_up(const struct view *view, const struct reader_role *role) {
+	return has_nothing_to_do(view, role) || (role->pid > 0 &&
+	    view->status.now_ns - role->heartbeat_ns < HEALTH_SILENCE_NS);
+}
+
+static void say_role(FILE *out, const struct view *view, const struct reader_role *role) {
+	long long silent_s = (view->status.now_ns - role->heartbeat_ns) / NS_PER_SECOND;
+	char name[VIEW_ROLE_NAME_MAX];
+
+	view_role_name(role, name);
+	if (role->pid <= 0)
+		fprintf(out, "role %s is away\n", name);
+	else
+		fprintf(out, "role %s gave no sign of life for %lld s\n", name, silent_s);
+}
+
+static bool check_state(const struct view *view, FILE *out) {
+	const struct reader_status *status = &view->status;
+	long long silent_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
+
+	if (status->health == READER_LIVE)
+		return true;
+	if (out == NULL)
+		return false;
+	if (status->heartbeat_ns <= 0 || silent_s < 0)
+		fputs("posternd gave no sign of life since the last boot\n", out);
+	else
+		fprintf(out, "posternd gave no sign of life for %lld s\n", silent_s);
+	return false;
+}
+
+static void write_notes(const struct view *view, FILE *out) {
+	const struct reader_status *status = &view->status;
+
+	if (status->gate_shut)
+		fputs("note: the gate is shut: no class has room for inbound sessions\n", out);
+	for (unsigned i = 0; i < JOURNAL_ROOMS; i++)
+		if (status->journals[i].fares == JOURNAL_FARES_ILL)
+			fprintf(out, "note: journal %s cannot be written: %s\n",
+			    generation_journal_word((enum journal_room)i),
+			    strerror(status->journals[i].error));
+	if (view->generation == NULL)
+		fputs("note: the configuration in force cannot be read\n", out);
+}
+
+bool health_check(const struct view *view, FILE *out) {
+	bool healthy = check_state(view, out);
+	struct reader_role role;
+
+	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
+		if (health_role_is_up(view, &role))
+			continue;
+		healthy = false;
+		if (out != NULL)
+			say_role(out, view, &role);
+	}
+	if (out == NULL)
+		return healthy;
+	if (healthy)
+		fputs("ok\n", out);
+	write_notes(view, out);
+	return healthy;
+}

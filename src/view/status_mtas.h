@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: ISC */
+/* What goes on with each mail server of the configuration, for the status. */
+#ifndef VIEW_STATUS_MTAS_H
+#define VIEW_STATUS_MTAS_H
+
+#include "view/view.h"
+
+/* Is the role there that drives a queue?  "driven", "starting", "away"; "none": no queue is
+ * to be driven; NULL: not known. */
+const char *status_queue_word(const struct view *view);
+
+/* What is to be read of a log (path or pattern). */
+struct view_log {
+	bool known;
+	uint64_t unread;	/* bytes */
+	int64_t written_s;	/* wall time of its last change */
+};
+struct view_log view_log(const struct reader *reader, const char *log);
+
+/* A table "mtas" of the open object; view->generation may be NULL. */
+void status_mtas_write(struct writer *writer, const struct view *view);
+
+#endif

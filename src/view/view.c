@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Opens what the lists read.
+ * MODEL    A state file that was replaced between open and look is opened again.
+ *          The configuration in force is the block that the daemon published
+ *          beside the state, not the file that an admin may be editing.
+ * ERRORS   No state file: -1.  No block: the parts that need it are not known.
+ * THREADS  One.
+ */
+#include "view/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+#define REOPEN_TRIES	5
+
+static int map_block(const char *path, const struct generation **out,
+    struct diag *diag) {
+	struct stat st;
+	void *block;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return diag_set(diag, errno, "%s", path);
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
+		close(fd);
+		return diag_set(diag, 0, "%s: not a configuration block", path);
+	}
+	block = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (block == MAP_FAILED)
+		return diag_set(diag, errno, "%s", path);
+	if (generation_verify(block, (size_t)st.st_size, diag) != 0) {
+		munmap(block, (size_t)st.st_size);
+		return -1;
+	}
+	*out = block;
+	return 0;
+}
+
+static void close_generation(struct view *view) {
+	if (view->generation != NULL)
+		munmap((void *)(uintptr_t)view->generation,
+		    (size_t)view->generation->bytes);
+	view->generation = NULL;
+}
+
+/* The number tells one from another within the life of a state file alone. */
+static void open_generation(struct view *view) {
+	char path[PATH_MAX + 32];
+
+	if (view->generation != NULL && view->generation->number == view->status.generation)
+		return;
+	close_generation(view);
+	view->no_generation = (struct diag){ .error = 0 };
+	if (view->status.generation == 0)
+		return;
+	snprintf(path, sizeof(path), "%s.config.%llu", view->path,
+	    (unsigned long long)view->status.generation);
+	(void)map_block(path, &view->generation, &view->no_generation);
+}
+
+int view_refresh(struct view *view, struct diag *diag) {
+	for (unsigned tries = 0; tries < REOPEN_TRIES; tries++) {
+		if (view->reader == NULL) {
+			close_generation(view);
+			if (reader_open(&view->reader, view->path, diag) != 0)
+				return -1;
+		}
+		reader_status(view->reader, &view->status);
+		if (view->status.health != READER_REPLACED || tries + 1 == REOPEN_TRIES)
+			break;
+		reader_close(&view->reader);
+	}
+	open_generation(view);
+	return 0;
+}
+
+int view_open(struct view *view, const char *state_path, struct diag *diag) {
+	memset(view, 0, sizeof(*view));
+	if (!text_copy(view->path, sizeof(view->path), state_path, strlen(state_path)))
+		return diag_set(diag, ENAMETOOLONG, "%s", state_path);
+	return view_refresh(view, diag);
+}
+
+void view_close(struct view *view) {
+	reader_close(&view->reader);
+	close_generation(view);
+}
+
+const char *view_health(enum reader_health health) {
+	static const char *const words[] = {
+		[READER_LIVE] = "live",
+		[READER_STALE] = "stale",
+		[READER_REPLACED] = "replaced",
+	};
+
+	return words[health];
+}
+
+const char *view_role_kind(enum role_kind kind) {
+	static const char *const words[ROLE_KINDS] = {
+		[ROLE_NONE] = "none",
+		[ROLE_SUPERVISOR] = "supervisor",
+		[ROLE_POLICY] = "policy",
+		[ROLE_MILTER] = "milter",
+		[ROLE_KEEPER] = "keeper",
+		[ROLE_FEED] = "feed",
+		[ROLE_QUEUE] = "queue",
+		[ROLE_METRICS] = "metrics",
+	};
+
+	return words[kind];
+}
+
+const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]) {
+	size_t length = text_append(out, VIEW_ROLE_NAME_MAX, 0, "%s", view_role_kind(role->kind));
+
+	if (role->kind != ROLE_SUPERVISOR)
+		(void)text_append(out, VIEW_ROLE_NAME_MAX, length, ".%u", (unsigned)role->number);
+	return out;
+}

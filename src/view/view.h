@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the state file and the configuration in force beside it say, read-only: one
+ * description of each list (classes, destinations, status) for posternctl and for the
+ * pages by HTTP, so that both have the same names and the same numbers.
+ * Rows go to a writer (view/writer.h).  One thread a view.
+ */
+#ifndef VIEW_VIEW_H
+#define VIEW_VIEW_H
+
+#include <limits.h>
+
+#include "base/diag.h"
+#include "config/generation.h"
+#include "segment/reader.h"
+#include "view/writer.h"
+
+struct view {
+	char path[PATH_MAX];		/* of the state file */
+	struct reader *reader;
+	/* As the daemon published it; NULL where it cannot be read, and why. */
+	const struct generation *generation;
+	struct diag no_generation;
+	struct reader_status status;	/* as of view_open or view_refresh */
+};
+
+/* Opens the state that is in force now; also the last one of a daemon that is away.  0, or
+ * -1 with *diag.  view_close it in both cases. */
+int view_open(struct view *view, const char *state_path, struct diag *diag);
+
+/* Looks again: takes up a state file that replaced this one, and a configuration.  After -1
+ * nothing is open but what a later call may open. */
+int view_refresh(struct view *view, struct diag *diag);
+
+void view_close(struct view *view);
+
+/* The name of a health: "live" ... */
+const char *view_health(enum reader_health health);
+
+/* "policy", "keeper" ...; and "policy.0". */
+const char *view_role_kind(enum role_kind kind);
+#define VIEW_ROLE_NAME_MAX 32
+const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]);
+
+/* A limit of a class: not known where there is none. */
+static inline struct value value_limit(uint32_t limit) {
+	return limit == LIMIT_NONE ? value_unknown() : value_number(limit);
+}
+
+/* Seconds from `then_ns` on: not known where that is never, or to come. */
+static inline struct value value_since(int64_t now_ns, int64_t then_ns) {
+	return then_ns <= 0 || then_ns > now_ns ? value_unknown() :
+	    value_number((uint64_t)((now_ns - then_ns) / 1000000000));
+}
+
+#endif
