@@ -73,7 +73,7 @@ static void the_design_is_accepted(void **state)
 	assert_int_equal(g->session_count, 65536);
 	assert_int_equal(g->observe, 1);
 	assert_int_equal(g->outbound_observe, 1);
-	assert_int_equal(g->listener_count, 4);	/* those that this version serves */
+	assert_int_equal(g->listener_count, 5);
 	assert_string_equal(generation_text(g, g->listeners[0].address),
 	    "unix:/var/spool/postfix/private/postern");
 	assert_int_equal(g->listeners[2].kind, LISTENER_SOCKETMAP);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: ISC */
+/* The text format of the metrics: every declared metric once, true numbers, labels that
+ * are bounded and escaped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/internal.h"
+#include "segment/states.h"
+#include "segment/timings.h"
+#include "site.h"
+#include "view/health.h"
+#include "view/metrics.h"
+
+#define CLASSES	"classes = ( { name = \"custo\\\"mer\\\\\"; match = [ \"192.0.2.0/24\" ]; " \
+	"sessions = 3; inbound = 2; },\n" \
+	"{ name = \"all\"; match = [ \"*\" ]; sessions = 50; inbound = 40; observe = true; } );\n" \
+	"destinations = ( { match = [ \"Named.Example.\", \"*.many.example\" ]; " \
+	"window = { destination_concurrency_limit = 7; }; } );\n"
+
+static struct site site;
+static struct view view;
+static char *text;
+
+static int open_site(void **state) {
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1024, CLASSES);
+	segment_beat(site.segment, clock_now_ns());
+	engine_heartbeat(site.engine, clock_now_ns());
+	if (view_open(&view, segment_path(site.segment), &diag) != 0)
+		fail_msg("%s", diag.text);
+	return 0;
+}
+
+static int close_site(void **state) {
+	(void)state;
+	free(text);
+	text = NULL;
+	view_close(&view);
+	site_close(&site);
+	return 0;
+}
+
+static void scrape(void) {
+	size_t length;
+	struct diag diag;
+	FILE *out;
+
+	free(text);
+	out = open_memstream(&text, &length);
+	assert_non_null(out);
+	assert_int_equal(view_refresh(&view, &diag), 0);
+	assert_int_equal(metrics_write(&view, out), 0);
+	assert_int_equal(fclose(out), 0);
+}
+
+static bool has_line(const char *line) {
+	size_t length = strlen(line);
+
+	for (const char *at = text; (at = strstr(at, line)) != NULL; at++)
+		if ((at == text || at[-1] == '\n') && at[length] == '\n')
+			return true;
+	return false;
+}
+
+static void expect(const char *line) {
+	if (!has_line(line))
+		fail_msg("no line %s in:\n%s", line, text);
+}
+
+static unsigned count(const char *part) {
+	unsigned found = 0;
+
+	for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+		found++;
+	return found;
+}
+
+static void every_metric_is_there_once(void **state) {
+	static const char *const names[] = {
+#define METRIC(symbol, name, type, help) name,
+#include "defs/metrics.def"
+#undef METRIC
+#define COUNTER(symbol, name, help) "postern_" name "_total",
+#include "defs/counters.def"
+#undef COUNTER
+	};
+	char line[200];
+
+	(void)state;
+	scrape();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(line, sizeof(line), "\n# TYPE %s ", names[i]);
+		assert_int_equal(count(line), 1);
+		snprintf(line, sizeof(line), "# HELP %s ", names[i]);
+		assert_int_equal(count(line), 1);
+	}
+	assert_int_equal(count("# TYPE "), sizeof(names) / sizeof(names[0]));
+	assert_int_equal(text[strlen(text) - 1], '\n');
+}
+
+static void numbers_are_those_of_the_state(void **state) {
+	(void)state;
+	for (uint16_t port = 1000; port < 1003; port++)
+		(void)site_inbound(&site, "192.0.2.7", port, NULL, NULL);
+	scrape();
+	expect("postern_class_open_sessions{class=\"custo\\\"mer\\\\\",direction=\"inbound\"} 2");
+	expect("postern_class_open_sessions{class=\"custo\\\"mer\\\\\",direction=\"outbound\"} 0");
+	expect("postern_class_inbound_limit{class=\"custo\\\"mer\\\\\"} 2");
+	expect("postern_class_sessions_limit{class=\"all\"} 50");
+	expect("postern_class_observe{class=\"all\"} 1");
+	expect("postern_class_refused_total{class=\"custo\\\"mer\\\\\"} 1");
+	expect("postern_admitted_total 2");
+	expect("postern_refused_total 1");
+	expect("postern_table_used{table=\"sessions\"} 3");
+	expect("postern_role_up{role=\"policy.0\"} 1");
+	expect("postern_live 1");
+	expect("postern_healthy 1");
+	expect("postern_gate_shut 0");
+	expect("postern_configuration_generation 1");
+}
+
+static void times_are_a_histogram(void **state) {
+	struct timing_record *record =
+	    &segment_header(site.segment)->timings[5][TIMING_MILTER];
+	struct timing_record *other =
+	    &segment_header(site.segment)->timings[6][TIMING_MILTER];
+
+	(void)state;
+	timing_note(record, 900);
+	timing_note(record, 1000);
+	timing_note(other, 1001);
+	timing_note(other, 3 * NS_PER_SECOND);
+	scrape();
+	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"1e-06\"} 2");
+	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"2e-06\"} 3");
+	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"1\"} 3");
+	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"+Inf\"} 4");
+	expect("postern_decision_duration_seconds_sum{kind=\"milter\"} 3.000002901");
+	expect("postern_decision_duration_seconds_count{kind=\"milter\"} 4");
+	expect("postern_decision_duration_seconds_count{kind=\"policy\"} 0");
+}
+
+static void learn(const char *name, bool dead) {
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, clock_now_ns(), STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	if (dead) {
+		lock.state.window.state = WINDOW_DEAD;
+		lock.state.window.until_ns = clock_now_ns() + 100 * NS_PER_SECOND;
+	}
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+/* Whoever sends mail can make up names: they are counted, never labels. */
+static void no_free_name_is_a_label(void **state) {
+	(void)state;
+	learn("named.example", true);
+	learn("x.many.example", true);
+	learn("free.example", false);
+	learn("provider:unheard-of", false);
+	scrape();
+	expect("postern_destinations{state=\"dead\"} 2");
+	expect("postern_destinations{state=\"open\"} 2");
+	expect("postern_destination_stopped{destination=\"named.example\"} 1");
+	expect("postern_destination_in_flight{destination=\"named.example\"} 0");
+	assert_int_equal(count("many.example"), 0);
+	assert_int_equal(count("free.example"), 0);
+	assert_int_equal(count("unheard-of"), 0);
+}
+
+static void label_is(const char *value, const char *wanted) {
+	char *out = NULL;
+	size_t length;
+	FILE *file = open_memstream(&out, &length);
+
+	assert_non_null(file);
+	metrics_label(file, value);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(out, wanted);
+	free(out);
+}
+
+static void labels_are_escaped(void **state) {
+	(void)state;
+	label_is("", "");
+	label_is("a\"b\\c", "a\\\"b\\\\c");
+	label_is("a\nb\x1b[2J\x7f", "a\\\\x0ab\\\\x1b[2J\\\\x7f");
+	label_is("\xc3\xa9\xff\xc3", "\xc3\xa9\\\\xff\\\\xc3");
+}
+
+static void health_is(bool healthy, const char *wanted) {
+	char *out = NULL;
+	size_t length;
+	struct diag diag;
+	FILE *file = open_memstream(&out, &length);
+
+	assert_non_null(file);
+	assert_int_equal(view_refresh(&view, &diag), 0);
+	assert_int_equal(health_check(&view, file), healthy);
+	assert_int_equal(fclose(file), 0);
+	if (strncmp(out, wanted, strlen(wanted)) != 0)
+		assert_string_equal(out, wanted);
+	free(out);
+}
+
+static void what_is_health(void **state) {
+	struct segment_header *header = segment_header(site.segment);
+	struct role_record *role = &header->roles[site.place];
+	int32_t pid = atomic_load(&role->pid);
+
+	(void)state;
+	health_is(true, "ok\n");
+	atomic_store(&header->gate_shut, 1);
+	health_is(true, "ok\nnote: the gate is shut: no class has room for inbound sessions\n");
+	atomic_store(&header->gate_shut, 0);
+	atomic_store(&role->heartbeat_ns, clock_now_ns() - 5 * NS_PER_SECOND);
+	health_is(false, "role policy.0 gave no sign of life for 5 s\n");
+	engine_heartbeat(site.engine, clock_now_ns());
+	/* a second role that is away */
+	(void)segment_role_place(site.segment, ROLE_MILTER, 1);
+	health_is(false, "role milter.1 is away\n");
+	atomic_store(&header->heartbeat_ns, clock_now_ns() - 20 * NS_PER_SECOND);
+	health_is(false, "posternd gave no sign of life for 20 s\nrole milter.1 is away\n");
+	scrape();
+	expect("postern_live 0");
+	expect("postern_healthy 0");
+	expect("postern_role_up{role=\"milter.1\"} 0");
+	atomic_store(&role->pid, pid);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_metric_is_there_once, open_site, close_site),
+		cmocka_unit_test_setup_teardown(numbers_are_those_of_the_state, open_site,
+		    close_site),
+		cmocka_unit_test_setup_teardown(times_are_a_histogram, open_site, close_site),
+		cmocka_unit_test_setup_teardown(no_free_name_is_a_label, open_site, close_site),
+		cmocka_unit_test(labels_are_escaped),
+		cmocka_unit_test_setup_teardown(what_is_health, open_site, close_site),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
