@@ -85,7 +85,7 @@ static void say(int fd, const char *text, size_t length)
 	turn();
 }
 
-static void hear(int fd, const char *wanted)
+static inline void hear(int fd, const char *wanted)
 {
 	char text[4096];
 	ssize_t n = read(fd, text, sizeof(text) - 1);
@@ -95,7 +95,7 @@ static void hear(int fd, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static void hear_end(int fd)
+static inline void hear_end(int fd)
 {
 	char c;
 
