@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  Postern's own side: is its configuration right, and does it listen?
+# MODEL    All by posternctl, and by the kernel's table of sockets.
+package Postern::Own;
+use strict;
+use warnings;
+use Postern::Tool;
+
+# new(PROGRAM, CONFIGURATION or undef)
+sub new {
+	my ($class, $program, $configuration) = @_;
+	my $self = bless { program => find_program($program) }, $class;
+	$self->{words} = [$self->{program} // $program,
+		defined $configuration ? ('-c', $configuration) : ()];
+	return $self;
+}
+
+# posternctl --json: exit code, what it told, complaints.
+sub ask {
+	my ($self, @words) = @_;
+	my ($code, $text, $errors) = run({}, @{$self->{words}}, '--json', @words);
+	return ($code, json_read($text), $errors);
+}
+
+# Adds to FINDINGS what is amiss; SOCKETS: path => the setting that names it.
+sub look {
+	my ($self, $findings, %sockets) = @_;
+	if (!$self->{program}) {
+		$findings->add('obstacle', 'posternctl', '', 'posternctl is not found: install '
+			. 'Postern, or tell where it is by --posternctl');
+		return;
+	}
+	my ($code, $rows, $errors) = $self->ask('check');
+	if ($code != EX_OK) {
+		my ($first) = grep { ref $_ && ($_->{severity} // '') eq 'error' }
+		    @{ref $rows eq 'ARRAY' ? $rows : []};
+		$findings->add('obstacle', 'postern-conf', '', 'posternctl check: '
+			. ($first ? join(':', grep { defined } @$first{qw(file line text)}) : $errors));
+	}
+	for my $path (sort keys %sockets) {
+		next if answers($path);
+		$findings->add('obstacle', 'socket', '', "nobody listens at $path: start posternd, "
+			. "with unix:$path in $sockets{$path} of postern.conf");
+	}
+	($code, my $status) = $self->ask('status');
+	$findings->add('note', 'observe', '', 'observe is true in postern.conf: as long as it is, '
+		. 'Postern counts and logs, and refuses nobody')
+	    if $code == EX_OK && ref $status eq 'HASH' && $status->{observe};
+}
+
+# The kernel knows; a visitor who says nothing would be logged.
+sub answers {
+	my ($path) = @_;
+	open(my $table, '<', '/proc/net/unix') or return -S $path;
+	while (<$table>) {
+		my @fields = split ' ', $_, 8;
+		chomp(my $name = $fields[7] // '');
+		return 1 if $name eq $path && hex $fields[3] & 0x10000;		# __SO_ACCEPTCON
+	}
+	return 0;
+}
+
+1;

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  The lines of posternctl postfix-lanes in the place of the line "qmgr".
+package Postern::PostfixLanes;
+use strict;
+use warnings;
+use Postern::PostfixFiles;
+use Postern::Tool;
+
+my $ours = qr{\A(?:rewrite-postern|postern-hint|lane[0-9]+)/unix\z};
+
+# { at, replace, lines } for Lines, or nothing where FINDINGS has an obstacle.
+sub insertion {
+	my ($site, $own, $findings, $mta) = @_;
+	my @managers = grep { ($_->{key} // '') =~ m{\Aqmgr/(?:unix|fifo)\z} } @{$site->{services}};
+	my ($code, $told, $errors) = $own->ask('postfix-lanes', defined $mta ? $mta : ());
+	my $lines = ref $told eq 'HASH' ? $told->{lines} : undef;
+	if (!defined $lines) {
+		my $why = ref $told eq 'HASH' && defined $told->{text} ? $told->{text} : $errors;
+		$findings->add('obstacle', 'lanes', '', 'no hints for mail that leaves: '
+			. Postern::PostfixSite::plain($why));
+		return ();
+	}
+	if (($told->{config_directory} // '') ne $site->{directory}) {
+		$findings->add('obstacle', 'lanes', '', "mta $told->{mta} of postern.conf is the "
+			. "Postfix in $told->{config_directory}: name the one in $site->{directory} "
+			. 'by --mta');
+		return ();
+	}
+	if (@managers != 1) {
+		$findings->add('obstacle', 'twice', 'master.cf', 'qmgr stands there '
+			. @managers . ' times');
+		return ();
+	}
+	my $where = 'master.cf, line ' . ($managers[0]{first} + 1);
+	if (grep { defined $_->{key} && $_->{key} =~ $ours } @{$site->{services}}) {
+		$findings->add('obstacle', 'by-hand', $where, 'master.cf has lanes or hints of Postern '
+			. 'that were not made here: take them out, or leave all as it is');
+		return ();
+	}
+	$findings->add('note', 'lanes', $where, 'qmgr asks for hints, and for nothing else: no '
+		. 'other service sees them, and transport_maps, relayhost and tables stay. After a '
+		. 'change of the settings or tables run make again');
+	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
+	    if defined $told->{no_lanes};
+	return { at => $managers[0]{first}, key => $managers[0]{key},
+		replace => $managers[0]{last} - $managers[0]{first} + 1,
+		lines => [split /\n/, $lines] };
+}
+
+sub is_ours {
+	my ($key) = @_;
+	return $key =~ $ours;
+}
+
+1;

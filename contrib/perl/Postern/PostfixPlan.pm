@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  What a Postfix site needs so that sessions from outside are asked about, what of
+#          it is left alone, and what is in the way.
+# MODEL    The -o lines of conf/postfix-*.master.cf go word for word behind the options of
+#          the service that takes mail from outside.  Where one would take the place of
+#          words of the site's own, these follow ours.  main.cf is never changed.
+package Postern::PostfixPlan;
+use strict;
+use warnings;
+use Postern::Tool;
+
+our %ways = (policy => 'postfix-policy.master.cf', milter => 'postfix-milter.master.cf',
+	both => 'postfix-both.master.cf');
+
+# new(SITE, FINDINGS, EXAMPLES): EXAMPLES is where the lines of conf/ are.
+sub new {
+	my ($class, $site, $findings, $examples) = @_;
+	return bless { site => $site, findings => $findings, examples => $examples }, $class;
+}
+
+sub obstacle { my $self = shift; $self->{findings}->add('obstacle', @_) }
+sub kept { my $self = shift; $self->{findings}->add('kept', @_) }
+sub note { my $self = shift; $self->{findings}->add('note', @_) }
+
+sub line_of {
+	my ($service) = @_;
+	return 'master.cf, line ' . ($service->{first} + 1);
+}
+
+# --- which services ---------------------------------------------------------------
+
+sub runs {
+	my ($service, $program) = @_;
+	return defined $service->{program} && $service->{program} =~ m{(?:\A|/)\Q$program\E\z};
+}
+
+sub is_port_25 {
+	my ($service) = @_;
+	my (undef, $port) = Postern::PostfixFiles::place_of($service);
+	return $service->{type} eq 'inet' && $port =~ /\A(?:smtp|25)\z/;
+}
+
+# Those that take mail from outside: smtpd on port 25, or behind postscreen there.
+sub choose {
+	my ($self, @wanted) = @_;
+	my $site = $self->{site};
+	my @services = grep { !$_->{fault} } @{$site->{services}};
+	my (@chosen, %behind);
+
+	for my $screen (grep { runs($_, 'postscreen') } @services) {
+		my $name = $site->effective($screen, 'smtpd_service_name');
+		$behind{"$name/pass"} = $screen if @wanted || is_port_25($screen);
+	}
+	for my $service (@services) {
+		my $is_wanted = @wanted ? grep({ $_ eq $service->{name} || $_ eq $service->{key} }
+			@wanted) : is_port_25($service) || $behind{$service->{key}};
+		push @chosen, $service if runs($service, 'smtpd') && $is_wanted;
+	}
+	$_->{screen} = $behind{$_->{key}} for @chosen;
+	$self->{chosen} = \@chosen;
+	for my $name (@wanted) {
+		$self->obstacle('no-service', 'master.cf', "no smtpd service is named $name")
+		    if !grep { $name eq $_->{name} || $name eq $_->{key} } @chosen;
+	}
+	$self->obstacle('no-service', 'master.cf', 'no smtpd service takes mail on port 25: '
+		. 'name one with --service') if !@chosen && !@wanted;
+	$self->look_at_choice($_) for @chosen;
+	$self->tell_of_others(@services);
+}
+
+
+sub look_at_choice {
+	my ($self, $service) = @_;
+	my ($site, $where) = ($self->{site}, line_of($service));
+	$self->obstacle('twice', $where, "$service->{key} stands in master.cf "
+		. "$site->{count}{$service->{key}} times, and Postfix goes by the last: leave one")
+	    if $site->{count}{$service->{key}} > 1;
+	if ($service->{screen}) {
+		$self->note('postscreen', $where, "$service->{key} gets its clients from postscreen "
+			. '(' . line_of($service->{screen}) . '): those that postscreen still holds '
+			. 'do not count');
+	}
+	for my $setting (@{$service->{settings}}) {
+		next if $setting->[1] !~ m{private/postern\b};
+		$self->obstacle('by-hand', $where, "$service->{key} asks Postern already, by lines "
+			. 'that were not made here: take them out, or leave all as it is');
+		last;
+	}
+}
+
+# Why each other smtpd service stays as it is.
+sub tell_of_others {
+	my ($self, @services) = @_;
+	my $site = $self->{site};
+	my %chosen = map { $_->{key} => 1 } @{$self->{chosen}};
+	for my $service (grep { runs($_, 'smtpd') && !$chosen{$_->{key}} } @services) {
+		my ($host, $port) = Postern::PostfixFiles::place_of($service);
+		my ($word, $why) = ('other-port', 'it takes mail elsewhere than on port 25; '
+			. "--service $service->{key} would choose it");
+		if ($port =~ /\A(?:submissions?|smtps|587|465)\z/) {
+			($word, $why) = ('submission', 'people of your own send by it, whom limits for '
+				. 'strangers would keep from their mail');
+		} elsif (defined $site->{override}{$service->{key}}{content_filter} ||
+		    ($host // '') =~ /\A(?:127\.|::1|localhost)/) {
+			($word, $why) = ('re-injection', 'it takes mail back from a filter of this '
+				. 'machine, which a limit would make wait, or lose its place');
+		} elsif ($service->{type} ne 'inet') {
+			($word, $why) = ('other-service', "it has no port of its own; --service "
+				. "$service->{key} would choose it");
+		} elsif ($site->effective($service, 'smtpd_upstream_proxy_protocol') ne '') {
+			($word, $why) = ('proxy', 'a proxy speaks to it (conf/postfix-haproxy.master.cf '
+				. "has lines for it); --service $service->{key} would choose it");
+		}
+		$self->kept($word, line_of($service), "$service->{key}: $why");
+	}
+	$self->kept('local-mail', 'main.cf', 'non_smtpd_milters and pickup: mail that is written '
+		. 'on this machine has no session');
+	$self->note('filter', $site->where(undef, 'content_filter'), 'mail goes through the '
+		. 'content filter ' . $site->{value}{content_filter} . ', before and after as now: '
+		. 'it is asked about once, as it comes in')
+	    if ($site->{value}{content_filter} // '') ne '';
+}
+
+# --- by what ----------------------------------------------------------------------
+
+sub is_proxied {
+	my ($self, $service) = @_;
+	return $self->{site}->effective($service, 'smtpd_upstream_proxy_protocol') ne '' ||
+	    ($service->{screen} && $self->{site}->effective($service->{screen},
+		'postscreen_upstream_proxy_protocol') ne '');
+}
+
+sub choose_way {
+	my ($self, $by) = @_;
+	my @proxied = grep { $self->is_proxied($_) } @{$self->{chosen}};
+	$self->{by} = $by // (@proxied ? 'both' : 'milter');
+	my ($major) = ($self->{site}{value}{mail_version} // '') =~ /\A([0-9]+)/;
+	$self->obstacle('version', '', "Postfix $self->{site}{value}{mail_version} has no { } in "
+		. 'master.cf: 3.0 is needed') if ($major // 3) < 3;
+	for my $service (@{$self->{chosen}}) {
+		$self->obstacle('proxy', line_of($service), "$service->{key} is behind a proxy, "
+			. 'so that the kernel does not show its clients: take --by both')
+		    if $self->{by} ne 'both' && $self->is_proxied($service);
+		$self->look_at_login($service);
+		$self->look_at_stages($service) if $self->{by} ne 'milter';
+		$self->look_at_milters($service) if $self->{by} ne 'policy';
+	}
+}
+
+sub look_at_login {
+	my ($self, $service) = @_;
+	my $site = $self->{site};
+	$self->note('sasl', $site->where($service, 'smtpd_sasl_auth_enable'), "people may log in "
+		. "at $service->{key}: there they are counted as everybody is, before they log in")
+	    if $site->is_on($service, 'smtpd_sasl_auth_enable');
+	$self->note('xclient', $site->where($service, 'smtpd_authorized_xclient_hosts'),
+		"$service->{key}: clients that XCLIENT names are counted by --by policy or both alone")
+	    if $self->{by} eq 'milter' &&
+	    $site->effective($service, 'smtpd_authorized_xclient_hosts') ne '';
+}
+
+sub look_at_milters {
+	my ($self, $service) = @_;
+	my $site = $self->{site};
+	my $milters = $site->effective($service, 'smtpd_milters');
+	$self->note('milters', $site->where($service, 'smtpd_milters'), "$service->{key}: "
+		. "$milters go on; Postern comes first, and what it refuses they never see. They "
+		. 'are written out in our line: after a change of smtpd_milters run make again')
+	    if $milters ne '';
+	$self->note('milter-maps', $site->where($service, 'smtpd_milter_maps'), "$service->{key}: "
+		. 'clients in smtpd_milter_maps have milters of their own, and are not asked about')
+	    if $site->effective($service, 'smtpd_milter_maps') ne '';
+}
+
+# --- smtpd_delay_reject -----------------------------------------------------------
+
+# What a check has to know, by its words; each stage knows that of those before it.
+my @needs = (
+	[ qr/\A(?:check_helo_\w+|reject_(?:invalid|non_fqdn|unknown)_(?:helo_)?hostname|
+		reject_rhsbl_helo)\z/x, 'the HELO name', 1 ],
+	[ qr/\A(?:permit_sasl_authenticated|permit_tls_(?:all_)?clientcerts|check_ccert_access|
+		check_sasl_access|reject_plaintext_session)\z/x, 'who logged in', 2 ],
+	[ qr/\A(?:check_sender_\w+|reject_\w*_sender(?:_\w+)?|reject_\w*sender_login_mismatch)\z/x,
+		'the sender', 2 ],
+	[ qr/\A(?:check_recipient_\w+|reject_\w*_recipient(?:_\w+)?|permit_mx_backup|
+		(?:reject|defer|permit)_(?:un)?auth_destination|reject_multi_recipient_bounce)\z/x,
+		'the recipient', 3 ],
+	[ qr/\Acheck_policy_service\z/, 'what a policy server is asked about at a recipient', 3 ],
+);
+my @lists = ([ client => 0 ], [ helo => 1 ], [ sender => 2 ]);
+
+# Words of a list of restrictions, those of the site's own classes among them.
+sub restriction_words {
+	my ($self, $text, $depth) = @_;
+	my @found;
+	for my $word (Postern::PostfixFiles::words(join ' ', split /,/, $text)) {
+		next if !defined $word;
+		my ($first) = $word =~ /\A(\S*)/;
+		push @found, $first;
+		my $class = $self->{site}{class}{$first};
+		push @found, $self->restriction_words($class, $depth + 1)
+		    if defined $class && $depth < 10;
+	}
+	return @found;
+}
+
+# With smtpd_delay_reject=no each list is asked at its own stage.
+sub look_at_stages {
+	my ($self, $service) = @_;
+	my $site = $self->{site};
+	return if !$site->is_on($service, 'smtpd_delay_reject');
+	for my $list (@lists) {
+		my ($name, $stage) = ("smtpd_$list->[0]_restrictions", $list->[1]);
+		my @words = $self->restriction_words($site->effective($service, $name), 0);
+		my (@late, %seen);
+		for my $word (@words) {
+			for my $need (@needs) {
+				push @late, "$word ($need->[1])"
+				    if $word =~ $need->[0] && $need->[2] > $stage && !$seen{$word}++;
+			}
+		}
+		my $where = $site->where($service, $name);
+		if (@late) {
+			$self->obstacle('delay-reject', $where, "$name of $service->{key} wants what "
+				. "is not known so early with smtpd_delay_reject=no, which --by "
+				. "$self->{by} needs: " . join(', ', @late) . '; --by milter does without');
+		} elsif (@words) {
+			$self->note('stage', $where, "$name of $service->{key} goes on, but answers at "
+				. 'its own stage instead of at each recipient: what it refuses is logged '
+				. 'without sender and recipient');
+		}
+	}
+}
+
+# --- the lines --------------------------------------------------------------------
+
+# The -o lines of conf/, as shipped.
+sub shipped {
+	my ($self) = @_;
+	my $file = "$self->{examples}/$ways{$self->{by}}";
+	my ($first, @lines) = grep { !/\A(?:#|\s*\z)/ } split /\n/, read_file($file);
+	fail(EX_SOFTWARE, "$file has no lines of a service")
+	    if ($first // '') !~ /\Asmtp\s+inet\s/ || grep { !/\A\s+-o / } @lines;
+	return @lines;
+}
+
+# A line with the site's own words behind ours.
+sub joined {
+	my ($self, $service, $line) = @_;
+	my $site = $self->{site};
+	return $line if $line !~ /\A(\s+-o \{ )(\w+)( = )(.*)( \})\z/s;
+	my ($open, $name, $is, $ours, $close) = ($1, $2, $3, $4, $5);
+	my $theirs = Postern::PostfixSite::plain($site->effective($service, $name, 1));
+	$theirs =~ s/\A[\s,]+|[\s,]+\z//g;
+	if ($name eq 'milter_connect_macros') {
+		my %has = map { $_ => 1 } split ' ', $ours;
+		return join('', $open, $name, $is, join(' ', $ours,
+			grep { !$has{$_} } split ' ', $theirs), $close);
+	}
+	return $line if $theirs eq '';
+	$self->note('restrictions', $site->where($service, $name), "$name of $service->{key} goes "
+		. 'on behind ours; it is written out in our line: after a change of it run make '
+		. 'again') if $name =~ /_restrictions\z/;
+	return "$open$name$is$ours, $theirs$close";
+}
+
+# { at, lines } for Lines, and the settings that the service then has: name => value.
+sub insertions {
+	my ($self) = @_;
+	my @found;
+	for my $service (@{$self->{chosen}}) {
+		push @found, { at => $service->{last} + 1, key => $service->{key},
+			lines => [map { $self->joined($service, $_) } $self->shipped] };
+	}
+	return @found;
+}
+
+1;

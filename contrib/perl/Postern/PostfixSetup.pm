@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  A Postfix site, for Command.
+package Postern::PostfixSetup;
+use strict;
+use warnings;
+use Postern::Changes;
+use Postern::Lines;
+use Postern::Own;
+use Postern::PostfixLanes;
+use Postern::PostfixPlan;
+use Postern::PostfixProof;
+use Postern::PostfixSite;
+use Postern::Tool;
+
+use constant PROGRAM => 'postern-postfix-setup';
+
+# new(\%options, \%places)
+sub new {
+	my ($class, $options, $places) = @_;
+	my $self = bless { options => $options, places => $places, program => PROGRAM,
+		lines => Postern::Lines->new('#', PROGRAM) }, $class;
+	$self->{site} = Postern::PostfixSite->new($options->{config});
+	$self->{directory} = $self->{site}{directory};
+	$self->{name} = "postfix:$self->{directory}";
+	($self->{master}, $self->{fault}) = Postern::Changes::real_file($self->{site}{master});
+	$self->{own} = Postern::Own->new($options->{posternctl} // $places->{posternctl},
+		$options->{'postern-conf'});
+	fail(EX_USAGE, '--by is policy, milter or both')
+	    if defined $options->{by} && !$Postern::PostfixPlan::ways{$options->{by}};
+	return $self;
+}
+
+sub files {
+	my ($self) = @_;
+	return ($self->{master});
+}
+
+# What was wanted the last time is wanted again, where nothing else is said.
+sub take_options {
+	my ($self, $kept) = @_;
+	my $options = $self->{options};
+	return if $self->{kept};
+	$self->{kept} = 1;
+	$options->{$_} //= $kept->{$_} for grep { defined $kept->{$_} } qw(by lanes inbound mta);
+	$options->{service} //= [split ' ', $kept->{services}] if defined $kept->{services};
+}
+
+sub options_to_keep {
+	my ($self) = @_;
+	my $options = $self->{options};
+	my %kept = (lanes => $self->has('lanes') ? 1 : 0, inbound => $self->has('inbound') ? 1 : 0);
+	for my $name (qw(by mta)) {
+		$kept{$name} = $options->{$name} if defined $options->{$name};
+	}
+	$kept{services} = join ' ', @{$options->{service}} if $options->{service};
+	return \%kept;
+}
+
+# Parts: limits for who comes in, unless told otherwise, and lanes if told.
+sub has {
+	my ($self, $part) = @_;
+	return $self->{options}{$part} // ($part eq 'inbound');
+}
+
+# --- the plan ---------------------------------------------------------------------
+
+sub plan {
+	my ($self, $findings, $making) = @_;
+	my $text = read_file($self->{master});
+	my ($old, $count) = $self->{lines}->take_out($text);
+	if (!defined $old) {
+		$findings->add('obstacle', 'marks', 'master.cf', "our marks there are broken: $count");
+		return { path => $self->{master}, before => $text, after => $text };
+	}
+	$findings->add('obstacle', 'file', '', $self->{fault}) if defined $self->{fault};
+	# All is decided from the site without us.
+	if ($old ne $text) {
+		my $directory = Postern::PostfixProof::directory_with($self->{site}{'main.text'}, $old);
+		$self->{site} = Postern::PostfixSite->new("$directory");
+		$self->{site}{directory} = $self->{directory};
+	}
+	my @insertions = $self->insertions($findings);
+	my $new = $self->{lines}->put_in($old, @insertions);
+	$self->prove($findings, $old, $new, @insertions);
+	$self->look_at_own($findings) if $making || $self->{options}{command} eq 'look';
+	return { path => $self->{master}, before => $old, after => $new };
+}
+
+sub insertions {
+	my ($self, $findings) = @_;
+	my ($site, @found) = ($self->{site});
+	my @faults = $site->disagreements;
+	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it otherwise than '
+		. 'we do: ' . join('; ', @faults)) if @faults;
+	$findings->add('note', 'main-twice', 'main.cf', Postern::PostfixSite::plain($site->{warnings}))
+	    if $site->{warnings} ne '';
+	my $plan = $self->{plan} = Postern::PostfixPlan->new($site, $findings,
+		$self->{places}{examples});
+	if ($self->has('inbound')) {
+		$plan->choose(@{$self->{options}{service} || []});
+		$plan->choose_way($self->{options}{by});
+		push @found, $plan->insertions if !grep { $_->{word} =~ /\A(?:twice|by-hand)\z/ }
+		    $findings->obstacles;
+	}
+	if ($self->has('lanes')) {
+		push @found, Postern::PostfixLanes::insertion($site, $self->{own}, $findings,
+			$self->{options}{mta});
+	} else {
+		$findings->add('kept', 'routes', 'main.cf', 'transport_maps, relayhost, and what hangs '
+			. 'on the sender: where mail goes is Postfix\'s own; --lanes lets Postern say how '
+			. 'much at once');
+	}
+	$findings->add('kept', 'instances', '', "the Postfix in $_ is another instance: it has a "
+		. "setup of its own, -c $_") for $site->instances;
+	return @found;
+}
+
+sub prove {
+	my ($self, $findings, $old, $new, @insertions) = @_;
+	my ($back) = $self->{lines}->take_out($new);
+	fail(EX_SOFTWARE, 'our lines could not be taken out again') if ($back // "\0") ne $old;
+	return if $new eq $old;
+	my @faults = Postern::PostfixProof::differences($self->{site}, $old, $new, @insertions);
+	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix would not take it as it '
+		. 'is meant: ' . join('; ', @faults)) if @faults;
+}
+
+# Sockets lie in the queue directory: chrooted services and others find them there.
+sub look_at_own {
+	my ($self, $findings) = @_;
+	my $private = "$self->{site}{value}{queue_directory}/private";
+	my $by = $self->has('inbound') ? $self->{plan}{by} : '';
+	my %sockets;
+	$sockets{"$private/postern"} = 'listen.policy' if $by eq 'policy' || $by eq 'both';
+	$sockets{"$private/postern-milter"} = 'listen.milter' if $by eq 'milter' || $by eq 'both';
+	$self->{own}->look($findings, %sockets);
+}
+
+sub without_ours {
+	my ($self, $texts) = @_;
+	my ($text, $why) = $self->{lines}->take_out($texts->{$self->{master}});
+	return (undef, $why) if !defined $text;
+	return { $self->{master} => $text };
+}
+
+sub look_before_undo { }
+
+# --- Postfix itself ---------------------------------------------------------------
+
+sub postfix {
+	my ($self, @words) = @_;
+	my $program = find_program('postfix') or return (127, '', 'postfix(1) is missing');
+	return run({}, $program, '-c', $self->{directory}, @words);
+}
+
+sub checked {
+	my ($self) = @_;
+	my ($code, $text, $errors) = $self->postfix('check');
+	return $code == 0 ? undef : "postfix check: $errors$text";
+}
+
+sub reload {
+	my ($self) = @_;
+	my ($code) = $self->postfix('status');
+	return 'Postfix does not run.' if $code != 0;
+	($code, undef, my $errors) = $self->postfix('reload');
+	return "postfix reload failed: $errors" if $code != 0;
+	# It notes which lanes Postfix has by now.
+	$self->{own}->ask('postfix-lanes', $self->{options}{mta} // ()) if $self->has('lanes');
+	return 'Postfix was told (postfix reload).';
+}
+
+# --- what is told -----------------------------------------------------------------
+
+sub title {
+	my ($self, $findings) = @_;
+	my ($site, $plan) = @$self{qw(site plan)};
+	my @lines = ("Postfix $site->{value}{mail_version} in $self->{directory}, queue directory "
+		. "$site->{value}{queue_directory}\n");
+	for my $service (@{$plan && $plan->{chosen} || []}) {
+		push @lines, "Asked about: $service->{key} (master.cf, line "
+		    . ($service->{first} + 1) . '), by '
+		    . { policy => 'policy', milter => 'milter', both => 'policy and milter' }->{$plan->{by}}
+		    . ($service->{chroot} eq 'n' ? '' : ', chrooted') . "\n";
+	}
+	push @lines, "Mail that leaves: lanes and hints for qmgr\n" if $self->has('lanes');
+	return @lines;
+}
+
+sub facts {
+	my ($self) = @_;
+	my ($site, $plan) = @$self{qw(site plan)};
+	return (mta => 'postfix', version => $site->{value}{mail_version},
+		config_directory => $self->{directory},
+		queue_directory => $site->{value}{queue_directory},
+		by => $plan ? $plan->{by} : undef,
+		lanes => $self->has('lanes') ? \1 : \0,
+		services => [map { { service => $_->{key}, line => number($_->{first} + 1),
+			chroot => $_->{chroot} eq 'n' ? \0 : \1, order => [qw(service line chroot)] } }
+			@{$plan && $plan->{chosen} || []}]);
+}
+
+1;

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  Where the lines of conf/sendmail-*.mc go in a sendmail.mc, what of it is left
+#          alone, and what is in the way.
+# MODEL    Our milter stands above the others; our check_compat above the site's, to which
+#          it hands on what it got.  Rules of one name are joined by Sendmail in their
+#          order, so that nothing of the site's has to change.
+package Postern::SendmailPlan;
+use strict;
+use warnings;
+use Postern::SendmailSite;
+use Postern::Tool;
+
+my %files = (milter => 'sendmail-postern.mc', outbound => 'sendmail-outbound.mc',
+	queue => 'sendmail-queue.mc');
+
+# new(SITE, FINDINGS, EXAMPLES, TEXT): TEXT of sendmail.mc without us.
+sub new {
+	my ($class, $site, $findings, $examples, $text) = @_;
+	return bless { site => $site, findings => $findings, examples => $examples, text => $text,
+		places => Postern::SendmailSite::places($text),
+		count => scalar(() = Postern::Lines::split_lines($text)) }, $class;
+}
+
+sub obstacle { my $self = shift; $self->{findings}->add('obstacle', @_) }
+sub kept { my $self = shift; $self->{findings}->add('kept', @_) }
+sub note { my $self = shift; $self->{findings}->add('note', @_) }
+
+sub all {
+	my ($self, @kinds) = @_;
+	return sort { $a->{line} <=> $b->{line} } map { @{$self->{places}{$_} || []} } @kinds;
+}
+
+sub where {
+	my ($one) = @_;
+	return 'sendmail.mc, line ' . ($one->{line} + 1);
+}
+
+# The lines as shipped, but for comments of sendmail.mc.
+sub shipped {
+	my ($self, $part) = @_;
+	my $file = "$self->{examples}/$files{$part}";
+	my @lines = grep { !/\Adnl #/ } split /\n/, read_file($file);
+	fail(EX_SOFTWARE, "$file is empty") if !@lines;
+	return @lines;
+}
+
+# The sockets in them: path => the setting of postern.conf.
+sub sockets {
+	my ($self, @parts) = @_;
+	my %found;
+	for my $part (@parts) {
+		for ($self->shipped($part)) {
+			$found{$1} = 'listen.milter' if /`S=unix:([^,']+)/;
+			$found{$1} = 'listen.socketmap' if /\AK\S+ socket .*unix:(\S+)/;
+		}
+	}
+	return %found;
+}
+
+# --- what is there ----------------------------------------------------------------
+
+sub look {
+	my ($self, @parts) = @_;
+	for my $one ($self->all('filter', 'include', 'map')) {
+		next if $one->{text} !~ /\A(?:Kpostern|postern\z)|sendmail-(?:postern|outbound|queue)\.mc\z/;
+		$self->obstacle('by-hand', where($one), 'Postern is asked already, by lines that were '
+			. 'not made here: take them out, or leave all as it is');
+		last;
+	}
+	$self->tell_rules;
+	$self->kept('submit', '', 'submit.cf and submit.mc, the queue of what is written on this '
+		. 'machine: it goes by the daemon, which asks');
+	for my $one ($self->all('limits')) {
+		$self->kept('limits', where($one), "FEATURE($one->{text}) goes on: it looks at each "
+			. 'single client, and refuses what Postern let in, too');
+	}
+	for my $one (grep { $_->{text} =~ /InputMailFilters\s*=|[,`]\s*I\s*=/ } $self->all('daemon')) {
+		$self->note('daemon', where($one), 'this daemon has a list of milters of its own: '
+			. 'Postern is not asked there, unless you write it in');
+	}
+}
+
+sub tell_rules {
+	my ($self) = @_;
+	my @own = grep { $_->{text} eq 'Scheck_compat' } $self->all('rules');
+	for my $one (@own, $self->all('compat')) {
+		$self->kept('check-compat', where($one), 'your check_compat stays as it is: Sendmail '
+			. 'asks ours first, which hands on to it what it got');
+	}
+	my @rules = Postern::SendmailSite::rules($self->{site}{built} // '', 'check_compat');
+	$self->kept('check-compat', 'sendmail.cf', 'the check_compat of an included file stays as '
+		. 'it is') if @rules && !@own && !$self->all('compat');
+	my %told;
+	for my $one (grep { $_->{text} =~ /\AS/ && $_->{text} ne 'Scheck_compat' } $self->all('rules')) {
+		$told{$one->{text}} //= $one;
+	}
+	my @names = sort { $told{$a}{line} <=> $told{$b}{line} } keys %told;
+	$self->kept('rulesets', where($told{$names[0]}), 'your rulesets stay as they are: '
+		. join(', ', map { substr $_, 1 } @names)) if @names;
+}
+
+# --- the milter -------------------------------------------------------------------
+
+# The lines of the milter, and where they go: insertions for Lines.
+sub milter {
+	my ($self) = @_;
+	my ($first) = $self->all('filter', 'mailer', 'local', 'compat', 'rules');
+	my @lines = $self->shipped('milter');
+	my (@found, $at);
+	my @lists = $self->all('filters');
+	$at = $first ? $first->{line} : $self->{count};
+	for my $one ($self->all('filter', 'other_filter')) {
+		$self->kept('milter', where($one), "the milter $one->{text} stays as it is; Postern is "
+			. 'asked before it, and what Postern refuses it never sees');
+	}
+	@lines = grep { !/\Adefine\(`confMILTER_MACROS_CONNECT'/ } @lines if $self->all('macros');
+	push @found, $self->macros_insertion if $self->all('macros');
+	if (@lists) {
+		my $list = Postern::SendmailSite::list_of($lists[-1]{text});
+		if (!defined $list) {
+			$self->obstacle('input-mail-filters', where($lists[-1]), 'the list of milters there '
+				. 'is not plain: write "postern, " at its front, and accept this');
+			$list = undef;
+		}
+		$self->note('input-mail-filters', where($lists[-1]), 'the list of milters there stays, '
+			. 'and gets postern at its front');
+		# below the milters, as each of them would be added once more
+		my ($last) = reverse $self->all('filter', 'filters');
+		$at = $last->{line} + 1;
+		push @lines, "define(`confINPUT_MAIL_FILTERS', `postern, $list')dnl" if defined $list;
+	}
+	return (@found, { at => $at, lines => \@lines });
+}
+
+# The site sets the macros of connections itself: ours come to them.
+sub macros_insertion {
+	my ($self) = @_;
+	my ($last) = reverse $self->all('macros');
+	my $list = Postern::SendmailSite::list_of($last->{text});
+	if (!defined $list) {
+		$self->obstacle('macros', where($last), 'add {daemon_port} and {client_resolve} to '
+			. 'confMILTER_MACROS_CONNECT there, which is not plain');
+		return ();
+	}
+	my %has = map { $_ => 1 } split /[\s,]+/, $list;
+	my @missing = grep { !$has{$_} } qw({daemon_port} {client_resolve} {client_port});
+	return () if !@missing;
+	$self->note('macros', where($last), 'the macros of connections stay, and get '
+		. join(', ', @missing));
+	return { at => $last->{line} + 1, lines => ["define(`confMILTER_MACROS_CONNECT', `"
+		. join(', ', grep { $_ ne '' } $list, @missing) . "')dnl"] };
+}
+
+# --- mail that leaves -------------------------------------------------------------
+
+# Above all rules of the site.
+sub outbound {
+	my ($self, @parts) = @_;
+	my ($first) = $self->all('mailer', 'local', 'compat', 'rules');
+	my $at = $first ? $first->{line} : $self->{count};
+	# an included file may have rules, too
+	if (Postern::SendmailSite::rules($self->{site}{built} // '', 'check_compat') &&
+	    !grep({ $_->{text} eq 'Scheck_compat' } $self->all('rules')) && !$self->all('compat')) {
+		for my $one (grep { $_->{text} !~ m{m4/cf\.m4\z} } $self->all('include')) {
+			$at = $one->{line} if $one->{line} < $at;
+		}
+	}
+	return map { { at => $at, lines => [$self->shipped($_)] } } @parts;
+}
+
+# A queue is driven only where it lies ready: what waits in it is not ours to move.
+sub queue {
+	my ($self) = @_;
+	my ($place) = map { /\Adefine\(`QUEUE_DIR',`([^']*)'\)/ ? $1 : () } $self->shipped('queue');
+	my ($parent) = $place =~ m{\A(.*)/};
+	my $now = Postern::SendmailSite::option($self->{site}{built} // '', 'QueueDirectory') // '';
+	my @commands = map { /\Adnl # (systemctl.*|cd .*|find .*|\s+mkdir .*)/ ? $1 : () }
+	    split /\n/, read_file("$self->{examples}/$files{queue}");
+	if ($now ne $parent) {
+		$self->obstacle('queue-place', '', "the lines for a driven queue are for $parent, and "
+			. "yours is $now: put them in by hand");
+		return;
+	}
+	$self->obstacle('queue-directories', '', "$place: there are none; make them, and move what "
+		. 'waits: ' . join(' ', @commands)) if !glob_directories($place);
+	$self->obstacle('queue-files', '', "mail waits in $parent itself, which a driven queue does "
+		. 'not look at: ' . join(' ', @commands)) if queue_files($parent);
+	$self->note('queue', '', 'postern.conf: mta[].drive says that this Sendmail is driven');
+}
+
+sub glob_directories {
+	my ($pattern) = @_;
+	my ($parent, $start) = $pattern =~ m{\A(.*)/([^/*]*)\*\z} or return -d $pattern ? $pattern : ();
+	opendir(my $directory, $parent) or return ();
+	return sort map { "$parent/$_" } grep { /\A\Q$start\E/ && -d "$parent/$_" }
+	    grep { !/\A\./ } readdir $directory;
+}
+
+sub queue_files {
+	my ($path) = @_;
+	opendir(my $directory, $path) or return ();
+	return grep { /\A[qhQ]f/ } readdir $directory;
+}
+
+1;

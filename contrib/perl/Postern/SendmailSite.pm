@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: ISC
+# PURPOSE  What a Sendmail is built from, and what that makes.
+# MODEL    Lines of sendmail.mc are found by the macros that they begin with; what they
+#          come to is read from the sendmail.cf that m4(1) makes of them, as for every
+#          build.  A sendmail.cf that is not what sendmail.mc makes is not touched.
+# ERRORS   fail() where a file or m4 is missing; build() returns why it fails.
+package Postern::SendmailSite;
+use strict;
+use warnings;
+use File::Basename qw(dirname);
+use File::Temp ();
+use Postern::Lines;
+use Postern::Tool;
+
+# new(\%options): mc, cf, cf-dir, sendmail
+sub new {
+	my ($class, $options) = @_;
+	my $self = bless {}, $class;
+	$self->{mc} = $options->{mc} // '/etc/mail/sendmail.mc';
+	($self->{cf} = $options->{cf} // $self->{mc}) =~ s/\.mc\z/.cf/ if !defined $options->{cf};
+	$self->{cf} = $options->{cf} if defined $options->{cf};
+	$self->{macros} = $options->{'cf-dir'} // '/usr/share/sendmail/cf';
+	$self->{sendmail} = find_program($options->{sendmail} // 'sendmail');
+	fail(EX_UNAVAILABLE, 'no m4 here, which makes sendmail.cf') if !find_program('m4');
+	return $self;
+}
+
+# --- sendmail.mc ------------------------------------------------------------------
+
+my @macros = (
+	[ filter => qr/\A\s*INPUT_MAIL_FILTER\(\s*`?([\w.-]+)/ ],
+	[ other_filter => qr/\A\s*MAIL_FILTER\(\s*`?([\w.-]+)/ ],
+	[ filters => qr/\A\s*define\(\s*`confINPUT_MAIL_FILTERS'\s*,\s*(.*)/ ],
+	[ macros => qr/\A\s*define\(\s*`confMILTER_MACROS_CONNECT'\s*,\s*(.*)/ ],
+	[ mailer => qr/\A\s*(MAILER\(|MAILER_DEFINITIONS)/ ],
+	[ local => qr/\A\s*(LOCAL_[A-Z_0-9]+)/ ],
+	[ compat => qr/\A\s*(FEATURE\(\s*`?compat_check)/ ],
+	[ rules => qr/\A(S[A-Za-z_]\w*)/ ],
+	[ include => qr/\A\s*s?include\(\s*`([^']*)'/ ],
+	[ daemon => qr/\A\s*DAEMON_OPTIONS\(\s*(.*)/ ],
+	[ limits => qr/\A\s*FEATURE\(\s*`?(conncontrol|ratecontrol)/ ],
+	[ map => qr/\A(K\S+)/ ],
+);
+
+# kind => [{ line (from 0), text }...], without what m4 throws away.
+sub places {
+	my ($text) = @_;
+	my (%found, $away);
+	my @lines = Postern::Lines::split_lines($text);
+	for my $number (0 .. $#lines) {
+		my $line = $lines[$number];
+		$away = $1 if $line =~ /\A\s*divert\(\s*(-?[0-9]*)\s*\)/;
+		next if $line =~ /\A\s*dnl\b/;
+		for my $macro (@macros) {
+			next if $line !~ $macro->[1];
+			my $text = $1;
+			# the others change where text goes by themselves
+			next if ($away // 0) eq '-1' && $macro->[0] =~ /\A(?:rules|map)\z/;
+			push @{$found{$macro->[0]}}, { line => $number, text => $text };
+			$away = undef if $macro->[0] eq 'local';
+		}
+	}
+	return \%found;
+}
+
+# The list that a define has on one line between quotes, or undef.
+sub list_of {
+	my ($text) = @_;
+	return $text =~ /\A`([\w{}, .-]*)'\s*\)/ ? $1 : undef;
+}
+
+# --- sendmail.cf ------------------------------------------------------------------
+
+# The sendmail.cf that a text of sendmail.mc makes; undef and why it makes none.
+sub build {
+	my ($self, $text) = @_;
+	my $directory = File::Temp->newdir('postern-setup.XXXXXXXX', TMPDIR => 1);
+	open(my $file, '>:raw', "$directory/sendmail.mc") or fail(EX_CANTCREAT, "$directory: $!");
+	print {$file} $text;
+	close $file or fail(EX_CANTCREAT, "$directory: $!");
+	my $is_whole = $text =~ m{^\s*include\(.*m4/cf\.m4}m;
+	my ($code, $cf, $errors) = run({ directory => $is_whole ? dirname($self->{mc}) :
+		"$self->{macros}/cf" }, find_program('m4'), $is_whole ? () :
+		("-D_CF_DIR_=$self->{macros}/", "$self->{macros}/m4/cf.m4"), "$directory/sendmail.mc");
+	return (undef, $errors) if $code != 0 || $errors =~ /ERROR/;
+	return (undef, 'm4 makes nothing of it') if $cf !~ /^S/m;
+	return $cf;
+}
+
+# What of it counts: neither comments nor empty lines.
+sub bare {
+	my ($cf) = @_;
+	return join '', map { "$_\n" } grep { !/\A(?:#|\s*\z)/ } split /\n/, $cf;
+}
+
+sub option {
+	my ($cf, $name) = @_;
+	return $cf =~ /^O \Q$name\E=(.*)$/mi ? $1 : undef;
+}
+
+# The rules of a ruleset, wherever they stand.
+sub rules {
+	my ($cf, $name) = @_;
+	my ($inside, @found) = (0);
+	for (split /\n/, bare($cf)) {
+		$inside = $1 eq $name if /\AS\s*(\w+)/;
+		push @found, $_ if $inside && /\AR/;
+	}
+	return @found;
+}
+
+# Why Sendmail would not take it, or undef.
+sub refusal {
+	my ($self, $cf) = @_;
+	my $file = File::Temp->new(TEMPLATE => 'postern-setup.XXXXXXXX', TMPDIR => 1);
+	print {$file} $cf;
+	close $file;
+	my ($code, $text, $errors) = run({}, $self->{sendmail}, '-C', "$file", '-bt');
+	my ($fault) = "$errors\n$text" =~ /^(.*\Q$file\E: line.*)$/m;
+	return $fault if defined $fault;
+	return $code == 0 ? undef : "sendmail -bt: exit code $code: $errors$text";
+}
+
+# What it was compiled with: words.
+sub compiled {
+	my ($self) = @_;
+	my ($code, $text, $errors) = run({}, $self->{sendmail}, '-d0.1', '-bt', '-C', $self->{cf});
+	my ($words) = "$text$errors" =~ /Compiled with:((?:.*\n\s)*.*)/;
+	return map { $_ => 1 } split ' ', $words // '';
+}
+
+sub version {
+	my ($self) = @_;
+	return ($self->{built} // '') =~ /^DZ(\S+)/m ? $1 : undef;
+}
+
+1;
