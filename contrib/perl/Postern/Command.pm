@@ -263,7 +263,7 @@ sub take_back {
 			after => $_->{now} } } @{$manifest->{files}});
 	}
 	$store->undo({ map { $_->{path} => $_->{wanted} } @{$manifest->{files}} });
-	$_->{state} = 'as it was' for @{$self->{files}};
+	$_->{state} = $is_edited ? 'without ours' : 'as it was' for @{$self->{files}};
 	my $why = $site->checked;
 	my $what = $self->{options}{'no-reload'} ? 'Not reloaded, as you said.' :
 	    defined $why ? "Not reloaded: $why" : $site->reload;

@@ -1,0 +1,231 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""postern-sendmail-setup on a site with a milter and a check_compat of its own: both go
+on, limits are in force, mail that leaves is asked about, and undo leaves byte-identical
+files."""
+import json
+import os
+import re
+import subprocess
+
+from lib import dns
+from lib.leaving import OUT, PORT, leaving
+from lib.postern import Postern, one_class
+from lib.sendmail import Sendmail, find_root
+from lib.sink import Sink
+from lib.smtp import Session, open_sessions
+from lib.testing import SOURCE, main
+from lib.tree import tree
+
+LIMIT = 3
+OUTSIDE = [f"127.0.5.{n}" for n in range(1, 7)]
+HOST = "h1.slow.example"
+SERVERS = {"127.0.1.1": HOST}
+
+MILTER = "INPUT_MAIL_FILTER(`opendkim', `S=unix:{dkim}, F=T')dnl\n"
+RULES = """LOCAL_CONFIG
+# of the site
+Kown macro
+
+LOCAL_RULESETS
+Scheck_compat
+# nobody writes to blocked
+R$* $| <$*>		$: $1 $| $2
+R$* $| blocked@$*	$#discard $: discard
+SOwn
+R$*		$@ $1
+"""
+
+
+def bare(cf):
+    """Without comments, which tell where it was built."""
+    return "".join(line for line in cf.read_text().splitlines(True) if line[0] != "#")
+
+
+class Site:
+    def __init__(self, test):
+        self.test = test
+        test.need("opendkim")
+        dns.serve({})
+        self.dkim = test.directory / "dkim.sock"
+        self.opendkim()
+        self.sink = Sink(test, SERVERS, OUT)
+        shipped = ("/run/postern/", f"{test.directory}/postern/")
+        self.postern = Postern(test, edit=lambda text: leaving(
+            [one_class("limited", LIMIT, [PORT], '"127.0.5.0/24"'),
+             one_class("all", 100, [], '"*"')])(text).replace(*reversed(shipped)))
+        self.postern.start()
+        self.sendmail = Sendmail(test, PORT, outbound=OUT, after=RULES,
+                                 before=MILTER.format(dkim=self.dkim))
+        self.etc = self.sendmail.root / "etc"
+        for file in ("sendmail.mc", "sendmail.cf"):
+            os.utime(self.etc / file, ns=(10**18, 10**18 + 987654321))
+        os.chmod(self.etc / "sendmail.mc", 0o640)
+        self.sendmail.start()
+        self.number, self.starts = 0, 1
+
+    def opendkim(self):
+        conf = self.test.directory / "opendkim.conf"
+        conf.write_text(f"Domain example.com\nMode v\nUMask 000\nSocket local:{self.dkim}\n"
+                        "AlwaysAddARHeader yes\nNameservers 127.0.0.1\nPidFile /run/dkim.pid\n")
+        self.test.spawn(["opendkim", "-f", "-x", conf], "opendkim")
+        self.test.wait_for(self.dkim.exists, "OpenDKIM listens")
+
+    def plain(self, *words):
+        return subprocess.run(
+            [SOURCE / "contrib/postern-sendmail-setup", "--mc", self.etc / "sendmail.mc",
+             "--cf-dir", self.sendmail.unpacked / "usr/share/sendmail/cf",
+             "--sendmail", self.sendmail.program(), "--store", self.test.directory / "store",
+             "--postern-conf", self.postern.file, "--posternctl",
+             self.postern.build / "posternctl", *words],
+            text=True, capture_output=True, timeout=60)
+
+    def setup(self, *words):
+        """Exit code and what it told, as JSON."""
+        done = self.plain("--json", *words)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    def syslog(self):
+        return (self.test.logs / "syslog").read_text(errors="replace")
+
+    def restarted(self):
+        self.starts += 1
+        self.test.wait_for(lambda: self.syslog().count("starting daemon") >= self.starts,
+                           "Sendmail has read it")
+
+    def send(self, user):
+        """Queued, and the milter's header in it?"""
+        session = Session(("127.0.0.1", PORT), OUTSIDE[0])
+        code, _ = session.data([f"{user}@{HOST}"], "a@example.org")
+        if code == 354:
+            code, _ = session.command("From: a@example.org\r\n\r\ntest\r\n.")
+        session.quit()
+        return code, "Authentication-Results" in self.sendmail.queue_text()
+
+    def run_queue(self):
+        process = self.sendmail.queue_run()
+        self.test.wait_for(lambda: process.poll() is not None, "a queue run ends")
+
+    def every_way(self):
+        """What becomes of mail to somebody, and of mail that the site's check_compat
+        stops."""
+        self.number += 1
+        user = f"u{self.number}"
+        taken = self.send(user)
+        self.run_queue()
+        stopped = len(re.findall("ruleset=check_compat.*blocked@.*discard", self.syslog()))
+        session = Session(("127.0.0.1", PORT), OUTSIDE[0])
+        session.send([f"blocked@{HOST}"], "")
+        session.quit()
+        self.run_queue()
+        return (taken, f"{user}@{HOST}" in self.sink.delivered,
+                f"blocked@{HOST}" in self.sink.delivered,
+                len(re.findall("ruleset=check_compat.*blocked@.*discard", self.syslog())) > stopped)
+
+
+def look(test, site):
+    code, told = site.setup("look")
+    kept = {row["word"]: row["where"] + ": " + row["text"] for row in told["findings"]
+            if row["kind"] == "kept"}
+    test.check(code == 0 and {"check-compat", "milter", "rulesets", "submit"} <= set(kept),
+               f"look: nothing is in the way; what is not touched: {sorted(kept)}")
+    mc = (site.etc / "sendmail.mc").read_text().splitlines()
+    test.check(f"line {mc.index('Scheck_compat') + 1}:" in kept["check-compat"] and
+               "opendkim" in kept["milter"] and "Own" in kept["rulesets"],
+               "look: the site's own check_compat, milter and rulesets, with their lines")
+
+
+def show(test, site, before):
+    done = site.plain("show")
+    gone = [line for line in done.stdout.splitlines()
+            if line.startswith("-") and not line.startswith(("---", "-#####"))]
+    test.equal((done.returncode, [line.split("=")[0] for line in gone]),
+               (0, ["-O InputMailFilters", "-O Milter.macros.connect"]),
+               "show: two lines of sendmail.cf change, all else is added")
+    test.check("+O InputMailFilters=postern, opendkim" in done.stdout, "show: ours is first")
+    test.equal(tree(site.etc), before, "show: nothing is changed")
+
+
+def in_force(test, site):
+    sessions = open_sessions(("127.0.0.1", PORT), OUTSIDE)
+    test.equal(sorted(session.code for session in sessions),
+               [220] * LIMIT + [421] * (len(OUTSIDE) - LIMIT), f"{LIMIT} sessions, the next 421")
+    for session in sessions:
+        session.quit()
+    test.within(5.0, lambda: site.postern.open("limited") == 0, "0 open after all have left")
+    site.postern.ask("suspend", HOST)
+    site.send("held")
+    site.run_queue()
+    test.check("deferred by Postern" in site.sendmail.queue_text(),
+               "mail for a suspended destination stays in the queue, and says why")
+    site.postern.ask("resume", HOST)
+    site.run_queue()
+    test.equal((site.sendmail.queued(), f"held@{HOST}" in site.sink.delivered), (0, True),
+               "resumed, it leaves")
+
+
+def built_anew(test, site):
+    """Somebody goes on working in sendmail.mc after make, and builds sendmail.cf."""
+    mc, original = site.etc / "sendmail.mc", (site.etc / "sendmail.mc").read_bytes()
+    test.equal(site.setup("make", "--no-reload")[0], 0, "make, once more")
+    mc.write_bytes(mc.read_bytes().replace(b"OSTYPE", b"define(`confMAX_HOP', `7')dnl\nOSTYPE", 1))
+    edited = mc.read_bytes()
+    done = site.plain("undo", "--only-ours")
+    test.check(done.returncode == 65 and "build it first" in done.stderr,
+               "undo --only-ours: not while sendmail.cf is older than sendmail.mc")
+    macros = site.sendmail.unpacked / "usr/share/sendmail/cf"
+    site.sendmail.cf.write_text(test.run(
+        ["m4", f"-D_CF_DIR_={macros}/", macros / "m4/cf.m4", mc], cwd=macros / "cf"))
+    done = site.plain("undo", "--no-reload")
+    test.check(done.returncode == 65 and "was edited since" in done.stdout and
+               mc.read_bytes() == edited, "undo after an edit: refused")
+    code, told = site.setup("undo", "--only-ours", "--no-reload")
+    test.check(code == 0 and "confMAX_HOP" in mc.read_text() and
+               "ostern" not in mc.read_text() and "ostern" not in bare(site.sendmail.cf)
+               and "O MaxHopCount=7" in site.sendmail.cf.read_text(),
+               "undo --only-ours: the edit stays, in sendmail.cf, too")
+    mc.write_bytes(original)
+
+
+def by_hand(test, site):
+    """sendmail.cf is not what sendmail.mc makes."""
+    site.sendmail.cf.write_text(site.sendmail.cf.read_text() + "O Own=by hand\n")
+    before = tree(site.etc)
+    code, told = site.setup("make")
+    test.check(code == 69 and [row["word"] for row in told["findings"]
+                               if row["kind"] == "obstacle"] == ["rebuilt"]
+               and "edited by hand" in told["findings"][0]["text"] and tree(site.etc) == before,
+               "a sendmail.cf that was edited by hand is left alone")
+
+
+def body(test):
+    site = Site(test)
+    before, as_before = tree(site.etc), site.every_way()
+    test.equal(as_before, ((250, True), True, False, True), "the site works")
+    look(test, site)
+    show(test, site, before)
+    code, told = site.setup("make")
+    test.equal((code, told["result"] if code == 0 else told), (0, "made"), "make")
+    site.restarted()
+    made = tree(site.etc)
+    test.equal({name for name in made if made[name] != before.get(name)},
+               {"sendmail.mc", "sendmail.cf"}, "make: two files are others")
+    code, told = site.setup("make")
+    test.equal((code, told["result"], tree(site.etc)), (0, "unchanged", made),
+               "make again: nothing to do")
+    test.equal(site.every_way(), as_before, "mail goes every way as before")
+    in_force(test, site)
+    code, told = site.setup("undo")
+    test.equal((code, told["result"] if code == 0 else told), (0, "undone"), "undo")
+    test.equal(tree(site.etc), before, "undo: byte-identical, with mode, owner and time")
+    site.restarted()
+    test.equal(site.every_way(), as_before, "mail goes every way as before")
+    sessions = open_sessions(("127.0.0.1", PORT), OUTSIDE)
+    test.equal([session.code for session in sessions], [220] * len(OUTSIDE), "and no limit")
+    for session in sessions:
+        session.quit()
+    built_anew(test, site)
+    by_hand(test, site)
+
+
+main(body, hosts=SERVERS, before=find_root)
