@@ -19,14 +19,14 @@ sub new {
 	my ($class, $options, $places) = @_;
 	my $self = bless { options => $options, places => $places, program => PROGRAM,
 		lines => Postern::Lines->new('#', PROGRAM) }, $class;
+	fail(EX_USAGE, '--by is policy, milter or both')
+	    if defined $options->{by} && !$Postern::PostfixPlan::ways{$options->{by}};
 	$self->{site} = Postern::PostfixSite->new($options->{config});
 	$self->{directory} = $self->{site}{directory};
 	$self->{name} = "postfix:$self->{directory}";
 	($self->{master}, $self->{fault}) = Postern::Changes::real_file($self->{site}{master});
 	$self->{own} = Postern::Own->new($options->{posternctl} // $places->{posternctl},
 		$options->{'postern-conf'});
-	fail(EX_USAGE, '--by is policy, milter or both')
-	    if defined $options->{by} && !$Postern::PostfixPlan::ways{$options->{by}};
 	return $self;
 }
 
@@ -92,8 +92,7 @@ sub insertions {
 	my @faults = $site->disagreements;
 	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it otherwise than '
 		. 'we do: ' . join('; ', @faults)) if @faults;
-	$findings->add('note', 'main-twice', 'main.cf', Postern::PostfixSite::plain($site->{warnings}))
-	    if $site->{warnings} ne '';
+	$findings->add('note', 'main-twice', 'main.cf', $_) for sort keys %{$site->{told_twice}};
 	my $plan = $self->{plan} = Postern::PostfixPlan->new($site, $findings,
 		$self->{places}{examples});
 	if ($self->has('inbound')) {

@@ -42,7 +42,7 @@ sub ask {
 	my ($self, @words) = @_;
 	my ($code, $text, $errors) = run({}, $self->{postconf}, @words);
 	fail(EX_UNAVAILABLE, "postconf @words: " . ($errors || "exit code $code")) if $code != 0;
-	$self->{warnings} .= $errors;
+	$self->{told_twice}{$_} = 1 for $errors =~ /(overriding earlier entry: .*)/g;
 	return $text;
 }
 
@@ -54,13 +54,10 @@ sub asked_values {
 
 sub read_values {
 	my ($self) = @_;
-	$self->{warnings} = '';
 	$self->{raw} = { $self->asked_values(@names) };
-	my %told = map { $_ => 1 } $self->{warnings} =~ /(overriding earlier entry: .*)/g;
 	$self->{value} = { $self->asked_values('-x', @names) };
 	my @classes = grep { /\A\w+\z/ } split /[\s,]+/, $self->{value}{smtpd_restriction_classes};
 	%{$self->{class}} = @classes ? $self->asked_values('-x', @classes) : ();
-	$self->{warnings} = join '; ', sort keys %told;
 	my %places = Postern::PostfixFiles::settings($self->{'main.text'});
 	$self->{places} = \%places;
 }
