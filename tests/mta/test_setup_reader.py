@@ -208,7 +208,8 @@ def killed(test, directory):
 def drivers(test):
     """Properties in Perl: of the lines, and of the writes."""
     (test.directory / "changes").mkdir()
-    for words in (["lines.pl", str(test.seed)], ["changes.pl", str(test.directory / "changes")]):
+    for words in (["lines.pl", str(test.seed)], ["changes.pl", str(test.directory / "changes"),
+                  "1" if test.rounds else "4", str(1 + test.random.randrange(4))]):
         done = subprocess.run(["perl", f"-I{SOURCE}/contrib/perl", f"-I{TESTS}/lib/setup",
                                TESTS / "lib/setup" / words[0], *words[1:]],
                               text=True, capture_output=True, timeout=60)

@@ -42,9 +42,11 @@ sub columns {
 # Texts of what would be other than meant.  INSERTIONS: as for Lines, with `key`.
 sub differences {
 	my ($site, $old, $new, @insertions) = @_;
-	my @directories = map { directory_with($site->{'main.text'}, $_) } $old, $new;
+	# As it stands on the disk, it was asked about already.
+	my @directories = (($old eq $site->{'master.text'} ? $site->{asked} :
+		directory_with($site->{'main.text'}, $old)), directory_with($site->{'main.text'}, $new));
 	my ($before, $after) = map { lines_of($site, "$_") } @directories;
-	my ($had, $has) = map { $site->overrides("$_") } @directories;
+	my ($had, $has) = ($site->{override}, $site->overrides("$directories[1]"));
 	my %meant = map { $_->{key} => $_ } @insertions;
 	my @found;
 

@@ -78,6 +78,7 @@ sub plan {
 		my $directory = Postern::PostfixProof::directory_with($self->{site}{'main.text'}, $old);
 		$self->{site} = Postern::PostfixSite->new("$directory");
 		$self->{site}{directory} = $self->{directory};
+		$self->{scratch} = $directory;		# as long as it is asked about
 	}
 	my @insertions = $self->insertions($findings);
 	my $new = $self->{lines}->put_in($old, @insertions);

@@ -30,7 +30,7 @@ sub new {
 	$directory =~ s{(?<=.)/+\z}{};
 	fail(EX_USAGE, "$directory: Postfix wants a path that begins with /")
 	    if $directory !~ m{\A/};
-	$self->{directory} = $directory;
+	$self->{directory} = $self->{asked} = $directory;
 	$self->{$_} = "$directory/$_.cf" for qw(main master);
 	$self->{"$_.text"} = read_file($self->{$_}) for qw(main master);
 	$self->read_values;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: ISC
-# perl -I... changes.pl DIRECTORY: killed before each write of make and of undo, Changes
-# leaves files that are as they were or as they were to be, and undo gives back all.
+# perl -I... changes.pl DIRECTORY STEP FIRST: killed before each write (each STEPth, from
+# FIRST on) of make and of undo, Changes leaves files that are as they were or as they were to be, and undo gives back all.
 # "ok TEXT" and "FAIL TEXT" lines.
 use strict;
 use warnings;
@@ -8,7 +8,7 @@ use KillAt;
 use Postern::Changes;
 use Postern::Tool;
 
-my ($place) = @ARGV;
+my ($place, $step, $first_point) = @ARGV;
 my @files = map { "$place/etc/$_" } qw(one two);
 my %before = ($files[0] => "first\nfile", $files[1] => '');
 my %after = ($files[0] => "first\nours\nfile\n", $files[1] => "ours\n");
@@ -76,13 +76,13 @@ sub undo {
 # `first` is done whole, `work` killed before each of its writes, and then undo.
 sub at_every_write {
 	my ($name, $first, $work, @allowed) = @_;
-	my ($points, $good) = (0, 1);
+	my ($points, $good) = ($first_point - $step, 1);
 	reset_site();
 	my $whole = state_of();
 	while ($good) {
 		reset_site();
 		$first->() if $first;
-		my $was_killed = killed(++$points, $work);
+		my $was_killed = killed($points += $step, $work);
 		for my $path (@files) {
 			my $text = text_of($path) // 'gone';
 			$good = 0 if !grep { $text eq $_->{$path} } @allowed;
@@ -95,7 +95,8 @@ sub at_every_write {
 		}
 		last if !$was_killed;
 	}
-	print "ok $name: killed at each of ", $points - 1, " points\n" if $good && $points > 10;
+	print "ok $name: killed before its writes up to $points, each ${step}th\n"
+	    if $good && $points > 20;
 }
 
 at_every_write('make', undef, sub { make(\%after) }, \%before, \%after);
