@@ -83,6 +83,14 @@ void compile_mta_queue_beside(struct compilation *c, const config_setting_t *gro
     const struct generation_mta *mta, const struct generation_mta *other);
 bool compilation_drives(const struct compilation *c);
 
+/* alert.c: whom to tell, and of what. */
+void compile_alert(struct compilation *c);
+/* The words of a command that is run as a program: how many, 0 where there is none or it is
+ * wrong.  `without`: what becomes of it where it cannot be run.  There is room for one word
+ * more. */
+unsigned compile_command_words(struct compilation *c, const char *path, const char *without,
+    uint32_t words[GENERATION_COMMAND_WORDS]);
+
 /* classes.c: classes, rules, indexes, and the exempt list. */
 void compile_classes(struct compilation *c);
 

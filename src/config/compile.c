@@ -247,6 +247,8 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_witness(c);
 	compile_listeners(c);
 	if (!c->block.failed)
+		compile_alert(c);
+	if (!c->block.failed)
 		compile_windows(c);
 	if (!c->block.failed)
 		compile_mtas(c);

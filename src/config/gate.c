@@ -6,46 +6,22 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/diag.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "config/classes.h"
 
-#define WORDS_MAX	15	/* the last place is for shut or open */
 #define PREFIXES_BYTES	100000	/* of one family: the system takes 128 KiB a variable */
 
 void compile_gate_command(struct compilation *c)
 {
-	const config_setting_t *command = config_lookup(&c->config, "gate.command");
-	unsigned count = command == NULL ? 0 : setting_element_count(command);
-	const struct setting *row = setting_find("gate.command");
-	char why[256], quoted[128];
+	uint32_t words[GENERATION_COMMAND_WORDS];
+	unsigned count = compile_command_words(c, "gate.command",
+	    "the gate will only be logged", words);
 
-	if (command != NULL && (count == 0 || count > WORDS_MAX)) {
-		complain(c, command, "gate.command: must be a path and at most %d arguments, "
-		    "not %u words", WORDS_MAX - 1, count);
+	if (c->block.failed)
 		return;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		const config_setting_t *element = setting_element(command, i);
-		struct setting_value value;
-		uint32_t text;
-
-		if (!setting_parse(row, element, &value, why, sizeof(why)))
-			return;		/* check.c has said so */
-		log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
-		if (i == 0 && value.text[0] != '/')
-			complain(c, element, "gate.command: \"%s\" must be an absolute path", quoted);
-		else if (i == 0 && access(value.text, X_OK) != 0)
-			note(c, element, "gate.command: %s cannot be run: the gate will only be logged",
-			    quoted);
-		text = block_text(&c->block, value.text);
-		if (c->block.failed)
-			return;
-		compilation_header(c)->gate_words[i] = text;
-	}
+	memcpy(compilation_header(c)->gate_words, words, count * sizeof(words[0]));
 	compilation_header(c)->gate_word_count = count;
 }
 

@@ -16,7 +16,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 3
+#define GENERATION_VERSION 4
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -87,6 +87,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
 	X(s, mta_count) X(s, reserved2) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
 	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
+	X(s, alert) \
 	X(s, window) X(s, destinations_count) X(s, destinations) X(s, destinations_index) \
 	X(s, destinations_mask_count) X(s, destinations_masks) X(s, destinations_names) \
 	X(s, providers_file) \
@@ -94,6 +95,9 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
 	X(s, destination_count) X(s, journal)
+#define ALERT_FIELDS(X, s) \
+	X(s, rate) X(s, interval_ns) X(s, timeout_ns) X(s, word_count) X(s, words) X(s, on) \
+	X(s, processes) X(s, reserved)
 #define JOURNAL_FIELDS(X, s) \
 	X(s, path) X(s, reserved) X(s, file_size) X(s, sync_delay_ns) X(s, envelope_delay_ns) \
 	X(s, decisions_size)
@@ -111,6 +115,8 @@ _Static_assert(sizeof(struct generation_class) ==
     0 CLASS_FIELDS(SUM_FIELD, generation_class), "every field is named");
 _Static_assert(sizeof(struct generation_mta) ==
     0 MTA_FIELDS(SUM_FIELD, generation_mta), "every field is named");
+_Static_assert(sizeof(struct generation_alert) ==
+    0 ALERT_FIELDS(SUM_FIELD, generation_alert), "every field is named");
 _Static_assert(sizeof(struct generation_journal) ==
     0 JOURNAL_FIELDS(SUM_FIELD, generation_journal), "every field is named");
 _Static_assert(sizeof(struct generation_schedule) ==
@@ -139,6 +145,7 @@ uint64_t generation_layout(void)
 	RULE_FIELDS(MIX_FIELD, generation_rule)
 	MTA_FIELDS(MIX_FIELD, generation_mta)
 	SCHEDULE_FIELDS(MIX_FIELD, generation_schedule)
+	ALERT_FIELDS(MIX_FIELD, generation_alert)
 	JOURNAL_FIELDS(MIX_FIELD, generation_journal)
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
 #define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
@@ -195,6 +202,9 @@ static bool header_fits(const struct generation *g)
 	    text_fits(g, g->gate_exempt4) && text_fits(g, g->gate_exempt6);
 	for (uint32_t i = 0; good && i < g->gate_word_count; i++)
 		good = text_fits(g, g->gate_words[i]);
+	good = good && g->alert.word_count < GENERATION_COMMAND_WORDS;
+	for (uint32_t i = 0; good && i < g->alert.word_count; i++)
+		good = text_fits(g, g->alert.words[i]);
 	return good;
 }
 

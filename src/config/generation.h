@@ -245,6 +245,28 @@ struct generation_schedule {
 	int64_t recipient_refill_delay_ns;
 };
 
+/* What people are told of (defs/alerts.def), and by what: alert. */
+enum alert_kind {
+#define ALERT(symbol, word, subject, text) ALERT_##symbol,
+#include "defs/alerts.def"
+#undef ALERT
+	ALERT_KINDS
+};
+/* "suspended" ... Static. */
+const char *generation_alert_word(enum alert_kind kind);
+
+#define GENERATION_COMMAND_WORDS 16
+struct generation_alert {
+	struct rate_limit rate;
+	int64_t interval_ns;
+	int64_t timeout_ns;
+	uint32_t word_count;	/* of the command; 0: nothing is told */
+	uint32_t words[GENERATION_COMMAND_WORDS];	/* texts */
+	uint32_t on;		/* a bit for each enum alert_kind */
+	uint32_t processes;
+	uint32_t reserved;
+};
+
 /* The journal: journal. */
 struct generation_journal {
 	uint32_t path;		/* directory, absolute; "": there is none */
@@ -306,10 +328,11 @@ struct generation {
 	struct generation_schedule schedule;
 	/* gate.command: texts, none: 0. */
 	uint32_t gate_word_count;
-	uint32_t gate_words[16];
+	uint32_t gate_words[GENERATION_COMMAND_WORDS];
 	/* Address prefixes of `exempt`, with a space between them, or "". */
 	uint32_t gate_exempt4;
 	uint32_t gate_exempt6;
+	struct generation_alert alert;
 
 	/* Windows, and the providers (generation_windows.c reads them). */
 	struct generation_window window;	/* for all: every parameter is set */

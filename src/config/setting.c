@@ -296,7 +296,7 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 		}
 		out->number = count;
 		return true;
-	case SETTING_WORD:
+	case SETTING_WORD: case SETTING_WORDS:
 		return parse_word(setting, text, out, why, why_size);
 	case SETTING_MODE:
 		return parse_mode(text, out, why, why_size);

@@ -43,6 +43,7 @@ enum setting_type {
 	SETTING_PORTS,
 	SETTING_NUMBERS,
 	SETTING_TEXTS,
+	SETTING_WORDS,		/* each one of `allowed` */
 	SETTING_LISTEN,		/* addresses, or groups with an address */
 };
 

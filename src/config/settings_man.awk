@@ -44,6 +44,7 @@ function kind(type) {
 	if (type == "PORTS") return "ports"
 	if (type == "NUMBERS") return "numbers"
 	if (type == "TEXTS") return "texts"
+	if (type == "WORDS") return "words"
 	if (type == "LISTEN") return "addresses"
 	print "settings_man.awk: unknown type " type > "/dev/stderr"
 	exit 1
@@ -77,7 +78,7 @@ function effect(word) {
 	facts = kind(type)
 	if (allowed != "" && allowed ~ /\|/) {
 		gsub(/\|/, ", ", allowed)
-		facts = allowed
+		facts = (type == "WORDS" ? "any of " : "") allowed
 	} else if (allowed != "" && path != "version") {
 		unit = type ~ /TEXT|PATH/ ? " characters" : ""
 		sub(/\.\./, " to ", allowed)

@@ -230,6 +230,8 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 	    call == NULL ? "" : " syscall=", call == NULL ? "" : call,
 	    (long long)(life_ns / NS_PER_MS), (long long)(delay / NS_PER_MS));
+	if (event_of(child, status) == EVENT_ROLE_DIED)
+		alert_watch_died(supervisor, child, status, now_ns);
 	child->pid = 0;
 	child->start_ns = now_ns + delay;
 	atomic_fetch_add(&header->counters[COUNTER_ROLE_RESTARTS], 1);
@@ -244,6 +246,7 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 		unsigned i;
 
 		if (gate_command_bury(supervisor, pid, status) ||
+		    alerts_bury(&supervisor->alerts, pid, status) ||
 		    mta_commands_bury(supervisor, pid, status) ||
 		    queue_link_bury(supervisor, pid, status))
 			continue;

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +26,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "role/privileges.h"
 #include "role/spawn.h"
 
-#define VARIABLES_MAX	8
+#define VARIABLES_MAX	12
 #define FIRST_FREE_FD	3
 
 /* A little later than we would have killed it. */
@@ -49,6 +51,18 @@ static void leave_parent(int stdout_fd, int stderr_fd, int64_t life_ns) {
 	(void)alarm((unsigned)(life_ns / NS_PER_SECOND) + ALARM_LATE_S);
 	spawn_reset_signals();
 	(void)signal(SIGPIPE, SIG_DFL);
+}
+
+/* Its groups, too: it may be a mail program that is set-group-ID, so that (other than a
+ * role's) its own file may give it more. */
+static void become(const struct identity *identity) {
+	int failed = identity->user[0] != '\0' ?
+	    initgroups(identity->user, identity->gid) : setgroups(0, NULL);
+
+	if (failed != 0 || setresgid(identity->gid, identity->gid, identity->gid) != 0 ||
+	    setresuid(identity->uid, identity->uid, identity->uid) != 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+		_exit(EX_OSERR);
 }
 
 static void run(const struct command_line *line, int output_fd)
@@ -78,6 +92,8 @@ static void run(const struct command_line *line, int output_fd) {
 	}
 	leave_parent(line->stdout_fd >= 0 ? line->stdout_fd : output_fd, output_fd,
 	    line->life_ns);
+	if (line->identity != NULL && line->identity->drop)
+		become(line->identity);
 	execve(arguments[0], arguments, environment);
 	dprintf(STDERR_FILENO, "cannot be run: %s\n", strerror(errno));
 	_exit(EX_OSERR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * One program that the supervisor runs as root: an argument list, no shell, no
- * input, an environment of its own making, the root directory, a session of its own
- * that is killed as a whole.
+ * One program that the supervisor runs, as root unless another identity is given: an
+ * argument list, no shell, no input, an environment of its own making, the root directory,
+ * a session of its own that is killed as a whole.
  */
 #ifndef ROLE_COMMAND_H
 #define ROLE_COMMAND_H
@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct identity;
 
 struct command {
 	pid_t pid;		/* 0: none runs */
@@ -22,8 +24,9 @@ struct command {
 
 struct command_line {
 	const char *const *arguments;	/* [0] is the program's path; ends with NULL */
-	const char *const *variables;	/* up to 8 "NAME=value" besides PATH and LC_ALL, then
+	const char *const *variables;	/* up to 12 "NAME=value" besides PATH and LC_ALL, then
 					 * NULL; or NULL */
+	const struct identity *identity;	/* whom it runs as, or NULL: as we do */
 	int64_t life_ns;		/* it is killed after so long */
 	int stdout_fd;			/* its standard output, the caller's; -1: as its
 					 * standard error */

@@ -178,6 +178,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	background_leave(supervisor->ready_fd);
 	keeper_link_close(&supervisor->link);
 	gate_command_leave(supervisor);
+	alerts_leave(&supervisor->alerts);
 	mta_commands_leave(&supervisor->mta);
 	queue_link_leave(&supervisor->queue, child->kind == ROLE_QUEUE);
 	set_title(child);

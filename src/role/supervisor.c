@@ -182,6 +182,7 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	int64_t gate_ns = gate_command_next_ns(supervisor);
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
 	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
+	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
 	/* while somebody waits for our start, look more often */
 	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
 
@@ -191,6 +192,8 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 		next_ns = mta_ns;
 	if (queue_ns < next_ns)
 		next_ns = queue_ns;
+	if (alert_ns < next_ns)
+		next_ns = alert_ns;
 	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
@@ -213,6 +216,8 @@ static void loop(struct supervisor *supervisor) {
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
+		alert_watch_turn(supervisor, now_ns);
+		alerts_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
 		queue_link_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
@@ -244,10 +249,12 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	queue_link_init(&supervisor.queue);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
+		alert_watch_begin(&supervisor);
 		loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		gate_command_end(&supervisor);
+		alerts_end(&supervisor.alerts);
 		mta_commands_end(&supervisor.mta);
 		queue_link_close(&supervisor.queue);
 		sockets_remove(&supervisor.sockets);

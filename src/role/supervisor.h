@@ -13,6 +13,8 @@
 
 #include "config/compile.h"
 #include "config/generation.h"
+#include "role/alert_watch.h"
+#include "role/alerts.h"
 #include "role/gate_command.h"
 #include "role/journal_places.h"
 #include "role/keeper_link.h"
@@ -48,6 +50,8 @@ struct supervisor {
 	struct sockets sockets;
 	struct keeper_link link;
 	struct gate_command gate;
+	struct alerts alerts;
+	struct alert_watch watch;
 	struct mta_commands mta;
 	struct queue_link queue;
 	struct journal_places journal;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "config/compile.h"
+#include "config/setting.h"
 
 static const char design[] =
     "version = 1;\n"
@@ -219,6 +220,39 @@ static void the_gate_knows_its_words_and_whom_to_spare(void **state)
 	assert_string_equal(generation_text(g, g->gate_exempt4), "127.0.0.0/8 192.0.2.0/24");
 	assert_string_equal(generation_text(g, g->gate_exempt6), "::1/128 2001:db8::/32");
 	free(g);
+}
+
+static void alerts_are_kept(void **state)
+{
+	const char *list = setting_find("alert.on")->allowed;
+	struct generation *g = good("version = 1; classes = ();\n"
+	    "alert = { command = [ \"/bin/sh\", \"root\" ]; on = [ \"gate\", \"role\" ];\n"
+	    "  interval = \"1m\"; rate = \"3/1h\"; processes = 4; timeout = \"2s\"; };");
+
+	(void)state;
+	assert_int_equal(g->alert.word_count, 2);
+	assert_string_equal(generation_text(g, g->alert.words[1]), "root");
+	assert_int_equal(g->alert.on, 1u << ALERT_GATE | 1u << ALERT_ROLE);
+	assert_int_equal(g->alert.interval_ns, 60 * NS_PER_SECOND);
+	assert_int_equal(g->alert.rate.count, 3);
+	assert_int_equal(g->alert.rate.period_ns, 3600 * NS_PER_SECOND);
+	assert_int_equal(g->alert.processes, 4);
+	assert_int_equal(g->alert.timeout_ns, 2 * NS_PER_SECOND);
+	free(g);
+	g = good("version = 1; classes = ();");
+	assert_int_equal(g->alert.word_count, 0);
+	assert_int_equal(g->alert.on, (1u << ALERT_KINDS) - 1);
+	assert_int_equal(g->alert.interval_ns, 600 * NS_PER_SECOND);
+	free(g);
+	/* the words of the setting are those of alerts.def, in its order */
+	for (unsigned i = 0; i < ALERT_KINDS; i++) {
+		const char *word = generation_alert_word((enum alert_kind)i);
+
+		assert_memory_equal(list, word, strlen(word));
+		list += strlen(word);
+		assert_true(*list == (i + 1 == ALERT_KINDS ? '\0' : '|'));
+		list++;
+	}
 }
 
 static void mail_servers_are_kept(void **state)
@@ -515,6 +549,7 @@ int main(void)
 		cmocka_unit_test(everything_else_has_a_default),
 		cmocka_unit_test(settings_are_kept),
 		cmocka_unit_test(the_gate_knows_its_words_and_whom_to_spare),
+		cmocka_unit_test(alerts_are_kept),
 		cmocka_unit_test(mail_servers_are_kept),
 		cmocka_unit_test(a_driven_queue_is_kept),
 		cmocka_unit_test(one_limit_stands_for_both),

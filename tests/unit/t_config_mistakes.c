@@ -77,6 +77,16 @@ static const struct {
 	    "2: gate.command: \"gate\" must be an absolute path" },
 	{ V "gate = { command = []; };\n" C, "2: gate.command: must be a path and at most 14 "
 	    "arguments, not 0 words" },
+	{ V "alert = { command = \"alert\"; };\n" C,
+	    "2: alert.command: \"alert\" must be an absolute path" },
+	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
+	    "/nowhere/alert cannot be run: nobody will be told" },
+	{ V "alert = { interval = \"1m\"; };\n" C,
+	    "2: note: alert.command is missing: nobody will be told" },
+	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
+	    "2: alert.on: \"suspend\" is none of suspended|ceiling|reply|gate|fault|role|journal" },
+	{ V "alert = { command = \"/bin/sh\"; processes = 17; };\n" C,
+	    "2: alert.processes: \"17\" is not within 1..16" },
 	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "
 	    "/nowhere/gate cannot be run: the gate will only be logged" },
 	{ V "gate = { command = \"/bin/sh\"; };\nexempt = [ \"::1\",\n\"a.example\" ];\n" C,

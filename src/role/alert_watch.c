@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  See what people are to be told of.
+ * MODEL    Each turn looks at the segment: what changed since the last look is told once.
+ *          Destinations have a ring of events, of which a turn reads a part.
+ * ERRORS   What roles write there is not trusted: numbers are bounded, texts are cut and
+ *          made printable.  What was overwritten before it was read is not told.
+ * THREADS  The supervisor's.
+ */
+#include "role/alert_watch.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "role/alerts.h"
+#include "role/supervisor.h"
+#include "segment/segment.h"
+
+static void begin(struct alert *alert, enum alert_kind kind, const char *subject) {
+	*alert = (struct alert){ .kind = kind, .wall_s = clock_wall_s() };
+	log_quote(alert->subject, sizeof(alert->subject), subject, strlen(subject));
+}
+
+static void tell(struct supervisor *supervisor, const struct alert *alert, int64_t now_ns) {
+	alerts_tell(&supervisor->alerts, supervisor->generation, alert, now_ns);
+}
+
+/* --- the state ------------------------------------------------------------------------ */
+
+static void watch_gate(struct supervisor *supervisor, int64_t now_ns) {
+	const struct segment_header *header = segment_header(supervisor->segment);
+	bool shut = atomic_load(&header->gate_shut) != 0;
+	struct alert alert;
+
+	if (shut && !supervisor->watch.gate_shut) {
+		begin(&alert, ALERT_GATE, "gate");
+		text_append(alert.text, sizeof(alert.text), 0,
+		    "every class is full: new sessions are refused, whoever the client is");
+		tell(supervisor, &alert, now_ns);
+	}
+	supervisor->watch.gate_shut = shut;
+}
+
+/* They come in numbers: what is not due yet is told with those that follow. */
+static void watch_faults(struct supervisor *supervisor, int64_t now_ns) {
+	const struct segment_header *header = segment_header(supervisor->segment);
+	uint64_t faults = atomic_load(&header->counters[COUNTER_FAULTS]);
+	uint64_t more = faults - supervisor->watch.faults;
+	struct alert alert;
+
+	if (more == 0 || !alerts_due(&supervisor->alerts, supervisor->generation, ALERT_FAULT,
+		"state", now_ns))
+		return;
+	supervisor->watch.faults = faults;
+	begin(&alert, ALERT_FAULT, "state");
+	text_append(alert.text, sizeof(alert.text), 0, "%" PRIu64 " question%s could not be "
+	    "answered from the shared state in time, and %s by the setting fail", more,
+	    more == 1 ? "" : "s", more == 1 ? "was answered" : "were answered");
+	tell(supervisor, &alert, now_ns);
+}
+
+static void watch_queue(struct supervisor *supervisor, int64_t now_ns) {
+	const struct segment_header *header = segment_header(supervisor->segment);
+	int64_t away_ns = atomic_load(&header->queue_away_ns);
+	struct alert alert;
+
+	if (away_ns != 0 && !supervisor->watch.queue_away) {
+		begin(&alert, ALERT_ROLE, "queue");
+		text_append(alert.text, sizeof(alert.text), 0, "the role that drives the queue "
+		    "is away: mail goes out by Sendmail's own slow queue runs");
+		tell(supervisor, &alert, now_ns);
+	}
+	supervisor->watch.queue_away = away_ns != 0;
+}
+
+static void watch_journal(struct supervisor *supervisor, int64_t now_ns) {
+	const struct segment_header *header = segment_header(supervisor->segment);
+
+	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++) {
+		const struct journal_record *journal = &header->journals[i];
+		bool ill = atomic_load(&journal->fares) == JOURNAL_FARES_ILL;
+		struct alert alert;
+
+		if (ill && !supervisor->watch.journal_ill[i]) {
+			begin(&alert, ALERT_JOURNAL,
+			    generation_journal_word((enum journal_room)i));
+			text_append(alert.text, sizeof(alert.text), 0,
+			    "the journal cannot be written: %s",
+			    strerror((int)atomic_load(&journal->error)));
+			tell(supervisor, &alert, now_ns);
+		}
+		supervisor->watch.journal_ill[i] = ill;
+	}
+}
+
+void alert_watch_begin(struct supervisor *supervisor) {
+	struct segment_header *header = segment_header(supervisor->segment);
+
+	alerts_init(&supervisor->alerts, header->counters);
+	memset(&supervisor->watch, 0, sizeof(supervisor->watch));
+	supervisor->watch.faults = atomic_load(&header->counters[COUNTER_FAULTS]);
+}
+
+void alert_watch_turn(struct supervisor *supervisor, int64_t now_ns) {
+	watch_gate(supervisor, now_ns);
+	watch_faults(supervisor, now_ns);
+	watch_queue(supervisor, now_ns);
+	watch_journal(supervisor, now_ns);
+}
+
+void alert_watch_died(struct supervisor *supervisor, const struct child *child, int status,
+    int64_t now_ns) {
+	struct alert alert;
+
+	begin(&alert, ALERT_ROLE, child->name);
+	if (child->killed)
+		text_append(alert.text, sizeof(alert.text), 0,
+		    "it gave no sign of life, was killed and is started again");
+	else
+		text_append(alert.text, sizeof(alert.text), 0,
+		    "it ended with %s %d after %" PRId64 " s and is started again",
+		    WIFSIGNALED(status) ? "signal" : "exit code",
+		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		    (now_ns - child->started_ns) / NS_PER_SECOND);
+	tell(supervisor, &alert, now_ns);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: ISC */
+/* Alerts: which are told, what the command is given, and what becomes of one that hangs or
+ * fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "role/supervisor.h"
+
+#define BEGUN_NS	(1000 * NS_PER_SECOND)
+#define HOSTILE		"x\";touch${IFS}/tmp/postern-was-here;`id`|$(id)"
+
+static struct {
+	struct generation generation;
+	char texts[1024];
+} block;
+static struct supervisor supervisor;
+static _Atomic uint64_t counters[COUNTER_COUNT];
+static size_t used;
+static char directory[] = "/tmp/postern-t-alerts-XXXXXX";
+static char last_line[1024];
+
+static uint32_t text(const char *words) {
+	size_t at = used;
+
+	used += strlen(words) + 1;
+	assert_true(used <= sizeof(block.texts));
+	memcpy(block.texts + at, words, strlen(words) + 1);
+	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
+}
+
+static void on_line(void *context, const char *line) {
+	(void)context;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static const char *path_of(const char *name) {
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+static void program(const char *script) {
+	FILE *file = fopen(path_of("tell"), "w");
+
+	assert_non_null(file);
+	fprintf(file, "#!/bin/sh\ncd %s || exit 1\n%s\n", directory, script);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path_of("tell"), 0755), 0);
+}
+
+static int begin(void **state) {
+	struct generation_alert *alert = &block.generation.alert;
+
+	(void)state;
+	memset(&block, 0, sizeof(block));
+	memset((void *)counters, 0, sizeof(counters));
+	used = 0;
+	*alert = (struct generation_alert){ .word_count = 2, .on = (1u << ALERT_KINDS) - 1,
+		.processes = 2, .interval_ns = 600 * NS_PER_SECOND,
+		.timeout_ns = 10 * NS_PER_SECOND,
+		.rate = { .count = 10, .period_ns = 60 * NS_PER_SECOND } };
+	alert->words[0] = text(path_of("tell"));
+	alert->words[1] = text("root");
+	supervisor = (struct supervisor){ .generation = &block.generation };
+	alerts_init(&supervisor.alerts, counters);
+	last_line[0] = '\0';
+	unlink(path_of("told"));
+	log_redirect(on_line, NULL);
+	return 0;
+}
+
+static int end(void **state) {
+	(void)state;
+	alerts_end(&supervisor.alerts);
+	log_redirect(NULL, NULL);
+	return 0;
+}
+
+static void tell(enum alert_kind kind, const char *subject, int64_t now_ns) {
+	struct alert alert = { .kind = kind, .text = "421 4.7.0 busy", .id = "0fq3k9tm2a7x",
+		.rule = "google-rate", .for_s = 300, .wall_s = 0 };
+
+	log_quote(alert.subject, sizeof(alert.subject), subject, strlen(subject));
+	alerts_tell(&supervisor.alerts, &block.generation, &alert, now_ns);
+}
+
+static unsigned running(void) {
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
+		count += supervisor.alerts.running[i].command.pid != 0;
+	return count;
+}
+
+/* Lets the supervisor work at this time until nothing runs or waits. */
+static void work(int64_t now_ns) {
+	for (unsigned i = 0; i < 4000; i++) {
+		static const struct timespec turn = { .tv_nsec = 5 * NS_PER_MS };
+		int status;
+		pid_t pid;
+
+		alerts_turn(&supervisor, now_ns);
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			assert_true(alerts_bury(&supervisor.alerts, pid, status));
+		if (running() == 0 && supervisor.alerts.count == 0)
+			return;
+		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
+	}
+	fail_msg("a command does not end");
+}
+
+static const char *told(void) {
+	static char content[8192];
+	FILE *file = fopen(path_of("told"), "r");
+	size_t length = 0;
+
+	if (file != NULL) {
+		length = fread(content, 1, sizeof(content) - 1, file);
+		fclose(file);
+		unlink(path_of("told"));
+	}
+	content[length] = '\0';
+	return content;
+}
+
+static uint64_t counted(enum counter counter) {
+	return counters[counter];
+}
+
+/* --- what it is given -------------------------------------------------------------- */
+
+static void every_fact_is_one_argument_or_variable(void **state) {
+	const char *file;
+
+	(void)state;
+	program("{ echo $#; echo \"$1\"; echo \"$2\"; env | grep ^POSTERN | sort; } >told");
+	tell(ALERT_SUSPENDED, HOSTILE, BEGUN_NS);
+	work(BEGUN_NS);
+	file = told();
+	assert_non_null(strstr(file, "2\nroot\nsuspended x\\x22;touch${IFS}"
+	    "/tmp/postern-was-here;`id`|$(id): 421 4.7.0 busy (id 0fq3k9tm2a7x)\n"));
+	assert_non_null(strstr(file, "POSTERN_ALERT_FOR=300\n"
+	    "POSTERN_ALERT_ID=0fq3k9tm2a7x\n"
+	    "POSTERN_ALERT_KIND=suspended\n"
+	    "POSTERN_ALERT_LEFT_OUT=0\n"
+	    "POSTERN_ALERT_OBSERVED=no\n"
+	    "POSTERN_ALERT_RULE=google-rate\n"
+	    "POSTERN_ALERT_SUBJECT=x\\x22;touch${IFS}/tmp/postern-was-here;`id`|$(id)\n"
+	    "POSTERN_ALERT_TEXT=421 4.7.0 busy\n"
+	    "POSTERN_ALERT_TIME=1970-01-01T00:00:00Z\n"));
+	assert_int_equal(access("/tmp/postern-was-here", F_OK), -1);
+	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 1);
+	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 0);
+}
+
+static void the_longest_facts_fit(void **state) {
+	char subject[ALERT_SUBJECT_MAX];
+	struct alert alert = { .kind = ALERT_CEILING };
+
+	(void)state;
+	program("printf %s \"$2\" >told");
+	memset(subject, 'x', sizeof(subject));
+	memset(alert.subject, 's', sizeof(alert.subject) - 1);
+	memset(alert.text, 't', sizeof(alert.text) - 1);
+	memset(alert.rule, 'r', sizeof(alert.rule) - 1);
+	memset(alert.id, 'i', sizeof(alert.id) - 1);
+	alerts_tell(&supervisor.alerts, &block.generation, &alert, BEGUN_NS);
+	work(BEGUN_NS);
+	assert_int_equal(strlen(told()), strlen("ceiling ") + ALERT_SUBJECT_MAX + 2 +
+	    ALERT_TEXT_MAX + strlen(" (id )") + sizeof(alert.id) - 1);
+}
+
+/* --- which are told ---------------------------------------------------------------- */
+
+static void the_same_is_told_once_in_the_interval(void **state) {
+	(void)state;
+	program("echo \"$2\" $POSTERN_ALERT_LEFT_OUT >>told");
+	for (unsigned i = 0; i < 4; i++)
+		tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + i * 100 * NS_PER_SECOND);
+	work(BEGUN_NS);
+	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) "
+	    "(3 others left out) 3\n");
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 3);
+	/* another kind, and another subject, are not the same */
+	tell(ALERT_CEILING, "a.example", BEGUN_NS + NS_PER_SECOND);
+	work(BEGUN_NS);
+	tell(ALERT_SUSPENDED, "b.example", BEGUN_NS + NS_PER_SECOND);
+	work(BEGUN_NS);
+	assert_string_equal(told(), "ceiling a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) 0\n"
+	    "suspended b.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) 0\n");
+	/* the interval is over, to the second */
+	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + 600 * NS_PER_SECOND - 1);
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 4);
+	assert_true(alerts_due(&supervisor.alerts, &block.generation, ALERT_SUSPENDED,
+	    "a.example", BEGUN_NS + 600 * NS_PER_SECOND));
+	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + 600 * NS_PER_SECOND);
+	work(BEGUN_NS);
+	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 4);
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 4);
+}
+
+static void a_storm_is_cut_to_the_rate(void **state) {
+	char name[32];
+
+	(void)state;
+	program("echo >>told");
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "d%u.example", i);
+		tell(ALERT_SUSPENDED, name, BEGUN_NS);
+	}
+	assert_int_equal(supervisor.alerts.count, 10);
+	work(BEGUN_NS);
+	assert_int_equal(strlen(told()), 10);
+	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 10);
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 990);
+	/* 10 in a minute: the next one 6 s later */
+	tell(ALERT_SUSPENDED, "late.example", BEGUN_NS + 6 * NS_PER_SECOND - 1);
+	assert_int_equal(supervisor.alerts.count, 0);
+	tell(ALERT_SUSPENDED, "late.example", BEGUN_NS + 6 * NS_PER_SECOND);
+	assert_int_equal(supervisor.alerts.count, 1);
+}
+
+static void what_waits_is_bounded(void **state) {
+	char name[32];
+
+	(void)state;
+	program("exit 0");
+	block.generation.alert.rate.count = 10000;
+	for (unsigned i = 0; i < ALERTS_REMEMBERED + 100; i++) {
+		snprintf(name, sizeof(name), "d%u.example", i);
+		tell(ALERT_SUSPENDED, name, BEGUN_NS + i);
+	}
+	assert_int_equal(supervisor.alerts.count, ALERTS_WAITING_MAX);
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT),
+	    ALERTS_REMEMBERED + 100 - ALERTS_WAITING_MAX);
+	/* one that was left out may be told when it comes again */
+	assert_true(alerts_due(&supervisor.alerts, &block.generation, ALERT_SUSPENDED,
+	    "d40.example", BEGUN_NS));
+}
+
+static void what_nobody_asked_for_is_not_told(void **state) {
+	(void)state;
+	program("echo >>told");
+	block.generation.alert.on = 1u << ALERT_GATE;
+	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS);
+	work(BEGUN_NS);
+	assert_string_equal(told(), "");
+	tell(ALERT_GATE, "gate", BEGUN_NS);
+	block.generation.alert.word_count = 0;	/* by a reload */
+	work(BEGUN_NS);
+	tell(ALERT_GATE, "gate", BEGUN_NS + 900 * NS_PER_SECOND);
+	work(BEGUN_NS);
+	assert_string_equal(told(), "");
+	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 0);
+	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 0);
+}
+
+/* --- how it ends ---------------------------------------------------------------------- */
+
+static void as_many_at_once_as_may_and_none_hangs(void **state) {
+	(void)state;
+	/* LINT-SLEEP: it is to hang */
+	program("case \"$2\" in *hangs*) sleep 1000 & sleep 1000;; *) echo \"$2\" >>told;; esac");
+	tell(ALERT_SUSPENDED, "hangs.example", BEGUN_NS);
+	tell(ALERT_CEILING, "hangs.example", BEGUN_NS);
+	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS);
+	alerts_turn(&supervisor, BEGUN_NS);
+	assert_int_equal(running(), 2);
+	assert_int_equal(supervisor.alerts.count, 1);
+	assert_int_equal(alerts_next_ns(&supervisor.alerts), BEGUN_NS + 10 * NS_PER_SECOND);
+	work(BEGUN_NS + 10 * NS_PER_SECOND);
+	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x)\n");
+	assert_non_null(strstr(last_line, "event=alert-command kind="));
+	assert_non_null(strstr(last_line, "signal=9 killed=yes"));
+	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
+	assert_int_equal(alerts_next_ns(&supervisor.alerts), INT64_MAX);
+}
+
+static void what_fails_is_logged_and_counted(void **state) {
+	(void)state;
+	program("echo 'no \"luck\"' >&2; exit 3");
+	tell(ALERT_ROLE, "policy.0", BEGUN_NS);
+	work(BEGUN_NS);
+	assert_non_null(strstr(last_line, "event=alert-command kind=role "));
+	assert_non_null(strstr(last_line, "exit=3 text=\"no 'luck'\""));
+	assert_int_equal(unlink(path_of("tell")), 0);
+	tell(ALERT_ROLE, "policy.1", BEGUN_NS);
+	work(BEGUN_NS);
+	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
+}
+
+static void it_runs_as_whom_the_roles_run(void **state) {
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	supervisor.identity = (struct identity){ .drop = true, .uid = 65534, .gid = 65534 };
+	program("echo $(id -u) $(id -g) $(id -G) >told");
+	assert_int_equal(chmod(directory, 0777), 0);
+	tell(ALERT_GATE, "gate", BEGUN_NS);
+	work(BEGUN_NS);
+	assert_string_equal(told(), "65534 65534 65534\n");
+}
+
+int main(void) {
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		UNIT(every_fact_is_one_argument_or_variable),
+		UNIT(the_longest_facts_fit),
+		UNIT(the_same_is_told_once_in_the_interval),
+		UNIT(a_storm_is_cut_to_the_rate),
+		UNIT(what_waits_is_bounded),
+		UNIT(what_nobody_asked_for_is_not_told),
+		UNIT(as_many_at_once_as_may_and_none_hangs),
+		UNIT(what_fails_is_logged_and_counted),
+		UNIT(it_runs_as_whom_the_roles_run),
+	};
+	int failed;
+
+	if (mkdtemp(directory) == NULL)
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path_of("tell"));
+	unlink(path_of("told"));
+	rmdir(directory);
+	return failed;
+}
