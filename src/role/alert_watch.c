@@ -15,11 +15,14 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "role/alerts.h"
 #include "role/supervisor.h"
 #include "segment/segment.h"
+
+#define EVENTS_A_TURN	4096
 
 static void begin(struct alert *alert, enum alert_kind kind, const char *subject) {
 	*alert = (struct alert){ .kind = kind, .wall_s = clock_wall_s() };
@@ -28,6 +31,93 @@ static void begin(struct alert *alert, enum alert_kind kind, const char *subject
 
 static void tell(struct supervisor *supervisor, const struct alert *alert, int64_t now_ns) {
 	alerts_tell(&supervisor->alerts, supervisor->generation, alert, now_ns);
+}
+
+/* --- destinations ------------------------------------------------------------------- */
+
+static size_t add_sentence(struct alert *alert, size_t length, const char *before,
+    const char *text) {
+	char sentence[ALERT_TEXT_MAX];
+
+	if (*text == '\0')
+		return length;
+	return text_append(alert->text, sizeof(alert->text), length, "%s%s", before,
+	    log_sentence(sentence, sizeof(sentence), text));
+}
+
+static void begin_event(struct alert *alert, enum alert_kind kind,
+    const struct decided *event) {
+	const char *rule = decided_text(event, DECIDED_RULE);
+
+	begin(alert, kind, decided_text(event, DECIDED_NAME));
+	(void)decision_id_text(event->id, alert->id);
+	if (*rule != '\0')
+		log_quote(alert->rule, sizeof(alert->rule), rule, strlen(rule));
+	alert->observed = (event->flags & DECIDED_OBSERVED_ONLY) != 0;
+}
+
+static void tell_suspended(struct supervisor *supervisor, const struct decided *event,
+    int64_t now_ns) {
+	struct alert alert;
+	size_t length;
+
+	if (event->by == DECIDED_BY_HAND_OF)
+		return;
+	begin_event(&alert, ALERT_SUSPENDED, event);
+	if (event->at_ns > 0 && event->until_ns > event->at_ns && event->until_ns != INT64_MAX)
+		alert.for_s = (event->until_ns - event->at_ns) / NS_PER_SECOND;
+	length = text_append(alert.text, sizeof(alert.text), 0, "its mail %s held for %" PRId64
+	    " s%s%s", alert.observed ? "would be" : "is", alert.for_s,
+	    event->by == DECIDED_BY_RULE ? " by rule " : ", as its deliveries fail",
+	    event->by == DECIDED_BY_RULE ? alert.rule : "");
+	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
+	tell(supervisor, &alert, now_ns);
+}
+
+static void tell_ceiling(struct supervisor *supervisor, const struct decided *event,
+    int64_t now_ns) {
+	struct alert alert;
+	size_t length;
+
+	if (event->ceiling == 0 ||
+	    (event->ceiling_before != 0 && event->ceiling >= event->ceiling_before))
+		return;
+	begin_event(&alert, ALERT_CEILING, event);
+	length = text_append(alert.text, sizeof(alert.text), 0,
+	    "it takes no more than %u deliveries at once", (unsigned)event->ceiling);
+	if (event->ceiling_before != 0)
+		length = text_append(alert.text, sizeof(alert.text), length, " (before: %u)",
+		    (unsigned)event->ceiling_before);
+	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
+	tell(supervisor, &alert, now_ns);
+}
+
+static void tell_reply(struct supervisor *supervisor, const struct decided *event,
+    int64_t now_ns) {
+	struct alert alert;
+	size_t length;
+
+	begin_event(&alert, ALERT_REPLY, event);
+	length = add_sentence(&alert, 0, "", decided_text(event, DECIDED_NOTE));
+	(void)add_sentence(&alert, length, length > 0 ? ": " : "",
+	    decided_text(event, DECIDED_REASON));
+	tell(supervisor, &alert, now_ns);
+}
+
+static void watch_events(struct supervisor *supervisor, int64_t now_ns) {
+	struct decided event;
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < EVENTS_A_TURN && decisions_next(supervisor->segment,
+	     DECIDED_OF_DESTINATIONS, &supervisor->watch.events, now_ns, &event, NULL, &lost);
+	     i++) {
+		if (event.kind == DECIDED_SUSPENDED)
+			tell_suspended(supervisor, &event, now_ns);
+		else if (event.kind == DECIDED_WINDOW)
+			tell_ceiling(supervisor, &event, now_ns);
+		else if (event.kind == DECIDED_ALERT)
+			tell_reply(supervisor, &event, now_ns);
+	}
 }
 
 /* --- the state ------------------------------------------------------------------------ */
@@ -100,13 +190,19 @@ static void watch_journal(struct supervisor *supervisor, int64_t now_ns) {
 
 void alert_watch_begin(struct supervisor *supervisor) {
 	struct segment_header *header = segment_header(supervisor->segment);
+	struct decided event;
+	uint64_t lost = 0;
 
 	alerts_init(&supervisor->alerts, header->counters);
 	memset(&supervisor->watch, 0, sizeof(supervisor->watch));
 	supervisor->watch.faults = atomic_load(&header->counters[COUNTER_FAULTS]);
+	while (decisions_next(supervisor->segment, DECIDED_OF_DESTINATIONS,
+		&supervisor->watch.events, clock_now_ns(), &event, NULL, &lost))
+		continue;
 }
 
 void alert_watch_turn(struct supervisor *supervisor, int64_t now_ns) {
+	watch_events(supervisor, now_ns);
 	watch_gate(supervisor, now_ns);
 	watch_faults(supervisor, now_ns);
 	watch_queue(supervisor, now_ns);

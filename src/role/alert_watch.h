@@ -9,12 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "segment/decisions.h"
 #include "segment/layout.h"
 
 struct child;
 struct supervisor;
 
 struct alert_watch {
+	struct decisions_cursor events;
 	uint64_t faults;		/* as many were told of */
 	bool gate_shut;
 	bool queue_away;

@@ -105,7 +105,7 @@ static void write_line(const struct alert *alert, uint64_t left_out,
 		length = text_append(out, LINE_MAX_BYTES, length, " (id %s)", alert->id);
 	if (left_out > 0)
 		(void)text_append(out, LINE_MAX_BYTES, length, " (%" PRIu64
-		    " others left out)", left_out);
+		    " more left out)", left_out);
 }
 
 static void write_time(int64_t wall_s, char *out, size_t size) {

@@ -45,7 +45,7 @@ class Site:
     def edit(self, text):
         text = substitute(text, r"^outbound *= *\{[^}]*\};", "outbound = { observe = false; };")
         text = substitute(text, r"^#alert = .*?$", self.alert)
-        return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; }} );\n'
+        return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n'
                        f'providers = "{SOURCE}/conf/providers.conf";\n')
 
     def reload(self, alert, classes=()):

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: ISC */
+/* What people are told of, out of the segment: each once, and no more than happened. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "role/supervisor.h"
+#include "segment/decisions.h"
+#include "site.h"
+
+static struct site site;
+static struct supervisor supervisor;
+static int64_t now_ns;
+
+static int begin(void **state) {
+	(void)state;
+	site_open(&site, 64, "alert = { command = \"/bin/true\"; rate = \"1000/1s\"; };\n"
+	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 4; } );");
+	supervisor = (struct supervisor){ .segment = site.segment,
+		.generation = (struct generation *)(uintptr_t)site.generation };
+	now_ns = clock_now_ns();
+	alert_watch_begin(&supervisor);
+	return 0;
+}
+
+static int end(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+static struct segment_header *header(void) {
+	return segment_header(site.segment);
+}
+
+static struct decided event(enum decided_kind kind, const char *name, const char *reason) {
+	struct decided decided = { .kind = (uint8_t)kind, .reason = DECIDED_NO_REASON,
+		.stage = DECIDED_BY_RESULT, .at_ns = now_ns };
+
+	decided_put(&decided, DECIDED_NAME, name, strlen(name));
+	decided_put(&decided, DECIDED_REASON, reason, strlen(reason));
+	return decided;
+}
+
+static uint64_t happens(struct decided *decided) {
+	decided->id = decisions_claim(site.segment, DECIDED_OF_DESTINATIONS);
+	decisions_write(site.segment, decided);
+	return decided->id;
+}
+
+/* Looks; the one alert that waits then, which is taken away, or NULL. */
+static const struct alert *told(void) {
+	static struct alert one;
+	struct alerts *alerts = &supervisor.alerts;
+
+	alert_watch_turn(&supervisor, now_ns);
+	assert_true(alerts->count <= 1);
+	if (alerts->count == 0)
+		return NULL;
+	one = alerts->waiting[alerts->first];
+	alerts->first = (alerts->first + 1) % ALERTS_WAITING_MAX;
+	alerts->count = 0;
+	return &one;
+}
+
+static void a_suspension(void **state) {
+	struct decided decided = event(DECIDED_SUSPENDED, "x.example\x1b[2J", "421 busy \"x\"\n");
+	const struct alert *alert;
+
+	(void)state;
+	assert_null(told());
+	decided.by = DECIDED_BY_COHORTS;
+	decided.until_ns = now_ns + 300 * NS_PER_SECOND;
+	happens(&decided);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_SUSPENDED);
+	assert_string_equal(alert->subject, "x.example\\x1b[2J");
+	assert_string_equal(alert->text,
+	    "its mail is held for 300 s, as its deliveries fail: 421 busy 'x'\\x0a");
+	assert_int_equal(alert->for_s, 300);
+	assert_int_equal(strlen(alert->id), 12);
+	assert_false(alert->observed);
+	assert_null(told());
+	/* by a rule, and only observed */
+	decided = event(DECIDED_SUSPENDED, "y.example", "421 rate");
+	decided.by = DECIDED_BY_RULE;
+	decided.flags = DECIDED_OBSERVED_ONLY;
+	decided.until_ns = now_ns + 60 * NS_PER_SECOND;
+	decided_put(&decided, DECIDED_RULE, "google-rate", strlen("google-rate"));
+	happens(&decided);
+	alert = told();
+	assert_non_null(alert);
+	assert_string_equal(alert->text, "its mail would be held for 60 s by rule google-rate: 421 rate");
+	assert_string_equal(alert->rule, "google-rate");
+	assert_true(alert->observed);
+	/* who does it by hand knows */
+	decided = event(DECIDED_SUSPENDED, "z.example", "");
+	decided.by = DECIDED_BY_HAND_OF;
+	happens(&decided);
+	assert_null(told());
+}
+
+static void a_ceiling_that_falls(void **state) {
+	struct decided decided = event(DECIDED_WINDOW, "x.example", "421 too many");
+	const struct alert *alert;
+
+	(void)state;
+	decided.ceiling = 5;
+	happens(&decided);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_CEILING);
+	assert_string_equal(alert->text, "it takes no more than 5 deliveries at once: 421 too many");
+	decided = event(DECIDED_WINDOW, "y.example", "421 too many");
+	decided.ceiling_before = 20;
+	decided.ceiling = 19;
+	happens(&decided);
+	alert = told();
+	assert_non_null(alert);
+	assert_string_equal(alert->text,
+	    "it takes no more than 19 deliveries at once (before: 20): 421 too many");
+	/* one that rises, or is forgotten, is no bad news; nor is a window */
+	decided = event(DECIDED_WINDOW, "z.example", "");
+	decided.ceiling_before = 5;
+	decided.ceiling = 6;
+	happens(&decided);
+	decided.ceiling = 0;
+	happens(&decided);
+	decided.ceiling_before = 0;
+	decided.before = 20;
+	decided.window = 1;
+	happens(&decided);
+	assert_null(told());
+}
+
+static void a_reply_that_a_rule_tells_of(void **state) {
+	struct decided decided = event(DECIDED_ALERT, "x.example", "554 blocked using z");
+	const struct alert *alert;
+
+	(void)state;
+	decided_put(&decided, DECIDED_NOTE, "on a blocklist", strlen("on a blocklist"));
+	decided_put(&decided, DECIDED_RULE, "blocklist", strlen("blocklist"));
+	happens(&decided);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_REPLY);
+	assert_string_equal(alert->text, "on a blocklist: 554 blocked using z");
+	assert_string_equal(alert->rule, "blocklist");
+}
+
+static void what_was_before_is_not_told(void **state) {
+	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
+
+	(void)state;
+	happens(&decided);
+	atomic_store(&header()->counters[COUNTER_FAULTS], 7);
+	atomic_store(&header()->gate_shut, 1);
+	alert_watch_begin(&supervisor);
+	/* but what is wrong still is */
+	assert_int_equal(told()->kind, ALERT_GATE);
+	assert_null(told());
+}
+
+static void the_gate_each_time(void **state) {
+	(void)state;
+	atomic_store(&header()->gate_shut, 1);
+	assert_int_equal(told()->kind, ALERT_GATE);
+	assert_null(told());
+	atomic_store(&header()->gate_shut, 0);
+	assert_null(told());
+	atomic_store(&header()->gate_shut, 1);
+	assert_null(told());		/* too soon, and counted */
+	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 1);
+	atomic_store(&header()->gate_shut, 0);
+	assert_null(told());
+	now_ns += 600 * NS_PER_SECOND;
+	atomic_store(&header()->gate_shut, 1);
+	assert_int_equal(told()->kind, ALERT_GATE);
+}
+
+static void faults_in_numbers(void **state) {
+	(void)state;
+	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 1);
+	assert_string_equal(told()->text, "1 question could not be answered from the shared state "
+	    "in time, and was answered by the setting fail");
+	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 2);
+	assert_null(told());		/* it waits, and is not left out */
+	now_ns += 600 * NS_PER_SECOND;
+	assert_string_equal(told()->text, "2 questions could not be answered from the shared state "
+	    "in time, and were answered by the setting fail");
+	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 0);
+}
+
+static void a_journal_and_a_queue(void **state) {
+	struct journal_record *journal = &header()->journals[JOURNAL_ROOM_KEEPER];
+	const struct alert *alert;
+
+	(void)state;
+	atomic_store(&journal->error, ENOSPC);
+	atomic_store(&journal->fares, JOURNAL_FARES_ILL);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_JOURNAL);
+	assert_string_equal(alert->subject, "keeper");
+	assert_non_null(strstr(alert->text, strerror(ENOSPC)));
+	assert_null(told());
+	atomic_store(&header()->queue_away_ns, 1);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_ROLE);
+	assert_string_equal(alert->subject, "queue");
+}
+
+static void a_process(void **state) {
+	struct child child = { .name = "policy.1", .started_ns = now_ns - 90 * NS_PER_SECOND };
+	const struct alert *alert;
+
+	(void)state;
+	alert_watch_died(&supervisor, &child, 9, now_ns);
+	alert = told();
+	assert_non_null(alert);
+	assert_int_equal(alert->kind, ALERT_ROLE);
+	assert_string_equal(alert->subject, "policy.1");
+	assert_string_equal(alert->text, "it ended with signal 9 after 90 s and is started again");
+	text_append(child.name, sizeof(child.name), 0, "feed.0");
+	child.killed = true;
+	alert_watch_died(&supervisor, &child, 9, now_ns);
+	assert_string_equal(told()->text, "it gave no sign of life, was killed and is started again");
+}
+
+int main(void) {
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		UNIT(a_suspension),
+		UNIT(a_ceiling_that_falls),
+		UNIT(a_reply_that_a_rule_tells_of),
+		UNIT(what_was_before_is_not_told),
+		UNIT(the_gate_each_time),
+		UNIT(faults_in_numbers),
+		UNIT(a_journal_and_a_queue),
+		UNIT(a_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
