@@ -27,7 +27,7 @@ const struct command_words *command_words(enum command command) {
 }
 
 enum {
-	OPTION_JSON = 256, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
+	OPTION_JSON = 256, OPTION_COLOR, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
 	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
@@ -42,6 +42,7 @@ static const struct option options[] = {
 	{ "config", required_argument, NULL, 'c' },
 	{ "socket", required_argument, NULL, 's' },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "class", required_argument, NULL, OPTION_CLASS },
@@ -179,6 +180,12 @@ static void take_option(struct parse *parse, int option) {
 		break;
 	case OPTION_JSON:
 		*parse->json = true;
+		break;
+	case OPTION_COLOR:
+		if (color_parse(optarg, &parse->ctl->color))
+			break;
+		ctl_complain("--color=%s: never, auto or always", optarg);
+		parse->wrong = true;
 		break;
 	case 'h':
 		parse->help = true;

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include "ctl/arguments.h"
+#include "ctl/color.h"
 #include "ctl/ctl.h"
 
 static void complain(const char *format, va_list arguments)
@@ -15,6 +16,7 @@ static void complain(const char *format, va_list arguments) {
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), format, arguments);
+	progress_hide();
 	fputs("posternctl: ", stderr);
 	writer_print(stderr, text);
 	putc('\n', stderr);

@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "config/compile.h"
+#include "ctl/color.h"
 #include "view/writer.h"
 
 #define CTL_ARGUMENTS_MAX	4
@@ -48,6 +49,7 @@ struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
 	const char *socket;		/* by -s, or NULL */
+	enum color_choice color;	/* --color */
 	struct writer writer;
 
 	/* the command's own */

@@ -34,6 +34,8 @@ struct checking {
 	uint32_t last;			/* file in which anything was found */
 	uint64_t sequence;		/* the highest that was read */
 	uint64_t found[FINDING_COUNT];
+	uint32_t walked;		/* files, and their bytes */
+	uint64_t bytes;
 };
 
 /* --- what is found ------------------------------------------------------------------------ */
@@ -67,6 +69,7 @@ static void find(struct checking *checking, enum finding finding, struct journal
 	journal_file_path(checking->journal, place.file, &file);
 	if (finding == FINDING_FOREIGN)
 		snprintf(file.text, sizeof(file.text), "%s", checking->journal->path);
+	progress_hide();
 	if (writer->json) {
 		const struct value values[COUNT_OF(columns)] = {
 			value_text(journal_what_for(checking->journal)), value_text(file.text),
@@ -230,6 +233,24 @@ static void check_left(struct checking *checking) {
 	}
 }
 
+/* For progress: files are walked in their order. */
+static uint64_t bytes_before(struct checking *checking, struct journal_place place) {
+	const struct journal_files *files = &checking->journal->reader->files;
+
+	while (checking->walked < files->count &&
+	    files->files[checking->walked].number < place.file)
+		checking->bytes += files->files[checking->walked++].size;
+	return checking->bytes + place.offset;
+}
+
+static uint64_t bytes_of(const struct journal_files *files) {
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < files->count; i++)
+		bytes += files->files[i].size;
+	return bytes;
+}
+
 static int check_records(struct checking *checking) {
 	struct journal_reader *reader = checking->journal->reader;
 	struct journal_cursor *cursor = journal_cursor_open(&reader->files);
@@ -243,6 +264,7 @@ static int check_records(struct checking *checking) {
 		journal_cursor_seek(cursor,
 		    (struct journal_place){ reader->files.files[0].number, 0 });
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		progress_step(bytes_before(checking, found.place));
 		check_found(checking, &found);
 		if (found.place.file > checking->last)
 			checking->last = found.place.file;
@@ -293,7 +315,9 @@ static int check_one(struct ctl *ctl, const struct opened_journal *journal) {
 	int code;
 
 	check_slots(&checking);
+	progress_begin("journal check", bytes_of(&journal->reader->files));
 	code = check_records(&checking);
+	progress_end();
 	if (journal->reader->files.foreign > 0)
 		find(&checking, FINDING_FOREIGN, (struct journal_place){ 0, 0 }, 0,
 		    "beside it: %" PRIu32 " name%s that are no journal's",

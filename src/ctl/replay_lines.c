@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -33,6 +34,7 @@ struct lines {
 	void *context;
 	char *buffer;
 	size_t length;
+	uint64_t done;		/* bytes, of all files */
 	bool passing;		/* over the rest of one that is too long */
 	struct replay_line line;
 	char second[DATE_BYTES];	/* that the last line began with */
@@ -119,6 +121,8 @@ static int read_stream(struct lines *lines, FILE *in, const char *path)
 	while ((got = fread(lines->buffer + lines->length, 1, BUFFER_BYTES - lines->length,
 	    in)) > 0) {
 		lines->length += got;
+		lines->done += got;
+		progress_step(lines->done);
 		take_lines(lines);
 	}
 	if (ferror(in)) {
@@ -175,6 +179,20 @@ static int read_path(struct lines *lines, const char *path)
 	return result;
 }
 
+/* Of those that are plain files. */
+static uint64_t bytes_of(const struct ctl *ctl)
+{
+	uint64_t bytes = 0;
+	struct stat status;
+
+	for (size_t i = 0; i < ctl->word_count; i++) {
+		if (stat(ctl->words[i], &status) != 0 || !S_ISREG(status.st_mode))
+			return 0;
+		bytes += (uint64_t)status.st_size;
+	}
+	return bytes;
+}
+
 int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
     void (*each)(void *context, const struct replay_line *line), void *context)
 {
@@ -187,12 +205,16 @@ int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
 		ctl_complain("%s", strerror(errno));
 		return EX_OSERR;
 	}
+	/* rows that run over the same terminal tell enough */
+	if (ctl->sessions || !isatty(STDOUT_FILENO))
+		progress_begin("replay", bytes_of(ctl));
 	for (size_t i = 0; i < ctl->word_count; i++) {
 		int code = read_path(&lines, ctl->words[i]);
 
 		if (code != EX_OK)
 			result = code;
 	}
+	progress_end();
 	free(lines.buffer);
 	return result;
 }
