@@ -20,9 +20,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
@@ -52,6 +55,7 @@ static struct {
 	const char *identity;
 	int facility;
 	int syslog_fd;
+	bool to_journal;		/* stderr is a stream of systemd's journal */
 	char role[ROLE_MAX];
 	void (*sink)(void *context, const char *line);
 	void *sink_context;
@@ -68,9 +72,26 @@ static struct {
 	.syslog_fd = -1,
 };
 
+/* The manager tells which file it gave us: another one is no stream of the journal. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat status;
+	char own[64];
+
+	if (stream == NULL || fstat(STDERR_FILENO, &status) != 0)
+		return false;
+	text_append(own, sizeof(own), 0, "%ju:%ju", (uintmax_t)status.st_dev,
+	    (uintmax_t)status.st_ino);
+	return strcmp(own, stream) == 0;
+}
+
 void log_open(enum log_target target, const char *identity, int facility)
 {
+	bool to_journal = target == LOG_TO_STDERR && stderr_is_journal();
+
 	pthread_mutex_lock(&state.mutex);
+	state.to_journal = to_journal;
 	state.target = target;
 	state.identity = identity;
 	state.facility = facility;
@@ -142,7 +163,8 @@ static bool write_syslog(int severity, const char *line, size_t length)
 	return false;
 }
 
-static bool write_stderr(const char *line, size_t length)
+/* The journal has time, identity and pid of its own. */
+static bool write_stderr(int severity, const char *line, size_t length)
 {
 	struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[HEAD_MAX_BYTES + LINE_MAX_BYTES + 1];
@@ -153,10 +175,13 @@ static bool write_stderr(const char *line, size_t length)
 	if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 ||
 	    gmtime_r(&now, &tm) == NULL)
 		return false;
-	head = text_append(text, HEAD_MAX_BYTES, 0,
-	    "%04d-%02d-%02dT%02d:%02d:%02dZ %.64s[%ld]: ", tm.tm_year + 1900,
-	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-	    state.identity, (long)getpid());
+	if (state.to_journal)
+		head = text_append(text, HEAD_MAX_BYTES, 0, "<%d>", severity);
+	else
+		head = text_append(text, HEAD_MAX_BYTES, 0,
+		    "%04d-%02d-%02dT%02d:%02d:%02dZ %.64s[%ld]: ", tm.tm_year + 1900,
+		    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+		    state.identity, (long)getpid());
 	memcpy(text + head, line, length);
 	length += head;
 	text[length++] = '\n';
@@ -172,7 +197,7 @@ static bool write_line(enum event_kind event, const char *line, size_t length)
 	}
 	if (state.target == LOG_TO_SYSLOG)
 		return write_syslog(events[event].severity, line, length);
-	return write_stderr(line, length);
+	return write_stderr(events[event].severity, line, length);
 }
 
 static size_t begin_line(enum event_kind event, char *line)

@@ -23,7 +23,9 @@ enum event_kind {
 
 enum log_target { LOG_TO_STDERR, LOG_TO_SYSLOG };
 
-/* `identity` ("posternd") and `facility` (a LOG_* facility of syslog.h) must
+/* On stderr a line begins with time, `identity` and pid, or, where the environment's
+ * JOURNAL_STREAM names it, with the severity as systemd's journal reads it ("<6>").
+ * `identity` ("posternd") and `facility` (a LOG_* facility of syslog.h) must
  * outlive the log.  Call once before threads exist, and again to change. */
 void log_open(enum log_target target, const char *identity, int facility);
 

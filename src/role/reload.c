@@ -20,6 +20,7 @@
 #include "base/sd_notify.h"
 #include "base/text.h"
 #include "role/children.h"
+#include "role/confinement.h"
 #include "role/restart_only.h"
 #include "role/supervisor.h"
 #include "segment/segment.h"
@@ -77,6 +78,7 @@ static void put_in_force(struct supervisor *supervisor, struct generation *wante
 	count(supervisor, COUNTER_RELOADS);
 	log_event(EVENT_RELOADED, "generation=%" PRIu64 " classes=%u rules=%u",
 	    block->number, block->class_count, block->rule_count);
+	confinement_note(block);
 }
 
 void reload_run(struct supervisor *supervisor, struct reload_outcome *outcome) {

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "role/children.h"
+#include "role/confinement.h"
 #include "role/journal_restore.h"
 #include "role/sandbox.h"
 #include "segment/segment.h"
@@ -182,6 +183,7 @@ int startup(struct supervisor *supervisor,
 
 	open_log(supervisor);
 	supervisor_log_messages(messages);
+	confinement_note(supervisor->generation);
 	umask(022);
 	/* signals first: a stop that is asked for now must not be lost */
 	if ((code = open_signals(supervisor)) != 0 ||

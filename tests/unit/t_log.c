@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -214,6 +215,39 @@ static void a_line_on_stderr_is_whole(void **state)
 	close(fds[1]);
 }
 
+/* JOURNAL_STREAM counts for the very file that it names. */
+static void a_line_in_the_journal_has_its_severity(void **state)
+{
+	char stream[64], text[512];
+	struct stat status;
+	int fds[2], saved;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDERR_FILENO);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fstat(STDERR_FILENO, &status), 0);
+	for (unsigned other = 0; other < 2; other++) {
+		snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)status.st_dev,
+		    (uintmax_t)status.st_ino + other);
+		assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+		log_open(LOG_TO_STDERR, "t_log", LOG_MAIL);
+		log_event(EVENT_SYSTEM, "x=2");
+	}
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+	log_open(LOG_TO_STDERR, "t_log", LOG_MAIL);
+	n = read(fds[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_ptr_equal(strstr(text, "<3>event=system x=2\n"), text);
+	assert_non_null(strstr(text, "]: event=system x=2\n"));
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +260,7 @@ int main(void)
 		cmocka_unit_test(a_sentence_does_not_end_its_quotes),
 		cmocka_unit_test(a_full_pipe_does_not_block),
 		cmocka_unit_test(a_line_on_stderr_is_whole),
+		cmocka_unit_test(a_line_in_the_journal_has_its_severity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
