@@ -27,8 +27,6 @@ HERE = Path(__file__).resolve().parents[2]
 SERVER = "198.51.100.1"
 SENDER = "198.51.100.2"
 CLIENTS = [f"198.51.100.{number}" for number in range(11, 16)]
-EXAMPLES = Path("/usr/share/doc/postern/examples")
-STATE = Path("/run/postern/state")
 LEFT_OUT = re.compile(
     r"^/(proc|sys|dev|tmp|opt|root|run/(t|log|systemd|rsyslogd|lock|udev|user|initctl|sendsigs)|"
     r"var/(log|cache|mail|tmp|lib/(apt|dpkg|systemd|private|rsyslog|postfix|misc|ucf)|spool/(postfix|rsyslog))|"
@@ -192,15 +190,15 @@ def postfix(test):
 
 
 def attach(test):
-    """As the file says: in the place of the line smtp."""
-    lines = (EXAMPLES / "postfix-both.master.cf").read_text()
-    service = "".join(line + "\n" for line in lines.splitlines() if not line.startswith("#"))
-    master = Path("/etc/postfix/master.cf")
-    shutil.copy(master, "/run/t/master.cf")
-    text, count = re.subn(r"^smtp +inet .*\n", lambda _: service, master.read_text(), flags=re.M)
-    test.equal(count, 1, "master.cf has one line for port 25")
-    master.write_text(text)
-    test.run(["postfix", "reload"])
+    """By the package's own program; undo must give back the same file."""
+    shutil.copy("/etc/postfix/master.cf", "/run/t/master.cf")
+    test.run(["postern-postfix-setup", "--by", "both", "make"])
+
+
+def detach(test):
+    test.run(["postern-postfix-setup", "undo"])
+    test.equal(Path("/etc/postfix/master.cf").read_bytes(), Path("/run/t/master.cf").read_bytes(),
+               "postern-postfix-setup undo gives back master.cf")
 
 
 def place(path):
@@ -312,8 +310,7 @@ def again(test, service, mail, package, sessions):
 
 def purge(test, service, mail, before):
     service.removing()
-    shutil.copy("/run/t/master.cf", "/etc/postfix/master.cf")
-    test.run(["postfix", "reload"])
+    detach(test)
     done = apt(test, "purge", "postern")
     test.equal(done.returncode, 0, "apt-get purge")
     # libraries that came with it are no part of it
