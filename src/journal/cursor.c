@@ -107,6 +107,11 @@ struct journal_place journal_cursor_place(const struct journal_cursor *cursor)
 static enum journal_found_kind tell_frame(const struct walker *walker,
     struct journal_found *found)
 {
+	struct journal_file *file;
+
+	if (journal_walk_is_later(walker) &&
+	    (file = journal_files_find(walker->files, walker->number)) != NULL)
+		file->later = true;
 	found->kind = walker->frame.version > JOURNAL_VERSION ? JOURNAL_FOUND_LATER :
 	    JOURNAL_FOUND_RECORD;
 	found->place = (struct journal_place){ walker->number, walker->at };

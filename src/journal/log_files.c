@@ -173,29 +173,6 @@ int journal_log_drop_missing(struct journal_log *log)
 	return error != 0 ? error : missing;
 }
 
-void journal_log_delete_below(struct journal_log *log, uint32_t first)
-{
-	uint32_t i = 0;
-
-	while (i < log->files.count && log->files.files[i].number < first) {
-		char name[JOURNAL_NAME_MAX + 1];
-		int error;
-
-		if (log->files.files[i].number == log->current ||
-		    log->files.files[i].head_state == JOURNAL_HEAD_LATER) {
-			i++;
-			continue;
-		}
-		journal_file_name(log->files.files[i].number, name);
-		error = log->storage.calls->unlink(log->storage.context, name);
-		if (error != 0 && error != -ENOENT)
-			return;		/* asked for again with the next positions */
-		journal_log_forget(log, i);
-		log->directory = true;
-		log->counts.files_deleted++;
-	}
-}
-
 /* --- the start ------------------------------------------------------------------------ */
 
 /* The last file of which a later record, or the positions, say that its begin was synced. */
@@ -291,9 +268,14 @@ static void take_journal(struct journal_log *log)
 {
 	const struct journal_files *files = &log->files;
 
+	log->found_journal = 0;
+	log->found_last = 0;
 	for (uint32_t i = files->count; i-- > 0 && log->journal == 0;)
 		if (files->files[i].head_state == JOURNAL_HEAD_GOOD)
-			log->journal = files->files[i].head.journal;
+			log->found_journal = log->journal = files->files[i].head.journal;
+	for (uint32_t i = files->count; i-- > 0 && log->found_last == 0;)
+		if (files->files[i].size > JOURNAL_HEAD_SIZE)
+			log->found_last = files->files[i].number;
 	if (log->journal == 0)
 		log->journal = (uint64_t)journal_log_random(log) << 32 | journal_log_random(log) | 1;
 	if (files->count > 0 && files->files[files->count - 1].number > log->highest)
@@ -317,6 +299,7 @@ int journal_log_read_directory(struct journal_log *log)
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
 	struct journal_place end;
+	uint64_t before;
 	int slot, error;
 
 	/* a bad spot of the disk may stay: after half a minute it is no reason to wait any more */
@@ -334,13 +317,18 @@ int journal_log_read_directory(struct journal_log *log)
 	log->positions.was_found = slot >= 0;
 	if (slot >= 0)
 		log->positions.found = slots[slot].positions;
+	log->kept = slot >= 0 ? slots[slot].positions.kept : 0;
 	for (int i = 0; i < JOURNAL_SLOTS; i++)
 		if (slots[i].serial > log->positions.serial)
 			log->positions.serial = slots[i].serial;
 	log->positions.syncs_before = slot >= 0 ? slots[slot].positions.syncs : 0;
 	take_journal(log);
+	before = log->last;
 	error = find_end(log, cursor, &end);
 	journal_cursor_close(&cursor);
+	/* where another directory was read before it: none twice */
+	if (log->last < before)
+		log->last = before;
 	if (error != 0) {
 		log->files.count = 0;
 		return error;
@@ -350,7 +338,6 @@ int journal_log_read_directory(struct journal_log *log)
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		const struct journal_file *file = &log->files.files[i];
 
-		log->counts.later_files += file->head_state == JOURNAL_HEAD_LATER;
 		if (is_spoiled(log, file)) {
 			log->counts.damages++;
 			log->counts.damage_bytes += file->size;

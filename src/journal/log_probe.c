@@ -140,11 +140,12 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns)
 		again(log, -error, "lock", now_ns);
 		return;
 	}
-	if (log->is_read) {
-		error = journal_log_drop_missing(log);
-	} else {
-		error = journal_log_read_directory(log);
-	}
+	/* a queue's messages are those of the mail server, whatever stands there */
+	if (log->is_read && log->options.kind != JOURNAL_QUEUE)
+		error = journal_log_is_elsewhere(log);
+	if (error >= 0)
+		error = log->is_read ? journal_log_drop_missing(log) :
+		    journal_log_read_directory(log);
 	if (error < 0) {
 		again(log, -error, "list", now_ns);
 		return;

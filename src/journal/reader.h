@@ -26,6 +26,8 @@ struct journal_file {
 	bool superseded;	/* written behind a torn spot: nothing in it counts */
 	enum journal_head_state head_state;
 	uint8_t version;	/* of its head */
+	bool later;		/* records of a later version or an unknown type were met in it */
+	uint32_t looked;	/* the log has looked through so many of its bytes for these */
 	struct journal_head head;	/* zeros where there is none */
 	uint64_t first;		/* sequence of the head */
 	uint64_t synced;	/* last sequence that was synced when its head was written */
