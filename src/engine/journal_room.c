@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -107,4 +108,10 @@ void journal_room_is_known(struct engine *engine, enum journal_room room,
 			atomic_store(&record->last_file, files->files[files->count - 1].number);
 			return;
 		}
+}
+
+bool journal_room_is_name(const char *name) {
+	return journal_file_number(name) != 0 || strcmp(name, JOURNAL_POSITIONS_NAME) == 0 ||
+	    strcmp(name, JOURNAL_LOCK_NAME) == 0 || strcmp(name, ".") == 0 ||
+	    strcmp(name, "..") == 0;
 }

@@ -32,6 +32,9 @@ void journal_room_is_known(struct engine *engine, enum journal_room room,
 /* There is no such directory. */
 void journal_room_is_none(struct engine *engine, enum journal_room room);
 
+/* Does it belong in such a directory? */
+bool journal_room_is_name(const char *name);
+
 /* Only with OPENED anything is to be closed. */
 enum journal_room_opened journal_room_open(const struct generation *generation,
     enum journal_room room, struct journal_room_reader *out, struct diag *diag);

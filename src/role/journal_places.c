@@ -62,12 +62,6 @@ static int make_base(const char *base, struct diag *diag) {
 	return 0;
 }
 
-static bool is_journals(const char *name) {
-	return journal_file_number(name) != 0 || strcmp(name, JOURNAL_POSITIONS_NAME) == 0 ||
-	    strcmp(name, JOURNAL_LOCK_NAME) == 0 || strcmp(name, ".") == 0 ||
-	    strcmp(name, "..") == 0;
-}
-
 static DIR *read_names(int fd) {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
@@ -84,7 +78,7 @@ static bool is_for_us(int fd, struct diag *diag) {
 	bool ours = directory != NULL;
 
 	while (ours && (entry = readdir(directory)) != NULL)
-		ours = is_journals(entry->d_name);
+		ours = journal_room_is_name(entry->d_name);
 	if (!ours)
 		diag_set(diag, 0, "a directory of the journal belongs to another user, and "
 		    "there is %s in it, which is no journal's: it is left alone",
@@ -101,7 +95,7 @@ static void give_files(int fd, const struct identity *identity) {
 	struct stat status;
 
 	while (directory != NULL && (entry = readdir(directory)) != NULL) {
-		int file = !is_journals(entry->d_name) ? -1 : openat(fd, entry->d_name,
+		int file = !journal_room_is_name(entry->d_name) ? -1 : openat(fd, entry->d_name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (file < 0)
