@@ -83,7 +83,7 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 	file->version = frame.version;
 	/* one that was copied or renamed, or a deleted file's bytes: the past does not count */
 	if ((file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER) &&
-	    file->head.number != file->number) {
+	    (file->head.number != file->number || frame.sequence > JOURNAL_SEQUENCE_MOST)) {
 		file->head_state = JOURNAL_HEAD_NONE;
 		file->head = (struct journal_head){ 0 };
 	}
@@ -179,7 +179,8 @@ static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slo
 	slot->serial = frame.sequence;
 	if (frame.version > JOURNAL_VERSION)
 		slot->state = JOURNAL_SLOT_LATER;
-	else if (journal_positions_read(frame.payload, frame.length, &slot->positions))
+	else if (journal_positions_read(frame.payload, frame.length, &slot->positions) &&
+	    slot->positions.synced <= JOURNAL_SEQUENCE_MOST)
 		slot->state = JOURNAL_SLOT_GOOD;
 }
 

@@ -57,6 +57,7 @@
 #define JOURNAL_PAYLOAD_MAX	(UINT32_C(256) * 1024)
 #define JOURNAL_FRAME_MAX	(JOURNAL_HEADER + JOURNAL_PAYLOAD_MAX)
 #define JOURNAL_MAGIC		0xd6
+#define JOURNAL_SEQUENCE_MOST	(UINT64_MAX >> 2) /* none ever counts so far: a higher one is damage */
 #define JOURNAL_LIVE		0xff
 #define JOURNAL_GARBAGE		0x00
 #define JOURNAL_MARK_AT		1	/* offset of the mark in a frame */

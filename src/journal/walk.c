@@ -170,13 +170,16 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 	return limit;
 }
 
-/* Not what was copied here from another file, nor a record of the past. */
+/* Not what was copied here from another file, nor a record of the past or of the future:
+ * within a file sequences have no gaps. */
 static bool can_stand(const struct walker *walker, const struct journal_file *file)
 {
+	if (walker->frame.sequence > JOURNAL_SEQUENCE_MOST)
+		return false;
 	if (walker->offset == 0)
 		return file->head_state == JOURNAL_HEAD_GOOD ||
 		    file->head_state == JOURNAL_HEAD_LATER;
-	return walker->expected == 0 || walker->frame.sequence >= walker->expected;
+	return walker->expected == 0 || walker->frame.sequence == walker->expected;
 }
 
 /* One step within the file that the walker stands in. */
