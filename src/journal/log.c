@@ -435,18 +435,6 @@ int journal_log_event_fd(const struct journal_log *log)
 	return log->thread.event;
 }
 
-int journal_log_sync_now(struct journal_log *log, int64_t now_ns)
-{
-	uint64_t wanted = log->last;
-
-	while (log->state == JOURNAL_GOOD && log->synced < wanted) {
-		journal_job_wait(log);
-		log->sync_due = now_ns;
-		journal_log_turn(log, now_ns);
-	}
-	return log->state == JOURNAL_GOOD ? 0 : -1;
-}
-
 /* --- asking --------------------------------------------------------------------------- */
 
 uint64_t journal_log_synced(const struct journal_log *log)
@@ -465,6 +453,8 @@ bool journal_log_holds(const struct journal_log *log, struct journal_place place
 
 	if (file == NULL || file->superseded)
 		return false;
+	if (file->head_state == JOURNAL_HEAD_UNREAD)
+		return true;	/* as far as is known */
 	return place.offset < (place.file == log->current ? log->offset + log->buffered :
 	    file->end);
 }

@@ -24,7 +24,7 @@
  *
  * One thread, and one of its own for syncs where options.threaded.  `now_ns` is any clock
  * that does not go back (base/clock.h); wall clock only stands in heads.  No call but
- * close and sync_now waits for a sync; where options.threaded is false turn does.
+ * close waits for a sync; where options.threaded is false turn does.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -106,15 +106,11 @@ void journal_log_flush(struct journal_log *log);
 
 /* Say it at the end of each turn of the owner's loop: writes; begins a sync that is due;
  * takes the result of one that has ended; applies marks; records positions; deletes; looks
- * each second whether the current file and the lock are still there, each 10 s the others; tries again where it is FAILED.  Returns
- * when to say it next at the latest (INT64_MAX: not before something is appended). */
+ * each second whether the current file and the lock are still there, each 10 s the others;
+ * tries again where it is FAILED.  Returns when to say it next at the latest (INT64_MAX: not before something is appended). */
 int64_t journal_log_turn(struct journal_log *log, int64_t now_ns);
 /* Readable when a sync has ended: then say journal_log_turn.  -1: not threaded. */
 int journal_log_event_fd(const struct journal_log *log);
-
-/* Writes and syncs all, now; waits.  0, or -1: FAILED.  For tests, and for the rare case
- * that must not go on without. */
-int journal_log_sync_now(struct journal_log *log, int64_t now_ns);
 
 /* Sequences up to this are acknowledged; the last one appended. */
 uint64_t journal_log_synced(const struct journal_log *log);

@@ -43,6 +43,8 @@ static int is_to_stay(struct journal_log *log, uint32_t i)
 {
 	const struct journal_file *file = &log->files.files[i];
 
+	if (journal_files_need(&log->files, file->number) != 0)
+		return -1;
 	if (file->number == log->current || file->number < log->kept ||
 	    file->head_state == JOURNAL_HEAD_LATER || file->later)
 		return 1;
@@ -120,6 +122,9 @@ static int is_ours(const struct journal_log *log, const struct journal_file *fil
 	ssize_t got;
 	int handle;
 
+	/* one that was not read so far would be read there now */
+	if (file->head_state == JOURNAL_HEAD_UNREAD)
+		return -1;
 	journal_file_name(file->number, name);
 	handle = storage->calls->open(storage->context, name, JOURNAL_READ);
 	if (handle < 0)

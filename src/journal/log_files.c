@@ -19,6 +19,7 @@
 #define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
 #define CREATE_TRIES	64
 #define READ_TRIES	5
+#define HEADS_AT_ONCE	256
 
 uint32_t journal_log_index(const struct journal_log *log, uint32_t number)
 {
@@ -96,6 +97,7 @@ void journal_log_forget(struct journal_log *log, uint32_t i)
 	memmove(&files->files[i], &files->files[i + 1], behind * sizeof(files->files[0]));
 	memmove(&log->held[i], &log->held[i + 1], behind * sizeof(log->held[0]));
 	files->count--;
+	files->unread -= i < files->unread;
 	log->held[files->count] = (struct log_held){ .handle = -1 };
 }
 
@@ -116,6 +118,8 @@ int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 		previous_end = log->offset + log->buffered;
 	}
 	for (unsigned try = 0; try < CREATE_TRIES && handle == -EEXIST; try++) {
+		if (log->highest >= JOURNAL_NUMBER_MAX)
+			return -EFBIG;	/* nobody would read it */
 		file.number = ++log->highest;
 		journal_file_name(file.number, name);
 		handle = log->storage.calls->open(log->storage.context, name, JOURNAL_CREATE);
@@ -225,7 +229,7 @@ void journal_log_cut(struct journal_log *log, struct journal_place end)
 }
 
 /* What cannot be read now may be read later: an end that is taken too early would cut off what
- * stands behind it for ever.  0 or -errno. */
+ * stands behind it for ever.  But for a spot that stays bad, after a while.  0 or -errno. */
 static int find_end(struct journal_log *log, struct journal_cursor *cursor,
     struct journal_place *end)
 {
@@ -255,7 +259,9 @@ static int find_end(struct journal_log *log, struct journal_cursor *cursor,
 			}
 			break;
 		case JOURNAL_FOUND_FAULT:
-			return found.error > 0 ? -found.error : -EIO;
+			if (!log->files.tolerant)
+				return found.error > 0 ? -found.error : -EIO;
+			break;
 		case JOURNAL_FOUND_END:
 		default:
 			break;
@@ -266,7 +272,7 @@ static int find_end(struct journal_log *log, struct journal_cursor *cursor,
 
 static void take_journal(struct journal_log *log)
 {
-	const struct journal_files *files = &log->files;
+	struct journal_files *files = &log->files;
 
 	log->found_journal = 0;
 	log->found_last = 0;
@@ -274,7 +280,8 @@ static void take_journal(struct journal_log *log)
 		if (files->files[i].head_state == JOURNAL_HEAD_GOOD)
 			log->found_journal = log->journal = files->files[i].head.journal;
 	for (uint32_t i = files->count; i-- > 0 && log->found_last == 0;)
-		if (files->files[i].size > JOURNAL_HEAD_SIZE)
+		if (journal_files_need(files, files->files[i].number) == 0 &&
+		    files->files[i].size > JOURNAL_HEAD_SIZE)
 			log->found_last = files->files[i].number;
 	if (log->journal == 0)
 		log->journal = (uint64_t)journal_log_random(log) << 32 | journal_log_random(log) | 1;
@@ -294,6 +301,34 @@ static bool is_spoiled(const struct journal_log *log, const struct journal_file 
 	    (file->head_state == JOURNAL_HEAD_NONE || file->head_state == JOURNAL_HEAD_DAMAGED);
 }
 
+static void count_heads(struct journal_log *log)
+{
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		const struct journal_file *file = &log->files.files[i];
+
+		if (is_spoiled(log, file)) {
+			log->counts.damages++;
+			log->counts.damage_bytes += file->size;
+		}
+	}
+	log->heads_counted = true;
+}
+
+void journal_log_read_more(struct journal_log *log)
+{
+	struct journal_files *files = &log->files;
+
+	if (log->heads_counted)
+		return;
+	if (files->unread > 0 && log->tries > 0 &&
+	    journal_files_need(files, files->unread <= HEADS_AT_ONCE ? 0 :
+		files->files[files->unread - HEADS_AT_ONCE].number) != 0)
+		files->tolerant = log->tries >= READ_TRIES;
+	log->tries++;
+	if (files->unread == 0)
+		count_heads(log);
+}
+
 int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
@@ -304,6 +339,7 @@ int journal_log_read_directory(struct journal_log *log)
 
 	/* a bad spot of the disk may stay: after half a minute it is no reason to wait any more */
 	log->files.tolerant = log->tries++ >= READ_TRIES;
+	log->files.lazy = true;
 	error = journal_files_load(&log->files, &log->storage, slots, &slot);
 	if (error != 0)
 		return error;
@@ -311,7 +347,7 @@ int journal_log_read_directory(struct journal_log *log)
 	cursor = journal_cursor_open(&log->files);
 	if (cursor == NULL || (log->files.count > 0 && !journal_log_grow(log))) {
 		journal_cursor_close(&cursor);
-		log->files.count = 0;
+		log->files.count = log->files.unread = 0;
 		return -ENOMEM;
 	}
 	log->positions.was_found = slot >= 0;
@@ -330,7 +366,7 @@ int journal_log_read_directory(struct journal_log *log)
 	if (log->last < before)
 		log->last = before;
 	if (error != 0) {
-		log->files.count = 0;
+		log->files.count = log->files.unread = 0;
 		return error;
 	}
 	journal_log_cut(log, end);
@@ -338,14 +374,13 @@ int journal_log_read_directory(struct journal_log *log)
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		const struct journal_file *file = &log->files.files[i];
 
-		if (is_spoiled(log, file)) {
-			log->counts.damages++;
-			log->counts.damage_bytes += file->size;
-		}
 		log->held[i].marks = true;
 		log->held[i].data = file->number >= log->synced_place.file && !file->superseded;
 		log->unsynced = log->unsynced || log->held[i].data;
 	}
 	log->is_read = true;
+	log->tries = 0;
+	log->heads_counted = false;
+	journal_log_read_more(log);
 	return 0;
 }

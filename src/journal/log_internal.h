@@ -108,7 +108,8 @@ struct journal_log {
 
 	/* What was read at the start is synced with the first group; until then: */
 	bool unsynced;
-	unsigned tries;		/* to read the directory */
+	unsigned tries;		/* to read the directory; then, heads that are unread */
+	bool heads_counted;
 	struct journal_place read_end;
 
 	uint64_t last, synced;
@@ -158,6 +159,9 @@ void journal_log_close_idle(struct journal_log *log);
 void journal_log_cut(struct journal_log *log, struct journal_place end);
 /* Reads the directory, and finds where the log ended; or -errno. */
 int journal_log_read_directory(struct journal_log *log);
+/* Once a second: reads heads that nobody has needed so far, and counts what is wrong with
+ * files when all are read. */
+void journal_log_read_more(struct journal_log *log);
 
 /* --- log_delete.c ------------------------------------------------------------------- */
 
@@ -175,7 +179,6 @@ bool journal_job_add(struct journal_log *log, int handle);
 void journal_job_begin(struct journal_log *log, enum job_kind kind);
 /* Has it ended?  Then it is taken: kind is NONE again, *ended what it was. */
 bool journal_job_take(struct journal_log *log, struct log_job *ended);
-void journal_job_wait(struct journal_log *log);
 void journal_job_close(struct journal_log *log);
 
 /* --- log_probe.c ------------------------------------------------------------------- */

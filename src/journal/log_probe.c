@@ -196,6 +196,7 @@ void journal_probe_check(struct journal_log *log, int64_t now_ns)
 	log->check_at = now_ns + CHECK_EVERY;
 	if (log->good_since == 0)
 		log->good_since = now_ns;
+	journal_log_read_more(log);
 	journal_file_name(log->current, name);
 	/* the lock, too: without it there would be two writers */
 	error = log->storage.calls->lock(log->storage.context);

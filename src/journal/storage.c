@@ -249,6 +249,13 @@ static void expect(void *context, int file, uint64_t offset, size_t length)
 	(void)posix_fadvise(file, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
 }
 
+/* Pages that are dirty yet stay; one that could not be written is no longer dirty. */
+static void doubt(void *context, int file)
+{
+	(void)context;
+	(void)posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static const struct journal_storage_calls posix_calls = {
 	.list = list,
 	.open = open_file,
@@ -261,6 +268,7 @@ static const struct journal_storage_calls posix_calls = {
 	.size = size_of,
 	.check = check,
 	.lock = lock,
+	.doubt = doubt,
 	.expect = expect,
 };
 

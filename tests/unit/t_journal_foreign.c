@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include "tests/unit/journal_site.h"
+#include "tests/crash/sync_log.h"
 
 static void learn(const char *name)
 {
@@ -164,7 +165,7 @@ static void append_unknown(const char *room, enum journal_kind kind)
 	assert_non_null(storage);
 	assert_int_equal(journal_log_open(&log, storage, &options, now_ns, &diag), 0);
 	assert_true(journal_log_append(log, 77, "what a later version knows", 26, NULL) > 0);
-	assert_int_equal(journal_log_sync_now(log, now_ns), 0);
+	assert_int_equal(sync_log(log, now_ns), 0);
 	journal_log_close(&log);
 	journal_storage_close(&storage);
 }
