@@ -59,10 +59,10 @@ static int by_number(const void *a, const void *b)
 
 /* What a process before this one could not sync is still in memory: it was told, this one will
  * not be.  So what stands behind the synced place is read from the disk. */
-static void doubt(const struct journal_files *files, int handle)
+static void doubt(const struct journal_files *files, int handle, uint64_t offset)
 {
 	if (files->lazy && files->loads && files->storage->calls->doubt != NULL)
-		files->storage->calls->doubt(files->storage->context, handle);
+		files->storage->calls->doubt(files->storage->context, handle, offset);
 }
 
 /* 0; -errno: it may be read later.  What is no plain file has no head. */
@@ -81,7 +81,7 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 	handle = storage->calls->open(storage->context, name, JOURNAL_READ);
 	if (handle < 0)
 		return handle == -EINVAL || handle == -ELOOP ? 0 : handle;
-	doubt(files, handle);
+	doubt(files, handle, file->number == files->sure.file ? files->sure.offset : 0);
 	error = storage->calls->size(storage->context, handle, &size);
 	if (error == 0)
 		got = storage->calls->read(storage->context, handle, data, sizeof(data), 0);
@@ -228,7 +228,7 @@ static void load_slots(struct journal_files *files, struct journal_slot slots[JO
 
 	memset(slots, 0, JOURNAL_SLOTS * sizeof(slots[0]));
 	if (handle >= 0)
-		doubt(files, handle);
+		doubt(files, handle, 0);
 	for (int i = 0; i < JOURNAL_SLOTS; i++) {
 		ssize_t got = handle < 0 ? 0 : storage->calls->read(storage->context, handle, data,
 		    sizeof(data), (uint64_t)i * JOURNAL_SLOT);
@@ -269,6 +269,7 @@ static int read_heads(struct journal_files *files, const struct journal_slot slo
 	if (*slot >= 0) {
 		uint32_t number = slots[*slot].positions.synced_place.file;
 
+		files->sure = slots[*slot].positions.synced_place;
 		error = journal_files_need(files, number);
 		file = journal_files_find(files, number);
 		if (error == 0 && *slot == choose_slot(files, slots) && file != NULL &&
@@ -290,6 +291,7 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 	*slot = -1;
 	files->storage = storage;
 	files->count = files->foreign = files->unread = 0;
+	files->sure = (struct journal_place){ 0, 0 };
 	files->before.known = false;
 	files->loads = true;
 	files->synced = 0;

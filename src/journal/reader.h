@@ -45,6 +45,7 @@ struct journal_files {
 				 * synced; these files are read from the disk, not from what
 				 * memory has of them */
 	bool loads;		/* within journal_files_load */
+	struct journal_place sure;	/* positions say that it was synced up to there */
 	uint32_t unread;	/* so many of the first, of which nothing is known so far */
 	struct {		/* what the heads read so far say of those before */
 		bool known;

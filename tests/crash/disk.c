@@ -395,16 +395,19 @@ int disk_sync(struct disk *disk, int handle)
 }
 
 /* It may have been read until now, by other processes, too, and no sync tells of it. */
-void disk_doubt(struct disk *disk, int handle)
+void disk_doubt(struct disk *disk, int handle, uint64_t offset)
 {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
+	size_t stable = inode->stable.size;
 
-	if (!inode->lost)
+	if (!inode->lost || offset >= inode->now.size)
 		return;
-	inode->lost = false;
-	disk_bytes_cut(&inode->now, NULL, 0);
-	disk_bytes_put(&inode->now, NULL, 0, inode->stable.data, inode->stable.size);
+	inode->lost = offset > 0;	/* marks before it */
+	disk_bytes_cut(&inode->now, NULL, offset);
+	if (offset < stable)
+		disk_bytes_put(&inode->now, NULL, offset, inode->stable.data + offset,
+		    stable - offset);
 	for (size_t i = 0; i < inode->unsynced_count; i++) {
 		const struct unsynced *one = &inode->unsynced[i];
 

@@ -86,9 +86,9 @@ static int faulty_lock(void *context)
 	return disk_lock(context);
 }
 
-static void faulty_doubt(void *context, int file)
+static void faulty_doubt(void *context, int file, uint64_t offset)
 {
-	disk_doubt(context, file);
+	disk_doubt(context, file, offset);
 }
 
 static const struct journal_storage_calls calls = {

@@ -67,6 +67,9 @@ static void check_kept_for_ever(void)
 		open_journals();
 		turns(4);
 	}
+	/* its own are deleted when a disk has done what was asked of it */
+	for (unsigned i = 0; i < 1000 && room_files("keeper", &after) > kept + 1; i++)
+		turns(1);
 	assert_in_range(room_files("keeper", &after), kept - 1, kept + 1);
 	assert_true(room_has("keeper", "0000000001.log") ||
 	    room_has("keeper", "0000000002.log"));
