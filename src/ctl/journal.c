@@ -56,6 +56,15 @@ bool journal_lacks_first(const struct opened_journal *journal) {
 	    files->files[0].head.previous >= positions->first_file;
 }
 
+bool journal_needs_it_not(const struct opened_journal *journal,
+    const struct journal_found *found) {
+	const struct journal_positions *positions = journal_positions_of(journal);
+
+	return positions != NULL && found->kind == JOURNAL_FOUND_DAMAGE &&
+	    found->place.offset == 0 && found->length == 0 &&
+	    found->place.file <= positions->first_file;
+}
+
 /* Usage and the system's own troubles come first, then damage, then a later version. */
 int journal_worse(int code, int other) {
 	static const int order[] = { EX_OSERR, EX_IOERR, EX_NOPERM, EX_NOINPUT, EX_UNAVAILABLE,

@@ -50,6 +50,11 @@ const struct journal_positions *journal_positions_of(const struct opened_journal
 /* Files are gone that the positions count, before the first that is there. */
 bool journal_lacks_first(const struct opened_journal *journal);
 
+/* Is it only that files are missing which nothing needs: below the first that counts some
+ * stay, as a later version wrote in them, or as nobody has read them? */
+bool journal_needs_it_not(const struct opened_journal *journal,
+    const struct journal_found *found);
+
 /* The worse of two exit codes, as the man page has it. */
 int journal_worse(int code, int other);
 

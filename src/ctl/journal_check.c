@@ -22,10 +22,10 @@
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
 enum finding { FINDING_TORN, FINDING_DAMAGE, FINDING_LATER, FINDING_FAULT, FINDING_FOREIGN,
-	FINDING_COUNT };
+	FINDING_KEPT, FINDING_COUNT };
 
 static const char *const finding_words[FINDING_COUNT] = { "torn", "damage", "later",
-	"unreadable", "foreign" };
+	"unreadable", "foreign", "kept" };
 
 struct checking {
 	struct writer *writer;
@@ -57,8 +57,8 @@ static void find(struct checking *checking, enum finding finding, struct journal
     uint32_t bytes, const char *format, ...) {
 	struct writer *writer = checking->writer;
 	struct journal_place_text file;
-	const char *severity = finding == FINDING_TORN || finding == FINDING_FOREIGN ?
-	    "note" : "error";
+	const char *severity = finding == FINDING_TORN || finding == FINDING_FOREIGN ||
+	    finding == FINDING_KEPT ? "note" : "error";
 	char text[512];
 	va_list arguments;
 
@@ -181,7 +181,8 @@ static void check_found(struct checking *checking, const struct journal_found *f
 		    "passes it over", found->frame.sequence, (unsigned)found->frame.version);
 		break;
 	case JOURNAL_FOUND_DAMAGE:
-		check_damage(checking, found);
+		if (!journal_needs_it_not(checking->journal, found))
+			check_damage(checking, found);
 		break;
 	case JOURNAL_FOUND_TORN:
 		check_torn(checking, found);
@@ -210,6 +211,19 @@ static void check_ends(struct checking *checking) {
 		    "damage: record %" PRIu64 " and what stood before it, from %" PRIu64 " on, "
 		    "had been synced, and is not there", positions->synced,
 		    checking->sequence + 1);
+}
+
+/* Nothing deletes them. */
+static void check_kept(struct checking *checking) {
+	const struct journal_positions *positions = journal_positions_of(checking->journal);
+	const struct journal_files *files = &checking->journal->reader->files;
+
+	for (uint32_t i = 0; positions != NULL && i < files->count; i++)
+		if (files->files[i].number < positions->kept)
+			find(checking, FINDING_KEPT,
+			    (struct journal_place){ files->files[i].number, 0 },
+			    files->files[i].size, "another state's: it was not read, counts no "
+			    "more, and is never deleted; do so when it is not needed");
 }
 
 /* Files behind the place where the log ends: they are looked at no more. */
@@ -270,6 +284,7 @@ static int check_records(struct checking *checking) {
 			checking->last = found.place.file;
 	}
 	check_left(checking);
+	check_kept(checking);
 	check_ends(checking);
 	journal_cursor_close(&cursor);
 	return EX_OK;

@@ -137,9 +137,9 @@ static void write_delivery(struct writer *writer, const struct journal_delivery 
 
 static void write_start(struct writer *writer, const struct journal_start *s) {
 	place(writer, "envelope", s->envelope);
-	number(writer, "envelope_sequence", s->sequence);
+	number_if(writer, "envelope_sequence", s->sequence, s->sequence != 0);
 	when(writer, "when", s->when_ns);
-	number(writer, "run", s->run);
+	number_if(writer, "run", s->run, s->run != 0);
 }
 
 static void write_finish(struct writer *writer, const struct journal_finish *f) {
@@ -180,6 +180,7 @@ static void write_held_recipient(struct writer *writer,
 	when(writer, "since", h->since_ns);
 	when(writer, "until", h->until_ns);
 	text(writer, "reason", h->reason);
+	truth(writer, "by_rule", (h->flags & JOURNAL_HELD_BY_RULE) != 0);
 }
 
 static void write_manual(struct writer *writer, const struct journal_manual *m) {
@@ -200,6 +201,7 @@ static void write_positions(struct writer *writer, const struct journal_position
 	number(writer, "synced", p->synced);
 	place(writer, "synced_place", p->synced_place);
 	number_if(writer, "first_file", p->first_file, p->first_file != 0);
+	number_if(writer, "kept", p->kept, p->kept != 0);
 	number(writer, "syncs", p->syncs);
 	number(writer, "results", p->results);
 	writer_line_list_begin(writer, "positions");

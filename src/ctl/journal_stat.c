@@ -100,7 +100,8 @@ static void walk(struct summing *sum) {
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
 		if (found.kind == JOURNAL_FOUND_RECORD || found.kind == JOURNAL_FOUND_LATER)
 			sum_record(sum, &found);
-		else if (found.kind == JOURNAL_FOUND_DAMAGE ||
+		else if ((found.kind == JOURNAL_FOUND_DAMAGE &&
+		    !journal_needs_it_not(sum->journal, &found)) ||
 		    (found.kind == JOURNAL_FOUND_FAULT && found.error != ENOENT))
 			sum->damaged++;
 	}

@@ -85,8 +85,8 @@ static void hold_recipient(struct feed_learning *l)
 		.address = result->delivery->recipient.text,
 		.length = result->delivery->recipient.length,
 		.mta = RECIPIENT_ANY_MTA,
-		.rule = (uint16_t)(result->judgement->rule < UINT16_MAX ?
-		    result->judgement->rule : UINT16_MAX),
+		.rule = (uint16_t)(result->judgement->rule < RECIPIENT_A_RULE ?
+		    result->judgement->rule : RECIPIENT_A_RULE),
 		.until_ns = feed_rule_end_ns(l), .reason = l->reason,
 	};
 	struct recipient_held held;

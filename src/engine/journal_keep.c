@@ -10,7 +10,6 @@
 #include "engine/internal.h"
 
 #define TELL_NS		NS_PER_SECOND
-#define UNREAD_KEPT_S	3600
 
 static void on_renew(void *context) {
 	struct journal_keep *keep = context;
@@ -34,6 +33,78 @@ static enum journal_kind kind_of(enum journal_room room) {
 	return JOURNAL_KEEPER;
 }
 
+int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns) {
+	if (time_ns == 0)
+		return 0;
+	return time_ns - now_ns > INT64_MAX / 4 ? INT64_MAX : time_ns - now_ns + wall_ns;
+}
+
+/* --- whose it is ---------------------------------------------------------------------- */
+
+/* A journal that was moved here, mounted over ours, or written by another state's processes. */
+static bool is_anothers(const struct journal_keep *keep) {
+	const struct segment_header *header = keep->engine->segment->header;
+	const struct journal_record *record = &header->journals[keep->room];
+	uint64_t known = atomic_load(&record->journal), found;
+	uint32_t last;
+
+	journal_log_found_there(keep->log, &found, &last);
+	if (last == 0 || found == 0)	/* nothing that can be read */
+		return false;
+	/* a state that never had one: it was restored from it, or is older than this */
+	if (known == 0)
+		return atomic_load(&header->unlearned) == 2;
+	return known != found || last > atomic_load(&record->last_file);
+}
+
+static void tell_foreign(const struct journal_keep *keep) {
+	const struct generation *generation = engine_pin(keep->engine);
+	struct journal_news news = { .kind = JOURNAL_NEWS_FOREIGN, .room = keep->room,
+		.what = "" };
+	char path[PATH_MAX];
+	uint64_t ignored;
+	uint32_t last;
+
+	journal_log_found_there(keep->log, &ignored, &last);
+	news.lost = last;
+	(void)generation_journal_directory(generation, keep->room, path);
+	engine_unpin(keep->engine, generation);
+	news.path = path;
+	keep->listener.tell(keep->listener.context, &news);
+}
+
+static void look_at_origin(struct journal_keep *keep) {
+	struct journal_record *record =
+	    &keep->engine->segment->header->journals[keep->room];
+	const struct journal_files *files = journal_log_files(keep->log);
+	uint32_t begin = journal_log_begin(keep->log).file;
+	const struct journal_file *newest;
+
+	if (begin == 0 || files->count == 0)
+		return;
+	if (begin != keep->known_begin) {
+		keep->known_begin = begin;
+		keep->is_foreign = is_anothers(keep);
+		if (keep->is_foreign) {
+			journal_log_keep(keep->log);
+			tell_foreign(keep);
+		}
+	}
+	newest = &files->files[files->count - 1];
+	if (newest->number == keep->known_file || newest->number < begin)
+		return;
+	keep->known_file = newest->number;
+	atomic_store(&record->journal, newest->head.journal);
+	atomic_store(&record->last_file, newest->number);
+}
+
+bool journal_keep_is_foreign(struct journal_keep *keep) {
+	look_at_origin(keep);
+	return keep->is_foreign;
+}
+
+/* --- life ----------------------------------------------------------------------------- */
+
 int journal_keep_open(struct journal_keep *keep, struct engine *engine,
     const struct generation *generation, enum journal_room room,
     const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
@@ -54,6 +125,7 @@ int journal_keep_open(struct journal_keep *keep, struct engine *engine,
 		journal_storage_close(&keep->storage);
 		return -1;
 	}
+	look_at_origin(keep);
 	journal_status_tell(engine, room, &keep->told, keep->log, listener, now_ns);
 	keep->told_ns = now_ns;
 	return 0;
@@ -66,18 +138,13 @@ void journal_keep_close(struct journal_keep *keep) {
 		journal_storage_close(&keep->storage);
 }
 
-int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns) {
-	if (time_ns == 0)
-		return 0;
-	return time_ns - now_ns > INT64_MAX / 4 ? INT64_MAX : time_ns - now_ns + wall_ns;
-}
-
 bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
 	bool failed;
 
 	if (keep->log == NULL)
 		return false;
 	(void)journal_log_turn(keep->log, now_ns);
+	look_at_origin(keep);
 	failed = journal_log_state(keep->log) == JOURNAL_FAILED;
 	keep->told.behind = keep->renew || keep->whole == 0 ||
 	    journal_log_synced(keep->log) < keep->whole;
@@ -92,8 +159,12 @@ bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
 
 void journal_keep_append(struct journal_keep *keep, enum journal_type type,
     const void *payload, size_t length) {
-	if (journal_log_append(keep->log, (uint8_t)type, payload, length, NULL) == 0)
+	struct journal_place place = { 0, 0 };
+
+	if (journal_log_append(keep->log, (uint8_t)type, payload, length, &place) == 0)
 		keep->failed = true;
+	else if (place.file != keep->known_file)
+		look_at_origin(keep);
 	keep->bytes += length + JOURNAL_HEADER;
 }
 
@@ -116,17 +187,12 @@ void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
 	struct journal_checkpoint checkpoint = { .number = keep->checkpoint,
 		.when_ns = wall_ns, .records = records };
 	struct journal_positions positions = { .first_file = keep->first_file };
-	const struct segment_header *header = keep->engine->segment->header;
 	uint8_t payload[64];
 
 	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
 	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
 	if (keep->failed || keep->first_file == 0)
 		return;
-	/* people may want to look at what could not be read at the start */
-	if (atomic_load(&header->unlearned) == 2 &&
-	    wall_ns / NS_PER_SECOND - header->created_wall_s < UNREAD_KEPT_S)
-		positions.first_file = 0;
 	keep->whole = journal_log_last(keep->log);
 	(void)journal_log_positions(keep->log, &positions);
 }

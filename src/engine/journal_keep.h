@@ -21,6 +21,9 @@ struct journal_keep {
 	uint64_t checkpoint;	/* the number of the last one */
 	uint32_t first_file;	/* that it began in; 0: none was begun */
 	uint64_t bytes;		/* appended */
+	uint32_t known_begin;	/* of the log, when its origin was looked at */
+	uint32_t known_file;	/* what the segment was told */
+	bool is_foreign;	/* what was there when it was opened is not this state's */
 };
 
 /* The directory of `room`, as journal.path says; with `path`, there.  Where it cannot be
@@ -37,6 +40,10 @@ int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns);
 /* Each second, and after something that is to be on the disk soon was appended.  False:
  * nothing can be written now. */
 bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns);
+
+/* Was what stands there, when it was read, neither written by processes of this state nor
+ * restored into it?  Then it stays, and is told. */
+bool journal_keep_is_foreign(struct journal_keep *keep);
 
 /* Appends a record. */
 void journal_keep_append(struct journal_keep *keep, enum journal_type type,

@@ -31,6 +31,7 @@ struct journal_manual_log {
 	bool was_read;
 	uint64_t checkpoint_began;	/* keep.bytes then */
 	uint32_t records;
+	uint64_t pushed_out;	/* told */
 	int64_t now_ns, wall_ns;
 };
 
@@ -70,29 +71,28 @@ void journal_manual_close(struct journal_manual_log **manual) {
 
 /* --- what stands there ---------------------------------------------------------------- */
 
-unsigned journal_manual_read_all(struct journal_files *files, struct journal_place begin,
-    struct manual_table *table) {
+void journal_manual_read_all(struct journal_files *files, struct journal_place begin,
+    struct manual_table *table, struct journal_bad *bad) {
 	struct journal_cursor *cursor = journal_cursor_open(files);
 	struct journal_manual action;
 	struct journal_found found;
-	unsigned bad = 0;
 
-	if (cursor == NULL)
-		return 1;
+	if (cursor == NULL) {
+		bad->places++;
+		return;
+	}
 	journal_cursor_seek(cursor, begin);
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		bad += found.kind == JOURNAL_FOUND_DAMAGE ||
-		    found.kind == JOURNAL_FOUND_FAULT;
+		journal_bad_note(bad, &found);
 		if (found.kind != JOURNAL_FOUND_RECORD || found.frame.type != JOURNAL_MANUAL)
 			continue;
 		if (journal_manual_read(found.frame.payload, found.frame.length, &action) &&
 		    action.when_ns >= 0 && action.until_ns >= 0)
 			(void)manual_table_add(table, &action);
 		else
-			bad++;
+			bad->places++;
 	}
 	journal_cursor_close(&cursor);
-	return bad;
 }
 
 static void add(struct journal_manual_log *manual, struct journal_manual *action,
@@ -136,6 +136,27 @@ static void add_recipient(void *context, const struct recipient_held *held) {
 		add(context, &action, held->address, held->reason, held->until_ns);
 }
 
+/* What was resumed while nothing could be written, and the table was lost with its process,
+ * is in force no more: the state knows it better than the files. */
+static bool is_in_force(const struct journal_manual_log *manual,
+    const struct journal_manual *action) {
+	const struct segment *segment = manual->keep.engine->segment;
+	struct destination_window window;
+	struct recipient_held held;
+
+	if (action->verb != JOURNAL_VERB_HOLD && action->verb != JOURNAL_VERB_SUSPEND)
+		return true;
+	if (action->what == JOURNAL_ON_DESTINATION)
+		return states_find(segment, action->name.text, action->name.length, &window) &&
+		    (window.state.flags & DESTINATION_HELD) != 0;
+	return action->what != JOURNAL_ON_RECIPIENT || recipients_find(segment,
+	    action->name.text, action->name.length, RECIPIENT_ANY_MTA, manual->now_ns, &held);
+}
+
+static bool check(void *context, const struct journal_manual *action) {
+	return is_in_force(context, action);
+}
+
 static bool add_again(void *context, const struct journal_manual *action) {
 	(void)manual_table_add(context, action);
 	return true;
@@ -144,11 +165,15 @@ static bool add_again(void *context, const struct journal_manual *action) {
 /* What was done since we began is later than all that stands there, whatever the clock
  * said. */
 static void read_below(struct journal_manual_log *manual, struct journal_place begin) {
+	const struct segment_header *header = manual->keep.engine->segment->header;
 	struct manual_table *table = manual_table_open();
+	struct journal_bad ignored = { .places = 0 };
 
 	if (table == NULL)
 		return;
-	(void)journal_manual_read_all(journal_log_files(manual->keep.log), begin, table);
+	journal_manual_read_all(journal_log_files(manual->keep.log), begin, table, &ignored);
+	if (atomic_load(&header->unlearned) == 0)
+		manual_table_each(table, check, manual);
 	manual_table_each(manual->table, add_again, table);
 	manual_table_close(&manual->table);
 	manual->table = table;
@@ -165,7 +190,8 @@ static void read_once(struct journal_manual_log *manual) {
 	found = journal_log_found(manual->keep.log);
 	if (found != NULL)
 		begin.file = found->first_file;
-	read_below(manual, begin);
+	if (!journal_keep_is_foreign(&manual->keep))
+		read_below(manual, begin);
 	(void)states_each(segment, add_destination, manual);
 	recipients_each(segment, manual->now_ns, add_recipient, manual);
 }
@@ -180,13 +206,17 @@ static void append(struct journal_manual_log *manual, const struct journal_manua
 	manual->records++;
 }
 
-static bool has_ceiling(const struct journal_manual_log *manual,
+/* Where nobody feeds nothing but this says what was set. */
+static bool is_set(const struct journal_manual_log *manual,
     const struct journal_manual *action) {
+	const struct segment *segment = manual->keep.engine->segment;
+	bool feeds = atomic_load(&segment->header->journals[JOURNAL_ROOM_FEED].fares) !=
+	    JOURNAL_FARES_NONE;
 	struct destination_window window;
 
-	return states_find(manual->keep.engine->segment, action->name.text,
-	    action->name.length, &window) &&
-	    (window.state.flags & DESTINATION_CEILING) != 0;
+	return action->verb == JOURNAL_VERB_SET &&
+	    states_find(segment, action->name.text, action->name.length, &window) &&
+	    (!feeds || (window.state.flags & DESTINATION_CEILING) != 0);
 }
 
 /* What was resumed or forgotten, and windows that were set, are in feed/ long since. */
@@ -195,7 +225,7 @@ static bool may_matter(const struct journal_manual_log *manual,
 	if (action->verb == JOURNAL_VERB_HOLD || action->verb == JOURNAL_VERB_SUSPEND)
 		return action->until_ns > manual->wall_ns;
 	return manual->wall_ns - action->when_ns < KEPT_NS ||
-	    action->until_ns > manual->wall_ns || has_ceiling(manual, action);
+	    action->until_ns > manual->wall_ns || is_set(manual, action);
 }
 
 static bool write_again(void *context, const struct journal_manual *action) {
@@ -219,8 +249,24 @@ static void write_checkpoint(struct journal_manual_log *manual) {
 	journal_log_sync_by(keep->log, manual->now_ns);
 }
 
+static void count_pushed_out(struct journal_manual_log *manual) {
+	struct journal_keep *keep = &manual->keep;
+	uint64_t pushed_out = manual_table_pushed_out(manual->table);
+	struct journal_news news = { .kind = JOURNAL_NEWS_TOO_MANY, .room = keep->room,
+		.lost = pushed_out, .what = "", .path = "" };
+
+	if (pushed_out <= manual->pushed_out)
+		return;
+	engine_count(keep->engine, COUNTER_JOURNAL_LOST, pushed_out - manual->pushed_out);
+	if (manual->pushed_out == 0)
+		keep->listener.tell(keep->listener.context, &news);
+	manual->pushed_out = pushed_out;
+}
+
 static void turn(struct journal_manual_log *manual) {
 	struct journal_keep *keep = &manual->keep;
+
+	count_pushed_out(manual);
 
 	read_once(manual);
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&

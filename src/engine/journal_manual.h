@@ -10,6 +10,7 @@
 #ifndef ENGINE_JOURNAL_MANUAL_H
 #define ENGINE_JOURNAL_MANUAL_H
 
+#include "engine/journal_room.h"
 #include "engine/journal_status.h"
 #include "engine/manual_table.h"
 #include "journal/reader.h"
@@ -30,8 +31,8 @@ void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns, int6
 void journal_manual_write_down(struct journal_manual_log *manual,
     struct journal_manual *action, int64_t now_ns);
 
-/* Adds what stands in the files of a keeper/.  Returns how many places could not be read. */
-unsigned journal_manual_read_all(struct journal_files *files, struct journal_place begin,
-    struct manual_table *table);
+/* Adds what stands in the files of a keeper/; *bad: what could not be read. */
+void journal_manual_read_all(struct journal_files *files, struct journal_place begin,
+    struct manual_table *table, struct journal_bad *bad);
 
 #endif

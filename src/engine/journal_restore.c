@@ -28,6 +28,7 @@
 /* A boot's begin is known about so well. */
 #define BOOT_SLACK_NS	(5 * NS_PER_SECOND)
 #define DEADLINE_NS	(20 * NS_PER_SECOND)
+#define FOR_EVER_NS	(INT64_MAX / 2)
 
 /* An action, and when what it was done to was written. */
 struct done {
@@ -47,7 +48,7 @@ struct restore {
 	int64_t newest_ns;
 	struct journal_news news;
 	const struct journal_listener *listener;
-	unsigned bad;
+	struct journal_bad bad[JOURNAL_ROOMS];
 	uint64_t records;
 	int64_t deadline_ns;	/* by the clock */
 	bool whole;		/* all was read that was there */
@@ -203,6 +204,8 @@ static bool take_recipient(struct restore *r, const struct journal_frame *frame)
 	if (mta[0] != '\0' && (hold.mta = mta_of(r, mta)) == RECIPIENT_ANY_MTA)
 		return true;
 	hold.length = held.address.length;
+	if ((held.flags & JOURNAL_HELD_BY_RULE) != 0)
+		hold.rule = RECIPIENT_A_RULE;
 	hold.until_ns = end_of(r, held.until_ns, held.when_ns);
 	hold.event = held.event;
 	r->news.recipients += recipients_hold(r->engine->segment, &hold,
@@ -261,8 +264,7 @@ static struct range find_range(struct restore *r, struct journal_cursor *cursor)
 	struct journal_found found;
 
 	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		r->bad += found.kind == JOURNAL_FOUND_DAMAGE ||
-		    found.kind == JOURNAL_FOUND_LATER || found.kind == JOURNAL_FOUND_FAULT;
+		journal_bad_note(&r->bad[JOURNAL_ROOM_FEED], &found);
 		if (found.kind != JOURNAL_FOUND_RECORD)
 			continue;
 		if (found.frame.type == JOURNAL_CHECKPOINT_BEGIN)
@@ -287,7 +289,7 @@ static void take_range(struct restore *r, struct journal_cursor *cursor,
 			continue;
 		if (found.frame.sequence > range->last)
 			break;
-		r->bad += !take(r, &found.frame);
+		r->bad[JOURNAL_ROOM_FEED].places += !take(r, &found.frame);
 	}
 }
 
@@ -302,6 +304,7 @@ static bool open_room(struct restore *r, enum journal_room room,
 	case JOURNAL_ROOM_OPENED:
 		return true;
 	case JOURNAL_ROOM_NONE:
+		journal_room_is_none(r->engine, room);
 		return false;
 	case JOURNAL_ROOM_BUSY:
 		news.what = "another process writes it";
@@ -333,6 +336,8 @@ static void restore_feed(struct restore *r) {
 		journal_cursor_close(&cursor);
 		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
 		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
+		if (r->whole)
+			journal_room_is_known(r->engine, JOURNAL_ROOM_FEED, &room.reader->files);
 	}
 	journal_room_close(&room);
 }
@@ -343,8 +348,9 @@ static void read_actions(struct restore *r) {
 	struct journal_room_reader room;
 
 	if (open_room(r, JOURNAL_ROOM_KEEPER, &room)) {
-		r->bad += journal_manual_read_all(&room.reader->files,
-		    journal_reader_begin(room.reader), r->table);
+		journal_manual_read_all(&room.reader->files, journal_reader_begin(room.reader),
+		    r->table, &r->bad[JOURNAL_ROOM_KEEPER]);
+		journal_room_is_known(r->engine, JOURNAL_ROOM_KEEPER, &room.reader->files);
 		journal_room_close(&room);
 	}
 	list_actions(r);
@@ -379,14 +385,16 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 	if (!find_verb(action->verb, &request.verb) || action->what < JOURNAL_ON_DESTINATION ||
 	    action->what > JOURNAL_ON_CLASS || !copy_text(&action->name, name, sizeof(name)) ||
 	    !copy_text(&action->reason, reason, sizeof(reason))) {
-		r->bad++;
+		r->bad[JOURNAL_ROOM_KEEPER].places++;
 		return;
 	}
 	if (is_over(r, action))
 		return;
 	if (reason[0] == '\0')
 		request.reason = NULL;
-	if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
+	if (action->until_ns == INT64_MAX && action->verb == JOURNAL_VERB_SUSPEND)
+		request.for_ns = FOR_EVER_NS;
+	else if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
 		request.for_ns = end_of(r, action->until_ns, action->when_ns) - r->now_ns;
 	r->news.actions += windows_by_hand(r->engine, r->generation, &request, r->now_ns,
 	    &ignored) == BY_HAND_DONE;
@@ -412,6 +420,25 @@ static void restore_actions(struct restore *r) {
 	}
 }
 
+static void tell_bad(const struct restore *r, enum journal_room room) {
+	const struct journal_bad *bad = &r->bad[room];
+	struct journal_news news = { .room = room, .what = "" };
+	char path[PATH_MAX];
+
+	(void)generation_journal_directory(r->generation, room, path);
+	news.path = path;
+	engine_count(r->engine, COUNTER_JOURNAL_DAMAGED, bad->places + bad->later);
+	news.kind = JOURNAL_NEWS_DAMAGED;
+	news.bytes = bad->bytes;
+	news.lost = bad->places;
+	if (bad->places > 0)
+		r->listener->tell(r->listener->context, &news);
+	news.kind = JOURNAL_NEWS_LATER;
+	news.lost = bad->later;
+	if (bad->later > 0)
+		r->listener->tell(r->listener->context, &news);
+}
+
 bool engine_journal_restore(struct engine *engine, const struct generation *generation,
     const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns) {
 	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
@@ -425,17 +452,13 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 	restore_feed(&r);
 	if (r.done != NULL)
 		restore_actions(&r);
-	engine_count(engine, COUNTER_JOURNAL_DAMAGED, r.bad);
 	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.destinations +
 	    r.news.recipients + r.news.actions);
 	r.news.age_ns = r.newest_ns > 0 && r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
 	if (r.newest_ns > 0)
 		listener->tell(listener->context, &r.news);
-	if (r.bad > 0)
-		listener->tell(listener->context, &(const struct journal_news){
-			.kind = JOURNAL_NEWS_DAMAGED, .room = JOURNAL_ROOM_FEED,
-			.lost = r.bad, .what = "", .path = generation_text(generation,
-			generation->journal.path) });
+	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
+		tell_bad(&r, room);
 	free(r.done);
 	manual_table_close(&r.table);
 	return r.whole;

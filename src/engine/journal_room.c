@@ -8,8 +8,11 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+
+#include "engine/internal.h"
 
 #define BUSY_TRIES	75
 #define BUSY_WAIT_MS	20
@@ -68,4 +71,47 @@ enum journal_room_opened journal_room_open(const struct generation *generation,
 void journal_room_close(struct journal_room_reader *room) {
 	journal_reader_close(&room->reader);
 	journal_storage_close(&room->storage);
+}
+
+void journal_bad_note(struct journal_bad *bad, const struct journal_found *found) {
+	switch (found->kind) {
+	case JOURNAL_FOUND_DAMAGE:
+	case JOURNAL_FOUND_FAULT:
+		bad->places++;
+		bad->bytes += found->length;
+		break;
+	case JOURNAL_FOUND_LATER:
+		bad->later++;
+		break;
+	case JOURNAL_FOUND_RECORD:
+		bad->later += journal_type_word(found->frame.type) == NULL;
+		break;
+	case JOURNAL_FOUND_TORN:
+	case JOURNAL_FOUND_END:
+		break;
+	}
+}
+
+void journal_room_is_none(struct engine *engine, enum journal_room room) {
+	atomic_store(&engine->segment->header->journals[room].journal, JOURNAL_IS_NONE);
+}
+
+void journal_room_is_known(struct engine *engine, enum journal_room room,
+    const struct journal_files *files) {
+	struct journal_record *record = &engine->segment->header->journals[room];
+
+	if (files->count == 0)
+		journal_room_is_none(engine, room);
+	for (uint32_t i = files->count; i-- > 0;)
+		if (files->files[i].head_state == JOURNAL_HEAD_GOOD) {
+			atomic_store(&record->journal, files->files[i].head.journal);
+			atomic_store(&record->last_file, files->files[files->count - 1].number);
+			return;
+		}
+}
+
+bool journal_room_is_name(const char *name) {
+	return journal_file_number(name) != 0 || strcmp(name, JOURNAL_POSITIONS_NAME) == 0 ||
+	    strcmp(name, JOURNAL_LOCK_NAME) == 0 || strcmp(name, ".") == 0 ||
+	    strcmp(name, "..") == 0;
 }

@@ -4,6 +4,7 @@
 #define ENGINE_JOURNAL_ROOM_H
 
 #include "config/generation.h"
+#include "engine/engine.h"
 #include "journal/reader.h"
 
 struct journal_room_reader {
@@ -17,6 +18,22 @@ enum journal_room_opened {
 	JOURNAL_ROOM_BUSY,	/* another process writes it, and did so for 1.5 s */
 	JOURNAL_ROOM_FAULT,	/* *diag, for the third time in 2 s */
 };
+
+/* What could not be read of it. */
+struct journal_bad {
+	uint64_t places, bytes;	/* damaged, or senseless */
+	uint64_t later;		/* records of a later version or an unknown type */
+};
+void journal_bad_note(struct journal_bad *bad, const struct journal_found *found);
+
+/* This state has all that stands there. */
+void journal_room_is_known(struct engine *engine, enum journal_room room,
+    const struct journal_files *files);
+/* There is no such directory. */
+void journal_room_is_none(struct engine *engine, enum journal_room room);
+
+/* Does it belong in such a directory? */
+bool journal_room_is_name(const char *name);
 
 /* Only with OPENED anything is to be closed. */
 enum journal_room_opened journal_room_open(const struct generation *generation,

@@ -28,6 +28,8 @@
 #define RECORD_BYTES		320	/* of a destination, about */
 #define CHECKPOINT_BYTES	(UINT64_C(16) << 20)
 #define PASSES_MOST		16	/* of one group */
+#define GIVEN_UP_PART		2	/* of the table */
+#define RECIPIENTS_RATE		(JOURNAL_STATE_RATE / 64)	/* of bytes of their lists */
 #define CLOCK_STEP_NS		(5 * NS_PER_SECOND)
 
 struct journal_states {
@@ -48,6 +50,8 @@ struct journal_states {
 	struct feed_position written[SEGMENT_LOG_FILES];
 	unsigned position_count, written_count;
 	uint64_t recipients;	/* version of those that were written */
+	int64_t recipients_ns;	/* before it no list of them but in a checkpoint */
+	uint64_t given_up;	/* destinations, when the last checkpoint began */
 	int64_t now_ns, wall_ns;
 };
 
@@ -133,25 +137,31 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 		.until_ns = wall_of(state, held->until_ns), .event = held->event,
 		.address = text_of(held->address, strlen(held->address)),
 		.mta = text_of(mta, strnlen(mta, SEGMENT_NAME_MAX)),
-		.reason = text_of(held->reason, strlen(held->reason)) };
+		.reason = text_of(held->reason, strlen(held->reason)),
+		.flags = held->rule == RECIPIENT_NO_RULE ? 0 : JOURNAL_HELD_BY_RULE };
 
 	append(state, JOURNAL_HELD_RECIPIENT, payload,
 	    journal_held_recipient_write(payload, sizeof(payload), &recipient));
 }
 
-/* All that are held, behind a record without an address: what is not among them is not. */
+/* All that are held, behind a record without an address: what is not among them is not.
+ * One change writes all of them: so the next list may have to wait. */
 static void write_recipients(struct journal_states *state) {
 	struct segment *segment = state->keep.engine->segment;
 	uint64_t version = recipients_version(segment);
 	struct journal_held_recipient none = { .when_ns = state->wall_ns };
+	uint64_t before = state->keep.bytes;
 	uint8_t payload[64];
 
-	if (version == state->recipients && !state->in_checkpoint)
+	if (!state->in_checkpoint &&
+	    (version == state->recipients || state->now_ns < state->recipients_ns))
 		return;
 	append(state, JOURNAL_HELD_RECIPIENT, payload,
 	    journal_held_recipient_write(payload, sizeof(payload), &none));
 	recipients_each(segment, state->now_ns, write_recipient, state);
 	state->recipients = version;
+	state->recipients_ns = state->now_ns + (int64_t)((state->keep.bytes - before) *
+	    NS_PER_SECOND / RECIPIENTS_RATE);
 }
 
 static void write_position(struct journal_states *state, const struct feed_position *p) {
@@ -182,6 +192,20 @@ static bool positions_changed(const struct journal_states *state) {
 	return false;
 }
 
+/* Those that made room for others are written as gone by no group: a checkpoint leaves them
+ * out. */
+static uint64_t given_up(const struct segment *segment) {
+	return atomic_load(&segment->header->counters[COUNTER_DESTINATIONS_EVICTED]);
+}
+
+static bool are_many_given_up(const struct journal_states *state) {
+	const struct segment *segment = state->keep.engine->segment;
+
+	return given_up(segment) - state->given_up >
+	    (uint64_t)segment->header->destinations.shards *
+	    segment->header->destinations.per_shard / GIVEN_UP_PART;
+}
+
 static void begin_pass(struct journal_states *state) {
 	state->position_count = feed_positions_all(state->keep.engine->segment,
 	    state->positions);
@@ -204,6 +228,7 @@ static void begin_group(struct journal_states *state) {
 	if (!state->in_checkpoint)
 		return;
 	state->checkpoint_began = state->keep.bytes;
+	state->given_up = given_up(segment);
 	journal_keep_checkpoint(&state->keep, state->wall_ns);
 	states_unkeep_all(segment);
 }
@@ -236,8 +261,8 @@ static void end_group(struct journal_states *state) {
 	state->next_ns = state->began_ns + GROUP_NS +
 	    (int64_t)(bytes * NS_PER_SECOND / JOURNAL_STATE_RATE);
 	bytes = keep->bytes - state->checkpoint_began;
-	state->wants_checkpoint = bytes > CHECKPOINT_BYTES &&
-	    bytes > 3 * state->checkpoint_bytes;
+	state->wants_checkpoint = are_many_given_up(state) || (bytes > CHECKPOINT_BYTES &&
+	    bytes > 3 * state->checkpoint_bytes);
 }
 
 static void write_group(struct journal_states *state) {

@@ -11,7 +11,8 @@
  * window of its destination.
  *
  * By the process that feeds, in its one thread.  Never more than JOURNAL_STATE_RATE bytes a
- * second: what changes more often is written less often.
+ * second: what changes more often is written less often.  Of recipients that are held all are
+ * written when one changes: a list of 1 MB each 16 s at most.
  */
 #ifndef ENGINE_JOURNAL_STATE_H
 #define ENGINE_JOURNAL_STATE_H

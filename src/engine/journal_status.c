@@ -44,13 +44,25 @@ static void tell_damage(struct engine *engine, enum journal_room room,
     struct journal_told *told, const struct journal_log_counts *counts,
     const struct journal_listener *listener) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_DAMAGED, .room = room,
-		.bytes = counts->damage_bytes,
-		.lost = counts->damages + counts->later_files, .what = "" };
+		.bytes = counts->damage_bytes, .lost = counts->damages, .what = "" };
 
-	if (told->damage || counts->damages + counts->later_files == 0)
+	if (told->damage || counts->damages == 0)
 		return;
 	told->damage = true;
-	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->damages + counts->later_files);
+	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->damages);
+	say(engine, &news, listener);
+}
+
+static void tell_later(struct engine *engine, enum journal_room room,
+    struct journal_told *told, const struct journal_log_counts *counts,
+    const struct journal_listener *listener) {
+	struct journal_news news = { .kind = JOURNAL_NEWS_LATER, .room = room,
+		.lost = counts->later_files, .what = "" };
+
+	if (told->later || counts->later_files == 0)
+		return;
+	told->later = true;
+	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->later_files);
 	say(engine, &news, listener);
 }
 
@@ -105,6 +117,7 @@ void journal_status_tell(struct engine *engine, enum journal_room room,
 	journal_log_count(log, &counts);
 	count(engine, &told->counts, &counts);
 	tell_damage(engine, room, told, &counts, listener);
+	tell_later(engine, room, told, &counts, listener);
 	tell_state(engine, room, told, log, &counts, listener);
 	put(&engine->segment->header->journals[room], told, log, &counts, now_ns);
 	told->counts = counts;

@@ -18,6 +18,9 @@ enum journal_news_kind {
 	JOURNAL_NEWS_FAILED,	/* it cannot be written: error, what */
 	JOURNAL_NEWS_WELL,	/* it can again: lost */
 	JOURNAL_NEWS_DAMAGED,	/* when it was read: bytes, lost: places */
+	JOURNAL_NEWS_LATER,	/* the same, of a later version: lost: files, or records */
+	JOURNAL_NEWS_FOREIGN,	/* it is another state's: lost: its last file */
+	JOURNAL_NEWS_TOO_MANY,	/* done by hand: lost: of those in force */
 	JOURNAL_NEWS_UNREAD,	/* when all was to be restored: what */
 	JOURNAL_NEWS_RESTORED,	/* the rest */
 };
@@ -41,7 +44,7 @@ struct journal_listener {
 /* What was told last; zeros at the begin. */
 struct journal_told {
 	struct journal_log_counts counts;
-	bool damage;
+	bool damage, later;
 	bool failed;
 	/* Its owner's: what is known is not all there again, though it can be written. */
 	bool behind;

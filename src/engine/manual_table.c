@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* In a list by age, and in buckets by name. */
+/* In lists by age, and in buckets by name.  What is done with when it was done, as a resume
+ * is, stands in a list of its own: it goes first. */
 #include "engine/manual_table.h"
 
 #include <stdlib.h>
@@ -9,8 +10,13 @@
 #include "base/siphash.h"
 
 #define BUCKETS	4096
+#define SWEEP_EVERY	(MANUAL_ACTIONS_MAX / 16)	/* entries that are pushed out */
+
+/* In this order they are pushed out. */
+enum age_list { AGES_DONE, AGES_LASTING, AGES };
 
 struct entry {
+	uint64_t serial;	/* rises with age */
 	TAILQ_ENTRY(entry) by_age;
 	LIST_ENTRY(entry) by_name;
 	struct journal_manual action;	/* its texts: name, then reason, below */
@@ -20,21 +26,30 @@ TAILQ_HEAD(age, entry);
 LIST_HEAD(bucket, entry);
 
 struct manual_table {
-	struct age age;
+	struct age ages[AGES];
 	struct bucket buckets[BUCKETS];
 	unsigned count;
+	unsigned sweep_in;	/* so many may be pushed out before the next sweep */
+	uint64_t serial, pushed_out;
 };
 
 struct manual_table *manual_table_open(void) {
 	struct manual_table *table = calloc(1, sizeof(*table));
 
-	if (table != NULL)
-		TAILQ_INIT(&table->age);
+	for (unsigned i = 0; table != NULL && i < AGES; i++)
+		TAILQ_INIT(&table->ages[i]);
 	return table;
 }
 
+static struct age *list_of(struct manual_table *table, const struct entry *entry) {
+	bool done = entry->action.verb == JOURNAL_VERB_RESUME ||
+	    entry->action.verb == JOURNAL_VERB_FORGET;
+
+	return &table->ages[done ? AGES_DONE : AGES_LASTING];
+}
+
 static void drop(struct manual_table *table, struct entry *entry) {
-	TAILQ_REMOVE(&table->age, entry, by_age);
+	TAILQ_REMOVE(list_of(table, entry), entry, by_age);
 	LIST_REMOVE(entry, by_name);
 	free(entry);
 	table->count--;
@@ -45,8 +60,9 @@ void manual_table_close(struct manual_table **table) {
 
 	if (*table == NULL)
 		return;
-	while ((entry = TAILQ_FIRST(&(*table)->age)) != NULL)
-		drop(*table, entry);
+	for (unsigned i = 0; i < AGES; i++)
+		while ((entry = TAILQ_FIRST(&(*table)->ages[i])) != NULL)
+			drop(*table, entry);
 	free(*table);
 	*table = NULL;
 }
@@ -98,6 +114,35 @@ static struct entry *copy(const struct journal_manual *action) {
 	return entry;
 }
 
+/* Holds and suspensions that are over when the newest was done. */
+static void sweep(struct manual_table *table, int64_t now_ns) {
+	struct entry *entry, *next;
+
+	for (entry = TAILQ_FIRST(&table->ages[AGES_LASTING]); entry != NULL; entry = next) {
+		next = TAILQ_NEXT(entry, by_age);
+		if (!sets(&entry->action) && entry->action.until_ns <= now_ns)
+			drop(table, entry);
+	}
+}
+
+static void push_out(struct manual_table *table, int64_t now_ns) {
+	struct entry *entry = TAILQ_FIRST(&table->ages[AGES_DONE]);
+
+	if (entry != NULL) {
+		drop(table, entry);
+		return;
+	}
+	if (table->sweep_in == 0) {
+		table->sweep_in = SWEEP_EVERY;
+		sweep(table, now_ns);
+		if (table->count <= MANUAL_ACTIONS_MAX)
+			return;
+	}
+	table->sweep_in--;
+	table->pushed_out++;
+	drop(table, TAILQ_FIRST(&table->ages[AGES_LASTING]));
+}
+
 bool manual_table_add(struct manual_table *table, const struct journal_manual *action) {
 	struct bucket *bucket = (struct bucket *)(uintptr_t)bucket_of(table, action->what,
 	    action->name.text, action->name.length);
@@ -121,21 +166,32 @@ bool manual_table_add(struct manual_table *table, const struct journal_manual *a
 			drop(table, old);
 	}
 	LIST_INSERT_HEAD(bucket, entry, by_name);
-	TAILQ_INSERT_TAIL(&table->age, entry, by_age);
+	entry->serial = ++table->serial;
+	TAILQ_INSERT_TAIL(list_of(table, entry), entry, by_age);
 	if (++table->count > MANUAL_ACTIONS_MAX)
-		drop(table, TAILQ_FIRST(&table->age));
+		push_out(table, action->when_ns);
 	return true;
 }
 
 void manual_table_each(struct manual_table *table,
     bool (*each)(void *context, const struct journal_manual *action), void *context) {
-	struct entry *entry, *next;
+	struct entry *next[AGES], *entry;
 
-	for (entry = TAILQ_FIRST(&table->age); entry != NULL; entry = next) {
-		next = TAILQ_NEXT(entry, by_age);
+	for (unsigned i = 0; i < AGES; i++)
+		next[i] = TAILQ_FIRST(&table->ages[i]);
+	while (next[0] != NULL || next[1] != NULL) {
+		unsigned i = next[0] == NULL ||
+		    (next[1] != NULL && next[1]->serial < next[0]->serial);
+
+		entry = next[i];
+		next[i] = TAILQ_NEXT(entry, by_age);
 		if (!each(context, &entry->action))
 			drop(table, entry);
 	}
+}
+
+uint64_t manual_table_pushed_out(const struct manual_table *table) {
+	return table->pushed_out;
 }
 
 bool manual_table_has(const struct manual_table *table, unsigned what, const char *name) {

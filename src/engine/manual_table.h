@@ -12,7 +12,8 @@
 
 #include "journal/record.h"
 
-/* Of those that are left the oldest goes. */
+/* More push out the oldest that was done with when it was done (resume, forget), else what
+ * is over, else the oldest of all. */
 #define MANUAL_ACTIONS_MAX	20000
 
 struct manual_table;
@@ -30,6 +31,8 @@ void manual_table_each(struct manual_table *table,
     bool (*each)(void *context, const struct journal_manual *action), void *context);
 
 bool manual_table_has(const struct manual_table *table, unsigned what, const char *name);
+/* Holds, suspensions and ceilings that were pushed out, though they may be in force. */
+uint64_t manual_table_pushed_out(const struct manual_table *table);
 unsigned manual_table_count(const struct manual_table *table);
 
 #endif

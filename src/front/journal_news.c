@@ -2,6 +2,7 @@
 /* What happens to the journal, in words. */
 #include "front/journal_news.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,6 +18,13 @@ static void tell(void *context, const struct journal_news *news)
 	log_quote(path, sizeof(path), news->path, strlen(news->path));
 	switch (news->kind) {
 	case JOURNAL_NEWS_FAILED:
+		if (news->error == EAGAIN && strcmp(news->what, "lock") == 0) {
+			log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s step=lock text=\"another "
+			    "process writes it, perhaps of another posternd with the same "
+			    "journal.path: nothing is kept here until that has ended\"", room,
+			    path);
+			break;
+		}
 		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s step=%s text=\"%s: nothing is kept "
 		    "of what is learned and done until it can be written\"", room, path, news->what,
 		    log_sentence(why, sizeof(why), strerror(news->error)));
@@ -30,6 +38,23 @@ static void tell(void *context, const struct journal_news *news)
 		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s bytes=%" PRIu64
 		    " places=%" PRIu64 " text=\"posternctl journal check tells where\"",
 		    room, path, news->bytes, news->lost);
+		break;
+	case JOURNAL_NEWS_LATER:
+		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s files=%" PRIu64
+		    " text=\"records there are of a later version or of a kind that is not known: "
+		    "they are passed over, and their files are never deleted\"", room, path,
+		    news->lost);
+		break;
+	case JOURNAL_NEWS_FOREIGN:
+		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s files_to=%" PRIu64
+		    " text=\"what stands there is not of this state (another posternd wrote it, or "
+		    "it was put there meanwhile): it is not in force, and is never deleted: "
+		    "posternctl journal dump shows it\"", room, path, news->lost);
+		break;
+	case JOURNAL_NEWS_TOO_MANY:
+		log_event(EVENT_JOURNAL_FAILED, "room=%s lost=%" PRIu64
+		    " text=\"too much was done by hand: the oldest of it that is in force is not "
+		    "kept\"", room, news->lost);
 		break;
 	case JOURNAL_NEWS_UNREAD:
 		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s text=\"cannot be read: %s: what "

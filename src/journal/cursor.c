@@ -63,7 +63,7 @@ static bool was_synced(struct journal_cursor *cursor, uint64_t sequence)
 	if (scout->number < walker->number ||
 	    (scout->number == walker->number && scout->offset < walker->offset)) {
 		journal_walk_enter(scout, walker->number, walker->offset);
-		scout->expected = sequence;
+		scout->expected = walker->expected;	/* behind the bad spot */
 	}
 	while (walker->files->synced < sequence && scout_on(scout))
 		;
@@ -107,6 +107,11 @@ struct journal_place journal_cursor_place(const struct journal_cursor *cursor)
 static enum journal_found_kind tell_frame(const struct walker *walker,
     struct journal_found *found)
 {
+	struct journal_file *file;
+
+	if (journal_walk_is_later(walker) &&
+	    (file = journal_files_find(walker->files, walker->number)) != NULL)
+		file->later = true;
 	found->kind = walker->frame.version > JOURNAL_VERSION ? JOURNAL_FOUND_LATER :
 	    JOURNAL_FOUND_RECORD;
 	found->place = (struct journal_place){ walker->number, walker->at };
@@ -273,24 +278,4 @@ enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
 void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence)
 {
 	cursor->walker.expected = sequence;
-}
-
-bool journal_cursor_read(struct journal_cursor *cursor, struct journal_place place,
-    struct journal_found *found)
-{
-	struct walker *walker = &cursor->walker;
-	const struct journal_file *file = journal_files_find(walker->files, place.file);
-	enum journal_frame_state state = JOURNAL_FRAME_NONE;
-
-	memset(found, 0, sizeof(*found));
-	journal_cursor_seek(cursor, place);
-	if (file == NULL || file->superseded || place.offset >= journal_walk_limit(file))
-		return false;
-	walker->at = place.offset;
-	if (journal_walk_frame(walker, file, place.offset, &state) != 0 || state != JOURNAL_FRAME_GOOD)
-		return false;
-	walker->offset = place.offset + JOURNAL_HEADER + walker->frame.length;
-	walker->expected = walker->frame.sequence + 1;
-	tell_frame(walker, found);
-	return true;
 }

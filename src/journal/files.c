@@ -3,7 +3,9 @@
  * PURPOSE  Which files a journal has, and how far each of them counts.
  * MODEL    Heads tell it: from the last file on backwards, each names the file before it
  *          and where that one ended; what lies between the two was written behind a torn
- *          spot, and does not count.
+ *          spot, and does not count.  Where positions tell what was synced, the heads
+ *          before that are left for whoever comes to need one: a start takes as long with
+ *          many files as with few.
  * ERRORS   What cannot be read is a file without a head; a directory that cannot be listed
  *          is -errno.
  * THREADS  One.
@@ -43,7 +45,8 @@ static void add(void *context, const char *name)
 		files->files = more;
 		files->room = room;
 	}
-	files->files[files->count++] = (struct journal_file){ .number = number };
+	files->files[files->count++] = (struct journal_file){ .number = number,
+		.head_state = JOURNAL_HEAD_UNREAD };
 }
 
 static int by_number(const void *a, const void *b)
@@ -52,6 +55,14 @@ static int by_number(const void *a, const void *b)
 	uint32_t second = ((const struct journal_file *)b)->number;
 
 	return (first > second) - (first < second);
+}
+
+/* What a process before this one could not sync is still in memory: it was told, this one will
+ * not be.  So what stands behind the synced place is read from the disk. */
+static void doubt(const struct journal_files *files, int handle, uint64_t offset)
+{
+	if (files->lazy && files->loads && files->storage->calls->doubt != NULL)
+		files->storage->calls->doubt(files->storage->context, handle, offset);
 }
 
 /* 0; -errno: it may be read later.  What is no plain file has no head. */
@@ -70,6 +81,7 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 	handle = storage->calls->open(storage->context, name, JOURNAL_READ);
 	if (handle < 0)
 		return handle == -EINVAL || handle == -ELOOP ? 0 : handle;
+	doubt(files, handle, file->number == files->sure.file ? files->sure.offset : 0);
 	error = storage->calls->size(storage->context, handle, &size);
 	if (error == 0)
 		got = storage->calls->read(storage->context, handle, data, sizeof(data), 0);
@@ -83,7 +95,7 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 	file->version = frame.version;
 	/* one that was copied or renamed, or a deleted file's bytes: the past does not count */
 	if ((file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER) &&
-	    file->head.number != file->number) {
+	    (file->head.number != file->number || frame.sequence > JOURNAL_SEQUENCE_MOST)) {
 		file->head_state = JOURNAL_HEAD_NONE;
 		file->head = (struct journal_head){ 0 };
 	}
@@ -95,12 +107,16 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 }
 
 /* Heads are far from each other on a disk: they are read side by side. */
-static void expect_heads(const struct journal_files *files)
+static void expect_heads(const struct journal_files *files, uint32_t number)
 {
 	const struct journal_storage *storage = files->storage;
 	char name[JOURNAL_NAME_MAX + 1];
 
-	for (uint32_t i = 0; storage->calls->expect != NULL && i < files->count; i++) {
+	/* of one alone there is nothing to gain */
+	if (storage->calls->expect == NULL || files->unread < 2 ||
+	    files->files[files->unread - 2].number < number)
+		return;
+	for (uint32_t i = files->unread; i-- > 0 && files->files[i].number >= number;) {
 		int handle;
 
 		journal_file_name(files->files[i].number, name);
@@ -112,55 +128,65 @@ static void expect_heads(const struct journal_files *files)
 	}
 }
 
-/* A head that cannot be read now is no reason to take its file for empty. */
-static int read_heads(struct journal_files *files)
-{
-	uint32_t count = 0;
-
-	expect_heads(files);
-	for (uint32_t i = 0; i < files->count; i++) {
-		int error = read_head(files, &files->files[i]);
-
-		if (error != 0 && error != -ENOENT && !files->tolerant)
-			return error;
-		if (error != -ENOENT)		/* else it was deleted a moment ago */
-			files->files[count++] = files->files[i];
-	}
-	files->count = count;
-	return 0;
-}
-
 static bool tells(const struct journal_file *file)
 {
 	return file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER;
 }
 
-/* Fills end, end_known and superseded. */
-static void link_files(struct journal_files *files)
+/* Sets end, end_known and superseded by what the files behind it have told. */
+static void link_file(struct journal_files *files, struct journal_file *file)
 {
-	uint32_t wanted = 0;
-	uint32_t end = 0;
-	bool known = false;
-
-	for (uint32_t i = files->count; i-- > 0;) {
-		struct journal_file *file = &files->files[i];
-
-		if (known && file->number > wanted) {
-			file->superseded = true;
-			continue;
-		}
-		if (known && file->number == wanted) {
-			file->end = end;
-			file->end_known = true;
-		}
-		if (tells(file) && file->synced > files->synced)
-			files->synced = file->synced;
-		if (!tells(file) && file->size < JOURNAL_HEAD_SIZE && !file->end_known)
-			continue;	/* it was begun, and no more */
-		known = tells(file);
-		wanted = file->head.previous;
-		end = file->head.previous_end;
+	if (files->before.known && file->number > files->before.number) {
+		file->superseded = true;
+		return;
 	}
+	if (files->before.known && file->number == files->before.number) {
+		file->end = files->before.end;
+		file->end_known = true;
+	}
+	if (tells(file) && file->synced > files->synced)
+		files->synced = file->synced;
+	if (!tells(file) && file->size < JOURNAL_HEAD_SIZE && !file->end_known && file->error == 0)
+		return;		/* it was begun, and no more */
+	files->before.known = tells(file);
+	files->before.number = file->head.previous;
+	files->before.end = file->head.previous_end;
+}
+
+/* A head that cannot be read now is no reason to take its file for empty.  One whose file was
+ * deleted a moment ago stays unread (journal_files_load), or is none. */
+int journal_files_need(struct journal_files *files, uint32_t number)
+{
+	if (files->unread == 0 || files->files[files->unread - 1].number < number)
+		return 0;
+	expect_heads(files, number);
+	while (files->unread > 0 && files->files[files->unread - 1].number >= number) {
+		struct journal_file *file = &files->files[files->unread - 1];
+		int error = read_head(files, file);
+
+		file->error = error == -ENOENT ? 0 : -error;
+		if (error != 0 && error != -ENOENT && !files->tolerant) {
+			file->head_state = JOURNAL_HEAD_UNREAD;
+			files->error = error;
+			return error;
+		}
+		if (error == -ENOENT && files->loads)
+			file->head_state = JOURNAL_HEAD_UNREAD;
+		else
+			link_file(files, file);
+		files->unread--;
+	}
+	return 0;
+}
+
+static void drop_deleted(struct journal_files *files)
+{
+	uint32_t count = files->unread;
+
+	for (uint32_t i = files->unread; i < files->count; i++)
+		if (files->files[i].head_state != JOURNAL_HEAD_UNREAD)
+			files->files[count++] = files->files[i];
+	files->count = count;
 }
 
 /* --- positions -------------------------------------------------------------------- */
@@ -179,28 +205,30 @@ static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slo
 	slot->serial = frame.sequence;
 	if (frame.version > JOURNAL_VERSION)
 		slot->state = JOURNAL_SLOT_LATER;
-	else if (journal_positions_read(frame.payload, frame.length, &slot->positions))
+	else if (journal_positions_read(frame.payload, frame.length, &slot->positions) &&
+	    slot->positions.synced <= JOURNAL_SEQUENCE_MOST)
 		slot->state = JOURNAL_SLOT_GOOD;
 }
 
 /* Positions of another journal (a directory put together by hand) say nothing. */
 static bool is_of(const struct journal_files *files, const struct journal_positions *positions)
 {
-	for (uint32_t i = files->count; i-- > 0;)
+	for (uint32_t i = files->count; i-- > files->unread;)
 		if (tells(&files->files[i]))
 			return files->files[i].head.journal == positions->journal;
 	return true;
 }
 
-static int load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS])
+static void load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS])
 {
 	const struct journal_storage *storage = files->storage;
 	uint8_t data[JOURNAL_SLOT];
 	int handle = storage->calls->open(storage->context, JOURNAL_POSITIONS_NAME,
 	    JOURNAL_READ);
-	int chosen = -1;
 
 	memset(slots, 0, JOURNAL_SLOTS * sizeof(slots[0]));
+	if (handle >= 0)
+		doubt(files, handle, 0);
 	for (int i = 0; i < JOURNAL_SLOTS; i++) {
 		ssize_t got = handle < 0 ? 0 : storage->calls->read(storage->context, handle, data,
 		    sizeof(data), (uint64_t)i * JOURNAL_SLOT);
@@ -210,13 +238,48 @@ static int load_slots(struct journal_files *files, struct journal_slot slots[JOU
 			continue;
 		files->bytes_read += (uint64_t)got;
 		read_slot(data, (size_t)got, &slots[i]);
-		if (slots[i].state == JOURNAL_SLOT_GOOD && is_of(files, &slots[i].positions) &&
-		    (chosen < 0 || slots[i].serial > slots[chosen].serial))
-			chosen = i;
 	}
 	if (handle >= 0)
 		storage->calls->close(storage->context, handle);
+}
+
+/* The one that counts; -1: none. */
+static int choose_slot(const struct journal_files *files,
+    const struct journal_slot slots[JOURNAL_SLOTS])
+{
+	int chosen = -1;
+
+	for (int i = 0; i < JOURNAL_SLOTS; i++)
+		if (slots[i].state == JOURNAL_SLOT_GOOD && is_of(files, &slots[i].positions) &&
+		    (chosen < 0 || slots[i].serial > slots[chosen].serial))
+			chosen = i;
 	return chosen;
+}
+
+/* Heads of all files, or of those that are enough: from the file on that the positions say
+ * was synced, if it is there and counts. */
+static int read_heads(struct journal_files *files, const struct journal_slot slots[JOURNAL_SLOTS],
+    int *slot)
+{
+	const struct journal_file *file;
+	int error = 0;
+
+	files->unread = files->count;
+	*slot = files->lazy ? choose_slot(files, slots) : -1;
+	if (*slot >= 0) {
+		uint32_t number = slots[*slot].positions.synced_place.file;
+
+		files->sure = slots[*slot].positions.synced_place;
+		error = journal_files_need(files, number);
+		file = journal_files_find(files, number);
+		if (error == 0 && *slot == choose_slot(files, slots) && file != NULL &&
+		    file->head_state == JOURNAL_HEAD_GOOD && !file->superseded)
+			return 0;
+	}
+	if (error == 0)
+		error = journal_files_need(files, 0);
+	*slot = choose_slot(files, slots);
+	return error;
 }
 
 int journal_files_load(struct journal_files *files, const struct journal_storage *storage,
@@ -227,21 +290,26 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 
 	*slot = -1;
 	files->storage = storage;
-	files->count = files->foreign = 0;
+	files->count = files->foreign = files->unread = 0;
+	files->sure = (struct journal_place){ 0, 0 };
+	files->before.known = false;
+	files->loads = true;
 	files->synced = 0;
 	error = storage->calls->list(storage->context, add, &listing);
 	if (error == 0)
 		error = listing.error;
-	if (error == 0 && files->count > 0) {
+	if (error == 0 && files->count > 0)
 		qsort(files->files, files->count, sizeof(files->files[0]), by_number);
-		error = read_heads(files);
-	}
+	load_slots(files, slots);
+	if (error == 0)
+		error = read_heads(files, slots, slot);
+	files->loads = false;
+	drop_deleted(files);
 	if (error != 0) {
-		files->count = 0;	/* half of it is nothing */
+		files->count = files->unread = 0;	/* half of it is nothing */
+		*slot = -1;
 		return error;
 	}
-	link_files(files);
-	*slot = load_slots(files, slots);
 	if (*slot >= 0 && slots[*slot].positions.synced > files->synced)
 		files->synced = slots[*slot].positions.synced;
 	return 0;

@@ -57,6 +57,7 @@
 #define JOURNAL_PAYLOAD_MAX	(UINT32_C(256) * 1024)
 #define JOURNAL_FRAME_MAX	(JOURNAL_HEADER + JOURNAL_PAYLOAD_MAX)
 #define JOURNAL_MAGIC		0xd6
+#define JOURNAL_SEQUENCE_MOST	(UINT64_MAX >> 2) /* none ever counts so far: a higher one is damage */
 #define JOURNAL_LIVE		0xff
 #define JOURNAL_GARBAGE		0x00
 #define JOURNAL_MARK_AT		1	/* offset of the mark in a frame */
@@ -76,9 +77,6 @@ struct journal_place {
 };
 static inline uint64_t journal_place_pack(struct journal_place place) {
 	return (uint64_t)place.file << 32 | place.offset;
-}
-static inline struct journal_place journal_place_unpack(uint64_t packed) {
-	return (struct journal_place){ (uint32_t)(packed >> 32), (uint32_t)packed };
 }
 
 struct journal_frame {
@@ -135,6 +133,7 @@ enum journal_head_state {
 	JOURNAL_HEAD_LATER,	/* of a later version: *frame, salt and number are right */
 	JOURNAL_HEAD_DAMAGED,	/* there is one, but its checksum is wrong: the salt may be right */
 	JOURNAL_HEAD_NONE,	/* this is no file of a journal, or nothing of it was written */
+	JOURNAL_HEAD_UNREAD,	/* nobody has looked yet */
 };
 /* Reads what stands at the begin of a file; JOURNAL_HEAD_SIZE bytes are enough. */
 enum journal_head_state journal_head_read(const uint8_t *data, size_t size,

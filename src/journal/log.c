@@ -29,6 +29,7 @@
 #define LOCK_PAUSE_NS	(20 * NS_PER_MS)
 #define LOCK_TRIES	75	/* 1.5 s: a role must give a sign of life within 3 */
 #define MARKS_A_TURN	512	/* each may have to read a page of an old file first */
+#define LOOK_A_TURN	(UINT32_C(32) << 20)	/* bytes of files that are to be deleted */
 #define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
 
 /* --- small things ------------------------------------------------------------------- */
@@ -398,6 +399,8 @@ static bool go_on(struct journal_log *log, int64_t now_ns)
 	journal_probe_check(log, now_ns);
 	if (log->state == JOURNAL_FAILED)
 		return true;
+	if (log->delete_below != 0)
+		journal_log_delete_below(log, log->delete_below);
 	journal_log_flush(log);
 	if (log->state == JOURNAL_FAILED || !journal_marks_apply(log))
 		return true;
@@ -413,6 +416,7 @@ int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
 	int64_t next;
 
 	log->marks.left = MARKS_A_TURN;
+	log->look_left = LOOK_A_TURN;
 	for (unsigned i = 0; i < STEPS_MOST && go_on(log, now_ns); i++)
 		;
 	if (log->state == JOURNAL_FAILED)
@@ -429,18 +433,6 @@ int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
 int journal_log_event_fd(const struct journal_log *log)
 {
 	return log->thread.event;
-}
-
-int journal_log_sync_now(struct journal_log *log, int64_t now_ns)
-{
-	uint64_t wanted = log->last;
-
-	while (log->state == JOURNAL_GOOD && log->synced < wanted) {
-		journal_job_wait(log);
-		log->sync_due = now_ns;
-		journal_log_turn(log, now_ns);
-	}
-	return log->state == JOURNAL_GOOD ? 0 : -1;
 }
 
 /* --- asking --------------------------------------------------------------------------- */
@@ -461,6 +453,8 @@ bool journal_log_holds(const struct journal_log *log, struct journal_place place
 
 	if (file == NULL || file->superseded)
 		return false;
+	if (file->head_state == JOURNAL_HEAD_UNREAD)
+		return true;	/* as far as is known */
 	return place.offset < (place.file == log->current ? log->offset + log->buffered :
 	    file->end);
 }
@@ -478,7 +472,11 @@ struct journal_place journal_log_begin(const struct journal_log *log)
 void journal_log_count(const struct journal_log *log, struct journal_log_counts *out)
 {
 	*out = log->counts;
-	out->disk_bytes = 0;
-	for (uint32_t i = 0; i < log->files.count; i++)
-		out->disk_bytes += log->files.files[i].size;
+	out->disk_bytes = out->later_files = 0;
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		const struct journal_file *file = &log->files.files[i];
+
+		out->disk_bytes += file->size;
+		out->later_files += file->later || file->head_state == JOURNAL_HEAD_LATER;
+	}
 }

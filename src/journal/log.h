@@ -24,7 +24,7 @@
  *
  * One thread, and one of its own for syncs where options.threaded.  `now_ns` is any clock
  * that does not go back (base/clock.h); wall clock only stands in heads.  No call but
- * close and sync_now waits for a sync; where options.threaded is false turn does.
+ * close waits for a sync; where options.threaded is false turn does.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -85,6 +85,11 @@ int journal_log_error(const struct journal_log *log, const char **what);
  * then, and nothing is known of what stands there; what was there counts as lost). */
 bool journal_log_is_read(const struct journal_log *log);
 
+/* What stood there then: the journal's number (0: none can be read) and the last file that
+ * holds more than its head (0: none). */
+void journal_log_found_there(const struct journal_log *log, uint64_t *journal,
+    uint32_t *last_file);
+
 /* --- writing ---------------------------------------------------------------------- */
 
 /* Its sequence, and in *place (or NULL) where it will stand.  0: FAILED, it was dropped
@@ -101,15 +106,11 @@ void journal_log_flush(struct journal_log *log);
 
 /* Say it at the end of each turn of the owner's loop: writes; begins a sync that is due;
  * takes the result of one that has ended; applies marks; records positions; deletes; looks
- * each second whether the current file and the lock are still there, each 10 s the others; tries again where it is FAILED.  Returns
- * when to say it next at the latest (INT64_MAX: not before something is appended). */
+ * each second whether the current file and the lock are still there, each 10 s the others;
+ * tries again where it is FAILED.  Returns when to say it next at the latest (INT64_MAX: not before something is appended). */
 int64_t journal_log_turn(struct journal_log *log, int64_t now_ns);
 /* Readable when a sync has ended: then say journal_log_turn.  -1: not threaded. */
 int journal_log_event_fd(const struct journal_log *log);
-
-/* Writes and syncs all, now; waits.  0, or -1: FAILED.  For tests, and for the rare case
- * that must not go on without. */
-int journal_log_sync_now(struct journal_log *log, int64_t now_ns);
 
 /* Sequences up to this are acknowledged; the last one appended. */
 uint64_t journal_log_synced(const struct journal_log *log);
@@ -132,9 +133,10 @@ bool journal_log_holds(const struct journal_log *log, struct journal_place place
 
 /* Has them recorded: after all that was appended so far is synced, marks that were asked
  * for so far are written and all files with unsynced marks are synced.  After that files
- * below positions->first_file (0: none) are deleted, in order; not those whose head is of a
- * later version.  Of *positions the log sets serial, journal, syncs, synced place and
- * sequence, and when_ns; the owner the rest.  Copied.  Those asked for meanwhile follow;
+ * below positions->first_file (0: none) are deleted, in order; not those in which anything is
+ * of a later version or an unknown type, nor those of journal_log_keep.  Of *positions the
+ * log sets serial, journal, syncs, synced place and sequence, kept, and when_ns; the owner
+ * the rest.  Copied.  Those asked for meanwhile follow;
  * of several that wait the last alone.  Returns its number (1, 2, ...), 0: FAILED. */
 uint64_t journal_log_positions(struct journal_log *log,
     const struct journal_positions *positions);
@@ -145,6 +147,9 @@ uint64_t journal_log_positions_recorded(const struct journal_log *log);
 bool journal_log_positions_pending(const struct journal_log *log);
 /* As they were found at the start; NULL: there were none. */
 const struct journal_positions *journal_log_found(const struct journal_log *log);
+
+/* Nothing that was there when the directory was read is deleted, ever: nobody has read it. */
+void journal_log_keep(struct journal_log *log);
 
 /* A new file is begun with the next append (checkpoints). Its number: *place of that. */
 void journal_log_switch(struct journal_log *log);
@@ -167,7 +172,7 @@ struct journal_log_counts {
 	uint64_t files_begun, files_deleted, files_lost;
 	uint64_t faults, renewals;
 	uint64_t torn_bytes, damages, damage_bytes;	/* found at the start, behind the synced place */
-	uint64_t later_files;		/* found at the start: of a later version, left alone */
+	uint64_t later_files;	/* in which anything is of a later version, as far as looked at */
 	uint64_t disk_bytes;	/* of all files now */
 };
 void journal_log_count(const struct journal_log *log, struct journal_log_counts *out);

@@ -19,6 +19,7 @@
 #define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
 #define CREATE_TRIES	64
 #define READ_TRIES	5
+#define HEADS_AT_ONCE	256
 
 uint32_t journal_log_index(const struct journal_log *log, uint32_t number)
 {
@@ -96,6 +97,7 @@ void journal_log_forget(struct journal_log *log, uint32_t i)
 	memmove(&files->files[i], &files->files[i + 1], behind * sizeof(files->files[0]));
 	memmove(&log->held[i], &log->held[i + 1], behind * sizeof(log->held[0]));
 	files->count--;
+	files->unread -= i < files->unread;
 	log->held[files->count] = (struct log_held){ .handle = -1 };
 }
 
@@ -116,6 +118,8 @@ int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 		previous_end = log->offset + log->buffered;
 	}
 	for (unsigned try = 0; try < CREATE_TRIES && handle == -EEXIST; try++) {
+		if (log->highest >= JOURNAL_NUMBER_MAX)
+			return -EFBIG;	/* nobody would read it */
 		file.number = ++log->highest;
 		journal_file_name(file.number, name);
 		handle = log->storage.calls->open(log->storage.context, name, JOURNAL_CREATE);
@@ -173,29 +177,6 @@ int journal_log_drop_missing(struct journal_log *log)
 	return error != 0 ? error : missing;
 }
 
-void journal_log_delete_below(struct journal_log *log, uint32_t first)
-{
-	uint32_t i = 0;
-
-	while (i < log->files.count && log->files.files[i].number < first) {
-		char name[JOURNAL_NAME_MAX + 1];
-		int error;
-
-		if (log->files.files[i].number == log->current ||
-		    log->files.files[i].head_state == JOURNAL_HEAD_LATER) {
-			i++;
-			continue;
-		}
-		journal_file_name(log->files.files[i].number, name);
-		error = log->storage.calls->unlink(log->storage.context, name);
-		if (error != 0 && error != -ENOENT)
-			return;		/* asked for again with the next positions */
-		journal_log_forget(log, i);
-		log->directory = true;
-		log->counts.files_deleted++;
-	}
-}
-
 /* --- the start ------------------------------------------------------------------------ */
 
 /* The last file of which a later record, or the positions, say that its begin was synced. */
@@ -248,7 +229,7 @@ void journal_log_cut(struct journal_log *log, struct journal_place end)
 }
 
 /* What cannot be read now may be read later: an end that is taken too early would cut off what
- * stands behind it for ever.  0 or -errno. */
+ * stands behind it for ever.  But for a spot that stays bad, after a while.  0 or -errno. */
 static int find_end(struct journal_log *log, struct journal_cursor *cursor,
     struct journal_place *end)
 {
@@ -278,7 +259,9 @@ static int find_end(struct journal_log *log, struct journal_cursor *cursor,
 			}
 			break;
 		case JOURNAL_FOUND_FAULT:
-			return found.error > 0 ? -found.error : -EIO;
+			if (!log->files.tolerant)
+				return found.error > 0 ? -found.error : -EIO;
+			break;
 		case JOURNAL_FOUND_END:
 		default:
 			break;
@@ -289,11 +272,17 @@ static int find_end(struct journal_log *log, struct journal_cursor *cursor,
 
 static void take_journal(struct journal_log *log)
 {
-	const struct journal_files *files = &log->files;
+	struct journal_files *files = &log->files;
 
+	log->found_journal = 0;
+	log->found_last = 0;
 	for (uint32_t i = files->count; i-- > 0 && log->journal == 0;)
 		if (files->files[i].head_state == JOURNAL_HEAD_GOOD)
-			log->journal = files->files[i].head.journal;
+			log->found_journal = log->journal = files->files[i].head.journal;
+	for (uint32_t i = files->count; i-- > 0 && log->found_last == 0;)
+		if (journal_files_need(files, files->files[i].number) == 0 &&
+		    files->files[i].size > JOURNAL_HEAD_SIZE)
+			log->found_last = files->files[i].number;
 	if (log->journal == 0)
 		log->journal = (uint64_t)journal_log_random(log) << 32 | journal_log_random(log) | 1;
 	if (files->count > 0 && files->files[files->count - 1].number > log->highest)
@@ -312,15 +301,45 @@ static bool is_spoiled(const struct journal_log *log, const struct journal_file 
 	    (file->head_state == JOURNAL_HEAD_NONE || file->head_state == JOURNAL_HEAD_DAMAGED);
 }
 
+static void count_heads(struct journal_log *log)
+{
+	for (uint32_t i = 0; i < log->files.count; i++) {
+		const struct journal_file *file = &log->files.files[i];
+
+		if (is_spoiled(log, file)) {
+			log->counts.damages++;
+			log->counts.damage_bytes += file->size;
+		}
+	}
+	log->heads_counted = true;
+}
+
+void journal_log_read_more(struct journal_log *log)
+{
+	struct journal_files *files = &log->files;
+
+	if (log->heads_counted)
+		return;
+	if (files->unread > 0 && log->tries > 0 &&
+	    journal_files_need(files, files->unread <= HEADS_AT_ONCE ? 0 :
+		files->files[files->unread - HEADS_AT_ONCE].number) != 0)
+		files->tolerant = log->tries >= READ_TRIES;
+	log->tries++;
+	if (files->unread == 0)
+		count_heads(log);
+}
+
 int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
 	struct journal_place end;
+	uint64_t before;
 	int slot, error;
 
 	/* a bad spot of the disk may stay: after half a minute it is no reason to wait any more */
 	log->files.tolerant = log->tries++ >= READ_TRIES;
+	log->files.lazy = true;
 	error = journal_files_load(&log->files, &log->storage, slots, &slot);
 	if (error != 0)
 		return error;
@@ -328,21 +347,26 @@ int journal_log_read_directory(struct journal_log *log)
 	cursor = journal_cursor_open(&log->files);
 	if (cursor == NULL || (log->files.count > 0 && !journal_log_grow(log))) {
 		journal_cursor_close(&cursor);
-		log->files.count = 0;
+		log->files.count = log->files.unread = 0;
 		return -ENOMEM;
 	}
 	log->positions.was_found = slot >= 0;
 	if (slot >= 0)
 		log->positions.found = slots[slot].positions;
+	log->kept = slot >= 0 ? slots[slot].positions.kept : 0;
 	for (int i = 0; i < JOURNAL_SLOTS; i++)
 		if (slots[i].serial > log->positions.serial)
 			log->positions.serial = slots[i].serial;
 	log->positions.syncs_before = slot >= 0 ? slots[slot].positions.syncs : 0;
 	take_journal(log);
+	before = log->last;
 	error = find_end(log, cursor, &end);
 	journal_cursor_close(&cursor);
+	/* where another directory was read before it: none twice */
+	if (log->last < before)
+		log->last = before;
 	if (error != 0) {
-		log->files.count = 0;
+		log->files.count = log->files.unread = 0;
 		return error;
 	}
 	journal_log_cut(log, end);
@@ -350,15 +374,13 @@ int journal_log_read_directory(struct journal_log *log)
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		const struct journal_file *file = &log->files.files[i];
 
-		log->counts.later_files += file->head_state == JOURNAL_HEAD_LATER;
-		if (is_spoiled(log, file)) {
-			log->counts.damages++;
-			log->counts.damage_bytes += file->size;
-		}
 		log->held[i].marks = true;
 		log->held[i].data = file->number >= log->synced_place.file && !file->superseded;
 		log->unsynced = log->unsynced || log->held[i].data;
 	}
 	log->is_read = true;
+	log->tries = 0;
+	log->heads_counted = false;
+	journal_log_read_more(log);
 	return 0;
 }

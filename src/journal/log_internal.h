@@ -100,10 +100,16 @@ struct journal_log {
 	bool directory;		/* names were made or removed that no sync covers */
 	bool switches;		/* the next append begins a file */
 	struct journal_place begin;
+	uint64_t found_journal;	/* what stood there when it was read; 0: nothing */
+	uint32_t found_last;	/* the last file with records then */
+	uint32_t kept;		/* files below it are never deleted */
+	uint32_t delete_below;	/* goes on in the next turn; 0: done */
+	uint32_t look_left;	/* bytes that this turn may look through yet */
 
 	/* What was read at the start is synced with the first group; until then: */
 	bool unsynced;
-	unsigned tries;		/* to read the directory */
+	unsigned tries;		/* to read the directory; then, heads that are unread */
+	bool heads_counted;
 	struct journal_place read_end;
 
 	uint64_t last, synced;
@@ -151,10 +157,20 @@ int journal_log_drop_missing(struct journal_log *log);
 void journal_log_close_idle(struct journal_log *log);
 /* Nothing behind `end` counts. */
 void journal_log_cut(struct journal_log *log, struct journal_place end);
-/* Deletes what is below `first`, in order. */
-void journal_log_delete_below(struct journal_log *log, uint32_t first);
 /* Reads the directory, and finds where the log ended; or -errno. */
 int journal_log_read_directory(struct journal_log *log);
+/* Once a second: reads heads that nobody has needed so far, and counts what is wrong with
+ * files when all are read. */
+void journal_log_read_more(struct journal_log *log);
+
+/* --- log_delete.c ------------------------------------------------------------------- */
+
+/* Is this another directory than the one that was read: files, and none of ours?  Then
+ * nothing is known any more but sequences.  1, 0, or -errno. */
+int journal_log_is_elsewhere(struct journal_log *log);
+/* Deletes what is below `first`, in order: as much as a turn may look through, the rest in
+ * later ones (delete_below). */
+void journal_log_delete_below(struct journal_log *log, uint32_t first);
 
 /* --- log_sync.c -------------------------------------------------------------------- */
 
@@ -163,7 +179,6 @@ bool journal_job_add(struct journal_log *log, int handle);
 void journal_job_begin(struct journal_log *log, enum job_kind kind);
 /* Has it ended?  Then it is taken: kind is NONE again, *ended what it was. */
 bool journal_job_take(struct journal_log *log, struct log_job *ended);
-void journal_job_wait(struct journal_log *log);
 void journal_job_close(struct journal_log *log);
 
 /* --- log_probe.c ------------------------------------------------------------------- */

@@ -79,7 +79,10 @@ static bool apply(struct journal_log *log, struct journal_place place)
 	uint32_t i = journal_log_index(log, place.file);
 	int handle, error;
 
-	if (i == log->files.count || log->files.files[i].superseded)
+	/* its head may be read only now, and tell that it counts no more */
+	if (i == log->files.count || !journal_log_holds(log, place) ||
+	    (i < log->files.unread && journal_files_need(&log->files, place.file) == 0 &&
+		!journal_log_holds(log, place)))
 		return true;
 	handle = journal_log_handle(log, i);
 	if (handle == -ENOENT)

@@ -118,6 +118,7 @@ static void write_slot(struct journal_log *log)
 	positions->journal = log->journal;
 	positions->synced = log->synced;
 	positions->synced_place = log->synced_place;
+	positions->kept = log->kept;
 	positions->syncs = state->syncs_before + log->counts.syncs;
 	frame.sequence = state->serial + 1;
 	frame.length = (uint32_t)journal_positions_write(payload, sizeof(payload), positions);

@@ -140,11 +140,12 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns)
 		again(log, -error, "lock", now_ns);
 		return;
 	}
-	if (log->is_read) {
-		error = journal_log_drop_missing(log);
-	} else {
-		error = journal_log_read_directory(log);
-	}
+	/* a queue's messages are those of the mail server, whatever stands there */
+	if (log->is_read && log->options.kind != JOURNAL_QUEUE)
+		error = journal_log_is_elsewhere(log);
+	if (error >= 0)
+		error = log->is_read ? journal_log_drop_missing(log) :
+		    journal_log_read_directory(log);
 	if (error < 0) {
 		again(log, -error, "list", now_ns);
 		return;
@@ -195,6 +196,7 @@ void journal_probe_check(struct journal_log *log, int64_t now_ns)
 	log->check_at = now_ns + CHECK_EVERY;
 	if (log->good_since == 0)
 		log->good_since = now_ns;
+	journal_log_read_more(log);
 	journal_file_name(log->current, name);
 	/* the lock, too: without it there would be two writers */
 	error = log->storage.calls->lock(log->storage.context);

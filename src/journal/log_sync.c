@@ -134,18 +134,6 @@ bool journal_job_take(struct journal_log *log, struct log_job *ended)
 	return true;
 }
 
-void journal_job_wait(struct journal_log *log)
-{
-	struct log_thread *thread = &log->thread;
-
-	if (log->job.kind == JOB_NONE)
-		return;
-	pthread_mutex_lock(&thread->mutex);
-	while (!thread->has_ended)
-		pthread_cond_wait(&thread->changed, &thread->mutex);
-	pthread_mutex_unlock(&thread->mutex);
-}
-
 void journal_job_close(struct journal_log *log)
 {
 	struct log_thread *thread = &log->thread;

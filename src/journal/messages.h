@@ -18,7 +18,7 @@
  * replacement or finish; else it *waits* in the log alone, 24 to 36 bytes of memory each.
  *
  * No crash, whenever it comes, brings back a message whose finish was synced, or makes one
- * up; nor does it lose an envelope or a delivery that was synced (messages_synced_through).
+ * up; nor does it lose an envelope or a delivery that was synced (journal_log_synced).
  * What was not synced may be lost.  A message that was working comes back as due at once,
  * without what was delivered.  The mail server's queue stays the truth: an envelope may be
  * older than its file, and a run of a file that is gone or has changed is harmless.
@@ -191,12 +191,8 @@ void messages_seen_begin(struct messages *messages);
 void messages_seen_end(struct messages *messages,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),
     void *context);
-bool messages_is_telling_unseen(const struct messages *messages);
 
 /* --- to look at ------------------------------------------------------------------------ */
-
-/* All records up to that one are on the disk. */
-uint64_t messages_synced_through(const struct messages *messages);
 
 struct messages_totals {
 	uint64_t messages;		/* known; until all is indexed: at least */

@@ -23,6 +23,7 @@
 #include "journal/record.h"
 
 #define NONE		UINT32_MAX
+#define NOWHERE		((struct journal_place){ 0, 0 })
 #define SHARDS		256u
 
 enum entry_state {

@@ -133,11 +133,6 @@ void messages_seen_end(struct messages *m,
 	m->tell_shard = m->tell_slot = 0;
 }
 
-bool messages_is_telling_unseen(const struct messages *m)
-{
-	return m->telling;
-}
-
 /* Its envelope may not be readable: then nobody can say which message it was. */
 static void tell(struct messages *m, const struct entry *entry)
 {
@@ -167,6 +162,7 @@ bool messages_unseen_step(struct messages *m)
 			m->tell_slot = 0;
 			if (++m->tell_shard == SHARDS) {
 				m->telling = false;
+				journal_cursor_seek(m->spare, NOWHERE);
 				return false;
 			}
 			continue;

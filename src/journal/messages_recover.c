@@ -19,6 +19,7 @@
 
 #define REPLACE_MOST	64u	/* messages of a step */
 #define DOMAINS_MOST	MESSAGES_GROUPS_MAX	/* of one run that are told apart */
+#define OTHER_DOMAINS	0		/* no domain's key */
 #define SHARDS_MOST	16u	/* divides SHARDS */
 
 void messages_recover_begin(struct messages *m, struct journal_place own)
@@ -136,6 +137,14 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
 }
 
+static bool is_done(const struct working *w, uint64_t domain)
+{
+	for (uint32_t i = 0; i < w->done_count; i++)
+		if (w->done[i].domain == domain)
+			return true;
+	return false;
+}
+
 static void apply_delivery(struct messages *m, const struct journal_found *found)
 {
 	struct journal_delivery delivery;
@@ -158,9 +167,11 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
 		m->totals.deliveries += delivery.recipients;
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
+	/* more domains than an envelope has count for the sum of recipients alone */
+	if (w->done_count >= DOMAINS_MOST - 1 && !is_done(w, domain))
+		domain = OTHER_DOMAINS;
 	for (uint32_t i = 0; i < w->done_count; i++) {
-		/* more domains than an envelope has count for the sum of recipients alone */
-		if (w->done[i].domain == domain || i + 1 == DOMAINS_MOST) {
+		if (w->done[i].domain == domain) {
 			w->done[i].recipients += delivery.recipients;
 			return;
 		}
@@ -355,6 +366,7 @@ static bool replace_step(struct messages *m)
 		return true;
 	m->phase = PHASE_INDEX;
 	journal_cursor_seek(m->cursor, m->begin);
+	journal_cursor_seek(m->spare, NOWHERE);	/* leaves its file, which may be deleted */
 	return true;
 }
 
@@ -428,7 +440,7 @@ bool messages_recover_step(struct messages *m)
 		if (m->tomb_shard >= SHARDS) {
 			m->phase = PHASE_DONE;
 			/* leaves its file, which may be deleted */
-			journal_cursor_seek(m->cursor, (struct journal_place){ 0, 0 });
+			journal_cursor_seek(m->cursor, NOWHERE);
 		}
 		return true;
 	case PHASE_DONE:

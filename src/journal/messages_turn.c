@@ -211,11 +211,6 @@ bool messages_is_degraded(const struct messages *m)
 	return m->failed || journal_log_state(m->log) == JOURNAL_FAILED;
 }
 
-uint64_t messages_synced_through(const struct messages *m)
-{
-	return journal_log_synced(m->log);
-}
-
 void messages_count(const struct messages *m, struct messages_totals *out)
 {
 	*out = m->totals;

@@ -26,6 +26,9 @@ struct journal_file {
 	bool superseded;	/* written behind a torn spot: nothing in it counts */
 	enum journal_head_state head_state;
 	uint8_t version;	/* of its head */
+	bool later;		/* records of a later version or an unknown type were met in it */
+	uint32_t looked;	/* the log has looked through so many of its bytes for these */
+	int error;		/* why its head could not be read: it is not known what stands there */
 	struct journal_head head;	/* zeros where there is none */
 	uint64_t first;		/* sequence of the head */
 	uint64_t synced;	/* last sequence that was synced when its head was written */
@@ -37,6 +40,18 @@ struct journal_files {
 	struct journal_file *files;
 	uint32_t count, room;
 	bool tolerant;		/* set before: a head that cannot be read is none, and no error */
+	bool lazy;		/* set before, by the writer: heads are read when they are needed,
+				 * but for those from the file on that the positions say was
+				 * synced; these files are read from the disk, not from what
+				 * memory has of them */
+	bool loads;		/* within journal_files_load */
+	struct journal_place sure;	/* positions say that it was synced up to there */
+	uint32_t unread;	/* so many of the first, of which nothing is known so far */
+	struct {		/* what the heads read so far say of those before */
+		bool known;
+		uint32_t number, end;	/* the next one that counts, and how far */
+	} before;
+	int error;		/* why journal_files_need failed last */
 	uint32_t foreign;	/* names in the directory that are none of a journal's */
 	uint64_t synced;	/* the highest sequence that anything read so far proves synced */
 	uint64_t bytes_read;	/* all of it, cursors too */
@@ -108,20 +123,19 @@ void journal_cursor_seek(struct journal_cursor *cursor, struct journal_place pla
 struct journal_place journal_cursor_place(const struct journal_cursor *cursor);
 enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
     struct journal_found *found);
-/* The record at `place` alone, and no search where there is none.  False: there is none
- * that can be read.  Valid until the next call.  Leaves the cursor behind it. */
-bool journal_cursor_read(struct journal_cursor *cursor, struct journal_place place,
-    struct journal_found *found);
 
 /* --- for the log ---------------------------------------------------------------- */
 
+/* Reads heads of the files from `number` on that were not read so far; 0 or -errno.  What is
+ * in files->files[] stays where it is. */
+int journal_files_need(struct journal_files *files, uint32_t number);
 /* Fills *files (all zeros before) and the slots; 0 or -errno. */
 int journal_files_load(struct journal_files *files, const struct journal_storage *storage,
     struct journal_slot slots[JOURNAL_SLOTS], int *slot);
 void journal_files_free(struct journal_files *files);
 /* The record where the cursor stands has that sequence, if it can be read. */
 void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence);
-/* NULL: there is none of that number. */
+/* NULL: there is none of that number.  Its head may not have been read. */
 struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number);
 
 #endif

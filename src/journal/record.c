@@ -454,6 +454,7 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 	w_text(&w, in->address);
 	w_text(&w, in->mta);
 	w_text(&w, in->reason);
+	w8(&w, in->flags);
 	if (in->event != 0)
 		w64(&w, in->event);
 	return written(&w);
@@ -470,6 +471,7 @@ bool journal_held_recipient_read(const uint8_t *payload, size_t length,
 	out->address = r_text(&r);
 	out->mta = r_text(&r);
 	out->reason = r_text(&r);
+	out->flags = r8(&r);
 	out->event = r64(&r);
 	return !r.spoiled;
 }
@@ -551,6 +553,7 @@ size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_p
 		w_place(&w, position->place);
 		w_text(&w, (struct journal_text){ position->name, (uint16_t)length });
 	}
+	w32(&w, in->kept);
 	return written(&w);
 }
 
@@ -588,7 +591,8 @@ bool journal_positions_read(const uint8_t *payload, size_t length,
 	for (uint32_t i = 0; i < out->count; i++)
 		if (!read_position(&r, &out->positions[i]))
 			return false;
-	return true;
+	out->kept = r32(&r);
+	return !r.spoiled;
 }
 
 /* --- decisions ------------------------------------------------------------------------- */

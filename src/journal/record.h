@@ -73,9 +73,9 @@ struct journal_group {
 struct journal_start {
 	uint64_t key;
 	struct journal_place envelope;
-	uint64_t sequence;	/* of that envelope; 0: not told (the place tells it) */
+	uint64_t sequence;	/* of that envelope; 0: not told, as always in version 1 */
 	int64_t when_ns;
-	uint32_t run;		/* number of the run, of this process's life; 0: not told */
+	uint32_t run;		/* number of the run; 0: not told, as always in version 1 */
 };
 
 struct journal_delivery {
@@ -130,8 +130,10 @@ struct journal_held_recipient {
 	struct journal_text address;
 	struct journal_text mta;
 	struct journal_text reason;
+	uint8_t flags;		/* JOURNAL_HELD_* */
 	uint64_t event;		/* id of the decision that it is held by; 0: not known */
 };
+#define JOURNAL_HELD_BY_RULE	0x01	/* a provider's rule holds it; else somebody by hand */
 
 /* --- what people did (keeper/) ------------------------------------------------------ */
 
@@ -204,6 +206,7 @@ struct journal_positions {
 	uint64_t results;	/* recipients whose delivery record was synced, over its life */
 	uint32_t count;
 	struct journal_position positions[JOURNAL_POSITIONS_MAX];
+	uint32_t kept;		/* files below it are never deleted: nobody has read them; 0: none */
 };
 
 /* --- writing and reading -------------------------------------------------------------- */

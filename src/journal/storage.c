@@ -21,6 +21,8 @@
 
 #include "journal/frame.h"
 
+#define PAGE_MOST	(UINT64_C(64) * 1024)	/* of any machine */
+
 struct posix {
 	struct journal_storage storage;
 	int directory;		/* -1: it could not be opened so far */
@@ -249,6 +251,14 @@ static void expect(void *context, int file, uint64_t offset, size_t length)
 	(void)posix_fadvise(file, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
 }
 
+/* Pages that are dirty yet stay; one that could not be written is no longer dirty.  A page of
+ * which a part is meant would stay, too. */
+static void doubt(void *context, int file, uint64_t offset)
+{
+	(void)context;
+	(void)posix_fadvise(file, (off_t)(offset - offset % PAGE_MOST), 0, POSIX_FADV_DONTNEED);
+}
+
 static const struct journal_storage_calls posix_calls = {
 	.list = list,
 	.open = open_file,
@@ -261,6 +271,7 @@ static const struct journal_storage_calls posix_calls = {
 	.size = size_of,
 	.check = check,
 	.lock = lock,
+	.doubt = doubt,
 	.expect = expect,
 };
 

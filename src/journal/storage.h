@@ -60,6 +60,10 @@ struct journal_storage_calls {
 	 * does.  May be said again after an error.  Where the directory was removed, or
 	 * replaced by another, it is opened anew. */
 	int (*lock)(void *context);
+	/* A sync of this file may have failed while another process had it open, which was told
+	 * that: what memory has of it from `offset` on (or from somewhat before) and nobody will
+	 * write to the disk any more is not to be read again.  May be NULL. */
+	void (*doubt)(void *context, int file, uint64_t offset);
 	/* These bytes will be read, or one of them written, soon: a hint.  May be NULL. */
 	void (*expect)(void *context, int file, uint64_t offset, size_t length);
 };

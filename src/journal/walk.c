@@ -101,7 +101,7 @@ uint32_t journal_walk_limit(const struct journal_file *file)
 }
 
 /* Reads the frame at `offset`, whatever its sequence; or -errno. */
-int journal_walk_frame(struct walker *walker, const struct journal_file *file, uint32_t offset,
+static int read_frame(struct walker *walker, const struct journal_file *file, uint32_t offset,
     enum journal_frame_state *state)
 {
 	uint32_t limit = journal_walk_limit(file);
@@ -162,7 +162,7 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 		if (walker->budget < JOURNAL_HEADER + length)
 			return limit;
 		walker->budget -= JOURNAL_HEADER + length;
-		if (journal_walk_frame(walker, file, at, &state) != 0)
+		if (read_frame(walker, file, at, &state) != 0)
 			return limit;
 		if (state == JOURNAL_FRAME_GOOD)
 			return at;
@@ -170,13 +170,16 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 	return limit;
 }
 
-/* Not what was copied here from another file, nor a record of the past. */
+/* Not what was copied here from another file, nor a record of the past or of the future:
+ * within a file sequences have no gaps. */
 static bool can_stand(const struct walker *walker, const struct journal_file *file)
 {
+	if (walker->frame.sequence > JOURNAL_SEQUENCE_MOST)
+		return false;
 	if (walker->offset == 0)
 		return file->head_state == JOURNAL_HEAD_GOOD ||
 		    file->head_state == JOURNAL_HEAD_LATER;
-	return walker->expected == 0 || walker->frame.sequence >= walker->expected;
+	return walker->expected == 0 || walker->frame.sequence == walker->expected;
 }
 
 /* One step within the file that the walker stands in. */
@@ -187,12 +190,16 @@ enum walk_step journal_walk_step(struct walker *walker, const struct journal_fil
 	int64_t next;
 	int error;
 
+	if (file->error != 0 || file->head_state == JOURNAL_HEAD_UNREAD) {
+		walker->error = file->error != 0 ? file->error : -walker->files->error;
+		return WALK_FAULT;
+	}
 	if (walker->budget == NO_BUDGET)
 		walker->budget = (uint64_t)SEARCH_TIMES * limit + JOURNAL_FRAME_MAX;
 	if (walker->offset >= limit)
 		return WALK_FILE_END;
 	walker->at = walker->offset;
-	error = journal_walk_frame(walker, file, walker->offset, &state);
+	error = read_frame(walker, file, walker->offset, &state);
 	if (error != 0) {
 		walker->error = -error;
 		return WALK_FAULT;
@@ -216,16 +223,20 @@ enum walk_step journal_walk_step(struct walker *walker, const struct journal_fil
 }
 
 /* The first file that counts with that number or a higher one; NULL: there is none. */
-struct journal_file *journal_walk_file(const struct journal_files *files, uint32_t number)
+struct journal_file *journal_walk_file(struct journal_files *files, uint32_t number)
 {
-	struct journal_file *file = journal_files_find(files, number);
+	struct journal_file *file;
 	uint32_t i = 0;
 
-	if (file == NULL)
+	/* where it fails, the step that is made there does */
+	(void)journal_files_need(files, number);
+	file = journal_files_find(files, number);
+
+	if (file != NULL)
+		i = (uint32_t)(file - files->files);
+	else
 		while (i < files->count && files->files[i].number < number)
 			i++;
-	else
-		i = (uint32_t)(file - files->files);
 	while (i < files->count && files->files[i].superseded)
 		i++;
 	return i < files->count ? &files->files[i] : NULL;

@@ -33,12 +33,15 @@ void journal_walk_enter(struct walker *walker, uint32_t number, uint32_t offset)
 void journal_walk_leave(struct walker *walker);
 /* One step within `file`, in which the walker stands. */
 enum walk_step journal_walk_step(struct walker *walker, const struct journal_file *file);
-/* Reads the frame at `offset` into walker->frame, whatever its sequence; or -errno. */
-int journal_walk_frame(struct walker *walker, const struct journal_file *file, uint32_t offset,
-    enum journal_frame_state *state);
+/* Is the frame one that only a later version can read? */
+static inline bool journal_walk_is_later(const struct walker *walker)
+{
+	return walker->frame.version > JOURNAL_VERSION ||
+	    journal_type_word(walker->frame.type) == NULL;
+}
 /* How far the file counts, and is there. */
 uint32_t journal_walk_limit(const struct journal_file *file);
 /* The first file that counts with that number or a higher one; NULL: there is none. */
-struct journal_file *journal_walk_file(const struct journal_files *files, uint32_t number);
+struct journal_file *journal_walk_file(struct journal_files *files, uint32_t number);
 
 #endif

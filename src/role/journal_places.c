@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/journal_room.h"
 #include "role/feed_role.h"
 
 #define LOOK_NS		(2 * NS_PER_SECOND)
@@ -62,14 +63,40 @@ static int make_base(const char *base, struct diag *diag) {
 	return 0;
 }
 
+static DIR *read_names(int fd) {
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+
+	if (directory == NULL && copy >= 0)
+		close(copy);
+	return directory;
+}
+
+/* What is somebody else's, and holds other things than a journal, is no directory of ours. */
+static bool is_for_us(int fd, struct diag *diag) {
+	DIR *directory = read_names(fd);
+	const struct dirent *entry = NULL;
+	bool ours = directory != NULL;
+
+	while (ours && (entry = readdir(directory)) != NULL)
+		ours = journal_room_is_name(entry->d_name);
+	if (!ours)
+		diag_set(diag, 0, "a directory of the journal belongs to another user, and "
+		    "there is %s in it, which is no journal's: it is left alone",
+		    entry == NULL ? "something" : entry->d_name);
+	if (directory != NULL)
+		closedir(directory);
+	return ours;
+}
+
 /* Files that another user of ours wrote: regular ones of one name. */
 static void give_files(int fd, const struct identity *identity) {
-	DIR *directory = fdopendir(dup(fd));
+	DIR *directory = read_names(fd);
 	const struct dirent *entry;
 	struct stat status;
 
 	while (directory != NULL && (entry = readdir(directory)) != NULL) {
-		int file = openat(fd, entry->d_name,
+		int file = !journal_room_is_name(entry->d_name) ? -1 : openat(fd, entry->d_name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (file < 0)
@@ -91,6 +118,8 @@ static int give(int fd, const struct identity *identity, struct diag *diag) {
 	if (fstat(fd, &status) != 0)
 		return diag_set(diag, errno, "cannot look at a directory of the journal");
 	if (identity->drop && status.st_uid != identity->uid) {
+		if (!is_for_us(fd, diag))
+			return -1;
 		give_files(fd, identity);
 		if (fchown(fd, identity->uid, identity->gid) != 0)
 			return diag_set(diag, errno,
@@ -152,7 +181,7 @@ static void look(struct journal_places *places, const struct generation *generat
     const struct identity *identity, enum journal_room room) {
 	const char *base = generation_text(generation, generation->journal.path);
 	const char *word = generation_journal_word(room);
-	char path[PATH_MAX], text[PATH_MAX];
+	char path[PATH_MAX], quoted[PATH_MAX], text[PATH_MAX];
 	bool failed = false;
 	struct diag diag;
 
@@ -162,8 +191,8 @@ static void look(struct journal_places *places, const struct generation *generat
 	if (!is_well(path, identity))
 		failed = journal_place_make(base, word, identity, &diag) != 0;
 	if (failed && !places->told[room])
-		log_event(EVENT_JOURNAL_FAILED, "room=%s text=\"%s\"", word,
-		    log_sentence(text, sizeof(text), diag.text));
+		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s text=\"%s\"", word,
+		    log_quote(quoted, sizeof(quoted), path, strlen(path)), log_sentence(text, sizeof(text), diag.text));
 	else if (!failed && places->told[room])
 		log_event(EVENT_JOURNAL, "room=%s text=\"its directory is there\"", word);
 	places->told[room] = failed;

@@ -96,7 +96,7 @@ static void tell(int status) {
 		    "text=\"what was learned could not be read: signal %d\"", WTERMSIG(status));
 	else
 		log_event(EVENT_JOURNAL_FAILED, "text=\"not all that was learned could be read: "
-		    "its files are kept for an hour\"");
+		    "what was not stays in its files\"");
 }
 
 void journal_restore(struct supervisor *supervisor) {

@@ -29,6 +29,7 @@ struct recipient_held {
 };
 #define RECIPIENT_ANY_MTA	UINT8_MAX
 #define RECIPIENT_NO_RULE	UINT16_MAX
+#define RECIPIENT_A_RULE	(UINT16_MAX - 1)	/* one of another life: which is not known */
 
 /* Holds it until then, whatever was told before; the reason is cut at SEGMENT_REASON_MAX
  * bytes, '?' stands for what is not printable ASCII.  False: not held (counted). */

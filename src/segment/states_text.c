@@ -14,10 +14,12 @@
  *	reason NAME TEXT TO THE END OF THE LINE
  *	flight NAME PID START-TICKS LEVEL MARKS AGE-NS RANK
  *	recipient ADDRESS MTA LEFT-NS AGE-NS TEXT TO THE END OF THE LINE
+ *	ruled ADDRESS MTA LEFT-NS AGE-NS TEXT TO THE END OF THE LINE
  *	held-by ADDRESS MTA ID
  *	end LINES
  *
  *          Keys that are not known are passed over, those that are missing are 0.
+ *          A recipient is held by hand, or ruled: by a provider rule.
  *          MARKS of a flight: 1 for a canary, 2 more for one that is connected.
  *          Times are what is left or passed since then, so that they hold in
  *          another boot, too, by the wall clock; there flights are none and levels
@@ -100,7 +102,8 @@ static void write_flight(void *context, const struct flight_seen *seen) {
 static void write_recipient(void *context, const struct recipient_held *held) {
 	struct writing *writing = context;
 
-	fprintf(writing->file, "recipient %s %u ", held->address, held->mta);
+	fprintf(writing->file, "%s %s %u ", held->rule == RECIPIENT_NO_RULE ? "recipient" :
+	    "ruled", held->address, held->mta);
 	if (held->until_ns == INT64_MAX)
 		fputs(FOREVER, writing->file);
 	else
@@ -278,9 +281,8 @@ static bool read_flight(const struct reading *reading, char *line) {
 	return true;
 }
 
-static bool read_recipient(const struct reading *reading, char *line) {
-	struct recipient_hold hold = { .address = next_word(&line),
-		.rule = RECIPIENT_NO_RULE };
+static bool read_held(const struct reading *reading, char *line, uint16_t rule) {
+	struct recipient_hold hold = { .address = next_word(&line), .rule = rule };
 	int64_t since_ns;
 	uint64_t mta;
 
@@ -306,6 +308,14 @@ static bool read_held_by(const struct reading *reading, char *line) {
 	recipients_set_event(reading->segment, address, strlen(address), (uint8_t)mta, event,
 	    reading->now_ns);
 	return true;
+}
+
+static bool read_recipient(const struct reading *reading, char *line) {
+	return read_held(reading, line, RECIPIENT_NO_RULE);
+}
+
+static bool read_ruled(const struct reading *reading, char *line) {
+	return read_held(reading, line, RECIPIENT_A_RULE);
 }
 
 /* A number means whom it meant then; the sessions' text, where there is one, says
@@ -354,6 +364,7 @@ static bool read_line(const struct reading *reading, char *line) {
 		{ "reason", read_reason },
 		{ "flight", read_flight },
 		{ "recipient", read_recipient },
+		{ "ruled", read_ruled },
 		{ "held-by", read_held_by },
 		{ "mta", read_mta },
 		{ "log", read_log },

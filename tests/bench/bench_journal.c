@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "journal/log.h"
 #include "journal/messages.h"
+#include "tests/crash/sync_log.h"
 
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
 #define SUFFIX		1000
@@ -172,7 +173,7 @@ static void fill(unsigned queued, bool spread)
 	for (unsigned i = 0; i < SUFFIX; i++)
 		work_on(messages, spread ? (unsigned)((uint64_t)i * queued / SUFFIX) :
 		    queued / 2 + i, wall_ns);
-	if (journal_log_sync_now(messages_log(messages), now_ns) != 0)
+	if (sync_log(messages_log(messages), now_ns) != 0)
 		give_up("sync");
 	messages_close(&messages);
 	journal_storage_close(&storage);
@@ -328,7 +329,7 @@ static double append(unsigned records, unsigned group)
 			NULL) == 0)
 			give_up("append");
 		if (group != 0 && i % group == 0 &&
-		    journal_log_sync_now(log, clock_now_ns()) != 0)
+		    sync_log(log, clock_now_ns()) != 0)
 			give_up("sync");
 	}
 	journal_log_flush(log);

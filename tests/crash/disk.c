@@ -394,6 +394,31 @@ int disk_sync(struct disk *disk, int handle)
 	return -error;
 }
 
+/* It may have been read until now, by other processes, too, and no sync tells of it. */
+void disk_doubt(struct disk *disk, int handle, uint64_t offset)
+{
+	const char *name;
+	struct inode *inode = inode_of(disk, handle, &name);
+	size_t stable = inode->stable.size;
+
+	if (!inode->lost || offset >= inode->now.size)
+		return;
+	inode->lost = offset > 0;	/* marks before it */
+	disk_bytes_cut(&inode->now, NULL, offset);
+	if (offset < stable)
+		disk_bytes_put(&inode->now, NULL, offset, inode->stable.data + offset,
+		    stable - offset);
+	for (size_t i = 0; i < inode->unsynced_count; i++) {
+		const struct unsynced *one = &inode->unsynced[i];
+
+		if (one->truncation)
+			disk_bytes_cut(&inode->now, NULL, one->offset);
+		else
+			disk_bytes_put(&inode->now, NULL, one->offset,
+			    inode->written.data + one->at, one->length);
+	}
+}
+
 int64_t disk_size(struct disk *disk, int handle)
 {
 	const char *name;

@@ -84,6 +84,8 @@ unsigned disk_links(struct disk *disk, int handle);
 bool disk_is_named(struct disk *disk, int handle, const char *name);
 int disk_unlink(struct disk *disk, const char *name);
 int disk_sync_names(struct disk *disk);
+/* What a sync that failed has lost from there on is read no more. */
+void disk_doubt(struct disk *disk, int handle, uint64_t offset);
 int disk_lock(struct disk *disk);	/* 0, or the fault's error */
 /* Calls `each' for every name, in no order that means anything, until it returns false.  A
  * fault EINTR: of half of them, then -EIO. */

@@ -147,26 +147,6 @@ struct copies {
 	size_t count;
 };
 
-/* What a failed sync lost may still be read, by another process, too, and no sync will tell:
- * nobody could know.  So it is gone here. */
-static void drop_lost(struct inode *inode)
-{
-	if (!inode->lost)
-		return;
-	inode->lost = false;
-	free(inode->now.data);
-	inode->now = copy(&inode->stable);
-	for (size_t i = 0; i < inode->unsynced_count; i++) {
-		const struct unsynced *one = &inode->unsynced[i];
-
-		if (one->truncation)
-			disk_bytes_cut(&inode->now, NULL, one->offset);
-		else
-			disk_bytes_put(&inode->now, NULL, one->offset,
-			    inode->written.data + one->at, one->length);
-	}
-}
-
 static struct inode *copy_inode(struct copies *copies, const struct inode *inode)
 {
 	struct inode *made;
@@ -189,7 +169,6 @@ static struct inode *copy_inode(struct copies *copies, const struct inode *inode
 	}
 	made->names = inode->names;
 	made->lost = inode->lost;
-	drop_lost(made);
 	copies->of = disk_allocated(realloc(copies->of,
 	    (copies->count + 1) * sizeof(struct inode *)));
 	copies->made = disk_allocated(realloc(copies->made,

@@ -198,7 +198,7 @@ static void boundary(void *context, const struct disk_step *step)
 
 	run.acts[step->act]++;
 	if (world->messages != NULL)
-		oracle_synced(&world->oracle, messages_synced_through(world->messages));
+		oracle_synced(&world->oracle, journal_log_synced(messages_log(world->messages)));
 	/* one with which a bad disk was tried goes at once */
 	if (step->act == DISK_UNLINK && !world->excused &&
 	    journal_file_number(step->name) != 0) {

@@ -25,6 +25,7 @@
 #include "journal/log.h"
 #include "journal/messages.h"
 #include "tests/unit/random.h"
+#include "tests/crash/sync_log.h"
 
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
 #define RATE		500
@@ -196,7 +197,7 @@ static void count_life(void)
 /* Dies after its last words were synced; those that it held come back. */
 static void end_life(void)
 {
-	if (journal_log_sync_now(messages_log(messages), now_ns) != 0)
+	if (sync_log(messages_log(messages), now_ns) != 0)
 		fail("it cannot be synced", lives);
 	count_life();
 	messages_close(&messages);

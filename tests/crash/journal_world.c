@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "tests/crash/storage_faulty.h"
+#include "tests/crash/sync_log.h"
+#include "journal/messages_internal.h"
 
 #define RECOVERY_STEPS	2000
 #define DRAIN_STEPS	200
@@ -146,7 +148,7 @@ static int64_t some_due(struct world *world)
 
 static void acknowledge(struct world *world)
 {
-	oracle_synced(&world->oracle, messages_synced_through(world->messages));
+	oracle_synced(&world->oracle, journal_log_synced(messages_log(world->messages)));
 }
 
 static void told(struct world *world, unsigned number, uint64_t sequence)
@@ -325,7 +327,7 @@ static void look_through(struct world *world)
 	char id[16];
 
 	if (!messages_is_indexed(world->messages) || messages_is_degraded(world->messages) ||
-	    messages_is_telling_unseen(world->messages))
+	    world->messages->telling)
 		return;
 	messages_seen_begin(world->messages);
 	for (unsigned i = 0; i < world->kind.messages; i++) {
@@ -341,7 +343,7 @@ static void look_through(struct world *world)
 			world_fail(world, "message %u: known, or not, and should not be so", i);
 	}
 	messages_seen_end(world->messages, unseen, world);
-	for (unsigned i = 0; messages_is_telling_unseen(world->messages); i++) {
+	for (unsigned i = 0; world->messages->telling; i++) {
 		turn(world, 0);
 		if (world->excused && messages_is_degraded(world->messages))
 			return;
@@ -594,8 +596,8 @@ void world_drain(struct world *world)
 
 void world_sync(struct world *world)
 {
-	if (journal_log_sync_now(world->log, world->now_ns) != 0 ||
-	    messages_synced_through(world->messages) != journal_log_last(world->log))
+	if (sync_log(world->log, world->now_ns) != 0 ||
+	    journal_log_synced(messages_log(world->messages)) != journal_log_last(world->log))
 		world_fail(world, "what was to be synced now is not");
 	acknowledge(world);
 }
@@ -649,7 +651,7 @@ void world_settle(struct world *world, bool safe)
 
 	world->excused = world->robbed = world->damaged = false;
 	/* where all was gone, sequences begin anew */
-	world->oracle.synced = messages_synced_through(world->messages);
+	world->oracle.synced = journal_log_synced(messages_log(world->messages));
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
 		if (safe)
 			oracle_settle(&world->oracle, i, &world->found[i]);

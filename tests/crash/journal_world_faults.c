@@ -80,7 +80,7 @@ static void calm_down(struct world *world)
 {
 	if (world->now_ns < world->fault_until_ns + NOTICED_NS || world->renew ||
 	    messages_is_degraded(world->messages) || !messages_is_indexed(world->messages) ||
-	    messages_synced_through(world->messages) != journal_log_last(world->log) ||
+	    journal_log_synced(messages_log(world->messages)) != journal_log_last(world->log) ||
 	    !all_known(world))
 		return;
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {

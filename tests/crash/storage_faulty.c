@@ -86,6 +86,11 @@ static int faulty_lock(void *context)
 	return disk_lock(context);
 }
 
+static void faulty_doubt(void *context, int file, uint64_t offset)
+{
+	disk_doubt(context, file, offset);
+}
+
 static const struct journal_storage_calls calls = {
 	.list = faulty_list,
 	.open = faulty_open,
@@ -98,6 +103,7 @@ static const struct journal_storage_calls calls = {
 	.size = faulty_size,
 	.check = faulty_check,
 	.lock = faulty_lock,
+	.doubt = faulty_doubt,
 };
 
 struct journal_storage *storage_faulty(struct disk *disk)

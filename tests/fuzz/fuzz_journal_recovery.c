@@ -17,6 +17,7 @@
 #include "journal/messages.h"
 #include "journal/reader.h"
 #include "tests/crash/storage_faulty.h"
+#include "tests/crash/sync_log.h"
 
 #define SALT		UINT32_C(0x5a17a11c)
 #define FILE_MOST	65536
@@ -321,7 +322,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_all(storage);
 	(void)recover(storage, &messages, &now_ns);
 	work(messages, &now_ns);
-	(void)journal_log_sync_now(messages_log(messages), now_ns);
+	(void)sync_log(messages_log(messages), now_ns);
 	messages_count(messages, &totals);
 	messages_close(&messages);
 	MUST(recover(storage, &messages, &now_ns) <= totals.messages);

@@ -65,7 +65,8 @@ def by_the_server(test, site):
     test.check(re.search(r"ruleset=tls_server, .*reject=450 4\.7\.1 .*deferred by Postern: "
                          r"class provider has 1 of 1 sessions", site.syslog()),
                "MX elsewhere: the log of Sendmail says so")
-    test.check("stage=connected" in site.postern.log_text(), "MX elsewhere: our log, too")
+    test.within(1.0, lambda: "stage=connected" in site.postern.log_text(),
+                "MX elsewhere: our log, too")
     test.within(1.0, lambda: site.open("customer") == 0, "MX elsewhere: customer holds nothing")
     site.finish(site.runs())
     test.equal(len([c for c in site.sink.all if c.server[0] == "127.0.3.1"]), 1,

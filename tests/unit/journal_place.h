@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "journal/log.h"
+#include "tests/crash/sync_log.h"
 
 #define S	NS_PER_SECOND
 
@@ -28,7 +29,7 @@ struct place {
 	bool lists_half;	/* fail_list comes behind the names */
 	unsigned busy_locks;	/* so many find it taken */
 	const char *removed_by_list;	/* a path */
-	unsigned writes, syncs, open, most_open;
+	unsigned writes, syncs, opens, open, most_open;
 	atomic_bool slow;	/* no sync ends while it is set */
 	struct journal_log_options options;
 	struct journal_log *log;
@@ -68,6 +69,7 @@ static int place_open(void *context, const char *name, enum journal_access acces
 	if (access == JOURNAL_CREATE && place->fail_create != 0)
 		return -place->fail_create;
 	file = BELOW(open, name, access);
+	place->opens++;
 	place->open += file >= 0;
 	if (place->open > place->most_open)
 		place->most_open = place->open;
@@ -211,7 +213,7 @@ static inline uint64_t append(struct place *place, const char *text, struct jour
 
 static inline void sync_all(struct place *place)
 {
-	assert_int_equal(journal_log_sync_now(place->log, place->now_ns), 0);
+	assert_int_equal(sync_log(place->log, place->now_ns), 0);
 }
 
 /* Its calls after so much time. */

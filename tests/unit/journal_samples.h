@@ -49,7 +49,7 @@ static const struct journal_manual sample_manual = { .when_ns = 1700000000000000
 static const struct journal_held_recipient sample_held = { .when_ns = 1700000000000000101,
 	.since_ns = 1700000000000000102, .until_ns = 1700000000000000103,
 	.address = SAMPLE_TEXT("v@a.example"), .mta = SAMPLE_TEXT("out"),
-	.reason = SAMPLE_TEXT("452 mailbox full") };
+	.reason = SAMPLE_TEXT("452 mailbox full"), .flags = JOURNAL_HELD_BY_RULE };
 static const struct journal_note sample_notes[] = {
 	{ 1, SAMPLE_TEXT("d.example") }, { 10, SAMPLE_TEXT("421 4.7.0 \xff busy") },
 };
@@ -72,7 +72,7 @@ static const struct journal_checkpoint sample_group = { .number = 131,
 static const struct journal_positions sample_positions = { .when_ns = 1700000000000000141,
 	.journal = 142, .synced = 143, .synced_place = { 144, 145 }, .first_file = 1,
 	.syncs = 147, .results = 148, .count = 2,
-	.positions = { { { 1, 84 }, "suffix" }, { { 1, 0 }, "fifteen-letters" } } };
+	.positions = { { { 1, 84 }, "suffix" }, { { 1, 0 }, "fifteen-letters" } }, .kept = 149 };
 
 /* The payload of the sample of that type; 0: there is none. */
 static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size)

@@ -73,10 +73,9 @@ static inline void close_journals(void)
 	journal_manual_close(&manual);
 }
 
-static inline int open_site(void **state)
+static inline int open_site_sized(uint64_t destinations)
 {
-	(void)state;
-	site_open(&site, 64, JOURNAL_SITE);
+	site_open_sized(&site, 64, destinations, JOURNAL_SITE);
 	now_ns = clock_now_ns();
 	/* what is done by hand is dated by the real one */
 	wall_ns = clock_wall_ns();
@@ -84,6 +83,12 @@ static inline int open_site(void **state)
 	make_rooms();
 	open_journals();
 	return 0;
+}
+
+static inline int open_site(void **state)
+{
+	(void)state;
+	return open_site_sized(256);
 }
 
 static inline int close_site(void **state)
@@ -170,6 +175,24 @@ static inline bool find_state(const char *name, struct destination_window *out)
 static inline uint64_t counted(enum counter counter)
 {
 	return atomic_load(&site.segment->header->counters[counter]);
+}
+
+static inline bool room_has(const char *room, const char *name)
+{
+	char path[160], file[420];
+
+	room_path(room, path);
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	return access(file, F_OK) == 0;
+}
+
+static inline unsigned news_of(enum journal_news_kind kind, enum journal_room room)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < news_count; i++)
+		count += news[i].kind == kind && news[i].room == room;
+	return count;
 }
 
 /* Files of a room; *bytes of them all. */

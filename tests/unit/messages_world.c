@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/messages_world.h"
+#include "tests/crash/sync_log.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ void world_pass(double seconds)
 void world_sync(void)
 {
 	world_turn();
-	assert_int_equal(journal_log_sync_now(messages_log(world.m), world.now_ns), 0);
+	assert_int_equal(sync_log(messages_log(world.m), world.now_ns), 0);
 	world_turn();
 }
 

@@ -108,7 +108,7 @@ static int lock_directory(void *context)
 
 static const struct journal_storage_calls calls = { list, open_file, close_file, read_file,
 	write_file, sync_file, sync_directory, unlink_file, size_of, check_file,
-	lock_directory, NULL };
+	lock_directory, NULL, NULL };
 
 /* --- the journal ------------------------------------------------------------------------ */
 

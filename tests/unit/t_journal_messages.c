@@ -37,11 +37,11 @@ static void test_a_delivery_is_acknowledged_within_the_delay(void **state)
 	sequence = delivered("q1", "a.example", 2);
 	assert_int_not_equal(sequence, 0);
 	world_turn();
-	assert_true(messages_synced_through(world.m) < sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) < sequence);
 	world_pass(0.099);
-	assert_true(messages_synced_through(world.m) < sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) < sequence);
 	world_pass(0.001);
-	assert_true(messages_synced_through(world.m) >= sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) >= sequence);
 }
 
 /* "The envelope of a new message ... if we delay a little we can piggy-back it on a delivery
@@ -59,7 +59,7 @@ static void test_a_new_envelope_rides_on_the_sync_of_a_delivery(void **state)
 	world_turn();
 	delivered("q1", "a.example", 1);
 	world_pass(0.1);
-	assert_true(messages_synced_through(world.m) >= sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) >= sequence);
 	assert_int_equal(counts().syncs, before + 1);
 	world_pass(2);
 	assert_int_equal(counts().syncs, before + 1);
@@ -73,9 +73,9 @@ static void test_a_new_envelope_alone_is_synced_within_its_own_delay(void **stat
 	world_sync();
 	sequence = put("q1", "a.example", 0, !HELD);
 	world_pass(0.9);
-	assert_true(messages_synced_through(world.m) < sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) < sequence);
 	world_pass(0.1);
-	assert_true(messages_synced_through(world.m) >= sequence);
+	assert_true(journal_log_synced(messages_log(world.m)) >= sequence);
 }
 
 /* "No fsyncs are needed for writing garbage flags, start or finish records, or replacement

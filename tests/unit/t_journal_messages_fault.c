@@ -257,6 +257,41 @@ static void test_what_is_damaged_below_a_living_log_is_known_no_more(void **stat
 	assert_in_range(files(), 1, 2);
 }
 
+static void crash(enum disk_crash how)
+{
+	struct random random = { 7 };
+	struct disk *left;
+
+	world_kill();
+	left = disk_crash(disk, how, &random);
+	disk_free(disk);
+	disk = left;
+	disk->fault = fault;
+	world_open();
+	world_turn();
+}
+
+/* A process that was told that its sync had failed dies; memory shows more than the disk has
+ * to the next one, which would be told that all is well. */
+static void test_what_a_failed_sync_lost_is_not_known_by_the_next_process(void **state)
+{
+	bool known;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	world_sync();
+	put("q2", "a.example", 0, HELD);
+	let_fail(DISK_SYNC, NULL, EIO, 1);
+	world_pass(1.2);
+	assert_true(messages_is_degraded(world.m));
+	crash(DISK_CRASH_KEEP);
+	world_sync();
+	known = messages_knows(world.m, "m", "/q", "q2", 1);
+	crash(DISK_CRASH_DROP);
+	assert_int_equal(messages_knows(world.m, "m", "/q", "q2", 1), known);
+	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -267,6 +302,7 @@ int main(void)
 		TEST(test_a_start_upon_a_full_disk_loses_nothing),
 		TEST(test_what_cannot_be_read_is_read_again),
 		TEST(test_what_can_never_be_read_is_given_up),
+		TEST(test_what_a_failed_sync_lost_is_not_known_by_the_next_process),
 		TEST(test_what_is_damaged_below_a_living_log_is_known_no_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

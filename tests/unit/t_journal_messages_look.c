@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What the owner of a queue's log may look at, what comes back of what it told, and faults. */
 #include "tests/unit/messages_world.h"
+#include "journal/messages_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ static void test_what_is_in_no_directory_is_told(void **state)
 	seen[0] = '\0';
 	messages_seen_end(world.m, unseen, NULL);
 	world_turn();
-	assert_false(messages_is_telling_unseen(world.m));
+	assert_false(world.m->telling);
 	/* what is held, too: not what is working, of which its run tells */
 	assert_string_equal(seen, "q3 q2 ");
 	messages_seen_begin(world.m);

@@ -2,6 +2,7 @@
 /* The log of a queue after its process died: what is read, what comes back, and what does
  * not.  Power loss at every write: tests/crash/journal_points. */
 #include "tests/unit/messages_world.h"
+#include "tests/crash/sync_log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -360,7 +361,7 @@ static void test_the_same_after_another_death(void **state)
 			world.now_ns += 100 * S;
 		}
 		/* positions are recorded, too */
-		journal_log_sync_now(messages_log(world.m), world.now_ns);
+		sync_log(messages_log(world.m), world.now_ns);
 	}
 	restart();
 	assert_int_equal(totals().messages, 1);

@@ -78,7 +78,7 @@ static void another_mode_and_another_owner_are_put_right(void **state) {
 
 	(void)state;
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
-	snprintf(path, sizeof(path), "%s/feed/1", base);
+	snprintf(path, sizeof(path), "%s/feed/0000000001.log", base);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
@@ -89,7 +89,32 @@ static void another_mode_and_another_owner_are_put_right(void **state) {
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
 	assert_int_equal(look("feed").st_mode & 07777, 0700);
 	assert_int_equal(look("feed").st_uid, identity.uid);
-	assert_int_equal(look("feed/1").st_uid, identity.uid);
+	assert_int_equal(look("feed/0000000001.log").st_uid, identity.uid);
+}
+
+/* Mail that lies there by mistake of a path stays its owner's. */
+static void a_directory_that_holds_other_things_is_left_alone(void **state) {
+	struct identity identity = ours();
+	char path[256];
+	struct diag diag;
+	FILE *file;
+
+	(void)state;
+	if (!identity.drop)
+		return;
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
+	snprintf(path, sizeof(path), "%s/feed/inbox", base);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	snprintf(path, sizeof(path), "%s/feed", base);
+	assert_int_equal(chown(path, 1, 1), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), -1);
+	assert_non_null(strstr(diag.text, "inbox"));
+	assert_int_equal(look("feed").st_uid, 1);
+	assert_int_equal(look("feed").st_mode & 07777, 0755);
+	assert_int_equal(look("feed/inbox").st_uid, 0);
 }
 
 /* Whoever owns the directory above must not have ours given to him. */
@@ -202,6 +227,8 @@ int main(void) {
 		    tear_down),
 		cmocka_unit_test_setup_teardown(another_mode_and_another_owner_are_put_right,
 		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    a_directory_that_holds_other_things_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 		    tear_down),
 		cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told, set_up, tear_down),

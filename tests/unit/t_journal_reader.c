@@ -73,6 +73,31 @@ static void test_each_flipped_bit(void **state)
 	open_log(place);
 }
 
+/* It is not empty: nobody knows what stands in it. */
+static void test_a_file_whose_head_cannot_be_read_is_a_fault(void **state)
+{
+	struct place *place = *state;
+	struct journal_reader *reader;
+	struct journal_cursor *cursor;
+	struct journal_found found;
+	struct diag diag;
+
+	three_files(place);
+	open_log(place);
+	place->fail_read = EIO;
+	assert_int_equal(journal_reader_open(&reader, &place->storage, &diag), 0);
+	cursor = journal_cursor_open(&reader->files);
+	for (unsigned i = 1; i <= 4; i++) {
+		assert_int_equal(journal_cursor_next(cursor, &found), JOURNAL_FOUND_FAULT);
+		assert_int_equal(found.error, EIO);
+		assert_int_equal(found.place.file, i);
+	}
+	assert_int_equal(journal_cursor_next(cursor, &found), JOURNAL_FOUND_END);
+	journal_cursor_close(&cursor);
+	journal_reader_close(&reader);
+	place->fail_read = 0;
+}
+
 /* Zeros from anywhere on behind what was synced are a torn tail; within it, damage. */
 static void test_a_tail_of_zeros(void **state)
 {
@@ -341,6 +366,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_each_flipped_bit),
+		TEST(test_a_file_whose_head_cannot_be_read_is_a_fault),
 		TEST(test_a_tail_of_zeros),
 		TEST(test_half_a_record_is_a_torn_tail),
 		TEST(test_a_record_within_a_text_is_not_believed),

@@ -294,6 +294,112 @@ static void test_a_slot_that_failed_is_written_again(void **state)
 	assert_int_equal(journal_log_found(place->log)->results, 3);
 }
 
+/* So many files of one record each, "x", of which the positions say that all was synced. */
+static void live_long(struct place *place, unsigned files)
+{
+	struct journal_positions positions = { .first_file = 1 };
+
+	for (unsigned i = 0; i < files; i++) {
+		append(place, "x", NULL);
+		journal_log_switch(place->log);
+	}
+	sync_all(place);
+	assert_int_equal(journal_log_positions(place->log, &positions), 1);
+	for (unsigned i = 0; i < 30 && journal_log_positions_pending(place->log); i++)
+		after(place, 0);
+	assert_int_equal(journal_log_positions_recorded(place->log), 1);
+	append(place, "y", NULL);
+	journal_log_flush(place->log);
+	close_log(place);
+	place->opens = 0;
+}
+
+/* Their heads are read by whoever needs them, or by and by. */
+static void test_a_start_with_many_files_opens_few(void **state)
+{
+	struct place *place = *state;
+	const struct journal_files *files;
+	struct journal_log_counts counts;
+	unsigned xs = 0;
+
+	live_long(place, 300);
+	open_log(place);
+	files = journal_log_files(place->log);
+	assert_in_range(place->opens, 1, 8);
+	assert_in_range(files->bytes_read, 1, 2 * JOURNAL_SLOT + 1000);
+	assert_int_equal(files->unread, 299);
+	after(place, S);
+	assert_in_range(files->unread, 1, 298);
+	for (const char *at = all_of(place); *at != '\0'; at++)
+		xs += *at == 'x';
+	assert_int_equal(xs, 300);
+	assert_string_equal(told + 2 * xs, "y ");
+	assert_int_equal(files->unread, 0);
+	close_log(place);
+	open_log(place);
+	files = journal_log_files(place->log);
+	for (unsigned i = 0; i < 10 && files->unread > 0; i++)
+		after(place, S);
+	assert_int_equal(files->unread, 0);
+	after(place, S);
+	journal_log_count(place->log, &counts);
+	assert_int_equal(counts.damages, 0);
+	assert_int_equal(counts.later_files, 0);
+	assert_int_equal(files->files[7].end, files->files[7].size);
+	assert_true(files->files[7].end_known);
+}
+
+static void test_an_old_head_that_cannot_be_read_now(void **state)
+{
+	struct place *place = *state;
+	struct journal_cursor *cursor;
+	struct journal_found found;
+
+	live_long(place, 3);
+	open_log(place);
+	cursor = journal_cursor_open(journal_log_files(place->log));
+	place->fail_read = EIO;
+	assert_int_equal(journal_cursor_next(cursor, &found), JOURNAL_FOUND_FAULT);
+	assert_int_equal(found.error, EIO);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	place->fail_read = 0;
+	journal_cursor_close(&cursor);
+	assert_string_equal(all_of(place), "x x x y ");
+}
+
+static void test_an_old_head_that_can_never_be_read(void **state)
+{
+	struct place *place = *state;
+	struct journal_log_counts counts;
+
+	live_long(place, 3);
+	open_log(place);
+	place->fail_read = EIO;
+	for (unsigned i = 0; i < 10; i++)
+		after(place, S);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	assert_int_equal(journal_log_files(place->log)->unread, 0);
+	journal_log_count(place->log, &counts);
+	assert_int_equal(counts.damages, 2);
+}
+
+/* A mark may be asked for before its file's head was read. */
+static void test_a_mark_in_a_file_whose_head_was_not_read(void **state)
+{
+	struct place *place = *state;
+
+	live_long(place, 3);
+	open_log(place);
+	append(place, "z", NULL);
+	assert_true(journal_log_holds(place->log, (struct journal_place){ 1, JOURNAL_HEAD_SIZE }));
+	assert_true(journal_log_mark(place->log, (struct journal_place){ 1, JOURNAL_HEAD_SIZE },
+	    journal_log_last(place->log)));
+	sync_all(place);
+	after(place, 0);
+	assert_string_equal(all_of(place), "[x] x x y z ");
+	assert_false(journal_log_holds(place->log, (struct journal_place){ 1, 5000 }));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -312,6 +418,10 @@ int main(void)
 		TEST(test_a_lock_that_was_removed_is_made_again),
 		TEST(test_many_files_take_few_descriptors),
 		TEST(test_a_slot_that_failed_is_written_again),
+		TEST(test_a_start_with_many_files_opens_few),
+		TEST(test_an_old_head_that_cannot_be_read_now),
+		TEST(test_an_old_head_that_can_never_be_read),
+		TEST(test_a_mark_in_a_file_whose_head_was_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

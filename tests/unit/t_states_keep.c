@@ -368,6 +368,7 @@ static void each_line_is_read_or_passed_over(void **state) {
 		{ "flight known.example 7 8 9 1", 0 },
 		{ "recipient a@b 255 ever 5 why", 1 },
 		{ "recipient a@b 255 5 5", 1 },
+		{ "ruled a@b 255 5 5 why", 1 },
 		{ "recipient a@b 256 5 5 why", 0 },
 		{ "recipient a@b 1 x 5 why", 0 },
 		{ "recipient a@b", 0 },

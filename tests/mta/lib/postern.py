@@ -54,6 +54,7 @@ class Postern:
         (self.spool / "private").mkdir(parents=True, exist_ok=True)
         self.file = test.directory / f"{name}.conf"
         self.process = None
+        self.environment = []           # words before the program's: env, NAME=VALUE ...
         self.kinds = {"policy", "milter", "keeper"}     # that run when it is ready
         self.settings = {"observe": observe, "exempt": exempt}
         self.configure(classes, edit)
@@ -78,8 +79,8 @@ class Postern:
         self.file.write_text(self.text(classes, edit))
 
     def start(self, wait=True):
-        self.process = self.test.spawn([self.build / "posternd", "-c", self.file, "-f"],
-                                       self.name)
+        self.process = self.test.spawn([*self.environment, self.build / "posternd", "-c", self.file,
+                                        "-f"], self.name)
         if wait:
             self.test.wait_for(self.ready, f"{self.name} is ready")
         return self.process
