@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 from lib import dns
 from lib.leaving import OUT, PORT, leaving
@@ -14,7 +15,7 @@ from lib.postern import Postern, one_class
 from lib.sendmail import Sendmail, find_root
 from lib.sink import Sink
 from lib.smtp import Session, open_sessions
-from lib.testing import SOURCE, main
+from lib.testing import SOURCE, main, mount
 from lib.tree import tree
 
 LIMIT = 3
@@ -198,6 +199,52 @@ def by_hand(test, site):
                "a sendmail.cf that was edited by hand is left alone")
 
 
+def driven(test, site):
+    """--queue: only where the queue lies ready, and undone only when it is empty."""
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/spool")
+    queue = Path("/var/spool/mqueue")
+    queue.mkdir(mode=0o700)
+    sendmail = Sendmail(test, PORT, name="driven", before=f"define(`QUEUE_DIR', `{queue}')dnl\n")
+    site.sendmail, site.etc = sendmail, sendmail.root / "etc"
+    before = tree(site.etc)
+
+    def obstacles(*words):
+        code, told = site.setup(*words)
+        return [row["word"] for row in told["findings"] if row["kind"] == "obstacle"]
+    (queue / "qf1").touch()
+    test.equal(obstacles("look", "--queue"), ["queue-directories", "queue-files"],
+               "look --queue: no directories, and mail in the old place")
+    (queue / "q0").mkdir(mode=0o700)
+    (queue / "qf1").rename(queue / "q0/qf1")
+    code, told = site.setup("make", "--queue", "--no-milter", "--no-reload")
+    test.check(code == 0 and f"O QueueDirectory={queue}/q*" in sendmail.cf.read_text() and
+               "SPosternTurn" in sendmail.cf.read_text() and "Xpostern" not in
+               sendmail.cf.read_text(), "make --queue --no-milter")
+    made = tree(site.etc)
+    test.equal((obstacles("undo", "--no-reload"), tree(site.etc)), (["queue-files"], made),
+               "undo: not while mail waits where it would be out of sight")
+    (queue / "q0/qf1").unlink()
+    test.equal((site.setup("undo", "--no-reload")[0], tree(site.etc)), (0, before),
+               "undo: byte-identical")
+
+
+def spelled_out(test, site):
+    """Lists of the site's own, in its own words."""
+    site.sendmail = Sendmail(test, PORT, name="spelled", before=(
+        "MAIL_FILTER(`a', `S=unix:/run/a')dnl\nMAIL_FILTER(`b', `S=unix:/run/b')dnl\n"
+        "define(`confINPUT_MAIL_FILTERS', `b, a')dnl\n"
+        "define(`confMILTER_MACROS_CONNECT', `j, {if_name}')dnl\n"))
+    site.etc = site.sendmail.root / "etc"
+    before = tree(site.etc)
+    code, told = site.setup("make", "--no-reload")
+    cf = site.sendmail.cf.read_text()
+    test.check(code == 0 and "O InputMailFilters=postern, b, a\n" in cf and
+               re.search(r"O Milter.macros.connect=j, \{if_name\}, \{daemon_port\}", cf),
+               "lists that are spelled out: ours come to them" if code == 0 else f"make: {told}")
+    test.equal((site.setup("undo", "--no-reload")[0], tree(site.etc)), (0, before),
+               "undo: byte-identical")
+
+
 def body(test):
     site = Site(test)
     before, as_before = tree(site.etc), site.every_way()
@@ -226,6 +273,8 @@ def body(test):
         session.quit()
     built_anew(test, site)
     by_hand(test, site)
+    driven(test, site)
+    spelled_out(test, site)
 
 
 main(body, hosts=SERVERS, before=find_root)

@@ -104,8 +104,8 @@ sub plan {
 		my $now = read_file($file->{path});
 		$file->{now} = $now;
 		$file->{diff} = diff_of($file->{path}, $now, $file->{after});
-		$file->{state} = $now eq $file->{after} ? 'made' :
-		    $now eq $file->{before} ? 'as it was' : 'made, out of date';
+		$file->{state} = $now eq $file->{before} ? 'as it was' :
+		    $now eq $file->{after} ? 'made' : 'made, out of date';
 	}
 	$self->{files} = \@files;
 	$self->{told}{made} = $manifest ? $manifest->{made} : undef;

@@ -37,7 +37,9 @@ sub runs {
 sub is_port_25 {
 	my ($service) = @_;
 	my (undef, $port) = Postern::PostfixFiles::place_of($service);
-	return $service->{type} eq 'inet' && $port =~ /\A(?:smtp|25)\z/;
+	return 0 if $service->{type} ne 'inet';
+	return $port eq 'smtp' || ($port =~ /\A[0-9]+\z/ ? $port :
+		(getservbyname $port, 'tcp')[2] // 0) == 25;
 }
 
 # Those that take mail from outside: smtpd on port 25, or behind postscreen there.

@@ -66,7 +66,8 @@ sub has {
 
 sub plan {
 	my ($self, $findings, $making) = @_;
-	my $text = read_file($self->{master});
+	$self->{site}->read;
+	my $text = $self->{site}{'master.text'};
 	my ($old, $count) = $self->{lines}->take_out($text);
 	if (!defined $old) {
 		$findings->add('obstacle', 'marks', 'master.cf', "our marks there are broken: $count");
@@ -76,7 +77,7 @@ sub plan {
 	# All is decided from the site without us.
 	if ($old ne $text) {
 		my $directory = Postern::PostfixProof::directory_with($self->{site}{'main.text'}, $old);
-		$self->{site} = Postern::PostfixSite->new("$directory");
+		$self->{site} = Postern::PostfixSite->new("$directory")->read;
 		$self->{site}{directory} = $self->{directory};
 		$self->{scratch} = $directory;		# as long as it is asked about
 	}
@@ -190,9 +191,10 @@ sub title {
 sub facts {
 	my ($self) = @_;
 	my ($site, $plan) = @$self{qw(site plan)};
-	return (mta => 'postfix', version => $site->{value}{mail_version},
+	my $value = $site->{value} || {};	# undo has read none
+	return (mta => 'postfix', version => $value->{mail_version},
 		config_directory => $self->{directory},
-		queue_directory => $site->{value}{queue_directory},
+		queue_directory => $value->{queue_directory},
 		by => $plan ? $plan->{by} : undef,
 		lanes => $self->has('lanes') ? \1 : \0,
 		services => [map { { service => $_->{key}, line => number($_->{first} + 1),

@@ -18,28 +18,38 @@ my @names = qw(mail_version config_directory queue_directory multi_instance_dire
 	transport_maps relayhost default_transport sender_dependent_relayhost_maps
 	sender_dependent_default_transport_maps);
 
-# new(DIRECTORY or undef): reads it.
+# new(DIRECTORY or undef): nothing is read yet, so that undo needs no Postfix that works.
 sub new {
 	my ($class, $directory) = @_;
-	my $self = bless {}, $class;
-	$self->{postconf} = find_program('postconf') or
-	    fail(EX_UNAVAILABLE, 'no Postfix here: postconf(1) is missing');
-	if (!defined $directory) {
-		($directory) = $self->ask('-dh', 'config_directory') =~ /\A(.*)$/m;
-	}
+	my $self = bless { postconf => find_program('postconf') }, $class;
+	$directory //= $self->main_directory;
 	$directory =~ s{(?<=.)/+\z}{};
 	fail(EX_USAGE, "$directory: Postfix wants a path that begins with /")
 	    if $directory !~ m{\A/};
 	$self->{directory} = $self->{asked} = $directory;
 	$self->{$_} = "$directory/$_.cf" for qw(main master);
+	return $self;
+}
+
+# All of it.
+sub read {
+	my ($self) = @_;
 	$self->{"$_.text"} = read_file($self->{$_}) for qw(main master);
 	$self->read_values;
 	$self->read_services;
 	return $self;
 }
 
+# Of the main instance.
+sub main_directory {
+	my ($self) = @_;
+	my ($directory) = $self->ask('-dh', 'config_directory') =~ /\A(.*)$/m;
+	return $directory // '/etc/postfix';
+}
+
 sub ask {
 	my ($self, @words) = @_;
+	fail(EX_UNAVAILABLE, 'no Postfix here: postconf(1) is missing') if !$self->{postconf};
 	my ($code, $text, $errors) = run({}, $self->{postconf}, @words);
 	fail(EX_UNAVAILABLE, "postconf @words: " . ($errors || "exit code $code")) if $code != 0;
 	$self->{told_twice}{$_} = 1 for $errors =~ /(overriding earlier entry: .*)/g;
@@ -135,7 +145,7 @@ sub where {
 # them.
 sub instances {
 	my ($self) = @_;
-	my ($main) = $self->ask('-dh', 'config_directory') =~ /\A(.*)$/m;
+	my $main = $self->main_directory;
 	return () if !-r "$main/main.cf";
 	my %value = $self->{directory} eq $main ? %{$self->{value}} :
 	    map { /\A(\S+) = (.*)/ } $self->ask('-c', $main, '-x', 'multi_instance_directories');

@@ -27,7 +27,8 @@ sub note { my $self = shift; $self->{findings}->add('note', @_) }
 
 sub all {
 	my ($self, @kinds) = @_;
-	return sort { $a->{line} <=> $b->{line} } map { @{$self->{places}{$_} || []} } @kinds;
+	my @found = sort { $a->{line} <=> $b->{line} } map { @{$self->{places}{$_} || []} } @kinds;
+	return @found;			# their number, where that is asked
 }
 
 sub where {
@@ -174,17 +175,18 @@ sub queue {
 	my ($place) = map { /\Adefine\(`QUEUE_DIR',`([^']*)'\)/ ? $1 : () } $self->shipped('queue');
 	my ($parent) = $place =~ m{\A(.*)/};
 	my $now = Postern::SendmailSite::option($self->{site}{built} // '', 'QueueDirectory') // '';
-	my @commands = map { /\Adnl # (systemctl.*|cd .*|find .*|\s+mkdir .*)/ ? $1 : () }
+	my $commands = join ' ', map { /\Adnl #\s+(systemctl.*|cd .*|find .*|mkdir .*)/ ? $1 : () }
 	    split /\n/, read_file("$self->{examples}/$files{queue}");
+	$commands =~ s/(sendmail|done) (?=cd|find)/$1; /g;
 	if ($now ne $parent) {
 		$self->obstacle('queue-place', '', "the lines for a driven queue are for $parent, and "
 			. "yours is $now: put them in by hand");
 		return;
 	}
 	$self->obstacle('queue-directories', '', "$place: there are none; make them, and move what "
-		. 'waits: ' . join(' ', @commands)) if !glob_directories($place);
+		. 'waits: ' . $commands) if !glob_directories($place);
 	$self->obstacle('queue-files', '', "mail waits in $parent itself, which a driven queue does "
-		. 'not look at: ' . join(' ', @commands)) if queue_files($parent);
+		. 'not look at: ' . $commands) if queue_files($parent);
 	$self->note('queue', '', 'postern.conf: mta[].drive says that this Sendmail is driven');
 }
 
@@ -192,8 +194,8 @@ sub glob_directories {
 	my ($pattern) = @_;
 	my ($parent, $start) = $pattern =~ m{\A(.*)/([^/*]*)\*\z} or return -d $pattern ? $pattern : ();
 	opendir(my $directory, $parent) or return ();
-	return sort map { "$parent/$_" } grep { /\A\Q$start\E/ && -d "$parent/$_" }
-	    grep { !/\A\./ } readdir $directory;
+	my @found = grep { /\A\Q$start\E/ && !/\A\./ && -d "$parent/$_" } readdir $directory;
+	return map { "$parent/$_" } sort @found;
 }
 
 sub queue_files {

@@ -20,8 +20,6 @@ sub new {
 	my $self = bless { options => $options, places => $places, program => PROGRAM,
 		lines => Postern::Lines->new('dnl #', PROGRAM) }, $class;
 	$self->{site} = Postern::SendmailSite->new($options);
-	fail(EX_UNAVAILABLE, 'sendmail is not found: tell where it is by --sendmail')
-	    if !$self->{site}{sendmail};
 	for my $kind (qw(mc cf)) {
 		my ($real, $fault) = Postern::Changes::real_file($self->{site}{$kind});
 		$self->{$kind} = $real;
@@ -141,8 +139,8 @@ sub insertions {
 
 # What our lines may change in sendmail.cf; all else must stay, in its order.
 my $may_change = qr/\AO (?:InputMailFilters|Milter\.macros\.connect)=/;
-my $may_change_driven = qr/\A(?:O (?:InputMailFilters|Milter\.macros\.connect|DeliveryMode|
-	QueueDirectory)=|Qmqueue)/x;
+my $may_change_driven = qr{\A(?:O\ (?:InputMailFilters|Milter\.macros\.connect|DeliveryMode|
+	QueueDirectory)=|Qmqueue)}x;
 
 # The new sendmail.cf; undef where it would not be as it is meant.
 sub prove {

@@ -12,6 +12,9 @@ use File::Temp ();
 use Postern::Lines;
 use Postern::Tool;
 
+# A host name without a dot makes Sendmail wait for a minute.
+use constant SENDMAIL_SECONDS => 150;
+
 # new(\%options): mc, cf, cf-dir, sendmail
 sub new {
 	my ($class, $options) = @_;
@@ -21,7 +24,6 @@ sub new {
 	$self->{cf} = $options->{cf} if defined $options->{cf};
 	$self->{macros} = $options->{'cf-dir'} // '/usr/share/sendmail/cf';
 	$self->{sendmail} = find_program($options->{sendmail} // 'sendmail');
-	fail(EX_UNAVAILABLE, 'no m4 here, which makes sendmail.cf') if !find_program('m4');
 	return $self;
 }
 
@@ -74,6 +76,7 @@ sub list_of {
 # The sendmail.cf that a text of sendmail.mc makes; undef and why it makes none.
 sub build {
 	my ($self, $text) = @_;
+	return (undef, 'm4 is missing') if !find_program('m4');
 	my $directory = File::Temp->newdir('postern-setup.XXXXXXXX', TMPDIR => 1);
 	open(my $file, '>:raw', "$directory/sendmail.mc") or fail(EX_CANTCREAT, "$directory: $!");
 	print {$file} $text;
@@ -112,10 +115,11 @@ sub rules {
 # Why Sendmail would not take it, or undef.
 sub refusal {
 	my ($self, $cf) = @_;
+	return 'sendmail is not found: tell where it is by --sendmail' if !$self->{sendmail};
 	my $file = File::Temp->new(TEMPLATE => 'postern-setup.XXXXXXXX', TMPDIR => 1);
 	print {$file} $cf;
 	close $file;
-	my ($code, $text, $errors) = run({}, $self->{sendmail}, '-C', "$file", '-bt');
+	my ($code, $text, $errors) = run({ seconds => SENDMAIL_SECONDS }, $self->{sendmail}, '-C', "$file", '-bt');
 	my ($fault) = "$errors\n$text" =~ /^(.*\Q$file\E: line.*)$/m;
 	return $fault if defined $fault;
 	return $code == 0 ? undef : "sendmail -bt: exit code $code: $errors$text";
@@ -124,7 +128,9 @@ sub refusal {
 # What it was compiled with: words.
 sub compiled {
 	my ($self) = @_;
-	my ($code, $text, $errors) = run({}, $self->{sendmail}, '-d0.1', '-bt', '-C', $self->{cf});
+	fail(EX_UNAVAILABLE, 'sendmail is not found: tell where it is by --sendmail')
+	    if !$self->{sendmail};
+	my ($code, $text, $errors) = run({ seconds => SENDMAIL_SECONDS }, $self->{sendmail}, '-d0.1', '-bt', '-C', $self->{cf});
 	my ($words) = "$text$errors" =~ /Compiled with:((?:.*\n\s)*.*)/;
 	return map { $_ => 1 } split ' ', $words // '';
 }
