@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""README, "Mail that leaves", step by step with a private Postfix; at each of them
-posternctl status tells how far it is."""
+"""Lanes attached by hand, as postern-lookup(8), ATTACHING, says, step by step with a private
+Postfix; at each of them posternctl status tells how far it is."""
 import re
 
 from lib.limiter import Limiter

@@ -173,7 +173,7 @@ def look(test, site):
     test.equal((code, [row["service"] for row in told["services"]], told["by"]),
                (0, ["smtpd/pass"], "milter"), "look: the smtpd behind postscreen, by milter")
     kept, notes = site.words(told, "kept"), site.words(told, "note")
-    test.check({"submission", "re-injection", "local-mail", "routes"} <= set(kept) and
+    test.check({"submission", "re-injection", "local-mail", "routes", "leaving"} <= set(kept) and
                "submission/inet" in kept["submission"] and
                "127.0.0.1:10025/inet" in kept["re-injection"],
                "look: submission and the port behind the filter are left alone, and why")

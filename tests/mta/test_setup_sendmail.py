@@ -245,6 +245,29 @@ def spelled_out(test, site):
                "undo: byte-identical")
 
 
+def whole(test, site):
+    """A sendmail.mc that includes cf.m4 itself, as Debian's, and the site's check_compat
+    from an included file."""
+    etc = site.sendmail.root.parent / "whole"
+    etc.mkdir()
+    macros = site.sendmail.unpacked / "usr/share/sendmail/cf"
+    (etc / "rules.m4").write_text("LOCAL_RULESETS\nScheck_compat\nR$* $| x@$*\t$#discard $: discard\n")
+    (etc / "sendmail.mc").write_text(
+        f"divert(-1)dnl\n# INPUT_MAIL_FILTER(`no')\ndivert(0)dnl\ninclude(`{macros}/m4/cf.m4')dnl\n"
+        "OSTYPE(`linux')dnl\ndnl INPUT_MAIL_FILTER(`no')\ninclude(`rules.m4')dnl\n"
+        "MAILER(`smtp')dnl\n")
+    site.etc = etc
+    (etc / "sendmail.cf").write_text(test.run(["m4", "sendmail.mc"], cwd=etc))
+    before = tree(etc)
+    code, told = site.setup("make", "--no-reload")
+    cf = bare(etc / "sendmail.cf")
+    test.check(code == 0 and 0 < cf.find("PosternBefore") < cf.find("discard $: discard"),
+               "a sendmail.mc that is whole: ours above the rules of an included file"
+               if code == 0 else f"make: {told}")
+    test.equal((site.setup("undo", "--no-reload")[0], tree(etc)), (0, before),
+               "undo: byte-identical")
+
+
 def body(test):
     site = Site(test)
     before, as_before = tree(site.etc), site.every_way()
@@ -275,6 +298,7 @@ def body(test):
     by_hand(test, site)
     driven(test, site)
     spelled_out(test, site)
+    whole(test, site)
 
 
 main(body, hosts=SERVERS, before=find_root)

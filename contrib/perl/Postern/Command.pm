@@ -206,7 +206,10 @@ sub undo {
 	}
 	$site->take_options($manifest->{options});
 	my @edited = $self->edited_files($manifest);
-	my $by_us = $self->wanted_without_ours($manifest, @edited) if @edited;
+	for my $one (grep { $_->{state} eq 'missing' } @edited) {
+		fail(EX_DATAERR, "$one->{path} is gone; as it was it lies in $one->{before_file}");
+	}
+	$self->wanted_without_ours($manifest, @edited) if @edited;
 	$_->{diff} = diff_of($_->{path}, $_->{now}, $_->{wanted}) for @{$manifest->{files}};
 	$self->{files} = $manifest->{files};
 	$site->look_before_undo($self->{findings});

@@ -82,6 +82,8 @@ sub look_at_choice {
 			. '(' . line_of($service->{screen}) . '): those that postscreen still holds '
 			. 'do not count');
 	}
+	$self->note('chroot', $where, "$service->{key} is chrooted: Postern's sockets lie where it "
+		. "sees them, in $site->{value}{queue_directory}/private") if $service->{chroot} ne 'n';
 	for my $setting (@{$service->{settings}}) {
 		next if $setting->[1] !~ m{private/postern\b};
 		$self->obstacle('by-hand', $where, "$service->{key} asks Postern already, by lines "

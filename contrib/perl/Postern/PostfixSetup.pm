@@ -91,6 +91,8 @@ sub plan {
 sub insertions {
 	my ($self, $findings) = @_;
 	my ($site, @found) = ($self->{site});
+	fail(EX_USAGE, 'nothing is left to make: "undo" takes all back')
+	    if !$self->has('inbound') && !$self->has('lanes');
 	my @faults = $site->disagreements;
 	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it otherwise than '
 		. 'we do: ' . join('; ', @faults)) if @faults;
@@ -107,13 +109,26 @@ sub insertions {
 		push @found, Postern::PostfixLanes::insertion($site, $self->{own}, $findings,
 			$self->{options}{mta});
 	} else {
-		$findings->add('kept', 'routes', 'main.cf', 'transport_maps, relayhost, and what hangs '
-			. 'on the sender: where mail goes is Postfix\'s own; --lanes lets Postern say how '
-			. 'much at once');
+		$self->tell_of_routes($findings);
 	}
 	$findings->add('kept', 'instances', '', "the Postfix in $_ is another instance: it has a "
 		. "setup of its own, -c $_") for $site->instances;
 	return @found;
+}
+
+# Where mail goes is Postfix's own.
+sub tell_of_routes {
+	my ($self, $findings) = @_;
+	my $site = $self->{site};
+	my @set = grep { ($site->{value}{$_} // '') ne '' } qw(transport_maps relayhost
+		sender_dependent_relayhost_maps sender_dependent_default_transport_maps);
+	for my $name (@set) {
+		$findings->add('kept', 'routes', $site->where(undef, $name), "$name: where mail goes "
+			. 'is not ours to say' . ($name =~ /\Asender/ ? '; with relays that hang on the '
+			. 'sender there are no lanes' : ''));
+	}
+	$findings->add('kept', 'leaving', '', 'mail that leaves; with --lanes Postern says how much '
+		. 'at once, but never where to');
 }
 
 sub prove {

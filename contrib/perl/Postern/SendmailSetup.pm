@@ -126,6 +126,7 @@ sub is_what_it_makes {
 sub insertions {
 	my ($self, $findings) = @_;
 	my ($site, $plan) = @$self{qw(site plan)};
+	fail(EX_USAGE, 'nothing is left to make: "undo" takes all back') if !$self->parts;
 	my %compiled = $site->compiled;
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without MILTER')
 	    if $self->has('milter') && !$compiled{MILTER};
