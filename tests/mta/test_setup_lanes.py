@@ -88,8 +88,9 @@ def without_services(test, site):
     main_cf = site.postfix.etc / "main.cf"
     old, status = main_cf.read_text(), main_cf.stat()
     main_cf.write_text("smtpd_milters = ${{x}\n")
+    os.utime(main_cf, (1e9, 1e9))               # Postfix waits for younger ones
     code, told = site.setup("undo", "--no-reload")
-    test.check(code == 78 and told["result"] == "undone", f"undo with a broken main.cf: {code}")
+    test.equal((code, told["result"]), (0, "undone"), "undo with a broken main.cf")
     main_cf.write_text(old)
     os.utime(main_cf, ns=(status.st_atime_ns, status.st_mtime_ns))
 

@@ -267,8 +267,9 @@ sub take_back {
 	}
 	$store->undo({ map { $_->{path} => $_->{wanted} } @{$manifest->{files}} });
 	$_->{state} = $is_edited ? 'without ours' : 'as it was' for @{$self->{files}};
-	my $why = $site->checked;
-	my $what = $self->{options}{'no-reload'} ? 'Not reloaded, as you said.' :
+	my $left_alone = $self->{options}{'no-reload'};
+	my $why = $left_alone ? undef : $site->checked;
+	my $what = $left_alone ? 'Not reloaded, as you said.' :
 	    defined $why ? "Not reloaded: $why" : $site->reload;
 	$self->say_text($is_edited ? 'Our lines are taken out.' : 'All is as it was.', "  $what\n");
 	@{$self->{told}}{qw(result reload)} = ($is_edited ? 'taken out' : 'undone', $what);

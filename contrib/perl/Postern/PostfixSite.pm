@@ -65,7 +65,9 @@ sub asked_values {
 sub read_values {
 	my ($self) = @_;
 	$self->{raw} = { $self->asked_values(@names) };
-	$self->{value} = { $self->asked_values('-x', @names) };
+	# postconf takes its time; without a name in a value both are the same.
+	$self->{value} = { (grep { /\$/ } values %{$self->{raw}}) ?
+		$self->asked_values('-x', @names) : %{$self->{raw}} };
 	my @classes = grep { /\A\w+\z/ } split /[\s,]+/, $self->{value}{smtpd_restriction_classes};
 	%{$self->{class}} = @classes ? $self->asked_values('-x', @classes) : ();
 	my %places = Postern::PostfixFiles::settings($self->{'main.text'});
@@ -95,7 +97,8 @@ sub read_services {
 	$self->{services} = [Postern::PostfixFiles::services($self->{'master.text'})];
 	$self->{count}{$_->{key} // ''}++ for @{$self->{services}};
 	$self->{override} = $self->overrides($self->{directory});
-	$self->{expanded} = $self->overrides($self->{directory}, '-x');
+	$self->{expanded} = (grep { /\$/ } map { values %$_ } values %{$self->{override}}) ?
+	    $self->overrides($self->{directory}, '-x') : $self->{override};
 }
 
 # Where postconf and we read master.cf otherwise: texts.
