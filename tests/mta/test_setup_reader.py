@@ -1,18 +1,12 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""What the setup programs make of odd main.cf, master.cf and sendmail.mc, with postconf
-as the judge; and that killed before any write they leave what undo makes whole."""
-import json
-import os
+"""What the Postfix setup makes of odd forms of main.cf and master.cf, with postconf as the
+judge."""
 import shutil
-import signal
-import subprocess
 
-from lib.testing import SOURCE, TESTS, main
-from lib.tree import tree
+from lib.setup_directory import REST, SMTP, Directory, obstacles
+from lib.testing import main
 
-REST = "qmgr unix n - n 300 1 qmgr\n"
-SMTP = "smtp inet n - n - - smtpd\n"
 # name: (master.cf, services that are asked about, words in the way)
 MASTERS = {
     "plain": (SMTP + REST, ["smtp/inet"], []),
@@ -65,41 +59,6 @@ MAINS = {
                       "check_sender_access inline:{a=b}\n", "policy", "DUNNO } }", []),
     "a proxy": ("smtpd_upstream_proxy_protocol = haproxy\n", "milter", "", ["proxy"]),
 }
-ACCEPT = [word for name in ("posternctl", "postern-conf", "socket") for word in ("--accept", name)]
-
-
-class Directory:
-    def __init__(self, test):
-        for program in ("postconf", "perl"):
-            test.need(program)
-        self.test, self.etc = test, test.directory / "etc"
-        self.etc.mkdir()
-
-    def write(self, master, main_cf):
-        for name, text in (("master.cf", master),
-                           ("main.cf", "compatibility_level = 3.6\n" + main_cf)):
-            (self.etc / name).write_bytes(text.encode())
-            os.utime(self.etc / name, (1e9, 1e9))       # older than Postfix wants
-
-    def run(self, *words, program="postern-postfix-setup", **more):
-        return subprocess.run(
-            [SOURCE / "contrib" / program, "-c", self.etc, "--store",
-             self.test.directory / "store", "--posternctl", "/nonexistent/posternctl", *words],
-            text=True, capture_output=True, timeout=60, **more)
-
-    def show(self, *words):
-        done = self.run("show", "--json", *words)
-        if not done.stdout:
-            return {"services": [], "findings": [], "diff": done.stderr}
-        told = json.loads(done.stdout)
-        told["diff"] = told["files"][0]["diff"]
-        return told
-
-
-def obstacles(told):
-    return sorted({row["word"] for row in told["findings"] if row["kind"] == "obstacle"})
-
-
 def masters(test, directory):
     for name, (text, services, words) in MASTERS.items():
         directory.write(text, "")
@@ -148,6 +107,10 @@ def hostile(test, directory):
     done = directory.run("look")
     test.check("\x1b" not in done.stdout + done.stderr and "\\x1b[31mred" in done.stdout
                and not (test.directory / "owned").exists(), "hostile names are escaped, not run")
+    directory.write(b'"\\\xff\xc3\xa4 inet n - n - - smtpd\n' + REST.encode(), "")
+    told = directory.show()
+    test.check(any('"\\\\xff\xe4/inet' in row["text"] for row in told["findings"]),
+               "and in JSON, with bytes that are no UTF-8")
 
 
 def messages(test, directory):
@@ -159,66 +122,6 @@ def messages(test, directory):
     directory.etc.mkdir()
 
 
-def special_files(test, directory):
-    """A name that is a link elsewhere is followed; a file with two names is left alone."""
-    directory.write(SMTP + REST, "")
-    master, real = directory.etc / "master.cf", test.directory / "real.cf"
-    master.rename(real)
-    master.symlink_to(real)
-    before = tree(directory.etc), real.read_bytes(), real.stat().st_mtime_ns
-    code = directory.run("make", "--no-reload", *ACCEPT).returncode
-    test.equal((code, master.is_symlink(), b"Postern: begin" in real.read_bytes()), (0, True, True),
-               "a link: its file is changed, the link stays")
-    test.equal(directory.run("undo", "--no-reload").returncode, 0, "and undone")
-    test.equal((tree(directory.etc), real.read_bytes(), real.stat().st_mtime_ns), before,
-               "as it was")
-    os.link(real, test.directory / "second-name")
-    test.equal(obstacles(directory.show()), ["file"], "a file of two names is left alone")
-    master.unlink()
-
-
-def lost_store(test, directory):
-    """What is known of the time before is gone; the marks are there."""
-    directory.write(SMTP + REST, "")
-    text = (directory.etc / "master.cf").read_bytes()
-    directory.run("make", "--no-reload", *ACCEPT)
-    shutil.rmtree(test.directory / "store")
-    test.equal(directory.run("undo", "--no-reload").returncode, 65, "the store is lost: undo refuses")
-    done = directory.run("undo", "--only-ours", "--no-reload")
-    test.equal((done.returncode, (directory.etc / "master.cf").read_bytes()), (0, text),
-               "undo --only-ours takes our lines out by their marks")
-
-
-def killed(test, directory):
-    """The whole program, killed in the middle of make; the next run makes all good."""
-    places = {"PERL5LIB": str(TESTS / "lib/setup")}
-    directory.write(SMTP + "  -o a=b", "")
-    before, deaths = tree(directory.etc), 0
-    for point in (25, 32, 36, 39, 41, 43):
-        done = directory.run("make", "--no-reload", *ACCEPT, env={
-            **os.environ, **places, "PERL5OPT": f"-MKillAt={point}"})
-        deaths += done.returncode == -signal.SIGKILL
-        other = directory.run("undo", "--no-reload")
-        if tree(directory.etc) != before or other.returncode != 0:
-            test.check(False, f"killed at {point}: {other.stdout}{other.stderr}")
-            return
-    test.check(deaths >= 3, f"make killed {deaths} times: undo gives back all")
-
-
-def drivers(test):
-    """Properties in Perl: of the lines, and of the writes."""
-    (test.directory / "changes").mkdir()
-    for words in (["lines.pl", str(test.seed)], ["changes.pl", str(test.directory / "changes"),
-                  "1" if test.rounds else "4", str(1 + test.random.randrange(4))]):
-        done = subprocess.run(["perl", f"-I{SOURCE}/contrib/perl", f"-I{TESTS}/lib/setup",
-                               TESTS / "lib/setup" / words[0], *words[1:]],
-                              text=True, capture_output=True, timeout=60)
-        for line in done.stdout.splitlines():
-            if line.startswith(("ok ", "FAIL ")):
-                test.check(line.startswith("ok "), line.split(" ", 1)[1])
-        test.equal((done.returncode, done.stderr), (0, ""), f"{words[0]} ends well")
-
-
 def body(test):
     directory = Directory(test)
     masters(test, directory)
@@ -226,10 +129,6 @@ def body(test):
     postscreen(test, directory)
     hostile(test, directory)
     messages(test, directory)
-    special_files(test, directory)
-    lost_store(test, directory)
-    killed(test, directory)
-    drivers(test)
 
 
 main(body)
