@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "front/page.h"
 #include "view/classes.h"
+#include "view/decided.h"
 #include "view/destinations.h"
 #include "view/health.h"
 #include "view/metrics.h"
@@ -36,7 +37,8 @@ struct made {
 	int64_t made_ns;	/* 0: never */
 };
 
-static make_body make_metrics, make_health, make_status, make_classes, make_destinations;
+static make_body make_metrics, make_health, make_status, make_classes, make_destinations,
+    make_decisions;
 
 static const struct route {
 	const char *path;
@@ -48,6 +50,7 @@ static const struct route {
 	{ "/api/status", JSON_TYPE, make_status },
 	{ "/api/classes", JSON_TYPE, make_classes },
 	{ "/api/destinations", JSON_TYPE, make_destinations },
+	{ "/api/decisions", JSON_TYPE, make_decisions },
 };
 
 struct http_answers {
@@ -104,6 +107,14 @@ static bool make_destinations(struct http_answers *answers, FILE *out, unsigned 
 		view_destinations_write(&all, &writer, NULL);
 	view_destinations_free(&all);
 	return made;
+}
+
+static bool make_decisions(struct http_answers *answers, FILE *out, unsigned *status) {
+	struct writer writer;
+
+	(void)status;
+	writer_init(&writer, out, true);
+	return view_decisions_write(&answers->view, &writer, NULL, HTTP_DECISIONS) == 0;
 }
 
 /* --- what is kept ---------------------------------------------------------------- */

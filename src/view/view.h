@@ -47,10 +47,14 @@ static inline struct value value_limit(uint32_t limit) {
 	return limit == LIMIT_NONE ? value_unknown() : value_number(limit);
 }
 
-/* Seconds from `then_ns` on: not known where that is never, or to come. */
+/* Seconds from `then_ns` on: not known where that is never, or to come; what was read a
+ * moment after `now_ns` is just now. */
 static inline struct value value_since(int64_t now_ns, int64_t then_ns) {
-	return then_ns <= 0 || then_ns > now_ns ? value_unknown() :
-	    value_number((uint64_t)((now_ns - then_ns) / 1000000000));
+	const int64_t second = 1000000000;
+
+	if (then_ns <= 0 || then_ns - now_ns > second)
+		return value_unknown();
+	return value_number(then_ns > now_ns ? 0 : (uint64_t)((now_ns - then_ns) / second));
 }
 
 #endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Decisions in words, and the latest of them.
+ * MODEL    Of each ring the last ones are kept while it is read from its begin.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include "view/decided.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/text.h"
+#include "policy/decision.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+
+static const char *const reason_texts[REASON_COUNT] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = text,
+#include "defs/reasons.def"
+#undef REASON
+};
+
+const char *view_time(int64_t wall_ns, char out[VIEW_TIME_MAX]) {
+	time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
+	struct tm tm;
+	size_t length;
+
+	if (gmtime_r(&seconds, &tm) == NULL)
+		return "-";
+	length = strftime(out, VIEW_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(out + length, VIEW_TIME_MAX - length, ".%03uZ",
+	    (unsigned)(wall_ns / NS_PER_MS % 1000));
+	return out;
+}
+
+static bool is_class_reason(const struct decided *d) {
+	return d->limit != 0 && decided_text(d, DECIDED_CLASS)[0] != '\0' &&
+	    d->reason != REASON_WINDOW_FULL;
+}
+
+/* Who or what it was about. */
+static void subject(const struct decided *d, char *out, size_t size) {
+	char address[ADDRESS_TEXT_MAX];
+	const char *name = decided_text(d, DECIDED_NAME);
+
+	out[0] = '\0';
+	if ((d->flags & DECIDED_OUTBOUND) != 0) {
+		(void)text_append(out, size, 0, "%s%s", (d->flags & DECIDED_IS_CLASS) != 0 ?
+		    "class " : "", name);
+		return;
+	}
+	address_format(&d->client, address);
+	(void)text_append(out, size, 0, "%s%s%s%s", address, name[0] == '\0' ? "" : " (",
+	    name, name[0] == '\0' ? "" : ")");
+}
+
+static void say_limit(const struct decided *d, char *out, size_t size) {
+	const char *class = decided_text(d, DECIDED_CLASS);
+	bool client = d->reason == REASON_CLIENT_SESSIONS || d->reason == REASON_CLIENT_RATE;
+	bool rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
+
+	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
+	    client ? "this client of " : "", "class ", class, d->count, d->limit,
+	    rate ? " opened lately" : "");
+}
+
+static const char *say_verdict(const struct decided *d) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	if ((d->flags & DECIDED_OUTBOUND) != 0)
+		return observed ? "its mail would have waited, but for observe mode" :
+		    "its mail waits";
+	if (d->stage == DECIDED_AT_RECIPIENT)
+		return observed ? "a recipient would have been deferred, but for observe mode" :
+		    "a recipient was deferred";
+	return observed ? "would have been answered 421, but for observe mode" :
+	    "was answered 421";
+}
+
+static void say_session(const struct decided *d, char *out, size_t size) {
+	char who[512];
+
+	subject(d, who, sizeof(who));
+	(void)text_append(out, size, 0, "%s: ", who);
+	switch ((enum decided_kind)d->kind) {
+	case DECIDED_UNTRACKED:
+		(void)text_append(out, size, strlen(out), "let in without being counted");
+		return;
+	case DECIDED_FAULT:
+		(void)text_append(out, size, strlen(out), "the shared state could not be used "
+		    "in time; %s", d->verdict == VERDICT_ADMIT ? "let in" : "turned away");
+		return;
+	default:
+		(void)text_append(out, size, strlen(out), "%s", say_verdict(d));
+	}
+	if (is_class_reason(d))
+		say_limit(d, out, size);
+	else if (d->reason == REASON_WINDOW_FULL)
+		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries",
+		    decided_text(d, DECIDED_WINDOW_OF), d->count, d->limit);
+	else if (d->reason < REASON_COUNT)
+		(void)text_append(out, size, strlen(out), ": %s",
+		    reason_texts[d->reason]);
+}
+
+static void say_suspended(const struct decided *d, char *out, size_t size) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	(void)text_append(out, size, 0, "mail for %s %s, as %s", decided_text(d, DECIDED_NAME),
+	    observed ? "would be held, but for observe mode" : "is held",
+	    d->by == DECIDED_BY_RULE ? "a provider rule says so" :
+	    "too many of its deliveries failed in a row");
+}
+
+static void say_destination(const struct decided *d, char *out, size_t size) {
+	static const char *const verbs[] = { "did something to", "suspended", "held",
+		"resumed", "forgot", "set" };
+	const char *name = decided_text(d, DECIDED_NAME);
+
+	switch ((enum decided_kind)d->kind) {
+	case DECIDED_SUSPENDED:
+		say_suspended(d, out, size);
+		return;
+	case DECIDED_BY_HAND:
+		(void)text_append(out, size, 0, "somebody %s %s%s",
+		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
+		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
+		return;
+	case DECIDED_WINDOW:
+		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
+		    "the ceiling of %s is another one" : "the window of %s is another one",
+		    name);
+		return;
+	default:
+		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
+	}
+}
+
+void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
+	out[0] = '\0';
+	if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
+		say_session(d, out, VIEW_DECIDED_MAX);
+	else
+		say_destination(d, out, VIEW_DECIDED_MAX);
+}
+
+/* --- the latest ------------------------------------------------------------------- */
+
+static const struct column columns[] = {
+	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
+	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT },
+};
+
+void view_decided_table(struct writer *writer, const char *name,
+    void (*rows)(void *context, struct writer *writer), void *context) {
+	writer_table(writer, name, columns, COUNT_OF(columns), rows, context);
+}
+
+void view_decided_row(struct writer *writer, const struct decided *decided, int64_t wall_ns) {
+	const char *text = decided_text(decided, DECIDED_REASON);
+	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], what[VIEW_DECIDED_MAX];
+
+	view_decided_say(decided, what);
+	writer_row(writer, (const struct value[]){
+		value_text(decision_id_text(decided->id, id)),
+		value_text(view_time(wall_ns, time)),
+		value_text(decided_word(decided->kind)),
+		value_text(what),
+		value_text(text[0] == '\0' ? NULL : text) });
+}
+
+/* The last ones of a ring: a ring, too. */
+struct latest {
+	struct decided *list;
+	size_t most, seen;
+};
+
+struct both {
+	struct latest of[DECIDED_RINGS];
+	int64_t now_ns, wall_ns;
+};
+
+static void keep(void *context, const struct decided *decided) {
+	struct latest *latest = context;
+
+	if ((decided->flags & DECIDED_IS_RECIPIENT) == 0)
+		latest->list[latest->seen++ % latest->most] = *decided;
+}
+
+/* Number `i` of those that are kept, the oldest first, or NULL. */
+static const struct decided *kept(const struct latest *latest, size_t i) {
+	size_t first = latest->seen > latest->most ? latest->seen - latest->most : 0;
+
+	return first + i < latest->seen ? &latest->list[(first + i) % latest->most] : NULL;
+}
+
+static void rows(void *context, struct writer *writer) {
+	const struct both *both = context;
+	size_t at[DECIDED_RINGS] = { 0, 0 };
+
+	for (;;) {
+		const struct decided *one = kept(&both->of[0], at[0]);
+		const struct decided *other = kept(&both->of[1], at[1]);
+		bool is_other = one == NULL || (other != NULL && other->at_ns < one->at_ns);
+		const struct decided *next = is_other ? other : one;
+
+		if (next == NULL)
+			return;
+		at[is_other]++;
+		view_decided_row(writer, next, both->wall_ns - (both->now_ns - next->at_ns));
+	}
+}
+
+int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
+    size_t most) {
+	struct both both = { .now_ns = clock_now_ns(), .wall_ns = clock_wall_ns() };
+	int result = 0;
+
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
+		struct latest *latest = &both.of[ring];
+
+		*latest = (struct latest){ .most = most,
+			.list = calloc(most, sizeof(*latest->list)) };
+		if (latest->list == NULL)
+			result = -1;
+		else
+			reader_decisions(view->reader, (enum decided_ring)ring, keep, latest);
+	}
+	if (result == 0)
+		view_decided_table(writer, name, rows, &both);
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
+		free(both.of[ring].list);
+	return result;
+}

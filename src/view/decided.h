@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: ISC */
+/* Decisions in words. */
+#ifndef VIEW_DECIDED_H
+#define VIEW_DECIDED_H
+
+#include "view/view.h"
+
+/* What was decided, in a sentence without an end.  Names in it are strangers'. */
+#define VIEW_DECIDED_MAX 1024
+void view_decided_say(const struct decided *decided, char out[VIEW_DECIDED_MAX]);
+
+/* "2026-11-22T06:38:20.123Z".  Returns `out`. */
+#define VIEW_TIME_MAX 32
+const char *view_time(int64_t wall_ns, char out[VIEW_TIME_MAX]);
+
+/* The table of posternctl why without an id; `name` as of writer_table, `rows` calls
+ * view_decided_row. */
+void view_decided_table(struct writer *writer, const char *name,
+    void (*rows)(void *context, struct writer *writer), void *context);
+void view_decided_row(struct writer *writer, const struct decided *decided, int64_t wall_ns);
+
+/* The latest of both rings, `most` of each, in the order of time; but for those about one
+ * recipient.  -1: no memory (errno). */
+int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
+    size_t most);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: ISC */
+/* The text format of Prometheus: names, labels, values. */
+#include "view/metrics_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+void metrics_label(FILE *out, const char *value) {
+	for (const unsigned char *at = (const unsigned char *)value; *at != '\0';) {
+		size_t length = writer_utf8_length((const char *)at);
+
+		if (length == 0 || *at < ' ' || *at == 0x7f) {
+			fprintf(out, "\\\\x%02x", (unsigned)*at);
+			at++;
+			continue;
+		}
+		if (*at == '"' || *at == '\\')
+			putc('\\', out);
+		fwrite(at, 1, length, out);
+		at += length;
+	}
+}
+
+void metrics_begin(struct scrape *scrape, const char *name, const char *type,
+    const char *text) {
+	scrape->metric = name;
+	fprintf(scrape->out, "# HELP %s ", name);
+	for (; *text != '\0'; text++) {
+		if (*text == '\\')
+			putc('\\', scrape->out);
+		putc(*text, scrape->out);
+	}
+	/* the type stands before the labels */
+	fprintf(scrape->out, "\n# TYPE %s %.*s\n", name, (int)strcspn(type, " "), type);
+}
+
+void metrics_sample(struct scrape *scrape, const char *suffix, const struct label *labels,
+    size_t count) {
+	fprintf(scrape->out, "%s%s", scrape->metric, suffix);
+	for (size_t i = 0; i < count; i++) {
+		fprintf(scrape->out, "%s%s=\"", i == 0 ? "{" : ",", labels[i].name);
+		metrics_label(scrape->out, labels[i].value);
+		putc('"', scrape->out);
+	}
+	fputs(count > 0 ? "} " : " ", scrape->out);
+}
+
+void metrics_number(struct scrape *scrape, uint64_t value) {
+	metrics_sample(scrape, "", NULL, 0);
+	fprintf(scrape->out, "%" PRIu64 "\n", value);
+}
+
+void metrics_number_of(struct scrape *scrape, const char *label, const char *of, uint64_t value) {
+	metrics_sample(scrape, "", &(const struct label){ label, of }, 1);
+	fprintf(scrape->out, "%" PRIu64 "\n", value);
+}
+
+void metrics_ns(FILE *out, int64_t ns) {
+	if (ns < 0)
+		ns = 0;
+	fprintf(out, "%" PRId64 ".%09" PRId64 "\n", ns / NS_PER_SECOND, ns % NS_PER_SECOND);
+}
+
+void metrics_seconds(struct scrape *scrape, int64_t ns) {
+	metrics_sample(scrape, "", NULL, 0);
+	metrics_ns(scrape->out, ns);
+}
+
+void metrics_seconds_of(struct scrape *scrape, const char *label, const char *of, int64_t ns) {
+	metrics_sample(scrape, "", &(const struct label){ label, of }, 1);
+	metrics_ns(scrape->out, ns);
+}
