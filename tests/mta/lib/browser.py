@@ -3,6 +3,7 @@
 objects of JSON, each ended by a NUL).  It gets a home of its own and reaches nothing but
 what it is told to open."""
 import base64
+import fcntl
 import json
 import os
 import select
@@ -41,14 +42,18 @@ class Browser:
         self.events = []
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
-        # the browser's ends are 3 and 4 there
-        script = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
-        self.process = subprocess.Popen(
-            ["sh", "-c", script, "sh", str(to_read), str(to_write), find(), *FLAGS,
-             f"--user-data-dir={self.home}", "about:blank"],
-            pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open(os.path.join(self.home, "log"), "wb"),
-            env={**os.environ, "HOME": self.home})
+        ends = fcntl.fcntl(to_read, fcntl.F_DUPFD, 10), fcntl.fcntl(to_write, fcntl.F_DUPFD, 10)
+
+        def place():                # the browser's ends are 3 and 4 there
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+        with open(os.path.join(self.home, "log"), "wb") as log:
+            self.process = subprocess.Popen(
+                [find(), *FLAGS, f"--user-data-dir={self.home}", "about:blank"],
+                pass_fds=(3, 4), preexec_fn=place, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, env={**os.environ, "HOME": self.home})
+        for end in ends:
+            os.close(end)
         os.close(to_read)
         os.close(to_write)
 
@@ -69,13 +74,18 @@ class Browser:
         os.close(self.from_browser)
         shutil.rmtree(self.home, ignore_errors=True)
 
+    def log(self):
+        with open(os.path.join(self.home, "log"), errors="replace") as log:
+            return log.read()[-2000:]
+
     def _read(self, until):
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.from_browser], [], [],
                                         max(0, until - time.monotonic()))
             data = os.read(self.from_browser, 1 << 20) if ready else b""
             if not data:
-                raise RuntimeError("the browser " + ("is gone" if ready else "does not answer"))
+                raise RuntimeError("the browser " + ("is gone: " + self.log() if ready else
+                                                     "does not answer"))
             self.buffer += data
         one, _, self.buffer = self.buffer.partition(b"\0")
         message = json.loads(one)
@@ -91,8 +101,11 @@ class Browser:
         if session:
             message["sessionId"] = session
         data = json.dumps(message).encode() + b"\0"
-        while data:
-            data = data[os.write(self.to_browser, data):]
+        try:
+            while data:
+                data = data[os.write(self.to_browser, data):]
+        except BrokenPipeError:
+            raise RuntimeError("the browser is gone: " + self.log()) from None
         until = time.monotonic() + PATIENCE
         while number not in self.answers:
             self._read(until)
