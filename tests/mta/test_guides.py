@@ -1,0 +1,162 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Somebody who has Postfix does what the guides in contrib/guides say, command by
+command, and reads what they show.  With words: only these guides."""
+import time
+from pathlib import Path
+
+from lib.document import Reader, put
+from lib.limiter import Limiter
+from lib.machine import HERE, LOG, Machine
+from lib.smtp import open_sessions
+from lib.testing import SOURCE, main
+
+GUIDES = SOURCE / "contrib/guides"
+CLIENTS = {"203.0.113.9": "mail.customer.example", "198.51.100.7": "mail.partner.example"}
+FAR = {"192.0.2.11": "d.example"}
+
+# Commands that a test cannot run: (pattern, reason, what is done in their place).
+LEFT_OUT = (
+    (r"apt-get ", "there is no network", None),
+    (r"systemctl restart posternd$", "no systemd here", "restart"),
+    (r"systemctl (start|enable --now) posternd$", "no systemd here", "begin"),
+    (r"systemctl stop posternd$", "no systemd here", "stop"),
+    (r"systemctl status posternd$", "no systemd here", None),
+    (r"journalctl ", "no systemd here", None),
+    (r"posternctl top$", "needs a terminal; test_top looks at it", None),
+    (r"\$EDITOR ", "the block that follows is put in", None),
+)
+# Those that may fail, as the guide says: (pattern, exit codes).
+CODES = {"what-happens-when.md": ((r"posternctl (check|reload)$", (0, 78)),)}
+
+
+class World(Machine):
+    """Postfix and Postern, and what goes on there until the reader goes on."""
+
+    def __init__(self, test):
+        super().__init__(test)
+        self.postfix()
+        self.sink = Limiter(test, list(FAR), 25, seconds=0.02)
+        self.sessions = []
+        self.mails = 0
+
+    def come(self):
+        """Three clients of one address, and of another."""
+        for session in self.sessions:
+            session.quit()
+        self.sessions = open_sessions((HERE, 25), ["203.0.113.9"] * 3)
+
+    def leave(self):
+        for session in self.sessions:
+            session.close()
+        self.sessions = []
+
+    def mail(self):
+        """Three messages to d.example, each to somebody else, and until the log is read."""
+        self.mails += 3
+        before = LOG.read_text(errors="replace").count(", status=")
+        for number in range(self.mails - 3, self.mails):
+            self.test.run(["smtp-source", "-f", "ann@example.com", "-t", f"u{number}@d.example",
+                           f"{HERE}:25"])
+        self.test.wait_for(lambda: LOG.read_text(errors="replace").count(", status=")
+                           >= before + 3, "mail was tried")
+        self.test.wait_for(lambda: not any(
+            row["log_unread"] for row in self.asked("status")["mtas"]), "the log is read")
+
+    def learned(self):
+        self.mail()
+        self.test.wait_for(lambda: self.asked("destinations", "d.example"),
+                           "the log is read")
+
+
+def limits_on_postfix(world):
+    def served():
+        codes = [session.code for session in world.sessions]
+        world.test.equal(codes, [220, 220, 421], "in force: the third reads 421")
+    steps = iter((world.come, lambda: (world.come(), served())))
+    return {r"posternctl classes": lambda: next(steps)(), r"postern-postfix-setup undo": world.leave}
+
+
+def outbound_lanes(world):
+    def by_lane():
+        def once_more():
+            world.mail()
+            return "postfix/lane" in LOG.read_text()
+        world.test.wait_for(once_more, "mail goes by lanes")
+
+    def held():
+        def once_more():
+            world.mail()
+            return "status=deferred (Postern: d.example is suspended" in LOG.read_text()
+        world.test.wait_for(once_more, "suspended: its mail waits")
+
+    def all_there():
+        world.test.wait_for(lambda: world.sink.count("d.example") == world.mails,
+                            "resumed, it goes")
+    return {r"posternctl destinations": world.learned, r"posternctl suspend": by_lane,
+            r"posternctl resume": held, r"postern-postfix-setup undo": all_there}
+
+
+def moving(world):
+    """Somebody has a Sendmail, too."""
+    Path("/etc/mail").mkdir(exist_ok=True)
+    for name, text in (("sendmail.mc", "FEATURE(`access_db')dnl\nFEATURE(`ratecontrol', `nodelay',"
+                        "`terminate')dnl\nFEATURE(`conncontrol', `nodelay',`terminate')dnl\n"),
+                       ("access", "ClientConn:\t10\nClientConn:192.0.2\t5\nClientRate:\t60\n")):
+        Path("/etc/mail", name).write_text(text)
+    return {}
+
+
+def which_limits(world):
+    def traffic():
+        world.come()
+        world.leave()
+        world.mail()
+    return {r"posternctl replay --sessions /var/log/mail.log$": traffic}
+
+
+def what_happens_when(world):
+    """Limits and lanes are in force, and d.example is held."""
+    world.test.deaths_expected = True
+    put("/etc/postern/postern.conf", 'mta = ( { name = "postfix"; log = "/var/log/mail.log"; } );'
+        "observe = false; outbound = { observe = false; };")
+    world.test.run(["posternctl", "reload"])
+    world.test.run(["postern-postfix-setup", "make", "--lanes"])
+    world.learned()
+    world.test.run(["posternctl", "hold", "d.example"])
+
+    def held():
+        world.mail()
+        return "status=deferred (Postern: d.example is held" in LOG.read_text()
+    world.test.wait_for(held, "held: its mail waits")
+    world.sessions = open_sessions((HERE, 25), ["203.0.113.9"] * 2)
+    return {}
+
+
+DOCUMENTS = {"limits-on-postfix.md": limits_on_postfix, "moving.md": moving,
+             "outbound-lanes.md": outbound_lanes,
+             "what-happens-when.md": what_happens_when, "which-limits.md": which_limits}
+
+
+def read(test, world, name):
+    """From the shipped state on."""
+    begun = time.monotonic()
+    world.reset()
+    reader = Reader(test, [(pattern, reason, getattr(world, instead) if instead else None)
+                           for pattern, reason, instead in LEFT_OUT],
+                    list(DOCUMENTS[name](world).items()), CODES.get(name, ()))
+    reader.follow(GUIDES / name)
+    world.leave()
+    test.say(f"{name}: {time.monotonic() - begun:.1f} s")
+
+
+def body(test):
+    world = World(test)
+    world.begin()
+    world.start_postfix()
+    for name in test.arguments.guide or DOCUMENTS:
+        read(test, world, name)
+
+
+main(body, hosts={**CLIENTS, **FAR}, addresses=[HERE, *CLIENTS, *FAR],
+     options=(("--guide", {"action": "append"}),))
