@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 from lib.setup_directory import ACCEPT, REST, SMTP, Directory, obstacles
 from lib.testing import SOURCE, TESTS, main, mount
@@ -98,6 +99,18 @@ def drivers(test):
         test.equal((done.returncode, done.stderr), (0, ""), f"{words[0]} ends well")
 
 
+def base_alone(test):
+    """An admin's machine has perl-base, and maybe no more of Perl."""
+    base = next(Path("/usr/lib").glob("*-linux-gnu/perl-base"), None)
+    if base is None:
+        test.say("no perl-base here")
+        return
+    uses = "".join(f"use Postern::{name};" for name in ("Command", "PostfixSetup", "SendmailSetup"))
+    done = subprocess.run(["perl", "-e", f'BEGIN {{ @INC = ("{base}", "{SOURCE}/contrib/perl") }} '
+                           f'{uses} print "all"'], text=True, capture_output=True, timeout=20)
+    test.equal((done.stdout, done.stderr), ("all", ""), "perl-base is enough")
+
+
 def body(test):
     directory = Directory(test)
     others(test, directory)
@@ -105,6 +118,7 @@ def body(test):
     lost_store(test, directory)
     killed(test, directory)
     drivers(test)
+    base_alone(test)
 
 
 main(body)

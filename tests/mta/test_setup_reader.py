@@ -13,6 +13,8 @@ MASTERS = {
     "by number": ("25 inet n - n - - smtpd\n" + REST, ["25/inet"], []),
     "by address": ("192.0.2.1:smtp inet n - n - - smtpd\n[2001:db8::1]:25 inet n - n - - smtpd\n"
                    + REST, ["192.0.2.1:smtp/inet", "[2001:db8::1]:25/inet"], []),
+    "of this machine alone": ("127.0.0.2:25 inet n - n - - smtpd\n[::1]:smtp inet n - n - - smtpd\n"
+                              + SMTP + REST, ["smtp/inet"], []),
     "a whole path": ("smtp inet n - n - - /usr/lib/postfix/sbin/smtpd\n" + REST,
                      ["smtp/inet"], []),
     "CRLF": (SMTP.replace("\n", "\r\n") + "  -o smtpd_helo_restrictions=permit_mynetworks\r\n"

@@ -245,6 +245,26 @@ def spelled_out(test, site):
                "undo: byte-identical")
 
 
+def half_done(test, site):
+    """As a make leaves it that was killed between the two files."""
+    before, old = tree(site.etc), (site.etc / "sendmail.cf").read_bytes()
+    status = (site.etc / "sendmail.cf").stat()
+    site.setup("make", "--no-reload", "--no-outbound")
+    made = (site.etc / "sendmail.cf").read_bytes()
+    (site.etc / "sendmail.cf").write_bytes(old)
+    code, _ = site.setup("make", "--no-reload")
+    again = (site.etc / "sendmail.cf").read_text()
+    test.check(code == 0 and bytes_of(again) == bytes_of(made.decode()),
+               "make after a make that was killed half-way")
+    code, _ = site.setup("undo", "--no-reload")
+    os.utime(site.etc / "sendmail.cf", ns=(status.st_atime_ns, status.st_mtime_ns))
+    test.equal((code, tree(site.etc)), (0, before), "undo: byte-identical")
+
+
+def bytes_of(text):
+    return [line for line in text.splitlines() if line[:1] != "#"]
+
+
 def whole(test, site):
     """A sendmail.mc that includes cf.m4 itself, as Debian's, and the site's check_compat
     from an included file."""
@@ -298,6 +318,7 @@ def body(test):
     by_hand(test, site)
     driven(test, site)
     spelled_out(test, site)
+    half_done(test, site)
     whole(test, site)
 
 

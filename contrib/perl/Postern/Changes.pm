@@ -137,6 +137,7 @@ sub state_of {
 # make(\%options, { path, before, after }...): `before` is what undo is to leave.
 sub make {
 	my ($self, $options, @files) = @_;
+	make_directory($self->{place}) if !-d $self->{place};
 	my $earlier = $self->manifest;
 	my %left = map { $_->{path} => $_ } $earlier ? @{$earlier->{files}} : ();
 	my $number = 0;

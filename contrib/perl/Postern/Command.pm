@@ -148,10 +148,22 @@ sub show {
 
 # --- make -------------------------------------------------------------------------
 
+# A run that was killed between two files: from the beginning.
+sub mend {
+	my ($self) = @_;
+	my $manifest = $self->{store}->manifest or return;
+	my %states = map { Postern::Changes::state_of($_) => 1 }
+	    grep { $_->{before} ne $_->{after} } @{$manifest->{files}};
+	return if !$states{before} || !$states{after} || keys %states > 2;
+	$self->{site}->take_options($manifest->{options});
+	$self->{store}->undo({});
+}
+
 sub make {
 	my ($self) = @_;
 	my ($site, $store) = @$self{qw(site store)};
 	$store->lock;
+	$self->mend;
 	my $code = $self->plan(1);
 	my @changed = grep { $_->{diff} ne '' } @{$self->{files}};
 	if ($code == EX_OK && defined(my $why = $site->checked)) {

@@ -14,7 +14,7 @@ sub new {
 
 # What no word of the admin sets aside, as Postfix or Sendmail would not be as before.
 my %never = map { $_ => 1 } qw(by-hand marks reads-otherwise twice version no-service file
-	rebuilt lanes check);
+	rebuilt lanes check input-mail-filters);
 
 sub add {
 	my ($self, $kind, $word, $where, $text) = @_;

@@ -34,10 +34,17 @@ sub runs {
 	return defined $service->{program} && $service->{program} =~ m{(?:\A|/)\Q$program\E\z};
 }
 
+# Does it hear this machine alone?
+sub is_local {
+	my ($service) = @_;
+	my ($host) = Postern::PostfixFiles::place_of($service);
+	return $service->{type} eq 'inet' && ($host // '') =~ /\A(?:127\.|::1\z|localhost\z)/;
+}
+
 sub is_port_25 {
 	my ($service) = @_;
 	my (undef, $port) = Postern::PostfixFiles::place_of($service);
-	return 0 if $service->{type} ne 'inet';
+	return 0 if $service->{type} ne 'inet' || is_local($service);
 	return $port eq 'smtp' || ($port =~ /\A[0-9]+\z/ ? $port :
 		(getservbyname $port, 'tcp')[2] // 0) == 25;
 }
@@ -70,7 +77,6 @@ sub choose {
 	$self->tell_of_others(@services);
 }
 
-
 sub look_at_choice {
 	my ($self, $service) = @_;
 	my ($site, $where) = ($self->{site}, line_of($service));
@@ -98,16 +104,16 @@ sub tell_of_others {
 	my $site = $self->{site};
 	my %chosen = map { $_->{key} => 1 } @{$self->{chosen}};
 	for my $service (grep { runs($_, 'smtpd') && !$chosen{$_->{key}} } @services) {
-		my ($host, $port) = Postern::PostfixFiles::place_of($service);
+		my (undef, $port) = Postern::PostfixFiles::place_of($service);
 		my ($word, $why) = ('other-port', 'it takes mail elsewhere than on port 25; '
 			. "--service $service->{key} would choose it");
 		if ($port =~ /\A(?:submissions?|smtps|587|465)\z/) {
 			($word, $why) = ('submission', 'people of your own send by it, whom limits for '
 				. 'strangers would keep from their mail');
-		} elsif (defined $site->{override}{$service->{key}}{content_filter} ||
-		    ($host // '') =~ /\A(?:127\.|::1|localhost)/) {
-			($word, $why) = ('re-injection', 'it takes mail back from a filter of this '
-				. 'machine, which a limit would make wait, or lose its place');
+		} elsif (is_local($service) ||
+		    defined $site->{override}{$service->{key}}{content_filter}) {
+			($word, $why) = ('re-injection', 'it takes mail of this machine alone, or back from '
+				. 'a content filter, which a limit would make wait');
 		} elsif ($service->{type} ne 'inet') {
 			($word, $why) = ('other-service', "it has no port of its own; --service "
 				. "$service->{key} would choose it");

@@ -120,8 +120,7 @@ sub milter {
 		my $list = Postern::SendmailSite::list_of($lists[-1]{text});
 		if (!defined $list) {
 			$self->obstacle('input-mail-filters', where($lists[-1]), 'the list of milters there '
-				. 'is not plain: write "postern, " at its front, and accept this');
-			$list = undef;
+				. 'is not plain text: put the lines of conf/sendmail-postern.mc in by hand');
 		}
 		$self->note('input-mail-filters', where($lists[-1]), 'the list of milters there stays, '
 			. 'and gets postern at its front');

@@ -57,6 +57,7 @@ sub run {
 	fail(EX_OSERR, "fork: $!") if !defined $pid;
 	if ($pid == 0) {
 		no warnings 'exec';
+		umask 022;		# what others make is for others
 		open(STDIN, '<', '/dev/null') && open(STDOUT, '>&', $out) &&
 		    open(STDERR, '>&', $errors) &&
 		    (!defined $how->{directory} || chdir $how->{directory}) &&
