@@ -28,7 +28,6 @@ struct view_copies {
 struct view_destinations {
 	const struct view *view;
 	struct view_copies seen, windows, recipients;
-	size_t known;			/* before `most` cut */
 	unsigned torn_seen, torn_windows, torn_recipients;
 	bool stopped;			/* one is suspended or held */
 };

@@ -299,6 +299,7 @@ static void what_points_outside_is_refused(void **state)
 	SPOILED(copy->destinations_count = 100000);
 	SPOILED(copy->destinations_index = 12);
 	SPOILED(*AT(uint32_t, copy->destinations_masks, 1) = 2);
+	SPOILED(*AT(uint32_t, copy->destinations_names, 1) = (uint32_t)g->bytes);
 	SPOILED(AT(struct generation_destinations, copy->destinations, 1)->window = 4);
 	SPOILED(copy->mtas[1].window = (uint32_t)g->bytes - 8);
 	SPOILED(copy->mtas[0].relayhost = (uint32_t)g->bytes);
