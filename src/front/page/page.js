@@ -78,8 +78,11 @@ const bytes = n => {
 // Children of `list`, one for each row, kept by their keys and in the rows' order.
 const keep = (list, rows, key, build, update) => {
 	const there = new Map();
-	for (const child of list.children)
-		there.set(child.dataset.key, child);
+	for (const child of [...list.children])
+		if (there.has(child.dataset.key))
+			child.remove();
+		else
+			there.set(child.dataset.key, child);
 	let before = null;
 	for (const row of rows) {
 		let child = there.get(key(row));
@@ -507,7 +510,9 @@ const turn = async () => {
 		shown = { destinations };
 		head(status);
 		glance(status, classes, destinations, last === null ? 0 : (time - last.time) / 1000);
-		keep(at("classes"), classes, c => c.name, buildClass, updateClass);
+		// a name that was taken away may be configured anew while sessions of the first live
+		keep(at("classes"), classes, c => c.removed ? `${c.name} removed` : c.name,
+			buildClass, updateClass);
 		at("no-classes").hidden = classes.length > 0;
 		showDestinations(destinations);
 		showDecisions(decisions);
