@@ -88,15 +88,16 @@ def as_shown(rows, names):
     return {row["name"]: {name: word(row[name]) for name in names} for row in rows}
 
 
-def next_turn(test, page):
+def drawn_anew(test, page):
+    """Twice: what comes next may have been asked for before."""
     turns = int(page.ask("document.body.dataset.turns ?? '0'"))
-    test.check(page.wait(f"Number(document.body.dataset.turns ?? 0) > {turns}"),
+    test.check(page.wait(f"Number(document.body.dataset.turns ?? 0) > {turns} + 1"),
                "the page is drawn anew")
 
 
 def while_it_moves(test, postern, page):
     before = postern.classes()[HOSTILE]
-    next_turn(test, page)
+    drawn_anew(test, page)
     row = shown(page, ".class[data-class]", NAMES)[HOSTILE]
     after = postern.classes()[HOSTILE]
     test.check(before["admitted"] < int(row["admitted"]) <= after["admitted"],
@@ -106,8 +107,7 @@ def while_it_moves(test, postern, page):
 def at_rest(test, postern, page):
     test.wait_for(lambda: any(row["state"] == "dead" for row in postern.ask("destinations")),
                   "a destination is suspended")
-    next_turn(test, page)       # may have been asked for before
-    next_turn(test, page)
+    drawn_anew(test, page)
     test.equal(shown(page, ".class[data-class]", NAMES), as_shown(postern.ask("classes"), NAMES),
                "classes show the numbers of posternctl")
     names = ["window", "ceiling", "in_flight", "state"]

@@ -140,6 +140,16 @@ class Page:
         answer = self.call("Page.navigate", url=url)
         if answer.get("errorText"):
             raise RuntimeError(f"{url}: {answer['errorText']}")
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                if self.ask("location.href !== 'about:blank' && "
+                            "document.readyState === 'complete' && document.body !== null"):
+                    return
+            except RuntimeError:    # between two pages
+                pass
+            time.sleep(0.05)
+        raise RuntimeError(f"{url}: is not loaded")
 
     def ask(self, expression):
         """The value of JavaScript's expression, as JSON has it."""
