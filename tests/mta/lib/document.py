@@ -10,10 +10,11 @@ rest of one; numbers, times and ids may be others.
 """
 import re
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lib.testing import SOURCE, Failed
+from lib.testing import Failed
 
 ID = re.compile(r"\b(?=\w*[0-9])(?=\w*[a-z])[0-9a-hjkmnp-tv-z]{12}\b")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?((ms|s|m|h|d|k|M)\b|(?=[dhm][0-9]))?")
@@ -61,13 +62,20 @@ def guide(path):
                 raise Failed(f"{path.name}:{start}: neither a command nor part of a file")
             steps.append(Step(start, file=named.group(1), text="\n".join(lines) + "\n"))
             continue
-        for number, line in enumerate(lines, start):
-            if steps and steps[-1].command.endswith("\\"):
-                steps[-1].command = steps[-1].command[:-1] + line.strip()
-            elif line.startswith(("$ ", "# ")):
-                steps.append(Step(number, command=line[2:].strip()))
-            else:
-                steps[-1].shown.append(line)
+        steps += prompted(start, lines)
+    return steps
+
+
+def prompted(start, lines):
+    """Of lines from the first prompt on."""
+    steps = []
+    for number, line in enumerate(lines, start):
+        if steps and steps[-1].command.endswith("\\"):
+            steps[-1].command = steps[-1].command[:-1] + line.strip()
+        elif line.startswith(("$ ", "# ")):
+            steps.append(Step(number, command=line[2:].strip()))
+        else:
+            steps[-1].shown.append(line)
     return steps
 
 
@@ -143,7 +151,6 @@ class Reader:
         self.test = test
         self.stands_in, self.before, self.codes = stands_in, before, codes
         self.ran, self.left_out = 0, 0
-        self.variables = {}
 
     def run(self, command, where):
         for pattern, call in self.before:
@@ -157,31 +164,32 @@ class Reader:
                     instead()
                 return None
         wanted = next((codes for pattern, codes in self.codes if re.match(pattern, command)), (0,))
-        done = subprocess.run(["sh", "-c", command], text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
-                              cwd=SOURCE)
+        begun = time.monotonic()
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=60, cwd=self.test.directory)
         self.ran += 1
+        if time.monotonic() - begun > 1.0:
+            self.test.say(f"{where}: {command} took {time.monotonic() - begun:.1f} s")
         if done.returncode not in wanted:
             self.test.check(False, f"{where}: {command}: exit code {done.returncode}, wanted "
                                    f"{wanted[-1]}: {done.stdout.strip()}")
         return done.stdout
 
-    def follow(self, path):
-        steps = guide(path)
+    def follow(self, path, steps=None):
+        """A guide, or these steps of another document."""
+        steps = guide(path) if steps is None else steps
         self.test.check(bool(steps), f"{path.name} has commands")
         for step in steps:
             where = f"{path.name}:{step.line}"
             if step.file:
                 put(step.file, step.text)
                 continue
-            command = step.command
-            for name, call in self.variables.items():
-                if name in command:
-                    command = command.replace(name, call())
-            printed = self.run(re.sub(r"(^|[|&;] *)sudo ", r"\1", command), where)
+            command = re.sub(r"(^|[|&;] *)sudo ", r"\1", step.command)
+            printed = self.run(command, where)
             if printed is None or not step.shown:
                 continue
             wrong = fits(step.shown, printed.splitlines())
             if wrong:
-                self.test.check(False, f"{where}: {command}: the guide shows {wrong}\n{printed}")
+                self.test.check(False, f"{where}: {command}: it shows {wrong}\n{printed}")
         self.test.check(True, f"{path.name}: {self.ran} commands were run, {self.left_out} not")
