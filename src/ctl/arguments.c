@@ -33,6 +33,7 @@ enum {
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_DESTINATIONS, OPTION_RUNS,
 	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
+	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE,
 	OPTION_SIMULATED,	/* and those of simulations.def */
 	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
 	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
@@ -67,6 +68,11 @@ static const struct option options[] = {
 	{ "id", required_argument, NULL, OPTION_ID },
 	{ "type", required_argument, NULL, OPTION_TYPE },
 	{ "destination", required_argument, NULL, OPTION_DESTINATION },
+	{ "address", required_argument, NULL, OPTION_ADDRESS },
+	{ "kind", required_argument, NULL, OPTION_KIND },
+	{ "since", required_argument, NULL, OPTION_SINCE },
+	{ "lines", required_argument, NULL, OPTION_LINES },
+	{ "once", no_argument, NULL, OPTION_ONCE },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -138,6 +144,11 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_ID, "--id", &ctl->id, NULL },
 		{ OPTION_TYPE, "--type", &ctl->type, NULL },
 		{ OPTION_DESTINATION, "--destination", &ctl->destination, NULL },
+		{ OPTION_ADDRESS, "--address", &ctl->address, NULL },
+		{ OPTION_KIND, "--kind", &ctl->kind, NULL },
+		{ OPTION_SINCE, "--since", &ctl->since, NULL },
+		{ OPTION_LINES, "--lines", &ctl->lines, NULL },
+		{ OPTION_ONCE, "--once", NULL, &ctl->once },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
@@ -428,6 +439,28 @@ static bool help_family(FILE *out, unsigned command) {
 	return false;
 }
 
+/* Commands that stand beside each other in commands.def, and share a line; false: none. */
+static bool help_group(FILE *out, unsigned command) {
+	static const struct {
+		enum command first, last;
+		const char *words, *brief;
+	} groups[] = {
+		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
+		    "hold mail for a time, or until resume says otherwise" },
+		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",
+		    "end that; forget what was learned; set a window" },
+	};
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (command < groups[i].first || command > groups[i].last)
+			continue;
+		if (command == groups[i].first)
+			fprintf(out, "  %-19s %s\n", groups[i].words, groups[i].brief);
+		return true;
+	}
+	return false;
+}
+
 static void help_workers(FILE *out) {
 	fputs("\nOptions (in parentheses: without them):\n", out);
 #define WORKED(symbol, option, argument, text) \
@@ -477,9 +510,9 @@ void arguments_help(FILE *out, enum command command) {
 	/* all of it on a screen of 24 lines */
 	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ... | COMMAND --help\n", out);
 	for (unsigned i = 0; i < COMMAND_COUNT; i++)
-		if (!help_family(out, i))
+		if (!help_family(out, i) && !help_group(out, i))
 			fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
 	fputs("-c FILE: the daemon's configuration (" POSTERN_SYSCONFDIR "/postern.conf)\n"
-	      "-s SOCKET: its control socket, if another; --json: for programs; -V: version\n",
+	      "-s SOCKET: its control socket; --json: for programs; --color=WHEN; -V: version\n",
 	    out);
 }

@@ -47,7 +47,9 @@ static void write_message(struct writer *writer, const char *file, uint32_t line
 			fprintf(writer->out, ":%u", (unsigned)line);
 		fputs(": ", writer->out);
 	}
+	writer_tone(writer, strcmp(severity, "error") == 0 ? TONE_BAD : TONE_WARN);
 	writer_print(writer->out, severity);
+	writer_tone(writer, TONE_NONE);
 	fputs(": ", writer->out);
 	writer_print(writer->out, text);
 	putc('\n', writer->out);

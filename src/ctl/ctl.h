@@ -70,6 +70,11 @@ struct ctl {
 	const char *id;			/* --id, or NULL */
 	const char *type;		/* --type, or NULL */
 	const char *destination;	/* --destination, or NULL */
+	const char *address;		/* --address, or NULL */
+	const char *kind;		/* --kind, or NULL */
+	const char *since;		/* --since, or NULL */
+	const char *lines;		/* --lines, or NULL */
+	bool once;			/* --once */
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */

@@ -82,7 +82,11 @@ static void find(struct checking *checking, enum finding finding, struct journal
 		return;
 	}
 	writer_print(writer->out, file.text);
-	fprintf(writer->out, ":%" PRIu32 ": %s: ", place.offset, severity);
+	fprintf(writer->out, ":%" PRIu32 ": ", place.offset);
+	writer_tone(writer, *severity == 'e' ? TONE_BAD : TONE_WARN);
+	fputs(severity, writer->out);
+	writer_tone(writer, TONE_NONE);
+	fputs(": ", writer->out);
 	writer_print(writer->out, text);
 	putc('\n', writer->out);
 }

@@ -62,6 +62,14 @@ static void place_classes(struct class_list *classes,
 	qsort(classes->list, classes->count, sizeof(*classes->list), compare_places);
 }
 
+/* Beside the limit that it comes to first. */
+static struct value open_value(const struct reader_class *c) {
+	uint32_t limit = c->inbound < c->sessions ? c->inbound : c->sessions;
+
+	return value_toned_if(value_number(c->open), limit != LIMIT_NONE && c->open > 0 &&
+	    (uint64_t)c->open * 10 >= (uint64_t)limit * 8, c->open >= limit ? TONE_BAD : TONE_WARN);
+}
+
 static void class_rows(void *context, struct writer *writer) {
 	const struct class_list *classes = context;
 
@@ -69,7 +77,7 @@ static void class_rows(void *context, struct writer *writer) {
 		const struct reader_class *c = &classes->list[i].class;
 		uint32_t inbound = c->open_inbound <= c->open ? c->open_inbound : c->open;
 		const struct value values[] = {
-			value_text(c->name), value_number(c->open),
+			value_text(c->name), open_value(c),
 			value_number(inbound), value_number(c->open - inbound),
 			value_limit(c->sessions), value_limit(c->inbound),
 			value_number(c->peak), value_number(c->admitted),

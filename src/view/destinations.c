@@ -313,7 +313,9 @@ static void window_row(void *context, const struct view_destination *one) {
 
 	values[SHOWN_NAME] = value_text(one->name);
 	if (one->begun) {
-		values[SHOWN_STATE] = value_text(window_state_word(one->state));
+		values[SHOWN_STATE] = value_toned_if(value_text(window_state_word(one->state)),
+		    one->state == WINDOW_DEAD || one->state == WINDOW_HELD,
+		    one->state == WINDOW_DEAD ? TONE_BAD : TONE_WARN);
 		values[SHOWN_UNTIL] = until_value(one->until_ns,
 		    listing->all->view->status.now_ns);
 		values[SHOWN_REASON] = value_text(one->reason[0] == '\0' ? NULL : one->reason);

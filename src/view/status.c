@@ -31,7 +31,11 @@ static struct value sites_changed(const struct generation *generation) {
 		return value_unknown();
 	for (uint32_t i = 0; i < generation->mta_count; i++)
 		count += generation->mtas[i].site_changed != 0;
-	return value_number(count);
+	return value_toned_if(value_number(count), count > 0, TONE_WARN);
+}
+
+static struct value observe_value(uint8_t observe) {
+	return value_toned_if(value_truth(observe != 0), observe != 0, TONE_WARN);
 }
 
 static void write_summary(struct writer *writer, const struct view *view) {
@@ -57,7 +61,8 @@ static void write_summary(struct writer *writer, const struct view *view) {
 	const struct reader_status *status = &view->status;
 	const struct generation *g = view->generation;
 	const struct value values[] = {
-		value_text(view_health(status->health)),
+		value_toned(value_text(view_health(status->health)),
+		    status->health == READER_LIVE ? TONE_GOOD : TONE_BAD),
 		status->supervisor_pid > 0 ?
 		    value_number((uint64_t)status->supervisor_pid) : value_unknown(),
 		status->health == READER_LIVE ?
@@ -69,12 +74,14 @@ static void write_summary(struct writer *writer, const struct view *view) {
 		value_text(view->path),
 		value_since(status->now_ns, status->created_ns),
 		value_number(status->file_bytes),
-		value_text(status->gate_shut ? "shut" : "open"),
+		value_toned_if(value_text(status->gate_shut ? "shut" : "open"),
+		    status->gate_shut, TONE_BAD),
 		value_since(status->now_ns, status->gate_since_ns),
-		value_text(status_queue_word(view)),
+		value_toned_if(value_text(status_queue_word(view)),
+		    status->queue_away_ns != 0, TONE_BAD),
 		value_since(status->now_ns, status->queue_away_ns),
-		g == NULL ? value_unknown() : value_truth(g->observe != 0),
-		g == NULL ? value_unknown() : value_truth(g->outbound_observe != 0),
+		g == NULL ? value_unknown() : observe_value(g->observe),
+		g == NULL ? value_unknown() : observe_value(g->outbound_observe),
 		sites_changed(g),
 	};
 
@@ -111,6 +118,10 @@ struct view_stopped view_stopped(const struct view *view) {
 	return stopped;
 }
 
+static struct value stopped_value(uint64_t count) {
+	return value_toned_if(value_number(count), count > 0, TONE_WARN);
+}
+
 static void write_stopped(struct writer *writer, const struct view *view) {
 	static const struct column columns[] = {
 		{ "destinations_suspended", COLUMN_NUMBER },
@@ -121,8 +132,8 @@ static void write_stopped(struct writer *writer, const struct view *view) {
 	struct view_stopped stopped = view_stopped(view);
 
 	writer_members(writer, columns, (const struct value[]){
-		value_number(stopped.suspended), value_number(stopped.held),
-		value_number(stopped.classes), value_number(stopped.recipients) },
+		stopped_value(stopped.suspended), stopped_value(stopped.held),
+		stopped_value(stopped.classes), stopped_value(stopped.recipients) },
 	    COUNT_OF(columns));
 }
 
@@ -169,7 +180,7 @@ static void write_observing(struct writer *writer, const struct view *view) {
 
 static void table_rows(void *context, struct writer *writer) {
 	const struct reader_status *status = context;
-	const struct value rows[][3] = {
+	struct value rows[][3] = {
 		{ value_text("sessions"), value_number(status->sessions_size),
 		    value_number(status->sessions_used) },
 		{ value_text("clients"), value_number(status->clients_size),
@@ -186,8 +197,13 @@ static void table_rows(void *context, struct writer *writer) {
 		    value_number(status->recipients_used) },
 	};
 
-	for (unsigned i = 0; i < COUNT_OF(rows); i++)
+	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+		uint64_t size = rows[i][1].number, used = rows[i][2].number;
+
+		rows[i][2] = value_toned_if(rows[i][2], used > 0 && used * 10 >= size * 9,
+		    used >= size ? TONE_BAD : TONE_WARN);
 		writer_row(writer, rows[i]);
+	}
 }
 
 static void write_tables(struct writer *writer, const struct reader_status *status) {
@@ -218,11 +234,11 @@ static void role_rows(void *context, struct writer *writer) {
 	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
 		bool away = role.pid <= 0;
 		const struct value values[] = {
-			value_text(view_role_name(&role, name)),
+			value_toned_if(value_text(view_role_name(&role, name)), away, TONE_BAD),
 			away ? value_unknown() : value_number((uint64_t)role.pid),
 			away ? value_unknown() : value_since(now_ns, role.started_ns),
 			value_since(now_ns, role.heartbeat_ns),
-			value_number(role.restarts),
+			value_toned_if(value_number(role.restarts), role.restarts > 0, TONE_WARN),
 			value_number(role.generation),
 			away ? value_unknown() : value_text(sandbox_words(role.sandbox)),
 		};
@@ -254,14 +270,15 @@ static void journal_rows(void *context, struct writer *writer) {
 		bool failed = journal->fares == JOURNAL_FARES_ILL;
 		const struct value values[] = {
 			value_text(generation_journal_word((enum journal_room)i)),
-			value_text(failed ? "failed" : "written"),
+			value_toned_if(value_text(failed ? "failed" : "written"), failed,
+			    TONE_BAD),
 			value_text(failed ? strerror(journal->error) : NULL),
 			value_since(status->now_ns, journal->since_ns),
 			value_number(journal->files),
 			value_number(journal->bytes),
 			value_number(journal->records),
 			value_number(journal->syncs),
-			value_number(journal->lost),
+			value_toned_if(value_number(journal->lost), journal->lost > 0, TONE_WARN),
 			i == JOURNAL_ROOM_QUEUE ? value_number(journal->messages) :
 			    value_unknown(),
 			i == JOURNAL_ROOM_QUEUE ? value_number(journal->waiting) :
@@ -292,6 +309,22 @@ static void write_journal(struct writer *writer, const struct reader_status *sta
 	    (void *)(uintptr_t)status);
 }
 
+/* Counters of what should not be. */
+static bool is_bad_news(enum counter counter) {
+	switch (counter) {
+	case COUNTER_FAULTS: case COUNTER_UNTRACKED: case COUNTER_REPAIRS:
+	case COUNTER_ROLE_RESTARTS: case COUNTER_RELOADS_REFUSED: case COUNTER_NOTES_LOST:
+	case COUNTER_BAD_POLICY_REQUESTS: case COUNTER_BAD_MAP_REQUESTS:
+	case COUNTER_BAD_CONTROL_FRAMES: case COUNTER_WITNESS_ERRORS: case COUNTER_FEED_LOST:
+	case COUNTER_FEED_WRONG_CLOCKS: case COUNTER_ALERT_FAILURES:
+	case COUNTER_QUEUE_FILES_BAD: case COUNTER_JOURNAL_FAILURES: case COUNTER_JOURNAL_LOST:
+	case COUNTER_JOURNAL_DAMAGED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* For people those that have counted anything, unless they want all. */
 static void write_counters(struct writer *writer, const struct reader_status *status,
     bool all) {
@@ -305,7 +338,8 @@ static void write_counters(struct writer *writer, const struct reader_status *st
 
 	writer_object_begin(writer, "counters");
 	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
-		struct value value = value_number(status->counters[i]);
+		struct value value = value_toned_if(value_number(status->counters[i]),
+		    status->counters[i] > 0 && is_bad_news((enum counter)i), TONE_WARN);
 
 		if (!all && !writer->json && value.number == 0)
 			continue;

@@ -92,6 +92,14 @@ void writer_json_string(FILE *out, const char *text) {
 	putc('"', out);
 }
 
+void writer_tone(const struct writer *writer, enum tone tone) {
+	static const char *const codes[] = { [TONE_NONE] = "\033[0m", [TONE_GOOD] = "\033[32m",
+		[TONE_WARN] = "\033[33m", [TONE_BAD] = "\033[1;31m" };
+
+	if (writer->color && !writer->json)
+		fputs(codes[tone], writer->out);
+}
+
 size_t writer_print(FILE *out, const char *text) {
 	size_t width = 0;
 
@@ -269,6 +277,14 @@ static void text_name(struct writer *writer, const char *name, size_t width) {
 
 #define MEMBER_WIDTH	23
 
+static void toned_print(const struct writer *writer, uint8_t tone, const char *text) {
+	if (tone != TONE_NONE)
+		writer_tone(writer, (enum tone)tone);
+	writer_print(writer->out, text);
+	if (tone != TONE_NONE)
+		writer_tone(writer, TONE_NONE);
+}
+
 void writer_members(struct writer *writer, const struct column *columns,
     const struct value *values, size_t count) {
 	char space[NUMBER_TEXT_MAX];
@@ -280,7 +296,7 @@ void writer_members(struct writer *writer, const struct column *columns,
 			continue;
 		}
 		text_name(writer, columns[i].name, MEMBER_WIDTH);
-		writer_print(writer->out, text_of(columns[i].kind, &values[i], space));
+		toned_print(writer, values[i].tone, text_of(columns[i].kind, &values[i], space));
 		putc('\n', writer->out);
 	}
 }
@@ -335,7 +351,7 @@ static bool is_right(enum column_kind kind) {
 	    kind == COLUMN_DECIMAL;
 }
 
-static void text_cell(struct writer *writer, size_t column, const char *text) {
+static void text_cell(struct writer *writer, size_t column, uint8_t tone, const char *text) {
 	size_t width = writer_print(NULL, text);
 	size_t wanted = writer->width[column];
 	size_t padding = wanted > width ? wanted - width : 0;
@@ -345,7 +361,7 @@ static void text_cell(struct writer *writer, size_t column, const char *text) {
 		fputs("  ", writer->out);
 	if (right)
 		spaces(writer->out, padding);
-	writer_print(writer->out, text);
+	toned_print(writer, tone, text);
 	if (!right && column + 1 < writer->column_count)
 		spaces(writer->out, padding);
 }
@@ -380,7 +396,7 @@ void writer_row(struct writer *writer, const struct value *values) {
 		size_t width;
 
 		if (!writer->measuring) {
-			text_cell(writer, i, text);
+			text_cell(writer, i, values[i].tone, text);
 			continue;
 		}
 		width = writer_print(NULL, text);
@@ -394,7 +410,7 @@ void writer_row(struct writer *writer, const struct value *values) {
 static void text_header(struct writer *writer) {
 	spaces(writer->out, text_indent(writer));
 	for (size_t i = 0; i < writer->column_count; i++)
-		text_cell(writer, i, writer->columns[i].name);
+		text_cell(writer, i, TONE_NONE, writer->columns[i].name);
 	putc('\n', writer->out);
 	writer->empty[0] = false;
 }

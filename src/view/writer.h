@@ -34,8 +34,12 @@ struct column {
 	enum column_kind kind;
 };
 
+/* In colour, where they are wanted: what is well, what to look at, what is wrong. */
+enum tone { TONE_NONE, TONE_GOOD, TONE_WARN, TONE_BAD };
+
 struct value {
 	bool known;
+	uint8_t tone;		/* enum tone */
 	const char *text;	/* NUL-terminated; COLUMN_TEXT */
 	uint64_t number;	/* every other kind; COLUMN_DECIMAL: thousandths, as int64_t */
 };
@@ -63,9 +67,22 @@ static inline struct value value_truth(bool truth) {
 	return (struct value){ .known = true, .number = truth };
 }
 
+/* Of the tone where `when` holds. */
+static inline struct value value_toned_if(struct value value, bool when, enum tone tone) {
+	if (when)
+		value.tone = (uint8_t)tone;
+	return value;
+}
+
+static inline struct value value_toned(struct value value, enum tone tone) {
+	value.tone = (uint8_t)tone;
+	return value;
+}
+
 struct writer {
 	FILE *out;
 	bool json;
+	bool color;			/* text has colours; set by who knows the terminal */
 	bool measuring;			/* rows only widen the columns */
 	bool named;			/* the open table has a heading */
 	bool streaming;			/* rows stand alone: no list, no alignment afterwards */
@@ -131,6 +148,9 @@ void writer_json_value(FILE *out, enum column_kind kind, const struct value *val
 /* Length of the well-formed UTF-8 sequence (RFC 3629) at `text`, which ends with a NUL
  * somewhere, or 0. */
 size_t writer_utf8_length(const char *text);
+
+/* Text that follows is of this tone (NONE: as usual again). */
+void writer_tone(const struct writer *writer, enum tone tone);
 
 /* Text for people, made printable; returns how many characters it takes (out
  * may be NULL). */

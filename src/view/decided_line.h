@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * A decision (segment/decisions.h) on one line: for people, whom it is about and what was
+ * decided why, in printable ASCII; for programs, columns that are the same for all kinds,
+ * with what a kind does not have unknown.  Any thread.
+ */
+#ifndef VIEW_DECIDED_LINE_H
+#define VIEW_DECIDED_LINE_H
+
+#include "segment/decisions.h"
+#include "view/writer.h"
+
+#define DECIDED_LINE_MAX	640
+
+/* The client with its name, the destination, the recipient or the class; "-": nobody. */
+const char *decided_line_subject(const struct decided *decided, char out[DECIDED_LINE_MAX]);
+/* What was decided, and why. */
+const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
+
+/* "2026-11-22T06:45:00Z" of a time by base/clock.h; `now` and `wall_s` are of one moment. */
+#define DECIDED_TIME_MAX	32
+const char *decided_line_time(int64_t at_ns, int64_t now_ns, int64_t wall_s,
+    char out[DECIDED_TIME_MAX]);
+
+#define DECIDED_COLUMNS		31
+#define DECIDED_COLUMN_KIND	2
+#define DECIDED_COLUMN_COUNT	15
+extern const struct column decided_columns[DECIDED_COLUMNS];
+/* The texts that values point at. */
+struct decided_texts {
+	char id[24], cause[24], time[DECIDED_TIME_MAX], client[ADDRESS_TEXT_MAX];
+};
+void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_s,
+    struct decided_texts *texts, struct value values[DECIDED_COLUMNS]);
+
+#endif

@@ -1,0 +1,235 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""posternctl top in a real terminal (tmux): its numbers are those of --json, keys act, a
+hostile name stays text, a daemon that goes away is told of; and colours elsewhere."""
+import re
+import socket
+import subprocess
+import time
+
+from lib.postern import Postern, one_class, substitute
+from lib.terminal import Terminal
+from lib.testing import main
+
+REFUSED = "host mx.{0}[192.0.2.1] refused to talk to me: 421 4.7.0 {1}"
+EVIL = "\x1b]0;owned\x07\x1b[2Jbusy"
+LIMIT = 4
+
+
+class Site:
+    def __init__(self, test):
+        self.test, self.serial, self.held = test, 0, []
+        self.log = test.directory / "mail.log"
+        self.log.write_text("")
+        self.postern = Postern(test, edit=self.edit)
+        self.postern.kinds = self.postern.kinds | {"feed"}
+        self.postern.start()
+
+    def edit(self, text):
+        text = substitute(text, r"^outbound *= *\{[^}]*\};", "outbound = { observe = false; };")
+        full = one_class("few", LIMIT, match='"192.0.2.0/24"')
+        text = re.sub(r"^classes = \(.*?^\);", lambda _: f"classes = (\n{full},\n" +
+                      one_class("everyone", 100) + " );", text, flags=re.M | re.S)
+        text = re.sub(r'policy = \[ ("[^"]*") \];',
+                      r'policy = ( { address = \1; proof = "owner"; } );', text)
+        return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
+
+    def fails(self, domain, count, text):
+        stamp = time.strftime("%b %e %H:%M:%S").encode()
+        with open(self.log, "ab") as log:
+            for _ in range(count):
+                self.serial += 1
+                log.write(stamp + f" mx postfix/smtp[77]: 4A{self.serial:07X}: to=<u@{domain}>, "
+                          f"relay=mx.{domain}[192.0.2.1]:25, delay=0.1, delays=0/0/0.1/0, dsn=4.7.0, "
+                          f"status=deferred ({REFUSED.format(domain, text)})\n".encode("latin-1"))
+
+    def connect(self, client):
+        """A session that stays as long as its policy connection."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(10)
+        connection.connect(str(self.postern.spool / "private/postern"))
+        connection.sendall((f"request=smtpd_access_policy\nprotocol_state=CONNECT\n"
+                            f"client_address={client}\nclient_name=unknown\n"
+                            f"client_port={4000 + len(self.held)}\nserver_address=192.0.2.25\n"
+                            f"server_port=25\n\n").encode())
+        answer = b""
+        while not answer.endswith(b"\n\n"):
+            answer += connection.recv(4096)
+        self.held.append(connection)
+        return answer
+
+    def top(self, **more):
+        return Terminal(self.test, [self.postern.build / "posternctl", "-c", self.postern.file,
+                                    "top"], **more)
+
+    def destination(self, name):
+        return next((row for row in self.postern.ask("destinations") if row["name"] == name), None)
+
+
+def row_of(screen, name):
+    return next((line.split() for line in screen.splitlines() if line.startswith(name + " ")), [])
+
+
+def numbers(test, site):
+    for n in range(LIMIT + 3):
+        site.connect(f"192.0.2.{n + 1}")
+    for n in range(5):
+        site.connect(f"198.51.100.{n + 1}")
+    site.fails("dead.example", 8, "no")
+    site.postern.ask("set", "few.example", "--window", "3", "--ceiling", "7")
+    test.wait_for(lambda: (site.destination("dead.example") or {}).get("state") == "dead",
+                  "a destination is dead")
+    terminal = site.top()
+    screen = terminal.shows("postern live", "few.example", "dead.example", "suspended 1")
+    classes = site.postern.classes()
+    for name in ("few", "everyone"):
+        row = row_of(screen, name)
+        test.equal((int(row[2]), int(row[3]), int(row[6])),
+                   (classes[name]["open"], classes[name]["inbound"], classes[name]["refused"]),
+                   f"class {name}: open, limit and refused as --json has them")
+    test.check("[##########]" in row_of(screen, "few")[1], "a full class has a full bar")
+    for name in ("dead.example", "few.example"):
+        shown, row = row_of(screen, name), site.destination(name)
+        test.equal(shown[1:5], [row["state"], str(row["window"]), str(row["ceiling"] or "-"),
+                                str(row["in_flight"])], f"{name}: as --json has it")
+    status = site.postern.status()
+    test.check(f"generation {status['generation']}  sessions "
+               f"{status['tables'][0]['used']} of {status['tables'][0]['size']}" in screen,
+               "the header's numbers, too")
+    test.check(re.search(r"refused +192\.0\.2\.\d+ +class-inbound 4 of 4", screen), "decisions")
+    log_id = re.search(r"event=suspended .*?id=(\w+)", site.postern.log_text()).group(1)
+    test.check(re.search(rf"{log_id}  suspended +dead\.example", screen), "with the ids of the log")
+    return terminal
+
+
+def choose(terminal, name):
+    """The row of this name, alone."""
+    terminal.keys("/")
+    terminal.keys(*["BSpace"] * 20)
+    terminal.type(name)
+    terminal.keys("Enter")
+    terminal.shows(f"filter: {name}")
+
+
+def by_keys(test, site, terminal):
+    terminal.keys("Tab")
+    choose(terminal, "few.ex")
+    terminal.keys("u")
+    terminal.shows("suspend for how long")
+    terminal.type("10m")
+    terminal.keys("Enter")
+    terminal.shows("suspend few.example for 10m? (y/n)")
+    terminal.keys("n", "Enter")
+    terminal.shows("filter: few.ex")
+    test.equal(site.destination("few.example")["state"], "limited", "no is no")
+    terminal.keys("u")
+    terminal.shows("suspend for how long")
+    terminal.type("10m")
+    terminal.keys("Enter")
+    terminal.shows("(y/n)")
+    terminal.keys("y", "Enter")
+    terminal.shows("posternctl suspend: few.example", "state", "dead")
+    row = site.destination("few.example")
+    test.check(row["state"] == "dead" and 590 <= row["until"] <= 600, "yes suspends it for 10 min")
+    terminal.keys("Space")
+    terminal.shows("dead", "suspended 2")
+    terminal.keys("w")
+    terminal.shows("why: few.example", "stopped_by", "hand")
+    terminal.keys("q")
+    terminal.keys("r")
+    terminal.shows("resume few.example? (y/n)")
+    terminal.keys("y", "Enter")
+    terminal.shows("posternctl resume: few.example")
+    test.check(site.destination("few.example")["state"] in ("open", "limited"), "it is resumed")
+    terminal.keys("Space")
+    terminal.keys("?")
+    terminal.shows("the next order of the rows")
+    terminal.keys("q")
+    terminal.keys("Escape")
+    terminal.shows("dead.example")
+    terminal.keys("s")
+    terminal.shows("sort: in flight")
+    terminal.keys("2")
+    test.within(3, lambda: "CLASS" not in terminal.screen(), "one pane alone")
+    terminal.keys("2")
+    terminal.shows("CLASS")
+
+
+def hostile(test, site, terminal):
+    site.fails("evil\xe9.example", 8, EVIL)
+    screen = terminal.shows(r"evil\xe9.example")
+    test.check("busy" in screen and r"\x1b]0;owned" in screen, "control characters are text")
+    test.check("owned" not in terminal.title(), "and nothing obeys them")
+
+
+def sizes(test, terminal):
+    terminal.resize(60, 16)
+    screen = terminal.shows("CLASS", "DESTINATION", "TIME")
+    test.check(max(map(len, screen.splitlines())) <= 60, "a small terminal")
+    terminal.resize(30, 8)
+    terminal.shows("too small")
+    terminal.resize(200, 50)
+    terminal.shows("ADMITTED", "PEAK")
+    terminal.resize(80, 24)
+    terminal.shows("? help")
+
+
+def goes_away(test, site, terminal):
+    site.postern.kill()
+    terminal.shows("AWAY", limit=15)
+    test.check("few" in terminal.screen(), "what was last is still there")
+    site.postern.start()
+    terminal.shows("postern live")
+    terminal.keys("q")
+    test.within(3, lambda: terminal.ended() == 0, "q ends it")
+
+
+def colors(test, site):
+    ctl = [site.postern.build / "posternctl", "-c", site.postern.file]
+
+    def has_color(*words, **more):
+        done = subprocess.run([*ctl, *words], capture_output=True, text=True, timeout=20, **more)
+        return "\x1b[" in done.stdout
+
+    test.check(not has_color("status"), "no colours in a pipe")
+    test.check(has_color("--color=always", "status"), "but where they are asked for")
+    test.check(not has_color("--color=always", "--json", "status"), "and never in JSON")
+    for environment, wanted in (({}, True), ({"NO_COLOR": "1"}, False)):
+        terminal = Terminal(test, [*ctl, "status"], rows=60, **environment)
+        test.wait_for(lambda: terminal.ended() == 0, "status on a terminal")
+        test.equal("\x1b[32mlive" in terminal.screen(colors=True), wanted,
+                   f"colours on a terminal with {environment or 'nothing said'}")
+
+
+def no_terminal(test, site):
+    done = site.postern.command("top", json_output=False)
+    test.check(done.returncode == 69 and "it needs a terminal" in done.stderr, done.stderr.strip())
+    done = site.postern.command("top")
+    test.check(done.returncode == 64 and "for people" in done.stderr, done.stderr.strip())
+    dumb = site.top(TERM="dumb")
+    dumb.shows("TERM=dumb: this terminal cannot place its cursor")
+    test.equal(dumb.ended(), 69, "a dumb terminal is told so")
+    mono = site.top(TERM="vt100", NO_COLOR="1")
+    mono.shows("postern live", "few")
+    test.check("\x1b[31" not in mono.screen(colors=True), "a monochrome one has no colours")
+    mono.keys("q")
+    test.within(3, lambda: mono.ended() == 0, "and is left")
+
+
+def body(test):
+    site = Site(test)
+    done = site.postern.command("top", json_output=False)
+    if "without ncurses" in done.stderr:
+        test.check(done.returncode != 0, "built without ncurses, and said so")
+        return
+    test.deaths_expected = True
+    terminal = numbers(test, site)
+    by_keys(test, site, terminal)
+    hostile(test, site, terminal)
+    sizes(test, terminal)
+    goes_away(test, site, terminal)
+    colors(test, site)
+    no_terminal(test, site)
+
+
+main(body)

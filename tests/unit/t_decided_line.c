@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: ISC */
+/* Decisions on one line: what people read, what programs read, and that nothing of it obeys
+ * a stranger. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "policy/decision.h"
+#include "view/decided_line.h"
+
+#define AT_NS	(5000 * NS_PER_SECOND)
+
+static void put(struct decided *decided, enum decided_text which, const char *text) {
+	decided_put(decided, which, text, strlen(text));
+}
+
+static struct decided made(enum decided_kind kind, const char *name) {
+	struct decided decided = { .id = 1, .kind = (uint8_t)kind, .at_ns = AT_NS,
+		.reason = DECIDED_NO_REASON };
+
+	put(&decided, DECIDED_NAME, name);
+	return decided;
+}
+
+static void is_line(const struct decided *decided, const char *wanted) {
+	char subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX], both[2 * DECIDED_LINE_MAX];
+
+	snprintf(both, sizeof(both), "%s | %s", decided_line_subject(decided, subject),
+	    decided_line_text(decided, text));
+	assert_string_equal(both, wanted);
+}
+
+static void a_refused_client(void **state) {
+	struct decided decided = made(DECIDED_REFUSED, "mx.a.example");
+
+	(void)state;
+	assert_true(address_parse("192.0.2.7", 9, &decided.client));
+	decided.reason = REASON_CLASS_INBOUND;
+	decided.count = decided.limit = 8;
+	put(&decided, DECIDED_CLASS, "customer");
+	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer");
+	decided.flags = DECIDED_OBSERVED_ONLY;
+	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer "
+	    "(only observed)");
+}
+
+static void mail_that_is_held(void **state) {
+	struct decided decided = made(DECIDED_DEFERRED, "x.example");
+
+	(void)state;
+	decided.flags = DECIDED_OUTBOUND;
+	decided.reason = REASON_SUSPENDED;
+	decided.until_ns = AT_NS + 240 * NS_PER_SECOND;
+	put(&decided, DECIDED_RECIPIENT, "u@x.example");
+	put(&decided, DECIDED_WINDOW_OF, "provider:big");
+	is_line(&decided, "x.example | suspended to u@x.example window of provider:big for 240 s");
+}
+
+static void what_becomes_of_a_destination(void **state) {
+	struct decided decided = made(DECIDED_SUSPENDED, "x.example");
+
+	(void)state;
+	decided.by = DECIDED_BY_COHORTS;
+	decided.until_ns = AT_NS + 300 * NS_PER_SECOND;
+	decided.before = 5;
+	put(&decided, DECIDED_REASON, "421 4.7.0 busy");
+	is_line(&decided, "x.example | by cohorts for 300 s, window 5 to 0: 421 4.7.0 busy");
+	decided = made(DECIDED_WINDOW, "x.example");
+	decided.before = decided.window = 5;
+	decided.ceiling_before = 20;
+	decided.ceiling = 5;
+	is_line(&decided, "x.example | window 5, ceiling 20 to 5");
+	decided.ceiling = 0;
+	decided.window = 0;
+	is_line(&decided, "x.example | window 5 to 0, ceiling 20 is forgotten");
+	decided = made(DECIDED_ALERT, "x.example");
+	put(&decided, DECIDED_RULE, "blocklist");
+	put(&decided, DECIDED_NOTE, "we are listed");
+	put(&decided, DECIDED_REASON, "554 blocked");
+	is_line(&decided, "x.example | rule blocklist: we are listed: 554 blocked");
+	decided = made(DECIDED_BY_HAND, "slow");
+	decided.flags = DECIDED_IS_CLASS;
+	decided.by = 2;		/* hold */
+	decided.uid = 1000;
+	decided.until_ns = INT64_MAX;
+	is_line(&decided, "class slow | hold by uid 1000 until it is resumed");
+}
+
+/* Every byte in every text, and numbers that nobody counts to. */
+static void nothing_obeys_a_stranger(void **state) {
+	char hostile[40], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
+
+	(void)state;
+	for (unsigned kind = 0; kind < DECIDED_KINDS + 2; kind++) {
+		struct decided decided = { .kind = (uint8_t)kind, .reason = 200, .by = 200,
+			.flags = UINT8_MAX, .stage = 200, .result = 200, .at_ns = INT64_MIN,
+			.until_ns = INT64_MAX - 1, .count = UINT32_MAX, .limit = UINT32_MAX,
+			.before = UINT32_MAX, .ceiling = UINT32_MAX };
+
+		if (kind >= DECIDED_KINDS)
+			continue;	/* no reader gives such a one */
+		for (unsigned which = DECIDED_NAME; which < DECIDED_TEXTS; which++) {
+			for (unsigned i = 0; i < sizeof(hostile); i++)
+				hostile[i] = (char)(1 + (which * 31 + i * 7 + kind * 13) % 255);
+			decided_put(&decided, (enum decided_text)which, hostile, 24);
+		}
+		decided_line_subject(&decided, subject);
+		decided_line_text(&decided, text);
+		for (const char *c = subject; *c != '\0'; c++)
+			assert_in_range(*c, ' ', '~');
+		for (const char *c = text; *c != '\0'; c++)
+			assert_in_range(*c, ' ', '~');
+	}
+}
+
+static void times_are_those_of_the_wall(void **state) {
+	char time[DECIDED_TIME_MAX];
+
+	(void)state;
+	/* 90 s ago, at 2026-11-22T06:45:00Z */
+	assert_string_equal(decided_line_time(AT_NS, AT_NS + 90 * NS_PER_SECOND, 1795329990, time),
+	    "2026-11-22T06:45:00Z");
+	assert_string_equal(decided_line_time(0, AT_NS, 1795329990, time), "-");
+}
+
+static void all_columns_have_values(void **state) {
+	struct decided decided = made(DECIDED_REFUSED, "a\"b\x1b");
+	struct value values[DECIDED_COLUMNS];
+	struct decided_texts texts;
+	char *out = NULL;
+	size_t length;
+	FILE *stream = open_memstream(&out, &length);
+	struct writer writer;
+
+	(void)state;
+	decided.count = 3;
+	memset(values, 0xff, sizeof(values));
+	decided_values(&decided, AT_NS, 1795329900, &texts, values);
+	assert_string_equal(decided_columns[DECIDED_COLUMN_KIND].name, "kind");
+	assert_string_equal(decided_columns[DECIDED_COLUMN_COUNT].name, "count");
+	assert_int_equal(values[DECIDED_COLUMN_COUNT].number, 3);
+	for (unsigned i = 0; i < DECIDED_COLUMNS; i++) {
+		assert_non_null(decided_columns[i].name);
+		assert_in_range(values[i].known, 0, 1);
+	}
+	assert_non_null(stream);
+	writer_init(&writer, stream, true);
+	writer_stream(&writer, decided_columns, NULL, DECIDED_COLUMNS);
+	writer_row(&writer, values);
+	writer_stream_end(&writer);
+	fclose(stream);
+	assert_non_null(strstr(out, "\"name\": \"a\\\"b\\u001b\""));
+	assert_non_null(strstr(out, "\"kind\": \"refused\""));
+	free(out);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_client),
+		cmocka_unit_test(mail_that_is_held),
+		cmocka_unit_test(what_becomes_of_a_destination),
+		cmocka_unit_test(nothing_obeys_a_stranger),
+		cmocka_unit_test(times_are_those_of_the_wall),
+		cmocka_unit_test(all_columns_have_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl top without a terminal: what is gathered, in which order, how rows read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "ctl/top.h"
+#include "engine/windows.h"
+#include "site.h"
+
+static struct site site;
+static struct top top;
+static struct ctl ctl;
+
+static int begin(void **state) {
+	struct diag diag;
+	char path[128];
+
+	(void)state;
+	site_open(&site, 64, "classes = (\n"
+	    "{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n"
+	    "{ name = \"many\"; match = \"*\"; sessions = 100; } );");
+	memset(&top, 0, sizeof(top));
+	top.ctl = &ctl;
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(view_open(&top.view, path, &diag), 0);
+	return 0;
+}
+
+static int end(void **state) {
+	(void)state;
+	top_free(&top);
+	site_close(&site);
+	return 0;
+}
+
+static void by_hand(enum by_hand_verb verb, const char *name) {
+	const struct by_hand request = { .verb = verb, .name = name,
+		.name_length = strlen(name), .for_ns = 300 * NS_PER_SECOND,
+		.reason = "a \"test\"", .window = 3, .ceiling = 3 };
+	struct window_owner owner;
+
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &request,
+	    clock_now_ns(), &owner), BY_HAND_DONE);
+}
+
+static void look(int64_t later_ns) {
+	assert_true(top_gather(&top, clock_now_ns() + later_ns));
+	assert_true(top.is_there);
+}
+
+static const char *row(enum top_pane pane, size_t number, int width) {
+	static char text[TOP_TEXT_MAX];
+
+	(void)top_row(&top, pane, number, width, text);
+	for (const char *c = text; *c != '\0'; c++)
+		assert_in_range(*c, ' ', '~');
+	return text;
+}
+
+static void the_filter(void **state) {
+	(void)state;
+	assert_true(top_fits("", "x"));
+	assert_true(top_fits("EXAM", "mx.example.org"));
+	assert_true(top_fits("org", "mx.example.org"));
+	assert_false(top_fits("orgs", "mx.example.org"));
+	assert_false(top_fits("x", ""));
+}
+
+static void classes_and_their_rates(void **state) {
+	(void)state;
+	look(0);
+	assert_int_equal(top.class_count, 2);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 2, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 3, NULL, NULL), VERDICT_REFUSE);
+	top.looked_ns = clock_now_ns() - NS_PER_SECOND;
+	look(0);
+	assert_string_equal(top.classes[0].class.name, "few");
+	assert_int_equal(top.classes[0].class.open, 2);
+	assert_true(top.classes[0].admitted > 1.5 && top.classes[0].admitted < 2.5);
+	assert_true(top.classes[0].refused > 0.7 && top.classes[0].refused < 1.3);
+	assert_true(top.rates[TOP_REFUSED] > 0.7 && top.rates[TOP_REFUSED] < 1.3);
+	assert_non_null(strstr(row(TOP_CLASSES, 0, 80), "[##########]       2       2"));
+	assert_int_equal(top_row(&top, TOP_CLASSES, 0, 80, (char[TOP_TEXT_MAX]){ 0 }), SCREEN_BAD);
+	assert_true(strncmp(row(TOP_CLASSES, 1, 80), "many", 4) == 0);
+	/* a second look that found nothing new */
+	top.looked_ns = clock_now_ns() - NS_PER_SECOND;
+	look(0);
+	assert_true(top.classes[0].refused < 0.001);
+}
+
+static void destinations_in_order_and_by_filter(void **state) {
+	(void)state;
+	by_hand(BY_HAND_SET, "b.example");
+	by_hand(BY_HAND_SUSPEND, "z.example");
+	by_hand(BY_HAND_HOLD, "u@a.example");
+	look(0);
+	assert_int_equal(top.destination_count, 3);
+	/* by trouble: suspended, held, limited */
+	assert_string_equal(top.destinations[0].name, "z.example");
+	assert_string_equal(top.destinations[1].name, "u@a.example");
+	assert_string_equal(top.destinations[2].name, "b.example");
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "z.example"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "dead"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "a 'test'"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited       3        3"));
+	/* the chosen one stays chosen */
+	top.pane = TOP_DESTINATIONS;
+	top_choose(&top, 2);
+	top.lists[TOP_DESTINATIONS].sort = top_sorts(TOP_DESTINATIONS) - 1;	/* by name */
+	top_order(&top);
+	assert_string_equal(top.destinations[0].name, "b.example");
+	assert_int_equal(top.lists[TOP_DESTINATIONS].chosen, 0);
+	top.lists[TOP_DESTINATIONS].reversed = true;
+	top_order(&top);
+	assert_string_equal(top.destinations[2].name, "b.example");
+	assert_int_equal(top.lists[TOP_DESTINATIONS].chosen, 2);
+	/* the filter is for all panes */
+	snprintf(top.filter, sizeof(top.filter), "Z.EX");
+	look(0);
+	assert_int_equal(top.destination_count, 1);
+	assert_int_equal(top.class_count, 0);
+	assert_int_equal(top.suspended, 1);	/* but not for the header */
+	assert_true(top.shown_count >= 1);
+	for (size_t i = 0; i < top.shown_count; i++)
+		assert_string_equal(decided_text(&top.decisions[top.shown[i]], DECIDED_NAME),
+		    "z.example");
+}
+
+static void rows_fit_any_width(void **state) {
+	char text[TOP_TEXT_MAX];
+
+	(void)state;
+	by_hand(BY_HAND_SUSPEND, "a-very-long-name-of-a-destination-that-takes-all-it-can.example");
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	look(0);
+	for (int width = 0; width < 600; width += 7) {
+		for (unsigned pane = 0; pane < TOP_PANES; pane++) {
+			top_heading(&top, (enum top_pane)pane, width, text);
+			for (size_t i = 0; i < top_count(&top, (enum top_pane)pane); i++)
+				(void)row((enum top_pane)pane, i, width);
+		}
+	}
+	for (unsigned i = 0; i < TOP_HEADER_ROWS; i++)
+		(void)top_header(&top, i, text);
+}
+
+static void panes_share_the_room(void **state) {
+	(void)state;
+	look(0);	/* two classes, no destination */
+	for (int rows = 0; rows < 60; rows++) {
+		unsigned sum = 0;
+		int left = rows - TOP_HEADER_ROWS - 1 - (int)TOP_PANES;
+
+		for (unsigned pane = 0; pane < TOP_PANES; pane++) {
+			unsigned room = top_room(&top, (enum top_pane)pane, rows);
+
+			assert_true(room <= top_count(&top, (enum top_pane)pane));
+			sum += room;
+		}
+		assert_true(left <= 0 ? sum == 0 : sum <= (unsigned)left);
+	}
+	assert_int_equal(top_room(&top, TOP_CLASSES, 24), 2);
+	top.alone = true;
+	assert_int_equal(top_room(&top, TOP_CLASSES, 24), 24 - 1 - 1 - TOP_HEADER_ROWS);
+	assert_int_equal(top_room(&top, TOP_DECISIONS, 24), 0);
+}
+
+static void a_state_that_is_gone(void **state) {
+	char path[128], text[TOP_TEXT_MAX];
+
+	(void)state;
+	look(0);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	reader_close(&top.view.reader);
+	snprintf(top.view.path, sizeof(top.view.path), "%s/nowhere", site.directory);
+	assert_true(top_gather(&top, clock_now_ns()));
+	assert_false(top.is_there);
+	assert_int_equal(top_header(&top, 0, text), SCREEN_BAD);
+	assert_non_null(strstr(text, "AWAY"));
+	assert_int_equal(top.class_count, 2);	/* as they were seen last */
+	(void)row(TOP_CLASSES, 0, 80);
+	snprintf(top.view.path, sizeof(top.view.path), "%s", path);
+	look(0);
+}
+
+int main(void) {
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		UNIT(the_filter),
+		UNIT(classes_and_their_rates),
+		UNIT(destinations_in_order_and_by_filter),
+		UNIT(rows_fit_any_width),
+		UNIT(panes_share_the_room),
+		UNIT(a_state_that_is_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
