@@ -19,6 +19,9 @@
 
 #define ESCAPE_MS	25
 
+/* Of <term.h>, which makes macros of everybody's words. */
+extern int setupterm(const char *name, int fd, int *error);
+
 static SCREEN *terminal;
 static int attributes[SCREEN_STYLES];
 
@@ -47,20 +50,21 @@ static void choose_attributes(bool color) {
 
 int screen_open(bool color, struct diag *diag) {
 	const char *name = getenv("TERM");
+	int error = 0;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return diag_set(diag, 0, "it needs a terminal");
 	if (name == NULL || *name == '\0')
 		return diag_set(diag, 0, "it needs a terminal, and TERM tells of none");
-	/* other than initscr it neither complains nor ends us */
-	terminal = newterm(name, stdout, stdin);
-	if (terminal == NULL)
+	/* with `error` it neither complains nor ends us, and writes nothing */
+	if (setupterm(name, STDOUT_FILENO, &error) != OK)
 		return diag_set(diag, 0, "TERM=%s: nobody knows such a terminal", name);
-	if (tigetstr("cup") == NULL || tigetstr("cup") == (char *)-1) {
-		screen_close();
+	if (tigetstr("cup") == NULL || tigetstr("cup") == (char *)-1)
 		return diag_set(diag, 0, "TERM=%s: this terminal cannot place its cursor; "
 		    "status, classes, destinations and tail show the same", name);
-	}
+	terminal = newterm(name, stdout, stdin);
+	if (terminal == NULL)
+		return diag_set(diag, 0, "TERM=%s: this terminal cannot be used", name);
 	choose_attributes(color);
 	cbreak();
 	noecho();

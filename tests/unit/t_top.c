@@ -43,7 +43,8 @@ static int end(void **state) {
 static void by_hand(enum by_hand_verb verb, const char *name) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .for_ns = 300 * NS_PER_SECOND,
-		.reason = "a \"test\"", .window = 3, .ceiling = 3 };
+		.reason = "a \"test\"", .window = verb == BY_HAND_SET ? 3 : BY_HAND_UNSET,
+		.ceiling = verb == BY_HAND_SET ? 3 : BY_HAND_UNSET };
 	struct window_owner owner;
 
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &request,

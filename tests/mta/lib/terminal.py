@@ -46,6 +46,10 @@ class Terminal:
     def screen(self, colors=False):
         return self.run("capture-pane", "-p", *(["-e"] if colors else []))
 
+    def all(self, colors=False):
+        """With what has left it above."""
+        return self.run("capture-pane", "-p", "-S", "-", *(["-e"] if colors else []))
+
     def shows(self, *texts, limit=5.0):
         """The screen that has all of them; the test fails where it does not come."""
         seen = ""
