@@ -185,7 +185,7 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 	struct decided_texts texts;
 
 	if (writer->json) {
-		decided_values(decided, now_ns, clock_wall_s(), &texts, values);
+		decided_values(decided, now_ns, clock_wall_ns(), &texts, values);
 		writer_row(writer, values);
 		return;
 	}

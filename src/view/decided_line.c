@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/decision_id.h"
@@ -183,18 +182,6 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 	return out;
 }
 
-const char *decided_line_time(int64_t at_ns, int64_t now_ns, int64_t wall_s,
-    char out[DECIDED_TIME_MAX]) {
-	int64_t age_s = (now_ns - at_ns) / NS_PER_SECOND;
-	time_t then = (time_t)(wall_s - (age_s > 0 ? age_s : 0));
-	struct tm tm;
-
-	if (at_ns <= 0 || gmtime_r(&then, &tm) == NULL ||
-	    strftime(out, DECIDED_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
-		text_append(out, DECIDED_TIME_MAX, 0, "-");
-	return out;
-}
-
 /* --- for programs ----------------------------------------------------------------------- */
 
 const struct column decided_columns[DECIDED_COLUMNS] = {
@@ -229,6 +216,7 @@ const struct column decided_columns[DECIDED_COLUMNS] = {
 	{ "text", COLUMN_TEXT },
 	{ "note", COLUMN_TEXT },
 	{ "cause", COLUMN_TEXT },
+	{ "what", COLUMN_TEXT },
 };
 
 static struct value text_or_unknown(const struct decided *decided, enum decided_text which) {
@@ -245,7 +233,7 @@ static struct value id_value(uint64_t id, char out[24]) {
 	return id == 0 ? value_unknown() : value_text(decision_id_text(id, out));
 }
 
-void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_s,
+void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_ns,
     struct decided_texts *texts, struct value values[DECIDED_COLUMNS]) {
 	bool compared = decided->count != 0 || decided->limit != 0;
 	bool windowed = decided_ring_of((enum decided_kind)decided->kind) ==
@@ -254,7 +242,7 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 
 	address_format(&decided->client, texts->client);
 	values[0] = id_value(decided->id, texts->id);
-	values[1] = value_text(decided_line_time(decided->at_ns, now_ns, wall_s, texts->time));
+	values[1] = value_text(view_time(wall_ns - (now_ns - decided->at_ns), texts->time));
 	values[2] = value_text(decided_word(decided->kind));
 	values[3] = value_text(decided_stage_word(decided->stage));
 	values[4] = value_truth((decided->flags & DECIDED_OBSERVED_ONLY) != 0);
@@ -286,4 +274,6 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	values[28] = text_or_unknown(decided, DECIDED_REASON);
 	values[29] = text_or_unknown(decided, DECIDED_NOTE);
 	values[30] = id_value(decided->cause, texts->cause);
+	view_decided_say(decided, texts->what);
+	values[31] = value_text(texts->what);
 }

@@ -8,6 +8,7 @@
 #define VIEW_DECIDED_LINE_H
 
 #include "segment/decisions.h"
+#include "view/decided.h"
 #include "view/writer.h"
 
 #define DECIDED_LINE_MAX	640
@@ -17,20 +18,17 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 /* What was decided, and why. */
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
 
-/* "2026-11-22T06:45:00Z" of a time by base/clock.h; `now` and `wall_s` are of one moment. */
-#define DECIDED_TIME_MAX	32
-const char *decided_line_time(int64_t at_ns, int64_t now_ns, int64_t wall_s,
-    char out[DECIDED_TIME_MAX]);
-
-#define DECIDED_COLUMNS		31
+#define DECIDED_COLUMNS		32
 #define DECIDED_COLUMN_KIND	2
 #define DECIDED_COLUMN_COUNT	15
 extern const struct column decided_columns[DECIDED_COLUMNS];
 /* The texts that values point at. */
 struct decided_texts {
-	char id[24], cause[24], time[DECIDED_TIME_MAX], client[ADDRESS_TEXT_MAX];
+	char id[24], cause[24], time[VIEW_TIME_MAX], client[ADDRESS_TEXT_MAX];
+	char what[VIEW_DECIDED_MAX];
 };
-void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_s,
+/* `now_ns` (base/clock.h) and `wall_ns` are of one moment. */
+void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_ns,
     struct decided_texts *texts, struct value values[DECIDED_COLUMNS]);
 
 #endif

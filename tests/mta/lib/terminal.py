@@ -72,5 +72,5 @@ class Terminal:
 
     def ended(self):
         """The exit code, or None."""
-        dead, code = self.run("display", "-p", "#{pane_dead} #{pane_dead_status}").split(" ")
-        return int(code) if dead == "1" else None
+        words = self.run("display", "-p", "#{pane_dead} #{pane_dead_status}").split()
+        return int(words[1]) if words[0] == "1" and len(words) > 1 else None
