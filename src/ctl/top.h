@@ -44,6 +44,7 @@ struct top_destination {
 struct top_list {
 	unsigned sort;		/* 0: as it comes */
 	bool reversed;
+	bool is_chosen;		/* by somebody; else it is the first one, whichever that is */
 	size_t chosen;		/* index of the row */
 	uint64_t chosen_key;	/* it is found again by that */
 	size_t first;		/* the first one on the screen */

@@ -73,14 +73,12 @@ static void draw_footer(const struct top *top, int row) {
 		screen_put(row, 0, top->message_is_bad ? SCREEN_BAD : SCREEN_GOOD, top->message);
 		return;
 	}
-	length = text_append(text, sizeof(text), 0, "? help  q quit  Tab pane  s sort: %s%s",
-	    top_sort_word(top->pane, list->sort), list->reversed ? " (reversed)" : "");
+	length = text_append(text, sizeof(text), 0, "u suspend  r resume  w why  / filter");
 	if (top->filter[0] != '\0')
-		length = text_append(text, sizeof(text), length, "  / filter: %s",
+		length = text_append(text, sizeof(text), length, ": %s",
 		    log_quote(filter, sizeof(filter), top->filter, strlen(top->filter)));
-	else
-		length = text_append(text, sizeof(text), length, "  / filter");
-	length = text_append(text, sizeof(text), length, "  u suspend  r resume  w why");
+	length = text_append(text, sizeof(text), length, "  s sort: %s%s  Tab  ? help  q quit",
+	    top_sort_word(top->pane, list->sort), list->reversed ? " (reversed)" : "");
 	if (top->pane == TOP_DESTINATIONS && top->destinations_known > top->destination_count)
 		(void)text_append(text, sizeof(text), length, "  (%zu of %zu)",
 		    top->destination_count, top->destinations_known);

@@ -26,17 +26,18 @@ static const char help[] =
     "up down      another row (also k, j); PgUp, PgDn, Home, End\n"
     "s S          the next order of the rows; the other way round\n"
     "/            show only rows with a text in them; Esc ends that\n"
-    "u            suspend: mail for this destination, recipient or the hosts of this class\n"
-    "             is held for a time; it is asked how long, and whether you mean it\n"
+    "u            suspend: mail for this destination or recipient, or to the\n"
+    "             hosts of this class, is held for a time; it is asked how long,\n"
+    "             and whether you mean it\n"
     "r            resume: the hold or suspension ends\n"
-    "w Enter      why: what the decision was based on; of a destination its last decision,\n"
-    "             and what holds of it now; of a class its last decision\n"
+    "w Enter      why: what a decision was based on; of a destination its last\n"
+    "             one, and what holds of it now; of a class its last one\n"
     "q            quit\n"
     "\n"
-    "Numbers are those of posternctl classes, destinations and status; /s is since the last\n"
-    "look, about a second ago.  Destinations: those that matter most, 1000 at most (the\n"
-    "filter finds the others).  Names are written with \\xNN for bytes that are not\n"
-    "printable; a + ends what was cut.\n";
+    "Numbers are those of posternctl classes, destinations and status; /s is\n"
+    "since the last look, about a second ago.  Destinations: those that matter\n"
+    "most, 1000 at most (the filter finds the others).  A + ends what was cut;\n"
+    "\\xNN stands for a byte that is not printable.\n";
 
 static void say(struct top *top, bool is_bad, const char *before, const char *name) {
 	char quoted[TOP_MESSAGE_MAX];
@@ -294,6 +295,7 @@ static void why(struct top *top) {
 		say(top, false, "nothing was decided lately of ", target.name);
 		return;
 	}
+	target.is_class = false;	/* its name says enough */
 	show(what_is(&target, "why: ", "", title), text);
 }
 
@@ -325,6 +327,8 @@ static void move(struct top *top, int key) {
 	else
 		row = key == SCREEN_KEY_HOME ? 0 : (long)top_count(top, top->pane) - 1;
 	top_choose(top, row);
+	if (key == SCREEN_KEY_HOME)
+		top->lists[top->pane].is_chosen = false;
 }
 
 static void sort(struct top *top, bool reverse) {

@@ -137,15 +137,18 @@ void top_choose(struct top *top, long row) {
 	if (row >= (long)count)
 		row = (long)count - 1;
 	list->chosen = row < 0 ? 0 : (size_t)row;
+	list->is_chosen = top->pane != TOP_DECISIONS || row > 0;
 	list->chosen_key = count == 0 ? 0 : top_key(top, top->pane, list->chosen);
 }
 
-/* The newest decision is chosen as long as no other one was. */
+/* The first row is, as long as nobody chose another one. */
 static void find_chosen(struct top *top, enum top_pane pane) {
 	struct top_list *list = &top->lists[pane];
 	size_t count = top_count(top, pane);
 
-	for (size_t i = 0; i < count && (pane != TOP_DECISIONS || list->chosen > 0); i++)
+	if (!list->is_chosen)
+		list->chosen = 0;
+	for (size_t i = 0; i < count && list->is_chosen; i++)
 		if (top_key(top, pane, i) == list->chosen_key) {
 			list->chosen = i;
 			return;

@@ -17,7 +17,7 @@
 #include "ctl/top.h"
 #include "view/decided_line.h"
 
-#define NAME_LEAST	16
+#define NAME_LEAST	15
 #define NAME_MOST	40
 #define BAR_WIDTH	10
 #define NUMBER_MAX	16
@@ -226,7 +226,7 @@ static enum screen_style class_row(const struct top_class *shown, int width,
 		length = number(out, length, 9, class->observed);
 	}
 	(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
-	    class->removed ? "removed" : class->observe ? "observe" : "");
+	    class->removed ? "gone" : class->observe ? width < CLASS_WIDE ? "obs" : "observe" : "");
 	if (limit == LIMIT_NONE)
 		return SCREEN_PLAIN;
 	return class->open >= limit ? SCREEN_BAD :

@@ -112,6 +112,7 @@ static void destinations_in_order_and_by_filter(void **state) {
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "dead"));
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "a 'test'"));
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited       3        3"));
+	assert_int_equal(top.lists[TOP_DESTINATIONS].chosen, 0);
 	/* the chosen one stays chosen */
 	top.pane = TOP_DESTINATIONS;
 	top_choose(&top, 2);

@@ -23,8 +23,11 @@ class Terminal:
         have_terminals()
         self.socket = test.directory / f"tmux-{id(self)}"
         variables = [f"{name}={value}" for name, value in environment.items()]
+        # tmux itself does not always know how it ended
+        self.code = Path(f"{self.socket}.code")
         self.run("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows,
-                 "env", *variables, *argv, ";", "set", "-g", "remain-on-exit", "on",
+                 "sh", "-c", f'"$@"; echo $? >{self.code}.new; mv {self.code}.new {self.code}',
+                 "sh", "env", *variables, *argv, ";", "set", "-g", "remain-on-exit", "on",
                  ";", "set", "-g", "status", "off", ";", "set", "-g", "allow-rename", "on")
         test.at_end(lambda: self.run("kill-server", check=False))
 
@@ -72,5 +75,4 @@ class Terminal:
 
     def ended(self):
         """The exit code, or None."""
-        words = self.run("display", "-p", "#{pane_dead} #{pane_dead_status}").split()
-        return int(words[1]) if words[0] == "1" and len(words) > 1 else None
+        return int(self.code.read_text()) if self.code.exists() else None
