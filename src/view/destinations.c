@@ -122,6 +122,7 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 	sort(&all->seen, compare_names);
 	sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
 	sort(&all->recipients, compare_names);
+	all->known = all->windows.count + all->recipients.count;
 	all->stopped = all->recipients.count > 0;
 	for (size_t i = 0; i < all->windows.count && !all->stopped; i++)
 		all->stopped = is_stopped(at(&all->windows, i));

@@ -28,6 +28,7 @@ struct view_copies {
 struct view_destinations {
 	const struct view *view;
 	struct view_copies seen, windows, recipients;
+	size_t known;			/* windows and recipients before `most` cut */
 	unsigned torn_seen, torn_windows, torn_recipients;
 	bool stopped;			/* one is suspended or held */
 };
