@@ -201,6 +201,26 @@ def colors(test, site):
                    f"colours on a terminal with {environment or 'nothing said'}")
 
 
+def progress(test, site):
+    """How far a long replay is, where somebody looks."""
+    line, stop = site.log.read_bytes().splitlines(True)[0], test.directory / "stop"
+    large = test.directory / "large.log"
+    large.write_bytes(line * (3000000 // len(line)))
+    slow = test.directory / "slow"
+    slow.write_text(f"#!/bin/sh\nwhile [ ! -e {stop} ]; do cat {large}; sleep 0.1; done |\n"
+                    f"{site.postern.build}/posternctl -c {site.postern.file} replay - "
+                    f">{test.directory}/out && echo over\n")
+    slow.chmod(0o755)
+    terminal = Terminal(test, [slow])
+    terminal.shows("replay: ", " MB, ")
+    stop.touch()
+    test.wait_for(lambda: terminal.ended() == 0, "it ends")
+    test.check("replay" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")
+    done = subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file, "replay",
+                           large], capture_output=True, text=True, timeout=20)
+    test.equal(done.stderr, "", "nor anything where nobody looks")
+
+
 def no_terminal(test, site):
     done = site.postern.command("top", json_output=False)
     test.check(done.returncode == 69 and "it needs a terminal" in done.stderr, done.stderr.strip())
@@ -230,6 +250,7 @@ def body(test):
     sizes(test, terminal)
     goes_away(test, site, terminal)
     colors(test, site)
+    progress(test, site)
     no_terminal(test, site)
 
 
