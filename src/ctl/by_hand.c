@@ -33,6 +33,7 @@ static const struct column columns[] = {
 	{ "ceiling", COLUMN_NUMBER },
 	{ "in_flight", COLUMN_NUMBER },
 	{ "until", COLUMN_SECONDS },
+	{ "id", COLUMN_TEXT },
 	{ "reason", COLUMN_TEXT },
 	{ "observed", COLUMN_TRUTH },
 	{ "hint_mta", COLUMN_TEXT },

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/decided.h"
 #include "engine/hints_internal.h"
 
 _Static_assert(HINT_TEXT_MAX == HINTS_TEXT_MAX, "texts fit the file");
@@ -112,10 +113,18 @@ static bool is_full(const struct engine *engine, const struct generation *genera
 	return *open >= class->limits.sessions;
 }
 
-bool hint_class_holds(const struct engine *engine,
-    const struct generation *generation, uint32_t class_index, int64_t now_ns,
-    char text[HINT_TEXT_MAX + 1]) {
-	char quoted[GENERATION_CLASS_NAME_MAX + 1], until[HINT_TIME_MAX];
+const char *hint_id(uint64_t id, char out[HINT_ID_MAX]) {
+	char text[DECISION_ID_MAX];
+
+	out[0] = '\0';
+	if (id != 0)
+		snprintf(out, HINT_ID_MAX, " (%s)", decision_id_text(id, text));
+	return out;
+}
+
+bool hint_class_holds(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, uint64_t *full, char text[HINT_TEXT_MAX + 1]) {
+	char quoted[GENERATION_CLASS_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
 	const struct generation_class *class;
 	struct window_held held;
 	const char *name;
@@ -129,14 +138,20 @@ bool hint_class_holds(const struct engine *engine,
 	(void)log_quote(quoted, sizeof(quoted), name, strlen(name));
 	if (windows_class_held(engine, generation, class_index, now_ns, &held) &&
 	    !held.observed)
-		(void)text_append(text, HINT_TEXT_MAX + 1, 0, "Postern: class %s is held%s%s%s%s",
+		(void)text_append(text, HINT_TEXT_MAX + 1, 0, "Postern: class %s is held%s%s%s%s%s",
 		    quoted,
 		    held.until_ns == INT64_MAX ? "" : " until ",
-		    hint_time(held.until_ns, now_ns, until),
+		    hint_time(held.until_ns, now_ns, until), hint_id(held.event, id),
 		    held.reason[0] == '\0' ? "" : ": ", held.reason);
-	else if (is_full(engine, generation, class_index, &open))
-		snprintf(text, HINT_TEXT_MAX + 1, "Postern: class %s holds %u of %u sessions",
-		    quoted, open, class->limits.sessions);
+	else if (is_full(engine, generation, class_index, &open)) {
+		if (*full == 0)
+			*full = decided_note_class_full(engine, generation, class_index, open,
+			    now_ns);
+		snprintf(text, HINT_TEXT_MAX + 1, "Postern: class %s holds %u of %u sessions%s",
+		    quoted, open, class->limits.sessions, hint_id(*full, id));
+		return true;
+	}
+	*full = 0;
 	return text[0] != '\0';
 }
 

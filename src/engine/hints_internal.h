@@ -152,11 +152,16 @@ struct engine_hints {
 
 	uint32_t class_count;
 	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
+	uint64_t *class_full;	/* id of the decision by which each is full; 0: it is not */
 	struct recipient_said *recipients;
 	size_t recipient_count;
 };
 
 /* --- hints.c ------------------------------------------------------------------------- */
+
+/* " (ID)", or "" for 0. */
+#define HINT_ID_MAX	(DECISION_ID_MAX + 3)
+const char *hint_id(uint64_t id, char out[HINT_ID_MAX]);
 
 /* "2026-11-21T12:34:56Z"; "" for INT64_MAX. */
 #define HINT_TIME_MAX	24

@@ -75,14 +75,14 @@ static void say_lanes(const struct lane_widths *widths, lane_set set,
 
 static void say_stopped(const struct window_owner *owner, const struct window_view *view,
     int64_t now_ns, struct hint_say *say) {
-	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX];
+	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
 
 	say->kind = HINTS_HELD;
-	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s",
+	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s%s",
 	    log_sentence(name, sizeof(name), owner->name),
 	    view->state == WINDOW_HELD ? "held" : "suspended",
 	    view->until_ns == INT64_MAX ? "" : " until ",
-	    hint_time(view->until_ns, now_ns, until),
+	    hint_time(view->until_ns, now_ns, until), hint_id(view->event, id),
 	    view->reason[0] == '\0' ? "" : ": ", view->reason);
 }
 

@@ -85,6 +85,7 @@ void engine_hints_close(struct engine_hints **hints) {
 	hint_keys_free(*hints);
 	hint_queues_free(*hints);
 	free((*hints)->class_texts);
+	free((*hints)->class_full);
 	free((*hints)->recipients);
 	free(*hints);
 	*hints = NULL;
@@ -104,7 +105,8 @@ void hint_classes_renew(struct engine_hints *hints, const struct generation *gen
 	if (!is_current(hints, generation))
 		return;
 	for (uint32_t i = 0; i < hints->class_count; i++) {
-		bool held = hint_class_holds(hints->engine, generation, i, now_ns, text);
+		bool held = hint_class_holds(hints->engine, generation, i, now_ns,
+		    &hints->class_full[i], text);
 
 		if (strcmp(text, hints->class_texts[i]) == 0)
 			continue;
@@ -118,15 +120,21 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
     const char **texts) {
 	uint32_t count = generation->class_count;
 	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
+	uint64_t *full = calloc(count + 1, sizeof(*full));
 
-	if (grown == NULL)
+	if (grown == NULL || full == NULL) {
+		free(grown);
+		free(full);
 		return false;
+	}
 	free(hints->class_texts);
+	free(hints->class_full);
 	hints->class_texts = grown;
+	hints->class_full = full;
 	hints->class_count = count;
 	for (uint32_t i = 0; i < count; i++)
 		texts[i] = hint_class_holds(hints->engine, generation, i, clock_now_ns(),
-		    grown[i]) ? grown[i] : NULL;
+		    &full[i], grown[i]) ? grown[i] : NULL;
 	return true;
 }
 
@@ -148,7 +156,7 @@ struct holding {
 
 static void hold_for(struct holding *holding, const struct recipient_held *held,
     uint8_t mta) {
-	char text[HINTS_TEXT_MAX + 1], until[HINT_TIME_MAX];
+	char text[HINTS_TEXT_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
 	struct recipient_said *grown;
 
 	if (holding->count == holding->size) {
@@ -163,9 +171,9 @@ static void hold_for(struct holding *holding, const struct recipient_held *held,
 	grown = &holding->list[holding->count++];
 	memcpy(grown->address, held->address, sizeof(grown->address));
 	grown->mta = mta;
-	(void)text_append(text, sizeof(text), 0, "Postern: recipient held%s%s%s%s",
+	(void)text_append(text, sizeof(text), 0, "Postern: recipient held%s%s%s%s%s",
 	    held->until_ns == INT64_MAX ? "" : " until ",
-	    hint_time(held->until_ns, holding->now_ns, until),
+	    hint_time(held->until_ns, holding->now_ns, until), hint_id(held->event, id),
 	    held->reason[0] == '\0' ? "" : ": ", held->reason);
 	if (!hints_writer_hold_recipient(holding->hints->writer, mta, held->address,
 		held->until_ns, text))

@@ -10,6 +10,7 @@
 #include "engine/internal.h"
 
 #define TELL_NS		NS_PER_SECOND
+#define DECISIONS_PARTS	8
 
 static void on_renew(void *context) {
 	struct journal_keep *keep = context;
@@ -80,7 +81,8 @@ static void look_at_origin(struct journal_keep *keep) {
 	uint32_t begin = journal_log_begin(keep->log).file;
 	const struct journal_file *newest;
 
-	if (begin == 0 || files->count == 0)
+	/* decisions of another state are ids that nobody asks for, until they make room */
+	if (begin == 0 || files->count == 0 || keep->room == JOURNAL_ROOM_DECISIONS)
 		return;
 	if (begin != keep->known_begin) {
 		keep->known_begin = begin;
@@ -105,11 +107,19 @@ bool journal_keep_is_foreign(struct journal_keep *keep) {
 
 /* --- life ----------------------------------------------------------------------------- */
 
+/* Files of decisions are deleted one by one. */
+static uint32_t file_size(const struct generation *generation, enum journal_room room) {
+	uint64_t part = generation->journal.decisions_size / DECISIONS_PARTS;
+
+	return (uint32_t)(room == JOURNAL_ROOM_DECISIONS && part <
+	    generation->journal.file_size ? part : generation->journal.file_size);
+}
+
 int journal_keep_open(struct journal_keep *keep, struct engine *engine,
     const struct generation *generation, enum journal_room room,
     const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
 	struct journal_log_options options = { .kind = kind_of(room),
-		.file_size = (uint32_t)generation->journal.file_size, .threaded = true,
+		.file_size = file_size(generation, room), .threaded = true,
 		.calls = { .renew = on_renew, .context = keep } };
 	char path[PATH_MAX];
 

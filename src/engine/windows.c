@@ -347,7 +347,7 @@ const char *windows_text(const struct window_owner *owner, const struct window_v
     int64_t now_ns, char out[WINDOW_TEXT_MAX + 1])
 {
 	const char *what = view->state == WINDOW_HELD ? "held" : "suspended";
-	char name[SEGMENT_NAME_MAX + 1];
+	char name[SEGMENT_NAME_MAX + 1], id[DECISION_ID_MAX];
 	size_t length;
 
 	/* names are as strangers wrote them */
@@ -357,6 +357,9 @@ const char *windows_text(const struct window_owner *owner, const struct window_v
 	if (view->until_ns != INT64_MAX)
 		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " for %llu s",
 		    (unsigned long long)seconds_left(view->until_ns, now_ns));
+	if (view->event != 0)
+		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " (%s)",
+		    decision_id_text(view->event, id));
 	if (view->reason[0] != '\0')
 		(void)text_append(out, WINDOW_TEXT_MAX + 1, length, ": %s", view->reason);
 	return out;

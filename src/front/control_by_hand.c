@@ -106,6 +106,7 @@ static void add_held(struct control_writer *writer, bool held, const struct wind
 	if (!held)
 		return;
 	add_until(writer, how->until_ns, now_ns);
+	control_answer_id(writer, how->event);
 	control_writer_add(writer, "reason", "%s", how->reason);
 	control_writer_add(writer, "observed", "%d", how->observed);
 }
@@ -128,6 +129,14 @@ void control_answer_window(struct control_writer *writer, const struct window_vi
 		control_writer_add(writer, "ceiling", "%u", view->ceiling);
 	control_writer_add(writer, "in_flight", "%u", view->in_flight);
 	add_until(writer, view->until_ns, now_ns);
+}
+
+void control_answer_id(struct control_writer *writer, uint64_t id)
+{
+	char text[DECISION_ID_MAX];
+
+	if (id != 0)
+		control_writer_add(writer, "id", "%s", decision_id_text(id, text));
 }
 
 static bool stops(const struct by_hand *request)
@@ -177,6 +186,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	} else {
 		windows_view(engine, generation, owner, now_ns, &view);
 		control_answer_window(&writer, &view, now_ns);
+		control_answer_id(&writer, view.event);
 		if (view.reason[0] != '\0')
 			control_writer_add(&writer, "reason", "%s", view.reason);
 		control_writer_add(&writer, "observed", "%d",

@@ -88,6 +88,15 @@ static const char *window_answer(const struct window_view *view) {
 	return view->canary_due ? "go-canary" : "full";
 }
 
+static void add_why(struct control_writer *writer, uint64_t id) {
+	char text[DECISION_ID_MAX];
+
+	control_answer_id(writer, id);
+	if (id != 0)
+		control_writer_add(writer, "why", "posternctl why %s",
+		    decision_id_text(id, text));
+}
+
 /* Whose window mail for it runs by, and what that says. */
 static void add_window(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const char *destination, size_t length) {
@@ -110,6 +119,7 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	    view.by_hand ? "hand" : view.by_rule ? "rule" : "cohorts");
 	control_writer_add(writer, "canary", "%s", view.canary_out ? "out" :
 	    view.canary_due ? "due" : "none");
+	add_why(writer, view.event);
 	if (view.reason[0] != '\0')
 		control_writer_add(writer, "last_reason", "%s", view.reason);
 	control_writer_add(writer, "window_answer", "%s", window_answer(&view));

@@ -32,6 +32,9 @@ bool control_is_by_hand(const char *words);
 size_t control_answer_by_hand(struct engine *engine,
     const struct control_frame *request, uid_t uid, char *out);
 
+/* id, of a decision, unless it is 0 */
+void control_answer_id(struct control_writer *writer, uint64_t id);
+
 /* state, window, ceiling, in_flight, until */
 struct window_view;
 void control_answer_window(struct control_writer *writer,

@@ -600,7 +600,7 @@ bool journal_positions_read(const uint8_t *payload, size_t length,
 /* Its numbers of 32 bits, in their order. */
 #define DECISION_NUMBERS(X) X(client_port) X(server_port) X(line) X(limit_line) X(count) \
 	X(limit) X(before) X(window) X(ceiling_before) X(ceiling) X(uid) X(pid) X(code) \
-	X(success) X(failure) X(fail_cohorts)
+	X(success) X(failure) X(fail_cohorts) X(observe_line)
 
 size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
     const struct journal_note *notes)

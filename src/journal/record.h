@@ -173,6 +173,7 @@ struct journal_decision {
 	uint32_t ceiling_before, ceiling;
 	uint32_t uid, pid, code;
 	uint32_t success, failure, fail_cohorts;	/* the bits of floats */
+	uint32_t observe_line;
 	struct journal_text kind, reason, stage, result;
 	uint32_t text_count;	/* the list of texts (journal_note_*) is the last field */
 };

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/gate.h"
+#include "engine/journal_decisions.h"
 #include "engine/journal_manual.h"
 #include "engine/queue_watch.h"
 #include "engine/windows.h"
@@ -52,6 +53,7 @@ struct keeper {
 	struct gate_watch gate;
 	struct queue_watch queue;
 	struct journal_manual_log *journal;	/* NULL: there is none */
+	struct journal_decisions *decisions;	/* NULL: the same */
 	struct event *beat;
 	struct event *second;
 	struct saver savers[2];
@@ -142,6 +144,7 @@ static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	engine_heartbeat(keeper->engine, clock_now_ns());
 	watch_gate(keeper, clock_now_ns());
+	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
 }
 
 static void watch_queue(struct keeper *keeper) {
@@ -188,6 +191,9 @@ static int open_journal(struct keeper *keeper, struct diag *diag) {
 	int result = journal_manual_open(&keeper->journal, keeper->engine, generation,
 	    &journal_news_log, clock_now_ns(), diag);
 
+	if (result == 0)
+		result = journal_decisions_open(&keeper->decisions, keeper->engine, generation,
+		    &journal_news_log, clock_now_ns(), diag);
 	engine_unpin(keeper->engine, generation);
 	return result;
 }

@@ -25,7 +25,8 @@ _Static_assert(sizeof(struct decided_slot) == 448, "seven cache lines");
 #define DECIDED_BEGIN_SHIFT	19
 struct decided_next {
 	_Atomic uint64_t number;
-	uint64_t pad[7];
+	_Atomic uint64_t kept;	/* up to this one they are on the disk; 0: not known */
+	uint64_t pad[6];
 };
 
 #endif

@@ -283,7 +283,7 @@ def messages(test, world):
     test.within(5, lambda: json.loads(journal(world, "stat", "--json").stdout)["queue"]["queued"] == 1,
                 "stat: one message is queued")
     queue = json.loads(journal(world, "stat", "--json").stdout)
-    test.equal(set(queue), {"feed", "queue", "keeper"}, "stat tells of all three")
+    test.equal(set(queue), {"feed", "queue", "keeper", "decisions"}, "stat tells of all")
     def deliveries():
         return json.loads(journal(world, "stat", "--json").stdout)["queue"]["deliveries"] or 0
     test.wait_for(lambda: deliveries() >= 60, "positions are recorded, with what was delivered", 30)

@@ -146,7 +146,8 @@ def status(test, ctl):
         header = text.split(f"\n{table}:\n")[1].splitlines()[0].split()
         test.equal(header, list(found[table][0]), f"the same columns in {table}")
     test.equal([(row["directory"], row["state"], row["error"], row["lost"])
-                for row in found["journal"]], [("keeper", "written", None, 0)],
+                for row in found["journal"]],
+               [("keeper", "written", None, 0), ("decisions", "written", None, 0)],
                "the journal of a site without logs is the keeper's")
     test.check(all(isinstance(value, int) for value in found["counters"].values()),
                "counters are numbers")

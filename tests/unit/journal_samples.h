@@ -60,6 +60,7 @@ static const struct journal_decision sample_decision = { .when_ns = 170000000000
 	.limit_line = 154, .count = 155, .limit = 156, .before = 157, .window = 158,
 	.ceiling_before = 159, .ceiling = 160, .uid = 161, .pid = 162, .code = 421,
 	.success = 0x3f000000, .failure = 0x40000000, .fail_cohorts = 0x41a00000,
+	.observe_line = 163,
 	.kind = SAMPLE_TEXT("suspended"), .reason = SAMPLE_TEXT("suspended"),
 	.stage = SAMPLE_TEXT("result"), .result = SAMPLE_TEXT("site-failure"),
 	.text_count = 2 };

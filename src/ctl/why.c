@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl why: what a decision was based on, what led to it, what undoes it.
+ * MODEL    From the id one goes on by causes: of a deferral the suspension, of that the
+ *          failures one by one.  For people only what is known is shown; programs get each
+ *          name.
+ * ERRORS   An id that is not known any more: EX_NOHOST.
+ * THREADS  One.
+ */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/text.h"
+#include "ctl/explain.h"
+#include "ctl/why.h"
+#include "policy/reply.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define CAUSES_MAX	500
+#define CAUSES_SHOWN	20
+#define LATEST		20
+#define LATEST_ALL	1000
+#define TIME_MAX	32
+
+enum told {
+	TOLD_ID, TOLD_WHAT, TOLD_KIND, TOLD_TIME, TOLD_AGE, TOLD_SOURCE, TOLD_STAGE, TOLD_NAME,
+	TOLD_CLIENT, TOLD_CLIENT_PORT, TOLD_PORT, TOLD_CLASS, TOLD_WINDOW_OF, TOLD_RECIPIENT,
+	TOLD_QUEUE_ID, TOLD_RELAY, TOLD_MTA, TOLD_PID, TOLD_UID, TOLD_REASON,
+	TOLD_COUNT, TOLD_LIMIT, TOLD_RATE, TOLD_FAIL_COHORTS, TOLD_SUCCESS, TOLD_FAILURE,
+	TOLD_BEFORE, TOLD_WINDOW, TOLD_CEILING_BEFORE, TOLD_CEILING, TOLD_CODE, TOLD_RESULT,
+	TOLD_REPLY, TOLD_NOTE, TOLD_RULE, TOLD_FILE, TOLD_LINE, TOLD_PLACE, TOLD_LIMIT_PLACE,
+	TOLD_OBSERVED, TOLD_OBSERVE_PLACE, TOLD_UNTIL, TOLD_LEFT, TOLD_IN_FORCE, TOLD_CAUSE,
+	TOLD_UNDO_BEFORE, TOLD_UNDO, TOLD_UNDO_NOTE,
+	TOLD_VALUES
+};
+
+static const struct column columns[TOLD_VALUES] = {
+	[TOLD_ID] = { "id", COLUMN_TEXT },
+	[TOLD_WHAT] = { "what", COLUMN_TEXT },
+	[TOLD_KIND] = { "kind", COLUMN_TEXT },
+	[TOLD_TIME] = { "time", COLUMN_TEXT },
+	[TOLD_AGE] = { "age", COLUMN_SECONDS },
+	[TOLD_SOURCE] = { "source", COLUMN_TEXT },
+	[TOLD_STAGE] = { "stage", COLUMN_TEXT },
+	[TOLD_NAME] = { "name", COLUMN_TEXT },
+	[TOLD_CLIENT] = { "client", COLUMN_TEXT },
+	[TOLD_CLIENT_PORT] = { "client_port", COLUMN_NUMBER },
+	[TOLD_PORT] = { "port", COLUMN_NUMBER },
+	[TOLD_CLASS] = { "class", COLUMN_TEXT },
+	[TOLD_WINDOW_OF] = { "window_of", COLUMN_TEXT },
+	[TOLD_RECIPIENT] = { "recipient", COLUMN_TEXT },
+	[TOLD_QUEUE_ID] = { "queue_id", COLUMN_TEXT },
+	[TOLD_RELAY] = { "relay", COLUMN_TEXT },
+	[TOLD_MTA] = { "mta", COLUMN_TEXT },
+	[TOLD_PID] = { "pid", COLUMN_NUMBER },
+	[TOLD_UID] = { "uid", COLUMN_TEXT },
+	[TOLD_REASON] = { "reason", COLUMN_TEXT },
+	[TOLD_COUNT] = { "count", COLUMN_NUMBER },
+	[TOLD_LIMIT] = { "limit", COLUMN_NUMBER },
+	[TOLD_RATE] = { "rate", COLUMN_TEXT },
+	[TOLD_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
+	[TOLD_SUCCESS] = { "success", COLUMN_DECIMAL },
+	[TOLD_FAILURE] = { "failure", COLUMN_DECIMAL },
+	[TOLD_BEFORE] = { "window_before", COLUMN_NUMBER },
+	[TOLD_WINDOW] = { "window", COLUMN_NUMBER },
+	[TOLD_CEILING_BEFORE] = { "ceiling_before", COLUMN_NUMBER },
+	[TOLD_CEILING] = { "ceiling", COLUMN_NUMBER },
+	[TOLD_CODE] = { "code", COLUMN_NUMBER },
+	[TOLD_RESULT] = { "result", COLUMN_TEXT },
+	[TOLD_REPLY] = { "text", COLUMN_TEXT },
+	[TOLD_NOTE] = { "note", COLUMN_TEXT },
+	[TOLD_RULE] = { "rule", COLUMN_TEXT },
+	[TOLD_FILE] = { "file", COLUMN_TEXT },
+	[TOLD_LINE] = { "line", COLUMN_NUMBER },
+	[TOLD_PLACE] = { "place", COLUMN_TEXT },
+	[TOLD_LIMIT_PLACE] = { "limit_place", COLUMN_TEXT },
+	[TOLD_OBSERVED] = { "observed", COLUMN_TRUTH },
+	[TOLD_OBSERVE_PLACE] = { "observe_place", COLUMN_TEXT },
+	[TOLD_UNTIL] = { "until", COLUMN_TEXT },
+	[TOLD_LEFT] = { "left", COLUMN_SECONDS },
+	[TOLD_IN_FORCE] = { "in_force", COLUMN_TRUTH },
+	[TOLD_CAUSE] = { "cause", COLUMN_TEXT },
+	[TOLD_UNDO_BEFORE] = { "undo_before", COLUMN_TEXT },
+	[TOLD_UNDO] = { "undo", COLUMN_TEXT },
+	[TOLD_UNDO_NOTE] = { "undo_note", COLUMN_TEXT },
+};
+
+struct why {
+	struct ctl *ctl;
+	struct state state;
+	struct why_sources sources;
+	struct why_event event;
+	struct why_event *causes;	/* CAUSES_MAX; the latest first */
+	size_t cause_count;
+	const struct why_event *held;	/* what holds the mail: the event itself, a cause, or NULL */
+	bool knows_force, in_force;
+	struct why_undo undo;
+};
+
+/* --- words ----------------------------------------------------------------------------- */
+
+static const char *time_text(int64_t wall_ns, char out[TIME_MAX]) {
+	time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
+	struct tm tm;
+	size_t length;
+
+	if (gmtime_r(&seconds, &tm) == NULL)
+		return "-";
+	length = strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(out + length, TIME_MAX - length, ".%03uZ",
+	    (unsigned)(wall_ns / NS_PER_MS % 1000));
+	return out;
+}
+
+static struct value text_or_unknown(const char *text) {
+	return value_text(text[0] == '\0' ? NULL : text);
+}
+
+static struct value number_if(uint64_t number, bool known) {
+	return known ? value_number(number) : value_unknown();
+}
+
+static bool is_class_reason(const struct decided *d) {
+	return d->limit != 0 && decided_text(d, DECIDED_CLASS)[0] != '\0' &&
+	    d->reason != REASON_WINDOW_FULL;
+}
+
+static bool holds_mail(const struct decided *d) {
+	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_RECIPIENT_HELD ||
+	    (d->kind == DECIDED_BY_HAND && d->by <= 2);
+}
+
+/* Who or what it was about. */
+static void subject(const struct decided *d, char *out, size_t size) {
+	char address[ADDRESS_TEXT_MAX];
+	const char *name = decided_text(d, DECIDED_NAME);
+
+	out[0] = '\0';
+	if ((d->flags & DECIDED_OUTBOUND) != 0) {
+		(void)text_append(out, size, 0, "%s%s", (d->flags & DECIDED_IS_CLASS) != 0 ?
+		    "class " : "", name);
+		return;
+	}
+	address_format(&d->client, address);
+	(void)text_append(out, size, 0, "%s%s%s%s", address, name[0] == '\0' ? "" : " (",
+	    name, name[0] == '\0' ? "" : ")");
+}
+
+static void say_limit(const struct decided *d, char *out, size_t size) {
+	const char *class = decided_text(d, DECIDED_CLASS);
+	bool client = d->reason == REASON_CLIENT_SESSIONS || d->reason == REASON_CLIENT_RATE;
+	bool rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
+
+	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
+	    client ? "this client of " : "", "class ", class, d->count, d->limit,
+	    rate ? " opened lately" : "");
+}
+
+static const char *say_verdict(const struct decided *d) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	if ((d->flags & DECIDED_OUTBOUND) != 0)
+		return observed ? "its mail would have waited, but for observe mode" :
+		    "its mail waits";
+	if (d->stage == DECIDED_AT_RECIPIENT)
+		return observed ? "a recipient would have been deferred, but for observe mode" :
+		    "a recipient was deferred";
+	return observed ? "would have been answered 421, but for observe mode" :
+	    "was answered 421";
+}
+
+static void say_session(const struct decided *d, char *out, size_t size) {
+	char who[512];
+
+	subject(d, who, sizeof(who));
+	(void)text_append(out, size, 0, "%s: ", who);
+	switch ((enum decided_kind)d->kind) {
+	case DECIDED_UNTRACKED:
+		(void)text_append(out, size, strlen(out), "let in without being counted");
+		return;
+	case DECIDED_FAULT:
+		(void)text_append(out, size, strlen(out), "the shared state could not be used "
+		    "in time; %s", d->verdict == VERDICT_ADMIT ? "let in" : "turned away");
+		return;
+	default:
+		(void)text_append(out, size, strlen(out), "%s", say_verdict(d));
+	}
+	if (is_class_reason(d))
+		say_limit(d, out, size);
+	else if (d->reason == REASON_WINDOW_FULL)
+		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries",
+		    decided_text(d, DECIDED_WINDOW_OF), d->count, d->limit);
+	else if (d->reason < REASON_COUNT)
+		(void)text_append(out, size, strlen(out), ": %s",
+		    explain_reason_text((enum reason)d->reason).text);
+}
+
+static void say_suspended(const struct decided *d, char *out, size_t size) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	(void)text_append(out, size, 0, "mail for %s %s, as %s", decided_text(d, DECIDED_NAME),
+	    observed ? "would be held, but for observe mode" : "is held",
+	    d->by == DECIDED_BY_RULE ? "a provider rule says so" :
+	    "too many of its deliveries failed in a row");
+}
+
+static void say_destination(const struct decided *d, char *out, size_t size) {
+	static const char *const verbs[] = { "did something to", "suspended", "held",
+		"resumed", "forgot", "set" };
+	const char *name = decided_text(d, DECIDED_NAME);
+
+	switch ((enum decided_kind)d->kind) {
+	case DECIDED_SUSPENDED:
+		say_suspended(d, out, size);
+		return;
+	case DECIDED_BY_HAND:
+		(void)text_append(out, size, 0, "somebody %s %s%s",
+		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
+		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
+		return;
+	case DECIDED_WINDOW:
+		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
+		    "the ceiling of %s is another one" : "the window of %s is another one",
+		    name);
+		return;
+	default:
+		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
+	}
+}
+
+static void say(const struct decided *d, char *out, size_t size) {
+	out[0] = '\0';
+	if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
+		say_session(d, out, size);
+	else
+		say_destination(d, out, size);
+}
+
+/* --- values ---------------------------------------------------------------------------- */
+
+struct texts {
+	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX];
+	char what[1024], time[TIME_MAX], until[TIME_MAX];
+	char client[ADDRESS_TEXT_MAX], uid[64], rate[64];
+	char place[WHY_PLACE_MAX], limit_place[WHY_PLACE_MAX], observe_place[WHY_PLACE_MAX];
+};
+
+static const char *uid_text(uint32_t uid, char *out, size_t size) {
+	const struct passwd *user = getpwuid((uid_t)uid);
+
+	(void)text_append(out, size, 0, "%ld%s%s%s", (long)(int32_t)uid,
+	    user == NULL ? "" : " (", user == NULL ? "" : user->pw_name,
+	    user == NULL ? "" : ")");
+	return out;
+}
+
+static void set_who(const struct decided *d, struct texts *t, struct value *v) {
+	bool has_client = !address_is_unknown(&d->client);
+
+	address_format(&d->client, t->client);
+	v[TOLD_NAME] = text_or_unknown(decided_text(d, DECIDED_NAME));
+	v[TOLD_CLIENT] = value_text(has_client && (d->flags & DECIDED_OUTBOUND) == 0 ?
+	    t->client : NULL);
+	v[TOLD_CLIENT_PORT] = number_if(d->client_port, d->client_port != 0);
+	v[TOLD_PORT] = number_if(d->server_port, d->server_port != 0);
+	v[TOLD_CLASS] = text_or_unknown(decided_text(d, DECIDED_CLASS));
+	v[TOLD_WINDOW_OF] = text_or_unknown(decided_text(d, DECIDED_WINDOW_OF));
+	v[TOLD_RECIPIENT] = text_or_unknown(decided_text(d, DECIDED_RECIPIENT));
+	v[TOLD_QUEUE_ID] = text_or_unknown(decided_text(d, DECIDED_QUEUE_ID));
+	v[TOLD_RELAY] = text_or_unknown(decided_text(d, DECIDED_RELAY));
+	if (!v[TOLD_RELAY].known && has_client && (d->flags & DECIDED_OUTBOUND) != 0)
+		v[TOLD_RELAY] = value_text(t->client);
+	v[TOLD_MTA] = text_or_unknown(decided_text(d, DECIDED_MTA));
+	v[TOLD_PID] = number_if((uint64_t)d->pid, d->pid > 0);
+	if (d->kind == DECIDED_BY_HAND)
+		v[TOLD_UID] = value_text(uid_text(d->uid, t->uid, sizeof(t->uid)));
+}
+
+static void set_numbers(const struct decided *d, struct texts *t, struct value *v) {
+	bool of_window = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_DESTINATIONS &&
+	    d->kind != DECIDED_ALERT && d->kind != DECIDED_RECIPIENT_HELD;
+	bool of_rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
+
+	v[TOLD_COUNT] = number_if(d->count, d->limit != 0 && !of_window);
+	v[TOLD_LIMIT] = number_if(d->limit, d->limit != 0);
+	if (of_rate) {
+		t->rate[0] = '\0';
+		(void)text_append(t->rate, sizeof(t->rate), 0, "%u/%ums", d->before, d->window);
+		v[TOLD_RATE] = value_text(t->rate);
+	}
+	if (!of_window)
+		return;
+	v[TOLD_FAIL_COHORTS] = value_decimal((double)d->fail_cohorts);
+	v[TOLD_SUCCESS] = value_decimal((double)d->success);
+	v[TOLD_FAILURE] = value_decimal((double)d->failure);
+	v[TOLD_BEFORE] = number_if(d->before, d->before != 0);
+	v[TOLD_WINDOW] = value_number(d->window);
+	v[TOLD_CEILING_BEFORE] = number_if(d->ceiling_before, d->ceiling_before != 0);
+	v[TOLD_CEILING] = number_if(d->ceiling, d->ceiling != 0);
+}
+
+static void set_rule(const struct decided *d, struct texts *t, struct value *v) {
+	const char *file = decided_text(d, DECIDED_FILE);
+
+	v[TOLD_RULE] = text_or_unknown(decided_text(d, DECIDED_RULE));
+	v[TOLD_FILE] = text_or_unknown(file);
+	v[TOLD_LINE] = number_if(d->line, d->line != 0);
+	v[TOLD_PLACE] = text_or_unknown(why_place(file, d->line, t->place));
+	if (d->kind == DECIDED_SUSPENDED && d->by == DECIDED_BY_COHORTS && d->line == 0)
+		v[TOLD_PLACE] = value_text("the defaults of window");
+	v[TOLD_LIMIT_PLACE] = text_or_unknown(why_place(file, d->limit_line, t->limit_place));
+	if ((d->flags & DECIDED_OBSERVED_ONLY) != 0)
+		v[TOLD_OBSERVE_PLACE] = text_or_unknown(why_place(file, d->observe_line,
+		    t->observe_place));
+}
+
+static void set_reply(const struct decided *d, struct value *v) {
+	v[TOLD_CODE] = number_if(d->code, d->code != 0);
+	if (d->kind == DECIDED_FAILURE)
+		v[TOLD_RESULT] = value_text(result_class_word((enum result_class)d->result));
+	v[TOLD_REPLY] = text_or_unknown(decided_text(d, DECIDED_REASON));
+	v[TOLD_NOTE] = text_or_unknown(decided_text(d, DECIDED_NOTE));
+}
+
+/* A deferral lasts as long as what holds the mail. */
+static void set_until(const struct why *why, struct texts *t, struct value *v) {
+	const struct why_event *event = why->held != NULL ? why->held : &why->event;
+	int64_t left_ns = event->until_wall_ns - why->sources.wall_ns;
+
+	if (event->until_wall_ns == INT64_MAX)
+		v[TOLD_UNTIL] = value_text("it is resumed");
+	else if (event->until_wall_ns != 0)
+		v[TOLD_UNTIL] = value_text(time_text(event->until_wall_ns, t->until));
+	if (event->until_wall_ns != 0 && event->until_wall_ns != INT64_MAX && left_ns > 0 &&
+	    (!why->knows_force || why->in_force))
+		v[TOLD_LEFT] = value_number((uint64_t)((left_ns + NS_PER_SECOND - 1) /
+		    NS_PER_SECOND));
+	if (why->knows_force)
+		v[TOLD_IN_FORCE] = value_truth(why->in_force);
+}
+
+static void set_values(const struct why *why, struct texts *t, struct value *v) {
+	const struct decided *d = &why->event.d;
+	int64_t age_ns = why->sources.wall_ns - why->event.wall_ns;
+
+	for (size_t i = 0; i < TOLD_VALUES; i++)
+		v[i] = value_unknown();
+	say(d, t->what, sizeof(t->what));
+	v[TOLD_ID] = value_text(decision_id_text(d->id, t->id));
+	v[TOLD_WHAT] = value_text(t->what);
+	v[TOLD_KIND] = value_text(decided_word(d->kind));
+	v[TOLD_TIME] = value_text(time_text(why->event.wall_ns, t->time));
+	v[TOLD_AGE] = number_if((uint64_t)(age_ns / NS_PER_SECOND), age_ns >= 0);
+	v[TOLD_SOURCE] = value_text(why->event.source);
+	v[TOLD_STAGE] = value_text(decided_stage_word(d->stage));
+	if (d->reason < REASON_COUNT)
+		v[TOLD_REASON] = explain_reason_word((enum reason)d->reason);
+	v[TOLD_OBSERVED] = value_truth((d->flags & DECIDED_OBSERVED_ONLY) != 0);
+	set_who(d, t, v);
+	set_numbers(d, t, v);
+	set_reply(d, v);
+	set_rule(d, t, v);
+	set_until(why, t, v);
+	if (d->cause != 0)
+		v[TOLD_CAUSE] = value_text(decision_id_text(d->cause, t->cause));
+	v[TOLD_UNDO_BEFORE] = text_or_unknown(why->undo.edit);
+	v[TOLD_UNDO] = text_or_unknown(why->undo.command);
+	v[TOLD_UNDO_NOTE] = value_text(why->undo.none);
+}
+
+/* --- what led to it ----------------------------------------------------------------------- */
+
+static const struct column cause_columns[] = {
+	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
+	{ "name", COLUMN_TEXT }, { "queue_id", COLUMN_TEXT }, { "relay", COLUMN_TEXT },
+	{ "place", COLUMN_TEXT }, { "text", COLUMN_TEXT },
+};
+
+static void cause_row(struct writer *writer, const struct why_event *event) {
+	const struct decided *d = &event->d;
+	char id[DECISION_ID_MAX], time[TIME_MAX], place[WHY_PLACE_MAX];
+	const struct value values[COUNT_OF(cause_columns)] = {
+		value_text(decision_id_text(d->id, id)),
+		value_text(time_text(event->wall_ns, time)),
+		value_text(decided_word(d->kind)),
+		text_or_unknown(decided_text(d, DECIDED_NAME)),
+		text_or_unknown(decided_text(d, DECIDED_QUEUE_ID)),
+		text_or_unknown(decided_text(d, DECIDED_RELAY)),
+		text_or_unknown(why_place(decided_text(d, DECIDED_FILE), d->line, place)),
+		text_or_unknown(decided_text(d, DECIDED_REASON)),
+	};
+
+	writer_row(writer, values);
+}
+
+/* The oldest of the last ones first. */
+static void cause_rows(void *context, struct writer *writer) {
+	const struct why *why = context;
+	size_t shown = why->cause_count < CAUSES_SHOWN ? why->cause_count : CAUSES_SHOWN;
+
+	for (size_t i = shown; i-- > 0;)
+		cause_row(writer, &why->causes[i]);
+}
+
+static void find_causes(struct why *why) {
+	uint64_t cause = why->event.d.cause;
+
+	if (holds_mail(&why->event.d))
+		why->held = &why->event;
+	while (cause != 0 && why->cause_count < CAUSES_MAX) {
+		struct why_event *event = &why->causes[why->cause_count];
+		uint64_t before = cause;
+
+		if (!why_find(&why->sources, cause, event))
+			break;
+		why->cause_count++;
+		if (why->held == NULL && holds_mail(&event->d))
+			why->held = event;
+		cause = event->d.cause;
+		/* each is older: no ring of them, whoever wrote them */
+		if (cause >= before && cause % DECIDED_RINGS == before % DECIDED_RINGS)
+			break;
+	}
+}
+
+static void find_undo(struct why *why) {
+	why_undo(why->ctl, &why->event, why->held, &why->undo);
+	if (why->held == NULL || why->state.view.reader == NULL)
+		return;
+	why->knows_force = true;
+	why->in_force = why_is_in_force(&why->sources, why->held);
+	if (why->in_force || why->undo.none != NULL)
+		return;
+	memset(&why->undo, 0, sizeof(why->undo));
+	why->undo.none = why->held->d.kind == DECIDED_BY_HAND || why->held->d.cause == 0 ?
+	    "it is in force no more" : "it is in force no more: mail goes again";
+}
+
+/* --- one of them ---------------------------------------------------------------------------- */
+
+static void write_one(struct why *why) {
+	struct column shown[TOLD_VALUES];
+	struct value values[TOLD_VALUES], known[TOLD_VALUES];
+	struct writer *writer = &why->ctl->writer;
+	struct texts texts;
+	size_t count = 0;
+
+	set_values(why, &texts, values);
+	writer_object_begin(writer, NULL);
+	for (size_t i = 0; i < TOLD_VALUES; i++) {
+		bool twice = i == TOLD_FILE || i == TOLD_LINE;	/* people have the place */
+
+		if (!writer->json && (!values[i].known || twice))
+			continue;
+		shown[count] = columns[i];
+		known[count++] = values[i];
+	}
+	writer_members(writer, shown, known, count);
+	if (why->cause_count > CAUSES_SHOWN && !writer->json)
+		ctl_complain("%zu earlier ones are left out", why->cause_count - CAUSES_SHOWN);
+	if (why->cause_count > 0 || writer->json)
+		writer_table(writer, "because", cause_columns, COUNT_OF(cause_columns),
+		    cause_rows, why);
+	writer_object_end(writer);
+}
+
+static int tell_one(struct why *why, uint64_t id) {
+	char text[DECISION_ID_MAX];
+
+	if (!why_find(&why->sources, id, &why->event)) {
+		ctl_complain("%s: not known: it was overwritten%s", decision_id_text(id, text),
+		    why->sources.journal_path[0] == '\0' ?
+		    ", and no journal is kept (journal.path)" :
+		    ", or the journal has no room for one so old (journal.decisions_size)");
+		return EX_NOHOST;
+	}
+	why->causes = calloc(CAUSES_MAX, sizeof(why->causes[0]));
+	if (why->causes == NULL) {
+		ctl_complain("no memory");
+		return EX_OSERR;
+	}
+	find_causes(why);
+	find_undo(why);
+	write_one(why);
+	free(why->causes);
+	return EX_OK;
+}
+
+/* --- the latest -------------------------------------------------------------------------------- */
+
+static const struct column latest_columns[] = {
+	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
+	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT },
+};
+
+struct latest {
+	const char *wanted;	/* NULL: any */
+	struct why_event *list;
+	size_t count, most;
+};
+
+static bool fits(const struct decided *d, const char *wanted) {
+	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
+		DECIDED_WINDOW_OF, DECIDED_RECIPIENT, DECIDED_QUEUE_ID };
+	char address[ADDRESS_TEXT_MAX];
+	size_t length = strlen(wanted);
+
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		const char *text = decided_text(d, names[i]);
+
+		if (strlen(text) == length && text_equal_nocase(text, wanted, length))
+			return true;
+	}
+	address_format(&d->client, address);
+	return strcmp(address, wanted) == 0;
+}
+
+static bool take_latest(void *context, const struct why_event *event) {
+	struct latest *latest = context;
+
+	if (latest->wanted == NULL || fits(&event->d, latest->wanted))
+		latest->list[latest->count++] = *event;
+	return latest->count < latest->most;
+}
+
+static void latest_rows(void *context, struct writer *writer) {
+	const struct latest *latest = context;
+
+	/* the newest last, where people look */
+	for (size_t i = latest->count; i-- > 0;) {
+		const struct why_event *event = &latest->list[i];
+		char id[DECISION_ID_MAX], time[TIME_MAX], what[1024];
+		const struct value values[COUNT_OF(latest_columns)] = {
+			value_text(decision_id_text(event->d.id, id)),
+			value_text(time_text(event->wall_ns, time)),
+			value_text(decided_word(event->d.kind)),
+			value_text(what),
+			text_or_unknown(decided_text(&event->d, DECIDED_REASON)),
+		};
+
+		say(&event->d, what, sizeof(what));
+		writer_row(writer, values);
+	}
+}
+
+static int tell_latest(struct why *why, const char *wanted) {
+	struct latest latest = { .wanted = wanted,
+		.most = why->ctl->all ? LATEST_ALL : LATEST };
+
+	latest.list = calloc(latest.most, sizeof(latest.list[0]));
+	if (latest.list == NULL) {
+		ctl_complain("no memory");
+		return EX_OSERR;
+	}
+	why_each(&why->sources, take_latest, &latest);
+	if (latest.count == 0 && wanted != NULL)
+		ctl_complain("%s: no id, and nothing was decided about it lately", wanted);
+	writer_table(&why->ctl->writer, NULL, latest_columns, COUNT_OF(latest_columns),
+	    latest_rows, &latest);
+	free(latest.list);
+	return latest.count == 0 && wanted != NULL ? EX_NOHOST : EX_OK;
+}
+
+/* --- the command --------------------------------------------------------------------------------- */
+
+/* Was an id meant?  Then a slip in it is told. */
+static bool looks_like_id(const char *word) {
+	size_t length = strlen(word);
+
+	return strncmp(word, "id=", 3) == 0 ||
+	    ((length == 12 || length == 13) && strspn(word, "0123456789"
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == length);
+}
+
+int command_WHY(struct ctl *ctl) {
+	const char *word = ctl->argument_count > 0 ? ctl->arguments[0] : NULL;
+	char journal[PATH_MAX + 16] = "";
+	struct why why = { .ctl = ctl };
+	uint64_t id = 0;
+	bool is_id = word != NULL && decision_id_parse(word, strlen(word), &id);
+	int result;
+
+	result = state_open(ctl, &why.state);
+	if (result != EX_OK && (why.state.places.journal[0] == '\0' || !is_id)) {
+		state_close(&why.state);
+		return result;
+	}
+	if (why.state.places.journal[0] != '\0')
+		(void)snprintf(journal, sizeof(journal), "%s/%s", why.state.places.journal,
+		    generation_journal_word(JOURNAL_ROOM_DECISIONS));
+	why_sources_begin(&why.sources, &why.state, journal);
+	if (is_id) {
+		result = tell_one(&why, id);
+	} else {
+		result = tell_latest(&why, word);
+		if (result == EX_NOHOST && looks_like_id(word))
+			ctl_complain("an id has 12 letters and digits, of which the last checks "
+			    "the others: one of them may be wrong");
+	}
+	why_sources_end(&why.sources);
+	state_close(&why.state);
+	return result;
+}

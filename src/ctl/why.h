@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl why: decisions by their id, out of the segment's rings or the journal, and what
+ * undoes them.  One thread. */
+#ifndef CTL_WHY_H
+#define CTL_WHY_H
+
+#include "ctl/ctl.h"
+#include "ctl/state.h"
+#include "segment/reader.h"
+
+/* One of them, with its times by the wall clock. */
+struct why_event {
+	struct decided d;
+	int64_t wall_ns;
+	int64_t until_wall_ns;	/* 0: none; INT64_MAX: until it is resumed */
+	const char *source;	/* "state", "journal" */
+};
+
+/* --- where they are found (why_find.c) ------------------------------------------- */
+
+struct why_journal;
+struct why_sources {
+	struct state *state;		/* its reader may be NULL */
+	const char *journal_path;	/* of decisions/; "": there is none */
+	struct why_journal *journal;	/* opened when it is needed */
+	bool journal_tried;
+	int64_t now_ns, wall_ns;
+};
+void why_sources_begin(struct why_sources *sources, struct state *state, const char *journal_path);
+void why_sources_end(struct why_sources *sources);
+
+bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out);
+
+/* Calls `each` for the latest of them, the newest first, until it says false: of the
+ * segment, or where that has none, of the journal. */
+void why_each(struct why_sources *sources,
+    bool (*each)(void *context, const struct why_event *), void *context);
+
+/* --- what undoes it (why_undo.c) --------------------------------------------------- */
+
+#define WHY_COMMAND_MAX	1024
+#define WHY_PLACE_MAX	256
+struct why_undo {
+	char command[WHY_COMMAND_MAX];	/* for the shell, as it stands; "": none */
+	char edit[WHY_PLACE_MAX + 128];	/* what is to be changed before; "": nothing */
+	const char *none;		/* why nothing is to be done; NULL: something is */
+};
+/* `held`: the suspension or hold that the decision came of, or itself; NULL: none. */
+void why_undo(const struct ctl *ctl, const struct why_event *event,
+    const struct why_event *held, struct why_undo *out);
+
+/* A word for the shell: quoted where it has to be.  False: it does not fit. */
+bool why_quote(const char *word, char *out, size_t size);
+
+/* "FILE:LINE", or "" where the line is 0.  Returns `out`. */
+const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]);
+
+/* Is what holds mail by this event in force now? */
+bool why_is_in_force(const struct why_sources *sources, const struct why_event *event);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The command that undoes a decision, as a shell takes it.
+ * MODEL    What holds mail is resumed; a window or ceiling gets its number back; a limit is
+ *          a line of the configuration, and a reload.  The command names the configuration
+ *          file where posternctl was told one.
+ * ERRORS   Names are strangers': each word is quoted unless it is plain.
+ * THREADS  One.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ctl/why.h"
+#include "policy/decision.h"
+
+/* enum by_hand_verb + 1, as decisions have it. */
+enum { VERB_SUSPEND = 1, VERB_HOLD, VERB_RESUME, VERB_FORGET, VERB_SET };
+
+static bool is_plain(char c) {
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	    (c != '\0' && strchr("@%_+=:,./-", c) != NULL);
+}
+
+bool why_quote(const char *word, char *out, size_t size) {
+	bool plain = *word != '\0', printable = true;
+	size_t length = 0;
+
+	for (const char *c = word; *c != '\0'; c++) {
+		plain = plain && is_plain(*c);
+		printable = printable && *c >= ' ' && *c <= '~';
+	}
+	out[0] = '\0';
+	if (!plain)
+		length = text_append(out, size, length, "%s", printable ? "'" : "$'");
+	for (const char *c = word; *c != '\0'; c++) {
+		if (length + 8 >= size)
+			return false;
+		if (*c == '\'')
+			length = text_append(out, size, length, printable ? "'\\''" : "\\'");
+		else if (!printable && (*c < ' ' || *c > '~' || *c == '\\'))
+			length = text_append(out, size, length, "\\x%02x", (unsigned char)*c);
+		else
+			length = text_append(out, size, length, "%c", *c);
+	}
+	if (!plain)
+		length = text_append(out, size, length, "'");
+	return length + 1 < size;
+}
+
+const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]) {
+	out[0] = '\0';
+	if (line != 0 && *file != '\0')
+		(void)text_append(out, WHY_PLACE_MAX, 0, "%s:%u", file, line);
+	return out;
+}
+
+static void add_word(struct why_undo *out, const char *word) {
+	char quoted[WHY_COMMAND_MAX];
+	size_t length = strlen(out->command);
+
+	if (why_quote(word, quoted, sizeof(quoted)))
+		(void)text_append(out->command, sizeof(out->command), length, " %s", quoted);
+}
+
+static void begin(const struct ctl *ctl, struct why_undo *out, const char *command) {
+	(void)text_append(out->command, sizeof(out->command), 0, "posternctl");
+	if (ctl->config_given) {
+		add_word(out, "-c");
+		add_word(out, ctl->config_path);
+	}
+	if (ctl->socket != NULL) {
+		add_word(out, "-s");
+		add_word(out, ctl->socket);
+	}
+	add_word(out, command);
+}
+
+static void add_number(struct why_undo *out, const char *option, uint32_t number) {
+	(void)text_append(out->command, sizeof(out->command), strlen(out->command), " %s %u",
+	    option, number);
+}
+
+static void add_name(struct why_undo *out, const char *name) {
+	if (*name == '-')
+		add_word(out, "--");
+	add_word(out, name);
+}
+
+static void resume(const struct ctl *ctl, const char *name, bool class,
+    struct why_undo *out) {
+	begin(ctl, out, "resume");
+	if (class) {
+		add_word(out, "--class");
+		add_word(out, name);
+	} else {
+		add_name(out, name);
+	}
+}
+
+/* A window or a ceiling, as it was before. */
+static void set_back(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
+	bool window = d->before != d->window && d->before != 0;
+	bool ceiling = d->ceiling != d->ceiling_before;
+
+	if (!window && !ceiling) {
+		out->none = "nothing was changed";
+		return;
+	}
+	begin(ctl, out, "set");
+	add_name(out, decided_text(d, DECIDED_NAME));
+	if (window)
+		add_number(out, "--window", d->before);
+	if (ceiling)
+		add_number(out, "--ceiling", d->ceiling_before);
+}
+
+static void undo_by_hand(const struct ctl *ctl, const struct decided *d,
+    struct why_undo *out) {
+	switch (d->by) {
+	case VERB_SUSPEND:
+	case VERB_HOLD:
+		resume(ctl, decided_text(d, DECIDED_NAME), (d->flags & DECIDED_IS_CLASS) != 0,
+		    out);
+		break;
+	case VERB_SET:
+		set_back(ctl, d, out);
+		break;
+	case VERB_RESUME:
+		begin(ctl, out, "suspend");
+		if ((d->flags & DECIDED_IS_CLASS) != 0)
+			add_word(out, "--class");
+		add_name(out, decided_text(d, DECIDED_NAME));
+		break;
+	default:
+		out->none = "what was forgotten is learned anew";
+	}
+}
+
+/* The setting that a class's reason speaks of; NULL: none. */
+static const char *setting_of(unsigned reason) {
+	switch (reason) {
+	case REASON_CLASS_INBOUND:
+	case REASON_GATE_SHUT:
+		return "inbound";
+	case REASON_CLASS_SESSIONS:
+		return "sessions";
+	case REASON_CLASS_RATE:
+		return "rate";
+	case REASON_CLIENT_SESSIONS:
+		return "client.sessions";
+	case REASON_CLIENT_RATE:
+		return "client.rate";
+	default:
+		return NULL;
+	}
+}
+
+static void undo_limit(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
+	const char *setting = setting_of(d->reason);
+	char place[WHY_PLACE_MAX];
+
+	if (d->reason == REASON_UNTRACKED) {
+		out->none = "where the table is full (posternctl status), a larger state.sessions "
+		    "and a restart of posternd";
+		return;
+	}
+	if (setting == NULL || d->line == 0) {
+		out->none = "nothing by a command: see posternctl status";
+		return;
+	}
+	(void)why_place(decided_text(d, DECIDED_FILE), d->limit_line != 0 ? d->limit_line :
+	    d->line, place);
+	(void)text_append(out->edit, sizeof(out->edit), 0, "%s%s of class %s in %s",
+	    d->limit_line != 0 ? "raise " : "raise or give ", setting,
+	    decided_text(d, DECIDED_CLASS), place);
+	begin(ctl, out, "reload");
+}
+
+/* Of mail that is held by what is not known any more: by its name. */
+static void undo_unknown(const struct ctl *ctl, const struct decided *d,
+    struct why_undo *out) {
+	switch (d->reason) {
+	case REASON_SUSPENDED:
+		resume(ctl, decided_text(d, DECIDED_WINDOW_OF), false, out);
+		break;
+	case REASON_RECIPIENT_HELD:
+		resume(ctl, decided_text(d, DECIDED_RECIPIENT), false, out);
+		break;
+	case REASON_CLASS_HELD:
+		resume(ctl, decided_text(d, DECIDED_CLASS), true, out);
+		break;
+	case REASON_WINDOW_FULL:
+		begin(ctl, out, "set");
+		add_name(out, decided_text(d, DECIDED_WINDOW_OF));
+		add_number(out, "--window", d->limit + 1);
+		break;
+	default:
+		undo_limit(ctl, d, out);
+	}
+}
+
+void why_undo(const struct ctl *ctl, const struct why_event *event,
+    const struct why_event *held, struct why_undo *out) {
+	const struct decided *d = held != NULL ? &held->d : &event->d;
+
+	memset(out, 0, sizeof(*out));
+	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0) {
+		out->none = "nothing was done: observe mode";
+		return;
+	}
+	switch ((enum decided_kind)d->kind) {
+	case DECIDED_SUSPENDED:
+	case DECIDED_RECIPIENT_HELD:
+		resume(ctl, decided_text(d, DECIDED_NAME), false, out);
+		break;
+	case DECIDED_BY_HAND:
+		undo_by_hand(ctl, d, out);
+		break;
+	case DECIDED_WINDOW:
+		set_back(ctl, d, out);
+		break;
+	case DECIDED_REFUSED:
+	case DECIDED_DEFERRED:
+	case DECIDED_BACK_PRESSURE:
+		undo_unknown(ctl, d, out);
+		break;
+	case DECIDED_UNTRACKED:
+		undo_limit(ctl, d, out);
+		break;
+	case DECIDED_FAULT:
+		out->none = "nothing by a command: see posternctl status, and the log";
+		break;
+	case DECIDED_BACK:
+		out->none = "its mail goes again";
+		break;
+	default:
+		out->none = "nothing was done about it alone";
+	}
+}
+
+/* --- what is in force ---------------------------------------------------------------- */
+
+struct in_force {
+	const struct why_sources *sources;
+	uint64_t id;
+	bool found;
+};
+
+static void look_at_window(void *context, const struct destination_window *window) {
+	struct in_force *in_force = context;
+	const struct window *w = &window->state.window;
+
+	if (window->event == in_force->id && window->state.begun &&
+	    (w->state == WINDOW_DEAD || w->state == WINDOW_HELD) &&
+	    w->until_ns > in_force->sources->now_ns)
+		in_force->found = true;
+}
+
+static void look_at_recipient(void *context, const struct recipient_held *held) {
+	struct in_force *in_force = context;
+
+	if (held->event == in_force->id && held->until_ns > in_force->sources->now_ns)
+		in_force->found = true;
+}
+
+bool why_is_in_force(const struct why_sources *sources, const struct why_event *event) {
+	struct in_force in_force = { sources, event->d.id, false };
+	struct reader *reader = sources->state->view.reader;
+
+	if (reader == NULL)
+		return false;
+	(void)reader_windows(reader, look_at_window, &in_force);
+	(void)reader_recipients(reader, look_at_recipient, &in_force);
+	return in_force.found;
+}
