@@ -16,6 +16,7 @@
 #include "engine/hints.h"
 #include "engine/hints_internal.h"
 #include "engine/windows.h"
+#include "segment/decisions.h"
 #include "segment/hints.h"
 #include "segment/internal.h"
 #include "segment/lane_uses.h"
@@ -189,10 +190,24 @@ static const char *ask(struct place *place, const char *domain, int64_t now_ns) 
 	return answer->kind == HINTS_HELD ? answer->text : NULL;
 }
 
+/* The text but for the " (ID)" in it. */
+static const char *without_id(const char *text, uint64_t *id) {
+	static char plain[HINTS_TEXT_MAX + 1];
+	const char *open = text == NULL ? NULL : strstr(text, " (");
+	const char *close = open == NULL ? NULL : strchr(open, ')');
+
+	assert_non_null(close);
+	assert_true(decision_id_parse(open + 2, (size_t)(close - open) - 2, id));
+	snprintf(plain, sizeof(plain), "%.*s%s", (int)(open - text), text, close + 1);
+	return plain;
+}
+
 static void a_full_class_is_held_until_it_has_room(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	uint64_t full = 0, again = 0;
 	struct class_record *record;
+	struct decided decided;
 
 	assert_null(ask(place, "a.slow.example", now_ns));
 	publish(place, "postern-site 1\nmta out\n");
@@ -202,15 +217,19 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	record = site_class(&place->site, "slow");
 	atomic_store(&record->open, 2);
 	atomic_store(&site_class(&place->site, "seen")->open, 9);
-	assert_string_equal(ask(place, "a.slow.example", now_ns += second),
+	assert_string_equal(without_id(ask(place, "a.slow.example", now_ns += second), &full),
 	    "Postern: class slow holds 2 of 2 sessions");
+	assert_true(decisions_find(place->site.segment, full, &decided));
+	assert_int_equal(decided.reason, REASON_CLASS_SESSIONS);
+	assert_string_equal(decided_text(&decided, DECIDED_CLASS), "slow");
 	assert_null(ask(place, "seen.example", now_ns));
 	assert_null(ask(place, "b.slow.example", now_ns));
 	see(place, "b.slow.example", 1, true);
 	assert_non_null(ask(place, "b.slow.example", now_ns += second));
 	atomic_store(&record->open, 3);
-	assert_string_equal(ask(place, "a.slow.example", now_ns),
+	assert_string_equal(without_id(ask(place, "a.slow.example", now_ns), &again),
 	    "Postern: class slow holds 3 of 2 sessions");
+	assert_true(again == full);
 	atomic_store(&record->open, 1);
 	assert_null(ask(place, "a.slow.example", now_ns));
 	atomic_store(&record->open, 2);
@@ -339,7 +358,9 @@ static void windows_are_carried_by_lanes(void **state) {
 static void who_is_suspended_is_held_for_its_reason(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct decided decided;
 	const char *text;
+	uint64_t id;
 
 	publish(place, LANES);
 	see(place, "a.example", 1, true);
@@ -351,8 +372,10 @@ static void who_is_suspended_is_held_for_its_reason(void **state) {
 	by_hand(place, BY_HAND_RESUME, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_null(ask(place, "a.example", now_ns));
 	by_hand(place, BY_HAND_HOLD, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
-	assert_string_equal(ask(place, "a.example", now_ns), "Postern: recipient held: "
-	    "held by hand");
+	assert_string_equal(without_id(ask(place, "a.example", now_ns), &id),
+	    "Postern: recipient held: held by hand");
+	assert_true(decisions_find(place->site.segment, id, &decided));
+	assert_string_equal(decided_text(&decided, DECIDED_NAME), "u@a.example");
 	by_hand(place, BY_HAND_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_null(ask(place, "a.example", now_ns));
 }

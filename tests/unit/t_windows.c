@@ -107,7 +107,7 @@ static void who_is_held_is_told_why(void **state)
 {
 	struct window_owner owner;
 	struct window_view view;
-	char text[WINDOW_TEXT_MAX + 1];
+	char text[WINDOW_TEXT_MAX + 1], wanted[WINDOW_TEXT_MAX + 1], id[DECISION_ID_MAX];
 
 	(void)state;
 	begin(configuration);
@@ -116,9 +116,10 @@ static void who_is_held_is_told_why(void **state)
 	view = view_of("d.example");
 	owner = owner_of("d.example");
 	now_ns += 10 * NS_PER_SECOND;
-	assert_string_equal(windows_text(&owner, &view, now_ns, text),
-	    "Postern: d.example is suspended for 290 s: "
-	    "connect to a[192.0.2.1]:25: no [2Jroute %s");
+	snprintf(wanted, sizeof(wanted), "Postern: d.example is suspended for 290 s (%s): "
+	    "connect to a[192.0.2.1]:25: no [2Jroute %%s", decision_id_text(view.event, id));
+	assert_true(view.event != 0);
+	assert_string_equal(windows_text(&owner, &view, now_ns, text), wanted);
 	end();
 }
 

@@ -12,7 +12,7 @@ from lib.testing import alive
 SITES = hosts(6)
 NAMES = list(SITES.values())
 HELD, OPEN = NAMES[0], NAMES[1:]
-ROOMS = {"feed", "queue", "keeper"}
+ROOMS = {"feed", "queue", "keeper", "decisions"}
 BACK = 40                               # tried again after 30 s at most
 
 
