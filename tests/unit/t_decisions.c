@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The rings of decisions, and the text of ids. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -400,6 +401,91 @@ static void a_writer_may_be_killed_at_any_time(void **state)
 	assert_true(whole > 50);
 }
 
+/* Threads that write and read as fast as they can: what is found is what was written under
+ * that id, and nothing else. */
+#define WRITERS		4
+#define WRITTEN		20000
+
+static uint32_t number_of(uint64_t id)
+{
+	return (uint32_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 40);
+}
+
+static void *write_many(void *argument)
+{
+	static const char name[] = "a-name-of-some-length.of-a-host.example";
+	struct random random = { (uint64_t)(uintptr_t)argument };
+
+	for (unsigned i = 0; i < WRITTEN; i++) {
+		struct decided d = sample(DECIDED_REFUSED,
+		    decisions_claim(site.segment, DECIDED_OF_SESSIONS), "");
+
+		d.count = number_of(d.id);
+		d.limit = ~d.count;
+		decided_put(&d, DECIDED_NAME, name, 1 + d.count % (sizeof(name) - 1));
+		decided_put(&d, DECIDED_REASON, name, d.count / 64 % sizeof(name));
+		/* some die before they have written it */
+		if (random_below(&random, 50) > 0)
+			decisions_write(site.segment, &d);
+	}
+	return NULL;
+}
+
+static _Atomic bool readers_end;
+
+static void is_whole(const struct decided *d)
+{
+	size_t length = strlen(decided_text(d, DECIDED_NAME));
+
+	assert_true(d->count == number_of(d->id) && d->limit == ~d->count);
+	assert_true(length == 1 + d->count % 39);
+	assert_true(strlen(decided_text(d, DECIDED_REASON)) == d->count / 64 % 40);
+}
+
+static void *read_many(void *argument)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	uint64_t lost = 0, last = 0;
+	struct decided d, again;
+	size_t *found = argument;
+	int64_t time_ns = 0;
+
+	while (!atomic_load(&readers_end)) {
+		time_ns += NS_PER_SECOND;
+		while (decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, time_ns, &d,
+		    NULL, &lost)) {
+			is_whole(&d);
+			assert_true(d.id > last);
+			last = d.id;
+			(*found)++;
+			if (decisions_find(site.segment, d.id, &again))
+				is_whole(&again);
+		}
+	}
+	return NULL;
+}
+
+static void many_write_and_read_at_once(void **state)
+{
+	size_t found[2] = { 0, 0 };
+	pthread_t writers[WRITERS], readers[2];
+
+	(void)state;
+	atomic_store(&readers_end, false);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, read_many, &found[i]), 0);
+	for (unsigned i = 0; i < WRITERS; i++)
+		assert_int_equal(pthread_create(&writers[i], NULL, write_many,
+		    (void *)(uintptr_t)(i + 1)), 0);
+	for (unsigned i = 0; i < WRITERS; i++)
+		pthread_join(writers[i], NULL);
+	atomic_store(&readers_end, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(readers[i], NULL);
+	printf("# found %zu and %zu of %d\n", found[0], found[1], WRITERS * WRITTEN);
+	assert_true(found[0] > 0 && found[1] > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +503,7 @@ int main(void)
 		WITH_SITE(a_reader_finds_and_follows_them),
 		WITH_SITE(they_outlive_a_restart),
 		WITH_SITE(a_writer_may_be_killed_at_any_time),
+		WITH_SITE(many_write_and_read_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

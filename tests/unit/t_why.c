@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: ISC */
+/* What undoes a decision, as a shell takes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "ctl/why.h"
+#include "policy/decision.h"
+
+#define FILE_NAME	"/etc/postern/postern.conf"
+
+static const struct ctl plain;
+
+static const char *quoted(const char *word)
+{
+	static char out[256];
+
+	assert_true(why_quote(word, out, sizeof(out)));
+	return out;
+}
+
+static void words_are_quoted_where_a_shell_would_read_them(void **state)
+{
+	char small[16];
+
+	(void)state;
+	assert_string_equal(quoted("d.example"), "d.example");
+	assert_string_equal(quoted("user+tag@d.example"), "user+tag@d.example");
+	assert_string_equal(quoted("provider:big"), "provider:big");
+	assert_string_equal(quoted("[192.0.2.1]:25"), "'[192.0.2.1]:25'");
+	assert_string_equal(quoted(""), "''");
+	assert_string_equal(quoted("a b"), "'a b'");
+	assert_string_equal(quoted("$(reboot).example"), "'$(reboot).example'");
+	assert_string_equal(quoted("`x`;&|<>*?~#!"), "'`x`;&|<>*?~#!'");
+	assert_string_equal(quoted("it's"), "'it'\\''s'");
+	assert_string_equal(quoted("a\\b"), "'a\\b'");
+	/* bytes that no terminal is to see */
+	assert_string_equal(quoted("\x1b[2J'\\\xff"), "$'\\x1b[2J\\'\\\\x5c\\xff'" + 0);
+	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
+}
+
+static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name)
+{
+	struct why_event event;
+
+	memset(&event, 0, sizeof(event));
+	event.d.kind = (uint8_t)kind;
+	event.d.reason = (uint8_t)reason;
+	decided_put(&event.d, DECIDED_NAME, name, strlen(name));
+	return event;
+}
+
+static const struct why_undo *undo(const struct ctl *ctl, const struct why_event *event,
+    const struct why_event *held)
+{
+	static struct why_undo out;
+
+	why_undo(ctl, event, held, &out);
+	return &out;
+}
+
+static void what_holds_mail_is_resumed(void **state)
+{
+	static const struct ctl named = { .config_path = "/tmp/my conf", .config_given = true,
+		.socket = "unix:/s" };
+	struct why_event suspended = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON, "d.example");
+	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
+	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "Some class");
+
+	(void)state;
+	assert_string_equal(undo(&plain, &suspended, &suspended)->command,
+	    "posternctl resume d.example");
+	assert_string_equal(undo(&named, &suspended, &suspended)->command,
+	    "posternctl -c '/tmp/my conf' -s unix:/s resume d.example");
+	/* of a deferral: what it came of; where that is not known any more, its window */
+	assert_string_equal(undo(&plain, &deferred, &suspended)->command,
+	    "posternctl resume d.example");
+	decided_put(&deferred.d, DECIDED_WINDOW_OF, "[192.0.2.1]:25", 14);
+	assert_string_equal(undo(&plain, &deferred, NULL)->command,
+	    "posternctl resume '[192.0.2.1]:25'");
+	hand.d.by = 2;
+	hand.d.flags = DECIDED_IS_CLASS;
+	assert_string_equal(undo(&plain, &hand, &hand)->command,
+	    "posternctl resume --class 'Some class'");
+	suspended = event_of(DECIDED_RECIPIENT_HELD, DECIDED_NO_REASON, "-u@d.example");
+	assert_string_equal(undo(&plain, &suspended, &suspended)->command,
+	    "posternctl resume -- -u@d.example");
+}
+
+static void numbers_get_back_what_they_were(void **state)
+{
+	struct why_event window = event_of(DECIDED_WINDOW, DECIDED_NO_REASON, "d.example");
+	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
+
+	(void)state;
+	window.d.before = 20;
+	window.d.window = 3;
+	window.d.ceiling = 3;
+	assert_string_equal(undo(&plain, &window, NULL)->command,
+	    "posternctl set d.example --window 20 --ceiling 0");
+	window.d.before = 3;
+	window.d.ceiling_before = 9;
+	assert_string_equal(undo(&plain, &window, NULL)->command,
+	    "posternctl set d.example --ceiling 9");
+	window.d.ceiling = 9;
+	assert_string_equal(undo(&plain, &window, NULL)->command, "");
+	assert_string_equal(undo(&plain, &window, NULL)->none, "nothing was changed");
+	hand.d.by = 5;
+	hand.d.before = hand.d.window = 5;
+	hand.d.ceiling = 7;
+	assert_string_equal(undo(&plain, &hand, NULL)->command,
+	    "posternctl set d.example --ceiling 0");
+	hand.d.by = 3;
+	assert_string_equal(undo(&plain, &hand, NULL)->command, "posternctl suspend d.example");
+	hand.d.by = 4;
+	assert_string_equal(undo(&plain, &hand, NULL)->command, "");
+}
+
+static void a_limit_is_a_line_and_a_reload(void **state)
+{
+	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_INBOUND, "h.example");
+
+	(void)state;
+	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
+	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
+	refused.d.line = 12;
+	refused.d.limit_line = 14;
+	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
+	assert_string_equal(undo(&plain, &refused, NULL)->edit,
+	    "raise inbound of class few in " FILE_NAME ":14");
+	refused.d.limit_line = 0;
+	refused.d.reason = REASON_CLIENT_RATE;
+	assert_string_equal(undo(&plain, &refused, NULL)->edit,
+	    "raise or give client.rate of class few in " FILE_NAME ":12");
+	refused.d.flags = DECIDED_OBSERVED_ONLY;
+	assert_string_equal(undo(&plain, &refused, NULL)->command, "");
+	assert_string_equal(undo(&plain, &refused, NULL)->none,
+	    "nothing was done: observe mode");
+}
+
+/* No kind, reason or verb leaves it without an answer. */
+static void there_is_always_an_answer(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < DECIDED_KINDS; kind++)
+		for (unsigned reason = 0; reason <= REASON_COUNT; reason++)
+			for (unsigned by = 0; by < 8; by++) {
+				struct why_event event = event_of((enum decided_kind)kind,
+				    reason == REASON_COUNT ? DECIDED_NO_REASON : reason, "n");
+				const struct why_undo *out;
+
+				event.d.by = (uint8_t)by;
+				out = undo(&plain, &event, NULL);
+				assert_true((out->command[0] != '\0') != (out->none != NULL));
+			}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
+		cmocka_unit_test(what_holds_mail_is_resumed),
+		cmocka_unit_test(numbers_get_back_what_they_were),
+		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
+		cmocka_unit_test(there_is_always_an_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
