@@ -23,6 +23,8 @@
 
 #define MOST_A_TURN	4096
 #define LOOKED_BACK	2	/* files, for the highest id */
+/* Whoever decides logs it a moment later. */
+#define LOGGED_NS	(50 * NS_PER_MS)
 
 static const char *const reason_words[REASON_COUNT] = {
 #define REASON(symbol, word, text) [REASON_##symbol] = word,
@@ -201,11 +203,21 @@ static void follow(struct journal_decisions *decisions) {
 	bool logged;
 
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
-		for (unsigned i = 0; i < MOST_A_TURN && decisions_next(segment,
-		    (enum decided_ring)ring, &decisions->cursors[ring],
-		    decisions->now_ns, &decided, &logged, &lost); i++)
+		struct decisions_cursor *cursor = &decisions->cursors[ring], before;
+
+		for (unsigned i = 0; i < MOST_A_TURN; i++) {
+			before = *cursor;
+			if (!decisions_next(segment, (enum decided_ring)ring, cursor,
+			    decisions->now_ns, &decided, &logged, &lost))
+				break;
+			if (!logged && decided.at_ns > decisions->now_ns - LOGGED_NS &&
+			    decided.at_ns <= decisions->now_ns) {
+				*cursor = before;
+				break;
+			}
 			if (is_kept(decisions, &decided, logged))
 				append(decisions, &decided);
+		}
 	}
 	if (lost > 0)
 		engine_count(decisions->keep.engine, COUNTER_DECISIONS_LOST, lost);

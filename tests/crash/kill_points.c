@@ -24,6 +24,7 @@
 #include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
+#include "segment/decisions.h"
 #include "tests/crash/kill_points.h"
 #include "tests/unit/site.h"
 
@@ -224,13 +225,34 @@ static bool positions_are_whole(void) {
 	return true;
 }
 
+/* What was noted of sessions names one of our classes, or none; of destinations what a state
+ * can be. */
+static bool decisions_are_whole(void) {
+	struct decided d;
+
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
+		struct decisions_cursor cursor = { .begun = false };
+		uint64_t lost = 0;
+
+		while (decisions_next(site.segment, (enum decided_ring)ring, &cursor, 0, &d,
+		    NULL, &lost)) {
+			const char *class = decided_text(&d, DECIDED_CLASS);
+
+			if (!decided_is_sound(&d) || (class[0] != '\0' &&
+			    strcmp(class, "a") != 0 && strcmp(class, "all") != 0))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* What a reader sees; `used` of both tables comes out too. */
 static bool learned_is_whole(unsigned *listed) {
 	struct check check = { 0, true };
 
 	destinations_each(site.segment, check_destination, &check);
 	*listed = check.count;
-	return check.whole && states_are_whole() && relays_are_whole() && positions_are_whole();
+	return check.whole && decisions_are_whole() && states_are_whole() && relays_are_whole() && positions_are_whole();
 }
 
 /* No slot is lost: in use, or in the free list. */

@@ -63,6 +63,10 @@ def no_more_than_the_window(test, site):
     log = site.syslog()
     test.check("451 4.7.1 deferred by Postern: h1.slow.example has 3 of 3 "
                "deliveries id " in log, "the log of Sendmail says which destination, and why")
+    number = re.search(r"3 of 3 deliveries id ([0-9a-z]{12})", log).group(1)
+    told = site.postern.ask("why", number)
+    test.equal([told[name] for name in ("reason", "count", "limit", "window_of")],
+               ["window-full", 3, 3, "h1.slow.example"], "the id in it tells what was counted")
     test.check(re.search(r"event=deferred .*destination=h1\.slow\.example .*"
                          r"window=h1\.slow\.example .*queue_id=\w+ .*count=3 limit=3 "
                          r"reason=window-full", site.postern.log_text()), "and ours")
