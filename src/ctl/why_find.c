@@ -230,9 +230,10 @@ static bool read_at(struct why_journal *journal, struct journal_place place,
     struct why_event *out) {
 	struct journal_found found;
 
-	return journal_cursor_read(journal->cursor, place, &found) &&
-	    found.kind == JOURNAL_FOUND_RECORD && found.frame.type == JOURNAL_DECISION &&
-	    decode(&found.frame, out);
+	journal_cursor_seek(journal->cursor, place);
+	return journal_cursor_next(journal->cursor, &found) == JOURNAL_FOUND_RECORD &&
+	    journal_place_pack(found.place) == journal_place_pack(place) &&
+	    found.frame.type == JOURNAL_DECISION && decode(&found.frame, out);
 }
 
 static bool find_in_journal(struct why_sources *sources, uint64_t id, struct why_event *out) {
