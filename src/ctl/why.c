@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/decision_id.h"
@@ -20,13 +19,13 @@
 #include "ctl/explain.h"
 #include "ctl/why.h"
 #include "policy/reply.h"
+#include "view/decided.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define CAUSES_MAX	500
 #define CAUSES_SHOWN	20
 #define LATEST		20
 #define LATEST_ALL	1000
-#define TIME_MAX	32
 
 enum told {
 	TOLD_ID, TOLD_WHAT, TOLD_KIND, TOLD_TIME, TOLD_AGE, TOLD_SOURCE, TOLD_STAGE, TOLD_NAME,
@@ -105,19 +104,6 @@ struct why {
 
 /* --- words ----------------------------------------------------------------------------- */
 
-static const char *time_text(int64_t wall_ns, char out[TIME_MAX]) {
-	time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
-	struct tm tm;
-	size_t length;
-
-	if (gmtime_r(&seconds, &tm) == NULL)
-		return "-";
-	length = strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(out + length, TIME_MAX - length, ".%03uZ",
-	    (unsigned)(wall_ns / NS_PER_MS % 1000));
-	return out;
-}
-
 static struct value text_or_unknown(const char *text) {
 	return value_text(text[0] == '\0' ? NULL : text);
 }
@@ -126,127 +112,16 @@ static struct value number_if(uint64_t number, bool known) {
 	return known ? value_number(number) : value_unknown();
 }
 
-static bool is_class_reason(const struct decided *d) {
-	return d->limit != 0 && decided_text(d, DECIDED_CLASS)[0] != '\0' &&
-	    d->reason != REASON_WINDOW_FULL;
-}
-
 static bool holds_mail(const struct decided *d) {
 	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_RECIPIENT_HELD ||
 	    (d->kind == DECIDED_BY_HAND && d->by <= 2);
-}
-
-/* Who or what it was about. */
-static void subject(const struct decided *d, char *out, size_t size) {
-	char address[ADDRESS_TEXT_MAX];
-	const char *name = decided_text(d, DECIDED_NAME);
-
-	out[0] = '\0';
-	if ((d->flags & DECIDED_OUTBOUND) != 0) {
-		(void)text_append(out, size, 0, "%s%s", (d->flags & DECIDED_IS_CLASS) != 0 ?
-		    "class " : "", name);
-		return;
-	}
-	address_format(&d->client, address);
-	(void)text_append(out, size, 0, "%s%s%s%s", address, name[0] == '\0' ? "" : " (",
-	    name, name[0] == '\0' ? "" : ")");
-}
-
-static void say_limit(const struct decided *d, char *out, size_t size) {
-	const char *class = decided_text(d, DECIDED_CLASS);
-	bool client = d->reason == REASON_CLIENT_SESSIONS || d->reason == REASON_CLIENT_RATE;
-	bool rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
-
-	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
-	    client ? "this client of " : "", "class ", class, d->count, d->limit,
-	    rate ? " opened lately" : "");
-}
-
-static const char *say_verdict(const struct decided *d) {
-	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
-
-	if ((d->flags & DECIDED_OUTBOUND) != 0)
-		return observed ? "its mail would have waited, but for observe mode" :
-		    "its mail waits";
-	if (d->stage == DECIDED_AT_RECIPIENT)
-		return observed ? "a recipient would have been deferred, but for observe mode" :
-		    "a recipient was deferred";
-	return observed ? "would have been answered 421, but for observe mode" :
-	    "was answered 421";
-}
-
-static void say_session(const struct decided *d, char *out, size_t size) {
-	char who[512];
-
-	subject(d, who, sizeof(who));
-	(void)text_append(out, size, 0, "%s: ", who);
-	switch ((enum decided_kind)d->kind) {
-	case DECIDED_UNTRACKED:
-		(void)text_append(out, size, strlen(out), "let in without being counted");
-		return;
-	case DECIDED_FAULT:
-		(void)text_append(out, size, strlen(out), "the shared state could not be used "
-		    "in time; %s", d->verdict == VERDICT_ADMIT ? "let in" : "turned away");
-		return;
-	default:
-		(void)text_append(out, size, strlen(out), "%s", say_verdict(d));
-	}
-	if (is_class_reason(d))
-		say_limit(d, out, size);
-	else if (d->reason == REASON_WINDOW_FULL)
-		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries",
-		    decided_text(d, DECIDED_WINDOW_OF), d->count, d->limit);
-	else if (d->reason < REASON_COUNT)
-		(void)text_append(out, size, strlen(out), ": %s",
-		    explain_reason_text((enum reason)d->reason).text);
-}
-
-static void say_suspended(const struct decided *d, char *out, size_t size) {
-	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
-
-	(void)text_append(out, size, 0, "mail for %s %s, as %s", decided_text(d, DECIDED_NAME),
-	    observed ? "would be held, but for observe mode" : "is held",
-	    d->by == DECIDED_BY_RULE ? "a provider rule says so" :
-	    "too many of its deliveries failed in a row");
-}
-
-static void say_destination(const struct decided *d, char *out, size_t size) {
-	static const char *const verbs[] = { "did something to", "suspended", "held",
-		"resumed", "forgot", "set" };
-	const char *name = decided_text(d, DECIDED_NAME);
-
-	switch ((enum decided_kind)d->kind) {
-	case DECIDED_SUSPENDED:
-		say_suspended(d, out, size);
-		return;
-	case DECIDED_BY_HAND:
-		(void)text_append(out, size, 0, "somebody %s %s%s",
-		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
-		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
-		return;
-	case DECIDED_WINDOW:
-		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
-		    "the ceiling of %s is another one" : "the window of %s is another one",
-		    name);
-		return;
-	default:
-		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
-	}
-}
-
-static void say(const struct decided *d, char *out, size_t size) {
-	out[0] = '\0';
-	if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
-		say_session(d, out, size);
-	else
-		say_destination(d, out, size);
 }
 
 /* --- values ---------------------------------------------------------------------------- */
 
 struct texts {
 	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX];
-	char what[1024], time[TIME_MAX], until[TIME_MAX];
+	char what[VIEW_DECIDED_MAX], time[VIEW_TIME_MAX], until[VIEW_TIME_MAX];
 	char client[ADDRESS_TEXT_MAX], uid[64], rate[64];
 	char place[WHY_PLACE_MAX], limit_place[WHY_PLACE_MAX], observe_place[WHY_PLACE_MAX];
 };
@@ -336,7 +211,7 @@ static void set_until(const struct why *why, struct texts *t, struct value *v) {
 	if (event->until_wall_ns == INT64_MAX)
 		v[TOLD_UNTIL] = value_text("it is resumed");
 	else if (event->until_wall_ns != 0)
-		v[TOLD_UNTIL] = value_text(time_text(event->until_wall_ns, t->until));
+		v[TOLD_UNTIL] = value_text(view_time(event->until_wall_ns, t->until));
 	if (event->until_wall_ns != 0 && event->until_wall_ns != INT64_MAX && left_ns > 0 &&
 	    (!why->knows_force || why->in_force))
 		v[TOLD_LEFT] = value_number((uint64_t)((left_ns + NS_PER_SECOND - 1) /
@@ -351,11 +226,11 @@ static void set_values(const struct why *why, struct texts *t, struct value *v) 
 
 	for (size_t i = 0; i < TOLD_VALUES; i++)
 		v[i] = value_unknown();
-	say(d, t->what, sizeof(t->what));
+	view_decided_say(d, t->what);
 	v[TOLD_ID] = value_text(decision_id_text(d->id, t->id));
 	v[TOLD_WHAT] = value_text(t->what);
 	v[TOLD_KIND] = value_text(decided_word(d->kind));
-	v[TOLD_TIME] = value_text(time_text(why->event.wall_ns, t->time));
+	v[TOLD_TIME] = value_text(view_time(why->event.wall_ns, t->time));
 	v[TOLD_AGE] = number_if((uint64_t)(age_ns / NS_PER_SECOND), age_ns >= 0);
 	v[TOLD_SOURCE] = value_text(why->event.source);
 	v[TOLD_STAGE] = value_text(decided_stage_word(d->stage));
@@ -384,10 +259,10 @@ static const struct column cause_columns[] = {
 
 static void cause_row(struct writer *writer, const struct why_event *event) {
 	const struct decided *d = &event->d;
-	char id[DECISION_ID_MAX], time[TIME_MAX], place[WHY_PLACE_MAX];
+	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], place[WHY_PLACE_MAX];
 	const struct value values[COUNT_OF(cause_columns)] = {
 		value_text(decision_id_text(d->id, id)),
-		value_text(time_text(event->wall_ns, time)),
+		value_text(view_time(event->wall_ns, time)),
 		value_text(decided_word(d->kind)),
 		text_or_unknown(decided_text(d, DECIDED_NAME)),
 		text_or_unknown(decided_text(d, DECIDED_QUEUE_ID)),
@@ -494,11 +369,6 @@ static int tell_one(struct why *why, uint64_t id) {
 
 /* --- the latest -------------------------------------------------------------------------------- */
 
-static const struct column latest_columns[] = {
-	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
-	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT },
-};
-
 struct latest {
 	const char *wanted;	/* NULL: any */
 	struct why_event *list;
@@ -533,20 +403,8 @@ static void latest_rows(void *context, struct writer *writer) {
 	const struct latest *latest = context;
 
 	/* the newest last, where people look */
-	for (size_t i = latest->count; i-- > 0;) {
-		const struct why_event *event = &latest->list[i];
-		char id[DECISION_ID_MAX], time[TIME_MAX], what[1024];
-		const struct value values[COUNT_OF(latest_columns)] = {
-			value_text(decision_id_text(event->d.id, id)),
-			value_text(time_text(event->wall_ns, time)),
-			value_text(decided_word(event->d.kind)),
-			value_text(what),
-			text_or_unknown(decided_text(&event->d, DECIDED_REASON)),
-		};
-
-		say(&event->d, what, sizeof(what));
-		writer_row(writer, values);
-	}
+	for (size_t i = latest->count; i-- > 0;)
+		view_decided_row(writer, &latest->list[i].d, latest->list[i].wall_ns);
 }
 
 static int tell_latest(struct why *why, const char *wanted) {
@@ -561,8 +419,7 @@ static int tell_latest(struct why *why, const char *wanted) {
 	why_each(&why->sources, take_latest, &latest);
 	if (latest.count == 0 && wanted != NULL)
 		ctl_complain("%s: no id, and nothing was decided about it lately", wanted);
-	writer_table(&why->ctl->writer, NULL, latest_columns, COUNT_OF(latest_columns),
-	    latest_rows, &latest);
+	view_decided_table(&why->ctl->writer, NULL, latest_rows, &latest);
 	free(latest.list);
 	return latest.count == 0 && wanted != NULL ? EX_NOHOST : EX_OK;
 }

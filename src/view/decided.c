@@ -50,8 +50,10 @@ static void subject(const struct decided *d, char *out, size_t size) {
 
 	out[0] = '\0';
 	if ((d->flags & DECIDED_OUTBOUND) != 0) {
-		(void)text_append(out, size, 0, "%s%s", (d->flags & DECIDED_IS_CLASS) != 0 ?
-		    "class " : "", name);
+		bool class = name[0] == '\0' || (d->flags & DECIDED_IS_CLASS) != 0;
+
+		(void)text_append(out, size, 0, "%s%s", class ? "class " : "",
+		    name[0] == '\0' ? decided_text(d, DECIDED_CLASS) : name);
 		return;
 	}
 	address_format(&d->client, address);
@@ -86,7 +88,8 @@ static void say_session(const struct decided *d, char *out, size_t size) {
 	char who[512];
 
 	subject(d, who, sizeof(who));
-	(void)text_append(out, size, 0, "%s: ", who);
+	(void)text_append(out, size, 0, "%s%s", who, d->stage == DECIDED_AT_CONNECT &&
+	    d->kind != DECIDED_UNTRACKED && d->kind != DECIDED_FAULT ? " " : ": ");
 	switch ((enum decided_kind)d->kind) {
 	case DECIDED_UNTRACKED:
 		(void)text_append(out, size, strlen(out), "let in without being counted");
