@@ -141,7 +141,9 @@ def try_feed(_, world, text):
     world.reset()
     put(CONF, 'listen = { control = "unix:/run/postern/control"; policy = [ ]; milter = [ ];\n'
               'events = "unix:/run/postern/events"; };\n')
+    kinds, world.kinds = world.kinds, {"keeper", "feed"}
     world.restart()
+    world.kinds = kinds
     done = subprocess.run(["posternctl", "feed", "--events"], text=True, capture_output=True,
                           input=re.sub(r"\\\n\s*", "", text), timeout=20)
     return None if done.returncode == 0 else done.stdout + done.stderr
