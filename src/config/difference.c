@@ -53,7 +53,9 @@ static bool same_listeners(const struct generation *a, const struct generation *
 		if (left->mode != right->mode ||
 		    !same_text(a, left->address, b, right->address) ||
 		    !same_text(a, left->owner, b, right->owner) ||
-		    !same_text(a, left->group, b, right->group))
+		    !same_text(a, left->group, b, right->group) ||
+		    !same_text(a, left->read_group, b, right->read_group) ||
+		    !same_text(a, left->write_group, b, right->write_group))
 			return false;
 	}
 }

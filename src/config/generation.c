@@ -33,7 +33,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 }
 
 #define LISTENER_FIELDS(X, s) \
-	X(s, kind) X(s, proof) X(s, mode) X(s, address) X(s, owner) X(s, group) X(s, line)
+	X(s, kind) X(s, proof) X(s, mode) X(s, address) X(s, owner) X(s, group) X(s, read_group) X(s, write_group) X(s, line)
 #define CLASS_FIELDS(X, s) \
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \

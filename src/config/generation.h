@@ -51,6 +51,8 @@ struct generation_listener {
 	uint32_t address;	/* text as configured, "unix:/path" ... */
 	uint32_t owner;		/* user name, or 0 */
 	uint32_t group;		/* group name, or 0 */
+	uint32_t read_group;	/* control, queue: who may ask, and who may act */
+	uint32_t write_group;
 	uint32_t line;
 };
 

@@ -66,6 +66,38 @@ static const char *refusal(uint8_t kind, const char *text)
 	    "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
 }
 
+/* Who may ask: only where there are questions, and only unix sockets tell who does. */
+static bool take_access(struct compilation *c, const config_setting_t *group,
+    const struct setting *row, const char *address, struct generation_listener *listener)
+{
+	static const char *const names[] = { "read_group", "write_group" };
+	uint32_t *const places[] = { &listener->read_group, &listener->write_group };
+	static const char *const paths[] = { "listen.*[].read_group",
+		"listen.*[].write_group" };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const config_setting_t *setting = compilation_member(group, names[i]);
+		struct setting_value value;
+
+		if (setting == NULL)
+			continue;
+		if (row->offset != LISTENER_CONTROL &&
+		    (row->offset != LISTENER_QUEUE || i != 0)) {
+			complain(c, setting, "%s: %s is for %s alone", row->path, names[i],
+			    i == 0 ? "listen.control and listen.queue" : "listen.control");
+			good = false;
+		} else if (strncmp(address, "unix:", 5) != 0) {
+			complain(c, setting, "%s: %s: %s is no unix socket: only these tell who "
+			    "asks", row->path, names[i], address);
+			good = false;
+		} else if (compilation_value(group, paths[i], &value)) {
+			*places[i] = block_text(&c->block, value.text);
+		}
+	}
+	return good;
+}
+
 /* `element` is a text, a group, or NULL for the row's default. */
 static void add_listener(struct compilation *c, const struct setting *row,
     const config_setting_t *where, const config_setting_t *element)
@@ -93,12 +125,15 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		return;
 	}
 	note_idle_settings(c, group, row, address.text);
+	if (!take_access(c, group, row, address.text, &listener))
+		return;
 	if (compilation_value(group, "listen.*[].mode", &mode))
 		listener.mode = (uint16_t)mode.number;
 	else
 		/* whoever may ask for a connection may fill a class */
 		listener.mode = listener.kind == LISTENER_POLICY ||
-		    listener.kind == LISTENER_MILTER ? 0666 : 0660;
+		    listener.kind == LISTENER_MILTER || listener.read_group != 0 ||
+		    listener.write_group != 0 ? 0666 : 0660;
 	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);

@@ -2,7 +2,8 @@
 /*
  * PURPOSE  Accept connections for a front end.
  * MODEL    One a turn of the loop, so that processes on one socket share them.
- * ERRORS   A connection too many is closed and logged.  Without descriptors or
+ * ERRORS   Of too many one that has never asked anything is closed, else the new one, and
+ *          logged.  Without descriptors or
  *          memory nothing is accepted for a while.
  * THREADS  One.
  */
@@ -36,6 +37,7 @@ struct acceptor {
 	struct engine *engine;
 	const char *name;
 	acceptor_take *take;
+	acceptor_spare *spare;
 	void *context;
 	struct event resume;
 	uint32_t count;
@@ -73,6 +75,18 @@ static void on_resume(evutil_socket_t fd, short what, void *argument)
 		event_add(&acceptor->listening[i].event, NULL);
 }
 
+static bool make_room(const struct listening *l, uint32_t limit)
+{
+	struct acceptor *acceptor = l->acceptor;
+	bool spared = acceptor->spare(acceptor->context);
+
+	log_event(EVENT_CLIENT_LIMIT, "from=%s listener=%u connections=%u limit=%u action=%s",
+	    acceptor->name, l->listener, acceptor->count, limit,
+	    spared ? "close-idle" : "close");
+	/* the limit may have been lowered */
+	return spared && acceptor->count < limit;
+}
+
 static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
 {
 	struct listening *l = argument;
@@ -87,11 +101,8 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 		return;
 	}
 	limit = limit_of(acceptor);
-	if (acceptor->count >= limit) {
+	if (acceptor->count >= limit && !make_room(l, limit)) {
 		close(fd);
-		log_event(EVENT_CLIENT_LIMIT, "from=%s listener=%u connections=%u "
-		    "limit=%u action=close", acceptor->name, l->listener,
-		    acceptor->count, limit);
 		return;
 	}
 	if (l->is_tcp)
@@ -101,8 +112,8 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 }
 
 int acceptor_open(struct acceptor **result, struct event_base *base,
-    struct engine *engine, const char *name, acceptor_take *take, void *context,
-    struct diag *diag)
+    struct engine *engine, const char *name, acceptor_take *take,
+    acceptor_spare *spare, void *context, struct diag *diag)
 {
 	struct acceptor *acceptor = calloc(1, sizeof(*acceptor));
 
@@ -110,7 +121,7 @@ int acceptor_open(struct acceptor **result, struct event_base *base,
 	if (acceptor == NULL)
 		return diag_set(diag, 0, "no memory for an acceptor");
 	*acceptor = (struct acceptor){ .base = base, .engine = engine, .name = name,
-		.take = take, .context = context };
+		.take = take, .spare = spare, .context = context };
 	if (event_assign(&acceptor->resume, base, -1, 0, on_resume, acceptor) != 0) {
 		free(acceptor);
 		return diag_set(diag, 0, "cannot make a timer");

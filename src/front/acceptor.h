@@ -19,11 +19,15 @@ struct event_base;
  * generation; `fd` is the front end's from then on.  False: it has closed it. */
 typedef bool acceptor_take(void *context, int fd, uint8_t listener);
 
+/* Too many: closes one that can be spared, and calls acceptor_left.  False: there is
+ * none. */
+typedef bool acceptor_spare(void *context);
+
 /* `name`, which outlives the acceptor as `base` and `engine` do, is the front end's
  * in the log.  0, or -1 with *diag. */
 int acceptor_open(struct acceptor **acceptor, struct event_base *base,
-    struct engine *engine, const char *name, acceptor_take *take, void *context,
-    struct diag *diag);
+    struct engine *engine, const char *name, acceptor_take *take,
+    acceptor_spare *spare, void *context, struct diag *diag);
 
 /* Serves a listening, non-blocking socket; the acceptor closes it. */
 int acceptor_listen(struct acceptor *acceptor, int fd, uint8_t listener,

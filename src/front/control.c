@@ -3,7 +3,9 @@
  * PURPOSE  Sockets of the control server.
  * MODEL    A connection has one request at a time: nothing is read from it while
  *          its answer is being made or sent.
- * ERRORS   A malformed frame costs the connection, and is counted.
+ * ERRORS   A malformed frame costs the connection, and is counted.  Of too many connections
+ *          the one goes that has been idle longest among those that may least; whoever may
+ *          less than all of them is not let in.
  * THREADS  The keeper's one.
  */
 #include "front/control_internal.h"
@@ -20,7 +22,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define CONNECTIONS_MAX	64
+#define CONNECTIONS_MAX	256
 #define OUT_BYTES_MAX	(8 * 1024 * 1024)
 #define IDLE_NS		(60 * NS_PER_SECOND)
 #define RELOAD_NS	(60 * NS_PER_SECOND)
@@ -119,6 +121,8 @@ static bool speaks_our_protocol(const struct control_frame *frame) {
 
 /* False: the connection is over. */
 static bool serve(struct client *client, const struct control_frame *frame) {
+	char text[256];
+
 	if (!speaks_our_protocol(frame)) {
 		client->last = true;
 		return client_end(client, EX_PROTOCOL,
@@ -126,6 +130,9 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */
+	if (client->permission == CONTROL_STRANGER)
+		return client_end(client, EX_NOPERM, control_refusal(client->access,
+		    CONTROL_READER, text, sizeof(text)));
 	return client->control->serve(client, frame);
 }
 
@@ -135,8 +142,8 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 	int64_t began_ns = clock_now_ns();
 	size_t length;
 
-	switch (control_answer(control->engine, frame, client->operator, client->uid,
-	    control->answer, &length)) {
+	switch (control_answer(control->engine, frame, client, control->answer,
+	    &length)) {
 	case CONTROL_REQUEST_RELOAD:
 		reload_ask(client);
 		break;
@@ -218,19 +225,9 @@ static void on_writable(evutil_socket_t fd, short what, void *context) {
 
 /* --- life ----------------------------------------------------------------- */
 
-static bool is_operator(int fd, uid_t *uid) {
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	*uid = (uid_t)-1;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-	    length != sizeof(peer) || peer.pid <= 0)
-		return false;
-	*uid = peer.uid;
-	return peer.uid == 0 || peer.uid == geteuid();
-}
-
-static bool client_open(struct control *control, int fd) {
+static bool client_open(const struct control_door *door, int fd,
+    enum control_permission permission, uid_t uid) {
+	struct control *control = door->control;
 	struct client *client = calloc(1, sizeof(*client));
 	char hello[256];
 
@@ -238,7 +235,9 @@ static bool client_open(struct control *control, int fd) {
 		return false;
 	client->control = control;
 	client->fd = fd;
-	client->operator = is_operator(fd, &client->uid);
+	client->access = door->access;
+	client->permission = permission;
+	client->uid = uid;
 	client->since_ns = clock_now_ns();
 	client->readable = event_new(control->base, fd, EV_READ | EV_PERSIST,
 	    on_readable, client);
@@ -258,17 +257,29 @@ static bool client_open(struct control *control, int fd) {
 	return true;
 }
 
-/* Strangers' connections must not keep an operator out: the oldest of them goes. */
-static bool make_room(struct control *control) {
-	struct client *client;
+/* Is `a` the better one to go?  Who waits for the supervisor, or has not read all, stays
+ * rather than who does nothing. */
+static bool goes_before(const struct client *a, const struct client *b) {
+	bool a_idle = !a->waits && a->out == NULL, b_idle = !b->waits && b->out == NULL;
 
-	TAILQ_FOREACH(client, &control->clients, all) {
-		if (client->operator)
-			continue;
-		client_free(client);
-		return true;
-	}
-	return false;
+	if (a->permission != b->permission)
+		return a->permission < b->permission;
+	if (a_idle != b_idle)
+		return a_idle;
+	return a->since_ns < b->since_ns;
+}
+
+/* False: all may more than the new one. */
+static bool make_room(struct control *control, enum control_permission permission) {
+	struct client *client, *first = NULL;
+
+	TAILQ_FOREACH(client, &control->clients, all)
+		if (first == NULL || goes_before(client, first))
+			first = client;
+	if (first == NULL || first->permission > permission)
+		return false;
+	client_free(first);
+	return true;
 }
 
 /* No descriptors or memory: level-triggered events would come at once again. */
@@ -276,20 +287,22 @@ static void pause_accepting(struct control *control, int error) {
 	log_event(EVENT_SYSTEM, "from=control text=\"cannot accept: %s\"",
 	    strerror(error));
 	control->pausing = true;
-	for (unsigned i = 0; i < control->listener_count; i++)
-		(void)event_del(control->listeners[i]);
+	for (unsigned i = 0; i < control->door_count; i++)
+		(void)event_del(control->doors[i].event);
 }
 
 static void resume_accepting(struct control *control) {
 	control->pausing = false;
-	for (unsigned i = 0; i < control->listener_count; i++)
-		(void)event_add(control->listeners[i], NULL);
+	for (unsigned i = 0; i < control->door_count; i++)
+		(void)event_add(control->doors[i].event, NULL);
 }
 
 static void on_connection(evutil_socket_t listener, short what, void *context) {
-	struct control *control = context;
+	const struct control_door *door = context;
+	struct control *control = door->control;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	uid_t ignored;
+	enum control_permission permission;
+	uid_t uid;
 
 	(void)what;
 	if (fd < 0) {
@@ -298,16 +311,17 @@ static void on_connection(evutil_socket_t listener, short what, void *context) {
 			pause_accepting(control, errno);
 		return;
 	}
+	permission = control_permission_of(fd, door->access, &uid);
 	if (control->count >= CONNECTIONS_MAX) {
 		log_event(EVENT_CLIENT_LIMIT,
 		    "from=control text=\"too many connections\" limit=%d",
 		    CONNECTIONS_MAX);
-		if (!is_operator(fd, &ignored) || !make_room(control)) {
+		if (!make_room(control, permission)) {
 			close(fd);
 			return;
 		}
 	}
-	if (!client_open(control, fd))
+	if (!client_open(door, fd, permission, uid))
 		close(fd);
 }
 
@@ -350,9 +364,9 @@ void control_close(struct control **control) {
 		return;
 	while ((client = TAILQ_FIRST(&(*control)->clients)) != NULL)
 		client_free(client);
-	for (unsigned i = 0; i < (*control)->listener_count; i++) {
-		close(event_get_fd((*control)->listeners[i]));
-		event_free((*control)->listeners[i]);
+	for (unsigned i = 0; i < (*control)->door_count; i++) {
+		close(event_get_fd((*control)->doors[i].event));
+		event_free((*control)->doors[i].event);
 	}
 	if ((*control)->supervisor != NULL)
 		event_free((*control)->supervisor);
@@ -362,20 +376,23 @@ void control_close(struct control **control) {
 	*control = NULL;
 }
 
-int control_listen(struct control *control, int fd, struct diag *diag) {
-	struct event *event;
+int control_listen(struct control *control, int fd, const struct control_access *access,
+    struct diag *diag) {
+	static const struct control_access nothing = { .has_readers = false };
+	struct control_door *door = &control->doors[control->door_count];
 
-	if (control->listener_count == GENERATION_LISTENERS_MAX)
+	if (control->door_count == GENERATION_LISTENERS_MAX)
 		return diag_set(diag, 0, "more than %d control sockets",
 		    GENERATION_LISTENERS_MAX);
-	event = event_new(control->base, fd, EV_READ | EV_PERSIST, on_connection,
-	    control);
-	if (event == NULL || event_add(event, NULL) != 0) {
-		if (event != NULL)
-			event_free(event);
+	door->control = control;
+	door->access = access != NULL ? access : &nothing;
+	door->event = event_new(control->base, fd, EV_READ | EV_PERSIST, on_connection, door);
+	if (door->event == NULL || event_add(door->event, NULL) != 0) {
+		if (door->event != NULL)
+			event_free(door->event);
 		return diag_set(diag, 0, "no memory for an event");
 	}
-	control->listeners[control->listener_count++] = event;
+	control->door_count++;
 	return 0;
 }
 

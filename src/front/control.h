@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 
 struct control;
+struct control_access;
 struct event_base;
 
 /* `supervisor_fd`: a non-blocking stream to the supervisor, or -1; the server
@@ -22,8 +23,10 @@ int control_open(struct control **control, struct event_base *base,
     struct engine *engine, int supervisor_fd, struct diag *diag);
 void control_close(struct control **control);
 
-/* Serves a listening, non-blocking socket; the server closes it. */
-int control_listen(struct control *control, int fd, struct diag *diag);
+/* Serves a listening, non-blocking socket; the server closes it.  `access` stays; NULL: as
+ * if nothing were configured. */
+int control_listen(struct control *control, int fd, const struct control_access *access,
+    struct diag *diag);
 
 /* Tells the supervisor that the gate is shut or open.  Where that cannot be said
  * now it is not: the caller says it again while the gate is shut. */

@@ -9,6 +9,8 @@
  */
 #include "front/control_answer.h"
 
+#include "front/control_internal.h"
+
 #include <string.h>
 #include <sysexits.h>
 
@@ -206,23 +208,24 @@ static size_t answer_ping(const struct engine *engine, char *out) {
 }
 
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, bool operator, uid_t uid, char *out,
+    const struct control_frame *request, const struct client *client, char *out,
     size_t *length) {
+	char text[256];
 	const char *words = control_frame_get(request, "command");
 	const struct command *command = words == NULL ? NULL : find_command(words);
 
 	if (command == NULL)
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "unknown command");
-	else if (command->permission == OPERATOR && !operator)
+	else if (command->permission == OPERATOR && client->permission != CONTROL_OPERATOR)
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_NOPERM,
-		    "only root and the daemon's own user may ask for this");
+		    control_refusal(client->access, CONTROL_OPERATOR, text, sizeof(text)));
 	else if (strcmp(words, "explain session") == 0)
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);
 	else if (control_is_by_hand(words))
-		*length = control_answer_by_hand(engine, request, uid, out);
+		*length = control_answer_by_hand(engine, request, client->uid, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

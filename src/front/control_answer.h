@@ -13,6 +13,8 @@
 /* Large enough for every answer made here. */
 #define CONTROL_ANSWER_BYTES	(2 * CONTROL_BODY_MAX)
 
+struct client;
+
 /* What a request asks for. */
 enum control_request {
 	CONTROL_REQUEST_ANSWERED,	/* the answer stands in `out` */
@@ -28,10 +30,9 @@ size_t control_answer_end(char *out, size_t size, int exit_code,
     const char *error);
 
 /* Looks at one request and answers it where that needs nobody else; `out` has
- * CONTROL_ANSWER_BYTES.  `operator`: by the peer's credentials it is root or our
- * own user, which is `uid`. */
+ * CONTROL_ANSWER_BYTES. */
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, bool operator, uid_t uid, char *out,
+    const struct control_frame *request, const struct client *client, char *out,
     size_t *length);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "config/generation.h"
 #include "front/control.h"
+#include "front/control_access.h"
 #include "front/control_answer.h"
 
 #define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
@@ -30,7 +31,8 @@ struct client {
 	struct event *readable;
 	struct event *writable;
 	int fd;
-	bool operator;
+	const struct control_access *access;
+	enum control_permission permission;
 	uid_t uid;		/* of the peer; -1: not known */
 	bool waits;			/* for the supervisor */
 	bool last;			/* close when all is sent */
@@ -42,6 +44,13 @@ struct client {
 };
 TAILQ_HEAD(client_list, client);
 
+/* A listening socket. */
+struct control_door {
+	struct control *control;
+	struct event *event;
+	const struct control_access *access;
+};
+
 struct control {
 	struct engine *engine;
 	control_serve_fn *serve;
@@ -50,8 +59,8 @@ struct control {
 	struct event_base *base;
 	struct client_list clients;	/* oldest first */
 	unsigned count;
-	struct event *listeners[GENERATION_LISTENERS_MAX];
-	unsigned listener_count;
+	struct control_door doors[GENERATION_LISTENERS_MAX];
+	unsigned door_count;
 	bool pausing;			/* no descriptors: nobody is let in */
 	struct event *supervisor;	/* NULL: it cannot be asked */
 	int supervisor_fd;

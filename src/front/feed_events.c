@@ -57,6 +57,7 @@ struct feed_events {
 	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct stream_list waiting;
+	struct stream_list newcomers;	/* that have never sent a line */
 	char bytes[READ_BYTES];
 	struct answers answers;
 };
@@ -276,6 +277,7 @@ static enum outcome read_lines(struct connection *c)
 			c->lines++;
 		else
 			on_line(c, at, (size_t)(newline - at));
+		stream_has_asked(&c->stream);
 		c->skipping = false;
 		at = newline + 1;
 	}
@@ -317,7 +319,19 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 		free(c);
 		return false;
 	}
+	stream_is_new(&c->stream, &feed->events->newcomers);
 	TAILQ_INSERT_TAIL(&feed->events->connections, c, all);
+	return true;
+}
+
+static bool spare_one(void *context)
+{
+	struct feed *feed = context;
+	struct connection *c = stream_spare(&feed->events->newcomers);
+
+	if (c == NULL)
+		return false;
+	connection_free(c);
 	return true;
 }
 
@@ -340,8 +354,9 @@ int feed_events_open(struct feed *feed, struct diag *diag)
 		return diag_set(diag, 0, "no memory for events");
 	TAILQ_INIT(&events->connections);
 	TAILQ_INIT(&events->waiting);
+	TAILQ_INIT(&events->newcomers);
 	if (acceptor_open(&events->acceptor, feed->base, feed->engine, "events", connection_new,
-	    feed, diag) != 0) {
+	    spare_one, feed, diag) != 0) {
 		free(events);
 		return -1;
 	}

@@ -10,8 +10,8 @@
  * is counted when libmilter closes it.
  * THREADS: libmilter's, any of them for any callback of a session: nothing of a
  * session stands outside smfi_setpriv.  Beside them one that beats.
- * BUGS: a client that stops in the middle of a packet holds a thread of
- * libmilter's until the timeout.
+ * BUGS: a client that stops in the middle of a packet that is not its first holds a thread
+ * of libmilter's until the timeout (front/milter_gate.c).
  */
 #include "front/milter.h"
 
@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "config/generation.h"
 #include "front/decision_log.h"
+#include "front/milter_gate.h"
 
 #define BACKLOG		1024
 /* SMTP sessions without mail in them last, and we see nothing of them between
@@ -43,6 +44,7 @@
 static struct {
 	struct engine *engine;
 	uint8_t listener;
+	bool gated;
 	/* when callbacks that run now were entered; 0: free */
 	_Atomic int64_t running_since_ns[RUNNING_MAX];
 } front;
@@ -287,6 +289,8 @@ static sfsistat on_close(SMFICTX *ctx)
 	struct milter_session *session = smfi_getpriv(ctx);
 	unsigned place;
 
+	if (front.gated)
+		milter_gate_left();
 	if (session == NULL) {
 		engine_count(front.engine, COUNTER_BAD_MILTER_SESSIONS, 1);
 		log_event(EVENT_BAD_REQUEST, "from=milter listener=%u "
@@ -320,6 +324,29 @@ static int start_beating(struct diag *diag)
 	return 0;
 }
 
+static bool open_socket(int fd)
+{
+	char place[32];
+
+	snprintf(place, sizeof(place), "fd:%d", fd);
+	return smfi_setconn(place) == MI_SUCCESS && smfi_opensocket(0) == MI_SUCCESS;
+}
+
+static void on_stalled(void)
+{
+	engine_count(front.engine, COUNTER_BAD_MILTER_SESSIONS, 1);
+	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u text=\"the client does not "
+	    "begin\" action=close", front.listener);
+}
+
+static void on_too_many(unsigned waiting, unsigned inside)
+{
+	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u waiting=%u connections=%u "
+	    "text=\"too many connections\" action=close", front.listener, waiting, inside);
+}
+
+static const struct milter_gate_calls gate_calls = { on_stalled, on_too_many };
+
 int milter_front_run(struct engine *engine, int fd, uint8_t listener,
     struct diag *diag)
 {
@@ -332,17 +359,24 @@ int milter_front_run(struct engine *engine, int fd, uint8_t listener,
 		.xxfi_close = on_close,
 		.xxfi_negotiate = on_negotiate,
 	};
-	char place[32];
+	int gate;
 
 	front.engine = engine;
 	front.listener = listener;
-	snprintf(place, sizeof(place), "fd:%d", fd);
-	if (smfi_setconn(place) != MI_SUCCESS ||
-	    smfi_setbacklog(BACKLOG) != MI_SUCCESS ||
+	gate = milter_gate_open(fd, &gate_calls, diag);
+	if (gate < 0)
+		return -1;
+	if (smfi_setbacklog(BACKLOG) != MI_SUCCESS ||
 	    smfi_settimeout(TIMEOUT_S) != MI_SUCCESS ||
-	    smfi_register(description) != MI_SUCCESS ||
-	    smfi_opensocket(0) != MI_SUCCESS)
-		return diag_set(diag, 0, "libmilter does not take socket %d", fd);
+	    smfi_register(description) != MI_SUCCESS)
+		return diag_set(diag, 0, "libmilter does not take us");
+	front.gated = open_socket(gate) && milter_gate_is_used();
+	if (!front.gated) {
+		log_event(EVENT_SYSTEM, "text=\"libmilter goes past the gate: each connection "
+		    "that says nothing holds a thread\"");
+		if (!open_socket(fd))
+			return diag_set(diag, 0, "libmilter does not take socket %d", fd);
+	}
 	if (start_beating(diag) != 0)
 		return -1;
 	if (smfi_main() != MI_SUCCESS)

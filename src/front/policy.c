@@ -53,6 +53,7 @@ struct policy_front {
 	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct stream_list waiting;
+	struct stream_list newcomers;	/* that have never asked anything */
 	char bytes[READ_BYTES];
 };
 
@@ -132,6 +133,7 @@ static enum outcome answer_all(struct connection *c,
 			at += (size_t)used;
 			policy_parser_reset(&c->parser);
 			stream_wait_end(&c->stream);
+			stream_has_asked(&c->stream);
 		}
 		if (reply_length == 0 || (used > 0 && at < length &&
 			reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
@@ -230,7 +232,22 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 		free(c);
 		return false;
 	}
+	stream_is_new(&c->stream, &front->newcomers);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	return true;
+}
+
+static bool spare_one(void *context)
+{
+	struct policy_front *front = context;
+	struct connection *c = stream_spare(&front->newcomers);
+	const struct generation *generation;
+
+	if (c == NULL)
+		return false;
+	generation = engine_pin(front->engine);
+	connection_free(c, generation, clock_now_ns());
+	engine_unpin(front->engine, generation);
 	return true;
 }
 
@@ -269,6 +286,7 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 	front->engine = engine;
 	TAILQ_INIT(&front->connections);
 	TAILQ_INIT(&front->waiting);
+	TAILQ_INIT(&front->newcomers);
 	front->base = event_base_new();
 	if (front->base == NULL) {
 		free(front);
@@ -278,7 +296,7 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,
-		front, diag) != 0) {
+		spare_one, front, diag) != 0) {
 		event_base_free(front->base);
 		free(front);
 		return -1;

@@ -259,8 +259,9 @@ void queue_control_close(struct queue_control **control) {
 	*control = NULL;
 }
 
-int queue_control_listen(struct queue_control *control, int fd, struct diag *diag) {
-	return control_listen(control->control, fd, diag);
+int queue_control_listen(struct queue_control *control, int fd,
+    const struct control_access *access, struct diag *diag) {
+	return control_listen(control->control, fd, access, diag);
 }
 
 void queue_control_second(struct queue_control *control, int64_t now_ns) {

@@ -29,6 +29,7 @@
 
 struct event_base;
 struct queue;
+struct control_access;
 struct queue_control;
 
 /* 0, or -1 with *diag. */
@@ -37,7 +38,8 @@ int queue_control_open(struct queue_control **control, struct event_base *base,
 void queue_control_close(struct queue_control **control);
 
 /* Serves a listening, non-blocking socket; the server closes it. */
-int queue_control_listen(struct queue_control *control, int fd, struct diag *diag);
+int queue_control_listen(struct queue_control *control, int fd,
+    const struct control_access *access, struct diag *diag);
 
 /* Is the queue being read for the first time?  As queue_control_open leaves it: no. */
 void queue_control_reading(struct queue_control *control, bool is_reading);

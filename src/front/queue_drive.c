@@ -458,7 +458,8 @@ static int open_control(struct queue_drive *drive, struct diag *diag)
 	queue_control_reading(drive->control, true);
 	for (unsigned i = 0; i < drive->setup->control_count; i++)
 		if (queue_control_listen(drive->control, drive->setup->control_fds[i],
-		    diag) != 0)
+		    drive->setup->control_access == NULL ? NULL :
+		    drive->setup->control_access[i], diag) != 0)
 			return -1;
 	return 0;
 }

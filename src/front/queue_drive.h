@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 
 /* A queue directory that was opened for us. */
+struct control_access;
 struct queue_drive_directory {
 	unsigned mta;		/* of the generation */
 	int fd;			/* its names can be read; taken over */
@@ -24,6 +25,7 @@ struct queue_drive_setup {
 	int notify_fd;		/* inotify, or -1; taken over */
 	int link_fd;		/* to the supervisor; taken over */
 	const int *control_fds;	/* listening sockets for posternctl; taken over */
+	const struct control_access *const *control_access;	/* of each; NULL: of none */
 	unsigned control_count;
 };
 

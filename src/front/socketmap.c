@@ -69,6 +69,7 @@ struct socketmap_front {
 	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct stream_list waiting;
+	struct stream_list newcomers;	/* that have never asked anything */
 	char bytes[READ_BYTES];
 };
 
@@ -208,6 +209,7 @@ static enum outcome answer_all(struct connection *c,
 		if (used == 0)
 			break;
 		stream_wait_end(&c->stream);
+		stream_has_asked(&c->stream);
 		at += (size_t)used;
 		reply_length = map_question_answer(&c->client, c->front->engine, generation,
 		    &request, now_ns, reply);
@@ -305,7 +307,22 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 		return false;
 	}
 	know_client(c);
+	stream_is_new(&c->stream, &front->newcomers);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	return true;
+}
+
+static bool spare_one(void *context)
+{
+	struct socketmap_front *front = context;
+	struct connection *c = stream_spare(&front->newcomers);
+	const struct generation *generation;
+
+	if (c == NULL)
+		return false;
+	generation = engine_pin(front->engine);
+	connection_free(c, generation, clock_now_ns());
+	engine_unpin(front->engine, generation);
 	return true;
 }
 
@@ -337,9 +354,10 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 	front->base = base;
 	TAILQ_INIT(&front->connections);
 	TAILQ_INIT(&front->waiting);
+	TAILQ_INIT(&front->newcomers);
 	TAILQ_INIT(&front->leaving);
-	if (acceptor_open(&front->acceptor, base, engine, "socketmap", connection_new, front,
-		diag) != 0) {
+	if (acceptor_open(&front->acceptor, base, engine, "socketmap", connection_new,
+		spare_one, front, diag) != 0) {
 		free(front);
 		return -1;
 	}

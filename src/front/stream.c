@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define LOOKS_MAX	16	/* who has sent something is about to be read */
+
 static bool watch(struct stream *stream, struct event_base *base, event_callback_fn ready,
     void *owner)
 {
@@ -25,6 +27,36 @@ bool stream_open(struct stream *stream, struct event_base *base, int fd,
 		return true;
 	close(fd);
 	return false;
+}
+
+void stream_is_new(struct stream *stream, struct stream_list *newcomers)
+{
+	stream->newcomers = newcomers;
+	TAILQ_INSERT_TAIL(newcomers, stream, comes);
+}
+
+void stream_has_asked(struct stream *stream)
+{
+	if (stream->newcomers == NULL)
+		return;
+	TAILQ_REMOVE(stream->newcomers, stream, comes);
+	stream->newcomers = NULL;
+}
+
+void *stream_spare(const struct stream_list *newcomers)
+{
+	const struct stream *stream;
+	unsigned looks = 0;
+	char byte;
+
+	TAILQ_FOREACH(stream, newcomers, comes) {
+		if (recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+		    (errno == EAGAIN || errno == EWOULDBLOCK))
+			return event_get_callback_arg(&stream->event);
+		if (++looks == LOOKS_MAX)
+			break;
+	}
+	return NULL;
 }
 
 void stream_wait_begin(struct stream *stream, int64_t now_ns)
@@ -113,6 +145,7 @@ void *stream_overdue(const struct stream_list *waiting, int64_t now_ns,
 void stream_close(struct stream *stream)
 {
 	stream_wait_end(stream);
+	stream_has_asked(stream);
 	event_del(&stream->event);
 	close(stream->fd);
 	free(stream->out);

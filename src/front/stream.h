@@ -23,6 +23,8 @@ struct stream {
 	int64_t waits_since_ns;		/* 0: not in the list */
 	int fd;
 	bool writing;			/* waits to send, and reads nothing */
+	struct stream_list *newcomers;	/* NULL: it has asked something, whole */
+	TAILQ_ENTRY(stream) comes;
 	char *out;			/* a reply that waits, NULL: none */
 	size_t out_length, out_sent;
 };
@@ -33,6 +35,14 @@ enum outcome { GOES_ON, MUST_CLOSE };
  * waits, written.  False: it is closed, and the stream none. */
 bool stream_open(struct stream *stream, struct event_base *base, int fd,
     struct stream_list *waiting, event_callback_fn ready, void *owner);
+
+/* It stands in `newcomers` from now on, as the last; until stream_has_asked. */
+void stream_is_new(struct stream *stream, struct stream_list *newcomers);
+void stream_has_asked(struct stream *stream);
+
+/* The owner of the newcomer that can best be spared where there are too many connections:
+ * the oldest one of which nothing waits to be read; or NULL. */
+void *stream_spare(const struct stream_list *newcomers);
 
 /* The client keeps us waiting from now on, if it did not before; or no longer. */
 void stream_wait_begin(struct stream *stream, int64_t now_ns);

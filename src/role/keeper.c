@@ -220,7 +220,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 		return -1;
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		if (control_listen(keeper->control, context->sockets[i].fd,
-			diag) != 0)
+			context->sockets[i].access, diag) != 0)
 			return -1;
 	}
 	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd, diag) != 0)

@@ -16,11 +16,12 @@
 int queue_role_main(const struct role_context *context) {
 	static struct queue_drive_directory directories[QUEUE_PLACES_MAX];
 	const struct queue_places *places = context->queue_places;
+	const struct control_access *control_access[GENERATION_LISTENERS_MAX];
 	int control_fds[GENERATION_LISTENERS_MAX];
 	struct queue_drive_setup setup = { .directories = directories,
 		.directory_count = places->count, .notify_fd = places->notify_fd,
 		.link_fd = context->queue_fd, .control_fds = control_fds,
-		.control_count = context->socket_count };
+		.control_access = control_access, .control_count = context->socket_count };
 	struct engine *engine;
 	struct diag diag;
 
@@ -28,8 +29,10 @@ int queue_role_main(const struct role_context *context) {
 		directories[i] = (struct queue_drive_directory){
 			.mta = places->list[i].mta, .fd = places->list[i].fd,
 			.watch = places->list[i].watch, .path = places->list[i].path };
-	for (unsigned i = 0; i < context->socket_count; i++)
+	for (unsigned i = 0; i < context->socket_count; i++) {
 		control_fds[i] = context->sockets[i].fd;
+		control_access[i] = context->sockets[i].access;
+	}
 	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0) {
 		window_log_listen(engine);
 		if (queue_drive_run(engine, &setup, &diag) == 0)

@@ -62,6 +62,8 @@ static void carry_listeners(struct tail *tail, const struct generation *running,
 		to->address = carry_text(tail, running, from->address);
 		to->owner = carry_text(tail, running, from->owner);
 		to->group = carry_text(tail, running, from->group);
+		to->read_group = carry_text(tail, running, from->read_group);
+		to->write_group = carry_text(tail, running, from->write_group);
 		if (same != NULL) {
 			to->proof = same->proof;
 			to->line = same->line;

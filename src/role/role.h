@@ -11,6 +11,7 @@
 #include "front/feed.h"
 #include "segment/layout.h"
 
+struct control_access;
 struct queue_places;
 struct segment;
 
@@ -18,6 +19,7 @@ struct role_socket {
 	int fd;			/* listening, non-blocking, close-on-exec */
 	uint8_t listener;	/* number in the generation */
 	uint8_t kind;		/* enum listener_kind */
+	const struct control_access *access;	/* control, queue: who may ask */
 };
 
 /* What a name of witness.netns stands for; all zero: nothing. */

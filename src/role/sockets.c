@@ -108,6 +108,44 @@ static int find_owner(const struct generation *generation,
 	return 0;
 }
 
+static int find_group(const char *name, bool *has, gid_t *gid,
+    char copy[CONTROL_GROUP_MAX + 1], struct diag *diag) {
+	*has = name[0] != '\0';
+	if (!*has)
+		return 0;
+	if (!text_copy(copy, CONTROL_GROUP_MAX + 1, name, strlen(name)))
+		return diag_set(diag, 0, "the name of the group %s is too long", name);
+	return identity_group(name, gid, diag);
+}
+
+static int find_access(const struct generation *generation,
+    const struct generation_listener *listener, struct control_access *access,
+    struct diag *diag) {
+	*access = (struct control_access){ .has_readers = false };
+	return find_group(generation_text(generation, listener->read_group),
+	    &access->has_readers, &access->readers, access->reader_group, diag) != 0 ||
+	    find_group(generation_text(generation, listener->write_group),
+	    &access->has_writers, &access->writers, access->writer_group, diag) != 0 ? -1 : 0;
+}
+
+int sockets_reader_group(const struct generation *generation, const struct identity *identity,
+    gid_t *gid, struct diag *diag) {
+	struct control_access access;
+
+	*gid = identity->gid;
+	for (uint32_t i = 0; i < generation->listener_count; i++) {
+		if (generation->listeners[i].kind != LISTENER_CONTROL)
+			continue;
+		if (find_access(generation, &generation->listeners[i], &access, diag) != 0)
+			return -1;
+		if (!access.has_readers)
+			continue;
+		*gid = access.readers;
+		break;
+	}
+	return 0;
+}
+
 /* Gives the fresh socket file to its owner, and remembers which file it is. */
 static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
     struct diag *diag) {
@@ -199,7 +237,8 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	if (!listen_address_parse(generation_text(generation, listener->address),
 		&address, &why))
 		return diag_set(diag, 0, "%s", why);
-	if (find_owner(generation, listener, identity, &uid, &gid, diag) != 0)
+	if (find_owner(generation, listener, identity, &uid, &gid, diag) != 0 ||
+	    find_access(generation, listener, &out->access, diag) != 0)
 		return -1;
 	out->fd = socket(address.socket_address.ss_family,
 	    type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "config/generation.h"
+#include "front/control_access.h"
 #include "role/privileges.h"
 
 struct listen_socket {
@@ -20,6 +21,7 @@ struct listen_socket {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	dev_t device;
 	ino_t inode;
+	struct control_access access;	/* control, queue: who may ask */
 };
 
 struct sockets {
@@ -34,6 +36,11 @@ struct sockets {
  * then nothing stays open. */
 int sockets_open(struct sockets *sockets, const struct generation *generation,
     const struct identity *identity, struct diag *diag);
+
+/* The group that may read the state file: read_group of the first control socket that has
+ * one, else the identity's.  -1 with *diag: there is no such group. */
+int sockets_reader_group(const struct generation *generation, const struct identity *identity,
+    gid_t *gid, struct diag *diag);
 
 /* Closes all and removes the paths that are still ours. */
 void sockets_remove(struct sockets *sockets);

@@ -110,7 +110,8 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 			continue;
 		}
 		context->sockets[context->socket_count++] = (struct role_socket){
-			.fd = fd, .listener = (uint8_t)i, .kind = kind };
+			.fd = fd, .listener = (uint8_t)i, .kind = kind,
+			.access = &supervisor->sockets.list[i].access };
 	}
 }
 

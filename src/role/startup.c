@@ -97,6 +97,25 @@ static int make_directory(const struct supervisor *supervisor) {
 	return 0;
 }
 
+/* One that was adopted may have been another group's.  Only a plain file of our user: its
+ * directory is his. */
+static int give_state(const char *path, const struct identity *identity, gid_t readers,
+    struct diag *diag) {
+	struct stat status;
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;
+
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot find %s", path);
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+	    status.st_uid != identity->uid)
+		result = diag_set(diag, 0, "%s was replaced", path);
+	else if (status.st_gid != readers &&
+	    fchownat(fd, "", (uid_t)-1, readers, AT_EMPTY_PATH) != 0)
+		result = diag_set(diag, errno, "cannot give %s to its readers", path);
+	close(fd);
+	return result;
+}
+
 static int prepare_segment(struct supervisor *supervisor) {
 	static const char *const origins[] = {
 		[SEGMENT_MADE] = "made", [SEGMENT_ADOPTED] = "adopted",
@@ -106,12 +125,19 @@ static int prepare_segment(struct supervisor *supervisor) {
 	struct segment_report report;
 	struct diag diag;
 	char quoted[PATH_MAX];
+	gid_t readers;
 
+	if (sockets_reader_group(supervisor->generation, &supervisor->identity, &readers,
+		&diag) != 0)
+		return failed(supervisor, EX_NOUSER, &diag);
 	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
 		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
 			EX_CANTCREAT, &diag);
 	if (segment_prepare(&supervisor->segment, supervisor->generation,
-		supervisor->identity.uid, supervisor->identity.gid, &report,
+		supervisor->identity.uid, readers, &report,
+		&diag) != 0)
+		return failed(supervisor, EX_CANTCREAT, &diag);
+	if (supervisor->identity.drop && give_state(path, &supervisor->identity, readers,
 		&diag) != 0)
 		return failed(supervisor, EX_CANTCREAT, &diag);
 	if (privileges_can_reach(&supervisor->identity, path, &diag) != 0)

@@ -127,7 +127,7 @@ static void begin(void) {
 	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
 	assert_int_equal(listen(fd, 10), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &place_length), 0);
-	assert_int_equal(queue_control_listen(control, fd, &diag), 0);
+	assert_int_equal(queue_control_listen(control, fd, NULL, &diag), 0);
 	queue = (struct queue){ .parts = 1, .row = { .mta = 0, .id = "7AL1", .sender = "a@b",
 		.destination = "d.example", .domains = 1, .recipients = 3, .unread = 4,
 		.wait = QUEUE_WAITS_RETRY, .run = 0 } };

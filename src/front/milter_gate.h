@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The door before libmilter, which has a thread read the first packet of a connection as
+ * soon as it is accepted, for as long as it may take: whoever connects and says nothing
+ * would hold a thread each.  Connections wait here, without one, until their first packet
+ * has come whole.  One gate a process.
+ */
+#ifndef FRONT_MILTER_GATE_H
+#define FRONT_MILTER_GATE_H
+
+#include <stdbool.h>
+
+#include "base/diag.h"
+
+/* What became of those that did not come in. */
+struct milter_gate_calls {
+	void (*stalled)(void);		/* said nothing for too long */
+	void (*too_many)(unsigned waiting, unsigned inside);
+};
+
+/* Serves a listening socket.  Returns a descriptor to be given to libmilter instead: whose
+ * accept() then takes connections out of the gate; or -1 with *diag.  `calls` stays. */
+int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
+    struct diag *diag);
+
+/* Did libmilter's calls come to the gate?  Otherwise the socket itself has to do. */
+bool milter_gate_is_used(void);
+
+/* A connection that came in has ended.  Any thread. */
+void milter_gate_left(void);
+
+#endif
