@@ -205,6 +205,17 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 		connection_free(c);
 }
 
+/* Whoever keeps us waiting longest. */
+static bool spare_one(void *context) {
+	struct http_front *front = context;
+	struct connection *c = stream_overdue(&front->waiting, clock_now_ns(), 0);
+
+	if (c == NULL)
+		return false;
+	connection_free(c);
+	return true;
+}
+
 static bool connection_new(void *context, int fd, uint8_t listener) {
 	struct http_front *front = context;
 	struct sockaddr_storage address = { 0 };
@@ -212,9 +223,8 @@ static bool connection_new(void *context, int fd, uint8_t listener) {
 	struct connection *c;
 
 	(void)listener;
-	if (front->count >= HTTP_CONNECTIONS &&
-	    (c = stream_overdue(&front->waiting, clock_now_ns(), 0)) != NULL)
-		connection_free(c);
+	if (front->count >= HTTP_CONNECTIONS)
+		(void)spare_one(front);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL) {
 		close(fd);
@@ -262,7 +272,8 @@ int http_front_open(struct http_front **result, struct engine *engine, struct di
 	if (front->answers == NULL || front->base == NULL ||
 	    event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
-	    acceptor_open(&front->acceptor, front->base, engine, "http", connection_new, front,
+	    acceptor_open(&front->acceptor, front->base, engine, "http", connection_new, spare_one,
+	        front,
 		diag) != 0) {
 		http_answers_close(&front->answers);
 		if (front->base != NULL)

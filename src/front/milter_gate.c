@@ -122,11 +122,12 @@ static int take_new(struct peer *peer)
 	return -1;
 }
 
-static int look_again(struct waiting *waiting, struct peer *peer)
+static int look_again(struct waiting *waiting, uint32_t events, struct peer *peer)
 {
 	int fd = waiting->fd;
 
-	if (!has_begun(fd))
+	/* of an end behind half a packet only epoll tells */
+	if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0 && !has_begun(fd))
 		return -1;
 	(void)epoll_ctl(gate.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	*peer = waiting->peer;
@@ -162,7 +163,7 @@ static int next_connection(struct peer *peer)
 			on_timer();
 		else
 			fd = event.data.ptr == &the_listener ? take_new(peer) :
-			    look_again(event.data.ptr, peer);
+			    look_again(event.data.ptr, event.events, peer);
 		if (fd >= 0 && atomic_load(&gate.inside) >= INSIDE_MAX) {
 			gate.calls->too_many(gate.count, INSIDE_MAX);
 			close(fd);

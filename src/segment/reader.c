@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -96,6 +97,23 @@ static int read_sizes(int fd, struct reader *reader, struct diag *diag) {
 	return check_sizes(&reader->sizes, (uint64_t)st.st_size, reader->path, diag);
 }
 
+/* Whose it is, by name where it has one. */
+static int refused(const char *path, struct diag *diag) {
+	int error = errno;
+	struct stat status;
+	const struct group *group;
+
+	if (stat(path, &status) != 0)
+		return diag_set(diag, error,
+		    "%s: only root and the daemon's user and group may read it", path);
+	group = getgrgid(status.st_gid);
+	if (group == NULL)
+		return diag_set(diag, error, "%s: only root, the daemon's user and group %u may "
+		    "read it", path, (unsigned)status.st_gid);
+	return diag_set(diag, error, "%s: only root, the daemon's user and group %s may read it",
+	    path, group->gr_name);
+}
+
 static int open_file(const char *path, struct diag *diag) {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
@@ -104,8 +122,7 @@ static int open_file(const char *path, struct diag *diag) {
 	if (errno == ENOENT || errno == ENOTDIR)
 		return diag_set(diag, errno, "%s: no state file (is posternd running?)", path);
 	if (errno == EACCES || errno == EPERM)
-		return diag_set(diag, errno,
-		    "%s: only root and the daemon's user and group may read it", path);
+		return refused(path, diag);
 	return diag_set(diag, errno, "%s", path);
 }
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """The control socket: its protocol, permissions, and clients that break it."""
+import grp
 import os
 import pwd
 import re
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -18,6 +20,9 @@ from lib.testing import main
 def frame(*lines):
     body = b"".join(line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines)
     return f"{len(body)}\n".encode() + body
+
+
+MOST = 256              # connections at a time
 
 
 class Client:
@@ -115,7 +120,8 @@ def reloads(test, postern):
 
 AS_NOBODY = """
 import os, socket, sys
-os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
+os.setgroups([int(word) for word in sys.argv[4:]])
+os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(sys.stdin.buffer.read()); s.shutdown(socket.SHUT_WR)
 data = b""
@@ -124,11 +130,53 @@ sys.stdout.buffer.write(data)
 """
 
 
-def as_user(postern, name, data):
+def as_user(postern, name, data, groups=(), place="control"):
     user = pwd.getpwnam(name)
-    return subprocess.run([sys.executable, "-c", AS_NOBODY, str(postern.root / "control"),
-                           str(user.pw_gid), str(user.pw_uid)], input=data,
+    return subprocess.run([sys.executable, "-c", AS_NOBODY, str(postern.root / place),
+                           str(user.pw_gid), str(user.pw_uid), *map(str, groups)], input=data,
                           capture_output=True, timeout=20).stdout.decode()
+
+
+READERS, WRITERS = "games", "users"     # groups that every system has
+
+
+def groups(test, postern):
+    """A socket with read_group and write_group: the kernel tells who asks."""
+    readers, writers = (grp.getgrnam(name).gr_gid for name in (READERS, WRITERS))
+    ping, explain, reload = (frame("protocol=1", f"command={words}") for words in (
+        "ping", "explain session\naddress=192.0.2.1", "reload"))
+    many = [*range(70000, 70100)]
+
+    def says(data, *more):
+        return as_user(postern, "nobody", data, more, "control10")
+    test.equal(stat.S_IMODE(os.stat(postern.root / "control10").st_mode), 0o666,
+               "groups: everybody may connect")
+    for words, more in (("in neither group", ()), ("in many other groups", many)):
+        said = says(ping, *more)
+        test.check("exit=77" in said and f"{READERS} (read_group)" in said and
+                   f"{WRITERS} (write_group)" in said, f"{words}: refused, and told who may")
+    test.check("exit=0" in says(explain, readers), "read_group: may ask")
+    said = says(reload, readers)
+    test.check("exit=77" in said and f"group {WRITERS} (write_group)" in said and
+               READERS not in said, "... not act, and is told who may")
+    for more in ((writers,), (*many, writers)):
+        test.check("exit=0" in says(explain, *more) and "exit=0" in says(reload, *more),
+                   f"write_group: may ask and act (one of {len(more)} groups)")
+    test.check("exit=77" in as_user(postern, "nobody", reload, (writers,)),
+               "a socket without groups knows none")
+    state = os.stat(postern.root / "state")
+    test.equal((state.st_gid, stat.S_IMODE(state.st_mode)), (readers, 0o640),
+               "the state file is the readers' to read")
+
+    def status(*more):
+        user = pwd.getpwnam("nobody")
+        return subprocess.run([postern.build / "posternctl", "-c", postern.file, "status"],
+                              user=user.pw_uid, group=user.pw_gid, extra_groups=more,
+                              capture_output=True, text=True, timeout=20)
+    test.equal(status(readers).returncode, 0, "read_group: status")
+    done = status()
+    test.check(done.returncode == 77 and f"group {READERS}" in done.stderr,
+               f"others: refused, and told who may: {done.stderr.strip()}")
 
 
 def permissions(test, postern):
@@ -165,12 +213,19 @@ def bad_frames(test, postern):
 
 def many(test, postern):
     before = len(os.listdir(f"/proc/{postern.roles()['keeper.0']}/fd"))
-    clients = [Client(postern) for _ in range(64)]
-    test.equal([client.next()["protocol"] for client in clients], ["1"] * 64, "64 connections")
-    test.check(Client(postern).next() is None, "one more is closed")
-    test.check(as_user(postern, "nobody", frame("command=ping")) == "", "a stranger's, too")
+    clients = [Client(postern) for _ in range(MOST)]
+    test.equal([client.next()["protocol"] for client in clients], ["1"] * MOST,
+               f"{MOST} connections")
+    clients[0].ask("command=ping")
+    test.equal(Client(postern).ask("command=ping")[1]["exit"], "0", "one more is served")
+    test.check(clients[1].next() is None, "... for the one that was idle longest")
+    test.equal(clients[0].ask("command=ping")[1]["exit"], "0", "... not for the oldest")
+    clients[1] = Client(postern)
+    test.check(as_user(postern, "nobody", frame("command=ping")) == "",
+               "who may less than all of them is not let in")
     clients.pop().socket.close()
-    test.wait_for(lambda: Client(postern).next() is not None, "there is room again")
+    test.wait_for(lambda: as_user(postern, "nobody", frame("command=ping")) != "",
+                  "there is room again")
     for client in clients:
         client.socket.close()
     test.wait_for(lambda: len(os.listdir(f"/proc/{postern.roles()['keeper.0']}/fd")) <= before,
@@ -180,7 +235,7 @@ def many(test, postern):
 CROWD = """
 import os, socket, sys
 os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
-crowd = [socket.socket(socket.AF_UNIX) for _ in range(64)]
+crowd = [socket.socket(socket.AF_UNIX) for _ in range(256)]
 for s in crowd: s.connect(sys.argv[1])
 for s in crowd: s.recv(1)
 print("there", flush=True)
@@ -297,8 +352,10 @@ def never_reads(test, postern):
 def many_control_sockets(text):
     """Ten; the first in its place."""
     found = re.search(r'control = "unix:(.*)/control";', text)
-    more = [f'"unix:{found[1]}/control{number}"' for number in range(2, 11)]
-    return text.replace(found[0], f'control = [ "unix:{found[1]}/control", {", ".join(more)} ];')
+    more = [f'"unix:{found[1]}/control{number}"' for number in range(2, 10)]
+    more.append(f'{{ address = "unix:{found[1]}/control10"; read_group = "{READERS}"; '
+                f'write_group = "{WRITERS}"; }}')
+    return text.replace(found[0], f'control = ( "unix:{found[1]}/control", {", ".join(more)} );')
 
 
 def body(test):
@@ -312,6 +369,7 @@ def body(test):
                "the last of ten control sockets is served, too")
     reloads(test, postern)
     permissions(test, postern)
+    groups(test, postern)
     bad_frames(test, postern)
     many(test, postern)
     strangers(test, postern)

@@ -154,6 +154,11 @@ static const struct {
 	    "2: listen.proof: \"no\" is none of auto|witness|owner|lease" },
 	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
 	    "3: listen.policy: the address stands in listen already, in line 2" },
+	{ V "listen = { policy = { address = \"unix:/x\"; read_group = \"a\"; }; };\n" C,
+	    "2: listen.policy: read_group is for listen.control and listen.queue alone" },
+	{ V "listen = { control = { address = \"inet:127.0.0.1:1\"; write_group = \"a\"; }; };\n" C,
+	    "2: listen.control: write_group: inet:127.0.0.1:1 is no unix socket" },
+	{ V "sandbox = \"strict\";\n" C, "2: sandbox: \"strict\" is none of on|required|log|off" },
 	{ V "listen = { socketmap = \"inet:127.0.0.1:1\"; };\n" C,
 	    "2: listen.socketmap: inet:127.0.0.1:1 is no unix socket" },
 	/* classes */
