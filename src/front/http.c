@@ -273,8 +273,7 @@ int http_front_open(struct http_front **result, struct engine *engine, struct di
 	    event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "http", connection_new, spare_one,
-	        front,
-		diag) != 0) {
+		front, diag) != 0) {
 		http_answers_close(&front->answers);
 		if (front->base != NULL)
 			event_base_free(front->base);

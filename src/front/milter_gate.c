@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@
 #define PATIENCE_NS	(30 * NS_PER_SECOND)
 #define WAITING_MAX	16384
 #define INSIDE_MAX	16384	/* each may hold a thread */
+#define PAUSE_NS	100000000L
 #define PACKET_MOST	512	/* no first one is longer: 4 bytes of length, and so many */
 
 struct peer {
@@ -101,6 +103,15 @@ static bool begin_to_wait(int fd, const struct peer *peer)
 	return true;
 }
 
+/* Without descriptors or memory: epoll would tell of the socket at once again. */
+static void rest(void)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		(void)nanosleep(&pause, NULL);
+}
+
 /* A connection that may go on at once; or -1: there was none, or it waits. */
 static int take_new(struct peer *peer)
 {
@@ -109,8 +120,10 @@ static int take_new(struct peer *peer)
 	peer->length = sizeof(peer->address);
 	fd = accept4(gate.listening_fd, (struct sockaddr *)&peer->address, &peer->length,
 	    SOCK_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		rest();
 		return -1;
+	}
 	if (has_begun(fd))
 		return fd;
 	if (gate.count >= WAITING_MAX) {

@@ -12,7 +12,7 @@ import socket
 import subprocess
 
 from lib.postern import Postern, one_class
-from lib.testing import alive, main
+from lib.testing import alive, main, mount
 
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
@@ -157,6 +157,22 @@ def misdeeds(test, postern, roles):
                        f"{MISDEEDS[which]}: {role} is ended, the others answer, it is back")
 
 
+def other_disk(test, postern):
+    """A disk is mounted over the journal's directory: it has no rule for that one."""
+    place, roles = postern.journal, postern.roles()
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", place)
+    number = 0
+
+    def is_written():
+        nonlocal number
+        number += 1
+        postern.command("suspend", f"d{number}.example")
+        return list((place / "keeper").glob("*.log"))
+    test.wait_for(is_written, "the journal is written to the disk that was mounted over it", 30)
+    test.check(postern.roles()["policy.0"] == roles["policy.0"], "... and only its writers "
+               "were started again")
+
+
 def body(test):
     test.deaths_expected = True
     postern = Postern(test)
@@ -175,6 +191,7 @@ def body(test):
     version = test.run([postern.build / "posternd", "-V"])
     if "failpoints" in version:
         misdeeds(test, postern, roles)
+    other_disk(test, postern)
 
 
 main(body)
