@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from lib.document import Reader, put
-from lib.examples import LEFT_OUT, man_page
+from lib.examples import CODES, LEFT_OUT, man_page
 from lib.machine import HERE, LOG, Machine
 from lib.smtp import open_sessions
 from lib.testing import SOURCE, main
@@ -33,6 +33,7 @@ PARTS = {
     "postern-scenario.5.in": {"default_process_limit": "scenario", "completions": "one setting"},
     "postern.conf.5.in": {"setting = value;": "a form", "listen = { policy": "check",
                           "window = {": "check", "version = 1;": "whole"},
+    "posternctl.1.in": {"status=deferred (Postern:": "a line of a log"},
     "posternd.8.in": {"suspended x.example": "an alert"},
 }
 
@@ -62,6 +63,8 @@ def posternctl_page(test, world):
         CONF.write_text(right.replace("sessions = 8", "sesions = 8"))
     return (((r"posternctl resume user@", lambda: test.run(
                 ["posternctl", "suspend", "user@example.com"])),
+             (r"posternctl why d.example", lambda: test.run(
+                ["posternctl", "suspend", "d.example"])),
              (r"posternctl check", mistake),
              (r"posternctl reload", lambda: (CONF.write_text(right), [
                  session.close() for session in sessions]))),
@@ -79,7 +82,7 @@ def tried_pages(test, world):
         before, codes = posternctl_page(test, world) if page.name == "posternctl.1.in" else ((), ())
         if page.name == "postern-postfix-setup.8.in":
             world.put(MTA)
-        reader = Reader(test, left_out, before, codes)
+        reader = Reader(test, left_out, before, [*codes, *CODES])
         if steps:
             reader.follow(page, steps)
         for line, text in parts:

@@ -5,7 +5,7 @@ What cannot be tried stands here, with the reason."""
 from pathlib import Path
 
 from lib.document import Reader
-from lib.examples import LEFT_OUT, readme
+from lib.examples import CODES, LEFT_OUT, readme
 from lib.limiter import Limiter
 from lib.machine import HERE, Machine
 from lib.testing import SOURCE, main
@@ -36,7 +36,7 @@ def body(test):
     test.equal(missing, [], f"README: the {len(paths)} files that it names are there")
     reader = Reader(test, LEFT_OUT, before=(
         (r"posternctl sessions --class", lambda: world.test.run(["posternctl", "reload"])),
-        (r"posternctl destinations", world.learned)))
+        (r"posternctl destinations", world.learned)), codes=CODES)
     reader.follow(SOURCE / "README", steps)
 
 

@@ -9,6 +9,8 @@ ROFF = ((r"\-", "-"), (r"\(aq", "'"), (r"\(dq", '"'), (r"\&", ""), (r"\e", "\\")
         ("\\\\", "\\"))
 TYPED = re.compile(r"(sudo |posternctl |postern-|contrib/|tests/|autoreconf |make )")
 NUMBERED = re.compile(r" [1-9]\. (.*)")
+# Those that fail in a test: (pattern, exit codes).
+CODES = ((r"posternctl why [0-9][0-9a-z]{11}$", (68,)),)       # there was no such decision
 # What a test cannot run: (pattern, reason, what is done in its place)
 LEFT_OUT = (
     (r"contrib/quickstart", "the bare machine's part of run-all runs it", None),
