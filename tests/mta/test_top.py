@@ -134,7 +134,7 @@ def by_keys(test, site, terminal):
     terminal.keys("Space")
     terminal.shows("dead", "suspended 2")
     terminal.keys("w")
-    terminal.shows("why: few.example", "suspended")
+    terminal.shows("why: few.example", "undo", "resume few.example")
     terminal.keys("q")
     terminal.keys("r")
     terminal.shows("resume few.example? (y/n)")
