@@ -31,10 +31,11 @@ static size_t read_id(const uint8_t *data, size_t size)
 	char text[DECISION_ID_MAX];
 	uint64_t id, again;
 
-	if (decision_id_parse((const char *)data, length, &id) &&
-	    (!decision_id_parse(decision_id_text(id, text), strlen(text), &again) ||
-	    again != id || id == 0))
-		abort();
+	if (decision_id_parse((const char *)data, length, &id)) {
+		(void)decision_id_text(id, text);
+		if (id == 0 || !decision_id_parse(text, strlen(text), &again) || again != id)
+			abort();
+	}
 	return end == NULL ? size : length + 1;
 }
 
