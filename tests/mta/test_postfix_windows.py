@@ -46,6 +46,9 @@ def carried(test, site, sink):
     site.postfix.send(PORT, "open.example", 60)
     test.wait_for(lambda: sink.count("open.example") == 61, "all of it is delivered")
     test.equal(sink.most, 7, "by 7 connections at once")
+    # the sink has a mail before its line is in the log
+    test.wait_for(lambda: sum(by_lane(site, "open.example").values()) == 61,
+                  "all of it stands in the log")
     lanes = by_lane(site, "open.example")
     test.check(lanes.get(5, 0) + lanes.get(2, 0) == 60 and 35 <= lanes[5] <= 50,
                f"shared by their widths: {lanes}")
