@@ -29,7 +29,6 @@ enum journal_type {
 };
 /* NULL: not known. */
 const char *journal_type_word(unsigned type);
-const char *journal_type_meaning(unsigned type);
 
 struct journal_text {
 	const char *text;	/* without a NUL behind it */

@@ -445,6 +445,30 @@ static void test_without_positions_all_is_read(void **state)
 	assert_string_equal(next(), "");
 }
 
+/* What cannot be told apart any more is done with as a sum, and takes nothing off others. */
+static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **state)
+{
+	char domain[32];
+
+	(void)state;
+	put("q1", "z.example*3 w.example*3 y.example*3000", 0, HELD);
+	start("q1");
+	delivered("q1", "z.example", 1);
+	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX - 2; i++) {
+		snprintf(domain, sizeof(domain), "d%u.example", i);
+		delivered("q1", domain, 1);
+	}
+	delivered("q1", "w.example", 1);
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(domain, sizeof(domain), "e%u.example", i);
+		delivered("q1", domain, 1);
+	}
+	delivered("q1", "z.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(next(), "q1 z.example*1 w.example*3 y.example*3000");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
@@ -464,6 +488,7 @@ int main(void)
 		TEST(test_files_are_deleted_after_a_restart_too),
 		TEST(test_a_file_that_was_removed_underneath),
 		TEST(test_without_positions_all_is_read),
+		TEST(test_more_domains_than_an_envelope_has_take_off_nobody_elses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,42 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what runs when, with whom, and what is left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/clock.h"
-#include "engine/windows.h"
-#include "tests/unit/queue_world.h"
-
-#define S	NS_PER_SECOND
-#define MS	NS_PER_MS
-
-static int tear_down(void **state)
-{
-	(void)state;
-	world_close();
-	return 0;
-}
-
-static void servers(unsigned count, int64_t takes_ns)
-{
-	char name[32];
-
-	for (unsigned i = 0; i < count; i++) {
-		(void)snprintf(name, sizeof(name), "d%u.example", i);
-		(void)world_server(name, takes_ns);
-	}
-}
-
-static void all_is_delivered(int64_t within_ns)
-{
-	assert_true(world_drain(within_ns));
-	world_check();
-}
+#include "tests/unit/queue_steps.h"
 
 static void a_message_goes_at_once(void **state)
 {
@@ -445,16 +409,6 @@ static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **sta
 	assert_int_equal(world.runs, 2);
 }
 
-static void hold(const char *name)
-{
-	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = name,
-		.name_length = strlen(name), .reason = "moving" };
-	struct window_owner owner;
-
-	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
-	    world.now_ns, &owner), BY_HAND_DONE);
-}
-
 /* What was read after the first batch is remembered, too. */
 static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **state)
 {
@@ -465,7 +419,7 @@ static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **st
 	servers(3, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example");
 	all_is_delivered(S);
-	hold("d0.example");
+	by_hand(BY_HAND_HOLD, "d0.example");
 	world.servers[1].mode = SERVER_PUTS_OFF;
 	(void)world_mail("d0.example*30");
 	(void)world_mail("d0.example*30 d1.example*3 d2.example*3");
@@ -484,7 +438,7 @@ static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **stat
 	servers(2, 10 * MS);
 	(void)world_mail("d0.example d1.example");
 	all_is_delivered(S);
-	hold("d0.example");
+	by_hand(BY_HAND_HOLD, "d0.example");
 	(void)world_mail("d0.example*30");
 	world_run(world.now_ns + S);
 	world.mores = 0;

@@ -1,24 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue where the discipline is first-come: an envelope's share of the
  * processes, by the numbers of the scheduler notes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/clock.h"
-#include "tests/unit/queue_world.h"
-
-#define S	NS_PER_SECOND
-
-static int tear_down(void **state)
-{
-	(void)state;
-	world_close();
-	return 0;
-}
+#include "tests/unit/queue_steps.h"
 
 static void begin(uint32_t processes)
 {

@@ -1,42 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what its runs are granted, and the table of that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/clock.h"
 #include "segment/grants.h"
-#include "tests/unit/queue_world.h"
-
-#define S	NS_PER_SECOND
-#define MS	NS_PER_MS
-
-static int tear_down(void **state)
-{
-	(void)state;
-	world_close();
-	return 0;
-}
-
-static void servers(unsigned count, int64_t takes_ns)
-{
-	char name[32];
-
-	for (unsigned i = 0; i < count; i++) {
-		(void)snprintf(name, sizeof(name), "d%u.example", i);
-		(void)world_server(name, takes_ns);
-	}
-}
-
-static void all_is_delivered(int64_t within_ns)
-{
-	assert_true(world_drain(within_ns));
-	world_check();
-}
+#include "tests/unit/queue_steps.h"
 
 static void lists_that_are_too_long_for_a_grant(void **state)
 {

@@ -1,58 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue with more mail than fits into memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/clock.h"
 #include "engine/queue_internal.h"
-#include "engine/windows.h"
-#include "tests/unit/queue_world.h"
+#include "tests/unit/queue_steps.h"
 
-#define S	NS_PER_SECOND
-#define MS	NS_PER_MS
 #define ACTIVE	16u
 #define MOST	(4 * ACTIVE)
 
-static int tear_down(void **state)
+static void begin(unsigned count)
 {
-	(void)state;
-	world_close();
-	return 0;
-}
-
-static void begin(unsigned servers)
-{
-	char name[32];
-
 	world_open("", 4);
 	world.settings.message_active_limit = ACTIVE;
 	world_restart_role(true);
-	for (unsigned i = 0; i < servers; i++) {
-		(void)snprintf(name, sizeof(name), "d%u.example", i);
-		(void)world_server(name, 10 * MS);
-		(void)world_mail(name);
-	}
+	servers(count, 10 * MS);
+	for (unsigned i = 0; i < count; i++)
+		(void)world_mail(world.servers[i].name);
 	assert_true(world_drain(5 * S));
-}
-
-static void by_hand(enum by_hand_verb verb, const char *name)
-{
-	const struct by_hand order = { .verb = verb, .name = name,
-		.name_length = strlen(name), .reason = "moving", .window = BY_HAND_UNSET };
-	struct window_owner owner;
-
-	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
-	    world.now_ns, &owner), BY_HAND_DONE);
-}
-
-static void all_is_delivered(int64_t within_ns)
-{
-	assert_true(world_drain(within_ns));
-	world_check();
 }
 
 /* More than memory holds, for one that is held: mail for others goes at once all the same,

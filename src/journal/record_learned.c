@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Payloads of records of feed/ and keeper/: what was learned, and done by hand.
+ * MODEL    record_fields.h.
+ * THREADS  Pure.
+ */
+#include "journal/record.h"
+
+#include "journal/record_fields.h"
+
+size_t journal_destination_write(uint8_t *out, size_t size,
+    const struct journal_destination *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->origin);
+	w8(&w, in->flags);
+	w_text(&w, in->name);
+	w_text(&w, in->state);
+	w_text(&w, in->reason);
+	return written(&w);
+}
+
+bool journal_destination_read(const uint8_t *payload, size_t length,
+    struct journal_destination *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->origin = r64(&r);
+	out->flags = r8(&r);
+	out->name = r_text(&r);
+	out->state = r_text(&r);
+	out->reason = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_log_position_write(uint8_t *out, size_t size,
+    const struct journal_log_position *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->log);
+	w64(&w, in->device);
+	w64(&w, in->inode);
+	w32(&w, in->epoch);
+	w32(&w, in->rank);
+	w64(&w, in->offset);
+	w32(&w, in->tail);
+	w8(&w, in->skipping);
+	w8(&w, in->forgotten);
+	return written(&w);
+}
+
+bool journal_log_position_read(const uint8_t *payload, size_t length,
+    struct journal_log_position *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->log = r64(&r);
+	out->device = r64(&r);
+	out->inode = r64(&r);
+	out->epoch = r32(&r);
+	out->rank = r32(&r);
+	out->offset = r64(&r);
+	out->tail = r32(&r);
+	out->skipping = r8(&r) != 0;
+	out->forgotten = r8(&r) != 0;
+	return !r.spoiled;
+}
+
+size_t journal_held_recipient_write(uint8_t *out, size_t size,
+    const struct journal_held_recipient *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w_time(&w, in->since_ns);
+	w_time(&w, in->until_ns);
+	w_text(&w, in->address);
+	w_text(&w, in->mta);
+	w_text(&w, in->reason);
+	w8(&w, in->flags);
+	return written(&w);
+}
+
+bool journal_held_recipient_read(const uint8_t *payload, size_t length,
+    struct journal_held_recipient *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->since_ns = r_time(&r);
+	out->until_ns = r_time(&r);
+	out->address = r_text(&r);
+	out->mta = r_text(&r);
+	out->reason = r_text(&r);
+	out->flags = r8(&r);
+	return !r.spoiled;
+}
+
+size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in)
+{
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w_time(&w, in->until_ns);
+	w8(&w, in->verb);
+	w8(&w, in->what);
+	w32(&w, in->who);
+	w32(&w, in->window);
+	w32(&w, in->ceiling);
+	w_text(&w, in->name);
+	w_text(&w, in->mta);
+	w_text(&w, in->reason);
+	return written(&w);
+}
+
+bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_manual *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->until_ns = r_time(&r);
+	out->verb = r8(&r);
+	out->what = r8(&r);
+	out->who = r32(&r);
+	out->window = r32(&r);
+	out->ceiling = r32(&r);
+	out->name = r_text(&r);
+	out->mta = r_text(&r);
+	out->reason = r_text(&r);
+	return !r.spoiled;
+}
+
+size_t journal_checkpoint_write(uint8_t *out, size_t size,
+    const struct journal_checkpoint *in)
+{
+	struct writer w = write_to(out, size);
+
+	w64(&w, in->number);
+	w_time(&w, in->when_ns);
+	w32(&w, in->records);
+	return written(&w);
+}
+
+bool journal_checkpoint_read(const uint8_t *payload, size_t length,
+    struct journal_checkpoint *out)
+{
+	struct reader r = read_from(payload, length);
+
+	out->number = r64(&r);
+	out->when_ns = r_time(&r);
+	out->records = r32(&r);
+	return !r.spoiled;
+}
