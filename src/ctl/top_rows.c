@@ -20,7 +20,7 @@
 #define NAME_LEAST	15
 #define NAME_MOST	40
 #define BAR_WIDTH	10
-#define NUMBER_MAX	16
+#define NUMBER_MAX	24
 #define ESCAPED_MAX	(4 * TOP_NAME_MAX + 4)
 
 /* --- pieces -------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ static bool is_token(char c) {
 }
 
 bool http_span_is(struct http_span span, const char *text) {
-	return span.length == strlen(text) && memcmp(span.text, text, span.length) == 0;
+	return span.length == strlen(text) && (span.length == 0 || memcmp(span.text, text, span.length) == 0);
 }
 
 static bool is_word(struct http_span span, const char *word) {

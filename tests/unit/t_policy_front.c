@@ -309,26 +309,30 @@ static void a_client_that_went_away_before_its_reply(void **state)
 
 static void connections_have_a_cap(void **state)
 {
-	int fds[8], more;
+	int fds[8], more, silent;
 
 	(void)state;
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++) {
 		fds[i] = client();
+		SAY(fds[i], OTHER);
+		hear(fds[i], DUNNO);
+	}
 	more = client();
 	hear_end(more);
 	assert_non_null(strstr(line, "event=client-limit from=policy listener=3 connections=8 "
 	    "limit=8 action=close"));
+	close(fds[0]);
+	turn();
+	/* who has asked nothing so far makes room */
+	silent = client();
+	fds[0] = client();
+	hear_end(silent);
+	assert_non_null(strstr(line, "action=close-idle"));
 	for (int i = 0; i < 8; i++) {
 		SAY(fds[i], OTHER);
 		hear(fds[i], DUNNO);
-	}
-	close(fds[0]);
-	turn();
-	fds[0] = client();
-	SAY(fds[0], OTHER);
-	hear(fds[0], DUNNO);
-	for (int i = 0; i < 8; i++)
 		close(fds[i]);
+	}
 }
 
 /* No descriptors: accepting pauses, those that are served stay so. */

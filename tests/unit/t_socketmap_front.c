@@ -533,14 +533,20 @@ static void connections_are_bounded(void **state)
 	int fds[9];
 
 	(void)state;
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 8; i++) {
 		fds[i] = client();
+		request(fds[i], "postern compat;h=a");
+		hear(fds[i], "5:OK OK,");
+	}
 	fds[8] = client();
 	hear_end(fds[8]);
 	assert_non_null(strstr(line, "connections=8 limit=8"));
 	close(fds[0]);
 	turn();
+	/* who has asked nothing so far makes room */
+	fds[8] = client();
 	fds[0] = client();
+	hear_end(fds[8]);
 	request(fds[0], "postern compat;h=a");
 	hear(fds[0], "5:OK OK,");
 	for (unsigned i = 0; i < 8; i++)
