@@ -210,12 +210,15 @@ def stalled(test, postern, judge):
 
     libmilter counts a thread that it has woken as idle until it runs: on a busy machine two
     connections that speak at once may get one thread, and who comes second waits until the
-    first has said all.  So each half is read before the next one speaks."""
+    first has said all.  So each half is read before the next one speaks; a first packet
+    has no thread before it is whole."""
     clients = []
     for number in range(STALLED):
-        client = judge.bad(STEPS[number % len(STEPS)])
+        step = STEPS[number % len(STEPS)]
+        client = judge.bad(step)
         client.send(b"\0\0\0\x20C")
-        test.wait_for(client.is_taken, "half a packet is read")
+        if step != "the start":
+            test.wait_for(client.is_taken, "half a packet is read")
         clients.append(client)
     served = all(judge.others_are_served() for _ in range(20))
     test.check(served, f"beside {STALLED} clients that stop in the middle others are served")

@@ -34,7 +34,7 @@ PARTS = {
     "postern.conf.5.in": {"setting = value;": "a form", "listen = { policy": "check",
                           "window = {": "check", "version = 1;": "whole"},
     "posternctl.1.in": {"status=deferred (Postern:": "a line of a log"},
-    "posternd.8.in": {"suspended x.example": "an alert"},
+    "posternd.8.in": {"suspended x.example": "an alert", "listen = {": "groups"},
 }
 
 
@@ -57,6 +57,9 @@ def posternctl_page(test, world):
     test.run(["postern-postfix-setup", "make"])
     shutil.copy(LOG, test.directory / "mail.log")
     sessions = open_sessions((HERE, 25), CUSTOMERS[:8])
+    test.wait_for(lambda: " owner " not in subprocess.run(
+        ["posternctl", "sessions"], text=True, capture_output=True).stdout,
+                  "the kernel's table has shown them all")
     right = CONF.read_text()
 
     def mistake():
@@ -118,6 +121,11 @@ def try_check(test, _, text):
 
 def try_listen(test, world, text):
     return try_check(test, world, f"listen = {{ {text.rstrip()} }};\n")
+
+
+def try_groups(test, world, text):
+    """With a group that is there."""
+    return try_check(test, world, text.replace("postmasters", "mail"))
 
 
 def try_whole(test, _, text):

@@ -41,7 +41,7 @@ def codes(to, *clients):
 
 def logged(postern, text, *words):
     """The log line whose id the text tells, with these words in it?"""
-    found = re.search(r"[0-9a-f]+-[0-9a-f]+(?=\)|$)", text.splitlines()[0])
+    found = re.search(r"[0-9a-hjkmnp-tv-z]{12}(?=\)|$)", text.splitlines()[0])
     return found is not None and any(
         f" id={found[0]} " in line and all(word in line for word in words)
         for line in postern.log_text().splitlines())
