@@ -52,6 +52,9 @@ static bool is_anothers(const struct journal_keep *keep) {
 	journal_log_found_there(keep->log, &found, &last);
 	if (last == 0 || found == 0)	/* nothing that can be read */
 		return false;
+	/* what people did can be taken into this state yet: journal_manual.c */
+	if (known == JOURNAL_IS_UNREAD)
+		return keep->room != JOURNAL_ROOM_KEEPER;
 	/* a state that never had one: it was restored from it, or is older than this */
 	if (known == 0)
 		return atomic_load(&header->unlearned) == 2;
@@ -86,11 +89,12 @@ static void look_at_origin(struct journal_keep *keep) {
 		return;
 	if (begin != keep->known_begin) {
 		keep->known_begin = begin;
+		keep->was_unread = atomic_load(&record->journal) == JOURNAL_IS_UNREAD;
 		keep->is_foreign = is_anothers(keep);
-		if (keep->is_foreign) {
+		if (keep->is_foreign || (keep->was_unread && keep->room != JOURNAL_ROOM_KEEPER))
 			journal_log_keep(keep->log);
+		if (keep->is_foreign)
 			tell_foreign(keep);
-		}
 	}
 	newest = &files->files[files->count - 1];
 	if (newest->number == keep->known_file || newest->number < begin)

@@ -24,6 +24,7 @@ struct journal_keep {
 	uint32_t known_begin;	/* of the log, when its origin was looked at */
 	uint32_t known_file;	/* what the segment was told */
 	bool is_foreign;	/* what was there when it was opened is not this state's */
+	bool was_unread;	/* its disk failed when this state was restored */
 };
 
 /* The directory of `room`, as journal.path says; with `path`, there.  Where it cannot be

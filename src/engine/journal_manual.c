@@ -5,6 +5,7 @@
  *          checkpoint can be written at the start, after a fault, and now and then.  What
  *          is in force in the segment and stands in no journal, as there was none when it
  *          was done, is added, older than any window in feed/.
+ *          What could not be read at the start is put in force when it can be.
  * ERRORS   Without a disk they are in memory, and are written when there is one.
  * THREADS  One.
  */
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "engine/internal.h"
 #include "engine/journal_keep.h"
+#include "engine/journal_restore.h"
 #include "engine/windows.h"
 #include "segment/recipients.h"
 #include "segment/states.h"
@@ -24,11 +26,14 @@
 #define CHECKPOINT_BYTES	(UINT64_C(1) << 20)
 #define RECORD_BYTES		256	/* of an action, about */
 #define LONG_AGO_NS		1
+#define READ_TRIES		30	/* seconds: a bad spot of the disk may stay */
 
 struct journal_manual_log {
 	struct journal_keep keep;
 	struct manual_table *table;
 	bool was_read;
+	bool is_late;		/* what was read is to be put in force */
+	unsigned tries;
 	uint64_t checkpoint_began;	/* keep.bytes then */
 	uint32_t records;
 	uint64_t pushed_out;	/* told */
@@ -78,6 +83,7 @@ void journal_manual_read_all(struct journal_files *files, struct journal_place b
 	struct journal_found found;
 
 	if (cursor == NULL) {
+		bad->faults++;
 		bad->places++;
 		return;
 	}
@@ -153,6 +159,11 @@ static bool is_in_force(const struct journal_manual_log *manual,
 	    action->name.text, action->name.length, RECIPIENT_ANY_MTA, manual->now_ns, &held);
 }
 
+struct late {
+	const struct journal_manual_log *manual;
+	struct manual_table *table;	/* what is to be done again */
+};
+
 static bool check(void *context, const struct journal_manual *action) {
 	return is_in_force(context, action);
 }
@@ -163,20 +174,27 @@ static bool add_again(void *context, const struct journal_manual *action) {
 }
 
 /* What was done since we began is later than all that stands there, whatever the clock
- * said. */
-static void read_below(struct journal_manual_log *manual, struct journal_place begin) {
+ * said.  False: the disk fails. */
+static bool read_below(struct journal_manual_log *manual, struct journal_place begin) {
 	const struct segment_header *header = manual->keep.engine->segment->header;
 	struct manual_table *table = manual_table_open();
-	struct journal_bad ignored = { .places = 0 };
+	struct journal_bad bad = { .places = 0 };
 
 	if (table == NULL)
-		return;
-	journal_manual_read_all(journal_log_files(manual->keep.log), begin, table, &ignored);
+		return false;
+	journal_manual_read_all(journal_log_files(manual->keep.log), begin, table, &bad);
+	if (bad.faults > 0 && manual->tries++ < READ_TRIES) {
+		manual_table_close(&table);
+		return false;
+	}
+	if (bad.faults > 0)
+		journal_log_keep(manual->keep.log);
 	if (atomic_load(&header->unlearned) == 0)
 		manual_table_each(table, check, manual);
 	manual_table_each(manual->table, add_again, table);
 	manual_table_close(&manual->table);
 	manual->table = table;
+	return true;
 }
 
 static void read_once(struct journal_manual_log *manual) {
@@ -184,16 +202,49 @@ static void read_once(struct journal_manual_log *manual) {
 	const struct journal_positions *found;
 	struct journal_place begin = { 0, 0 };
 
-	if (manual->was_read || !journal_log_is_read(manual->keep.log))
+	/* whose it is is known when there is a file of ours */
+	if (manual->was_read || !journal_log_is_read(manual->keep.log) ||
+	    journal_log_begin(manual->keep.log).file == 0)
 		return;
-	manual->was_read = true;
 	found = journal_log_found(manual->keep.log);
 	if (found != NULL)
 		begin.file = found->first_file;
-	if (!journal_keep_is_foreign(&manual->keep))
-		read_below(manual, begin);
+	if (!journal_keep_is_foreign(&manual->keep)) {
+		if (!read_below(manual, begin))
+			return;
+		manual->is_late = manual->keep.was_unread;
+	}
+	manual->was_read = true;
 	(void)states_each(segment, add_destination, manual);
 	recipients_each(segment, manual->now_ns, add_recipient, manual);
+}
+
+static bool add_missed(void *context, const struct journal_manual *action) {
+	struct late *late = context;
+
+	if (!is_in_force(late->manual, action))
+		(void)manual_table_add(late->table, action);
+	return true;
+}
+
+/* Nobody could read it at the start.  What was set, resumed or forgotten then may be older than
+ * what was learned since; what holds is not. */
+static void put_in_force(struct journal_manual_log *manual) {
+	struct late late = { manual, manual_table_open() };
+	struct engine *engine = manual->keep.engine;
+	const struct generation *generation;
+
+	manual->is_late = false;
+	if (late.table == NULL)
+		return;
+	manual_table_each(manual->table, add_missed, &late);
+	generation = engine_pin(engine);
+	engine->manual = NULL;		/* it stands there */
+	engine_journal_do_again(engine, generation, late.table, &manual->keep.listener,
+	    manual->now_ns, manual->wall_ns);
+	engine->manual = manual;
+	engine_unpin(engine, generation);
+	manual_table_close(&late.table);
 }
 
 /* --- writing -------------------------------------------------------------------------- */
@@ -269,6 +320,8 @@ static void turn(struct journal_manual_log *manual) {
 	count_pushed_out(manual);
 
 	read_once(manual);
+	if (manual->is_late)
+		put_in_force(manual);
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
 	    (keep->renew || keep->failed ||
 	    keep->bytes - manual->checkpoint_began > CHECKPOINT_BYTES +

@@ -51,6 +51,7 @@ struct restore {
 	struct journal_bad bad[JOURNAL_ROOMS];
 	uint64_t records;
 	int64_t deadline_ns;	/* by the clock */
+	bool late;
 	bool whole;		/* all was read that was there */
 };
 
@@ -252,9 +253,11 @@ struct range {
 /* Then what is left of feed/ is not read: actions are to be in force before anybody
  * answers. */
 static bool is_late(struct restore *r) {
-	if (++r->records % 1024 == 0 && clock_now_ns() > r->deadline_ns)
+	if (++r->records % 1024 == 0 && clock_now_ns() > r->deadline_ns) {
+		r->late = true;
 		r->whole = false;
-	return !r->whole;
+	}
+	return r->late;
 }
 
 /* A group that was cut off stands before a checkpoint or at the end: never between. */
@@ -285,6 +288,7 @@ static void take_range(struct restore *r, struct journal_cursor *cursor,
 
 	journal_cursor_seek(cursor, range->begin);
 	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		r->bad[JOURNAL_ROOM_FEED].faults += found.kind == JOURNAL_FOUND_FAULT;
 		if (found.kind != JOURNAL_FOUND_RECORD)
 			continue;
 		if (found.frame.sequence > range->last)
@@ -310,6 +314,7 @@ static bool open_room(struct restore *r, enum journal_room room,
 		news.what = "another process writes it";
 		break;
 	case JOURNAL_ROOM_FAULT:
+		journal_room_is_unread(r->engine, room);
 		news.what = diag.text;
 		break;
 	}
@@ -318,6 +323,17 @@ static bool open_room(struct restore *r, enum journal_room room,
 	r->whole = false;
 	r->listener->tell(r->listener->context, &news);
 	return false;
+}
+
+/* Where its disk failed, what could be read is in force all the same. */
+static void was_read(struct restore *r, enum journal_room room,
+    const struct journal_room_reader *opened) {
+	if (r->bad[room].faults > 0) {
+		journal_room_is_unread(r->engine, room);
+		r->whole = false;
+	} else if (!r->late) {
+		journal_room_is_known(r->engine, room, &opened->reader->files);
+	}
 }
 
 static void restore_feed(struct restore *r) {
@@ -336,9 +352,10 @@ static void restore_feed(struct restore *r) {
 		journal_cursor_close(&cursor);
 		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
 		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
-		if (r->whole)
-			journal_room_is_known(r->engine, JOURNAL_ROOM_FEED, &room.reader->files);
+	} else {
+		r->bad[JOURNAL_ROOM_FEED].faults++;
 	}
+	was_read(r, JOURNAL_ROOM_FEED, &room);
 	journal_room_close(&room);
 }
 
@@ -350,7 +367,7 @@ static void read_actions(struct restore *r) {
 	if (open_room(r, JOURNAL_ROOM_KEEPER, &room)) {
 		journal_manual_read_all(&room.reader->files, journal_reader_begin(room.reader),
 		    r->table, &r->bad[JOURNAL_ROOM_KEEPER]);
-		journal_room_is_known(r->engine, JOURNAL_ROOM_KEEPER, &room.reader->files);
+		was_read(r, JOURNAL_ROOM_KEEPER, &room);
 		journal_room_close(&room);
 	}
 	list_actions(r);
@@ -462,4 +479,22 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 	free(r.done);
 	manual_table_close(&r.table);
 	return r.whole;
+}
+
+void engine_journal_do_again(struct engine *engine, const struct generation *generation,
+    struct manual_table *table, const struct journal_listener *listener, int64_t now_ns,
+    int64_t wall_ns) {
+	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
+		.wall_ns = wall_ns, .table = table, .recipients_ns = INT64_MIN,
+		.news = { .kind = JOURNAL_NEWS_RESTORED, .room = JOURNAL_ROOM_KEEPER,
+			.what = "", .path = "" } };
+
+	list_actions(&r);
+	if (r.done != NULL)
+		restore_actions(&r);
+	free(r.done);
+	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.actions);
+	r.news.age_ns = r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
+	if (r.news.actions > 0)
+		listener->tell(listener->context, &r.news);
 }

@@ -75,8 +75,11 @@ void journal_room_close(struct journal_room_reader *room) {
 
 void journal_bad_note(struct journal_bad *bad, const struct journal_found *found) {
 	switch (found->kind) {
-	case JOURNAL_FOUND_DAMAGE:
 	case JOURNAL_FOUND_FAULT:
+		bad->faults++;
+		bad->places++;
+		break;
+	case JOURNAL_FOUND_DAMAGE:
 		bad->places++;
 		bad->bytes += found->length;
 		break;
@@ -94,6 +97,10 @@ void journal_bad_note(struct journal_bad *bad, const struct journal_found *found
 
 void journal_room_is_none(struct engine *engine, enum journal_room room) {
 	atomic_store(&engine->segment->header->journals[room].journal, JOURNAL_IS_NONE);
+}
+
+void journal_room_is_unread(struct engine *engine, enum journal_room room) {
+	atomic_store(&engine->segment->header->journals[room].journal, JOURNAL_IS_UNREAD);
 }
 
 void journal_room_is_known(struct engine *engine, enum journal_room room,

@@ -23,12 +23,15 @@ enum journal_room_opened {
 struct journal_bad {
 	uint64_t places, bytes;	/* damaged, or senseless */
 	uint64_t later;		/* records of a later version or an unknown type */
+	uint64_t faults;	/* of `places`: what may be read when the disk is well again */
 };
 void journal_bad_note(struct journal_bad *bad, const struct journal_found *found);
 
 /* This state has all that stands there. */
 void journal_room_is_known(struct engine *engine, enum journal_room room,
     const struct journal_files *files);
+/* Its disk failed: this state has not all of it. */
+void journal_room_is_unread(struct engine *engine, enum journal_room room);
 /* There is no such directory. */
 void journal_room_is_none(struct engine *engine, enum journal_room room);
 

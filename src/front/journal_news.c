@@ -47,9 +47,9 @@ static void tell(void *context, const struct journal_news *news)
 		break;
 	case JOURNAL_NEWS_FOREIGN:
 		log_event(EVENT_JOURNAL_DAMAGED, "room=%s path=%s files_to=%" PRIu64
-		    " text=\"what stands there is not of this state (another posternd wrote it, or "
-		    "it was put there meanwhile): it is not in force, and is never deleted: "
-		    "posternctl journal dump shows it\"", room, path, news->lost);
+		    " text=\"what stands there is not of this state (another posternd wrote it, it "
+		    "was put there meanwhile, or could not be read at the start): it is not "
+		    "in force, and is never deleted: posternctl journal dump shows it\"", room, path, news->lost);
 		break;
 	case JOURNAL_NEWS_TOO_MANY:
 		log_event(EVENT_JOURNAL_FAILED, "room=%s lost=%" PRIu64

@@ -249,11 +249,13 @@ struct journal_record {
 	/* queue: messages that it holds, and those of them that are in no memory */
 	_Atomic uint64_t messages, waiting;
 	/* The journal that this state was restored from, or is written to: its number (0: not
-	 * known; JOURNAL_IS_NONE: there was none), and the last of its files that is known. */
+	 * known; JOURNAL_IS_NONE: there was none; JOURNAL_IS_UNREAD: its disk failed then), and
+	 * the last of its files that is known. */
 	_Atomic uint64_t journal;
 	_Atomic uint64_t last_file;
 };
-#define JOURNAL_IS_NONE	UINT64_MAX
+#define JOURNAL_IS_NONE		UINT64_MAX
+#define JOURNAL_IS_UNREAD	(UINT64_MAX - 1)	/* numbers are odd */
 
 /* A place of the ring of lane_uses.h: its number first (0: half written). */
 #define SEGMENT_LANE_USES	16384	/* a power of two */

@@ -78,6 +78,7 @@ def fails_at_the_start(test, world, disk):
     disk.fail(0)
     well(test, world, "reads go well again")
     test.equal(world.postern.roles(), roles, "reads fail: nobody dies of it")
+    test.equal(reason(world), ("held", "syncs"), "reads go well again: what was done before is in force")
     kill(test, world)
     shutil.rmtree(world.postern.root)
     world.postern.start()

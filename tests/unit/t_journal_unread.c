@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: ISC */
+/* A journal whose disk could not be read when a state was restored, and can be a while later:
+ * nothing of it is lost. */
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "tests/unit/journal_site.h"
+
+static bool reads_fail;
+
+ssize_t pread(int file, void *data, size_t length, off_t offset)
+{
+	if (reads_fail) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, file, data, length, offset);
+}
+
+static void learn(const char *name)
+{
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.ceiling = 5;
+	lock.state.window.state = WINDOW_LIMITED;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+static bool is_held(const char *name)
+{
+	struct destination_window is;
+
+	return find_state(name, &is) && is.state.window.state == WINDOW_HELD;
+}
+
+/* As the supervisor does it. */
+static bool restored(void)
+{
+	bool whole = engine_journal_restore(site.engine, site.generation, &listener, now_ns,
+	    wall_ns);
+
+	segment_has_learned(site.segment, whole);
+	return whole;
+}
+
+/* A life that learned and held, and the start of the next one. */
+static void lose_all_and_reads(void)
+{
+	learn("learned.example");
+	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
+	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
+	turns(3);
+	lose_all();
+	reads_fail = true;
+	assert_false(restored());
+	open_journals();
+	learn("new.example");
+	turns(3);
+	assert_false(is_held("held.example"));
+}
+
+static void what_was_held_is_so_again_when_reads_go_well(void **state)
+{
+	struct destination_window is;
+
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	turns(8);
+	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_KEEPER), 0);
+	assert_int_equal(news_of(JOURNAL_NEWS_RESTORED, JOURNAL_ROOM_KEEPER), 1);
+	assert_true(is_held("held.example"));
+	assert_true(find_state("held.example", &is));
+	assert_string_equal(is.reason, "closed");
+}
+
+/* Only its files know of it: two checkpoints later, too, when the older ones have gone. */
+static void what_was_held_is_there_after_another_loss(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	turns(8);
+	close_journals();
+	open_journals();
+	turns(8);
+	lose_all();
+	assert_true(restored());
+	assert_true(is_held("held.example"));
+}
+
+/* Nobody reads it into a state that has learned since, and nobody deletes it. */
+static void what_was_learned_stays_in_its_files(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	turns(8);
+	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_FEED), 1);
+	close_journals();
+	open_journals();
+	turns(8);
+	assert_true(room_has("feed", "0000000001.log"));
+}
+
+/* Minutes: by then what is new is written all the same. */
+static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	turns(250);
+	assert_int_equal(atomic_load(&site.segment->header->journals[JOURNAL_ROOM_KEEPER].fares),
+	    JOURNAL_FARES_WELL);
+	reads_fail = false;
+	for (unsigned life = 0; life < 3; life++) {
+		close_journals();
+		open_journals();
+		turns(8);
+	}
+	assert_true(room_has("feed", "0000000001.log"));
+	assert_true(room_has("keeper", "0000000001.log"));
+}
+
+/* The last word is that of whoever did something meanwhile. */
+static void what_was_resumed_meanwhile_is_not_held_again(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "again"));
+	assert_true(by_hand(BY_HAND_RESUME, "open.example", 0, NULL));
+	reads_fail = false;
+	turns(8);
+	assert_true(is_held("held.example"));
+	assert_false(is_held("open.example"));
+	lose_all();
+	assert_true(restored());
+	assert_true(is_held("held.example"));
+	assert_false(is_held("open.example"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_held_is_so_again_when_reads_go_well),
+		TEST(what_was_held_is_there_after_another_loss),
+		TEST(what_was_learned_stays_in_its_files),
+		TEST(what_cannot_be_read_for_long_stays_in_its_files),
+		TEST(what_was_resumed_meanwhile_is_not_held_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
