@@ -8,6 +8,8 @@
 #ifndef ENGINE_HINTS_H
 #define ENGINE_HINTS_H
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "segment/destinations.h"
 
@@ -62,7 +64,8 @@ struct hints_calls {
 	bool (*reload)(void *context, unsigned mta, uint64_t generation);
 	void *context;
 };
-int engine_hints_open(struct engine_hints **hints, struct engine *engine,
+/* `group`: that may read it (hints.group); (gid_t)-1: everybody.  -1 with *diag. */
+int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t group,
     const struct hints_calls *calls, struct diag *diag);
 void engine_hints_close(struct engine_hints **hints);
 

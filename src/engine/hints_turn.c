@@ -9,7 +9,6 @@
  * THREADS  One.
  */
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,30 +33,10 @@ struct recipient_said {
 	uint8_t mta;
 };
 
-/* The group that may read the file, or (gid_t)-1.  False: there is no such. */
-static bool find_group(struct engine_hints *hints, gid_t *group) {
-	const struct generation *generation = engine_pin(hints->engine);
-	const char *name = generation_text(generation, generation->hints_group);
-	struct group entry, *found = NULL;
-	char room[4096];
-	uint32_t number;
-
-	*group = (gid_t)-1;
-	if (text_to_u32(name, strlen(name), UINT32_MAX - 1, &number)) {
-		*group = number;
-		found = &entry;
-	} else if (*name != '\0' && getgrnam_r(name, &entry, room, sizeof(room), &found) == 0 &&
-	    found != NULL)
-		*group = entry.gr_gid;
-	engine_unpin(hints->engine, generation);
-	return *name == '\0' || found != NULL;
-}
-
-int engine_hints_open(struct engine_hints **hints, struct engine *engine,
+int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t group,
     const struct hints_calls *calls, struct diag *diag) {
 	struct engine_hints *new = calloc(1, sizeof(*new));
 	char path[PATH_MAX + 8];
-	gid_t group;
 
 	if (new == NULL)
 		return diag_set(diag, errno, "no memory for the hints");
@@ -66,10 +45,6 @@ int engine_hints_open(struct engine_hints **hints, struct engine *engine,
 	if (calls != NULL)
 		new->calls = *calls;
 	snprintf(path, sizeof(path), "%s.hints", segment_path(engine->segment));
-	if (!find_group(new, &group)) {
-		free(new);
-		return diag_set(diag, 0, "hints.group: there is no such group");
-	}
 	if (hints_writer_open(&new->writer, path, group, diag) != 0) {
 		free(new);
 		return -1;

@@ -35,14 +35,14 @@ static bool ask_for_reload(void *context, unsigned mta, uint64_t generation) {
 }
 
 int front_hints_open(struct front_hints **front, struct engine *engine, int mta_fd,
-    struct diag *diag) {
+    gid_t group, struct diag *diag) {
 	struct front_hints *new = calloc(1, sizeof(*new));
 	struct hints_calls calls = { ask_for_reload, new };
 
 	if (new == NULL)
 		return diag_set(diag, 0, "no memory for the hints");
 	new->link.fd = mta_fd;
-	if (engine_hints_open(&new->hints, engine, &calls, diag) != 0) {
+	if (engine_hints_open(&new->hints, engine, group, &calls, diag) != 0) {
 		free(new);
 		return -1;
 	}

@@ -3,15 +3,17 @@
 #ifndef FRONT_HINTS_H
 #define FRONT_HINTS_H
 
+#include <sys/types.h>
+
 #include "base/diag.h"
 
 struct engine;
 struct front_hints;
 
-/* `mta_fd`: role_context.mta_fd, taken over; -1: no mail server is ever reloaded.  -1 with
- * *diag.  Lasts as long as the process. */
+/* `mta_fd`: role_context.mta_fd, taken over; -1: no mail server is ever reloaded.  `group`:
+ * as of engine_hints_open.  -1 with *diag.  Lasts as long as the process. */
 int front_hints_open(struct front_hints **front, struct engine *engine, int mta_fd,
-    struct diag *diag);
+    gid_t group, struct diag *diag);
 
 /* Begins at once, and never returns: for pthread_create, with the front_hints. */
 void *front_hints_run(void *front);

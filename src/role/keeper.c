@@ -223,7 +223,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			context->sockets[i].access, diag) != 0)
 			return -1;
 	}
-	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd, diag) != 0)
+	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd,
+		context->hints_group, diag) != 0)
 		return -1;
 	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
 	    keeper);

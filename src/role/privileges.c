@@ -63,7 +63,11 @@ int identity_find(struct identity *identity, const struct generation *generation
 	const char *hints = generation_text(generation, generation->hints_group);
 	const struct passwd *entry;
 
-	*identity = (struct identity){ .uid = geteuid(), .gid = getegid() };
+	*identity = (struct identity){ .uid = geteuid(), .gid = getegid(),
+		.hints_group = (gid_t)-1 };
+	/* here, as a role's sandbox leaves it no /etc/group */
+	if (hints[0] != '\0' && identity_group(hints, &identity->hints_group, diag) != 0)
+		return -1;
 	if (identity->uid != 0)
 		return 0;
 	if (user[0] == '\0')
@@ -88,9 +92,6 @@ int identity_find(struct identity *identity, const struct generation *generation
 	}
 	if (group[0] != '\0' && identity_group(group, &identity->gid, diag) != 0)
 		return -1;
-	if (hints[0] != '\0' && identity_group(hints, &identity->hints_gid, diag) != 0)
-		return -1;
-	identity->has_hints_group = hints[0] != '\0';
 	identity->drop = true;
 	return 0;
 }
@@ -100,11 +101,11 @@ static int join_hints_group(const struct identity *identity) {
 	gid_t groups[NGROUPS_MAX];
 	int count = getgroups(NGROUPS_MAX - 1, groups);
 
-	if (!identity->has_hints_group)
+	if (identity->hints_group == (gid_t)-1)
 		return 0;
 	if (count < 0)
 		return errno;
-	groups[count] = identity->hints_gid;
+	groups[count] = identity->hints_group;
 	return setgroups((size_t)count + 1, groups) == 0 ? 0 : errno;
 }
 

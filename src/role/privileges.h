@@ -15,8 +15,7 @@ struct identity {
 	gid_t gid;
 	bool stand_in;		/* nobody, as the default user does not exist */
 	char user[64];		/* for initgroups */
-	bool has_hints_group;	/* roles are in one group more */
-	gid_t hints_gid;
+	gid_t hints_group;	/* roles are in that one, too; (gid_t)-1: there is none */
 };
 
 /* Looks up `user` and `group` of the configuration (the group defaults to the

@@ -7,6 +7,8 @@
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H
 
+#include <sys/types.h>
+
 #include "config/generation.h"
 #include "front/feed.h"
 #include "segment/layout.h"
@@ -38,6 +40,7 @@ struct role_context {
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/mta_link.h);
 					 * or -1 */
+	gid_t hints_group;		/* keeper: hints.group, or (gid_t)-1 */
 	int queue_fd;			/* queue: for files and runs (front/queue_link.h); or -1 */
 	const struct queue_places *queue_places; /* queue: its directories */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */

@@ -165,6 +165,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 		.number = child->number, .role_slot = child->place,
 		.segment = supervisor->segment,
 		.supervisor_fd = links->control_fd, .mta_fd = links->mta_fd,
+		.hints_group = supervisor->identity.hints_group,
 		.queue_fd = links->queue_fd, .queue_places = &supervisor->queue.places };
 	struct diag diag;
 

@@ -4,6 +4,7 @@
 failpoints, that each role which asks the kernel for what it must not have is stopped, and
 Postern goes on."""
 import ctypes
+import grp
 import os
 import pwd
 import re
@@ -20,6 +21,7 @@ MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_
             "io_uring_setup", "rt_sigaction")
 FILES = {"passwd", "write", "code"}
 CALLS = {"calls", "calls+files"}
+READER = "games"                                # a group that every system has
 READERS = {"policy", "milter", "metrics"}       # that may open nothing for writing
 
 
@@ -34,10 +36,11 @@ def every_role(postern, mode="on"):
     queue.mkdir(exist_ok=True)
     log = postern.test.directory / "mail.log"
     log.touch()
-    return lambda text: (f'sandbox = "{mode}";\n' + text + f"""
+    return lambda text: (f'sandbox = "{mode}";\nhints = {{ group = "{READER}"; }};\n' + text + f"""
 mta = ( {{ name = "queue"; kind = "sendmail"; drive = true; queue = [ "{queue}" ];
           log = "{log}"; cf = "/dev/null"; sendmail = "/bin/true"; }} );
-""").replace("listen = {", f'listen = {{ queue = "unix:{postern.root}/queue"; ', 1)
+""").replace("listen = {", f'listen = {{ queue = "unix:{postern.root}/queue"; '
+         'metrics = "inet:127.0.0.1:9471"; ', 1)
 
 
 def says(postern):
@@ -176,13 +179,17 @@ def other_disk(test, postern):
 def body(test):
     test.deaths_expected = True
     postern = Postern(test)
-    postern.kinds = {"policy", "milter", "keeper", "feed", "queue"}
+    postern.kinds = {"policy", "milter", "keeper", "feed", "queue", "metrics"}
     can = modes(test, postern)
     postern.configure([one_class("all", 100)], every_role(postern))
     postern.start()
     roles = postern.roles()
     test.equal({role.split(".")[0] for role in roles}, postern.kinds, "every kind of role runs")
     who_they_are(test, postern, roles)
+    hints = postern.root / "state.hints"
+    test.wait_for(hints.exists, "the keeper writes hints")
+    test.equal(hints.stat().st_gid, grp.getgrnam(READER).gr_gid,
+               "hints.group is found, whose table the keeper cannot read any more")
     if not can:
         return
     test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")

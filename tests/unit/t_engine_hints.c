@@ -94,7 +94,7 @@ static int set_up(void **state) {
 	snprintf(path, sizeof(path), "%s.hints", segment_path(place.site.segment));
 	place.reader = hints_reader_open(path);
 	assert_int_equal(engine_hints_open(&place.hints, place.site.engine,
-	    &calls, &diag), 0);
+	    (gid_t)-1, &calls, &diag), 0);
 	*state = &place;
 	return 0;
 }

@@ -81,7 +81,8 @@ static int set_up(void **state) {
 		    place.site.directory, i);
 	snprintf(path, sizeof(path), "%s.hints", segment_path(place.site.segment));
 	place.reader = hints_reader_open(path);
-	assert_int_equal(engine_hints_open(&place.hints, place.site.engine, &none, &diag), 0);
+	assert_int_equal(engine_hints_open(&place.hints, place.site.engine, (gid_t)-1, &none,
+	    &diag), 0);
 	place.now_ns = clock_now_ns();
 	publish(&place);
 	*state = &place;
