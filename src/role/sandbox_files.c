@@ -89,7 +89,8 @@ static int allow(const struct sandbox_files *files, const char *path, uint64_t a
 		return 0;
 	if (fstat(rule.parent, &status) == 0 && !S_ISDIR(status.st_mode))
 		rule.allowed &= OF_A_FILE;
-	if (syscall(CALL_ADD, files->fd, RULE_BENEATH, &rule, 0) != 0)
+	/* a rule that allows nothing is refused: a file, where a directory was meant */
+	if (rule.allowed != 0 && syscall(CALL_ADD, files->fd, RULE_BENEATH, &rule, 0) != 0)
 		error = errno;
 	close(rule.parent);
 	return error == 0 ? 0 : diag_set(diag, error, "Landlock has no rule for %s", path);
@@ -117,7 +118,7 @@ static int allow_logs(const struct sandbox_files *files, const struct generation
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		const char *log = generation_text(generation, generation->mtas[i].log);
 
-		if (allow_directory(files, log, strcspn(log, "*%"), access, diag) != 0)
+		if (allow_directory(files, log, strcspn(log, "*?[%"), access, diag) != 0)
 			return -1;
 	}
 	return 0;
