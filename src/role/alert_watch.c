@@ -214,9 +214,9 @@ void alert_watch_died(struct supervisor *supervisor, const struct child *child, 
 	struct alert alert;
 
 	begin(&alert, ALERT_ROLE, child->name);
-	if (child->killed)
+	if (child->killed != NULL)
 		text_append(alert.text, sizeof(alert.text), 0,
-		    "it gave no sign of life, was killed and is started again");
+		    "%s, was killed and is started again", child->killed);
 	else
 		text_append(alert.text, sizeof(alert.text), 0,
 		    "it ended with %s %d after %" PRId64 " s and is started again",

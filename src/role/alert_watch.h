@@ -29,7 +29,7 @@ void alert_watch_begin(struct supervisor *supervisor);
 /* Looks, a bounded part of what there may be. */
 void alert_watch_turn(struct supervisor *supervisor, int64_t now_ns);
 
-/* A role died by itself, or as we killed it for its silence. */
+/* A role died by itself, or as we killed it. */
 void alert_watch_died(struct supervisor *supervisor, const struct child *child, int status,
     int64_t now_ns);
 

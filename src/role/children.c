@@ -168,7 +168,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		if (child->pid != 0 || child->start_ns > now_ns ||
 		    is_idle(supervisor, child))
 			continue;
-		child->killed = false;
+		child->killed = NULL;
 		child->started_ns = now_ns;
 		look_at_journal(supervisor, child->journal);
 		heal_generation(supervisor);
@@ -269,6 +269,11 @@ static int64_t last_sign_ns(const struct supervisor *supervisor,
 	return beat_ns;
 }
 
+static void end_child(struct child *child, const char *why) {
+	if (kill(child->pid, SIGKILL) == 0)
+		child->killed = why;
+}
+
 void children_check(struct supervisor *supervisor, int64_t now_ns) {
 	unsigned i;
 
@@ -276,7 +281,7 @@ void children_check(struct supervisor *supervisor, int64_t now_ns) {
 		struct child *child = &supervisor->children[i];
 		int64_t silent_ns, awake_ns = now_ns - supervisor->present_ns;
 
-		if (child->pid == 0 || child->killed)
+		if (child->pid == 0 || child->killed != NULL)
 			continue;
 		silent_ns = now_ns - last_sign_ns(supervisor, child, now_ns);
 		if (silent_ns < SILENCE_NS || awake_ns < SILENCE_NS)
@@ -284,7 +289,7 @@ void children_check(struct supervisor *supervisor, int64_t now_ns) {
 		log_event(EVENT_ROLE_HUNG, "name=%s pid=%ld silent_ms=%lld",
 		    child->name, (long)child->pid,
 		    (long long)(silent_ns / NS_PER_MS));
-		child->killed = kill(child->pid, SIGKILL) == 0;
+		end_child(child, "it gave no sign of life");
 	}
 }
 
@@ -301,7 +306,7 @@ void children_check_journal(struct supervisor *supervisor) {
 	for (unsigned i = 0; there[1] != 0 && i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
-		if (child->pid == 0 || child->killed || !has_journal(child) ||
+		if (child->pid == 0 || child->killed != NULL || !has_journal(child) ||
 		    (atomic_load(&header->roles[child->place].sandbox) &
 			ROLE_SANDBOX_FILES) == 0 ||
 		    memcmp(there, child->journal, sizeof(there)) == 0)
@@ -309,7 +314,7 @@ void children_check_journal(struct supervisor *supervisor) {
 		log_event(EVENT_JOURNAL, "name=%s pid=%ld text=\"the directory of journal.path "
 		    "is another one: its role is started again\"", child->name,
 		    (long)child->pid);
-		child->killed = kill(child->pid, SIGKILL) == 0;
+		end_child(child, "it had the directory of journal.path that was there before");
 	}
 }
 

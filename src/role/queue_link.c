@@ -198,8 +198,9 @@ static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
 	for (unsigned i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
-		if (child->kind == ROLE_QUEUE && child->pid > 0)
-			child->killed = kill(child->pid, SIGKILL) == 0;
+		if (child->kind == ROLE_QUEUE && child->pid > 0 &&
+		    kill(child->pid, SIGKILL) == 0)
+			child->killed = "it did not end when it was told to";
 	}
 }
 

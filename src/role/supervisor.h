@@ -38,7 +38,7 @@ struct child {
 	int64_t started_ns;
 	int64_t start_ns;	/* away: when to start it */
 	unsigned quick_deaths;	/* in a row, soon after the start */
-	bool killed;		/* by us, as it hung, or its journal is elsewhere */
+	const char *killed;	/* by us, and why: "it ..."; NULL: not */
 	uint64_t journal[2];	/* device and inode of journal.path at its start */
 };
 

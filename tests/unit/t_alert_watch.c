@@ -232,7 +232,7 @@ static void a_process(void **state) {
 	assert_string_equal(alert->subject, "policy.1");
 	assert_string_equal(alert->text, "it ended with signal 9 after 90 s and is started again");
 	text_append(child.name, sizeof(child.name), 0, "feed.0");
-	child.killed = true;
+	child.killed = "it gave no sign of life";
 	alert_watch_died(&supervisor, &child, 9, now_ns);
 	assert_string_equal(told()->text, "it gave no sign of life, was killed and is started again");
 }
