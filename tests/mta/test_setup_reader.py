@@ -53,6 +53,8 @@ MAINS = {
                       "policy", "DUNNO }, permit_mynetworks, reject_rbl_client x.y }", []),
     "who logged in": ("smtpd_client_restrictions = permit_mynetworks permit_sasl_authenticated\n",
                       "policy", "", ["delay-reject"]),
+    "words in capitals": ("smtpd_client_restrictions = Permit_SASL_Authenticated, reject\n",
+                          "policy", "", ["delay-reject"]),
     "a class": ("smtpd_restriction_classes = own\nown = check_recipient_access inline:{a=b}\n"
                 "smtpd_helo_restrictions = own\n", "both", "", ["delay-reject"]),
     "a policy server": ("smtpd_sender_restrictions = check_policy_service { unix:private/p, "

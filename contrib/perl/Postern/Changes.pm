@@ -134,9 +134,14 @@ sub state_of {
 	    $text eq $one->{after} || $text eq $one->{also} ? 'after' : 'edited';
 }
 
-# make(\%options, { path, before, after }...): `before` is what undo is to leave.
+# make(\%options, { path, before, now, after }...): `before` is what undo is to leave, `now`
+# what was looked at: where somebody has written since, nothing is made.
 sub make {
 	my ($self, $options, @files) = @_;
+	for my $one (@files) {
+		fail(EX_TEMPFAIL, "somebody wrote to $one->{path} just now; nothing was changed")
+		    if read_file($one->{path}) ne $one->{now};
+	}
 	make_directory($self->{place}) if !-d $self->{place};
 	my $earlier = $self->manifest;
 	my %left = map { $_->{path} => $_ } $earlier ? @{$earlier->{files}} : ();
@@ -154,14 +159,14 @@ sub make {
 		touch("$copies.before", $old && $old->{before} eq $one->{before} ?
 			$old->{before_file} : $one->{path});
 		write_file("$copies.after", $one->{after});
-		write_file("$copies.also", read_file($one->{path}));
+		write_file("$copies.also", $one->{now});
 		$text .= 'file ' . name_of($one->{path}) . " $number.$i\n";
 	}
 	write_file("$self->{place}/manifest.new", "${text}end\n");
 	sync_directory($self->{place});
 	move("$self->{place}/manifest.new", "$self->{place}/manifest");
 	for my $one (@files) {
-		next if read_file($one->{path}) eq $one->{after};
+		next if $one->{now} eq $one->{after};
 		write_file($one->{path} . NEW, $one->{after}, $one->{path});
 		move($one->{path} . NEW, $one->{path});
 	}

@@ -4,7 +4,7 @@
 #            title(FINDINGS)        lines for people, once planned
 #            facts()                the same for --json: name => value
 #            files()                paths of what may change, or fail()
-#            plan(FINDINGS, MAKING) { path, before, after }...; MAKING: for `make`
+#            plan(FINDINGS, MAKING) { path, now, before, after }...; MAKING: for `make`
 #            without_ours(TEXTS)    path => text as it would be without us; or undef, why
 #            look_before_undo(FINDINGS)
 #            checked()              why the mail server would not take it, or undef
@@ -41,14 +41,10 @@ sub main {
 sub begin {
 	my ($tool, @words) = @_;
 	my %options = (store => $tool->{store});
-	my $parser = Getopt::Long::Parser->new(config => [qw(bundling no_auto_abbrev gnu_compat)]);
 	my $complaint;
 	local $SIG{__WARN__} = sub { $complaint = $_[0] };
-	{
-		local @ARGV = @words;
-		$parser->getoptions(\%options, keys %usual, @{$tool->{options}});
-		@words = @ARGV;
-	}
+	Getopt::Long::Configure(qw(bundling no_auto_abbrev gnu_compat));
+	Getopt::Long::GetOptionsFromArray(\@words, \%options, keys %usual, @{$tool->{options}});
 	local $SIG{__WARN__} = 'DEFAULT';
 	fail(EX_USAGE, "$complaint$tool->{usage}") if $complaint;
 	if ($options{help}) {
@@ -101,8 +97,7 @@ sub plan {
 	my @files = $site->plan($self->{findings}, $making);
 	my %left = map { $_->{path} => $_ } $manifest ? @{$manifest->{files}} : ();
 	for my $file (@files) {
-		my $now = read_file($file->{path});
-		$file->{now} = $now;
+		my $now = $file->{now};
 		$file->{diff} = diff_of($file->{path}, $now, $file->{after});
 		$file->{state} = $now eq $file->{before} ? 'as it was' :
 		    $now eq $file->{after} ? 'made' : 'made, out of date';
@@ -275,7 +270,7 @@ sub take_back {
 	}
 	if ($self->{lost}) {
 		$store->make({}, map { { path => $_->{path}, before => $_->{wanted},
-			after => $_->{now} } } @{$manifest->{files}});
+			now => $_->{now}, after => $_->{now} } } @{$manifest->{files}});
 	}
 	$store->undo({ map { $_->{path} => $_->{wanted} } @{$manifest->{files}} });
 	$_->{state} = $is_edited ? 'without ours' : 'as it was' for @{$self->{files}};

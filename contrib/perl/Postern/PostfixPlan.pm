@@ -226,7 +226,7 @@ sub look_at_stages {
 		for my $word (@words) {
 			for my $need (@needs) {
 				push @late, "$word ($need->[1])"
-				    if $word =~ $need->[0] && $need->[2] > $stage && !$seen{$word}++;
+				    if lc($word) =~ $need->[0] && $need->[2] > $stage && !$seen{$word}++;
 			}
 		}
 		my $where = $site->where($service, $name);

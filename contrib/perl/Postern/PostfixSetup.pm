@@ -71,7 +71,7 @@ sub plan {
 	my ($old, $count) = $self->{lines}->take_out($text);
 	if (!defined $old) {
 		$findings->add('obstacle', 'marks', 'master.cf', "our marks there are broken: $count");
-		return { path => $self->{master}, before => $text, after => $text };
+		return { path => $self->{master}, now => $text, before => $text, after => $text };
 	}
 	$findings->add('obstacle', 'file', '', $self->{fault}) if defined $self->{fault};
 	# All is decided from the site without us.
@@ -85,7 +85,7 @@ sub plan {
 	my $new = $self->{lines}->put_in($old, @insertions);
 	$self->prove($findings, $old, $new, @insertions);
 	$self->look_at_own($findings) if $making || $self->{options}{command} eq 'look';
-	return { path => $self->{master}, before => $old, after => $new };
+	return { path => $self->{master}, now => $text, before => $old, after => $new };
 }
 
 sub insertions {

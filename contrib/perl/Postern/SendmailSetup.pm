@@ -66,8 +66,8 @@ sub plan {
 	my ($self, $findings, $making) = @_;
 	my ($site, $text, $now) = ($self->{site}, read_file($self->{mc}), read_file($self->{cf}));
 	my ($old, $count) = $self->{lines}->take_out($text);
-	my @same = ({ path => $self->{mc}, before => $text, after => $text },
-		{ path => $self->{cf}, before => $now, after => $now });
+	my @same = ({ path => $self->{mc}, now => $text, before => $text, after => $text },
+		{ path => $self->{cf}, now => $now, before => $now, after => $now });
 	if (!defined $old) {
 		$findings->add('obstacle', 'marks', 'sendmail.mc', "our marks there are broken: $count");
 		return @same;
@@ -90,9 +90,9 @@ sub plan {
 	# Built again only for its date, it would be another file each time.
 	$cf = $now if Postern::SendmailSite::bare($cf) eq Postern::SendmailSite::bare($now);
 	$self->look_at_own($findings) if $making || $self->{options}{command} eq 'look';
-	return ({ path => $self->{mc}, before => $old, after => $new },
-		{ path => $self->{cf}, before => $self->before_cf($old, $text, $now, $built),
-			after => $cf });
+	return ({ path => $self->{mc}, now => $text, before => $old, after => $new },
+		{ path => $self->{cf}, now => $now, after => $cf,
+			before => $self->before_cf($old, $text, $now, $built) });
 }
 
 # sendmail.cf as it was: the very bytes, where they are known.

@@ -20,8 +20,7 @@ sub new {
 	my ($class, $options) = @_;
 	my $self = bless {}, $class;
 	$self->{mc} = $options->{mc} // '/etc/mail/sendmail.mc';
-	($self->{cf} = $options->{cf} // $self->{mc}) =~ s/\.mc\z/.cf/ if !defined $options->{cf};
-	$self->{cf} = $options->{cf} if defined $options->{cf};
+	$self->{cf} = $options->{cf} // $self->{mc} =~ s/\.mc\z/.cf/r;
 	$self->{macros} = $options->{'cf-dir'} // '/usr/share/sendmail/cf';
 	$self->{sendmail} = find_program($options->{sendmail} // 'sendmail');
 	return $self;

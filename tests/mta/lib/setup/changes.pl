@@ -59,7 +59,7 @@ sub make {
 	my $store = Postern::Changes->new("$place/store", 'a site');
 	$store->lock;
 	$store->make({ by => 'test' }, map { { path => $_, before => $before{$_},
-		after => $to->{$_} } } @files);
+		now => text_of($_), after => $to->{$_} } } @files);
 }
 
 sub undo {
@@ -99,6 +99,23 @@ sub at_every_write {
 	    if $good && $points > 20;
 }
 
+# Somebody saves one of the files between the look and make.
+sub edited_meanwhile {
+	reset_site();
+	my %looked = map { $_ => text_of($_) } @files;
+	open(my $file, '>', $files[1]) or die;
+	print {$file} "his\n";
+	close $file;
+	my $store = Postern::Changes->new("$place/store", 'a site');
+	$store->lock;
+	my $made = eval { $store->make({}, map { { path => $_, before => $before{$_},
+		now => $looked{$_}, after => $after{$_} } } @files); 1 };
+	print !$made && ref $@ && $@->{code} == 75 && text_of($files[0]) eq $before{$files[0]} &&
+	    text_of($files[1]) eq "his\n" && !$store->manifest ? 'ok' : 'FAIL',
+	    " make: what somebody writes meanwhile is not lost\n";
+}
+
+edited_meanwhile();
 at_every_write('make', undef, sub { make(\%after) }, \%before, \%after);
 at_every_write('make, a second time and otherwise', sub { make(\%after) }, sub { make(\%third) },
 	\%before, \%after, \%third);
