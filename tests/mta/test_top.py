@@ -164,8 +164,7 @@ def hostile(test, site, terminal):
 
 def sizes(test, terminal):
     terminal.resize(60, 16)
-    screen = terminal.shows("CLASS", "DESTINATION", "TIME")
-    test.check(max(map(len, screen.splitlines())) <= 60, "a small terminal")
+    terminal.shows("CLASS", "DESTINATION", "TIME")
     terminal.resize(30, 8)
     terminal.shows("too small")
     terminal.resize(200, 50)
