@@ -186,10 +186,9 @@ def body(test):
     roles = postern.roles()
     test.equal({role.split(".")[0] for role in roles}, postern.kinds, "every kind of role runs")
     who_they_are(test, postern, roles)
-    hints = postern.root / "state.hints"
-    test.wait_for(hints.exists, "the keeper writes hints")
-    test.equal(hints.stat().st_gid, grp.getgrnam(READER).gr_gid,
-               "hints.group is found, whose table the keeper cannot read any more")
+    test.check(grp.getgrnam(READER).gr_gid in map(int, status_of(roles["keeper.0"])["Groups"].split())
+               and "no such group" not in postern.log_text(),
+               "hints.group is known to the keeper, which cannot read /etc/group")
     if not can:
         return
     test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")
