@@ -84,6 +84,7 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 	w_text(&w, in->mta);
 	w_text(&w, in->reason);
 	w8(&w, in->flags);
+	w64(&w, in->event);
 	return written(&w);
 }
 
@@ -99,6 +100,7 @@ bool journal_held_recipient_read(const uint8_t *payload, size_t length,
 	out->mta = r_text(&r);
 	out->reason = r_text(&r);
 	out->flags = r8(&r);
+	out->event = r64(&r);
 	return !r.spoiled;
 }
 

@@ -47,9 +47,6 @@ static void test_what_follows_is_ignored(void **state)
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		memset(bytes + length, 0xee, 40);
-		/* its last field, which the sample does not have */
-		if (type == JOURNAL_HELD_RECIPIENT)
-			memset(bytes + length, 0, 8);
 		assert_int_equal(sample_rewrite(type, bytes, length + 40, again, sizeof(again)),
 		    length);
 		assert_memory_equal(bytes, again, length);

@@ -318,6 +318,25 @@ static void recipients_are_held_as_they_were(void **state)
 	assert_false(recipients_find(site.segment, "c@r.example", 11, 0, now_ns, &held));
 }
 
+static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **state)
+{
+	const struct recipient_hold hold = { .address = "a@r.example", .length = 11, .mta = 0,
+		.rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND, .reason = "452 over quota",
+		.event = UINT64_C(0x0123456789abcdef) };
+	struct recipient_held held;
+
+	(void)state;
+	assert_true(recipients_hold(site.segment, &hold, now_ns));
+	hold_by_rule("b@r.example", 600);
+	turns(2);
+	lose_all();
+	restore();
+	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_true(held.event == hold.event);
+	assert_true(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
+	assert_true(held.event == 0);
+}
+
 /* --- another boot ------------------------------------------------------------------- */
 
 /* It was dead for 300 s, the reboot took 100 s, and the clock of the boot begins anew. */
@@ -470,6 +489,7 @@ int main(void)
 		TEST(what_was_forgotten_stays_so),
 		TEST(what_was_done_before_there_was_a_journal),
 		TEST(recipients_are_held_as_they_were),
+		TEST(by_what_a_recipient_is_held_is_known_when_the_state_was_lost),
 		TEST(times_are_those_of_the_day),
 		TEST(nothing_lasts_longer_where_the_clock_went_back),
 		TEST(what_was_dated_by_a_wrong_clock),
