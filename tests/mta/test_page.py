@@ -74,6 +74,7 @@ class Traffic:
             thread.join()
         for port in range(50000, 50000 + LIMIT + 2):
             self.held.append(self.ask("198.51.100.9", port, "<b>h</b>.hostile.example")[0])
+        self.deliver("down.example", "deferred", "connect%20to%20mx:%20Connection%20refused")
         for _ in range(60):
             self.deliver("failing.example", "deferred", "421%204.7.0%20<script>alert(2)</script>")
 
@@ -119,6 +120,10 @@ def at_rest(test, postern, page):
     refused = postern.status()["counters"]["refused"]
     test.equal(page.ask("document.querySelector('[data-counter=refused] b').dataset.value"),
                str(refused), "counters")
+    test.check(postern.status()["counters"]["results_site_failure"] > 0 and not page.ask(
+        "[...document.querySelectorAll('#faults li')].filter("
+        "li => li.dataset.counter.startsWith('results_')).length"),
+        "what remote sites answered is none of the faults")
     ids = page.ask("[...document.querySelectorAll('.decision')].map(d => d.dataset.decision)")
     logged = set(re.findall(r"event=(?:refused|suspended) .*?\bid=(\w+)", postern.log_text()))
     test.check(logged and logged <= set(ids),

@@ -10,8 +10,12 @@ const EVERY_MS = 2000, HIDDEN_MS = 10000, PATIENCE_MS = 8000, KEPT = 150, LEAST 
 const SVG = "http://www.w3.org/2000/svg";
 const FAULTS = ["faults", "expired", "repairs", "untracked", "notes_lost", "levels_lost",
 	"journal_failures", "journal_lost", "journal_damaged", "witness_errors",
-	"reloads_refused", "patterns_given_up", "windows_begun_anew"];
+	"reloads_refused", "role_restarts", "feed_wrong_clocks", "patterns_given_up",
+	"windows_begun_anew"];
+// what remote sites answered is no fault of ours
 const FAULTY = /^(bad|stalled)_|_(evicted|full|uncounted|untracked|unusable|failures?|lost|bad|truncated)$/;
+const isFault = name => FAULTS.includes(name) ||
+	(FAULTY.test(name) && !name.startsWith("results_"));
 
 const at = id => document.getElementById(id);
 const history = new Map();	// of each destination: samples, the newest last
@@ -208,9 +212,12 @@ const glance = (status, classes, destinations, seconds) => {
 		status.recipients_held + status.classes_held, "", "bad");
 };
 
+// as /healthz has it
+const isAway = role => role.pid === null || role.heartbeat_age >= 3;
+
 const head = status => {
 	const modes = at("modes"), health = at("health");
-	const live = status.health === "live", away = status.roles.filter(role => role.pid === null);
+	const live = status.health === "live", away = status.roles.filter(isAway);
 	const idle = away.every(role => role.role.startsWith("queue.") && status.queue === "none");
 	write(health, !live ? status.health : !idle ? "a process is away" : "live");
 	health.className = `pill ${live && idle ? "good" : "bad"}`;
@@ -433,7 +440,7 @@ const showRoles = status => {
 		write(part(element, "uptime"), role.pid === null ? "away" : duration(role.uptime));
 		write(part(element, "heartbeat_age"), duration(role.heartbeat_age));
 		put(part(element, "restarts"), role.restarts);
-		element.className = role.pid === null || role.heartbeat_age >= 3 ? "bad" : "";
+		element.className = isAway(role) ? "bad" : "";
 	});
 };
 
@@ -452,8 +459,7 @@ const showCounters = (list, counters, names) => {
 
 const showRest = status => {
 	const names = Object.keys(status.counters);
-	const faults = names.filter(name => status.counters[name] > 0 &&
-		(FAULTS.includes(name) || FAULTY.test(name)));
+	const faults = names.filter(name => status.counters[name] > 0 && isFault(name));
 	showCounters(at("faults"), status.counters, faults);
 	at("no-faults").hidden = faults.length > 0;
 	showCounters(at("counters"), status.counters, names.filter(name =>
