@@ -77,11 +77,8 @@ static bool take_target(struct http_span target, struct http_request *request) {
 	} else if (target.text[0] != '/' && !http_span_is(target, "*")) {
 		return false;
 	}
-	at = skip(target.text, target.length, '?');
-	request->path = (struct http_span){ target.text, at };
-	if (at < target.length)
-		request->query = (struct http_span){ target.text + at + 1,
-			target.length - at - 1 };
+	request->path = (struct http_span){ target.text,
+		skip(target.text, target.length, '?') };
 	return true;
 }
 
@@ -242,23 +239,6 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 	request->keep_alive = !headers.close && !request->has_body &&
 	    (request->keep_alive || headers.keep_alive);
 	return end;
-}
-
-struct http_span http_query_value(struct http_span query, const char *name) {
-	size_t name_length = strlen(name);
-
-	while (query.length > 0) {
-		size_t length = skip(query.text, query.length, '&');
-
-		if (length > name_length && query.text[name_length] == '=' &&
-		    memcmp(query.text, name, name_length) == 0)
-			return (struct http_span){ query.text + name_length + 1,
-				length - name_length - 1 };
-		length += length < query.length;
-		query.text += length;
-		query.length -= length;
-	}
-	return (struct http_span){ NULL, 0 };
 }
 
 /* "127.1.2.3", of digits and points alone. */

@@ -25,8 +25,7 @@ struct http_span {
 
 struct http_request {
 	enum http_method method;
-	struct http_span path;	/* as sent, nothing decoded: begins with "/", or is "*" */
-	struct http_span query;	/* behind the "?" */
+	struct http_span path;	/* as sent, nothing decoded, up to a "?": begins with "/", or is "*" */
 	struct http_span host;	/* without port; of the target where that names one, else Host */
 	bool has_host;
 	bool keep_alive;	/* the client can send another request on this connection */
@@ -34,7 +33,7 @@ struct http_request {
 };
 
 struct http_error {
-	unsigned status;	/* 400, 414, 431, 501 or 505 */
+	unsigned status;	/* 400, 414, 431 or 505 */
 	const char *reason;	/* static text */
 	size_t offset;		/* in the data */
 };
@@ -43,9 +42,6 @@ struct http_error {
  * there, -1 with *error when no continuation can make it one. */
 long http_request_parse(const char *data, size_t length, struct http_request *request,
     struct http_error *error);
-
-/* The value of `name` in a query "a=1&name=value": a span of it, nothing decoded. */
-struct http_span http_query_value(struct http_span query, const char *name);
 
 /* Is the span this text? */
 bool http_span_is(struct http_span span, const char *text);

@@ -43,9 +43,7 @@ static long parse(const char *text, size_t length, struct http_error *error) {
 
 		MUST((size_t)used <= length && used <= HTTP_REQUEST_MAX);
 		check_span(request.path, copy, end);
-		check_span(request.query, copy, end);
 		check_span(request.host, copy, end);
-		check_span(http_query_value(request.query, "limit"), copy, end);
 		MUST(request.path.length > 0);
 		MUST(request.method == HTTP_OTHER || request.path.text[0] == '/' ||
 		    http_span_is(request.path, "*"));
