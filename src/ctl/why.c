@@ -99,6 +99,8 @@ struct why {
 	size_t cause_count;
 	const struct why_event *held;	/* what holds the mail: the event itself, a cause, or NULL */
 	bool knows_force, in_force;
+	struct why_stop stop;		/* of the same mail, now */
+	char stopped_by[128];
 	struct why_undo undo;
 };
 
@@ -206,13 +208,14 @@ static void set_reply(const struct decided *d, struct value *v) {
 /* A deferral lasts as long as what holds the mail. */
 static void set_until(const struct why *why, struct texts *t, struct value *v) {
 	const struct why_event *event = why->held != NULL ? why->held : &why->event;
-	int64_t left_ns = event->until_wall_ns - why->sources.wall_ns;
+	int64_t until_ns = why->in_force ? why->stop.until_wall_ns : event->until_wall_ns;
+	int64_t left_ns = until_ns - why->sources.wall_ns;
 
-	if (event->until_wall_ns == INT64_MAX)
+	if (until_ns == INT64_MAX)
 		v[TOLD_UNTIL] = value_text("it is resumed");
-	else if (event->until_wall_ns != 0)
-		v[TOLD_UNTIL] = value_text(view_time(event->until_wall_ns, t->until));
-	if (event->until_wall_ns != 0 && event->until_wall_ns != INT64_MAX && left_ns > 0 &&
+	else if (until_ns != 0)
+		v[TOLD_UNTIL] = value_text(view_time(until_ns, t->until));
+	if (until_ns != 0 && until_ns != INT64_MAX && left_ns > 0 &&
 	    (!why->knows_force || why->in_force))
 		v[TOLD_LEFT] = value_number((uint64_t)((left_ns + NS_PER_SECOND - 1) /
 		    NS_PER_SECOND));
@@ -305,16 +308,25 @@ static void find_causes(struct why *why) {
 }
 
 static void find_undo(struct why *why) {
+	char id[DECISION_ID_MAX];
+
 	why_undo(why->ctl, &why->event, why->held, &why->undo);
 	if (why->held == NULL || why->state.view.reader == NULL)
 		return;
+	why_find_stop(&why->sources, why->held, &why->stop);
 	why->knows_force = true;
-	why->in_force = why_is_in_force(&why->sources, why->held);
+	why->in_force = why->stop.stopped &&
+	    (why->stop.by == 0 || why->stop.by == why->held->d.id);
 	if (why->in_force || why->undo.none != NULL)
 		return;
 	memset(&why->undo, 0, sizeof(why->undo));
-	why->undo.none = why->held->d.kind == DECIDED_BY_HAND || why->held->d.cause == 0 ?
-	    "it is in force no more" : "it is in force no more: mail goes again";
+	why->undo.none = "it is in force no more";
+	if (!why->stop.stopped)
+		return;
+	(void)text_append(why->stopped_by, sizeof(why->stopped_by), 0, "it is in force no more, "
+	    "but the same mail is stopped by a later one: posternctl why %s",
+	    decision_id_text(why->stop.by, id));
+	why->undo.none = why->stopped_by;
 }
 
 /* --- one of them ---------------------------------------------------------------------------- */

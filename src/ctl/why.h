@@ -31,6 +31,9 @@ void why_sources_end(struct why_sources *sources);
 
 bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out);
 
+/* A time of this boot (base/clock.h) by the wall clock; 0 and INT64_MAX stay what they are. */
+int64_t why_wall_ns(const struct why_sources *sources, int64_t time_ns);
+
 /* Calls `each` for the latest of them, the newest first, until it says false: of the
  * segment, or where that has none, of the journal. */
 void why_each(struct why_sources *sources,
@@ -55,7 +58,13 @@ bool why_quote(const char *word, char *out, size_t size);
 /* "FILE:LINE", or "" where the line is 0.  Returns `out`. */
 const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]);
 
-/* Is what holds mail by this event in force now? */
-bool why_is_in_force(const struct why_sources *sources, const struct why_event *event);
+/* What stops the mail now that this event stopped. */
+struct why_stop {
+	bool stopped;
+	uint64_t by;		/* the id of what says so; 0: not known */
+	int64_t until_wall_ns;	/* INT64_MAX: until it is resumed */
+};
+void why_find_stop(const struct why_sources *sources, const struct why_event *event,
+    struct why_stop *out);
 
 #endif

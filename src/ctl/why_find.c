@@ -32,12 +32,6 @@ struct why_journal {
 	size_t count, room;
 };
 
-static const char *const reason_words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
-#include "defs/reasons.def"
-#undef REASON
-};
-
 void why_sources_begin(struct why_sources *sources, struct state *state,
     const char *journal_path) {
 	*sources = (struct why_sources){ .state = state, .journal_path = journal_path,
@@ -76,10 +70,6 @@ static unsigned find_word(const struct journal_text *text, unsigned count,
 	return count;
 }
 
-static const char *reason_word_of(unsigned number) {
-	return reason_words[number];
-}
-
 static const char *result_word_of(unsigned number) {
 	return result_class_word((enum result_class)number);
 }
@@ -94,7 +84,7 @@ static float float_of(uint32_t bits) {
 static bool decode_words(const struct journal_decision *in, struct decided *d) {
 	unsigned kind = find_word(&in->kind, DECIDED_KINDS, decided_word);
 	unsigned stage = find_word(&in->stage, DECIDED_STAGES, decided_stage_word);
-	unsigned reason = find_word(&in->reason, REASON_COUNT, reason_word_of);
+	unsigned reason = find_word(&in->reason, REASON_COUNT, decided_reason_word);
 	unsigned result = find_word(&in->result, RESULT_CLASS_COUNT, result_word_of);
 
 	if (kind == DECIDED_KINDS)
@@ -255,7 +245,7 @@ static bool find_in_journal(struct why_sources *sources, uint64_t id, struct why
 
 /* --- the segment --------------------------------------------------------------------------- */
 
-static int64_t wall_of(const struct why_sources *sources, int64_t time_ns) {
+int64_t why_wall_ns(const struct why_sources *sources, int64_t time_ns) {
 	if (time_ns == 0 || time_ns == INT64_MAX)
 		return time_ns;
 	return sources->wall_ns - sources->now_ns + time_ns;
@@ -264,8 +254,8 @@ static int64_t wall_of(const struct why_sources *sources, int64_t time_ns) {
 static void take(const struct why_sources *sources, const struct decided *d,
     struct why_event *out) {
 	out->d = *d;
-	out->wall_ns = wall_of(sources, d->at_ns);
-	out->until_wall_ns = wall_of(sources, d->until_ns);
+	out->wall_ns = why_wall_ns(sources, d->at_ns);
+	out->until_wall_ns = why_wall_ns(sources, d->until_ns);
 	out->source = "state";
 }
 

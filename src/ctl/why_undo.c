@@ -89,6 +89,10 @@ static void add_name(struct why_undo *out, const char *name) {
 
 static void resume(const struct ctl *ctl, const char *name, bool class,
     struct why_undo *out) {
+	if (*name == '\0') {
+		out->none = "what held it is not known any more: see posternctl destinations";
+		return;
+	}
 	begin(ctl, out, "resume");
 	if (class) {
 		add_word(out, "--class");
@@ -205,7 +209,8 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 	const struct decided *d = held != NULL ? &held->d : &event->d;
 
 	memset(out, 0, sizeof(*out));
-	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0) {
+	/* what is done by hand stands, and counts when nothing is observed any more */
+	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND) {
 		out->none = "nothing was done: observe mode";
 		return;
 	}
@@ -241,36 +246,57 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 
 /* --- what is in force ---------------------------------------------------------------- */
 
-struct in_force {
+struct stop_search {
 	const struct why_sources *sources;
-	uint64_t id;
-	bool found;
+	const struct decided *wanted;
+	struct why_stop *out;
 };
 
+/* A class that is written with capitals is known by its id alone. */
+static bool is_named(const struct decided *d, const char *name) {
+	static const char prefix[] = "class:";
+	const char *wanted = decided_text(d, DECIDED_NAME);
+	size_t length = strlen(wanted);
+
+	if ((d->flags & DECIDED_IS_CLASS) != 0) {
+		if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+			return false;
+		name += sizeof(prefix) - 1;
+	}
+	return strlen(name) == length && text_equal_nocase(name, wanted, length);
+}
+
+/* What has that id counts, else what has that name. */
+static void take_stop(const struct stop_search *search, uint64_t by, const char *name,
+    int64_t until_ns) {
+	uint64_t id = search->wanted->id;
+
+	if (until_ns <= search->sources->now_ns || search->out->by == id ||
+	    (by != id && !is_named(search->wanted, name)))
+		return;
+	*search->out = (struct why_stop){ .stopped = true, .by = by,
+		.until_wall_ns = why_wall_ns(search->sources, until_ns) };
+}
+
 static void look_at_window(void *context, const struct destination_window *window) {
-	struct in_force *in_force = context;
 	const struct window *w = &window->state.window;
 
-	if (window->event == in_force->id && window->state.begun &&
-	    (w->state == WINDOW_DEAD || w->state == WINDOW_HELD) &&
-	    w->until_ns > in_force->sources->now_ns)
-		in_force->found = true;
+	if (window->state.begun && (w->state == WINDOW_DEAD || w->state == WINDOW_HELD))
+		take_stop(context, window->event, window->name, w->until_ns);
 }
 
 static void look_at_recipient(void *context, const struct recipient_held *held) {
-	struct in_force *in_force = context;
-
-	if (held->event == in_force->id && held->until_ns > in_force->sources->now_ns)
-		in_force->found = true;
+	take_stop(context, held->event, held->address, held->until_ns);
 }
 
-bool why_is_in_force(const struct why_sources *sources, const struct why_event *event) {
-	struct in_force in_force = { sources, event->d.id, false };
+void why_find_stop(const struct why_sources *sources, const struct why_event *event,
+    struct why_stop *out) {
+	struct stop_search search = { sources, &event->d, out };
 	struct reader *reader = sources->state->view.reader;
 
+	*out = (struct why_stop){ .stopped = false };
 	if (reader == NULL)
-		return false;
-	(void)reader_windows(reader, look_at_window, &in_force);
-	(void)reader_recipients(reader, look_at_recipient, &in_force);
-	return in_force.found;
+		return;
+	(void)reader_windows(reader, look_at_window, &search);
+	(void)reader_recipients(reader, look_at_recipient, &search);
 }

@@ -188,11 +188,11 @@ void decided_note_outbound(struct engine *engine, const struct generation *gener
 	d.until_ns = out->until_ns;
 	d.pid = pid;
 	d.client = connected ? question->server : out->found.relay;
+	put_text(&d, DECIDED_WINDOW_OF, out->owner);
 	decided_put(&d, DECIDED_NAME, question->destination, question->destination_length);
 	put_class(&d, generation, out->answer.class_index, out->answer.rule, true);
-	put_text(&d, DECIDED_WINDOW_OF, out->owner);
-	decided_put(&d, DECIDED_QUEUE_ID, question->queue_id, question->queue_id_length);
 	decided_put(&d, DECIDED_RECIPIENT, question->recipient, question->recipient_length);
+	decided_put(&d, DECIDED_QUEUE_ID, question->queue_id, question->queue_id_length);
 	put_text(&d, DECIDED_REASON, out->why);
 	decisions_write(engine->segment, &d);
 }
@@ -210,11 +210,11 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
 	d.cause = cause;
 	d.until_ns = pressure->for_ns == 0 ? INT64_MAX : now_ns + pressure->for_ns;
 	put_client(&d, question);
+	put_text(&d, DECIDED_WINDOW_OF, pressure->owner.name);
 	put_class(&d, generation, class_index, CLASS_NO_RULE, false);
+	decided_put(&d, DECIDED_RECIPIENT, recipient, length);
 	decided_put(&d, DECIDED_NAME, question->name,
 	    question->name == NULL ? 0 : question->name_length);
-	put_text(&d, DECIDED_WINDOW_OF, pressure->owner.name);
-	decided_put(&d, DECIDED_RECIPIENT, recipient, length);
 	decisions_write(engine->segment, &d);
 	return d.id;
 }

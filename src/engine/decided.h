@@ -31,8 +31,8 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
 uint64_t decided_note_class_full(struct engine *engine, const struct generation *generation,
     uint32_t class_index, uint32_t open, int64_t now_ns);
 
-/* A failure that counts against a destination; `decided` has its numbers and texts but
- * kind, and its id where that was claimed. */
+/* The id of what is about to happen to a destination; allowed under its lock.  Who takes one
+ * has it told (windows_report), or those who follow the ring wait for it. */
 uint64_t decided_claim_event(struct engine *engine);
 
 /* What happened to a window: claims report->id where that is 0. */

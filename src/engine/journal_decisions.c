@@ -26,12 +26,6 @@
 /* Whoever decides logs it a moment later. */
 #define LOGGED_NS	(50 * NS_PER_MS)
 
-static const char *const reason_words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
-#include "defs/reasons.def"
-#undef REASON
-};
-
 struct journal_decisions {
 	struct journal_keep keep;
 	uint64_t most_bytes;
@@ -140,6 +134,8 @@ static uint32_t bits_of(float value) {
 
 static void fill(const struct journal_decisions *decisions, const struct decided *d,
     struct journal_decision *out) {
+	const char *reason = decided_reason_word(d->reason);
+
 	*out = (struct journal_decision){
 		.when_ns = journal_keep_wall_ns(d->at_ns, decisions->now_ns,
 		    decisions->wall_ns),
@@ -156,7 +152,7 @@ static void fill(const struct journal_decisions *decisions, const struct decided
 		.failure = bits_of(d->failure), .fail_cohorts = bits_of(d->fail_cohorts),
 		.observe_line = d->observe_line,
 		.kind = text_of(decided_word(d->kind)),
-		.reason = text_of(d->reason < REASON_COUNT ? reason_words[d->reason] : ""),
+		.reason = text_of(reason == NULL ? "" : reason),
 		.stage = text_of(decided_stage_word(d->stage)),
 		.result = text_of(d->kind == DECIDED_FAILURE ?
 		    result_class_word((enum result_class)d->result) : ""),
@@ -203,16 +199,15 @@ static void follow(struct journal_decisions *decisions) {
 	bool logged;
 
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
-		struct decisions_cursor *cursor = &decisions->cursors[ring], before;
+		struct decisions_cursor *cursor = &decisions->cursors[ring];
 
 		for (unsigned i = 0; i < MOST_A_TURN; i++) {
-			before = *cursor;
 			if (!decisions_next(segment, (enum decided_ring)ring, cursor,
 			    decisions->now_ns, &decided, &logged, &lost))
 				break;
 			if (!logged && decided.at_ns > decisions->now_ns - LOGGED_NS &&
 			    decided.at_ns <= decisions->now_ns) {
-				*cursor = before;
+				cursor->next--;
 				break;
 			}
 			if (is_kept(decisions, &decided, logged))

@@ -2,8 +2,9 @@
 /*
  * decisions/ of the journal: what was decided (segment/decisions.h), so that an id that
  * stands in a log is found when the ring has gone round, after a loss of the segment, and in
- * another boot.  All that was logged is kept, and all that was said of destinations; of the
- * rest so many a second, as a flood of refusals must not be one of the disk.  Bounded by
+ * another boot.  All that was logged is kept, and all that was said of destinations but
+ * single failures; of the rest so many a second, as a flood must not be one of the disk.
+ * Bounded by
  * journal.decisions_size: the oldest file goes.
  *
  * By the keeper, in its one thread.

@@ -22,6 +22,8 @@
 	atomic_store_explicit(&(word), value, memory_order_relaxed)
 #define FIXED_BYTES	(offsetof(struct decided, texts))
 #define HOLE_NS		NS_PER_SECOND
+#define TIME_MOST	(INT64_MAX / 4)
+#define NUMBER_MOST	1e12f
 
 _Static_assert(sizeof(struct decided) == DECIDED_WORDS * 8, "whole words");
 _Static_assert(FIXED_BYTES == 120, "no gaps");
@@ -51,6 +53,16 @@ enum decided_ring decided_ring_of(enum decided_kind kind) {
 	return kinds[kind].ring;
 }
 
+const char *decided_reason_word(unsigned reason) {
+	static const char *const words[REASON_COUNT] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = word,
+#include "defs/reasons.def"
+#undef REASON
+	};
+
+	return reason < REASON_COUNT ? words[reason] : NULL;
+}
+
 const char *decided_stage_word(unsigned stage) {
 	static const char *const words[DECIDED_STAGES] = {
 		[DECIDED_AT_CONNECT] = "connect",
@@ -70,6 +82,12 @@ const char *decided_stage_word(unsigned stage) {
 
 #define TEXT_HEAD	2
 
+/* Commands are made of these. */
+static bool is_whole_or_none(enum decided_text which) {
+	return which == DECIDED_CLASS || which == DECIDED_WINDOW_OF ||
+	    which == DECIDED_RECIPIENT;
+}
+
 void decided_put(struct decided *decided, enum decided_text which, const char *text,
     size_t length) {
 	size_t used = decided->text_bytes, room = DECIDED_TEXT_BYTES - used;
@@ -77,10 +95,13 @@ void decided_put(struct decided *decided, enum decided_text which, const char *t
 
 	if (text == NULL || length == 0 || room <= TEXT_HEAD + 1)
 		return;
-	if (length > room - TEXT_HEAD - 1)
-		length = room - TEXT_HEAD - 1;
-	if (length > UINT8_MAX)
-		length = UINT8_MAX;
+	room -= TEXT_HEAD + 1;
+	if (room > UINT8_MAX)
+		room = UINT8_MAX;
+	if (length > room && is_whole_or_none(which))
+		return;
+	if (length > room)
+		length = room;
 	to[0] = (char)which;
 	to[1] = (char)(unsigned char)length;
 	for (size_t i = 0; i < length; i++)
@@ -122,13 +143,25 @@ static bool texts_are_sound(const struct decided *decided) {
 	return true;
 }
 
+static bool is_sane(float number) {
+	return number >= -NUMBER_MOST && number <= NUMBER_MOST;
+}
+
+/* Sums and differences of such do not overflow. */
+static bool numbers_are_sound(const struct decided *decided) {
+	return decided->at_ns >= 0 && decided->at_ns <= TIME_MOST && decided->until_ns >= 0 &&
+	    (decided->until_ns <= TIME_MOST || decided->until_ns == INT64_MAX) &&
+	    is_sane(decided->success) && is_sane(decided->failure) &&
+	    is_sane(decided->fail_cohorts);
+}
+
 bool decided_is_sound(const struct decided *decided) {
 	return decided->kind < DECIDED_KINDS &&
 	    (decided->id & 1) == (uint64_t)kinds[decided->kind].ring &&
 	    (decided->reason < REASON_COUNT || decided->reason == DECIDED_NO_REASON) &&
 	    decided->verdict <= VERDICT_DEFER && decided->stage < DECIDED_STAGES &&
-	    decided->result < RESULT_CLASS_COUNT && decided->at_ns >= 0 &&
-	    decided->until_ns >= 0 && texts_are_sound(decided);
+	    decided->result < RESULT_CLASS_COUNT && numbers_are_sound(decided) &&
+	    texts_are_sound(decided);
 }
 
 /* --- places ---------------------------------------------------------------------- */
@@ -248,6 +281,7 @@ static void settle(struct decisions_cursor *cursor, uint64_t end, uint32_t slots
 
 	if (!cursor->begun || cursor->next > end) {
 		cursor->next = oldest;
+		cursor->old = end;
 		cursor->begun = true;
 		cursor->hole_ns = 0;
 	}
@@ -270,32 +304,35 @@ bool decisions_next_in(const struct segment_header *sizes, const void *mapping,
     struct decided *out, bool *logged, uint64_t *lost) {
 	const struct segment_header *live = mapping;
 	uint32_t slots = sizes->decided_slots[ring];
-	bool was_begun = cursor->begun;
 
 	/* a busy writer must not keep us for ever */
 	for (uint32_t looked = 0; looked <= slots; looked++) {
 		uint64_t end = atomic_load_explicit(&live->decided_next[ring].number,
 		    memory_order_acquire), id;
 		const struct decided_slot *slot;
+		bool old, awaited;
 
 		settle(cursor, end, slots, lost);
 		if (cursor->next >= end)
 			return false;
 		id = (cursor->next + 1) * DECIDED_RINGS + ring;
 		slot = slot_at(sizes, mapping, id);
+		/* before it is copied: it may be written in between */
+		awaited = is_awaited(slot, id);
 		if (copy(slot, id, out, logged)) {
 			cursor->next++;
 			cursor->hole_ns = 0;
 			return true;
 		}
-		/* at the begin all that is not there never will be */
-		if (was_begun && is_awaited(slot, id)) {
+		/* what was not there at the begin never will be */
+		old = cursor->next < cursor->old;
+		if (!old && awaited) {
 			if (cursor->hole_ns == 0)
 				cursor->hole_ns = now_ns;
 			if (now_ns - cursor->hole_ns < HOLE_NS)
 				return false;
 		}
-		*lost += was_begun;
+		*lost += !old;
 		cursor->next++;
 		cursor->hole_ns = 0;
 	}

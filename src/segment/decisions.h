@@ -38,6 +38,9 @@ const char *decided_word(unsigned kind);
 const char *decided_meaning(unsigned kind);
 enum decided_ring decided_ring_of(enum decided_kind kind);
 
+/* "class-inbound" ... (defs/reasons.def); NULL: of none. */
+const char *decided_reason_word(unsigned reason);
+
 /* At which moment it was decided. */
 enum decided_stage {
 	DECIDED_AT_CONNECT,	/* a client connected */
@@ -114,7 +117,8 @@ struct decided {
 };
 #define DECIDED_NO_REASON	UINT8_MAX
 
-/* Adds a text, cut to fit; nothing of an empty one.  Each once. */
+/* Adds a text; nothing of an empty one.  Each once.  What does not fit is cut, or left out
+ * where a part of it would be somebody else: a class, a window, a recipient.  Those first. */
 void decided_put(struct decided *decided, enum decided_text which, const char *text,
     size_t length);
 /* "" where there is none. */
@@ -144,13 +148,15 @@ bool decisions_find(const struct segment *segment, uint64_t id, struct decided *
 /* Follows a ring.  All zero at first: then it begins with the oldest there is. */
 struct decisions_cursor {
 	uint64_t next;
+	uint64_t old;		/* up to here they were claimed before it began */
 	int64_t hole_ns;	/* when it was seen that `next` is not written yet */
 	bool begun;
 };
 
 /* The next one; false: there is none for now.  One that is claimed and not written is waited
- * for, a second at most.  *lost grows by those that were overwritten before they were read.
- * *logged (or NULL): it was marked so. */
+ * for, a second at most, and not at all where it was claimed before the cursor began.  *lost
+ * grows by those that were overwritten before they were read.  *logged (or NULL): it was
+ * marked so. */
 bool decisions_next(const struct segment *segment, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, bool *logged,
     uint64_t *lost);

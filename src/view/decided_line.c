@@ -10,15 +10,8 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "policy/decision.h"
 
 #define QUOTED_MAX	340	/* a name, escaped */
-
-static const char *const reason_words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
-#include "defs/reasons.def"
-#undef REASON
-};
 
 /* In the order of enum by_hand_verb of engine/windows.h. */
 static const char *const hand_words[] = { "suspend", "hold", "resume", "forget", "set" };
@@ -37,10 +30,6 @@ static const char *by_word(const struct decided *decided) {
 	return decided->by == DECIDED_BY_COHORTS ? "cohorts" :
 	    decided->by == DECIDED_BY_RULE ? "rule" :
 	    decided->by == DECIDED_BY_HAND_OF ? "hand" : NULL;
-}
-
-static const char *reason_word(const struct decided *decided) {
-	return decided->reason < REASON_COUNT ? reason_words[decided->reason] : NULL;
 }
 
 static const char *quoted(const struct decided *decided, enum decided_text which,
@@ -137,7 +126,7 @@ static size_t add_changes(char *out, size_t length, const struct decided *decide
 
 /* Of a session or a recipient. */
 static size_t describe_session(char *out, const struct decided *decided) {
-	const char *reason = reason_word(decided);
+	const char *reason = decided_reason_word(decided->reason);
 	size_t length = add(out, 0, "", reason == NULL ? "" : reason);
 
 	if (decided->count != 0 || decided->limit != 0)
@@ -256,7 +245,7 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	values[11] = text_or_unknown(decided, DECIDED_QUEUE_ID);
 	values[12] = text_or_unknown(decided, DECIDED_MTA);
 	values[13] = text_or_unknown(decided, DECIDED_RELAY);
-	values[14] = value_text(reason_word(decided));
+	values[14] = value_text(decided_reason_word(decided->reason));
 	values[15] = compared ? value_number(decided->count) : value_unknown();
 	values[16] = compared ? value_number(decided->limit) : value_unknown();
 	values[17] = text_or_unknown(decided, DECIDED_RULE);

@@ -97,6 +97,10 @@ def from_the_log_line(test, site, sink):
     undo = told["undo"]
     test.equal(undo, f"posternctl -c {site.postern.file} resume d.example",
                "the command that undoes it")
+    later = site.postern.ask("hold", "d.example")["id"]
+    over, _ = why(test, site, number, "when somebody holds it besides")
+    test.check(over["in_force"] == "false" and f"posternctl why {later}" in over["undo_note"],
+               "what stops the mail now is named")
     sink.limit = None
     test.check(sink.count("d.example") == 1, "nothing went meanwhile")
     test.equal(person(site, undo)[0], 0, "run exactly as it was printed")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* The rings of decisions, and the text of ids. */
+#include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -165,6 +167,26 @@ static void texts_are_cut_and_never_beyond(void **state)
 	assert_true(decided_is_sound(&d));
 }
 
+/* A part of a name would be the name of somebody else, and commands are made of these. */
+static void a_name_that_does_not_fit_is_left_out(void **state)
+{
+	struct decided d = sample(DECIDED_BACK_PRESSURE, 2, "");
+	char long_name[300];
+
+	(void)state;
+	memset(long_name, 'x', sizeof(long_name));
+	decided_put(&d, DECIDED_RECIPIENT, long_name, 256);
+	assert_string_equal(decided_text(&d, DECIDED_RECIPIENT), "");
+	decided_put(&d, DECIDED_NAME, long_name, 256);
+	assert_int_equal(strlen(decided_text(&d, DECIDED_NAME)), 255);
+	/* 312 bytes less 255 + 3, and 3 of its own */
+	decided_put(&d, DECIDED_CLASS, long_name, 52);
+	assert_string_equal(decided_text(&d, DECIDED_CLASS), "");
+	decided_put(&d, DECIDED_WINDOW_OF, long_name, 51);
+	assert_int_equal(strlen(decided_text(&d, DECIDED_WINDOW_OF)), 51);
+	assert_true(decided_is_sound(&d));
+}
+
 static void what_makes_no_sense_is_none(void **state)
 {
 	struct decided good = sample(DECIDED_SUSPENDED, 3, "a.example"), d;
@@ -180,6 +202,10 @@ static void what_makes_no_sense_is_none(void **state)
 	WITH(stage, DECIDED_STAGES);
 	WITH(at_ns, -1);
 	WITH(until_ns, -1);
+	WITH(at_ns, INT64_MAX);		/* no sum with it may overflow */
+	WITH(until_ns, INT64_MAX - 1);
+	WITH(success, NAN);
+	WITH(fail_cohorts, -INFINITY);
 	WITH(text_bytes, DECIDED_TEXT_BYTES + 1);
 	WITH(text_bytes, 2);
 	WITH(texts[1], 8);		/* its length: "a.example" */
@@ -351,6 +377,36 @@ static void a_reader_finds_and_follows_them(void **state)
 	reader_close(&reader);
 }
 
+static void count_one(void *context, const struct decided *decided)
+{
+	(void)decided;
+	++*(unsigned *)context;
+}
+
+/* Whoever died before it had written one: what came later is listed all the same, and the
+ * follower that begins now does not wait for it. */
+static void who_died_hides_nothing_that_came_later(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct reader *reader;
+	struct diag diag;
+	unsigned listed = 0;
+	uint64_t lost = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		(void)note(DECIDED_REFUSED, "a");
+		(void)decisions_claim(site.segment, DECIDED_OF_SESSIONS);
+	}
+	(void)note(DECIDED_REFUSED, "b");
+	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
+	reader_decisions(reader, DECIDED_OF_SESSIONS, count_one, &listed);
+	assert_int_equal(listed, 4);
+	reader_close(&reader);
+	assert_int_equal(follow(&cursor, NS_PER_SECOND, &lost), 4);
+	assert_int_equal(lost, 0);
+}
+
 /* They are there after a restart of the daemon, and ids go on. */
 static void they_outlive_a_restart(void **state)
 {
@@ -486,6 +542,41 @@ static void many_write_and_read_at_once(void **state)
 	assert_true(found[0] > 0 && found[1] > 0);
 }
 
+/* One that is written just as it is looked for is not taken for lost. */
+#define FOLLOWED	100000
+static _Atomic uint64_t seen;
+
+static void *write_in_step(void *argument)
+{
+	(void)argument;
+	for (uint64_t i = 0; i < FOLLOWED; i++) {
+		while (i - atomic_load(&seen) > SLOTS / 2)
+			sched_yield();
+		(void)note(DECIDED_REFUSED, "a");
+	}
+	return NULL;
+}
+
+static void what_is_written_while_it_is_looked_for_is_not_lost(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	struct decided d;
+	pthread_t writer;
+	uint64_t lost = 0, got = 0;
+
+	(void)state;
+	atomic_store(&seen, 0);
+	assert_int_equal(follow(&cursor, NS_PER_SECOND, &lost), 0);
+	assert_int_equal(pthread_create(&writer, NULL, write_in_step, NULL), 0);
+	while (got + lost < FOLLOWED) {
+		got += decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, NS_PER_SECOND,
+		    &d, NULL, &lost);
+		atomic_store(&seen, got + lost);
+	}
+	pthread_join(writer, NULL);
+	assert_int_equal(lost, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +584,7 @@ int main(void)
 		cmocka_unit_test(an_id_is_read_as_people_copy_it),
 		cmocka_unit_test(a_slip_of_a_finger_is_told),
 		cmocka_unit_test(texts_are_cut_and_never_beyond),
+		cmocka_unit_test(a_name_that_does_not_fit_is_left_out),
 		cmocka_unit_test(what_makes_no_sense_is_none),
 #define WITH_SITE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		WITH_SITE(ids_begin_with_the_time),
@@ -501,9 +593,11 @@ int main(void)
 		WITH_SITE(what_is_logged_is_marked),
 		WITH_SITE(two_writers_of_one_place_make_none),
 		WITH_SITE(a_reader_finds_and_follows_them),
+		WITH_SITE(who_died_hides_nothing_that_came_later),
 		WITH_SITE(they_outlive_a_restart),
 		WITH_SITE(a_writer_may_be_killed_at_any_time),
 		WITH_SITE(many_write_and_read_at_once),
+		WITH_SITE(what_is_written_while_it_is_looked_for_is_not_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

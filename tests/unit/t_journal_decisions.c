@@ -264,6 +264,29 @@ static void what_was_written_is_not_written_again(void **state)
 	assert_int_equal(look("e.example").named, 1);
 }
 
+/* One whose writer died, and behind it one that is so new that its line may still come. */
+static void what_is_lost_is_counted_once(void **state)
+{
+	_Atomic uint64_t *lost = &site.segment->header->counters[COUNTER_DECISIONS_LOST];
+	struct decided d;
+
+	(void)state;
+	(void)note(DECIDED_BACK, "d.example", false);
+	settle();
+	(void)decisions_claim(site.segment, DECIDED_OF_DESTINATIONS);
+	for (unsigned i = 0; i < 5; i++)	/* it is waited for, for a second */
+		turn();
+	assert_true(decisions_find(site.segment, note(DECIDED_BACK, "e.example", false), &d));
+	d.at_ns = now_ns + 200 * NS_PER_MS;
+	decisions_write(site.segment, &d);
+	turn();
+	assert_int_equal(atomic_load(lost), 1);
+	assert_int_equal(look("e.example").named, 0);
+	settle();
+	assert_int_equal(atomic_load(lost), 1);
+	assert_int_equal(look("e.example").named, 1);
+}
+
 static void the_oldest_go(void **state)
 {
 	struct counts counts;
@@ -349,6 +372,7 @@ int main(void)
 		TEST(what_was_decided_is_written_with_the_time_of_day),
 		TEST(a_flood_is_cut_but_for_what_was_logged),
 		TEST(what_was_written_is_not_written_again),
+		TEST(what_is_lost_is_counted_once),
 		TEST(the_oldest_go),
 		TEST(no_id_is_given_twice_whatever_the_clock_says),
 		TEST(a_fault_of_the_disk_costs_nothing_that_the_ring_has),

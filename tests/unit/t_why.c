@@ -142,6 +142,30 @@ static void a_limit_is_a_line_and_a_reload(void **state)
 	    "nothing was done: observe mode");
 }
 
+/* Not "posternctl resume ''", nor a part of a name. */
+static void what_is_not_known_any_more_is_in_no_command(void **state)
+{
+	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
+
+	(void)state;
+	for (unsigned reason = REASON_SUSPENDED; reason <= REASON_CLASS_HELD; reason++) {
+		deferred.d.reason = (uint8_t)reason;
+		assert_string_equal(undo(&plain, &deferred, NULL)->command, "");
+		assert_non_null(undo(&plain, &deferred, NULL)->none);
+	}
+}
+
+/* In observe mode it holds no mail, but it would as soon as that is over. */
+static void what_was_held_by_hand_in_observe_mode_is_undone(void **state)
+{
+	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
+
+	(void)state;
+	hand.d.by = 2;
+	hand.d.flags = DECIDED_OBSERVED_ONLY;
+	assert_string_equal(undo(&plain, &hand, &hand)->command, "posternctl resume d.example");
+}
+
 /* No kind, reason or verb leaves it without an answer. */
 static void there_is_always_an_answer(void **state)
 {
@@ -166,6 +190,8 @@ int main(void)
 		cmocka_unit_test(what_holds_mail_is_resumed),
 		cmocka_unit_test(numbers_get_back_what_they_were),
 		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
+		cmocka_unit_test(what_is_not_known_any_more_is_in_no_command),
+		cmocka_unit_test(what_was_held_by_hand_in_observe_mode_is_undone),
 		cmocka_unit_test(there_is_always_an_answer),
 	};
 
