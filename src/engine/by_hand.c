@@ -35,7 +35,7 @@ struct hand {
 	struct window_owner *owner;
 	struct window_rules rules;
 	int64_t now_ns;
-	uint64_t id;		/* of what is done */
+	uint64_t id;		/* of what is done, where that is remembered; 0: not yet given */
 	char reason[WINDOW_REASON_MAX + 1];
 };
 
@@ -273,14 +273,15 @@ static enum by_hand_error class(struct hand *hand)
 
 /* --- recipients --------------------------------------------------------------------- */
 
-static enum by_hand_error hold_recipient(const struct hand *hand)
+static enum by_hand_error hold_recipient(struct hand *hand)
 {
-	const struct recipient_hold hold = {
+	struct recipient_hold hold = {
 		.address = hand->request->name, .length = hand->request->name_length,
 		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
-		.until_ns = until_ns(hand), .reason = hand->reason, .event = hand->id,
+		.until_ns = until_ns(hand), .reason = hand->reason,
 	};
 
+	hold.event = hand->id = decided_claim_event(hand->engine);
 	return recipients_hold(hand->engine->segment, &hold, hand->now_ns) ?
 	    BY_HAND_DONE : BY_HAND_NO_ROOM;
 }
@@ -302,8 +303,8 @@ static enum by_hand_error recipient(struct hand *hand)
 	struct window_report report = { .generation = hand->generation,
 		.name = request->name, .name_length = request->name_length,
 		.state = WINDOW_OPEN,
-		.for_ns = request->for_ns,
 		.observed = hand->generation->outbound_observe != 0 };
+	bool stops = request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
 	enum by_hand_error result = BY_HAND_DONE;
 
 	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
@@ -313,17 +314,18 @@ static enum by_hand_error recipient(struct hand *hand)
 		return BY_HAND_BAD_NAME;
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;
-	hand->id = decided_claim_event(hand->engine);
-	if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
+	if (stops)
 		result = hold_recipient(hand);
 	else if (!recipients_release(hand->engine->segment, request->name,
 	    request->name_length, RECIPIENT_ANY_MTA, hand->now_ns))
 		result = BY_HAND_NOTHING;
-	if (result == BY_HAND_DONE) {
-		if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
-			report.state = WINDOW_HELD;
-		tell(hand, &report);
+	if (result != BY_HAND_DONE)
+		return result;
+	if (stops) {
+		report.state = WINDOW_HELD;
+		report.for_ns = until_ns(hand) == INT64_MAX ? 0 : until_ns(hand) - hand->now_ns;
 	}
+	tell(hand, &report);
 	return result;
 }
 

@@ -90,18 +90,24 @@ static void hold_recipient(struct feed_learning *l)
 		.until_ns = feed_rule_end_ns(l), .reason = l->reason,
 	};
 	struct recipient_held held;
-	struct segment *segment = result->memory->engine->segment;
+	struct engine *engine = result->memory->engine;
+	bool is_held, tells;
 
-	if (hold.length == 0 || (recipients_find(segment, hold.address, hold.length, hold.mta,
-	    result->now_ns, &held) && (held.rule == RECIPIENT_NO_RULE ||
-	    held.until_ns >= hold.until_ns)))
+	if (hold.length == 0)
 		return;
-	hold.event = l->told.held_by = decided_claim_event(result->memory->engine);
-	if (recipients_hold(segment, &hold, result->now_ns) &&
-	    !feed_match_is_quiet(l->match, result->now_ns, hold.until_ns)) {
-		engine_count(result->memory->engine, COUNTER_RULE_ACTIONS, 1);
-		feed_report(l, WINDOW_RULE_HELD);
-	}
+	is_held = recipients_find(engine->segment, hold.address, hold.length, hold.mta,
+	    result->now_ns, &held);
+	if (is_held && (held.rule == RECIPIENT_NO_RULE || held.until_ns >= hold.until_ns))
+		return;
+	tells = !feed_match_is_quiet(l->match, result->now_ns, hold.until_ns);
+	/* for longer, of which nobody is told: by what it is held already */
+	if (tells || !is_held)
+		hold.event = l->told.held_by = decided_claim_event(engine);
+	if (!recipients_hold(engine->segment, &hold, result->now_ns) || hold.event == 0)
+		return;
+	l->told.quiet = !tells;
+	engine_count(engine, COUNTER_RULE_ACTIONS, tells);
+	feed_report(l, WINDOW_RULE_HELD);
 }
 
 static void alert(const struct feed_learning *l)

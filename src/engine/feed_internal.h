@@ -135,6 +135,7 @@ struct feed_told {
 	bool ruled;			/* the rule's action changed something */
 	bool would_hold;		/* it would have been held, but for observe mode */
 	bool fell;			/* the ceiling, or one was found */
+	bool quiet;			/* people were told lately that the recipient is held */
 	uint32_t before;		/* the window */
 	uint32_t ceiling_before;
 	uint64_t failure;		/* ids, claimed inside; 0: it is not noted */

@@ -281,7 +281,8 @@ void feed_report(const struct feed_learning *l, enum window_happened what)
 	report.limit = l->rules.settings.failed_cohort_limit;
 	report.delivery = result->delivery;
 	report.cause = l->told.failure;
-	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug);
+	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug) ||
+	    (what == WINDOW_RULE_HELD && l->told.quiet);
 	if (what == WINDOW_FAILED) {
 		report.id = l->told.failure;
 		report.cause = l->told.cause;

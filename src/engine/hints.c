@@ -144,9 +144,12 @@ bool hint_class_holds(struct engine *engine, const struct generation *generation
 		    hint_time(held.until_ns, now_ns, until), hint_id(held.event, id),
 		    held.reason[0] == '\0' ? "" : ": ", held.reason);
 	else if (is_full(engine, generation, class_index, &open)) {
-		if (*full == 0)
+		if (*full == 0) {
 			*full = decided_note_class_full(engine, generation, class_index, open,
 			    now_ns);
+			/* by the mail server, with each message that waits */
+			engine_decision_logged(engine, *full);
+		}
 		snprintf(text, HINT_TEXT_MAX + 1, "Postern: class %s holds %u of %u sessions%s",
 		    quoted, open, class->limits.sessions, hint_id(*full, id));
 		return true;

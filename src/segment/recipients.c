@@ -127,13 +127,19 @@ static void replace(const struct learned *table, const struct learned_key *key,
 	learned_forget(table, key, old);
 }
 
-/* Its end, and by what it is held. */
-static void renew(_Atomic uint64_t *slot, const struct recipient *r) {
+static void hold_again(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, struct recipient *r) {
+	struct recipient was = load(slot);
+
+	if (r->event == 0)
+		r->event = was.event;
+	if (differs_in_more_than_time(&was, r)) {
+		replace(table, key, slot, r);
+		return;
+	}
 	atomic_store_explicit(&slot[WORD_OF(until_ns)], (uint64_t)r->until_ns,
 	    memory_order_relaxed);
-	if (r->event != 0)
-		atomic_store_explicit(&slot[WORD_OF(event)], r->event,
-		    memory_order_relaxed);
+	atomic_store_explicit(&slot[WORD_OF(event)], r->event, memory_order_relaxed);
 }
 
 void recipients_set_event(struct segment *segment, const char *address, size_t length,
@@ -156,7 +162,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	struct learned table = recipient_table(segment);
 	struct recipient r = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .until_ns = hold->until_ns,
-		.rule = hold->rule, .mta = hold->mta, .event = hold->event }, was;
+		.rule = hold->rule, .mta = hold->mta, .event = hold->event };
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
@@ -174,10 +180,8 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	slot = learned_find(&table, &key);
 	if (slot == NULL)
 		write_slot(learned_take(&table, &key, SEEN_DS(r.seen)), &r);
-	else if (was = load(slot), differs_in_more_than_time(&was, &r))
-		replace(&table, &key, slot, &r);
 	else
-		renew(slot, &r);
+		hold_again(&table, &key, slot, &r);
 	learned_unlock(&table, &key);
 	raise_version(segment);
 	return true;

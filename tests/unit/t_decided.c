@@ -370,6 +370,65 @@ static struct decided latest_event(void)
 	return d;
 }
 
+static uint64_t over_rate_again(void)
+{
+	struct recipient_held held;
+
+	now_ns += 60 * NS_PER_SECOND;
+	(void)feed_line(&(struct line){ .domain = "a.example", .relay_name = "mx.big.example",
+		.relay = "192.0.2.9", .status = DELIVERY_DEFERRED, .recipient = "u@a.example",
+		.text = "host mx.big.example[192.0.2.9] said: 450 4.2.1 over rate", .took_ms = 5 });
+	assert_true(recipients_find(site.segment, "u@a.example", 11, 0, now_ns, &held));
+	assert_true(held.until_ns >= now_ns + 590 * NS_PER_SECOND);
+	return held.event;
+}
+
+/* Held for longer, and once more after it was let go, of which nobody is told again. */
+static void a_recipient_that_is_held_again_knows_by_what(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	site_close(&site);
+	site_providers = providers;
+	(void)set_up(state);
+	id = over_rate_again();
+	assert_true(over_rate_again() == id);
+	assert_int_equal(found(id).kind, DECIDED_RECIPIENT_HELD);
+	by_hand(BY_HAND_RESUME, "u@a.example", false);
+	assert_int_equal(found(over_rate_again()).kind, DECIDED_RECIPIENT_HELD);
+}
+
+/* window.suspend is 10 minutes here: that ends by itself. */
+static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state)
+{
+	struct decided d;
+
+	(void)state;
+	by_hand(BY_HAND_SUSPEND, "u@d.example", false);
+	d = latest_event();
+	assert_true(d.until_ns == now_ns + 600 * NS_PER_SECOND);
+	by_hand(BY_HAND_HOLD, "u@d.example", false);
+	d = latest_event();
+	assert_true(d.until_ns == INT64_MAX);
+}
+
+/* Nothing is left in the ring for which followers would wait. */
+static void what_is_refused_by_hand_takes_no_id(void **state)
+{
+	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "u@d.example",
+		.name_length = 11, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	uint64_t before = atomic_load(&site.segment->header->decided_next[
+	    DECIDED_OF_DESTINATIONS].number);
+	struct window_owner owner;
+
+	(void)state;
+	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
+	    &owner), BY_HAND_NOTHING);
+	assert_true(atomic_load(&site.segment->header->decided_next[
+	    DECIDED_OF_DESTINATIONS].number) == before);
+}
+
 static void what_is_done_by_hand_says_who(void **state)
 {
 	struct decided d;
@@ -495,6 +554,9 @@ int main(void)
 		TEST(a_destination_that_fails_for_ever_washes_nothing_out),
 		TEST(a_provider_rule_is_named_by_its_line),
 		TEST(a_recipient_that_is_held_knows_by_what),
+		TEST(a_recipient_that_is_held_again_knows_by_what),
+		TEST(a_recipient_that_is_suspended_by_hand_is_so_for_a_time),
+		TEST(what_is_refused_by_hand_takes_no_id),
 		TEST(what_is_done_by_hand_says_who),
 		TEST(what_comes_back_knows_why_it_was_held),
 		TEST(a_deferral_knows_the_suspension),

@@ -202,6 +202,20 @@ static const char *without_id(const char *text, uint64_t *id) {
 	return plain;
 }
 
+/* Is the journal to keep it, however many others come? */
+static bool is_kept(struct place *place, uint64_t id) {
+	struct decisions_cursor cursor = { .begun = false };
+	struct decided decided;
+	uint64_t lost = 0;
+	bool logged;
+
+	while (decisions_next(place->site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &decided,
+	    &logged, &lost))
+		if (decided.id == id)
+			return logged;
+	return false;
+}
+
 static void a_full_class_is_held_until_it_has_room(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -222,6 +236,7 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	assert_true(decisions_find(place->site.segment, full, &decided));
 	assert_int_equal(decided.reason, REASON_CLASS_SESSIONS);
 	assert_string_equal(decided_text(&decided, DECIDED_CLASS), "slow");
+	assert_true(is_kept(place, full));
 	assert_null(ask(place, "seen.example", now_ns));
 	assert_null(ask(place, "b.slow.example", now_ns));
 	see(place, "b.slow.example", 1, true);
