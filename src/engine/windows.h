@@ -177,8 +177,8 @@ struct window_pressure {
  * Counted.  Whom it never concerns (postmaster, bounces ...) is not asked about.  Any
  * thread, no lock. */
 bool windows_press_back(struct engine *engine, const struct generation *generation,
-    const struct question *question, uint32_t class_index, const char *recipient, size_t length, int64_t now_ns,
-    struct window_pressure *out);
+    const struct question *question, uint32_t class_index, const char *recipient,
+    size_t length, int64_t now_ns, struct window_pressure *out);
 
 /* The process has a connection to the owner's site, for this message: so high was its
  * level.  Where it has no place, nothing. */

@@ -3,8 +3,7 @@
  * PURPOSE  Accept connections for a front end.
  * MODEL    One a turn of the loop, so that processes on one socket share them.
  * ERRORS   Of too many one that has never asked anything is closed, else the new one, and
- *          logged.  Without descriptors or
- *          memory nothing is accepted for a while.
+ *          logged.  Without descriptors or memory nothing is accepted for a while.
  * THREADS  One.
  */
 #include "front/acceptor.h"

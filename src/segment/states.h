@@ -109,8 +109,8 @@ bool states_was_applied(const struct state_lock *lock,
  * relay (relays_note).  It stands at once. */
 void states_note(struct state_lock *lock, const struct delivery_seen *seen);
 
-/* Stores state, origin, reason and event as one (the event has room where the reason has).  Reasons are cut at SEGMENT_REASON_MAX bytes;
- * '?' stands for what is not printable ASCII. */
+/* Stores state, origin, reason and event as one (the event has room where the reason has).
+ * Reasons are cut at SEGMENT_REASON_MAX bytes; '?' stands for what is not printable ASCII. */
 void states_store(struct state_lock *lock);
 void states_unlock(struct state_lock *lock);
 
