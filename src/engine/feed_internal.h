@@ -139,7 +139,8 @@ struct feed_told {
 	uint32_t before;		/* the window */
 	uint32_t ceiling_before;
 	uint64_t failure;		/* ids, claimed inside; 0: it is not noted */
-	uint64_t held_by;
+	uint64_t died_by;
+	uint64_t held_by;		/* by a rule */
 	uint64_t cause;			/* of the failure: the one before */
 };
 

@@ -220,19 +220,20 @@ static void claim(struct feed_learning *l, const struct window *was)
 	struct feed_destination *destination = l->destination;
 	bool was_stopped = was->state == WINDOW_DEAD || was->state == WINDOW_HELD;
 	bool failed = l->counts && l->weight == FEED_NEGATIVE && !was_stopped;
-	bool suspends = l->told.died ||
-	    (l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND);
+	bool ruled = l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND;
 
 	l->told.fell = l->lock.state.window.ceiling != 0 &&
 	    (was->ceiling == 0 || l->lock.state.window.ceiling < was->ceiling);
-	if (suspends || ((failed || l->fires) && may_note_failure(l)))
+	if (l->told.died || ruled || ((failed || l->fires) && may_note_failure(l)))
 		l->told.failure = decided_claim_event(engine);
 	/* a row of failures: a success ends it */
 	if (destination != NULL && l->told.failure != 0) {
 		l->told.cause = was->fail_cohorts > 0 ? destination->failure : 0;
 		destination->failure = l->told.failure;
 	}
-	if (suspends)
+	if (l->told.died)
+		l->told.died_by = l->lock.event = decided_claim_event(engine);
+	if (ruled)
 		l->told.held_by = l->lock.event = decided_claim_event(engine);
 }
 
@@ -288,8 +289,9 @@ void feed_report(const struct feed_learning *l, enum window_happened what)
 		report.cause = l->told.cause;
 		report.at_ns = result->end_ns;
 		report.for_ns = 0;
-	} else if (what == WINDOW_DIED || what == WINDOW_RULE_SUSPENDED ||
-	    what == WINDOW_RULE_HELD) {
+	} else if (what == WINDOW_DIED) {
+		report.id = l->told.died_by;
+	} else if (what == WINDOW_RULE_SUSPENDED || what == WINDOW_RULE_HELD) {
 		report.id = l->told.held_by;
 	}
 	report.rule = l->has_rule ? &l->rule : NULL;

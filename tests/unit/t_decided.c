@@ -325,6 +325,34 @@ static void a_provider_rule_is_named_by_its_line(void **state)
 	TEXT(cause, RULE, "stop");
 }
 
+/* The one failure that a window of 1 bears is one that the rule knows, too. */
+static void two_suspensions_at_once_have_two_ids(void **state)
+{
+	struct decisions_cursor cursor = { .begun = false };
+	uint64_t lost = 0, last = 0;
+	unsigned by = 0;
+	struct decided d;
+
+	(void)state;
+	site_close(&site);
+	site_providers = providers;
+	(void)set_up(state);
+	site_reload(&site, "classes = ( { name = \"all\"; match = \"*\"; } );\n"
+	    "window = { initial_destination_concurrency = 1; };\n"
+	    "mta = ( { name = \"out\"; log = \"/a\"; } );\n");
+	(void)feed_line(&(struct line){ .domain = "a.example", .relay_name = "mx.big.example",
+		.relay = "192.0.2.9", .status = DELIVERY_DEFERRED,
+		.text = "host mx.big.example[192.0.2.9] said: 421 4.7.28 slow down", .took_ms = 5 });
+	while (decisions_next(site.segment, DECIDED_OF_DESTINATIONS, &cursor, now_ns, &d, NULL,
+	    &lost))
+		if (d.kind == DECIDED_SUSPENDED) {
+			by |= 1u << d.by;
+			last = d.id;
+		}
+	assert_int_equal(by, 1u << DECIDED_BY_COHORTS | 1u << DECIDED_BY_RULE);
+	assert_true(view_of("provider:big").event == last);
+}
+
 static void a_recipient_that_is_held_knows_by_what(void **state)
 {
 	struct recipient_held held;
@@ -553,6 +581,7 @@ int main(void)
 		TEST(a_success_begins_another_row),
 		TEST(a_destination_that_fails_for_ever_washes_nothing_out),
 		TEST(a_provider_rule_is_named_by_its_line),
+		TEST(two_suspensions_at_once_have_two_ids),
 		TEST(a_recipient_that_is_held_knows_by_what),
 		TEST(a_recipient_that_is_held_again_knows_by_what),
 		TEST(a_recipient_that_is_suspended_by_hand_is_so_for_a_time),
