@@ -84,7 +84,8 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 	w_text(&w, in->mta);
 	w_text(&w, in->reason);
 	w8(&w, in->flags);
-	w64(&w, in->event);
+	if (in->event != 0)
+		w64(&w, in->event);
 	return written(&w);
 }
 
