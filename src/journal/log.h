@@ -171,7 +171,9 @@ struct journal_log_counts {
 	uint64_t marks, marks_dropped;
 	uint64_t files_begun, files_deleted, files_lost;
 	uint64_t faults, renewals;
-	uint64_t torn_bytes, damages, damage_bytes;	/* found at the start, behind the synced place */
+	/* found at the start, behind the synced place; damages: heads, and files at either end
+	 * that are missing, too */
+	uint64_t torn_bytes, damages, damage_bytes;
 	uint64_t later_files;	/* in which anything is of a later version, as far as looked at */
 	uint64_t disk_bytes;	/* of all files now */
 };

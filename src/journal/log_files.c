@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "journal/log_internal.h"
+#include "journal/walk.h"
 
 #define HANDLES_MOST	32	/* open at a time, but for those with unsynced data */
 #define CREATE_TRIES	64
@@ -329,6 +330,45 @@ void journal_log_read_more(struct journal_log *log)
 		count_heads(log);
 }
 
+/* Those that the log began with are gone: the head of the next one tells of them, and the
+ * positions that they were needed.  One that goes on from nowhere was begun with all anew. */
+static bool lacks_first(struct journal_log *log)
+{
+	uint32_t first = log->positions.found.first_file;
+	const struct journal_file *file;
+
+	if (first == 0 || journal_files_find(&log->files, first) != NULL)
+		return false;
+	file = journal_walk_file(&log->files, first);
+	return file != NULL && file->head.previous >= first;
+}
+
+/* The one that was written last is gone, or its end: no head tells of it, but the positions
+ * say how far it was synced. */
+static bool lacks_last(const struct journal_log *log)
+{
+	const struct journal_place *synced = &log->positions.found.synced_place;
+	const struct journal_file *file;
+
+	for (uint32_t i = log->files.count; i-- > 0;) {
+		file = &log->files.files[i];
+		if (file->number == synced->file)
+			return file->head_state == JOURNAL_HEAD_GOOD && file->size < synced->offset;
+		if (file->number < synced->file)
+			return true;
+		if (file->size >= JOURNAL_HEAD_SIZE)
+			return false;	/* what was before it, its head tells */
+	}
+	return synced->file != 0;
+}
+
+/* Nobody comes to a place where they stood: a cursor goes on behind it, and says nothing. */
+static void count_missing(struct journal_log *log)
+{
+	if (log->positions.was_found)
+		log->counts.damages += (uint64_t)lacks_first(log) + lacks_last(log);
+}
+
 int journal_log_read_directory(struct journal_log *log)
 {
 	struct journal_slot slots[JOURNAL_SLOTS];
@@ -369,6 +409,7 @@ int journal_log_read_directory(struct journal_log *log)
 		log->files.count = log->files.unread = 0;
 		return error;
 	}
+	count_missing(log);
 	journal_log_cut(log, end);
 	log->ended = log->read_end = end;
 	for (uint32_t i = 0; i < log->files.count; i++) {

@@ -383,6 +383,72 @@ static void test_an_old_head_that_can_never_be_read(void **state)
 	assert_int_equal(counts.damages, 2);
 }
 
+static uint64_t damages_found(struct place *place)
+{
+	struct journal_log_counts counts;
+
+	open_log(place);
+	journal_log_count(place->log, &counts);
+	return counts.damages;
+}
+
+static uint64_t damages_without(struct place *place, uint32_t number)
+{
+	assert_int_equal(unlink(file_path(place, number)), 0);
+	return damages_found(place);
+}
+
+/* What was waiting there was lost, and nobody was told. */
+static void test_a_first_file_that_is_missing_is_told(void **state)
+{
+	struct place *place = *state;
+
+	live_long(place, 4);
+	assert_int_equal(damages_without(place, 1), 1);
+	assert_string_equal(all_of(place), "x x x y ");
+}
+
+static void test_a_file_between_that_is_missing_is_told_once(void **state)
+{
+	struct place *place = *state;
+
+	live_long(place, 4);
+	assert_int_equal(damages_without(place, 2), 0);
+	assert_string_equal(all_of(place), "x <damage:0> x x y ");
+}
+
+/* The last file begins with "y", of which the positions know nothing: it is gone with it. */
+static void test_a_last_file_that_is_missing_is_told_where_positions_know_it(void **state)
+{
+	struct place *place = *state;
+
+	live_long(place, 3);
+	assert_int_equal(damages_without(place, 4), 0);
+	close_log(place);
+	assert_int_equal(truncate(file_path(place, 3), JOURNAL_HEAD_SIZE), 0);
+	assert_int_equal(damages_found(place), 1);
+	close_log(place);
+	assert_int_equal(damages_without(place, 3), 1);
+	assert_string_equal(all_of(place), "x x ");
+}
+
+/* Deleted as nobody needed them any more. */
+static void test_files_that_were_deleted_are_not_missing(void **state)
+{
+	struct place *place = *state;
+	struct journal_positions positions = { .first_file = 3 };
+
+	live_long(place, 4);
+	open_log(place);
+	journal_log_positions(place->log, &positions);
+	for (unsigned i = 0; i < 30 && journal_log_positions_pending(place->log); i++)
+		after(place, 0);
+	assert_int_equal(access(file_path(place, 2), F_OK), -1);
+	close_log(place);
+	assert_int_equal(damages_found(place), 0);
+	assert_string_equal(all_of(place), "x x y ");
+}
+
 /* A mark may be asked for before its file's head was read. */
 static void test_a_mark_in_a_file_whose_head_was_not_read(void **state)
 {
@@ -421,6 +487,10 @@ int main(void)
 		TEST(test_a_start_with_many_files_opens_few),
 		TEST(test_an_old_head_that_cannot_be_read_now),
 		TEST(test_an_old_head_that_can_never_be_read),
+		TEST(test_a_first_file_that_is_missing_is_told),
+		TEST(test_a_file_between_that_is_missing_is_told_once),
+		TEST(test_a_last_file_that_is_missing_is_told_where_positions_know_it),
+		TEST(test_files_that_were_deleted_are_not_missing),
 		TEST(test_a_mark_in_a_file_whose_head_was_not_read),
 	};
 
