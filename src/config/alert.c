@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Alerts: the command that tells people, of what and how often; and the words of any
  * command that the supervisor runs. */
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -19,6 +21,14 @@ static const char *const alert_words[ALERT_KINDS] = {
 const char *generation_alert_word(enum alert_kind kind)
 {
 	return alert_words[kind];
+}
+
+/* A directory may be "executed", too. */
+static bool is_program(const char *path)
+{
+	struct stat status;
+
+	return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 unsigned compile_command_words(struct compilation *c, const char *path, const char *without,
@@ -43,7 +53,7 @@ unsigned compile_command_words(struct compilation *c, const char *path, const ch
 		log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
 		if (i == 0 && value.text[0] != '/')
 			complain(c, element, "%s: \"%s\" must be an absolute path", path, quoted);
-		else if (i == 0 && access(value.text, X_OK) != 0)
+		else if (i == 0 && !is_program(value.text))
 			note(c, element, "%s: %s cannot be run: %s", path, quoted, without);
 		words[i] = block_text(&c->block, value.text);
 		if (c->block.failed)
@@ -88,6 +98,9 @@ void compile_alert(struct compilation *c)
 	compilation_value(group, "alert.rate", &rate);
 	alert->rate = (struct rate_limit){ .count = (uint32_t)rate.number,
 		.period_ns = rate.period_ns };
+	if (alert->on == 0 && count > 0)
+		note(c, config_lookup(&c->config, "alert.on"), "alert.on is empty: nobody is told of "
+		    "anything");
 	if (group != NULL && config_lookup(&c->config, "alert.command") == NULL)
 		note(c, group, "alert.command is missing: nobody will be told");
 }

@@ -245,6 +245,7 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_observe(c);
 	compile_requeue_rate(c);
 	compile_witness(c);
+	note_unknown_identity(c);
 	compile_listeners(c);
 	if (!c->block.failed)
 		compile_alert(c);

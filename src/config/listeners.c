@@ -2,6 +2,7 @@
 /* The table of sockets, out of listen.*: those of this version's kinds only. */
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -38,6 +39,24 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	    row->offset == LISTENER_METRICS))
 		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
 		    row->path);
+}
+
+/* Owner and groups that the system does not know. */
+static void note_unknown_names(struct compilation *c, const config_setting_t *group,
+    const struct setting *row)
+{
+	static const char *const names[] = { "owner", "group", "read_group", "write_group" };
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const config_setting_t *setting = compilation_member(group, names[i]);
+
+		if (setting == NULL)
+			continue;
+		snprintf(path, sizeof(path), "%s: %s", row->path, names[i]);
+		note_unknown_name(c, setting, path, i > 0, config_setting_get_string(setting),
+		    row->offset == LISTENER_METRICS ? "the socket will be left out" : NULL);
+	}
 }
 
 /* Why nobody may be heard at this address: whoever can send there is believed, or may
@@ -125,6 +144,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		return;
 	}
 	note_idle_settings(c, group, row, address.text);
+	note_unknown_names(c, group, row);
 	if (!take_access(c, group, row, address.text, &listener))
 		return;
 	if (compilation_value(group, "listen.*[].mode", &mode))

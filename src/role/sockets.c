@@ -131,13 +131,16 @@ static int find_access(const struct generation *generation,
 int sockets_reader_group(const struct generation *generation, const struct identity *identity,
     gid_t *gid, struct diag *diag) {
 	struct control_access access;
+	struct diag inner;
 
 	*gid = identity->gid;
 	for (uint32_t i = 0; i < generation->listener_count; i++) {
 		if (generation->listeners[i].kind != LISTENER_CONTROL)
 			continue;
-		if (find_access(generation, &generation->listeners[i], &access, diag) != 0)
-			return -1;
+		if (find_access(generation, &generation->listeners[i], &access, &inner) != 0)
+			return diag_set(diag, 0, "%s:%u: listen.control: %s",
+			    generation_text(generation, generation->file),
+			    generation->listeners[i].line, inner.text);
 		if (!access.has_readers)
 			continue;
 		*gid = access.readers;

@@ -81,6 +81,9 @@ static const struct {
 	    "2: alert.command: \"alert\" must be an absolute path" },
 	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
 	    "/nowhere/alert cannot be run: nobody will be told" },
+	{ V "alert = { command = \"/tmp\"; };\n" C, "2: note: alert.command: /tmp cannot be run" },
+	{ V "alert = { command = \"/bin/sh\"; on = [ ]; };\n" C,
+	    "2: note: alert.on is empty: nobody is told of anything" },
 	{ V "alert = { interval = \"1m\"; };\n" C,
 	    "2: note: alert.command is missing: nobody will be told" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
@@ -572,6 +575,47 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 	expect("driven", "driven", 5, "mta.queue: /no/ is no directory");
 }
 
+/* A reload went well, and the next start, of a reboot perhaps, did not. */
+static void users_and_groups_that_are_not_here(void **state)
+{
+	static const struct {
+		const char *text, *words;
+		int line;
+	} cases[] = {
+		{ V "user = \"no-such\";\n" C, "user: there is no user no-such here: posternd will "
+		    "not start", 2 },
+		{ V "group = \"no-such\";\n" C, "group: there is no group no-such here", 2 },
+		{ V "hints = { group = \"no-such\"; };\n" C, "hints.group: there is no group", 2 },
+		{ V "listen = { control = { address = \"unix:/x\";\nread_group = \"no-such\"; }; };\n"
+		    C, "listen.control: read_group: there is no group no-such here", 3 },
+		{ V "listen = { control = { address = \"unix:/x\";\nwrite_group = \"no-such\"; }; };\n"
+		    C, "listen.control: write_group: there is no group no-such here", 3 },
+		{ V "listen = { policy = { address = \"unix:/x\";\nowner = \"no-such\"; }; };\n" C,
+		    "listen.policy: owner: there is no user no-such here: posternd will", 3 },
+		{ V "listen = { metrics = { address = \"unix:/x\";\ngroup = \"no-such\"; }; };\n" C,
+		    "listen.metrics: group: there is no group no-such here: the socket will be left "
+		    "out", 3 },
+	};
+	static const char known[] = V "listen = { control = { address = \"unix:/x\"; owner = \"0\";"
+	    " group = \"root\"; read_group = \"4711\"; }; };\nuser = \"postern\";\n" C;
+	struct config_messages messages;
+	char text[1024];
+
+	(void)state;
+	WRITE("none", "version = 1;\n");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", cases[i].text,
+		    file_of("none"));
+		WRITE("main", text);
+		expect("main", "main", cases[i].line, cases[i].words);
+	}
+	snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", known, file_of("none"));
+	WRITE("main", text);
+	free(config_compile(file_of("main"), &messages));
+	assert_int_equal(messages.count, 0);
+	config_messages_free(&messages);
+}
+
 static void random_bytes_give_a_clean_error(void **state)
 {
 	uint64_t seed = 42;
@@ -603,6 +647,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_none),
 		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
+		cmocka_unit_test(users_and_groups_that_are_not_here),
 		cmocka_unit_test(random_bytes_give_a_clean_error),
 	};
 
