@@ -136,13 +136,18 @@ static int wrong_usage(void) {
 }
 
 int main(int argc, char **argv) {
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
 	struct lookup lookup;
 	int option, code;
 
 	signal(SIGPIPE, SIG_IGN);
 	openlog("postern-lookup", LOG_PID | LOG_NDELAY, LOG_MAIL);
 	opterr = 0;
-	while ((option = getopt(argc, argv, "hV")) != -1) {
+	while ((option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			help(stdout);

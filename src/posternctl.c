@@ -58,6 +58,9 @@ int main(int argc, char **argv) {
 	case REQUEST_HELP:
 		arguments_help(stdout, command);
 		return finish(&ctl, EX_OK);
+	case REQUEST_HELP_FAMILY:
+		arguments_help_family(stdout, command);
+		return finish(&ctl, EX_OK);
 	case REQUEST_VERSION:
 		puts("posternctl " PACKAGE_VERSION);
 		return finish(&ctl, EX_OK);

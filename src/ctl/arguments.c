@@ -379,6 +379,8 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	*command = find_command(argc - optind, argv + optind, &used);
 	if (*command == COMMAND_COUNT)
 		return REQUEST_WRONG;
+	if (used == 1 && strchr(commands[*command].words, ' ') != NULL)
+		return REQUEST_HELP_FAMILY;
 	/* getopt takes up where the command's words end, as if they were argv[0] */
 	argc -= optind + used - 1;
 	argv += optind + used - 1;
@@ -489,13 +491,31 @@ static void help_schedules(FILE *out) {
 	fputs("  --trace\n        besides, the scheduler's state after each step\n", out);
 }
 
+/* Where there are many options, they stand below, a line each. */
+static const char *arguments_shown(enum command command) {
+	return command == COMMAND_SIMULATE_WINDOW || command == COMMAND_SIMULATE_WORKERS ?
+	    "[OPTION VALUE]..." : commands[command].arguments;
+}
+
+void arguments_help_family(FILE *out, enum command command) {
+	const char *words = commands[command].words;
+	size_t length = strcspn(words, " ");
+
+	fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %.*s COMMAND ... | "
+	    "%.*s COMMAND --help\n", (int)length, words, (int)length, words);
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		const char *arguments = arguments_shown((enum command)i);
+
+		if (strncmp(commands[i].words, words, length + 1) == 0)
+			fprintf(out, "  %s%s%s\n        %s\n", commands[i].words,
+			    arguments[0] == '\0' ? "" : " ", arguments, commands[i].brief);
+	}
+}
+
 void arguments_help(FILE *out, enum command command) {
 	if (command != COMMAND_COUNT) {
 		const struct command_words *one = &commands[command];
-		/* its options stand below, a line each */
-		const char *arguments = command == COMMAND_SIMULATE_WINDOW ?
-		    "[OPTION VALUE]..." : command == COMMAND_SIMULATE_WORKERS ?
-		    "[OPTION VALUE]..." : one->arguments;
+		const char *arguments = arguments_shown(command);
 
 		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
 		    one->words, arguments[0] == '\0' ? "" : " ", arguments, one->text);

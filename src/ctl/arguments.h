@@ -19,6 +19,7 @@ const struct command_words *command_words(enum command command);
 enum request {
 	REQUEST_RUN,
 	REQUEST_HELP,		/* of all, or of `command` when it is not COMMAND_COUNT */
+	REQUEST_HELP_FAMILY,	/* of those that begin with the first word of `command` */
 	REQUEST_VERSION,
 	REQUEST_WRONG,		/* complained about: EX_USAGE */
 };
@@ -33,5 +34,6 @@ const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
 
 /* COMMAND_COUNT: of all. */
 void arguments_help(FILE *out, enum command command);
+void arguments_help_family(FILE *out, enum command command);
 
 #endif

@@ -101,7 +101,7 @@ static void add(struct order *order, const char *word) {
 static void begin(const struct top *top, struct order *order) {
 	order->count = 0;
 	add(order, "/proc/self/exe");
-	if (top->ctl->config_given || top->ctl->socket == NULL) {
+	if (top->ctl->config_given) {
 		add(order, "-c");
 		add(order, top->ctl->config_path);
 	}

@@ -30,7 +30,7 @@
 enum told {
 	TOLD_ID, TOLD_WHAT, TOLD_KIND, TOLD_TIME, TOLD_AGE, TOLD_SOURCE, TOLD_STAGE, TOLD_NAME,
 	TOLD_CLIENT, TOLD_CLIENT_PORT, TOLD_PORT, TOLD_CLASS, TOLD_WINDOW_OF, TOLD_RECIPIENT,
-	TOLD_QUEUE_ID, TOLD_RELAY, TOLD_MTA, TOLD_PID, TOLD_UID, TOLD_REASON,
+	TOLD_QUEUE_ID, TOLD_RELAY, TOLD_MTA, TOLD_PID, TOLD_UID, TOLD_USER, TOLD_REASON,
 	TOLD_COUNT, TOLD_LIMIT, TOLD_RATE, TOLD_FAIL_COHORTS, TOLD_SUCCESS, TOLD_FAILURE,
 	TOLD_BEFORE, TOLD_WINDOW, TOLD_CEILING_BEFORE, TOLD_CEILING, TOLD_CODE, TOLD_RESULT,
 	TOLD_REPLY, TOLD_NOTE, TOLD_RULE, TOLD_FILE, TOLD_LINE, TOLD_PLACE, TOLD_LIMIT_PLACE,
@@ -58,7 +58,8 @@ static const struct column columns[TOLD_VALUES] = {
 	[TOLD_RELAY] = { "relay", COLUMN_TEXT },
 	[TOLD_MTA] = { "mta", COLUMN_TEXT },
 	[TOLD_PID] = { "pid", COLUMN_NUMBER },
-	[TOLD_UID] = { "uid", COLUMN_TEXT },
+	[TOLD_UID] = { "uid", COLUMN_NUMBER },
+	[TOLD_USER] = { "user", COLUMN_TEXT },
 	[TOLD_REASON] = { "reason", COLUMN_TEXT },
 	[TOLD_COUNT] = { "count", COLUMN_NUMBER },
 	[TOLD_LIMIT] = { "limit", COLUMN_NUMBER },
@@ -124,17 +125,18 @@ static bool holds_mail(const struct decided *d) {
 struct texts {
 	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX];
 	char what[VIEW_DECIDED_MAX], time[VIEW_TIME_MAX], until[VIEW_TIME_MAX];
-	char client[ADDRESS_TEXT_MAX], uid[64], rate[64];
+	char client[ADDRESS_TEXT_MAX], user[64], rate[64];
 	char place[WHY_PLACE_MAX], limit_place[WHY_PLACE_MAX], observe_place[WHY_PLACE_MAX];
 };
 
-static const char *uid_text(uint32_t uid, char *out, size_t size) {
+/* By whom it was done by hand: as in tail, and the name that he has here. */
+static void set_user(uint32_t uid, struct texts *t, struct value *v) {
 	const struct passwd *user = getpwuid((uid_t)uid);
 
-	(void)text_append(out, size, 0, "%ld%s%s%s", (long)(int32_t)uid,
-	    user == NULL ? "" : " (", user == NULL ? "" : user->pw_name,
-	    user == NULL ? "" : ")");
-	return out;
+	v[TOLD_UID] = value_number(uid);
+	if (user != NULL && text_copy(t->user, sizeof(t->user), user->pw_name,
+	    strlen(user->pw_name)))
+		v[TOLD_USER] = value_text(t->user);
 }
 
 static void set_who(const struct decided *d, struct texts *t, struct value *v) {
@@ -156,7 +158,7 @@ static void set_who(const struct decided *d, struct texts *t, struct value *v) {
 	v[TOLD_MTA] = text_or_unknown(decided_text(d, DECIDED_MTA));
 	v[TOLD_PID] = number_if((uint64_t)d->pid, d->pid > 0);
 	if (d->kind == DECIDED_BY_HAND)
-		v[TOLD_UID] = value_text(uid_text(d->uid, t->uid, sizeof(t->uid)));
+		set_user(d->uid, t, v);
 }
 
 static void set_numbers(const struct decided *d, struct texts *t, struct value *v) {

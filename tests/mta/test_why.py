@@ -119,7 +119,7 @@ def afterwards(test, site, number):
                      site.postern.log_text())
     test.check(hand, "what was done by hand has an id, too")
     own, _ = why(test, site, hand.group(1), "by hand")
-    test.check("resumed d.example" in own["what"] and own["uid"].startswith("0"),
+    test.check("resumed d.example" in own["what"] and (own["uid"], own["user"]) == ("0", "root"),
                "who resumed it")
     listed = site.postern.ask("why", "d.example")
     test.check({number, hand.group(1)} <= {row["id"] for row in listed},

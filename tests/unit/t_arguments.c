@@ -158,7 +158,7 @@ static void help_and_version(void **state) {
 	assert_int_equal(line.command, COMMAND_SESSIONS);
 	assert_int_equal(parse(&line, "posternctl explain session -h"), REQUEST_HELP);
 	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
-	assert_int_equal(parse(&line, "posternctl explain --help"), REQUEST_HELP);
+	assert_int_equal(parse(&line, "posternctl explain --help"), REQUEST_HELP_FAMILY);
 	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
 	assert_int_equal(parse(&line, "posternctl -V"), REQUEST_VERSION);
 	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
@@ -215,6 +215,24 @@ static void the_help_fits_on_a_screen(void **state) {
 		assert_true(end - line < 80 || strncmp(line, "-c FILE", 7) == 0);
 	}
 	assert_in_range(lines, 15, 23);
+	free(text);
+}
+
+/* "journal --help" told of "journal check" alone, as if there were no other. */
+static void help_of_a_first_word_tells_all_that_begin_so(void **state) {
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	arguments_help_family(out, COMMAND_JOURNAL_CHECK);
+	fclose(out);
+	assert_non_null(strstr(text, " journal COMMAND ..."));
+	assert_non_null(strstr(text, "\n  journal check [DIRECTORY]\n        is the journal whole?\n"));
+	assert_non_null(strstr(text, "\n  journal dump [DIRECTORY] [--type TYPE]"));
+	assert_non_null(strstr(text, "\n  journal stat [DIRECTORY]\n"));
+	assert_null(strstr(text, "explain"));
 	free(text);
 }
 
@@ -275,6 +293,7 @@ int main(void) {
 		cmocka_unit_test(the_nearest_command_is_named),
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(the_help_fits_on_a_screen),
+		cmocka_unit_test(help_of_a_first_word_tells_all_that_begin_so),
 		cmocka_unit_test(colours_and_what_tail_wants),
 		cmocka_unit_test(options_of_simulate_stand_below_its_usage),
 	};
