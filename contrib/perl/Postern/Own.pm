@@ -39,8 +39,9 @@ sub look {
 	}
 	for my $path (sort keys %sockets) {
 		next if answers($path);
-		$findings->add('obstacle', 'socket', '', "nobody listens at $path: start posternd, "
-			. "with unix:$path in $sockets{$path} of postern.conf");
+		$findings->add('obstacle', 'socket', '', "nobody listens at $path: start posternd "
+			. "(again, if it ran before Postfix or Sendmail was here), with unix:$path in "
+			. "$sockets{$path} of postern.conf");
 	}
 	($code, my $status) = $self->ask('status');
 	$findings->add('note', 'observe', '', 'observe is true in postern.conf: as long as it is, '

@@ -3,10 +3,10 @@
 the document shows.
 
 A guide's blocks are indented by four spaces.  A line behind "$ " or "# " is a command (of
-anybody, of root), and the lines behind it, up to the next one, what it prints; where none
-follow, that is not looked at.  A block that has no command is part of a file, which the
-line above it names: "In /etc/postern/postern.conf:".  "..." stands for any lines, or the
-rest of one; numbers, times and ids may be others.
+members of the group postern, of root), and the lines behind it, up to the next one, what it
+prints; where none follow, that is not looked at.  A block that has no command is part of a
+file, which the line above it names: "In /etc/postern/postern.conf:".  "..." stands for any
+lines, or the rest of one; numbers, times and ids may be others.
 """
 import re
 import subprocess
