@@ -170,7 +170,7 @@ static enum tone tone_of(const struct decided *decided) {
 }
 
 static void local_time(int64_t at_ns, int64_t now_ns, char out[16]) {
-	time_t then = (time_t)(clock_wall_s() - (now_ns - at_ns) / NS_PER_SECOND);
+	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
 	struct tm tm;
 
 	if (localtime_r(&then, &tm) == NULL || strftime(out, 16, "%H:%M:%S", &tm) == 0)

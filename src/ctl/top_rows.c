@@ -286,7 +286,7 @@ static enum screen_style destination_row(const struct top *top,
 /* --- decisions --------------------------------------------------------------------------- */
 
 static void local_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
-	time_t then = (time_t)(clock_wall_s() - (now_ns - at_ns) / NS_PER_SECOND);
+	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
 	struct tm tm;
 
 	if (localtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%S", &tm) == 0)
