@@ -77,6 +77,12 @@ static void tell_foreign(const struct journal_keep *keep) {
 	keep->listener.tell(keep->listener.context, &news);
 }
 
+/* Until positions say on the disk what stays, whoever opens it next has to find out again. */
+static bool is_settled(const struct journal_keep *keep) {
+	return !(keep->is_foreign || keep->was_unread) ||
+	    journal_log_positions_recorded(keep->log) > keep->recorded;
+}
+
 static void look_at_origin(struct journal_keep *keep) {
 	struct journal_record *record =
 	    &keep->engine->segment->header->journals[keep->room];
@@ -89,6 +95,7 @@ static void look_at_origin(struct journal_keep *keep) {
 		return;
 	if (begin != keep->known_begin) {
 		keep->known_begin = begin;
+		keep->recorded = journal_log_positions_recorded(keep->log);
 		keep->was_unread = atomic_load(&record->journal) == JOURNAL_IS_UNREAD;
 		keep->is_foreign = is_anothers(keep);
 		if (keep->is_foreign || (keep->was_unread && keep->room != JOURNAL_ROOM_KEEPER))
@@ -97,7 +104,7 @@ static void look_at_origin(struct journal_keep *keep) {
 			tell_foreign(keep);
 	}
 	newest = &files->files[files->count - 1];
-	if (newest->number == keep->known_file || newest->number < begin)
+	if (newest->number == keep->known_file || newest->number < begin || !is_settled(keep))
 		return;
 	keep->known_file = newest->number;
 	atomic_store(&record->journal, newest->head.journal);

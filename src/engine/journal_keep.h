@@ -25,6 +25,7 @@ struct journal_keep {
 	uint32_t known_file;	/* what the segment was told */
 	bool is_foreign;	/* what was there when it was opened is not this state's */
 	bool was_unread;	/* its disk failed when this state was restored */
+	uint64_t recorded;	/* positions, when its origin was looked at */
 };
 
 /* The directory of `room`, as journal.path says; with `path`, there.  Where it cannot be

@@ -173,6 +173,18 @@ static bool add_again(void *context, const struct journal_manual *action) {
 	return true;
 }
 
+/* The end was taken without what could not be read: that counts no more, and nobody has read
+ * it, though it may be read by now. */
+static bool has_cut_off(struct journal_manual_log *manual) {
+	const struct journal_files *files = journal_log_files(manual->keep.log);
+	uint32_t begin = journal_log_begin(manual->keep.log).file;
+
+	for (uint32_t i = 0; i < files->count && files->files[i].number < begin; i++)
+		if (files->files[i].superseded)
+			return true;
+	return false;
+}
+
 /* What was done since we began is later than all that stands there, whatever the clock
  * said.  False: the disk fails. */
 static bool read_below(struct journal_manual_log *manual, struct journal_place begin) {
@@ -187,7 +199,7 @@ static bool read_below(struct journal_manual_log *manual, struct journal_place b
 		manual_table_close(&table);
 		return false;
 	}
-	if (bad.faults > 0)
+	if (bad.faults > 0 || (manual->keep.was_unread && has_cut_off(manual)))
 		journal_log_keep(manual->keep.log);
 	if (atomic_load(&header->unlearned) == 0)
 		manual_table_each(table, check, manual);

@@ -48,6 +48,19 @@ static bool restored(void)
 	return whole;
 }
 
+/* The first file that was there; a checkpoint may have made room below it by then. */
+static char old_feed[32], old_keeper[32];
+
+static void find_oldest(const char *room, char name[32])
+{
+	unsigned number = 0;
+
+	do
+		snprintf(name, 32, "%010u.log", ++number);
+	while (number < 100 && !room_has(room, name));
+	assert_true(room_has(room, name));
+}
+
 /* A life that learned and held, and the start of the next one. */
 static void lose_all_and_reads(void)
 {
@@ -56,12 +69,30 @@ static void lose_all_and_reads(void)
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
 	turns(3);
 	lose_all();
+	find_oldest("feed", old_feed);
+	find_oldest("keeper", old_keeper);
 	reads_fail = true;
 	assert_false(restored());
 	open_journals();
 	learn("new.example");
 	turns(3);
 	assert_false(is_held("held.example"));
+}
+
+/* Until its positions are on the disk, which takes as long as it takes. */
+static void turns_until_settled(enum journal_room room)
+{
+	const struct journal_record *record = &site.segment->header->journals[room];
+
+	for (unsigned i = 0; i < 2000 && atomic_load(&record->journal) == JOURNAL_IS_UNREAD; i++)
+		turns(1);
+	assert_true(atomic_load(&record->journal) != JOURNAL_IS_UNREAD);
+}
+
+static void open_again(void)
+{
+	close_journals();
+	open_journals();
 }
 
 static void what_was_held_is_so_again_when_reads_go_well(void **state)
@@ -71,7 +102,7 @@ static void what_was_held_is_so_again_when_reads_go_well(void **state)
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
-	turns(8);
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_KEEPER), 0);
 	assert_int_equal(news_of(JOURNAL_NEWS_RESTORED, JOURNAL_ROOM_KEEPER), 1);
 	assert_true(is_held("held.example"));
@@ -85,9 +116,8 @@ static void what_was_held_is_there_after_another_loss(void **state)
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
-	turns(8);
-	close_journals();
-	open_journals();
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
+	open_again();
 	turns(8);
 	lose_all();
 	assert_true(restored());
@@ -100,12 +130,59 @@ static void what_was_learned_stays_in_its_files(void **state)
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
-	turns(8);
+	turns_until_settled(JOURNAL_ROOM_FEED);
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_FEED), 1);
-	close_journals();
-	open_journals();
+	open_again();
 	turns(8);
-	assert_true(room_has("feed", "0000000001.log"));
+	assert_true(room_has("feed", old_feed));
+}
+
+/* Its process is killed before it has recorded that they stay. */
+static void what_was_learned_stays_though_its_process_is_killed(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	open_again();
+	open_again();
+	turns_until_settled(JOURNAL_ROOM_FEED);
+	open_again();
+	turns(8);
+	assert_true(room_has("feed", old_feed));
+}
+
+static void what_was_held_is_so_again_though_its_process_was_killed(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	open_again();
+	open_again();
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
+	assert_true(is_held("held.example"));
+	lose_all();
+	assert_true(restored());
+	assert_true(is_held("held.example"));
+}
+
+/* It has begun a file without what it could not read, and is killed before it has given up. */
+static void what_was_held_stays_though_its_process_is_killed(void **state)
+{
+	uint64_t bytes;
+	unsigned files;
+
+	(void)state;
+	lose_all_and_reads();
+	files = room_files("keeper", &bytes);
+	for (unsigned i = 0; i < 200 && room_files("keeper", &bytes) == files; i++)
+		turns(1);
+	turns(5);
+	reads_fail = false;
+	open_again();
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
+	open_again();
+	turns(8);
+	assert_true(room_has("keeper", old_keeper));
 }
 
 /* Minutes: by then what is new is written all the same. */
@@ -114,16 +191,17 @@ static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
 	(void)state;
 	lose_all_and_reads();
 	turns(250);
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
+	turns_until_settled(JOURNAL_ROOM_FEED);
 	assert_int_equal(atomic_load(&site.segment->header->journals[JOURNAL_ROOM_KEEPER].fares),
 	    JOURNAL_FARES_WELL);
 	reads_fail = false;
 	for (unsigned life = 0; life < 3; life++) {
-		close_journals();
-		open_journals();
+		open_again();
 		turns(8);
 	}
-	assert_true(room_has("feed", "0000000001.log"));
-	assert_true(room_has("keeper", "0000000001.log"));
+	assert_true(room_has("feed", old_feed));
+	assert_true(room_has("keeper", old_keeper));
 }
 
 /* The last word is that of whoever did something meanwhile. */
@@ -134,7 +212,7 @@ static void what_was_resumed_meanwhile_is_not_held_again(void **state)
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "again"));
 	assert_true(by_hand(BY_HAND_RESUME, "open.example", 0, NULL));
 	reads_fail = false;
-	turns(8);
+	turns_until_settled(JOURNAL_ROOM_KEEPER);
 	assert_true(is_held("held.example"));
 	assert_false(is_held("open.example"));
 	lose_all();
@@ -151,6 +229,9 @@ int main(void)
 		TEST(what_was_held_is_so_again_when_reads_go_well),
 		TEST(what_was_held_is_there_after_another_loss),
 		TEST(what_was_learned_stays_in_its_files),
+		TEST(what_was_learned_stays_though_its_process_is_killed),
+		TEST(what_was_held_is_so_again_though_its_process_was_killed),
+		TEST(what_was_held_stays_though_its_process_is_killed),
 		TEST(what_cannot_be_read_for_long_stays_in_its_files),
 		TEST(what_was_resumed_meanwhile_is_not_held_again),
 	};
