@@ -8,6 +8,7 @@ import signal
 import time
 
 from lib.postern import Postern, one_class, substitute
+from lib.smtp_log import SmtpLog
 from lib.testing import SOURCE, alive, main
 
 NAME = "-oq\xe9.example"                # as a remote domain may call itself
@@ -20,9 +21,9 @@ LISTED = ("host mx.{0}[192.0.2.1] said: 554 5.7.1 Service unavailable; Client ho
 
 class Site:
     def __init__(self, test):
-        self.test, self.serial = test, 0
+        self.test = test
         self.log = test.directory / "mail.log"
-        self.log.write_text("")
+        self.mail_log = SmtpLog(self.log)
         self.told = test.directory / "told"
         self.told.mkdir()
         self.told.chmod(0o1777)
@@ -54,13 +55,7 @@ class Site:
         self.test.equal(self.postern.command("reload").returncode, 0, "reload")
 
     def fails(self, domain, count, text):
-        stamp = time.strftime("%b %e %H:%M:%S").encode()
-        with open(self.log, "ab") as log:
-            for _ in range(count):
-                self.serial += 1
-                log.write(stamp + f" mx postfix/smtp[77]: 4A{self.serial:07X}: to=<u@{domain}>, "
-                          f"relay=mx.{domain}[192.0.2.1]:25, delay=0.1, delays=0/0/0.1/0, dsn=4.7.0, "
-                          f"status=deferred ({text})\n".encode("latin-1"))
+        self.mail_log.tell(domain, count, f"deferred ({text})")
 
     def counter(self, name):
         return self.postern.status()["counters"][name]

@@ -6,10 +6,10 @@ server is needed: the test writes the log."""
 import os
 import shutil
 import subprocess
-import time
 
 from lib.journal import Journal
 from lib.postern import Postern, one_class, substitute
+from lib.smtp_log import SmtpLog
 from lib.testing import main, mount
 
 BUSY = 40                               # actions that fill what is left of a page
@@ -17,9 +17,9 @@ BUSY = 40                               # actions that fill what is left of a pa
 
 class Site:
     def __init__(self, test, journal=None):
-        self.test, self.serial = test, 0
+        self.test = test
         self.log = test.directory / "mail.log"
-        self.log.write_text("")
+        self.mail_log = SmtpLog(self.log)
         self.postern = Postern(test, [one_class("some", 100)],
                                edit=lambda text: self.edit(text, journal))
         self.postern.kinds = self.postern.kinds | {"feed"}
@@ -30,13 +30,7 @@ class Site:
         return text + f'mta = ( {{ name = "a"; log = "{self.log}"; }} );\n'
 
     def deliver(self, domain, count):
-        stamp = time.strftime("%b %e %H:%M:%S")
-        with open(self.log, "a") as log:
-            for _ in range(count):
-                self.serial += 1
-                log.write(f"{stamp} mx postfix/smtp[77]: 4A{self.serial:07X}: to=<u@{domain}>, "
-                          f"relay=mx.{domain}[192.0.2.1]:25, delay=1, delays=0/0/0/1, "
-                          f"dsn=2.0.0, status=sent (250 ok)\n")
+        self.mail_log.tell(domain, count, "sent (250 ok)", dsn="2.0.0", delay="1")
 
     def ok(self, domain):
         return next((row["ok"] for row in self.postern.ask("destinations", "--relays")

@@ -13,6 +13,7 @@ import threading
 import time
 
 from lib.postern import Postern, one_class, substitute
+from lib.smtp_log import SmtpLog
 from lib.testing import main
 
 REFUSED = "host mx.{0}[192.0.2.1] refused to talk to me: 421 4.7.0 \x1b[2Jbusy"
@@ -20,10 +21,10 @@ REFUSED = "host mx.{0}[192.0.2.1] refused to talk to me: 421 4.7.0 \x1b[2Jbusy"
 
 class Site:
     def __init__(self, test):
-        self.test, self.serial, self.port = test, 0, 4000
+        self.test, self.port = test, 4000
         self.sessions = "64k"
         self.log = test.directory / "mail.log"
-        self.log.write_text("")
+        self.mail_log = SmtpLog(self.log)
         self.postern = Postern(test, edit=self.edit)
         self.postern.kinds = self.postern.kinds | {"feed"}
         self.postern.start()
@@ -37,13 +38,7 @@ class Site:
         return text + f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n'
 
     def fails(self, domain, count=8):
-        stamp = time.strftime("%b %e %H:%M:%S")
-        with open(self.log, "a") as log:
-            for _ in range(count):
-                self.serial += 1
-                log.write(f"{stamp} mx postfix/smtp[77]: 4A{self.serial:07X}: to=<u@{domain}>, "
-                          f"relay=mx.{domain}[192.0.2.1]:25, delay=0.1, delays=0/0/0.1/0, dsn=4.7.0, "
-                          f"status=deferred ({REFUSED.format(domain)})\n")
+        self.mail_log.tell(domain, count, f"deferred ({REFUSED.format(domain)})")
 
     def refuse(self, client, count=1):
         """So many sessions, all turned away."""

@@ -5,9 +5,9 @@ hostile name stays text, a daemon that goes away is told of; and colours elsewhe
 import re
 import socket
 import subprocess
-import time
 
 from lib.postern import Postern, one_class, substitute
+from lib.smtp_log import SmtpLog
 from lib.terminal import Terminal
 from lib.testing import main
 
@@ -18,9 +18,9 @@ LIMIT = 4
 
 class Site:
     def __init__(self, test):
-        self.test, self.serial, self.held = test, 0, []
+        self.test, self.held = test, []
         self.log = test.directory / "mail.log"
-        self.log.write_text("")
+        self.mail_log = SmtpLog(self.log)
         self.postern = Postern(test, edit=self.edit)
         self.postern.kinds = self.postern.kinds | {"feed"}
         self.postern.start()
@@ -35,13 +35,7 @@ class Site:
         return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
 
     def fails(self, domain, count, text):
-        stamp = time.strftime("%b %e %H:%M:%S").encode()
-        with open(self.log, "ab") as log:
-            for _ in range(count):
-                self.serial += 1
-                log.write(stamp + f" mx postfix/smtp[77]: 4A{self.serial:07X}: to=<u@{domain}>, "
-                          f"relay=mx.{domain}[192.0.2.1]:25, delay=0.1, delays=0/0/0.1/0, dsn=4.7.0, "
-                          f"status=deferred ({REFUSED.format(domain, text)})\n".encode("latin-1"))
+        self.mail_log.tell(domain, count, f"deferred ({REFUSED.format(domain, text)})")
 
     def connect(self, client):
         """A session that stays as long as its policy connection."""

@@ -57,6 +57,24 @@ static inline void make_rooms(void)
 	}
 }
 
+/* A destination with a ceiling. */
+static inline void learn_ceiling(const char *name, uint16_t ceiling, const char *reason)
+{
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock.state.begun)
+		window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.ceiling = ceiling;
+	lock.state.window.state = WINDOW_LIMITED;
+	lock.state.ok++;
+	lock.reason = reason;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
 static inline void open_journals(void)
 {
 	struct diag diag;

@@ -7,20 +7,6 @@
 #include "tests/unit/journal_site.h"
 #include "tests/crash/sync_log.h"
 
-static void learn(const char *name)
-{
-	struct state_lock lock;
-
-	assert_true(states_aim(site.segment, name, strlen(name), &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
-	lock.state.window.ceiling = 5;
-	lock.state.window.state = WINDOW_LIMITED;
-	states_store(&lock);
-	states_unlock(&lock);
-}
-
 static bool knows(const char *name)
 {
 	struct destination_window is;
@@ -40,7 +26,7 @@ static void move(const char *from, const char *to)
 /* The journal of a state, in which one destination was learned and another one held. */
 static void write_one(void)
 {
-	learn("theirs.example");
+	learn_ceiling("theirs.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	turns(3);
 }
@@ -91,7 +77,7 @@ static void one_that_is_mounted_late_is_not_deleted(void **state)
 	make_rooms();
 	restore();
 	open_journals();
-	learn("ours.example");
+	learn_ceiling("ours.example", 5, "");
 	turns(3);
 	move("feed", "ours-feed");
 	move("keeper", "ours-keeper");
@@ -110,7 +96,7 @@ static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
 	lose_all();
 	segment_has_learned(site.segment, false);
 	open_journals();
-	learn("ours.example");
+	learn_ceiling("ours.example", 5, "");
 	turns(4);
 	check_kept();
 	segment_has_learned(site.segment, true);
@@ -140,7 +126,7 @@ static void one_that_another_posternd_writes_stays_when_that_has_ended(void **st
 	    &listener, now_ns, wall_ns));
 	open_journals();
 	(void)room_files("keeper", &before);
-	learn("ours.example");
+	learn_ceiling("ours.example", 5, "");
 	turns(3);
 	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_KEEPER), 1);
 	(void)room_files("keeper", &after);
@@ -180,7 +166,7 @@ static void a_file_with_records_that_are_not_known_is_not_deleted(void **state)
 	unsigned number = 0;
 
 	(void)state;
-	learn("a.example");
+	learn_ceiling("a.example", 5, "");
 	turns(2);
 	close_journals();
 	append_unknown("feed", JOURNAL_FEED);

@@ -8,23 +8,6 @@
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
-static void learn(const char *name, uint16_t ceiling)
-{
-	struct state_lock lock;
-
-	assert_true(states_aim(site.segment, name, strlen(name), &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	if (!lock.state.begun)
-		window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
-	lock.state.window.ceiling = ceiling;
-	lock.state.window.state = WINDOW_LIMITED;
-	lock.state.ok++;
-	lock.reason = "421 too many";
-	states_store(&lock);
-	states_unlock(&lock);
-}
-
 static void remove_room(const char *room)
 {
 	char path[160], name[420];
@@ -52,13 +35,13 @@ static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(vo
 	struct destination_window is;
 
 	(void)state;
-	learn("a.example", 3);
+	learn_ceiling("a.example", 3, "421 too many");
 	turns(3);
 	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_WELL);
 	remove_room("feed");
 	remove_room("keeper");
 	for (unsigned i = 0; i < 40; i++) {
-		learn("b.example", (uint16_t)(4 + i % 3));
+		learn_ceiling("b.example", (uint16_t)(4 + i % 3), "421 too many");
 		turns(1);
 	}
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "meanwhile"));
@@ -95,7 +78,7 @@ static void one_that_never_was_there_comes(void **state)
 	remove_room("keeper");
 	news_count = 0;
 	open_journals();
-	learn("a.example", 3);
+	learn_ceiling("a.example", 3, "421 too many");
 	turns(5);
 	/* the supervisor says why they are not there */
 	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 0);
@@ -113,7 +96,7 @@ static void older_files_go_when_a_checkpoint_is_whole(void **state)
 	uint64_t bytes;
 
 	(void)state;
-	learn("a.example", 3);
+	learn_ceiling("a.example", 3, "421 too many");
 	for (unsigned life = 0; life < 10; life++) {
 		turns(4);
 		close_journals();
@@ -135,7 +118,7 @@ static void it_does_not_grow(void **state)
 	for (unsigned second = 0; second < 1500; second++) {
 		for (unsigned i = 0; i < 100; i++) {
 			snprintf(name, sizeof(name), "d%u.example", i);
-			learn(name, (uint16_t)(1 + second % 50));
+			learn_ceiling(name, (uint16_t)(1 + second % 50), "421 too many");
 		}
 		turn();
 		(void)room_files("feed", &bytes);
@@ -156,7 +139,7 @@ static void files_full_of_anything(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 30; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
-		learn(name, (uint16_t)(1 + i));
+		learn_ceiling(name, (uint16_t)(1 + i), "421 too many");
 	}
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
 	turns(3);
@@ -188,7 +171,7 @@ static void files_full_of_anything(void **state)
 		lose_all();
 		restore();
 		open_journals();
-		learn("good.example", 9);
+		learn_ceiling("good.example", 9, "421 too many");
 		turns(2);
 	}
 	lose_all();
@@ -209,7 +192,7 @@ static void one_that_another_process_writes_is_not_read(void **state)
 	int fd;
 
 	(void)state;
-	learn("a.example", 3);
+	learn_ceiling("a.example", 3, "421 too many");
 	turns(2);
 	lose_all();
 	room_path("feed/lock", path);
@@ -258,7 +241,7 @@ static void what_could_not_be_read_is_not_deleted(void **state)
 	uint64_t bytes;
 
 	(void)state;
-	learn("a.example", 3);
+	learn_ceiling("a.example", 3, "421 too many");
 	turns(2);
 	lose_all();
 	segment_has_learned(site.segment, false);

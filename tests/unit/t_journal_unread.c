@@ -17,20 +17,6 @@ ssize_t pread(int file, void *data, size_t length, off_t offset)
 	return syscall(SYS_pread64, file, data, length, offset);
 }
 
-static void learn(const char *name)
-{
-	struct state_lock lock;
-
-	assert_true(states_aim(site.segment, name, strlen(name), &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
-	lock.state.window.ceiling = 5;
-	lock.state.window.state = WINDOW_LIMITED;
-	states_store(&lock);
-	states_unlock(&lock);
-}
-
 static bool is_held(const char *name)
 {
 	struct destination_window is;
@@ -64,7 +50,7 @@ static void find_oldest(const char *room, char name[32])
 /* A life that learned and held, and the start of the next one. */
 static void lose_all_and_reads(void)
 {
-	learn("learned.example");
+	learn_ceiling("learned.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
 	turns(3);
@@ -74,7 +60,7 @@ static void lose_all_and_reads(void)
 	reads_fail = true;
 	assert_false(restored());
 	open_journals();
-	learn("new.example");
+	learn_ceiling("new.example", 5, "");
 	turns(3);
 	assert_false(is_held("held.example"));
 }
