@@ -328,7 +328,7 @@ static bool open_room(struct restore *r, enum journal_room room,
 /* Where its disk failed, what could be read is in force all the same. */
 static void was_read(struct restore *r, enum journal_room room,
     const struct journal_room_reader *opened) {
-	if (r->bad[room].faults > 0) {
+	if (r->bad[room].faults > 0 || opened->reader->files.slots_unread) {
 		journal_room_is_unread(r->engine, room);
 		r->whole = false;
 	} else if (!r->late) {

@@ -6,8 +6,8 @@
  *          spot, and does not count.  Where positions tell what was synced, the heads
  *          before that are left for whoever comes to need one: a start takes as long with
  *          many files as with few.
- * ERRORS   What cannot be read is a file without a head; a directory that cannot be listed
- *          is -errno.
+ * ERRORS   -errno: a directory that cannot be listed, and what cannot be read now.  Where that
+ *          is tolerated it is a file without a head, or no positions.
  * THREADS  One.
  */
 #include <errno.h>
@@ -219,12 +219,16 @@ static bool is_of(const struct journal_files *files, const struct journal_positi
 	return true;
 }
 
-static void load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS])
+/* One that cannot be read now may be the one that counts: without it files that were deleted,
+ * and are there again after a crash, would be read.  0; -errno: it may be read later. */
+static int load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS])
 {
 	const struct journal_storage *storage = files->storage;
 	uint8_t data[JOURNAL_SLOT];
 	int handle = storage->calls->open(storage->context, JOURNAL_POSITIONS_NAME,
 	    JOURNAL_READ);
+	bool is_none = handle == -ENOENT || handle == -EINVAL || handle == -ELOOP;
+	int error = handle < 0 && !is_none ? handle : 0;
 
 	memset(slots, 0, JOURNAL_SLOTS * sizeof(slots[0]));
 	if (handle >= 0)
@@ -234,6 +238,8 @@ static void load_slots(struct journal_files *files, struct journal_slot slots[JO
 		    sizeof(data), (uint64_t)i * JOURNAL_SLOT);
 
 		slots[i].state = JOURNAL_SLOT_EMPTY;
+		if (got < 0)
+			error = (int)got;
 		if (got <= 0)
 			continue;
 		files->bytes_read += (uint64_t)got;
@@ -241,6 +247,8 @@ static void load_slots(struct journal_files *files, struct journal_slot slots[JO
 	}
 	if (handle >= 0)
 		storage->calls->close(storage->context, handle);
+	files->slots_unread = error != 0;
+	return files->tolerant ? 0 : error;
 }
 
 /* The one that counts; -1: none. */
@@ -286,7 +294,7 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
     struct journal_slot slots[JOURNAL_SLOTS], int *slot)
 {
 	struct listing listing = { .files = files };
-	int error;
+	int error, slots_error;
 
 	*slot = -1;
 	files->storage = storage;
@@ -300,7 +308,9 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 		error = listing.error;
 	if (error == 0 && files->count > 0)
 		qsort(files->files, files->count, sizeof(files->files[0]), by_number);
-	load_slots(files, slots);
+	slots_error = load_slots(files, slots);
+	if (error == 0)
+		error = slots_error;
 	if (error == 0)
 		error = read_heads(files, slots, slot);
 	files->loads = false;

@@ -148,7 +148,8 @@ bool journal_log_positions_pending(const struct journal_log *log);
 /* As they were found at the start; NULL: there were none. */
 const struct journal_positions *journal_log_found(const struct journal_log *log);
 
-/* Nothing that was there when the directory was read is deleted, ever: nobody has read it. */
+/* Nothing that was there when the directory was read is deleted, ever: nobody has read it.
+ * feed/ and keeper/ do so by themselves where positions, which may say so, can never be read. */
 void journal_log_keep(struct journal_log *log);
 
 /* A new file is begun with the next append (checkpoints). Its number: *place of that. */

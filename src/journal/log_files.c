@@ -399,6 +399,10 @@ int journal_log_read_directory(struct journal_log *log)
 			log->positions.serial = slots[i].serial;
 	log->positions.syncs_before = slot >= 0 ? slots[slot].positions.syncs : 0;
 	take_journal(log);
+	/* what was to stay, nobody knows any more */
+	if (log->files.slots_unread && (log->options.kind == JOURNAL_FEED ||
+	    log->options.kind == JOURNAL_KEEPER))
+		journal_log_keep(log);
 	before = log->last;
 	error = find_end(log, cursor, &end);
 	journal_cursor_close(&cursor);

@@ -39,12 +39,14 @@ struct journal_files {
 	const struct journal_storage *storage;
 	struct journal_file *files;
 	uint32_t count, room;
-	bool tolerant;		/* set before: a head that cannot be read is none, and no error */
+	bool tolerant;		/* set before: a head or slot that cannot be read is none, and no
+				 * error */
 	bool lazy;		/* set before, by the writer: heads are read when they are needed,
 				 * but for those from the file on that the positions say was
 				 * synced; these files are read from the disk, not from what
 				 * memory has of them */
 	bool loads;		/* within journal_files_load */
+	bool slots_unread;	/* not all of them could be read */
 	struct journal_place sure;	/* positions say that it was synced up to there */
 	uint32_t unread;	/* so many of the first, of which nothing is known so far */
 	struct {		/* what the heads read so far say of those before */

@@ -25,7 +25,7 @@ struct place {
 	struct journal_storage *below;
 	struct journal_storage storage;	/* passes all on to `below`, but fails where it is told */
 	int fail_write, fail_sync, fail_create, fail_directory, fail_list;	/* an errno */
-	int fail_read;
+	int fail_read, fail_positions;	/* the latter: to open them to read */
 	bool lists_half;	/* fail_list comes behind the names */
 	unsigned busy_locks;	/* so many find it taken */
 	const char *removed_by_list;	/* a path */
@@ -68,6 +68,9 @@ static int place_open(void *context, const char *name, enum journal_access acces
 
 	if (access == JOURNAL_CREATE && place->fail_create != 0)
 		return -place->fail_create;
+	if (access == JOURNAL_READ && place->fail_positions != 0 &&
+	    strcmp(name, JOURNAL_POSITIONS_NAME) == 0)
+		return -place->fail_positions;
 	file = BELOW(open, name, access);
 	place->opens++;
 	place->open += file >= 0;

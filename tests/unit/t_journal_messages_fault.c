@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/crash/storage_faulty.h"
@@ -292,6 +293,44 @@ static void test_what_a_failed_sync_lost_is_not_known_by_the_next_process(void *
 	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
 }
 
+/* The first file was deleted, the disk has not heard of it, and the second one is gone: there
+ * it says that it was finished. */
+static void test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened(void **state)
+{
+	uint8_t *bytes, *first;
+	size_t size, none;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	start("q1");
+	world_sync();
+	journal_log_switch(messages_log(world.m));
+	finish("q1");
+	world_sync();
+	journal_log_switch(messages_log(world.m));
+	put("q2", "a.example", 0, !HELD);
+	world_sync();
+	bytes = disk_bytes(disk, "0000000001.log", &size);
+	assert_non_null(bytes);
+	first = malloc(size);
+	assert_non_null(first);
+	memcpy(first, bytes, size);
+	world_pass(130);
+	assert_null(disk_bytes(disk, "0000000001.log", &none));
+	assert_null(disk_bytes(disk, "0000000002.log", &none));
+	world_kill();
+	disk_put(disk, "0000000001.log", first, size);
+	free(first);
+	let_fail(DISK_OPEN, "positions", EMFILE, 1);
+	world_open();
+	world_pass(5);
+	assert_int_equal(failing.times, 0);
+	assert_false(messages_is_degraded(world.m));
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
+	assert_int_equal(totals().messages, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -303,6 +342,7 @@ int main(void)
 		TEST(test_what_cannot_be_read_is_read_again),
 		TEST(test_what_can_never_be_read_is_given_up),
 		TEST(test_what_a_failed_sync_lost_is_not_known_by_the_next_process),
+		TEST(test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened),
 		TEST(test_what_is_damaged_below_a_living_log_is_known_no_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

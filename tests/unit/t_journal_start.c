@@ -40,7 +40,7 @@ static void check_comes_back(struct place *place, int error)
 	assert_false(journal_log_is_read(place->log));
 	assert_int_equal(journal_log_files(place->log)->count, 0);
 	assert_int_equal(place->error, error);
-	place->fail_list = place->fail_read = 0;
+	place->fail_list = place->fail_read = place->fail_positions = 0;
 	after(place, 0);
 	after(place, S);
 	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
@@ -314,6 +314,78 @@ static void live_long(struct place *place, unsigned files)
 	place->opens = 0;
 }
 
+static void record(struct place *place, uint32_t first_file)
+{
+	struct journal_positions positions = { .first_file = first_file };
+	uint64_t number = journal_log_positions(place->log, &positions);
+
+	for (unsigned i = 0; i < 30 && journal_log_positions_pending(place->log); i++)
+		after(place, 0);
+	assert_int_equal(journal_log_positions_recorded(place->log), number);
+}
+
+/* It would be taken for a journal that has none. */
+static void test_positions_that_cannot_be_read_now(void **state)
+{
+	struct place *place = *state;
+
+	record(place, 1);
+	live_once(place);
+	place->fail_positions = EMFILE;
+	open_log(place);
+	check_comes_back(place, EMFILE);
+	assert_non_null(journal_log_found(place->log));
+	assert_int_equal(journal_log_found(place->log)->first_file, 1);
+}
+
+/* A life whose positions say that the first three files stay, and another one. */
+static void keep_three(struct place *place)
+{
+	place->options.kind = JOURNAL_FEED;
+	live_long(place, 3);
+	open_log(place);
+	journal_log_keep(place->log);
+	append(place, "z", NULL);
+	record(place, journal_log_begin(place->log).file);
+	assert_int_equal(access(file_path(place, 1), F_OK), 0);
+	close_log(place);
+	place->fail_positions = EIO;
+	open_log(place);
+	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
+}
+
+static void check_three_stay(struct place *place)
+{
+	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
+	append(place, "new", NULL);
+	record(place, journal_log_begin(place->log).file);
+	for (uint32_t number = 1; number <= 3; number++)
+		assert_int_equal(access(file_path(place, number), F_OK), 0);
+}
+
+static void test_what_stays_does_so_where_positions_cannot_be_read_now(void **state)
+{
+	struct place *place = *state;
+
+	keep_three(place);
+	place->fail_positions = 0;
+	after(place, 0);
+	after(place, S);
+	assert_non_null(journal_log_found(place->log));
+	check_three_stay(place);
+}
+
+static void test_what_stays_does_so_where_positions_can_never_be_read(void **state)
+{
+	struct place *place = *state;
+
+	keep_three(place);
+	for (unsigned i = 0; i < 6 && journal_log_state(place->log) == JOURNAL_FAILED; i++)
+		after(place, 30 * S);
+	assert_null(journal_log_found(place->log));
+	check_three_stay(place);
+}
+
 /* Their heads are read by whoever needs them, or by and by. */
 static void test_a_start_with_many_files_opens_few(void **state)
 {
@@ -484,6 +556,9 @@ int main(void)
 		TEST(test_a_lock_that_was_removed_is_made_again),
 		TEST(test_many_files_take_few_descriptors),
 		TEST(test_a_slot_that_failed_is_written_again),
+		TEST(test_positions_that_cannot_be_read_now),
+		TEST(test_what_stays_does_so_where_positions_cannot_be_read_now),
+		TEST(test_what_stays_does_so_where_positions_can_never_be_read),
 		TEST(test_a_start_with_many_files_opens_few),
 		TEST(test_an_old_head_that_cannot_be_read_now),
 		TEST(test_an_old_head_that_can_never_be_read),

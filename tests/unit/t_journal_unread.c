@@ -6,11 +6,22 @@
 
 #include "tests/unit/journal_site.h"
 
-static bool reads_fail;
+static bool reads_fail, positions_fail;
+
+static bool is_positions(int file)
+{
+	char name[64], path[256];
+	ssize_t length;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
+	length = readlink(name, path, sizeof(path) - 1);
+	path[length > 0 ? length : 0] = '\0';
+	return strstr(path, "/" JOURNAL_POSITIONS_NAME) != NULL;
+}
 
 ssize_t pread(int file, void *data, size_t length, off_t offset)
 {
-	if (reads_fail) {
+	if (reads_fail || (positions_fail && is_positions(file))) {
 		errno = EIO;
 		return -1;
 	}
@@ -123,6 +134,44 @@ static void what_was_learned_stays_in_its_files(void **state)
 	assert_true(room_has("feed", old_feed));
 }
 
+/* They say that it stays. */
+static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(void **state)
+{
+	(void)state;
+	lose_all_and_reads();
+	reads_fail = false;
+	turns_until_settled(JOURNAL_ROOM_FEED);
+	close_journals();
+	positions_fail = true;
+	open_journals();
+	turns(2);
+	positions_fail = false;
+	turns(20);
+	assert_int_equal(atomic_load(&site.segment->header->journals[JOURNAL_ROOM_FEED].fares),
+	    JOURNAL_FARES_WELL);
+	open_again();
+	turns(8);
+	assert_true(room_has("feed", old_feed));
+}
+
+/* Who restores takes them for none, and its writer does not. */
+static void what_is_restored_without_positions_stays(void **state)
+{
+	(void)state;
+	learn_ceiling("learned.example", 5, "");
+	turns(6);
+	assert_true(room_has("feed", JOURNAL_POSITIONS_NAME));
+	lose_all();
+	find_oldest("feed", old_feed);
+	positions_fail = true;
+	assert_false(restored());
+	positions_fail = false;
+	open_journals();
+	turns_until_settled(JOURNAL_ROOM_FEED);
+	turns(8);
+	assert_true(room_has("feed", old_feed));
+}
+
 /* Its process is killed before it has recorded that they stay. */
 static void what_was_learned_stays_though_its_process_is_killed(void **state)
 {
@@ -215,6 +264,8 @@ int main(void)
 		TEST(what_was_held_is_so_again_when_reads_go_well),
 		TEST(what_was_held_is_there_after_another_loss),
 		TEST(what_was_learned_stays_in_its_files),
+		TEST(what_was_learned_stays_though_positions_cannot_be_read_for_a_while),
+		TEST(what_is_restored_without_positions_stays),
 		TEST(what_was_learned_stays_though_its_process_is_killed),
 		TEST(what_was_held_is_so_again_though_its_process_was_killed),
 		TEST(what_was_held_stays_though_its_process_is_killed),
