@@ -74,6 +74,10 @@ void journal_manual_close(struct journal_manual_log **manual) {
 	*manual = NULL;
 }
 
+const struct journal_log *journal_manual_log_of(const struct journal_manual_log *manual) {
+	return manual != NULL ? manual->keep.log : NULL;
+}
+
 /* --- what stands there ---------------------------------------------------------------- */
 
 void journal_manual_read_all(struct journal_files *files, struct journal_place begin,

@@ -87,6 +87,10 @@ void journal_states_close(struct journal_states **state) {
 	*state = NULL;
 }
 
+const struct journal_log *journal_states_log_of(const struct journal_states *state) {
+	return state != NULL ? state->keep.log : NULL;
+}
+
 /* --- records ---------------------------------------------------------------------- */
 
 static struct journal_text text_of(const char *text, size_t length) {

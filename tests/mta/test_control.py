@@ -14,57 +14,12 @@ import subprocess
 import sys
 import time
 
+from lib.control import Client, frame
 from lib.postern import Postern, one_class
 from lib.testing import main
 
 
-def frame(*lines):
-    body = b"".join(line if isinstance(line, bytes) else f"{line}\n".encode() for line in lines)
-    return f"{len(body)}\n".encode() + body
-
-
 MOST = 256              # connections at a time
-
-
-class Client:
-    def __init__(self, postern, name="control"):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(10)
-        self.socket.connect(str(postern.root / name))
-        self.data = b""
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def next(self):
-        """A frame as a dictionary, or None when the daemon has hung up."""
-        while True:
-            length, newline, rest = self.data.partition(b"\n")
-            if newline and len(rest) >= int(length):
-                self.data = rest[int(length):]
-                lines = rest[:int(length)].decode().splitlines()
-                return dict(line.split("=", 1) for line in lines)
-            try:
-                piece = self.socket.recv(65536)
-            except ConnectionResetError:
-                piece = b""
-            if not piece:
-                return None
-            self.data += piece
-
-    def answer(self):
-        """Rows, and the end."""
-        rows = []
-        while (one := self.next()) is not None:
-            if "end" in one:
-                return rows, one
-            if "row" in one:
-                rows.append(one)
-        return rows, None
-
-    def ask(self, *lines):
-        self.send(frame(*lines))
-        return self.answer()
 
 
 def talk(test, postern):

@@ -16,6 +16,7 @@
 #include "engine/journal_manual.h"
 #include "engine/journal_restore.h"
 #include "engine/journal_state.h"
+#include "journal/log_internal.h"
 #include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "segment/recipients.h"
@@ -126,12 +127,23 @@ static inline void turn(void)
 	journal_manual_turn(manual, now_ns, wall_ns);
 }
 
-/* So long that what other threads do for the journal was done. */
+static inline void wait_for_job(const struct journal_log *log)
+{
+	struct pollfd event = { .events = POLLIN };
+
+	if (log == NULL || log->job.kind == JOB_NONE)
+		return;
+	event.fd = journal_log_event_fd(log);
+	assert_int_equal(poll(&event, 1, 20000), 1);
+}
+
+/* With what other threads do for the journal: it is done when the next one begins. */
 static inline void turns(unsigned count)
 {
 	while (count-- > 0) {
 		turn();
-		poll(NULL, 0, 2);
+		wait_for_job(journal_states_log_of(states));
+		wait_for_job(journal_manual_log_of(manual));
 	}
 }
 
