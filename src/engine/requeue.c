@@ -27,7 +27,8 @@
 /* Until the hints say that it is back. */
 #define SETTLE_NS	(400 * NS_PER_MS)
 #define PAUSE_FIRST_NS	NS_PER_SECOND
-/* Postfix's resolver remembers the last address for 30 s. */
+/* Postfix's queue manager remembers what it was told of the last address for 30 s. */
+#define REMEMBERED_NS	(30 * NS_PER_SECOND)
 #define PAUSE_LAST_NS	(31 * NS_PER_SECOND)
 #define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
 /* What was handed out so long ago takes no place any more; where all that is out is of this
@@ -54,6 +55,8 @@ struct requeue_mta {
 	bool overflowed;	/* something was not remembered since */
 	bool doubtful;		/* what is out may be gone */
 	uint8_t round;		/* counts lists */
+	char held_id[REQUEUE_ID_MAX + 1];	/* the last message that was held, */
+	int64_t held_ns;			/* and when */
 };
 
 struct requeue {
@@ -325,9 +328,14 @@ static void put(struct requeue *requeue, uint32_t entry,
     const struct requeue_result *result, int64_t now_ns) {
 	struct requeue_entry *e = &requeue->store.entries[entry];
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
+	struct requeue_mta *mta = &requeue->mtas[e->mta];
 	bool again = is_passing_hold(result) && !d->down;
 
-	e->round = requeue->mtas[e->mta].round;
+	e->round = mta->round;
+	if (result->class == RESULT_SUSPENDED) {
+		memcpy(mta->held_id, e->id, sizeof(mta->held_id));
+		mta->held_ns = now_ns;
+	}
 	if (again && e->place == REQUEUE_OUT)
 		pause_it(d, now_ns);
 	else if (again && d->until_ns <= now_ns)
@@ -453,6 +461,19 @@ static uint32_t count_out(struct requeue *requeue, uint32_t destination, int64_t
 	return count;
 }
 
+/* The oldest; but not the one that was held last, while there is another: Postfix would not ask
+ * about its address again. */
+static uint32_t next_due(const struct requeue *requeue, uint32_t destination, int64_t now_ns) {
+	const struct requeue_store *store = &requeue->store;
+	uint32_t oldest = requeue_oldest(store, destination);
+	uint32_t second = requeue_second(store, destination);
+	const struct requeue_entry *e = &store->entries[oldest];
+	const struct requeue_mta *mta = &requeue->mtas[e->mta];
+
+	return second != REQUEUE_NONE && now_ns - mta->held_ns < REMEMBERED_NS &&
+	    strcmp(e->id, mta->held_id) == 0 ? second : oldest;
+}
+
 /* Returns when more may go. */
 static int64_t hand_out(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, uint32_t places, int64_t now_ns) {
@@ -460,7 +481,7 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 	const struct requeue_destination *d = &requeue->store.destinations[destination];
 
 	while (d->places[REQUEUE_DUE].count > 0) {
-		uint32_t entry = requeue_oldest(&requeue->store, destination);
+		uint32_t entry = next_due(requeue, destination, now_ns);
 		struct requeue_entry *e = &requeue->store.entries[entry];
 		struct requeue_mta *mta = &requeue->mtas[e->mta];
 

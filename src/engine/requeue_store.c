@@ -280,6 +280,15 @@ uint32_t requeue_oldest(const struct requeue_store *store, uint32_t destination)
 	return due->count == 0 ? REQUEUE_NONE : due->entries[0];
 }
 
+uint32_t requeue_second(const struct requeue_store *store, uint32_t destination) {
+	const struct requeue_list *due = &store->destinations[destination].places[REQUEUE_DUE];
+
+	if (due->count < 2)
+		return REQUEUE_NONE;
+	return due->count > 2 && is_older(store, due->entries[2], due->entries[1]) ?
+	    due->entries[2] : due->entries[1];
+}
+
 bool requeue_store_open(struct requeue_store *store, uint64_t salt) {
 	*store = (struct requeue_store){ .salt = salt, .free_entry = REQUEUE_NONE,
 		.free_destination = REQUEUE_NONE, .entry_size = FIRST_SIZE,

@@ -98,6 +98,8 @@ bool requeue_move(struct requeue_store *store, uint32_t entry, enum requeue_plac
 
 /* The DUE one of a destination that arrived first, or REQUEUE_NONE. */
 uint32_t requeue_oldest(const struct requeue_store *store, uint32_t destination);
+/* The next one behind it, or REQUEUE_NONE. */
+uint32_t requeue_second(const struct requeue_store *store, uint32_t destination);
 
 static inline uint32_t requeue_held(const struct requeue_destination *d) {
 	return d->places[REQUEUE_WAITING].count + d->places[REQUEUE_DUE].count +

@@ -143,6 +143,40 @@ static void held_by_an_old_answer(void **state) {
 	assert_int_equal(out_count, 9);
 }
 
+/* All of a destination's mail stood still for half a minute: the oldest had been asked about
+ * last, and Postfix gave it the answer of before. */
+static void what_was_held_last_is_not_tried_first(void **state) {
+	(void)state;
+	window_is("b.example", 1);
+	note("AAAAAA2", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 90 * S);
+	held("AAAAAA1", "b.example");
+	pass(S);
+	assert_string_equal(out[0], "AAAAAA2");
+	window_is("b.example", 0);
+	pass(S);
+	held("AAAAAA2", "b.example");
+	pass(5 * S);
+	window_is("b.example", 1);
+	pass(S);
+	assert_int_equal(out_count, 2);
+	assert_string_equal(out[1], "AAAAAA1");
+	sent("AAAAAA1", "b.example");
+	pass(S);
+	assert_string_equal(out[2], "AAAAAA2");
+	/* of three the next oldest; later nothing is remembered of it */
+	note("AAAAAA3", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 50 * S);
+	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 40 * S);
+	held("AAAAAA2", "b.example");
+	pass(1100 * MS);
+	assert_string_equal(out[3], "AAAAAA3");
+	window_is("b.example", 0);
+	pass(31 * S);
+	window_is("b.example", 3);
+	pass(S);
+	assert_int_equal(out_count, 6);
+	assert_string_equal(out[4], "AAAAAA2");
+}
+
 /* The window is open, but the queue manager gave up a lane after a few refusals, and
  * deferred all that waited there: it goes by other lanes, no more than the window. */
 static void a_lane_that_postfix_suspended(void **state) {
@@ -262,6 +296,7 @@ int main(void) {
 		T(once_for_each_return),
 		T(other_reasons_wait_for_postfix),
 		T(held_by_an_old_answer),
+		T(what_was_held_last_is_not_tried_first),
 		T(held_together),
 		T(a_lane_that_postfix_suspended),
 		T(a_window_that_doubles),
