@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: ISC */
+/* Parts of shared limits, with numbers worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "policy/share.h"
+
+static void is(struct share_pools got, uint32_t base, uint32_t extra)
+{
+	assert_int_equal(got.base, base);
+	assert_int_equal(got.extra, extra);
+}
+
+static struct share_pools of(uint32_t base, uint32_t extra)
+{
+	return (struct share_pools){ base, extra };
+}
+
+static void pools_are_nested(void **state)
+{
+	(void)state;
+	is(share_pools_of(100, 80), 80, 20);
+	is(share_pools_of(80, 100), 80, 20);
+	is(share_pools_of(8, 8), 8, 0);
+	is(share_pools_of(8, 0), 0, 8);
+	is(share_pools_of(LIMIT_NONE, 80), 80, 0);
+	is(share_pools_of(100, LIMIT_NONE), 100, 0);
+	is(share_pools_of(LIMIT_NONE, LIMIT_NONE), LIMIT_NONE, 0);
+}
+
+static void static_parts(void **state)
+{
+	(void)state;
+	/* 10 % of 30 is 3, 1 each; of 80 it is 8, 2.67 each; of 20 it is 2, and 20 >= 2 * 3 */
+	is(share_static(of(30, 0), 3, 10), 1, 0);
+	is(share_static(of(80, 20), 3, 10), 2, 1);
+	/* 5 < 2 * 3 <= 6 */
+	is(share_static(of(5, 6), 3, 10), 0, 1);
+	is(share_static(of(30, 7), 3, 100), 10, 2);
+	is(share_static(of(30, 7), 3, 0), 0, 0);
+	is(share_static(of(1, 0), 1, 100), 1, 0);
+	is(share_static(of(4000000000u, 128), 64, 100), 62500000, 2);
+	is(share_static(of(LIMIT_NONE, 0), 3, 10), 0, 0);
+	is(share_leasable(of(80, 20), 3, of(2, 1)), 74, 17);
+	is(share_leasable(of(1, 0), 3, of(1, 1)), 0, 0);
+}
+
+static void limits_of_a_node(void **state)
+{
+	struct limits limits = { .sessions = 100, .inbound = 80, .client_sessions = 7 }, out;
+
+	(void)state;
+	share_limits(&limits, of(10, 4), &out);
+	assert_int_equal(out.inbound, 10);
+	assert_int_equal(out.sessions, 14);
+	assert_int_equal(out.client_sessions, 7);
+	share_limits(&limits, share_pools_of(100, 80), &out);
+	assert_int_equal(out.inbound, 80);
+	assert_int_equal(out.sessions, 100);
+	share_limits(&limits, of(0, 0), &out);
+	assert_int_equal(out.inbound, 0);
+	assert_int_equal(out.sessions, 0);
+	limits.sessions = 60;
+	share_limits(&limits, of(10, 4), &out);
+	assert_int_equal(out.inbound, 14);
+	assert_int_equal(out.sessions, 10);
+	limits.inbound = 60;
+	share_limits(&limits, of(10, 0), &out);
+	assert_int_equal(out.inbound, 10);
+	assert_int_equal(out.sessions, 10);
+	limits.inbound = LIMIT_NONE;
+	share_limits(&limits, of(10, 0), &out);
+	assert_int_equal(out.inbound, LIMIT_NONE);
+	assert_int_equal(out.sessions, 10);
+	limits.inbound = LIMIT_NONE - 1;
+	share_limits(&limits, of(LIMIT_NONE - 9, 100), &out);
+	assert_int_equal(out.inbound, LIMIT_NONE - 1);
+}
+
+static void open_sessions_keep_their_places(void **state)
+{
+	(void)state;
+	/* 9 inbound of a class whose inbound is the smaller: 1 is static, 8 keep base */
+	is(share_least(of(1, 0), of(10, 5), 9, 9, of(0, 0)), 8, 0);
+	/* 12 of which 3 inbound: base 2 for those; 9 more, 5 of them fit in extra */
+	is(share_least(of(1, 0), of(10, 5), 12, 3, of(0, 0)), 6, 5);
+	/* all outbound: extra first */
+	is(share_least(of(1, 1), of(10, 5), 6, 0, of(0, 0)), 0, 4);
+	is(share_least(of(1, 1), of(10, 5), 9, 0, of(0, 0)), 2, 5);
+	/* more is open than there is */
+	is(share_least(of(1, 0), of(10, 5), 100, 100, of(0, 0)), 10, 5);
+	is(share_least(of(1, 0), of(10, 5), UINT32_MAX, UINT32_MAX, of(0, 0)), 10, 5);
+	/* never raised */
+	is(share_least(of(1, 0), of(10, 5), 3, 3, of(20, 20)), 10, 5);
+	is(share_least(of(1, 0), of(10, 5), 0, 0, of(3, 1)), 3, 1);
+}
+
+static void times_of_a_lease(void **state)
+{
+	(void)state;
+	assert_int_equal(share_drift_ms(15000), 1550);
+	assert_int_equal(share_use_ms(15000), 12950);
+	assert_int_equal(share_gone_ms(15000), 14500);
+	assert_int_equal(share_wait_ms(15000), 16550);
+	assert_int_equal(share_use_ms(SHARE_LEASE_LEAST_MS), 1250);
+	for (int64_t lease = SHARE_LEASE_LEAST_MS; lease <= SHARE_LEASE_MOST_MS; lease += 17) {
+		/* the slower clock may lose a tenth against the other, and 50 ms */
+		assert_true(share_use_ms(lease) * 110 / 100 + 50 <= share_gone_ms(lease) + 1);
+		assert_true(share_use_ms(lease) > lease / 3 + 2 * SHARE_ASK_MS);
+	}
+}
+
+/* 30 for three nodes, 1 of it static each; inbound and sessions alike. */
+static struct share_seen node(uint32_t leased, uint32_t open)
+{
+	return (struct share_seen){ .whole = { 30, 0 }, .fixed = { 1, 0 }, .leased = { leased, 0 },
+		.most = { UINT32_MAX, UINT32_MAX }, .open = open, .open_small = open, .nodes = 3, .alive = 3 };
+}
+
+/* `ago` ms after the last call, of a lease of 15 s. */
+static enum share_due due(const struct share_memory *memory, const struct share_seen *seen,
+    int64_t ago, int64_t now_ms)
+{
+	return share_due(memory, seen, SHARE_NEWS_NONE, now_ms - ago, 15000, now_ms);
+}
+
+/* `turns` of 100 ms with what is seen, from now_ms on. */
+static int64_t turns(struct share_memory *memory, const struct share_seen *seen, unsigned count,
+    int64_t now_ms)
+{
+	for (unsigned i = 0; i < count; i++, now_ms += SHARE_TURN_MS)
+		share_turn(memory, seen, now_ms);
+	return now_ms;
+}
+
+static void an_idle_node_only_renews_an_equal_part(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(0, 0);
+	int64_t now_ms = turns(&memory, &seen, 300, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	/* 30 - 3 * 1 by three, or by as many as are there */
+	is(ask.claim, 0, 0);
+	is(ask.want, 9, 0);
+	seen.alive = 2;
+	is(share_asks(&memory, &seen).want, 13, 0);
+	seen.leased = of(13, 0);
+	seen.alive = 3;
+	is(share_asks(&memory, &seen).keep, 9, 0);
+	/* who does not hear that others lack places, does not */
+	seen.alive = 0;
+	is(share_asks(&memory, &seen).want, 0, 0);
+	/* there are not so many: then not */
+	seen = node(5, 0);
+	share_answered(&memory, &ask, of(5, 0), 0);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
+	    SHARE_NOT_DUE);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 5000, 15000, now_ms),
+	    SHARE_DUE_RENEW);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, 0, 15000, now_ms), SHARE_DUE_MORE);
+}
+
+static void an_equal_part_is_given_back_when_others_lack_places(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(9, 0);
+	int64_t now_ms = turns(&memory, &seen, 100, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
+	    SHARE_DUE_LOOK);
+	share_answered(&memory, &ask, of(9, 0), 1);
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	is(share_asks(&memory, &seen).keep, 0, 0);
+	/* and not taken again for half a minute */
+	seen = node(0, 0);
+	now_ms = turns(&memory, &seen, 299, now_ms);
+	is(share_asks(&memory, &seen).want, 0, 0);
+	turns(&memory, &seen, 1, now_ms);
+	is(share_asks(&memory, &seen).want, 9, 0);
+}
+
+/* Killed and started: what came meanwhile is not counted yet. */
+static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(9, 0);
+	int64_t now_ms = turns(&memory, &seen, 1, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	is(ask.need, 9, 0);
+	share_answered(&memory, &ask, of(9, 0), 5);
+	now_ms = turns(&memory, &seen, 28, now_ms);
+	is(share_asks(&memory, &seen).keep, 9, 0);
+	assert_int_equal(due(&memory, &seen, 4999, now_ms), SHARE_NOT_DUE);
+	now_ms = turns(&memory, &seen, 1, now_ms);
+	is(share_asks(&memory, &seen).keep, 0, 0);
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+}
+
+static void it_asks_before_it_runs_out(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(6, 5);
+	int64_t now_ms = turns(&memory, &seen, 40, 1000);
+	struct share_ask ask;
+
+	(void)state;
+	/* 7 places, 5 open, headroom 2: enough */
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_NOT_DUE);
+	seen.open = seen.open_small = 6;
+	now_ms = turns(&memory, &seen, 1, now_ms);
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
+	ask = share_asks(&memory, &seen);
+	is(ask.need, 5, 0);	/* 6 - 1 static */
+	is(ask.claim, 7, 0);	/* and 2, of free ones or those that others only have */
+	is(ask.want, 9, 0);	/* an equal part, of free ones */
+	is(ask.keep, 6, 0);
+	/* Others do not give back any, to which it gives them a second: then there are none, and
+	 * it asks for them now and then only. */
+	for (unsigned i = 0; i < 3; i++) {
+		share_answered(&memory, &ask, of(6, 0), 0);
+		assert_int_equal(due(&memory, &seen, 249, now_ms), SHARE_NOT_DUE);
+		assert_int_equal(due(&memory, &seen, 250, now_ms), SHARE_DUE_MORE);
+	}
+	share_answered(&memory, &ask, of(6, 0), 0);
+	ask = share_asks(&memory, &seen);
+	is(ask.claim, 5, 0);
+	is(ask.want, 7, 0);
+	assert_int_equal(due(&memory, &seen, 699, now_ms), SHARE_NOT_DUE);
+	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_MORE);
+}
+
+static void what_it_refuses_it_needs(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(4, 5);
+	int64_t now_ms = turns(&memory, &seen, 3, 1000);
+	struct share_ask ask;
+
+	(void)state;
+	seen.refused_small = 12;
+	now_ms = turns(&memory, &seen, 1, now_ms);
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
+	ask = share_asks(&memory, &seen);
+	is(ask.need, 5 + 12 - 1, 0);
+	is(ask.keep, 4, 0);
+	share_sent(&memory, &seen);
+	share_answered(&memory, &ask, of(9, 0), 8);
+	seen.leased = of(9, 0);
+	seen.most = of(9, 0);
+	/* Not all: again after 250 ms, if it refuses again. */
+	seen.open = seen.open_small = 10;
+	seen.refused_small = 15;
+	now_ms = turns(&memory, &seen, 1, now_ms);
+	assert_int_equal(due(&memory, &seen, 249, now_ms), SHARE_NOT_DUE);
+	assert_int_equal(due(&memory, &seen, 250, now_ms), SHARE_DUE_MORE);
+	is(share_asks(&memory, &seen).need, 10 + 3 - 1, 0);
+	/* More than there is is not asked for. */
+	seen.refused_small = 1000;
+	is(share_asks(&memory, &seen).need, 27, 0);
+}
+
+/* Others have a fair part only of what it does not need. */
+static void who_needs_less_than_he_told_says_so(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(9, 10);
+	int64_t now_ms = turns(&memory, &seen, 40, 1000);
+	struct share_ask ask;
+
+	(void)state;
+	seen.refused_small = 100;
+	ask = share_asks(&memory, &seen);
+	is(ask.claim, 27, 0);
+	share_sent(&memory, &seen);
+	share_answered(&memory, &ask, of(9, 0), 7);
+	/* still refused, within the last second: then nobody comes any more */
+	seen.refused_small = 101;
+	now_ms = turns(&memory, &seen, 10, now_ms);
+	is(share_asks(&memory, &seen).need, 10, 0);
+	now_ms = turns(&memory, &seen, 1, now_ms);
+	is(share_asks(&memory, &seen).need, 9, 0);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 249, 15000, now_ms),
+	    SHARE_NOT_DUE);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 250, 15000, now_ms),
+	    SHARE_DUE_RETURN);
+	ask = share_asks(&memory, &seen);
+	is(ask.keep, 9, 0);
+	share_answered(&memory, &ask, of(9, 0), 7);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
+	    SHARE_NOT_DUE);
+}
+
+static void it_keeps_places_only_while_nobody_lacks_any(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(9, 8);
+	struct share_ask ask;
+	int64_t now_ms = turns(&memory, &seen, 20, 1000);
+
+	(void)state;
+	seen.open = seen.open_small = 2;
+	now_ms = turns(&memory, &seen, 20, now_ms);
+	/* 8 were open two seconds ago: the 10 that there are may stay. */
+	ask = share_asks(&memory, &seen);
+	is(ask.need, 1, 0);
+	is(ask.keep, 9, 0);
+	assert_int_equal(due(&memory, &seen, 600, now_ms), SHARE_NOT_DUE);
+	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_LOOK);
+	share_answered(&memory, &ask, of(9, 0), 5);
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	is(share_asks(&memory, &seen).keep, 1, 0);
+	/* One that was in use 0.5 s ago stays a little longer. */
+	seen.open = seen.open_small = 1;
+	now_ms = turns(&memory, &seen, 5, now_ms);
+	ask = share_asks(&memory, &seen);
+	is(ask.need, 0, 0);
+	is(ask.keep, 1, 0);
+	/* Five seconds later it believes in free places again. */
+	now_ms = turns(&memory, &seen, 50, now_ms);
+	is(share_asks(&memory, &seen).keep, 9, 0);
+	now_ms = turns(&memory, &seen, 110, now_ms);
+	is(share_asks(&memory, &seen).keep, 2, 0);	/* 1 + 2 - 1 */
+}
+
+static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(9, 4);
+	int64_t now_ms = turns(&memory, &seen, 200, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	/* 5 leased would do for 4 and 2 more: it has spare ones; nobody lacks any */
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
+	    SHARE_NOT_DUE);
+	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_LOOK);
+	/* somebody does: at once, but no more often than who lacks them asks */
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 249, 15000, now_ms),
+	    SHARE_NOT_DUE);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
+	    SHARE_DUE_LOOK);
+	/* with more than an equal part, as long as the answers say so, too */
+	seen = node(20, 19);
+	now_ms = turns(&memory, &seen, 200, now_ms);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
+	    SHARE_NOT_DUE);
+	seen = node(20, 21);
+	now_ms = turns(&memory, &seen, 3, now_ms);
+	share_answered(&memory, &ask, of(20, 0), 3);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 700, 15000, now_ms),
+	    SHARE_DUE_LOOK);
+	/* who has nothing to spare does not care */
+	memory = (struct share_memory){ .begun = false };
+	seen = node(3, 4);
+	now_ms = turns(&memory, &seen, 200, now_ms);
+	share_answered(&memory, &ask, of(3, 0), 3);
+	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 4999, 15000, now_ms),
+	    SHARE_NOT_DUE);
+}
+
+static void above_the_fair_part_it_shrinks(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(20, 21);
+	int64_t now_ms = turns(&memory, &seen, 40, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	share_answered(&memory, &ask, of(20, 0), 3);
+	seen.most = of(13, 0);
+	is(share_asks(&memory, &seen).keep, 13, 0);
+	/* All are open: nothing to give back; one closes: it is. */
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_NOT_DUE);
+	seen.open = seen.open_small = 20;
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	is(share_least(seen.fixed, seen.leased, seen.open, seen.open_small, of(13, 0)), 19, 0);
+}
+
+static void each_direction_asks_for_its_pool(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = { .whole = { 30, 30 }, .fixed = { 1, 1 }, .leased = { 4, 4 },
+		.most = { UINT32_MAX, UINT32_MAX }, .open = 8, .open_small = 0, .nodes = 3 };
+
+	(void)state;
+	turns(&memory, &seen, 40, 1000);
+	/* Of the direction that may use both: extra alone, 8 - 1 - 1. */
+	is(share_asks(&memory, &seen).need, 0, 6);
+	/* Of both directions: base for all that is open, 8 - 1; nothing more. */
+	seen.open_small = 2;
+	is(share_asks(&memory, &seen).need, 7, 0);
+	/* And where base is short, extra for the others: 8 - 1 - 1 - 4. */
+	share_answered(&memory, &(struct share_ask){ .need = { 7, 0 } }, of(4, 4), 0);
+	is(share_asks(&memory, &seen).need, 7, 2);
+	/* Extra is short: base for the rest. */
+	seen.open_small = 0;
+	share_answered(&memory, &(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0);
+	is(share_asks(&memory, &seen).need, 2, 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pools_are_nested),
+		cmocka_unit_test(static_parts),
+		cmocka_unit_test(limits_of_a_node),
+		cmocka_unit_test(open_sessions_keep_their_places),
+		cmocka_unit_test(times_of_a_lease),
+		cmocka_unit_test(an_idle_node_only_renews_an_equal_part),
+		cmocka_unit_test(an_equal_part_is_given_back_when_others_lack_places),
+		cmocka_unit_test(who_begins_with_a_share_keeps_it_for_three_seconds),
+		cmocka_unit_test(it_asks_before_it_runs_out),
+		cmocka_unit_test(what_it_refuses_it_needs),
+		cmocka_unit_test(who_needs_less_than_he_told_says_so),
+		cmocka_unit_test(it_keeps_places_only_while_nobody_lacks_any),
+		cmocka_unit_test(who_can_hear_the_others_looks_when_they_lack_places),
+		cmocka_unit_test(above_the_fair_part_it_shrinks),
+		cmocka_unit_test(each_direction_asks_for_its_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
