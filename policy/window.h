@@ -50,6 +50,8 @@ struct window_settings {
 	int64_t believe_ns;		/* 300 s: an acceptance of this age still speaks against
 					 * a refusal at its level */
 	uint32_t believe_run;		/* 4 refusals in a row convince all the same */
+	bool shared;			/* the limit is of all nodes of a cluster together: for the
+					 * caller, who divides it */
 };
 extern const struct window_settings window_defaults;
 

@@ -264,6 +264,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		    "it is asked about at connect only", name);
 	compile_limits(w, group, client, class, name);
 	note_places(w, group, client, class);
+	compile_cluster_scope(c, group, class, name);
 	compile_observe(w, group, client, class);
 	compile_ports(w, group, class, name);
 	if (match == NULL || setting_element_count(match) == 0)

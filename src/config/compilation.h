@@ -97,6 +97,14 @@ void compile_alert(struct compilation *c);
 unsigned compile_command_words(struct compilation *c, const char *path, const char *without,
     uint32_t words[GENERATION_COMMAND_WORDS]);
 
+/* cluster.c: the other machines; before the classes. */
+void compile_cluster(struct compilation *c);
+/* What it means for one class, whose limits stand. */
+void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
+    struct generation_class *class, const char *name);
+/* After the classes. */
+void compile_cluster_end(struct compilation *c);
+
 /* classes.c: classes, rules, indexes, and the exempt list. */
 void compile_classes(struct compilation *c);
 

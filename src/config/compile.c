@@ -250,6 +250,8 @@ static void compile_all(struct compilation *c, const char *name)
 	if (!c->block.failed)
 		compile_alert(c);
 	if (!c->block.failed)
+		compile_cluster(c);
+	if (!c->block.failed)
 		compile_windows(c);
 	if (!c->block.failed)
 		compile_mtas(c);
@@ -259,6 +261,8 @@ static void compile_all(struct compilation *c, const char *name)
 		compile_destinations(c);
 	if (!c->block.failed)
 		compile_classes(c);
+	if (!c->block.failed)
+		compile_cluster_end(c);
 }
 
 /* Hands the block over, or says why there is none. */

@@ -16,7 +16,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 4
+#define GENERATION_VERSION 5
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -38,7 +38,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, retry_s) X(s, bulk) X(s, reserved) X(s, limits) X(s, places)
+	X(s, retry_s) X(s, bulk) X(s, shared) X(s, wants_shared) X(s, reserved) \
+	X(s, fixed_base) X(s, fixed_extra) X(s, limits) X(s, places)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
 #define RATE_FIELDS(X, s) \
@@ -94,13 +95,16 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
-	X(s, destination_count) X(s, journal)
+	X(s, destination_count) X(s, journal) X(s, cluster)
 #define ALERT_FIELDS(X, s) \
 	X(s, rate) X(s, interval_ns) X(s, timeout_ns) X(s, word_count) X(s, words) X(s, on) \
 	X(s, processes) X(s, reserved)
 #define JOURNAL_FIELDS(X, s) \
 	X(s, path) X(s, reserved) X(s, file_size) X(s, sync_delay_ns) X(s, envelope_delay_ns) \
 	X(s, decisions_size)
+#define CLUSTER_FIELDS(X, s) \
+	X(s, redis) X(s, user) X(s, password_file) X(s, node) X(s, prefix) X(s, nodes) \
+	X(s, fraction) X(s, without) X(s, line) X(s, reserved) X(s, lease_ns)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
@@ -119,6 +123,8 @@ _Static_assert(sizeof(struct generation_alert) ==
     0 ALERT_FIELDS(SUM_FIELD, generation_alert), "every field is named");
 _Static_assert(sizeof(struct generation_journal) ==
     0 JOURNAL_FIELDS(SUM_FIELD, generation_journal), "every field is named");
+_Static_assert(sizeof(struct generation_cluster) ==
+    0 CLUSTER_FIELDS(SUM_FIELD, generation_cluster), "every field is named");
 _Static_assert(sizeof(struct generation_schedule) ==
     0 SCHEDULE_FIELDS(SUM_FIELD, generation_schedule), "every field is named");
 _Static_assert(sizeof(struct generation_window) ==
@@ -147,6 +153,7 @@ uint64_t generation_layout(void)
 	SCHEDULE_FIELDS(MIX_FIELD, generation_schedule)
 	ALERT_FIELDS(MIX_FIELD, generation_alert)
 	JOURNAL_FIELDS(MIX_FIELD, generation_journal)
+	CLUSTER_FIELDS(MIX_FIELD, generation_cluster)
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
 #define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
 	WINDOW_PARAMETERS(X)
@@ -179,11 +186,20 @@ static bool index_fits(const struct generation *g, uint32_t offset)
 	return offset == 0 || array_fits(g, offset, 1, 8, 8);
 }
 
+static bool cluster_fits(const struct generation *g)
+{
+	const struct generation_cluster *cluster = &g->cluster;
+
+	return text_fits(g, cluster->redis) && text_fits(g, cluster->user) &&
+	    text_fits(g, cluster->password_file) && text_fits(g, cluster->node) &&
+	    text_fits(g, cluster->prefix);
+}
+
 static bool header_fits(const struct generation *g)
 {
 	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
 	    text_fits(g, g->state_path) && text_fits(g, g->journal.path) &&
-	    text_fits(g, g->user) && text_fits(g, g->group) &&
+	    text_fits(g, g->user) && text_fits(g, g->group) && cluster_fits(g) &&
 	    g->listener_count <= GENERATION_LISTENERS_MAX &&
 	    g->port_count <= GENERATION_PORTS_MAX &&
 	    g->witness_port_count <= GENERATION_PORTS_MAX &&

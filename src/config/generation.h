@@ -41,6 +41,9 @@ enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
 enum schedule_discipline { DISCIPLINE_PREEMPTIVE, DISCIPLINE_FIRST_COME };
+/* What a node goes on with when its shares cannot be renewed. */
+enum cluster_without { CLUSTER_FRACTION, CLUSTER_ALONE };
+#define CLUSTER_PASSWORD_MAX	255	/* bytes */
 
 /* A socket to listen on, from listen.*; its place in the table is its number
  * (the `listener` of a question). */
@@ -90,7 +93,12 @@ struct generation_class {
 	uint32_t record_use;	/* filled with `record`: which of its uses this is */
 	uint32_t retry_s;	/* what {retry} in the text stands for */
 	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
-	uint8_t reserved[3];
+	uint8_t shared;		/* sessions and inbound hold for all nodes of the cluster */
+	uint8_t wants_shared;	/* scope says so; shared follows where there is a cluster */
+	uint8_t reserved[1];
+	/* shared: the part that is always this node's (policy/share.h) */
+	uint32_t fixed_base;
+	uint32_t fixed_extra;
 	struct limits limits;
 	struct generation_place places[CLASS_PLACES];
 };
@@ -279,6 +287,21 @@ struct generation_journal {
 	uint64_t decisions_size;	/* of all files of decisions/ */
 };
 
+/* The other machines: cluster. */
+struct generation_cluster {
+	uint32_t redis;		/* "unix:/path", "inet:host:port"; "": there is no cluster */
+	uint32_t user;		/* by which it is asked; "": the default one */
+	uint32_t password_file;	/* path, or "" */
+	uint32_t node;		/* name of this machine */
+	uint32_t prefix;	/* of all keys, as written: "postern:" */
+	uint32_t nodes;		/* that there may be */
+	uint32_t fraction;	/* percent of a limit that is divided for good */
+	uint32_t without;	/* enum cluster_without */
+	uint32_t line;		/* where the group is written */
+	uint32_t reserved;
+	int64_t lease_ns;
+};
+
 struct generation {
 	uint64_t magic;
 	uint64_t layout;	/* generation_layout() of the code that wrote it */
@@ -365,6 +388,7 @@ struct generation {
 	uint64_t session_count;
 	uint64_t destination_count;
 	struct generation_journal journal;
+	struct generation_cluster cluster;
 };
 
 /* A hash over the declarations above, so that a block of another build is
@@ -480,6 +504,16 @@ const char *generation_journal_word(enum journal_room room);
 /* Its path in `out`, of PATH_MAX bytes; false: there is no journal, and out is "". */
 bool generation_journal_directory(const struct generation *g, enum journal_room room,
     char *out);
+
+/* Is there a cluster?  Then classes may be `shared`. */
+static inline bool generation_has_cluster(const struct generation *g)
+{
+	return g->cluster.redis != 0;
+}
+
+/* Which classes are shared, and the parts that are always this node's: to be called once
+ * cluster, classes and limits stand, before the generation is published. */
+void generation_share_out(struct generation *g);
 
 /* Is there a mail server whose queue is driven? */
 bool generation_drives(const struct generation *g);

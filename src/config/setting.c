@@ -249,7 +249,7 @@ static bool parse_address(const char *text, struct setting_value *out,
 	const char *reason;
 
 	if (!listen_address_parse(text, &address, &reason)) {
-		explain(why, why_size, "is no address to listen on:", text, reason);
+		explain(why, why_size, "is no address:", text, reason);
 		return false;
 	}
 	out->text = text;

@@ -34,6 +34,22 @@ static bool gives(const struct generation_window *window, enum window_parameter 
 	return (window->given >> parameter & 1) != 0;
 }
 
+static void check_scope(struct compilation *c, const config_setting_t *group,
+    const struct generation_window *window)
+{
+	const config_setting_t *where = compilation_member(group, "window.scope");
+
+	if (!gives(window, WINDOW_PARAMETER_SCOPE) || !window->settings.shared ||
+	    c->block.failed)
+		return;
+	/* the group may stand in a file of providers */
+	if (compilation_header(c)->cluster.line == 0)
+		complain(c, where, "window: scope \"cluster\" needs the group cluster");
+	else if (gives(window, WINDOW_PARAMETER_LIMIT) && window->settings.limit == 0)
+		note(c, where, "window.scope: destination_concurrency_limit is 0: only ceilings "
+		    "that are found are divided");
+}
+
 /* What one group says against itself. */
 static void check_window(struct compilation *c, const config_setting_t *group,
     const struct generation_window *window)
@@ -48,6 +64,7 @@ static void check_window(struct compilation *c, const config_setting_t *group,
 	    s->limit != 0 && s->initial > s->limit)
 		note(c, group, "window.initial_destination_concurrency (%u) is above "
 		    "destination_concurrency_limit (%u), which wins", s->initial, s->limit);
+	check_scope(c, group, window);
 }
 
 void compile_windows(struct compilation *c)

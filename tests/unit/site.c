@@ -40,6 +40,12 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    site->directory, site->directory, site->directory, classes);
 	generation = config_compile_texts(text, "test", site_providers, "providers.test",
 	    &messages);
+#ifndef HAVE_HIREDIS
+	if (generation == NULL && strstr(classes, "cluster = {") != NULL) {
+		puts("skipped: this build is without hiredis");
+		exit(77);
+	}
+#endif
 	if (generation == NULL)
 		fail("configuration", messages.count > 0 ?
 		    messages.list[0].text : "no memory");

@@ -22,6 +22,10 @@
 #define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
 	settings " },\n { name = \"z\"; match = \"*\"; sessions = 1; } );\n"
 
+#define CLUSTER(settings) V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n" \
+	settings " };\nclasses = ( { name = \"c\"; match = \"*\"; sessions = 6;\n" \
+	"scope = \"cluster\"; } );\n"
+
 /* The text, then the only message that is expected: "LINE: words" for an
  * error, "LINE: note: words" for a note, "" for none. */
 static const struct {
@@ -94,6 +98,75 @@ static const struct {
 	    "/nowhere/gate cannot be run: the gate will only be logged" },
 	{ V "gate = { command = \"/bin/sh\"; };\nexempt = [ \"::1\",\n\"a.example\" ];\n" C,
 	    "4: note: exempt: a command of the gate that refuses in the kernel knows no names" },
+	/* other machines */
+#ifndef HAVE_HIREDIS
+	{ CLUSTER(""), "2: cluster: this build is without hiredis" },
+#else
+	{ CLUSTER(""), "" },
+	{ CLUSTER("redis = \"unix:/q\";"), "3: duplicate setting name" },
+	{ CLUSTER("lease = \"1s\";"), "3: cluster.lease: \"1s\" is not within 2s..10m" },
+	{ CLUSTER("lease = \"11m\";"), "3: cluster.lease: \"11m\" is not within 2s..10m" },
+	{ CLUSTER("lease = 15;"), "3: cluster.lease: must be a time in quotes" },
+	{ CLUSTER("fraction = 101;"), "3: cluster.fraction: \"101\" is not within 0..100" },
+	{ CLUSTER("without = \"nothing\";"),
+	    "3: cluster.without: \"nothing\" is none of fraction|alone" },
+	{ CLUSTER("prefix = \"p*:\";"), "3: cluster.prefix: p*: must be of letters, digits, "
+	    "colon, point, hyphen and underscore" },
+	{ CLUSTER("prefix = \"123456789012345678901234567890123\";"),
+	    "3: cluster.prefix: must be of 1..32 characters, not 33" },
+	{ CLUSTER("user = \"postern\";"),
+	    "3: note: cluster.user without password_file: no password is sent" },
+	{ CLUSTER("passwort_file = \"/x\";"), "3: unknown setting cluster.passwort_file: did you "
+	    "mean cluster.password_file?" },
+	{ CLUSTER("password_file = \"x\";"), "3: cluster.password_file: \"x\" must be an "
+	    "absolute path" },
+	{ CLUSTER("fraction = 0;"), "5: note: class c: cluster.fraction is 0: without the server "
+	    "nothing is let in" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 5; scope = \"cluster\"; } );\n",
+	    "3: note: class c: 5 sessions are too few to leave each of 3 machines one: without the "
+	    "server nothing is let in" },
+	{ CLUSTER("fraction = 0; without = \"alone\";"), "" },
+	{ V "cluster = { node = \"a\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.redis is missing" },
+	{ V "cluster = { redis = \"inet:127.0.0.1:6379\"; node = \"mx 1\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.node: \"mx 1\" must be of printable ASCII characters without spaces" },
+	{ V "cluster = { redis = \"inet:redis.example:6379\"; node = \"a\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.redis:" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"-a\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.node: -a must be of letters, digits, point, hyphen and underscore, and "
+	    "begin with none of point and hyphen" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a:b\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.node: a:b must be of letters" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 65; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "2: cluster.nodes: \"65\" is not within 1..64" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n" C, "2: note: no class "
+	    "has scope = \"cluster\": only what concerns destinations is shared" },
+	{ CLASS("scope = \"cluster\";"), "3: class a: scope \"cluster\" needs the group cluster" },
+	{ V "window = { scope = \"cluster\"; };\n" C, "2: window: scope \"cluster\" needs the group "
+	    "cluster" },
+	{ V "destinations = ( { match = \"a.example\";\nwindow = { scope = \"cluster\"; }; } );\n" C,
+	    "3: window: scope \"cluster\" needs the group cluster" },
+	{ CLASS("scope = \"all\";"), "3: classes.scope: \"all\" is none of node|cluster" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; client = { sessions = 1; };\n"
+	    "scope = \"cluster\"; sessions = 9; } );\n", "4: note: class c: rate and limits of one "
+	    "client hold for each machine alone, whatever scope says" },
+	{ CLUSTER("") "window = { scope = \"cluster\"; };\n", "" },
+	{ CLUSTER("") "destinations = ( { match = [ \"a.example\" ];\n"
+	    "window = { scope = \"cluster\";\ndestination_concurrency_limit = 0; }; } );\n",
+	    "7: note: window.scope: destination_concurrency_limit is 0: only ceilings that are "
+	    "found are divided" },
+#endif
+	{ V "window = {\nscope = \"node\"; };\n" C, "" },
+	{ V "window = {\nscope = \"all\"; };\n" C,
+	    "3: window.scope: \"all\" is none of node|cluster" },
 	{ CLASS("rate = 5;"),
 	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
 	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },
@@ -146,9 +219,9 @@ static const struct {
 	{ CLASS("inbound = \"4294967297\";"), "3: classes.inbound: \"4294967297\" is not within" },
 	/* addresses to listen on */
 	{ V "listen = { policy = \"/run/x\"; };\n" C,
-	    "2: listen.policy: \"/run/x\" is no address to listen on: it must begin with unix:" },
+	    "2: listen.policy: \"/run/x\" is no address: it must begin with unix:" },
 	{ V "listen = { control = ( \"unix:/a\",\n \"unix:b\"\n ); };\n" C,
-	    "3: listen.control: \"unix:b\" is no address to listen on" },
+	    "3: listen.control: \"unix:b\" is no address" },
 	{ V "listen = { policy = { mode = \"0660\"; }; };\n" C,
 	    "2: listen: a group must have an address" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mode = \"888\"; }; };\n" C,
@@ -522,6 +595,60 @@ static void files_that_are_none(void **state)
 	expect(".", ".", 0, "not a regular file");
 }
 
+/* Nobody but its owner and group may read it, and it has to hold one. */
+static void passwords_that_are_none(void **state)
+{
+	static const struct {
+		const char *text;
+		mode_t mode;
+		const char *words;	/* "": none */
+	} files[] = {
+		{ "secret\n", 0640, "" },
+		{ "secret", 0400, "" },
+		{ "secret\r\n", 0600, " ends with a carriage return" },
+		{ "secret \n", 0600, " ends with a blank" },
+		{ "secret\n", 0644, " is open to everybody: chmod 0640" },
+		{ "secret\n", 0602, " is open to everybody: chmod 0640" },
+		{ "", 0600, " is empty" },
+		{ "\nsecret\n", 0600, " is empty" },
+	};
+	char text[1024], words[512];
+	unsigned i;
+
+	(void)state;
+#ifndef HAVE_HIREDIS
+	skip();
+#endif
+	snprintf(text, sizeof(text), CLUSTER("user = \"u\"; password_file = \"%s\";"),
+	    file_of("password"));
+	write_file("main", text, strlen(text));
+	(void)unlink(file_of("password"));
+	expect("main", "main", 3, ": No such file or directory");
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct config_messages messages;
+
+		write_file("password", files[i].text, strlen(files[i].text));
+		assert_int_equal(chmod(file_of("password"), files[i].mode), 0);
+		snprintf(words, sizeof(words), "%s", files[i].words);
+		if (files[i].words[0] != '\0') {
+			expect("main", "main", 3, words);
+		} else {
+			free(config_compile(file_of("main"), &messages));
+			assert_int_equal(messages.count, 0);
+			config_messages_free(&messages);
+		}
+		(void)unlink(file_of("password"));
+	}
+	memset(words, 'x', 300);
+	write_file("password", words, 300);
+	assert_int_equal(chmod(file_of("password"), 0600), 0);
+	expect("main", "main", 3, " is longer than 255 bytes");
+	(void)unlink(file_of("password"));
+	assert_int_equal(mkdir(file_of("password"), 0700), 0);
+	expect("main", "main", 3, " is no plain file");
+	assert_int_equal(rmdir(file_of("password")), 0);
+}
+
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
 static void queues_that_are_not_driven(void **state)
 {
@@ -645,6 +772,7 @@ int main(void)
 		cmocka_unit_test(included_files_are_named),
 		cmocka_unit_test(bad_includes),
 		cmocka_unit_test(files_that_are_none),
+		cmocka_unit_test(passwords_that_are_none),
 		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
 		cmocka_unit_test(users_and_groups_that_are_not_here),
