@@ -18,6 +18,15 @@ enum reason {
 	REASON_COUNT
 };
 
+/* What a share went by. */
+enum lease {
+	LEASE_NONE,		/* the decision is of no share */
+#define LEASE(symbol, word, text) LEASE_##symbol,
+#include "defs/leases.def"
+#undef LEASE
+	LEASE_COUNT
+};
+
 struct decision {
 	enum verdict verdict;
 	enum reason reason;
@@ -25,6 +34,9 @@ struct decision {
 	 * both 0 where the reason has none. */
 	uint32_t count;
 	uint32_t limit;
+	/* Of REASON_CLASS_SHARE: the limit of all machines together, that is in force. */
+	uint32_t whole;
+	enum lease lease;
 };
 
 #endif

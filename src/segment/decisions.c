@@ -63,6 +63,29 @@ const char *decided_reason_word(unsigned reason) {
 	return reason < REASON_COUNT ? words[reason] : NULL;
 }
 
+static const struct lease_words {
+	const char *word, *text;
+} leases[LEASE_COUNT] = {
+#define LEASE(symbol, word, text) [LEASE_##symbol] = { word, text },
+#include "defs/leases.def"
+#undef LEASE
+};
+
+static const struct lease_words *lease_of(const struct decided *d) {
+	bool shared = d->reason == REASON_CLASS_SHARE && d->by < LEASE_COUNT &&
+	    decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+
+	return &leases[shared ? d->by : LEASE_NONE];
+}
+
+const char *decided_lease_word(const struct decided *decided) {
+	return lease_of(decided)->word;
+}
+
+const char *decided_lease_meaning(const struct decided *decided) {
+	return lease_of(decided)->text;
+}
+
 const char *decided_stage_word(unsigned stage) {
 	static const char *const words[DECIDED_STAGES] = {
 		[DECIDED_AT_CONNECT] = "connect",
@@ -73,9 +96,19 @@ const char *decided_stage_word(unsigned stage) {
 		[DECIDED_BY_RESULT] = "result",
 		[DECIDED_BY_TIME] = "time",
 		[DECIDED_BY_COMMAND] = "command",
+		[DECIDED_BY_NODE] = "node",
 	};
 
 	return stage < DECIDED_STAGES ? words[stage] : "unknown";
+}
+
+const char *decided_by_word(unsigned by) {
+	static const char *const words[] = {
+		[DECIDED_BY_COHORTS] = "cohorts", [DECIDED_BY_RULE] = "rule",
+		[DECIDED_BY_HAND_OF] = "hand", [DECIDED_BY_OTHERS] = "node",
+	};
+
+	return by < sizeof(words) / sizeof(words[0]) ? words[by] : NULL;
 }
 
 /* --- texts: which one (a byte), its length (a byte), the text, a NUL ------------- */
@@ -85,7 +118,7 @@ const char *decided_stage_word(unsigned stage) {
 /* Commands are made of these. */
 static bool is_whole_or_none(enum decided_text which) {
 	return which == DECIDED_CLASS || which == DECIDED_WINDOW_OF ||
-	    which == DECIDED_RECIPIENT;
+	    which == DECIDED_RECIPIENT || which == DECIDED_NODE || which == DECIDED_ORIGIN;
 }
 
 void decided_put(struct decided *decided, enum decided_text which, const char *text,

@@ -6,7 +6,8 @@
  * (engine/journal_decisions.h).
  *
  * Each has a number, which is its id (base/decision_id.h), of this segment and no earlier
- * one: numbers begin with the time at which the segment was made.  Whoever decides takes
+ * one: numbers begin with the time at which the segment was made, and by chance, so that two
+ * machines hardly ever give the same.  Whoever decides takes
  * the number (decisions_claim) and writes the rest when it holds no lock any more.  A
  * writer that dies in between leaves a place that readers pass over.
  *
@@ -51,14 +52,18 @@ enum decided_stage {
 	DECIDED_BY_RESULT,	/* a delivery's result was read */
 	DECIDED_BY_TIME,
 	DECIDED_BY_COMMAND,	/* posternctl */
+	DECIDED_BY_NODE,	/* another node of the cluster said so */
 	DECIDED_STAGES
 };
 /* "connect", "recipient", "before-connect", "connected", "queue", "result", "time",
- * "command"; others "unknown". */
+ * "command", "node"; others "unknown". */
 const char *decided_stage_word(unsigned stage);
 
-/* Why a destination is suspended. */
-enum decided_by { DECIDED_BY_NOBODY, DECIDED_BY_COHORTS, DECIDED_BY_RULE, DECIDED_BY_HAND_OF };
+/* Why a destination is suspended: here, or at the node that said so (DECIDED_BY_NODE). */
+enum decided_by { DECIDED_BY_NOBODY, DECIDED_BY_COHORTS, DECIDED_BY_RULE, DECIDED_BY_HAND_OF,
+	DECIDED_BY_OTHERS };	/* a node said so, and not why */
+/* "cohorts", "rule", "hand", "node"; NULL: of none. */
+const char *decided_by_word(unsigned by);
 
 /* Texts are as strangers wrote them, but for NULs: whoever shows one escapes it. */
 enum decided_text {
@@ -74,6 +79,8 @@ enum decided_text {
 	DECIDED_MTA,		/* name in the configuration */
 	DECIDED_REASON,		/* a reply's words; what somebody said */
 	DECIDED_NOTE,		/* of a provider rule */
+	DECIDED_NODE,		/* of the cluster that said so, */
+	DECIDED_ORIGIN,		/* and the decision's id there, as text */
 	DECIDED_TEXTS
 };
 
@@ -97,14 +104,16 @@ struct decided {
 	uint8_t verdict;	/* enum verdict: what was answered */
 	uint8_t stage;		/* enum decided_stage */
 	uint8_t result;		/* FAILURE: enum result_class of policy/reply.h */
-	uint8_t by;		/* SUSPENDED: enum decided_by; BY_HAND: enum by_hand_verb + 1 */
+	uint8_t by;		/* SUSPENDED: enum decided_by; BY_HAND: enum by_hand_verb + 1; of a
+				 * share: enum lease */
 	uint8_t action;		/* class's: enum class_action of config/generation.h */
 	uint8_t flags;		/* DECIDED_* */
 	uint16_t client_port;	/* 0: not known */
 	uint16_t server_port;
 	uint32_t line;		/* of the rule in FILE; 0: none */
 	uint32_t count, limit;	/* what was compared; both 0: nothing was */
-	uint32_t before, window;	/* of a destination; of a rate: so many in so many ms */
+	uint32_t before, window;	/* of a destination; of a rate: so many in so many ms; of a
+					 * share: before is the limit that it is a part of */
 	uint32_t ceiling_before, ceiling;	/* 0: not known */
 	uint32_t uid;		/* BY_HAND */
 	int32_t pid;		/* of a mail server's process */
@@ -123,6 +132,10 @@ void decided_put(struct decided *decided, enum decided_text which, const char *t
     size_t length);
 /* "" where there is none. */
 const char *decided_text(const struct decided *decided, enum decided_text which);
+/* "held", "ended" of a share of a class's limit, and what it means (defs/leases.def); NULL: it
+ * is of none. */
+const char *decided_lease_word(const struct decided *decided);
+const char *decided_lease_meaning(const struct decided *decided);
 /* Does it make sense, whoever wrote it?  All others take only what does. */
 bool decided_is_sound(const struct decided *decided);
 

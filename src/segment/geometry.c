@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "segment/shared.h"
+
 #define SLOTS_PER_SHARD_WANTED	16384
 #define SHARDS_MIN		8
 #define SLOTS_PER_LINE		13
@@ -28,6 +30,10 @@
 #define SLOTS_PER_DECISION	8
 #define DECISIONS_LEAST		512
 #define DECISIONS_MOST		8192
+#define DESTINATIONS_PER_SHARED	2	/* shared.h tells it */
+#define SHARED_LEAST		64
+/* Three for each that a cluster shares at most (engine/knowledge.h), so that no bucket is full. */
+#define SHARED_MOST		32768
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
 	/* FNV-1a over words: only has to differ, not to resist anybody */
@@ -80,7 +86,15 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct class_record, open),
 		offsetof(struct class_record, torn),
 		offsetof(struct class_record, admitted),
-		offsetof(struct class_record, name), sizeof(struct role_record),
+		offsetof(struct class_record, name),
+		offsetof(struct class_record, share_until_ns),
+		offsetof(struct class_record, share_refused),
+		offsetof(struct class_record, share_wanted),
+		offsetof(struct class_record, share_parted),
+		offsetof(struct class_record, share_alone),
+		offsetof(struct class_record, share_whole),
+		offsetof(struct segment_header, cluster_instance),
+		sizeof(struct role_record),
 		offsetof(struct role_record, heartbeat_ns),
 		offsetof(struct role_record, gap_begin_ns),
 		sizeof(struct listener_record), sizeof(struct segment_header),
@@ -101,10 +115,15 @@ uint64_t segment_layout_hash(void) {
 		offsetof(struct segment_header, roles),
 		offsetof(struct segment_header, listeners),
 		offsetof(struct segment_header, unkept_offset),
+		offsetof(struct segment_header, unshared_offset),
+		sizeof(struct shared_head), sizeof(struct shared_slot), SHARED_PLACES,
 		offsetof(struct segment_header, unlearned),
 		sizeof(struct journal_record),
 		offsetof(struct journal_record, records),
 		offsetof(struct segment_header, journals),
+		sizeof(struct cluster_record),
+		offsetof(struct segment_header, cluster),
+		offsetof(struct segment_header, cluster_order),
 		sizeof(struct decided_slot),
 		offsetof(struct segment_header, decided_next),
 		offsetof(struct segment_header, decided_offset),
@@ -204,7 +223,18 @@ static bool deal_recipients(uint64_t destination_count, struct share *share) {
 	    RECIPIENTS_LEAST, RECIPIENTS_MOST), share);
 }
 
-/* What stands beside the destinations, the flights, and the grants. */
+/* A cluster shares a part of the destinations at most. */
+static uint32_t buckets_for(uint64_t destination_count) {
+	uint64_t wanted = within(destination_count / DESTINATIONS_PER_SHARED, SHARED_LEAST,
+	    SHARED_MOST) / SHARED_PLACES;
+	uint32_t count = 1;
+
+	while (count < wanted)
+		count *= 2;
+	return count;
+}
+
+/* What stands beside the destinations, the flights, the grants, and what is shared. */
 static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	uint64_t shards = header->destinations.shards;
 	uint32_t each = header->destinations.per_shard;
@@ -217,6 +247,8 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	header->timed_offset = offset;
 	offset += shards * header->bits_per_shard * 8;
 	header->unkept_offset = offset;
+	offset += shards * header->bits_per_shard * 8;
+	header->unshared_offset = offset;
 	offset += shards * header->bits_per_shard * 8;
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
@@ -232,7 +264,10 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	offset += (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
 	    sizeof(struct attempt);
 	header->grants_offset = offset = round_up(offset, PAGE_BYTES);
-	return offset + sizeof(struct grant_table);
+	offset += sizeof(struct grant_table);
+	header->shared_buckets = buckets_for(header->destination_count);
+	header->shared_offset = offset = round_up(offset, PAGE_BYTES);
+	return offset + shared_bytes(header->shared_buckets);
 }
 
 /* Enough of them for some seconds of a flood, where there is room for one. */
@@ -340,6 +375,9 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&
 	    header->grants_offset == right.grants_offset &&
+	    header->unshared_offset == right.unshared_offset &&
+	    header->shared_offset == right.shared_offset &&
+	    header->shared_buckets == right.shared_buckets &&
 	    header->bits_per_shard == right.bits_per_shard &&
 	    header->reasons_per_shard == right.reasons_per_shard &&
 	    header->flight_count == right.flight_count &&

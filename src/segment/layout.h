@@ -23,11 +23,13 @@
 
 #include "base/siphash.h"
 #include "policy/address.h"
+#include "segment/layout_cluster.h"
 #include "segment/layout_decisions.h"
 #include "segment/layout_destinations.h"
+#include "segment/layout_shared.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		7
+#define SEGMENT_VERSION		8
 #define SEGMENT_ROLES_MAX	40
 #define SEGMENT_LISTENERS	256
 #define SEGMENT_NO_CLASS	UINT16_MAX
@@ -177,10 +179,31 @@ struct class_record {
 	_Atomic uint64_t adopted;
 	_Atomic int64_t rate_tat_ns;
 	char name[SEGMENT_NAME_MAX + 1];
-	char pad[256 - 40 - 10 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1];
+	char pad[192 - 40 - 10 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1 + 32];
+	/* This node's share of limits that hold for all nodes (engine/shares.h): under the
+	 * mutex.  The part that is always the node's is the generation's. */
+	_Atomic int64_t share_until_ns;	/* what is leased ends then */
+	_Atomic int64_t share_since_ns;	/* the class is shared since then; 0: it is not */
+	_Atomic uint32_t share[2];	/* leased: base, extra */
+	_Atomic uint32_t share_most[2];	/* of those, up to which something new is let in */
+	/* For want of a share, inbound and outbound: decisions (observed ones too), and signs of
+	 * demand that are none: a gate that is shut, mail that is held. */
+	_Atomic uint64_t share_refused[2];
+	_Atomic uint64_t share_wanted[2];
+	/* generation by which it left the scope, while the server may have something recorded
+	 * for it still; 0: it does not */
+	_Atomic uint64_t share_parted;
+	/* for display; decisions use the generation's */
+	_Atomic uint32_t share_fixed[2];
+	_Atomic uint32_t share_alone;	/* 1: the whole limit counts without a share */
+	/* for display: inbound, sessions that count for all nodes together (the lowest of all),
+	 * until share_until_ns; UINT32_MAX: none lower than this one's are known */
+	_Atomic uint32_t share_whole[2];
+	char share_pad[320 - 224 - 2 * 8 - 2 * 8 - 5 * 8 - 3 * 4 - 2 * 4];
 };
 _Static_assert(sizeof(pthread_mutex_t) == 40, "x86-64 and arm64 glibc: 40, 48");
-_Static_assert(sizeof(struct class_record) == 256, "four cache lines");
+_Static_assert(sizeof(struct class_record) == 320, "five cache lines");
+_Static_assert(offsetof(struct class_record, share_until_ns) == 224, "beside its share");
 
 struct role_record {
 	_Atomic uint32_t kind;		/* enum role_kind */
@@ -340,6 +363,10 @@ struct segment_header {
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
 	uint64_t grants_offset;		/* struct grant_table */
+	uint64_t unshared_offset;	/* a bit for each destination: the cluster was not told */
+	uint64_t shared_offset;		/* struct shared_head, and buckets */
+	uint32_t shared_buckets;	/* a power of two */
+	uint32_t shared_reserved;
 	uint32_t bits_per_shard;	/* 64-bit words of either */
 	uint32_t reasons_per_shard;
 	uint32_t flight_count;
@@ -365,6 +392,10 @@ struct segment_header {
 					 * long ago (engine/queue_watch.h); 0: it is well */
 	_Atomic uint32_t queue_paused;	/* a bit for each mail server of which nothing is run, as
 					 * nothing comes of it (engine/queue.h) */
+	/* Who leases shares (engine/shares.h), 0: nobody yet; and for which node of which cluster
+	 * (a hash): under another name nothing that was leased counts. */
+	_Atomic uint64_t cluster_instance;
+	_Atomic uint64_t cluster_identity;
 	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t lane_uses_next;
 	_Atomic uint64_t states_version;
@@ -377,6 +408,8 @@ struct segment_header {
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
 	struct journal_record journals[SEGMENT_JOURNALS];
+	_Alignas(64) struct cluster_record cluster;
+	struct cluster_order cluster_order;
 	/* how many decisions of each ring there were; each in a cache line of its own */
 	_Alignas(64) struct decided_next decided_next[DECIDED_RINGS];
 	/* A role's place, as in roles[]. */

@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct decided_slot) == 448, "seven cache lines");
 
 /* Begun with the seconds of the day on which the segment was made. */
 #define DECIDED_BEGIN_SHIFT	19
+#define DECIDED_BEGIN_WITHIN	(UINT32_C(1) << 18)	/* and a number below it, by chance */
 struct decided_next {
 	_Atomic uint64_t number;
 	_Atomic uint64_t kept;	/* up to this one they are on the disk; 0: not known */

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "policy/share.h"
 #include "segment/decisions.h"
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
@@ -32,6 +33,7 @@
 #include "segment/grants.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
+#include "segment/shared.h"
 
 #define STATE_MODE 0640
 #define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */
@@ -95,6 +97,17 @@ static const char *check_file(int fd, uid_t uid, struct stat *status) {
 	return NULL;
 }
 
+/* What was leased on this boot is this state's still, but for no longer than any lease; who was
+ * started just now is not alone yet. */
+static void scrub_share(struct class_record *record) {
+	int64_t now_ns = clock_now_ns(), until_ns = atomic_load(&record->share_until_ns);
+
+	if (until_ns < 0 || until_ns > now_ns + SHARE_LEASE_MOST_MS * NS_PER_MS)
+		atomic_store(&record->share_until_ns, 0);
+	if (atomic_load(&record->share_since_ns) != 0)
+		atomic_store(&record->share_since_ns, now_ns);
+}
+
 /* Class names are text from a file that others could have written. */
 static void scrub_records(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
@@ -104,13 +117,16 @@ static void scrub_records(struct segment *segment) {
 		    memchr(record->name, '\0', sizeof(record->name)) == NULL ||
 		    record->name[0] == '\0')
 			atomic_store(&record->in_use, 0);
-		if (atomic_load(&record->in_use) == 0)
+		if (atomic_load(&record->in_use) == 0) {
 			memset(record->name, 0, sizeof(record->name));
-		else
+			atomic_store(&record->share_parted, 0);
+		} else {
 			/* until the configuration names it again */
 			atomic_store(&record->in_use, 2);
+		}
 		if (atomic_load(&record->seq) % 2 != 0)
 			atomic_fetch_add(&record->seq, 1);
+		scrub_share(record);
 	}
 }
 
@@ -192,6 +208,7 @@ static uint64_t adopt(struct segment *segment) {
 	scrub_listeners(segment);
 	scrub_mtas(segment);
 	grants_scrub(segment);
+	shared_scrub(segment);
 	scrub_decisions(segment->header);
 	destinations_scrub(segment, clock_now_ns());
 	recipients_scrub(segment, clock_now_ns());
@@ -313,6 +330,8 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 
 static int init_header(struct segment_header *header,
     const struct generation *generation, int64_t now_ns, struct diag *diag) {
+	uint32_t within;
+
 	if (!segment_geometry(header, generation->record_count,
 		generation->session_count, generation->destination_count))
 		return diag_set(diag, 0, "state: cannot hold %llu sessions and "
@@ -324,14 +343,15 @@ static int init_header(struct segment_header *header,
 	header->layout = segment_layout_hash();
 	header->created_ns = now_ns;
 	header->created_wall_s = clock_wall_s();
-	for (unsigned i = 0; i < DECIDED_RINGS; i++)
-		atomic_store(&header->decided_next[i].number,
-		    decided_begin(header->created_wall_s));
 	if (!clock_boot_id(header->boot_id))
 		return diag_set(diag, errno, "cannot read this boot's id");
-	if (getrandom(&header->key, sizeof(header->key), 0) !=
-	    sizeof(header->key))
+	if (getrandom(&header->key, sizeof(header->key), 0) != sizeof(header->key) ||
+	    getrandom(&within, sizeof(within), 0) != sizeof(within))
 		return diag_set(diag, errno, "cannot draw a hash key");
+	/* machines that were switched on together do not give the same ids */
+	for (unsigned i = 0; i < DECIDED_RINGS; i++)
+		atomic_store(&header->decided_next[i].number,
+		    decided_begin(header->created_wall_s) + within % DECIDED_BEGIN_WITHIN);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Configuration generations in the segment's company: class records by
- *          name, the block in a file, its number in the header.
+ *          name, the block in a file, its number in the header; what becomes of shares.
  * MODEL    The block is complete in PATH.config.N before the number N is stored.
  *          The one before it stays for roles that are just about to map it.
  * THREADS  Publishing: the supervisor alone.  Mapping: any.
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +22,34 @@
 #include "segment/destinations.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
+#include "segment/shared.h"
 
 static void config_path(const struct segment *segment, uint64_t number,
     const char *suffix, char out[PATH_MAX + 32]) {
 	snprintf(out, PATH_MAX + 32, "%s.config.%llu%s", segment->path,
 	    (unsigned long long)number, suffix);
+}
+
+/* Nothing is leased any more; `since_ns`: shared from then on, 0: not at all. */
+static void forget_share(struct class_record *record, int64_t since_ns) {
+	atomic_store(&record->share_until_ns, 0);
+	atomic_store(&record->share_parted, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		atomic_store(&record->share[i], 0);
+		atomic_store(&record->share_most[i], UINT32_MAX);
+		atomic_store(&record->share_refused[i], 0);
+		atomic_store(&record->share_wanted[i], 0);
+		atomic_store(&record->share_fixed[i], 0);
+		atomic_store(&record->share_whole[i], UINT32_MAX);
+	}
+	atomic_store(&record->share_alone, 0);
+	atomic_store(&record->share_since_ns, since_ns);
+}
+
+/* It has left the scope: what the server has of it is to be given back. */
+static void part_share(struct class_record *record, const struct generation *generation) {
+	forget_share(record, 0);
+	atomic_store(&record->share_parted, generation->number);
 }
 
 /* Gives a record another name.  False: sessions stand in it, as roles may still
@@ -50,6 +74,7 @@ static bool record_name(struct segment *segment, uint16_t number,
 	atomic_store(&record->observed, 0);
 	atomic_store(&record->adopted, 0);
 	atomic_store(&record->rate_tat_ns, 0);
+	forget_share(record, 0);
 	memset(record->name, 0, sizeof(record->name));
 	snprintf(record->name, sizeof(record->name), "%s", name);
 	atomic_store(&record->in_use, 2);
@@ -111,6 +136,84 @@ static int resolve_records(struct segment *segment, struct generation *generatio
 	return 0;
 }
 
+static uint64_t mix(uint64_t hash, const void *bytes, size_t length) {
+	const unsigned char *at = bytes;
+
+	while (length-- > 0)
+		hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* What a lease is bound to besides the class; 0: there is no cluster. */
+static uint64_t identity_of(const struct generation *generation) {
+	const struct generation_cluster *cluster = &generation->cluster;
+	const uint32_t texts[] = { cluster->redis, cluster->prefix, cluster->node };
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	if (!generation_has_cluster(generation))
+		return 0;
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *text = generation_text(generation, texts[i]);
+
+		hash = mix(hash, text, strlen(text) + 1);
+	}
+	hash = mix(hash, &cluster->nodes, sizeof(cluster->nodes));
+	/* with a shorter one others would reckon with an end before that of what is leased */
+	hash = mix(hash, &cluster->lease_ns, sizeof(cluster->lease_ns));
+	return mix(hash, &cluster->fraction, sizeof(cluster->fraction)) | 1;
+}
+
+/* A share stands while the class is shared by this node of this cluster.  Where its lock is
+ * not to be had what is leased ends all the same: each store alone makes it less. */
+static void refresh_share(struct segment *segment, const struct generation *generation,
+    const struct generation_class *class, bool same_node, int64_t now_ns) {
+	struct class_record *record = &segment->records[class->record];
+	bool was_shared = atomic_load(&record->share_since_ns) != 0;
+	bool locked;
+
+	if (!class->shared && !was_shared)
+		return;
+	locked = class_lock(segment, (uint16_t)class->record, now_ns);
+	if (!class->shared)
+		part_share(record, generation);
+	else if (!was_shared || !same_node)
+		forget_share(record, now_ns);
+	if (class->shared) {
+		atomic_store(&record->share_fixed[0], class->fixed_base);
+		atomic_store(&record->share_fixed[1], class->fixed_extra);
+		atomic_store(&record->share_alone,
+		    generation->cluster.without == CLUSTER_ALONE);
+	}
+	if (locked)
+		class_unlock(segment, (uint16_t)class->record);
+}
+
+/* Who it is that leases: random, and the same as long as this state lives on. */
+static void draw_instance(struct segment *segment, const struct generation *generation) {
+	uint64_t instance = 0;
+
+	if (!generation_has_cluster(generation) ||
+	    atomic_load(&segment->header->cluster_instance) != 0)
+		return;
+	if (getrandom(&instance, sizeof(instance), 0) != sizeof(instance) || instance == 0)
+		instance = (uint64_t)clock_now_ns() << 16 ^ (uint64_t)getpid();
+	atomic_store(&segment->header->cluster_instance, instance);
+}
+
+static void refresh_shares(struct segment *segment, const struct generation *generation,
+    int64_t now_ns) {
+	uint64_t identity = identity_of(generation);
+	bool same = identity == atomic_load(&segment->header->cluster_identity);
+
+	draw_instance(segment, generation);
+	if (!same)
+		shared_set_until(segment, 0);
+	for (uint32_t c = 0; c < generation->class_count; c++)
+		refresh_share(segment, generation, generation_class(generation, c), same,
+		    now_ns);
+	atomic_store(&segment->header->cluster_identity, identity);
+}
+
 /* What is in force is shown with its limits; what is not goes when its last
  * session has ended. */
 static void refresh_records(struct segment *segment,
@@ -128,11 +231,15 @@ static void refresh_records(struct segment *segment,
 	}
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
+		bool locked;
 
 		if (in_force[i] || atomic_load(&record->in_use) == 0)
 			continue;
 		atomic_store(&record->in_use, 2);
-		if (!class_lock(segment, (uint16_t)i, now_ns))
+		locked = class_lock(segment, (uint16_t)i, now_ns);
+		if (atomic_load(&record->share_since_ns) != 0)
+			part_share(record, generation);
+		if (!locked)
 			continue;
 		if (atomic_load(&record->open) == 0)
 			atomic_store(&record->in_use, 0);
@@ -226,6 +333,7 @@ int segment_publish(struct segment *segment, struct generation *generation,
 		return -1;
 	}
 	refresh_records(segment, generation, in_force, now_ns);
+	refresh_shares(segment, generation, now_ns);
 	refresh_mtas(segment, generation, now_ns);
 	free(in_force);
 	atomic_store_explicit(&segment->header->generation, number,

@@ -12,6 +12,8 @@
  */
 #include "segment/reader.h"
 
+#include "segment/cluster_told.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -326,6 +328,10 @@ void reader_timing(const struct reader *reader, enum timing_kind kind,
 		out->count += out->buckets[b];
 }
 
+bool reader_cluster(const struct reader *reader, struct cluster_told *out) {
+	return cluster_told_read(&reader->live->cluster, out);
+}
+
 /* Begins a try: false while a writer is inside. */
 static bool read_begin(const _Atomic uint32_t *seq, uint32_t *begin) {
 	*begin = atomic_load_explicit(seq, memory_order_acquire);
@@ -361,6 +367,19 @@ static void copy_name(const struct class_record *record,
 	out[SEGMENT_NAME_MAX] = '\0';
 }
 
+static void copy_share(const struct class_record *record, struct reader_class *out) {
+	out->share_since_ns = RELAXED(record->share_since_ns);
+	out->shared = out->share_since_ns != 0;
+	out->share_alone = RELAXED(record->share_alone) != 0;
+	out->share_until_ns = RELAXED(record->share_until_ns);
+	for (unsigned i = 0; i < 2; i++) {
+		out->share_fixed[i] = RELAXED(record->share_fixed[i]);
+		out->share_leased[i] = RELAXED(record->share[i]);
+		out->share_whole[i] = RELAXED(record->share_whole[i]);
+		out->share_refused[i] = RELAXED(record->share_refused[i]);
+	}
+}
+
 static uint32_t copy_record(const struct class_record *record,
     struct reader_class *out) {
 	uint32_t in_use = RELAXED(record->in_use);
@@ -378,6 +397,7 @@ static uint32_t copy_record(const struct class_record *record,
 	out->deferred = RELAXED(record->deferred);
 	out->observed = RELAXED(record->observed);
 	out->adopted = RELAXED(record->adopted);
+	copy_share(record, out);
 	return in_use;
 }
 
@@ -503,6 +523,11 @@ unsigned reader_destinations(const struct reader *reader,
 unsigned reader_windows(const struct reader *reader,
     void (*each)(void *context, const struct destination_window *), void *context) {
 	return states_each_in(&reader->sizes, reader->map, each, context);
+}
+
+const char *reader_node_name(const struct reader *reader, unsigned node,
+    char out[SHARED_NODE_NAME_MAX + 1]) {
+	return shared_node_name_in(&reader->sizes, reader->map, node, out);
 }
 
 unsigned reader_recipients(const struct reader *reader,

@@ -80,6 +80,13 @@ struct reader_class {
 	bool observe;
 	uint32_t open, open_inbound, peak, sessions, inbound;
 	uint64_t admitted, refused, deferred, observed, adopted;
+	bool shared;			/* sessions and inbound hold for all nodes of a cluster */
+	bool share_alone;		/* the whole limit counts without a share */
+	int64_t share_until_ns, share_since_ns;
+	uint32_t share_fixed[2];	/* base, extra: always this node's */
+	uint32_t share_leased[2];	/* until share_until_ns */
+	uint32_t share_whole[2];	/* inbound, sessions that count for all nodes, until then */
+	uint64_t share_refused[2];	/* for want of a share: inbound, outbound */
 };
 
 /* 0, or -1 with *diag (missing, not ours, other layout).  reader_close nulls
@@ -94,6 +101,9 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 
 void reader_timing(const struct reader *reader, enum timing_kind kind,
     struct reader_timing *out);
+
+/* What the cluster role tells.  False: nothing that is whole; *out is zero then. */
+bool reader_cluster(const struct reader *reader, struct cluster_told *out);
 
 /* Calls `each` for every class that is configured or has open sessions, in order
  * of the records; returns how many could not be read consistently. */
@@ -137,6 +147,11 @@ void reader_decisions(const struct reader *reader, enum decided_ring ring,
 /* Follows a ring (segment/decisions.h); now_ns by base/clock.h. */
 bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost);
+
+/* The name of a node of the cluster, by its number in destination_window.shared; "": there is
+ * none. */
+const char *reader_node_name(const struct reader *reader, unsigned node,
+    char out[SHARED_NODE_NAME_MAX + 1]);
 
 /* Calls `each` for every recipient that is held now; returns how many were torn. */
 unsigned reader_recipients(const struct reader *reader,

@@ -3,12 +3,13 @@
  * PURPOSE  The sessions as text, for the day when the layout is another one.
  * MODEL    PATH.sessions, renewed through a rename:
  *
- *	postern-sessions 3
+ *	postern-sessions 3	(4 with a line "instance")
  *	boot BOOT-ID
  *	saved BOOTTIME-NS
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
  *	mta NUMBER NAME
+ *	instance NUMBER
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
  *		CLASS PROOF FLAGS LISTENER BITS AGE-DS LEFT-DS	(one line)
  *	end LINES
@@ -23,6 +24,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +157,7 @@ static unsigned write_sessions(const struct segment *segment, FILE *file,
 int segment_save_sessions(const struct segment *segment, int64_t now_ns,
     struct diag *diag) {
 	char temporary[PATH_MAX + 16], path[PATH_MAX + 16];
+	uint64_t instance;
 	unsigned lines;
 	FILE *file;
 	int fd;
@@ -171,9 +174,13 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		close(fd);
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
-	fprintf(file, "postern-sessions 3\nboot %s\nsaved %lld\n",
+	/* form 4 only with what it alone has: a version before this one reads the rest */
+	instance = atomic_load(&segment->header->cluster_instance);
+	fprintf(file, "postern-sessions %d\nboot %s\nsaved %lld\n", instance == 0 ? 3 : 4,
 	    segment->header->boot_id, (long long)now_ns);
 	lines = write_classes(segment, file);
+	if (instance != 0 && fprintf(file, "instance %" PRIu64 "\n", instance) > 0)
+		lines++;
 	lines += write_listeners(segment, file);
 	lines += write_mtas(segment, file);
 	lines += write_sessions(segment, file, now_ns);
@@ -286,6 +293,16 @@ static bool restore_mta(struct segment *segment, char **words, unsigned count) {
 		return false;
 	record = &segment->header->mtas[mta];
 	snprintf(record->name, sizeof(record->name), "%s", words[2]);
+	return true;
+}
+
+/* Whoever leased shares is still itself; what it leased is leased anew. */
+static bool restore_instance(struct segment *segment, char **words, unsigned count) {
+	uint64_t instance;
+
+	if (count != 2 || !number(words[1], UINT64_MAX, &instance))
+		return false;
+	atomic_store(&segment->header->cluster_instance, instance);
 	return true;
 }
 
@@ -407,7 +424,7 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 	unsigned form;
 
 	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld\n", &form,
-		boot, &saved_ns) != 3 || form < 1 || form > 3 ||
+		boot, &saved_ns) != 3 || form < 1 || form > 4 ||
 	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
 		return diag_set(diag, 0, "no saved sessions of this boot");
 	while (fgets(line, sizeof(line), file) != NULL) {
@@ -428,6 +445,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 			good = restore_log(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "mta") == 0)
 			good = restore_mta(segment, words, count);
+		else if (count > 0 && strcmp(words[0], "instance") == 0)
+			good = restore_instance(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
 			good = restore_session(segment, words, count, now_ns);
 			sessions++;

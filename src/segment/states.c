@@ -297,6 +297,11 @@ void states_store(struct state_lock *lock) {
 	lock->event = 0;
 }
 
+void states_touch(struct state_lock *lock) {
+	states_tell(&lock->table, lock->key.shard,
+	    destination_number(&lock->table, lock->key.shard, lock->slot));
+}
+
 void states_unlock(struct state_lock *lock) {
 	learned_unlock(&lock->table, &lock->key);
 }

@@ -154,6 +154,16 @@ bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned m
 /* All of them are to be told again. */
 void states_unkeep_all(struct segment *segment);
 
+/* As states_changed, for a third follower: the cluster role. */
+unsigned states_unshared(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+/* All of them are to be told again. */
+void states_unshare_all(struct segment *segment);
+
+/* What is held tells followers that it changed, though nothing in its own words did: its
+ * share.  Inside a state_lock. */
+void states_touch(struct state_lock *lock);
+
 /* Calls `each` for every destination that is dead or held, or has a canary out: of which
  * time may change the state.  Costs as much as states_changed besides them.  Those that
  * change all the time are missed: returns how many. */

@@ -13,6 +13,7 @@
 #include "segment/destination_table.h"
 #include "segment/name.h"
 #include "segment/reasons.h"
+#include "segment/shared.h"
 
 #define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) \
@@ -51,6 +52,10 @@ static void decode_slot(const struct learned *table, const void *mapping,
 	state_decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)state_make_sound(&out->state);
 	decode_reason(table, mapping, shard, number, copy, out->reason, &out->event);
+	out->shared = (struct shared_seen){ .known = false };
+	if (shared_is_used_in(table->header, mapping))
+		(void)shared_find_in(table->header, mapping, name_hash(&table->header->key,
+		    copy + offsetof(struct destination, name) / 8, NAME_WORDS), &out->shared);
 }
 
 /* Its writer sleeps or died: whoever waits for the lock sees it whole. */
@@ -138,9 +143,16 @@ void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
 
 	atomic_fetch_or_explicit(bits_of(table, header->changed_offset, shard,
 	    number), UINT64_C(1) << number % 64, memory_order_release);
+	atomic_fetch_or_explicit(bits_of(table, header->unshared_offset, shard,
+	    number), UINT64_C(1) << number % 64, memory_order_release);
 	atomic_fetch_add_explicit(&header->states_version, 1,
 	    memory_order_release);
 	FAILPOINT();
+}
+
+static void tell_unshared(const struct learned *table, uint32_t shard, uint32_t number) {
+	atomic_fetch_or_explicit(bits_of(table, table->header->unshared_offset, shard,
+	    number), UINT64_C(1) << number % 64, memory_order_release);
 }
 
 /* Not looked at first: as a full barrier it is what keeps the change before it. */
@@ -183,9 +195,10 @@ static enum learned_copied follow(const struct learned *table, const struct visi
 	return copied;
 }
 
-unsigned states_changed(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
+/* Those that a set of bits names, which is empty then. */
+static unsigned follow_all(struct segment *segment, uint64_t offset,
+    void (*again)(const struct learned *, uint32_t shard, uint32_t number),
+    void (*each)(void *context, const struct destination_window *), void *context) {
 	struct segment_header *header = segment->header;
 	struct learned table = destination_state_table(segment);
 	struct visit visit = { each, context, &table, header };
@@ -195,8 +208,7 @@ unsigned states_changed(struct segment *segment,
 	     i++) {
 		uint32_t shard = i / header->bits_per_shard;
 		uint32_t first = i % header->bits_per_shard * 64;
-		_Atomic uint64_t *word = bits_of(&table, header->changed_offset,
-		    shard, first);
+		_Atomic uint64_t *word = bits_of(&table, offset, shard, first);
 		uint64_t bits;
 
 		if (RELAXED(*word) == 0)
@@ -204,10 +216,39 @@ unsigned states_changed(struct segment *segment,
 		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
 		for (; bits != 0; bits &= bits - 1)
 			told += follow(&table, &visit, shard,
-			    first + (uint32_t)__builtin_ctzll(bits), states_tell) ==
+			    first + (uint32_t)__builtin_ctzll(bits), again) ==
 			    LEARNED_COPIED;
 	}
 	return told;
+}
+
+unsigned states_changed(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	return follow_all(segment, segment->header->changed_offset, states_tell, each,
+	    context);
+}
+
+unsigned states_unshared(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *),
+    void *context) {
+	return follow_all(segment, segment->header->unshared_offset, tell_unshared, each,
+	    context);
+}
+
+static void mark_all(struct segment *segment, uint64_t offset) {
+	struct learned table = destination_state_table(segment);
+
+	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
+		uint32_t high = learned_high_water(&table, shard);
+
+		for (uint32_t i = 0; i < high; i += 64)
+			atomic_fetch_or(bits_of(&table, offset, shard, i), UINT64_MAX);
+	}
+}
+
+void states_unshare_all(struct segment *segment) {
+	mark_all(segment, segment->header->unshared_offset);
 }
 
 bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
@@ -245,15 +286,7 @@ bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned m
 }
 
 void states_unkeep_all(struct segment *segment) {
-	struct learned table = destination_state_table(segment);
-
-	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
-		uint32_t high = learned_high_water(&table, shard);
-
-		for (uint32_t i = 0; i < high; i += 64)
-			atomic_fetch_or(bits_of(&table, segment->header->unkept_offset,
-			    shard, i), UINT64_MAX);
-	}
+	mark_all(segment, segment->header->unkept_offset);
 }
 
 unsigned states_each_timed(const struct segment *segment,

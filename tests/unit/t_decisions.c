@@ -233,13 +233,15 @@ static uint64_t note(enum decided_kind kind, const char *name)
 	return d.id;
 }
 
-/* Ids begin with the second in which the segment was made, 20 bits to the left; the lowest
- * tells the ring. */
+/* Ids begin with the second in which the segment was made, 20 bits to the left, and somewhere
+ * in the first half of it; the lowest tells the ring. */
 static void ids_begin_with_the_time(void **state)
 {
-	uint64_t begin = (uint64_t)site.segment->header->created_wall_s << 20;
+	uint64_t second = (uint64_t)site.segment->header->created_wall_s << 20;
+	uint64_t begin = 2 * atomic_load(&site.segment->header->decided_next[0].number);
 
 	(void)state;
+	assert_in_range(begin, second, second + (1 << 19) - 1);
 	assert_true(note(DECIDED_REFUSED, "a") == begin + 2);
 	assert_true(note(DECIDED_REFUSED, "b") == begin + 4);
 	assert_true(note(DECIDED_SUSPENDED, "c") == begin + 3);

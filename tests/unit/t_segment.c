@@ -72,9 +72,12 @@ static void a_destination_costs_256_bytes_and_its_place_in_an_index(void **state
 	    header.relays.shards_offset <= UINT64_C(1000000) * (128 + 5) + 50000);
 	/* counted apart: recipients that are held, reasons, deliveries in flight, grants,
 	 * decisions */
-	assert_true(header.decided_offset[0] - header.recipients.shards_offset -
+	assert_true(header.shared_offset - header.recipients.shards_offset -
 	    sizeof(struct grant_table) <=
 	    4096 * 400 + UINT64_C(1000000) * (176 / 16 + 1) + 50000);
+	/* a part of them are known to other nodes, 72 bytes each */
+	assert_true(header.decided_offset[0] - header.shared_offset <=
+	    UINT64_C(1000000) * 17 + 50000);
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	header.relays.slots_offset += 4096;
 	assert_false(segment_geometry_valid(&header, header.bytes));
@@ -307,7 +310,10 @@ static void each_form_of_the_text_is_read(void **state) {
 		{ "1", CLASS_LINE IN_LINE, 2, 1 },
 		{ "2", CLASS_LINE IN_LINE, 2, 1 },
 		{ "3", CLASS_LINE IN_LINE, 2, 1 },
-		{ "4", CLASS_LINE IN_LINE, 2, 0 },
+		{ "4", CLASS_LINE IN_LINE, 2, 1 },
+		{ "5", CLASS_LINE IN_LINE, 2, 0 },
+		{ "4", "instance 7\n" CLASS_LINE IN_LINE, 3, 1 },
+		{ "4", "instance x\n" CLASS_LINE IN_LINE, 3, 0 },
 		{ "0", CLASS_LINE IN_LINE, 2, 0 },
 		{ "2", CLASS_LINE ASKED("process:7:9"), 2, 1 },
 		{ "2", CLASS_LINE ASKED("unknown"), 2, 0 },

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: ISC */
+/* What the cluster role tells: read whole, within bounds whoever wrote it, and after a writer
+ * that died in the middle. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "segment/cluster_told.h"
+
+static struct cluster_record record;
+static struct cluster_told told, got;
+
+static int begin(void **state) {
+	(void)state;
+	memset(&record, 0, sizeof(record));
+	memset(&told, 0, sizeof(told));
+	return 0;
+}
+
+static void test_what_was_written_is_read(void **state) {
+	(void)state;
+	assert_true(cluster_told_read(&record, &got));
+	assert_int_equal(got.state, CLUSTER_STATE_OFF);
+	told.state = CLUSTER_STATE_JOINED;
+	told.error = CLUSTER_ERROR_PASSWORD + 1;
+	memcpy(told.why, "AUTH: WRONGPASS", 16);
+	told.node_count = 2;
+	memcpy(told.nodes[1].name, "mx2", 4);
+	told.cell_count = 1;
+	told.cells[0] = (struct cluster_told_cell){ .node = 1, .leased_base = 7 };
+	cluster_told_write(&record, &told);
+	assert_true(cluster_told_read(&record, &got));
+	assert_memory_equal(&got, &told, sizeof(told));
+}
+
+static void test_nothing_leads_out_of_it(void **state) {
+	(void)state;
+	memset(&told, 0xff, sizeof(told));
+	cluster_told_write(&record, &told);
+	assert_true(cluster_told_read(&record, &got));
+	assert_true(got.state < CLUSTER_STATE_COUNT);
+	assert_true(got.error <= CLUSTER_ERRORS);
+	assert_true(got.order_outcome < CLUSTER_OUTCOMES);
+	assert_int_equal(got.node_count, CLUSTER_TOLD_NODES);
+	assert_int_equal(got.cell_count, CLUSTER_TOLD_CELLS);
+	assert_int_equal(got.cells[CLUSTER_TOLD_CELLS - 1].node, 0);
+	assert_int_equal(strlen(got.why), sizeof(got.why) - 1);
+	assert_int_equal(strspn(got.why, "?"), sizeof(got.why) - 1);
+	assert_int_equal(strspn(got.differs_why, "?"), sizeof(got.differs_why) - 1);
+	assert_int_equal(strlen(got.nodes[CLUSTER_TOLD_NODES - 1].name), CLUSTER_TOLD_NAME - 1);
+	told.node_count = 0;
+	cluster_told_write(&record, &told);
+	assert_true(cluster_told_read(&record, &got));
+	assert_int_equal(got.cell_count, 0);
+}
+
+static void test_a_writer_that_died_is_followed_by_another(void **state) {
+	(void)state;
+	told.state = CLUSTER_STATE_JOINED;
+	atomic_store(&record.seq, 7);
+	assert_false(cluster_told_read(&record, &got));
+	assert_int_equal(got.state, CLUSTER_STATE_OFF);
+	cluster_told_write(&record, &told);
+	assert_true(cluster_told_read(&record, &got));
+	assert_int_equal(got.state, CLUSTER_STATE_JOINED);
+	assert_int_equal(atomic_load(&record.seq), 8);
+}
+
+static void write_it(int number) {
+	(void)number;
+	cluster_told_write(&record, &told);
+}
+
+/* It was told that there is no cluster role, for a moment. */
+static void test_a_writer_that_is_slow_is_waited_for(void **state) {
+	const struct itimerval soon = { .it_value = { .tv_usec = 1000 } };
+
+	(void)state;
+	told.state = CLUSTER_STATE_JOINED;
+	atomic_store(&record.seq, 7);
+	assert_true(signal(SIGALRM, write_it) != SIG_ERR);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+	assert_true(cluster_told_read(&record, &got));
+	assert_int_equal(got.state, CLUSTER_STATE_JOINED);
+}
+
+static void test_every_error_has_its_words(void **state) {
+	(void)state;
+	for (unsigned i = 0; i < CLUSTER_ERRORS; i++)
+		assert_true(cluster_error_word((enum cluster_error)i)[0] != '\0');
+	for (unsigned i = 0; i < CLUSTER_STATE_COUNT; i++)
+		assert_non_null(cluster_state_word((enum cluster_state)i));
+	assert_true(cluster_error_refuses(CLUSTER_ERROR_PASSWORD));
+	assert_true(cluster_error_refuses(CLUSTER_ERROR_NODE));
+	assert_false(cluster_error_refuses(CLUSTER_ERROR_TIMEOUT));
+	assert_false(cluster_error_refuses(CLUSTER_ERROR_SERVER));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_what_was_written_is_read, begin),
+		cmocka_unit_test_setup(test_nothing_leads_out_of_it, begin),
+		cmocka_unit_test_setup(test_a_writer_that_died_is_followed_by_another, begin),
+		cmocka_unit_test_setup(test_a_writer_that_is_slow_is_waited_for, begin),
+		cmocka_unit_test_setup(test_every_error_has_its_words, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
