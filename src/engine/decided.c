@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/shares.h"
 #include "engine/windows_internal.h"
 
 /* The end of a path says more than its begin. */
@@ -48,9 +49,11 @@ static struct decided begin(uint64_t id, enum decided_kind kind, enum decided_st
 /* --- classes ---------------------------------------------------------------------- */
 
 /* The setting that the reason speaks of; CLASS_PLACES: none. */
-static enum generation_class_place place_of(enum reason reason)
+static enum generation_class_place place_of(enum reason reason, bool outbound)
 {
 	switch (reason) {
+	case REASON_CLASS_SHARE:
+		return outbound ? CLASS_AT_SESSIONS : CLASS_AT_INBOUND;
 	case REASON_CLASS_INBOUND:
 	case REASON_GATE_SHUT:
 		return CLASS_AT_INBOUND;
@@ -100,7 +103,7 @@ static void put_class(struct decided *d, const struct generation *generation,
 	if (rule != NULL)
 		put_text(d, DECIDED_RULE, generation_text(generation, rule->text));
 	d->action = class->action;
-	d->limit_line = line_of(class, place_of(reason), file);
+	d->limit_line = line_of(class, place_of(reason, outbound), file);
 	d->observe_line = line_of(class, outbound ? CLASS_AT_OUTBOUND_OBSERVE :
 	    limit_reason_is_client(reason) ? CLASS_AT_CLIENT_OBSERVE : CLASS_AT_OBSERVE, file);
 	if (reason == REASON_CLASS_RATE)
@@ -137,6 +140,10 @@ static void put_answer(struct decided *d, const struct answer *answer)
 	d->verdict = (uint8_t)answer->decision.verdict;
 	d->count = answer->decision.count;
 	d->limit = answer->decision.limit;
+	if (answer->decision.reason == REASON_CLASS_SHARE) {
+		d->before = answer->decision.whole;
+		d->by = (uint8_t)answer->decision.lease;
+	}
 	if (answer->observed)
 		d->flags |= DECIDED_OBSERVED_ONLY;
 }
@@ -220,16 +227,25 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
 }
 
 uint64_t decided_note_class_full(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, uint32_t open, int64_t now_ns)
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns)
 {
+	const struct generation_class *class = generation_class(generation, class_index);
 	struct decided d = begin(decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
 	    DECIDED_DEFERRED, DECIDED_IN_QUEUE, now_ns);
+	struct share_class share;
+	struct limits whole;
 
-	d.reason = REASON_CLASS_SESSIONS;
+	d.reason = limit < class->limits.sessions ? REASON_CLASS_SHARE : REASON_CLASS_SESSIONS;
 	d.verdict = VERDICT_DEFER;
 	d.flags = DECIDED_OUTBOUND;
 	d.count = open;
-	d.limit = generation_class(generation, class_index)->limits.sessions;
+	d.limit = limit;
+	shares_whole(engine, generation, class_index, now_ns, &whole);
+	if (d.reason == REASON_CLASS_SHARE) {
+		d.before = whole.sessions;
+		if (shares_look(engine, generation, class_index, now_ns, &share))
+			d.by = (uint8_t)share_lease(share.state);
+	}
 	put_class(&d, generation, class_index, CLASS_NO_RULE, true);
 	decisions_write(engine->segment, &d);
 	return d.id;

@@ -27,9 +27,10 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
     const struct question *question, uint32_t class_index, const char *recipient,
     size_t length, int64_t now_ns, const struct window_pressure *pressure, uint64_t cause);
 
-/* A queue manager is told to hold all mail of a class, as it is full. */
+/* A queue manager is told to hold all mail of a class, as `open` have come to `limit` (its
+ * own, or this node's share of it). */
 uint64_t decided_note_class_full(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, uint32_t open, int64_t now_ns);
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns);
 
 /* The id of what is about to happen to a destination; allowed under its lock.  Who takes one
  * has it told (windows_report), or those who follow the ring wait for it. */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/inquiry.h"
 #include "engine/outbound.h"
 
@@ -34,7 +35,9 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 	}
 	*open = state.open;
 	*client_open = state.client_open;
-	answer->decision = limit_inbound(&inquiry.class->limits, &state, now_ns);
+	answer->decision = inquiry.class->shared ?
+	    shares_look_inbound(engine->segment, generation, inquiry.class, &state, now_ns) :
+	    limit_inbound(&inquiry.class->limits, &state, now_ns);
 	if (answer->decision.verdict == VERDICT_ADMIT)
 		return;
 	answer->observed = class_observes(inquiry.class, answer->decision.reason);
@@ -64,7 +67,10 @@ void outbound_explain(struct engine *engine, const struct generation *generation
 	class = generation_class(generation, out->found.class_index);
 	limit_state_read(engine->segment, (uint16_t)class->record, &state);
 	*open = state.open;
-	answer->decision = limit_outbound(&class->limits, &state, false, false);
+	answer->decision = class->shared ?
+	    shares_look_outbound(engine->segment, generation, class, &state, false, false,
+		clock_now_ns()) :
+	    limit_outbound(&class->limits, &state, false, false);
 	answer->observed = answer->decision.verdict != VERDICT_ADMIT &&
 	    class->outbound_observe;
 	if (answer->observed)

@@ -9,7 +9,19 @@
  */
 #include "engine/gate.h"
 
+#include "base/clock.h"
 #include "engine/internal.h"
+
+/* Of a shared class what this node may use counts. */
+static bool has_room(const struct segment *segment, const struct generation *generation,
+    const struct generation_class *class) {
+	uint32_t open = atomic_load_explicit(&segment->records[class->record].open,
+	    memory_order_relaxed);
+	struct limits own;
+
+	return limit_has_room(class_limits(segment, generation, class,
+	    class->shared ? clock_now_ns() : 0, &own), open);
+}
 
 bool gate_is_shut(const struct segment *segment,
     const struct generation *generation) {
@@ -21,10 +33,7 @@ bool gate_is_shut(const struct segment *segment,
 		const struct generation_class *class =
 		    generation_class(generation, at);
 
-		if (class->observe ||
-		    limit_has_room(&class->limits, atomic_load_explicit(
-			&segment->records[class->record].open,
-			memory_order_relaxed))) {
+		if (class->observe || has_room(segment, generation, class)) {
 			if (i != 0)
 				atomic_store_explicit(
 				    &segment->header->room_hint, at,
@@ -33,6 +42,18 @@ bool gate_is_shut(const struct segment *segment,
 		}
 	}
 	return generation->class_count > 0;
+}
+
+void gate_wants_shares(const struct segment *segment, const struct generation *generation) {
+	if (!generation_has_cluster(generation))
+		return;
+	for (uint32_t i = 0; i < generation->class_count; i++) {
+		const struct generation_class *class = generation_class(generation, i);
+
+		if (class->shared && limit_has_room(&class->limits, atomic_load_explicit(
+			&segment->records[class->record].open, memory_order_relaxed)))
+			shares_wanted(segment, class, true);
+	}
 }
 
 enum gate_news gate_watch_look(struct gate_watch *watch, struct engine *engine,
@@ -44,6 +65,9 @@ enum gate_news gate_watch_look(struct gate_watch *watch, struct engine *engine,
 	/* a time to come is nobody's: the state may be an adopted one */
 	bool settled = since_ns > now_ns || now_ns - since_ns >= GATE_CHANGE_NS;
 
+	/* who is refused by the kernel is counted by nobody */
+	if (full && generation->gate_word_count > 0)
+		gate_wants_shares(engine->segment, generation);
 	if (full != shut && settled) {
 		atomic_store(&header->gate_since_ns, now_ns);
 		atomic_store(&header->gate_shut, full);

@@ -97,10 +97,11 @@ enum hint_doubt hint_class_doubt(const struct generation *generation,
 /* The open sessions of a class that is full; false: it has room.  The count is read
  * without locks: a turn later it is read again. */
 static bool is_full(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, uint32_t *open) {
+    uint32_t class_index, int64_t now_ns, uint32_t *open, uint32_t *limit) {
 	const struct generation_class *class =
 	    generation_class(generation, class_index);
 	const struct class_record *record;
+	struct limits own;
 
 	if (hint_class_doubt(generation, class_index) != HINT_DOUBT_NONE ||
 	    class->record >= engine->segment->header->record_count)
@@ -110,7 +111,13 @@ static bool is_full(const struct engine *engine, const struct generation *genera
 	    class->record_use)
 		return false;
 	*open = atomic_load_explicit(&record->open, memory_order_relaxed);
-	return *open >= class->limits.sessions;
+	*limit = class_limits(engine->segment, generation, class, now_ns, &own)->sessions;
+	if (*open < *limit)
+		return false;
+	/* nobody asks as long as mail is held: what more would serve is asked for here */
+	if (class->shared)
+		shares_wanted(engine->segment, class, false);
+	return true;
 }
 
 const char *hint_id(uint64_t id, char out[HINT_ID_MAX]) {
@@ -128,7 +135,8 @@ bool hint_class_holds(struct engine *engine, const struct generation *generation
 	const struct generation_class *class;
 	struct window_held held;
 	const char *name;
-	uint32_t open;
+	uint32_t open, limit;
+	char share[32] = "";
 
 	text[0] = '\0';
 	if (class_index == CLASS_NO_RULE)
@@ -143,15 +151,19 @@ bool hint_class_holds(struct engine *engine, const struct generation *generation
 		    held.until_ns == INT64_MAX ? "" : " until ",
 		    hint_time(held.until_ns, now_ns, until), hint_id(held.event, id),
 		    held.reason[0] == '\0' ? "" : ": ", held.reason);
-	else if (is_full(engine, generation, class_index, &open)) {
+	else if (is_full(engine, generation, class_index, now_ns, &open, &limit)) {
 		if (*full == 0) {
 			*full = decided_note_class_full(engine, generation, class_index, open,
-			    now_ns);
+			    limit, now_ns);
 			/* by the mail server, with each message that waits */
 			engine_decision_logged(engine, *full);
 		}
-		snprintf(text, HINT_TEXT_MAX + 1, "Postern: class %s holds %u of %u sessions%s",
-		    quoted, open, class->limits.sessions, hint_id(*full, id));
+		if (limit < class->limits.sessions)
+			(void)text_append(share, sizeof(share), 0, ", its share of %u",
+			    class->limits.sessions);
+		(void)text_append(text, HINT_TEXT_MAX + 1, 0,
+		    "Postern: class %s holds %u of %u sessions%s%s", quoted, open, limit,
+		    share, hint_id(*full, id));
 		return true;
 	}
 	*full = 0;

@@ -134,8 +134,10 @@ static void ask_class(struct inquiry *inquiry, struct client_lock *client) {
 	if (client != NULL)
 		client_counts(client, &state.client_open,
 		    &state.client_rate_tat_ns);
-	answer->decision = limit_inbound(&class->limits, &state,
-	    inquiry->lock.now_ns);
+	answer->decision = __builtin_expect(class->shared, 0) ?
+	    shares_inbound(segment, inquiry->generation, class, &state,
+		inquiry->lock.now_ns) :
+	    limit_inbound(&class->limits, &state, inquiry->lock.now_ns);
 	if (answer->decision.verdict != VERDICT_ADMIT &&
 	    class_observes(class, answer->decision.reason)) {
 		answer->decision.verdict = VERDICT_ADMIT;
@@ -248,6 +250,8 @@ static void answer_new(struct inquiry *inquiry) {
 		if (answer->decision.verdict == VERDICT_ADMIT) {
 			remember(inquiry, SESSION_UNCOUNTED);
 			engine_count(engine, COUNTER_UNCOUNTED, 1);
+		} else {
+			gate_wants_shares(engine->segment, inquiry->generation);
 		}
 	} else if (!ask_under_locks(inquiry)) {
 		unusable(inquiry);
@@ -299,8 +303,7 @@ static void open_session(struct engine *engine, const struct generation *generat
 		!address_equal(&question->carrier_client, &question->client)))
 		close_carrier(engine, question, now_ns);
 	if (inquiry.class != NULL)
-		relief_seek(engine, generation, inquiry.class,
-		    inquiry.class->limits.inbound, now_ns);
+		relief_seek(engine, generation, inquiry.class, SESSION_INBOUND, now_ns);
 	if (!sessions_lock(&inquiry.lock)) {
 		unusable(&inquiry);
 		return;

@@ -123,17 +123,21 @@ bool incarnation_lives(const struct segment *segment, uint16_t incarnation);
 /* Is there nobody who could ask the kernel? */
 bool keeper_is_away(const struct segment *segment, int64_t now_ns);
 
-/* Before a question to a class that may be full, as `limit` sessions are open in
- * it: while the keeper is away, ended ones are taken out of its count.  No lock
- * may be held. */
+/* Before a question of that direction to a class that may be full: while the keeper is
+ * away, ended ones are taken out of its count.  No lock may be held. */
 void relief_seek(struct engine *engine, const struct generation *generation,
-    const struct generation_class *class, uint32_t limit, int64_t now_ns);
+    const struct generation_class *class, enum session_direction direction,
+    int64_t now_ns);
 void relief_close(struct relief **relief);
 
 /* Has no class room for an inbound session?  A class that only observes always
  * has.  Takes no lock. */
 bool gate_is_shut(const struct segment *segment,
     const struct generation *generation);
+
+/* Somebody was refused by the gate who is of none of the shared classes: with more of a share
+ * it were open. */
+void gate_wants_shares(const struct segment *segment, const struct generation *generation);
 
 /* One more pin of a generation that somebody has pinned. */
 void engine_pin_again(struct engine *engine, const struct generation *generation);
@@ -145,6 +149,42 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 /* The pieces of a class that the laws ask for, read under its mutex. */
 void limit_state_read(const struct segment *segment, uint16_t record,
     struct limit_state *state);
+
+/* The laws for a class whose limits hold for all nodes: by what this node may use of them
+ * now, the clock read anew.  Under the class's mutex; a refusal for want of a share is
+ * counted.  (shares.c) */
+struct decision shares_inbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, int64_t now_ns);
+struct decision shares_outbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, bool held, bool same_host, int64_t now_ns);
+
+/* The same without the mutex, and counting nothing: the answer of a moment ago. */
+struct decision shares_look_inbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, int64_t now_ns);
+struct decision shares_look_outbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, bool held, bool same_host, int64_t now_ns);
+
+/* What this node may use of a shared class: its limits, cut; returns what it goes by.  No lock. */
+enum lease shares_limits(const struct segment *segment, const struct generation *generation,
+    const struct generation_class *class, int64_t now_ns, struct limits *out);
+
+/* Somebody would need more of a share than the node has, of whom no decision tells. */
+void shares_wanted(const struct segment *segment, const struct generation_class *class,
+    bool inbound);
+
+/* The limits that count on this node now, `own` being a place for them. */
+static inline const struct limits *class_limits(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    int64_t now_ns, struct limits *own) {
+	if (__builtin_expect(!class->shared, 1))
+		return &class->limits;
+	(void)shares_limits(segment, generation, class, now_ns, own);
+	return own;
+}
 
 /* Adds to a class's statistics (under its mutex, so that no add is lost). */
 static inline void class_count(_Atomic uint64_t *counter) {

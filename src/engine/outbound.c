@@ -179,8 +179,10 @@ static void decide(struct asking *asking) {
 	struct limit_state state;
 
 	limit_state_read(segment, (uint16_t)class->record, &state);
-	answer->decision = limit_outbound(&class->limits, &state, held,
-	    asking->same_host);
+	answer->decision = __builtin_expect(class->shared, 0) ?
+	    shares_outbound(segment, asking->generation, class, &state, held,
+		asking->same_host, asking->lock.now_ns) :
+	    limit_outbound(&class->limits, &state, held, asking->same_host);
 	if (answer->decision.verdict != VERDICT_ADMIT &&
 	    class->outbound_observe) {
 		answer->decision.verdict = VERDICT_ADMIT;
@@ -251,8 +253,8 @@ static void ask(struct asking *asking) {
 	struct session_key key = slot_key(&asking->process->identity,
 	    (uint16_t)asking->class->record);
 
-	relief_seek(engine, asking->generation, asking->class,
-	    asking->class->limits.sessions, asking->lock.now_ns);
+	relief_seek(engine, asking->generation, asking->class, SESSION_OUTBOUND,
+	    asking->lock.now_ns);
 	sessions_aim(engine->segment, &key, asking->lock.now_ns, &asking->lock);
 	if (!ask_class(asking)) {
 		unusable(asking);

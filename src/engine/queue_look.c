@@ -110,6 +110,8 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 	const struct generation_class *class;
 	struct outbound_answer answer;
 	struct window_held held;
+	const struct limits *limits;
+	struct limits own;
 	uint32_t open;
 
 	d->class_index = CLASS_NO_RULE;
@@ -128,9 +130,14 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 		d->until_ns = held.until_ns;
 		return QUEUE_WAITS_SUSPENDED;
 	}
-	return answer.answer.decision.verdict != VERDICT_ADMIT ||
-	    open + runs_to_come(queue, d->class_index) >= class->limits.sessions ?
-	    QUEUE_WAITS_CLASS : QUEUE_WAITS_FOR_TURN;
+	limits = class_limits(queue->engine->segment, queue->generation, class, now_ns, &own);
+	if (answer.answer.decision.verdict == VERDICT_ADMIT &&
+	    open + runs_to_come(queue, d->class_index) < limits->sessions)
+		return QUEUE_WAITS_FOR_TURN;
+	/* it waits for more than this node has: nobody else asks for that */
+	if (class->shared)
+		shares_wanted(queue->engine->segment, class, false);
+	return QUEUE_WAITS_CLASS;
 }
 
 /* --- conclusions --------------------------------------------------------------------- */

@@ -74,8 +74,13 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 }
 
 /* A client's limit is asked for on suspicion only while nobody else looks. */
-static bool is_short(const struct engine *engine,
-    const struct generation_class *class, uint32_t limit, int64_t now_ns) {
+static bool is_short(const struct engine *engine, const struct generation *generation,
+    const struct generation_class *class, enum session_direction direction,
+    int64_t now_ns) {
+	struct limits own;
+	const struct limits *limits = class_limits(engine->segment, generation, class,
+	    now_ns, &own);
+	uint32_t limit = direction == SESSION_INBOUND ? limits->inbound : limits->sessions;
 	uint32_t open = atomic_load_explicit(
 	    &engine->segment->records[class->record].open, memory_order_relaxed);
 
@@ -84,11 +89,12 @@ static bool is_short(const struct engine *engine,
 }
 
 void relief_seek(struct engine *engine, const struct generation *generation,
-    const struct generation_class *class, uint32_t limit, int64_t now_ns) {
+    const struct generation_class *class, enum session_direction direction,
+    int64_t now_ns) {
 	struct relief *relief = engine->relief;
 	int64_t begun_ns, over_ns;
 
-	if (relief == NULL || !is_short(engine, class, limit, now_ns))
+	if (relief == NULL || !is_short(engine, generation, class, direction, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
 	begun_ns = clock_now_ns();

@@ -3,8 +3,8 @@
  * Kills a process at the n-th store of its opens and closes, inbound and outbound,
  * and of what it notes of destinations, for many random n, while others go on.  After
  * each death the counters are compared with the slots, no entry of a destination, its
- * state, its reason or a recipient may be half of one and half of another, and what is
- * in flight is what is counted.
+ * state, its reason or a recipient may be half of one and half of another, what is in
+ * flight is what is counted, and of a shared limit no more is used than was granted.
  *
  *	kill_points [-k KILLS] [-s SEED]
  *
@@ -33,7 +33,10 @@
 struct site site;
 
 #ifdef POSTERN_FAILPOINTS
-#define CLASSES "classes = ( " \
+#define CLASSES "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; }; " \
+	"classes = ( " \
+	"{ name = \"s\"; match = [ \"*.s\" ]; sessions = 20; inbound = 30; " \
+	"  scope = \"cluster\"; }, " \
 	"{ name = \"a\"; match = [ \"*.a\", \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" ]; " \
 	"  sessions = 30; inbound = 30; " \
 	"  action = \"defer\"; client = { sessions = 5; rate = \"1000000/1s\"; }; }, " \
@@ -100,9 +103,12 @@ static void learn_something(uint64_t *random) {
 	(void)note_delivery(draw(random) % NAMES, draw(random) % 5,
 	    draw(random) % 2, (uint8_t)(draw(random) % 8));
 	states_step(random);
-	/* as the feed, positions have one writer: two took the same free record */
+	/* as the feed, positions have one writer: two took the same free record; so has a
+	 * share */
 	if (!my_log)
 		return;
+	for (unsigned turns = draw(random) % 8; turns > 0; turns--)
+		shares_step(random);
 	/* whatever comes back is of one file */
 	position.inode = ~position.device;
 	position.spot.offset = position.device & FEED_OFFSET_MAX;
@@ -239,7 +245,8 @@ static bool decisions_are_whole(void) {
 			const char *class = decided_text(&d, DECIDED_CLASS);
 
 			if (!decided_is_sound(&d) || (class[0] != '\0' &&
-			    strcmp(class, "a") != 0 && strcmp(class, "all") != 0))
+			    strcmp(class, "a") != 0 && strcmp(class, "all") != 0 &&
+			    strcmp(class, "s") != 0))
 				return false;
 		}
 	}
@@ -308,6 +315,8 @@ static void one_step(uint64_t *random, struct session_ref *held, unsigned *count
 	    draw(random) % 2 ? "host.a" : NULL);
 	struct answer answer;
 
+	if (draw(random) % 4 == 0)
+		question = site_question("192.0.2.1", 1, "host.s");
 	question.client.bytes[15] = (uint8_t)(draw(random) % 20);
 	question.client.bytes[14] = (uint8_t)(draw(random) % 3);
 	question.client_port = (uint16_t)(1 + draw(random) % 5000);
@@ -434,6 +443,8 @@ static bool one_kill(uint64_t *random) {
 	if (other < 0 || victim < 0 || !died_as_planned(victim, other))
 		return false;
 	touch_everything();
+	if (!shares_are_covered())
+		return false;
 	if (!check_learned()) {
 		fprintf(stderr, "a destination, a relay, a recipient or a log position is torn\n");
 		return false;
@@ -458,13 +469,15 @@ int main(int argc, char **argv) {
 	random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	/* room enough that clients are counted, little enough that it fills */
 	site_open(&site, 400, CLASSES);
+	shares_begin();
 	while (done < kills && one_kill(&random)) {
 		done++;
 		if (done % 50 == 0)
 			close_everything();
 	}
 	close_everything();
-	left = atomic_load(&site_class(&site, "a")->open) +
+	left = atomic_load(&site_class(&site, "s")->open) +
+	    atomic_load(&site_class(&site, "a")->open) +
 	    atomic_load(&site_class(&site, "all")->open);
 	printf("kills %u of %u, repairs %llu, left %u, seed %llu\n", done, kills,
 	    (unsigned long long)atomic_load(&site.segment->header->counters[

@@ -25,4 +25,10 @@ bool states_are_whole(void);
 /* After every shard was locked once: does all fit together?  Ends all flights. */
 bool states_add_up(void);
 
+/* Of the class that is shared with other nodes, SHARED_CLASS in the configuration. */
+#define SHARED_CLASS 0
+void shares_begin(void);
+void shares_step(uint64_t *random);
+bool shares_are_covered(void);
+
 #endif
