@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "engine/decided.h"
 #include "engine/journal_manual.h"
+#include "engine/knowledge.h"
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
 
@@ -78,12 +79,18 @@ static void suspend(const struct hand *hand, struct destination_state *state)
 	state->flags |= DESTINATION_HELD;
 }
 
+static bool is_stopped(const struct destination_state *state)
+{
+	return state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD;
+}
+
 static void resume(const struct hand *hand, struct destination_state *state)
 {
 	uint32_t window = hand->request->window;
 
-	window_resume(&state->window, &hand->rules.settings,
-	    window == BY_HAND_UNSET ? 0 : window);
+	if (window != BY_HAND_UNSET || is_stopped(state))
+		window_resume(&state->window, &hand->rules.settings,
+		    window == BY_HAND_UNSET ? 0 : window);
 	state->flags &= (uint8_t)~DESTINATION_HELD;
 	state->resumed_ns = hand->now_ns;
 }
@@ -147,10 +154,21 @@ static void change(const struct hand *hand, struct state_lock *lock)
 	}
 }
 
+/* Others may hold what nobody told this node of: a resume is for them, too. */
+static bool is_for_others(const struct hand *hand)
+{
+	const char *name = hand->owner->name;
+
+	return hand->request->verb == BY_HAND_RESUME && !hand->request->again &&
+	    generation_has_cluster(hand->generation) &&
+	    knowledge_tells_of(hand->generation, name, strlen(name));
+}
+
 static enum by_hand_error act(struct hand *hand)
 {
-	bool create = hand->request->verb != BY_HAND_RESUME &&
-	    hand->request->verb != BY_HAND_FORGET;
+	bool for_others = is_for_others(hand);
+	bool create = for_others || (hand->request->verb != BY_HAND_RESUME &&
+	    hand->request->verb != BY_HAND_FORGET);
 	struct destination_window known;
 	struct window_change ignored;
 	struct window_report report;
@@ -167,7 +185,7 @@ static enum by_hand_error act(struct hand *hand)
 		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
 		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
 	if (hand->request->verb == BY_HAND_RESUME && hand->request->window == BY_HAND_UNSET &&
-	    lock.state.window.state != WINDOW_DEAD && lock.state.window.state != WINDOW_HELD) {
+	    !for_others && !is_stopped(&lock.state)) {
 		states_unlock(&lock);
 		return BY_HAND_NOTHING;
 	}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "engine/shares.h"
 #include "engine/windows_internal.h"
 
@@ -258,7 +259,8 @@ static const uint8_t kinds_of_windows[] = {
 	[WINDOW_RULE_CEILING] = DECIDED_WINDOW, [WINDOW_RULE_HELD] = DECIDED_RECIPIENT_HELD,
 	[WINDOW_RULE_ALERT] = DECIDED_ALERT, [WINDOW_BACK] = DECIDED_BACK,
 	[WINDOW_CHANGED] = DECIDED_WINDOW, [WINDOW_BY_HAND] = DECIDED_BY_HAND,
-	[WINDOW_FAILED] = DECIDED_FAILURE,
+	[WINDOW_FAILED] = DECIDED_FAILURE, [WINDOW_TOLD_STOP] = DECIDED_SUSPENDED,
+	[WINDOW_TOLD_BACK] = DECIDED_BACK, [WINDOW_TOLD_CEILING] = DECIDED_WINDOW,
 };
 
 uint64_t decided_claim_event(struct engine *engine)
@@ -325,6 +327,8 @@ static enum decided_stage stage_of(const struct window_report *report)
 {
 	if (report->what == WINDOW_BY_HAND)
 		return DECIDED_BY_COMMAND;
+	if (report->what >= WINDOW_TOLD_STOP)
+		return DECIDED_BY_NODE;
 	return report->judgement != NULL ? DECIDED_BY_RESULT : DECIDED_BY_TIME;
 }
 
@@ -360,6 +364,7 @@ static void put_numbers(struct decided *d, const struct window_report *report)
 
 void decided_note_window(struct engine *engine, struct window_report *report)
 {
+	char origin[DECISION_ID_MAX];
 	struct decided d;
 
 	if (report->id == 0)
@@ -381,10 +386,16 @@ void decided_note_window(struct engine *engine, struct window_report *report)
 		d.limit = (uint32_t)report->limit;
 	} else if (report->what == WINDOW_RULE_SUSPENDED) {
 		d.by = DECIDED_BY_RULE;
+	} else if (report->what == WINDOW_TOLD_STOP) {
+		d.by = report->by;
 	} else if (report->what == WINDOW_BY_HAND) {
 		d.by = (uint8_t)(report->verb + 1);
 		d.uid = (uint32_t)report->uid;
 	}
+	if (report->node != NULL)
+		put_text(&d, DECIDED_NODE, report->node);
+	if (report->origin != 0)
+		put_text(&d, DECIDED_ORIGIN, decision_id_text(report->origin, origin));
 	put_result(&d, report);
 	put_text(&d, DECIDED_REASON, report->reason);
 	if (report->rule != NULL)

@@ -396,7 +396,7 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 	struct by_hand request = { .name = name, .name_length = action->name.length,
 		.class = action->what == JOURNAL_ON_CLASS, .reason = reason,
 		.window = action->window, .ceiling = action->ceiling,
-		.uid = (uid_t)action->who };
+		.uid = (uid_t)action->who, .again = true };
 	struct window_owner ignored;
 
 	if (!find_verb(action->verb, &request.verb) || action->what < JOURNAL_ON_DESTINATION ||

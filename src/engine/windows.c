@@ -111,6 +111,19 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	return out->known;
 }
 
+const char *windows_by_word(unsigned by)
+{
+	const char *word = decided_by_word(by);
+
+	return word == NULL ? "-" : word;
+}
+
+const char *windows_node_name(const struct engine *engine, unsigned node,
+    char out[SHARED_NODE_NAME_MAX + 1])
+{
+	return shared_node_name(engine->segment, node, out);
+}
+
 bool windows_observed(const struct generation *generation, const struct window_owner *owner)
 {
 	(void)owner;

@@ -85,9 +85,16 @@ struct window_view {
 bool windows_view(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, int64_t now_ns, struct window_view *out);
 
+/* "cohorts", "rule", "hand", "node", of an enum decided_by; of none "-". */
+const char *windows_by_word(unsigned by);
+
 /* "open", "limited", "dead", "held"; "probe", "postfix", "document". */
 const char *windows_state_word(enum window_state state);
 const char *windows_law_word(enum window_law law);
+
+/* The name of a node of the cluster, by its number in a view; "": none. */
+const char *windows_node_name(const struct engine *engine, unsigned node,
+    char out[SHARED_NODE_NAME_MAX + 1]);
 
 /* Are its holds applied, or only decided and counted? */
 bool windows_observed(const struct generation *generation, const struct window_owner *owner);
@@ -202,13 +209,15 @@ struct by_hand {
 	const char *reason;	/* or NULL */
 	uint32_t window, ceiling;	/* SET: or BY_HAND_UNSET; RESUME: window alone */
 	uid_t uid;		/* who asked, for the log */
+	bool again;		/* it was done before, and is restored */
 };
 enum by_hand_error {
 	BY_HAND_DONE,
 	BY_HAND_BAD_NAME,	/* no name that a destination can have, or of no class */
 	BY_HAND_SENSELESS,	/* the verb does not go with what the name is */
 	BY_HAND_SHARED,		/* it runs by the window of *owner: that is to be named */
-	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held */
+	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held; a RESUME of what a
+				 * cluster may hold is done all the same */
 	BY_HAND_NO_ROOM,	/* of recipients held */
 	BY_HAND_BUSY,		/* the shared state could not be had in time */
 };
@@ -235,6 +244,9 @@ enum window_happened {
 	WINDOW_CHANGED,		/* window or ceiling; only where ..._feedback_debug is set */
 	WINDOW_BY_HAND,
 	WINDOW_FAILED,		/* a delivery failed, and that counts; not told to who listens */
+	WINDOW_TOLD_STOP,	/* another node of the cluster said so: suspended or held, */
+	WINDOW_TOLD_BACK,	/* resumed, */
+	WINDOW_TOLD_CEILING,	/* its ceiling */
 };
 struct window_report {
 	enum window_happened what;
@@ -258,6 +270,9 @@ struct window_report {
 	double limit;			/* DIED: of failed cohorts */
 	bool silent;			/* it is noted, and not told to who listens */
 	uint64_t id, cause;		/* segment/decisions.h; id 0: it is given one */
+	const char *node;		/* TOLD_...: which one said so; "": not known any more */
+	uint64_t origin;		/* TOLD_STOP: the decision's id there; 0: not known */
+	uint8_t by;			/* and enum decided_by */
 };
 /* Who hears of it, once for this engine; front/window_log.h has one that logs.  It says
  * whether its line stands in the log. */

@@ -61,12 +61,25 @@ static bool log_suspended(const struct window_report *report, const struct words
 	    report->ceiling, w->observed, w->text);
 }
 
+/* It may be looked up there. */
+static bool log_told(const struct window_report *report, const struct words *w)
+{
+	char node[NAME_SHOWN], origin[DECISION_ID_MAX];
+
+	return log_event(EVENT_SUSPENDED, "id=%s destination=%s for=%llds by=node node=%s "
+	    "origin=%s there=%s window=%u ceiling=%u observed=%s text=\"%s\"", w->id, w->name,
+	    w->for_s, log_quote(node, sizeof(node), report->node, strlen(report->node)),
+	    decision_id_text(report->origin, origin), windows_by_word(report->by),
+	    report->before, report->ceiling, w->observed, w->text);
+}
+
 static bool log_window(const struct window_report *report, const struct words *w)
 {
 	return log_event(EVENT_WINDOW, "id=%s destination=%s window=%u before=%u ceiling=%u success=%.4g "
 	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->id, w->name,
 	    report->window, report->before, report->ceiling, report->success, report->failure,
-	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" : "rule",
+	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" :
+	    report->what == WINDOW_TOLD_CEILING ? "node" : "rule",
 	    w->rule, w->observed, w->text);
 }
 
@@ -80,10 +93,14 @@ static bool report(void *context, const struct window_report *report)
 	case WINDOW_DIED:
 	case WINDOW_RULE_SUSPENDED:
 		return log_suspended(report, &w);
+	case WINDOW_TOLD_STOP:
+		return log_told(report, &w);
 	case WINDOW_CHANGED:
 	case WINDOW_RULE_CEILING:
+	case WINDOW_TOLD_CEILING:
 		return log_window(report, &w);
 	case WINDOW_BACK:
+	case WINDOW_TOLD_BACK:
 		return log_event(EVENT_BACK, "id=%s destination=%s window=%u ceiling=%u",
 		    w.id, w.name, report->window, report->ceiling);
 	case WINDOW_RULE_HELD:

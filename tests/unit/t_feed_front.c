@@ -150,6 +150,12 @@ const char *windows_state_word(enum window_state state)
 	return "";
 }
 
+const char *windows_by_word(unsigned by)
+{
+	(void)by;
+	return "";
+}
+
 const char *by_hand_word(enum by_hand_verb verb)
 {
 	(void)verb;
