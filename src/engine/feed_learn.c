@@ -105,19 +105,33 @@ static void note_change(struct feed_told *told, const struct window_change *chan
 	told->changed |= change->window;
 }
 
+/* Of a ceiling that a cluster divides: places that are other nodes'.  How many of them are in
+ * use is not known: a refusal counts as if all were, and what is accepted as if none was, so
+ * that nothing is believed that was not seen. */
+static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns)
+{
+	struct shared_seen shared;
+
+	return shared_find(lock->segment, lock->key.hash, &shared) ?
+	    shared_others(&shared, lock->state.window.ceiling, now_ns) : 0;
+}
+
 static void apply_levels(struct state_lock *lock, const struct window_rules *rules,
     const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
     struct feed_told *told)
 {
 	struct window_change change;
+	uint32_t level;
 
 	for (unsigned i = 0; i < count; i++) {
 		if ((verdicts[i].tag & TAG_CANARY) != 0 ||
 		    verdicts[i].start_ns < lock->state.resumed_ns)
 			continue;
+		level = level_heard(&verdicts[i], lock->state.window.ceiling);
 		window_late_level(&lock->state.window, &rules->settings,
 		    (enum result_class)(verdicts[i].tag & 0xff),
-		    level_heard(&verdicts[i], lock->state.window.ceiling), now_ns, &change);
+		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
+		    now_ns, &change);
 		note_change(told, &change);
 	}
 }
@@ -158,9 +172,12 @@ static void hear_result(struct feed_learning *l)
 	struct window_result heard = { .class = l->class, .level = l->level,
 		.start_ns = l->result->has_start ? l->result->start_ns : 0 };
 	struct window_change change;
+	uint32_t others;
 
 	find_asked_level(l);
-	heard.level = l->level;
+	others = elsewhere(&l->lock, l->result->now_ns);
+	heard.level = l->level == 0 || l->weight != FEED_NEGATIVE ? l->level :
+	    l->level + others;
 	if (state->window.canary_out == 0)
 		l->canary = false;
 	else if (!l->asked)
@@ -177,6 +194,7 @@ static void hear_result(struct feed_learning *l)
 
 		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
 	}
+	heard.in_flight += others;
 	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
 	note_change(&l->told, &change);
 }
@@ -253,6 +271,9 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 	apply_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
 	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
 	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
+	/* mail that was kept waits for a place */
+	if (l->class == RESULT_SUSPENDED)
+		shared_ask(l->lock.segment, l->lock.key.hash, result->now_ns);
 	if (l->counts) {
 		count_delivery(state, result->judgement->reply.class);
 		hear_result(l);

@@ -70,6 +70,7 @@ struct queue_lane {
 struct hint_queue {
 	uint64_t hash;			/* 0: this place is free */
 	uint64_t owner_hash;
+	uint32_t share_serial;		/* of the share that it was looked at with last */
 	struct window_owner owner;
 	uint32_t owner_key;		/* one that ran by it, when it was looked for last */
 	uint8_t mta;
@@ -136,6 +137,7 @@ struct engine_hints {
 	int64_t checked_ns;		/* that the file is there */
 	int64_t classes_ns;
 	uint32_t scan;
+	bool leased;			/* shares of ceilings stood on a lease, when last looked at */
 	struct hint_mta mtas[GENERATION_MTAS_MAX];
 
 	struct hint_key *keys;
@@ -249,8 +251,18 @@ struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
 void hint_queues_free(struct engine_hints *hints);
 
+/* --- hints_shares.c ------------------------------------------------------------------ */
+
+/* After all queues were looked at: what lanes use of ceilings that a cluster divides.  Where
+ * the lease has just ended, or begun, the mail of these is told anew. */
+void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
 /* --- hints_lanes.c ------------------------------------------------------------------- */
 
+/* Deliveries of a queue at once, of late: what it takes of a window though nothing waits in
+ * it. */
+uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns);
 /* What mail of a queue that nobody uses now is told. */
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
     const struct window_owner *owner, const struct window_view *view, int64_t now_ns,

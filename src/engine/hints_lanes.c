@@ -21,6 +21,7 @@
 #define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
 #define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
 #define COUNTED_NS	(60 * NS_PER_SECOND)
+#define TURN_ASKED_NS	(200 * NS_PER_MS)
 #define OFFER_NS	(5 * NS_PER_SECOND)
 #define CANARY_NS	(120 * NS_PER_SECOND)
 /* Of a provider's window an idle queue is told this part: others may be about to begin,
@@ -86,6 +87,23 @@ static void say_stopped(const struct window_owner *owner, const struct window_vi
 	    view->reason[0] == '\0' ? "" : ": ", view->reason);
 }
 
+static void say_crowded(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: other machines have its places",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+/* Nothing may run there now. */
+static void say_closed(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+		say_stopped(owner, view, now_ns, say);
+	else
+		say_crowded(owner, say);
+}
+
 static void say_draining(const struct window_owner *owner, struct hint_say *say) {
 	char name[SEGMENT_NAME_MAX + 1];
 
@@ -105,7 +123,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	if (view->observed || owner->kind == DESTINATION_NONE)
 		return;
 	if (view->window == 0) {
-		say_stopped(owner, view, now_ns, say);
+		say_closed(owner, view, now_ns, say);
 		return;
 	}
 	if (owner->kind == DESTINATION_PROVIDER)
@@ -220,9 +238,7 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	}
 }
 
-/* Deliveries of a queue at once, of late: what it takes of a window though nothing
- * waits in it. */
-static uint32_t busy(const struct hint_queue *queue, int64_t now_ns) {
+uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns) {
 	uint32_t all_ms = queue->took_ms[0] + queue->took_ms[1];
 
 	if (now_ns - queue->last_ns > 2 * NS_PER_SECOND)
@@ -247,7 +263,7 @@ static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue
 			if (hints->queues[at].waiting != 0)
 				shared->waiting++;
 			else
-				shared->rest += busy(&hints->queues[at], now_ns);
+				shared->rest += hint_queue_busy(&hints->queues[at], now_ns);
 		}
 		/* places of processes that ask for themselves */
 		if (states_find(hints->engine->segment, queue->owner.name,
@@ -257,14 +273,19 @@ static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue
 	rest = shared->rest;
 	waiting = shared->waiting;
 	if (queue->waiting == 0) {
-		rest -= busy(queue, now_ns) < rest ? busy(queue, now_ns) : rest;
+		rest -= hint_queue_busy(queue, now_ns) < rest ? hint_queue_busy(queue, now_ns) : rest;
 		waiting++;
 	}
 	return lane_share(window, rest, waiting);
 }
 
+/* Others have what is above it, or wait for it. */
+static bool is_share(const struct window_view *view) {
+	return view->divided && view->window >= view->share;
+}
+
 static bool is_limited(const struct window_view *view) {
-	return view->law != WINDOW_LAW_PROBE || view->ceiling != 0 ||
+	return is_share(view) || view->law != WINDOW_LAW_PROBE || view->ceiling != 0 ||
 	    view->fail_cohorts > 0;
 }
 
@@ -280,7 +301,8 @@ static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
 		queue->wide_ns = now_ns;
 	if (now_ns - queue->wide_ns < HARMFUL_NS)
 		hint_queue_wait(queue, queue->wide_ns + HARMFUL_NS);
-	return is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS;
+	return is_share(view) ||
+	    (is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS);
 }
 
 void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
@@ -289,8 +311,15 @@ void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
 		if ((moved >> i & 1) != 0)
 			queue->lanes[i].moved_ns = now_ns;
+	/* one of which nothing was heard for long may have got some just now */
+	queue->used |= set | queue->given;
 	queue->given = set;
-	queue->used |= set;
+}
+
+/* Where mail may be.  A lane that is silent for long may get some right now, and of a share
+ * other machines have the rest. */
+static lane_set in_use(const struct hint_queue *queue, const struct window_view *view) {
+	return is_share(view) ? queue->used | queue->given : queue->used;
 }
 
 static lane_set slow(const struct hint_queue *queue) {
@@ -312,11 +341,13 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	struct lane_choice choice;
 
 	*now = (struct lane_now){ .blocked = suspended, .given = queue->given,
-		.used = queue->used, .waiting = queue->waiting, .slow = slow(queue),
+		.used = in_use(queue, view), .waiting = queue->waiting,
+		.slow = slow(queue),
 		.allowed = allowed, .singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
-		.patient = queue->wide_ns != 0 && now_ns - queue->wide_ns >= PATIENCE_NS };
+		.patient = queue->wide_ns != 0 && (is_share(view) ||
+		    now_ns - queue->wide_ns >= PATIENCE_NS) };
 	if (queue->wide_ns != 0 && !now->patient)
 		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
@@ -384,12 +415,18 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	uint32_t lane;
 
-	if (queue->canary != LANE_WIDTHS_MAX || !view->canary_due || view->canary_out)
+	if (queue->canary != LANE_WIDTHS_MAX || view->canary_out ||
+	    (!view->canary_due && !view->canary_waits))
 		return;
 	/* single messages need not be on their way: the log tells, if late */
 	if (now->singles > 0 && view->in_flight < now->allowed)
 		return;
 	lane = lane_canary(widths, now, queue->given);
+	if (lane != LANE_WIDTHS_MAX && view->canary_waits) {
+		shared_ask_canary(hints->engine->segment, queue->owner_hash, now_ns);
+		hint_queue_wait(queue, now_ns + TURN_ASKED_NS);
+		return;
+	}
 	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, generation,
 		&queue->owner, queue->mta, widths->width[lane], now_ns))
 		return;
@@ -409,7 +446,7 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 	if (view->observed || queue->owner.kind == DESTINATION_NONE)
 		return;
 	if (view->window == 0) {
-		say_stopped(&queue->owner, view, now_ns, out);
+		say_closed(&queue->owner, view, now_ns, out);
 	} else if (lanes != 0 && !queue->reloading) {
 		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
 		    short_ms(queue, now_ns), out);
@@ -458,6 +495,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	if (view.window == 0 && !view.observed &&
 	    hint_queue_elsewhere(hints, generation, queue, now_ns))
 		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
+	queue->share_serial = view.share_serial;
 	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
 		retire(hints, queue, &view, now_ns);
 		return;
@@ -490,4 +528,5 @@ void hint_queues_turn(struct engine_hints *hints, const struct generation *gener
 			look_at(hints, generation, queue, now_ns);
 	}
 	hint_queues_reload(hints, generation, now_ns);
+	hint_shares_turn(hints, generation, now_ns);
 }

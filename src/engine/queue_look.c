@@ -74,6 +74,9 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64
 	d->window = view.window;
 	d->in_flight = view.in_flight;
 	d->canary = view.canary_due && !view.canary_out;
+	/* mail waits for it: more of a ceiling that is divided, or its turn */
+	windows_want(queue->engine, &d->owner, &view, view.in_flight, now_ns);
+	windows_want_canary(queue->engine, &d->owner, &view, now_ns);
 	if (view.observed) {
 		d->window = UINT32_MAX;
 		return QUEUE_WAITS_FOR_TURN;

@@ -232,19 +232,19 @@ static unsigned whose(const struct requeue *requeue, const struct requeue_destin
 
 /* How does it stand, and has it returned? */
 static void look(struct requeue *requeue, const struct generation *generation,
-    uint32_t destination, int64_t now_ns, struct window_view *view) {
+    uint32_t destination, int64_t now_ns, struct window_owner *owner,
+    struct window_view *view) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
-	struct window_owner owner;
 	bool was_down = d->down;
 
 	windows_owner_by(requeue->engine, generation, d->name, strlen(d->name),
-	    whose(requeue, d), &owner);
-	if (owner.kind == DESTINATION_NONE) {
+	    whose(requeue, d), owner);
+	if (owner->kind == DESTINATION_NONE) {
 		*view = (struct window_view){ .observed = true };
 		return;
 	}
-	(void)windows_view(requeue->engine, generation, &owner, now_ns, view);
-	view->observed = windows_observed(generation, &owner);
+	(void)windows_view(requeue->engine, generation, owner, now_ns, view);
+	view->observed = windows_observed(generation, owner);
 	d->down = view->window == 0;
 	if (d->down)
 		return;
@@ -307,6 +307,7 @@ static bool make(struct requeue *requeue, const struct generation *generation,
 	uint32_t destination = known != REQUEUE_NONE ? known :
 	    requeue_make_destination(store, result->destination,
 	    strlen(result->destination));
+	struct window_owner owner;
 	struct window_view view;
 
 	*entry = destination == REQUEUE_NONE ? REQUEUE_NONE :
@@ -318,7 +319,7 @@ static bool make(struct requeue *requeue, const struct generation *generation,
 	}
 	if (known == REQUEUE_NONE)
 		store->destinations[destination].window = NOT_LOOKED_AT;
-	look(requeue, generation, destination, now_ns, &view);
+	look(requeue, generation, destination, now_ns, &owner, &view);
 	return true;
 }
 
@@ -505,6 +506,7 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 static int64_t turn_one(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, int64_t now_ns) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
+	struct window_owner owner;
 	struct window_view view;
 	uint32_t out;
 
@@ -515,7 +517,10 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 		requeue_drop_destination(&requeue->store, destination);
 		return INT64_MAX;
 	}
-	look(requeue, generation, destination, now_ns, &view);
+	look(requeue, generation, destination, now_ns, &owner, &view);
+	/* a share of what a cluster divides is not given back while mail waits for it */
+	windows_want(requeue->engine, &owner, &view, d->down ? requeue_held(d) :
+	    d->places[REQUEUE_DUE].count + out, now_ns);
 	if (d->down)
 		return now_ns + TURN_NS;
 	if (view.observed || d->places[REQUEUE_DUE].count == 0)

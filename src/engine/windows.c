@@ -104,6 +104,7 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	window_turn(&found.state.window, &rules.settings, windows_running(&found.state), now_ns,
 	    &ignored);
 	fill_view(&found.state, &rules.settings, now_ns, out);
+	windows_view_shared(generation, owner, &rules.settings, &found.shared, now_ns, out);
 	out->observed = windows_observed(generation, owner);
 	memcpy(out->reason, found.reason, sizeof(out->reason));
 	if (out->state == WINDOW_DEAD || out->state == WINDOW_HELD)
@@ -296,7 +297,8 @@ bool windows_issue_canary(struct engine *engine, const struct generation *genera
 	if (windows_lock(&lock, engine, owner, &rules, now_ns, STATES_KNOWN_ONLY, &change) !=
 	    STATES_HELD)
 		return false;
-	due = window_canary_due(&lock.state.window, &rules.settings, now_ns);
+	due = window_canary_due(&lock.state.window, &rules.settings, now_ns) &&
+	    windows_may_send_canary(&lock, now_ns);
 	if (due) {
 		window_canary_issued(&lock.state.window, &rules.settings,
 		    windows_canary_end_ns(now_ns));

@@ -67,6 +67,10 @@ struct window_view {
 	bool by_rule;		/* DEAD by a provider rule */
 	bool observed;		/* as it stands, it is not applied (observe mode) */
 	uint32_t window;	/* deliveries that may run at once now; 0: none */
+	bool divided;		/* its ceiling is shared by the nodes of a cluster: */
+	uint32_t share;		/* so many are this node's now (the window is no more) */
+	uint32_t share_serial;	/* rises with each change of the share */
+	uint8_t hold_node, ceiling_node;	/* whose they are (segment/shared.h), or SHARED_OURS */
 	uint32_t stored;	/* the window's number, whatever the state */
 	uint32_t ceiling;	/* 0: not known */
 	uint32_t in_flight;
@@ -74,10 +78,13 @@ struct window_view {
 	int64_t until_ns;	/* DEAD, HELD: the end; INT64_MAX: until it is resumed */
 	int64_t resumed_ns;	/* the last time by hand; 0: never */
 	bool canary_due;	/* one may go above the window now (probe) */
+	bool canary_waits;	/* one could, if it were this node's turn */
 	bool canary_out;	/* one was issued, its result is awaited */
 	uint64_t ok, failed, held;	/* deliveries since it was begun */
 	char reason[WINDOW_REASON_MAX + 1]; /* the last one, printable; or "" */
 	uint64_t event;		/* DEAD, HELD: the id of what says so; 0: not known */
+	uint64_t hold_id;	/* of hold_node: the id of what says so there; 0: not known */
+	uint8_t hold_by;	/* and enum decided_by of it */
 };
 
 /* A copy, at `now_ns`.  False: there is no window of that name yet; *out is what a new
@@ -91,6 +98,14 @@ const char *windows_by_word(unsigned by);
 /* "open", "limited", "dead", "held"; "probe", "postfix", "document". */
 const char *windows_state_word(enum window_state state);
 const char *windows_law_word(enum window_law law);
+
+/* So many deliveries run, or would: asks for what other nodes may have of it, where that is
+ * what they wait for.  Any thread, no lock. */
+void windows_want(const struct engine *engine, const struct window_owner *owner,
+    const struct window_view *view, uint32_t places, int64_t now_ns);
+/* A canary would go: asks for this node's turn, where that is what it waits for. */
+void windows_want_canary(const struct engine *engine, const struct window_owner *owner,
+    const struct window_view *view, int64_t now_ns);
 
 /* The name of a node of the cluster, by its number in a view; "": none. */
 const char *windows_node_name(const struct engine *engine, unsigned node,

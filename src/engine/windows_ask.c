@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/windows_internal.h"
 #include "segment/flights.h"
 
@@ -118,6 +119,7 @@ struct window_asking {
 	struct place *place;		/* the same, while it has it */
 	struct place *fresh;		/* room for one that it takes, or NULL */
 	struct flight_attempt attempt;
+	uint32_t most;			/* deliveries that may run here at once */
 	int64_t now_ns;
 };
 
@@ -133,9 +135,9 @@ static enum window_answer decide(const struct window_asking *asking)
 {
 	const struct destination_state *state = &asking->lock.state;
 	const struct window *window = &state->window;
-	uint32_t running = windows_running(state), most = asking->out->window;
+	uint32_t running = windows_running(state), most = asking->most;
 
-	if (most == 0)
+	if (asking->out->window == 0)
 		return WINDOW_SUSPENDED;
 	if (is_same_message(asking))
 		return WINDOW_GO;
@@ -143,7 +145,9 @@ static enum window_answer decide(const struct window_asking *asking)
 		return WINDOW_GO;
 	if (asking->place == NULL && running < most)
 		return WINDOW_GO;
-	return window_canary_due(window, &asking->rules.settings, asking->now_ns) ?
+	/* who has no place at all would not be above the ceiling */
+	return most > 0 && window_canary_due(window, &asking->rules.settings,
+	    asking->now_ns) && windows_may_send_canary(&asking->lock, asking->now_ns) ?
 	    WINDOW_GO_CANARY : WINDOW_FULL;
 }
 
@@ -192,6 +196,27 @@ static void take(struct window_asking *asking)
 	asking->out->level = level;
 }
 
+/* By the window, and by this node's share of a ceiling that a cluster divides: who takes the
+ * last place has more asked for, before the next one comes. */
+static uint32_t most_here(const struct window_asking *asking)
+{
+	const struct state_lock *lock = &asking->lock;
+	uint32_t window = asking->out->window, most;
+	struct shared_seen shared;
+	int64_t now_ns;
+
+	if (window == 0)
+		return window;
+	(void)shared_find(lock->segment, lock->key.hash, &shared);
+	/* the question's time was read before the lock was had: that may be long ago */
+	now_ns = shared.known ? clock_now_ns() : 0;
+	most = windows_share(asking->generation, asking->question->owner,
+	    &asking->rules.settings, &shared, now_ns > asking->now_ns ? now_ns : asking->now_ns);
+	if (most < window && windows_running(&lock->state) + 1 >= most)
+		shared_ask(lock->segment, lock->key.hash, asking->now_ns);
+	return most < window ? most : window;
+}
+
 /* Under the lock. */
 static void answer(struct window_asking *asking, bool observe)
 {
@@ -203,7 +228,10 @@ static void answer(struct window_asking *asking, bool observe)
 	    &asking->question->places->process, &asking->known->ref))
 		asking->place = asking->known;
 	out->window = window_now(&state->window, &asking->rules.settings, asking->now_ns);
+	asking->most = most_here(asking);
 	out->answer = decide(asking);
+	if (asking->most < out->window)
+		out->window = asking->most;
 	out->observed = observe &&
 	    (out->answer == WINDOW_FULL || out->answer == WINDOW_SUSPENDED);
 	if (out->answer == WINDOW_SUSPENDED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* What the files of the windows share: windows.c, windows_ask.c, by_hand.c, feed*.c. */
+/* What the files of the windows share: windows*.c, by_hand.c, feed*.c. */
 #ifndef ENGINE_WINDOWS_INTERNAL_H
 #define ENGINE_WINDOWS_INTERNAL_H
 
@@ -40,6 +40,20 @@ enum states_locked windows_lock_aimed(struct state_lock *lock, const struct wind
 /* Is a result from this lane (0: none) that of the canary that is out? */
 bool windows_is_canary_lane(const struct generation *generation, unsigned mta, uint32_t lane,
     const struct destination_state *state);
+
+/* How many deliveries may run here at once of a window that a cluster divides, whatever the
+ * window itself says; UINT32_MAX: it does not.  *shared: as it was found, or not. */
+uint32_t windows_share(const struct generation *generation, const struct window_owner *owner,
+    const struct window_settings *settings, const struct shared_seen *shared,
+    int64_t now_ns);
+/* The same for *out, which says by now what the window itself says. */
+void windows_view_shared(const struct generation *generation, const struct window_owner *owner,
+    const struct window_settings *settings, const struct shared_seen *shared, int64_t now_ns,
+    struct window_view *out);
+
+/* Is it this node's turn to try more than a ceiling that nodes share?  If not, it has asked
+ * for it.  Inside a state_lock. */
+bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns);
 
 /* When a canary that is issued now is given up. */
 int64_t windows_canary_end_ns(int64_t now_ns);

@@ -89,6 +89,18 @@ bool windows_observed(const struct generation *generation,
 	return d != NULL && d->observed;
 }
 
+static unsigned wanted;		/* most places, since it was set to 0 */
+
+void windows_want(const struct engine *engine, const struct window_owner *owner,
+    const struct window_view *view, uint32_t places, int64_t now_ns) {
+	(void)engine;
+	(void)owner;
+	(void)view;
+	(void)now_ns;
+	if (places > wanted)
+		wanted = places;
+}
+
 static uint64_t requeued;
 
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
@@ -152,7 +164,7 @@ static inline int begin(void **state) {
 	block.generation.requeue_rate = (struct rate_limit){ .count = 1000, .period_ns = S };
 	destination_count = out_count = lists = returns = 0;
 	refuses = false;
-	requeued = 0;
+	requeued = wanted = 0;
 	now_ns = 1000 * S;
 	return requeue_open(&requeue, &engine, &calls, &diag);
 }

@@ -177,6 +177,33 @@ static void what_was_held_last_is_not_tried_first(void **state) {
 	assert_string_equal(out[4], "AAAAAA2");
 }
 
+/* Places that a cluster divides are asked for while there is mail for them. */
+static void what_waits_is_told(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	for (unsigned i = 0; i < 3; i++) {
+		static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3" };
+
+		held(ids[i], "b.example");
+	}
+	pass(S);
+	assert_int_equal(wanted, 3);
+	window_is("b.example", 2);
+	pass(S);
+	wanted = 0;
+	pass(S);
+	assert_int_equal(wanted, 3);		/* one is due, two are out */
+	sent("AAAAAA1", "b.example");
+	sent("AAAAAA2", "b.example");
+	pass(S);
+	sent("AAAAAA3", "b.example");
+	failed("AAAAAA4", "b.example", 0);	/* it waits for the site, not for a place */
+	pass(S);
+	wanted = 0;
+	pass(100 * S);
+	assert_int_equal(wanted, 0);
+}
+
 /* The window is open, but the queue manager gave up a lane after a few refusals, and
  * deferred all that waited there: it goes by other lanes, no more than the window. */
 static void a_lane_that_postfix_suspended(void **state) {
@@ -297,6 +324,7 @@ int main(void) {
 		T(other_reasons_wait_for_postfix),
 		T(held_by_an_old_answer),
 		T(what_was_held_last_is_not_tried_first),
+		T(what_waits_is_told),
 		T(held_together),
 		T(a_lane_that_postfix_suspended),
 		T(a_window_that_doubles),
