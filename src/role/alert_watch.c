@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "role/alerts.h"
 #include "role/supervisor.h"
+#include "segment/cluster_told.h"
 #include "segment/segment.h"
 
 #define EVENTS_A_TURN	4096
@@ -61,7 +62,8 @@ static void tell_suspended(struct supervisor *supervisor, const struct decided *
 	struct alert alert;
 	size_t length;
 
-	if (event->by == DECIDED_BY_HAND_OF)
+	/* by another node: that one tells people */
+	if (event->by == DECIDED_BY_HAND_OF || event->stage == DECIDED_BY_NODE)
 		return;
 	begin_event(&alert, ALERT_SUSPENDED, event);
 	if (event->at_ns > 0 && event->until_ns > event->at_ns && event->until_ns != INT64_MAX)
@@ -188,6 +190,40 @@ static void watch_journal(struct supervisor *supervisor, int64_t now_ns) {
 	}
 }
 
+/* 0: all is well. */
+static uint32_t ill_of(const struct cluster_told *told) {
+	if (told->alone != 0)
+		return UINT32_MAX;
+	if (told->state == CLUSTER_STATE_REFUSED || told->state == CLUSTER_STATE_WITHOUT)
+		return told->state * 100 + told->error;
+	return 0;
+}
+
+static void watch_cluster(struct supervisor *supervisor, int64_t now_ns) {
+	const struct generation *generation = supervisor->generation;
+	struct cluster_told told;
+	struct alert alert;
+	uint32_t ill;
+
+	if (!generation_has_cluster(generation) || !cluster_told_read(
+	    &segment_header(supervisor->segment)->cluster, &told))
+		return;
+	ill = ill_of(&told);
+	if (ill != 0 && ill != supervisor->watch.cluster_ill) {
+		size_t length;
+
+		begin(&alert, ALERT_CLUSTER, generation_text(generation, generation->cluster.node));
+		length = text_append(alert.text, sizeof(alert.text), 0, "%s", told.alone != 0 ?
+		    "it goes on alone with the whole limits, as Redis gave no word for longer than a "
+		    "lease" : told.state == CLUSTER_STATE_REFUSED ?
+		    "it is not taken by the Redis that limits are shared by" :
+		    "nothing is leased to it any more, as Redis gave no word for longer than a lease");
+		(void)add_sentence(&alert, length, ": ", told.error == 0 ? "" : told.why);
+		tell(supervisor, &alert, now_ns);
+	}
+	supervisor->watch.cluster_ill = ill;
+}
+
 void alert_watch_begin(struct supervisor *supervisor) {
 	struct segment_header *header = segment_header(supervisor->segment);
 	struct decided event;
@@ -206,6 +242,7 @@ void alert_watch_turn(struct supervisor *supervisor, int64_t now_ns) {
 	watch_gate(supervisor, now_ns);
 	watch_faults(supervisor, now_ns);
 	watch_queue(supervisor, now_ns);
+	watch_cluster(supervisor, now_ns);
 	watch_journal(supervisor, now_ns);
 }
 

@@ -20,6 +20,7 @@ struct alert_watch {
 	uint64_t faults;		/* as many were told of */
 	bool gate_shut;
 	bool queue_away;
+	uint32_t cluster_ill;		/* 0; or what of the cluster was told of */
 	bool journal_ill[SEGMENT_JOURNALS];
 };
 

@@ -99,6 +99,8 @@ void children_plan(struct supervisor *supervisor) {
 		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
 	if (generation_drives(generation))
 		add_child(supervisor, ROLE_QUEUE, "queue", 0, 0);
+	if (generation_has_cluster(generation))
+		add_child(supervisor, ROLE_CLUSTER, "cluster", 0, 0);
 	if (metrics)
 		add_child(supervisor, ROLE_METRICS, "metrics", 0, 0);
 	take_places(supervisor);
@@ -192,12 +194,14 @@ static int64_t delay_ns(const struct child *child) {
 }
 
 /* The feed ends by itself to have a log opened, the keeper to have a network
- * namespace opened, the queue to have directories opened. */
+ * namespace opened, the queue to have directories opened, the cluster to have its password
+ * read. */
 static enum event_kind event_of(const struct child *child, int status) {
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return EVENT_ROLE_DIED;
 	return child->kind == ROLE_FEED ? EVENT_FEED :
 	    child->kind == ROLE_QUEUE ? EVENT_QUEUE :
+	    child->kind == ROLE_CLUSTER ? EVENT_CLUSTER :
 	    child->kind == ROLE_KEEPER ? EVENT_WITNESS : EVENT_ROLE_DIED;
 }
 

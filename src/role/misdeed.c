@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,6 +118,16 @@ static long do_write(void)
 	return open("/tmp/misdeed", O_WRONLY | O_CREAT, 0600);
 }
 
+/* Where somebody listens who is no Redis. */
+static long do_connect(void)
+{
+	const struct sockaddr_in other = { .sin_family = AF_INET, .sin_port = htons(9),
+		.sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	return fd < 0 ? -1 : connect(fd, (const struct sockaddr *)&other, sizeof(other));
+}
+
 static const struct misdeed {
 	const char *name;
 	long (*act)(void);
@@ -128,7 +139,7 @@ static const struct misdeed {
 	{ "kill", do_kill }, { "setuid", do_setuid }, { "mount", do_mount },
 	{ "chmod", do_chmod }, { "chown", do_chown }, { "unshare", do_unshare },
 	{ "bpf", do_bpf }, { "io_uring_setup", do_io_uring },
-	{ "rt_sigaction", do_ignore_sigsys },
+	{ "rt_sigaction", do_ignore_sigsys }, { "connect", do_connect },
 };
 
 static void on_signal(int number, siginfo_t *info, void *context)

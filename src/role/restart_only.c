@@ -71,6 +71,27 @@ static void carry_listeners(struct tail *tail, const struct generation *running,
 	}
 }
 
+/* User and password may change, and what is done without the server. */
+static void carry_cluster(struct tail *tail, const struct generation *running,
+    const struct generation *wanted, struct generation *to) {
+	const struct generation_cluster *from = &wanted->cluster;
+	uint32_t user = from->user, password_file = from->password_file;
+	uint32_t without = from->without, line = from->line;
+	bool has = generation_has_cluster(wanted);
+
+	to->cluster = running->cluster;
+	to->cluster.redis = carry_text(tail, running, running->cluster.redis);
+	to->cluster.node = carry_text(tail, running, running->cluster.node);
+	to->cluster.prefix = carry_text(tail, running, running->cluster.prefix);
+	to->cluster.user = has ? user : carry_text(tail, running, running->cluster.user);
+	to->cluster.password_file = has ? password_file :
+	    carry_text(tail, running, running->cluster.password_file);
+	if (has) {
+		to->cluster.without = without;
+		to->cluster.line = line;
+	}
+}
+
 /* Measures with `to` a scratch copy and no base, writes with both the block. */
 static void carry(struct tail *tail, const struct generation *running,
     const struct generation *wanted, struct generation *to) {
@@ -94,6 +115,7 @@ static void carry(struct tail *tail, const struct generation *running,
 	to->destination_count = running->destination_count;
 	to->journal = running->journal;
 	to->journal.path = carry_text(tail, running, running->journal.path);
+	carry_cluster(tail, running, wanted, to);
 }
 
 struct generation *restart_only_keep(struct generation *wanted,
@@ -113,5 +135,6 @@ struct generation *restart_only_keep(struct generation *wanted,
 	tail = (struct tail){ .base = (char *)block, .used = block->bytes };
 	carry(&tail, running, block, block);
 	block->bytes = bytes;
+	generation_share_out(block);
 	return block;
 }

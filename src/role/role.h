@@ -14,6 +14,7 @@
 #include "segment/layout.h"
 
 struct control_access;
+struct cluster_secret;
 struct queue_places;
 struct segment;
 
@@ -48,6 +49,7 @@ struct role_context {
 	struct namespace_file netns[8];	/* witness.netns, as they were opened */
 	struct log_files logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
 	unsigned log_count;
+	const struct cluster_secret *secret;	/* cluster: what it says to Redis; its own page */
 };
 
 /* The mains of the roles: they return only when they cannot go on (exit code). */
@@ -60,5 +62,7 @@ int feed_role_main(const struct role_context *context);
 /* Ends with EX_OK when directories have to be opened by root, or there are none. */
 int queue_role_main(const struct role_context *context);
 int metrics_role_main(const struct role_context *context);
+/* Ends with EX_OK when its password has to be read by root once more. */
+int cluster_role_main(const struct role_context *context);
 
 #endif

@@ -63,6 +63,7 @@ enum condition {
 	TO_READ,	/* opened for reading alone */
 	OF_BYTES,	/* ioctl: those that libraries use */
 	OF_THIS_HOST,	/* unix sockets */
+	TO_REDIS,	/* TCP, to connect */
 	NO_CODE,	/* not executable; else EPERM */
 	A_THREAD,	/* not a process */
 	NOT_SIGSYS,
@@ -81,6 +82,9 @@ enum condition {
 #define WATCHERS	(FEED | BIT(ROLE_QUEUE))
 #define THREADED	(WRITERS | BIT(ROLE_MILTER))
 #define UNCOMPILING	(~FEED)
+/* Who waits for connections; and the cluster role where its Redis is not of this host. */
+#define LISTENERS	(~BIT(ROLE_CLUSTER))
+#define FAR		BIT(ROLE_KINDS)
 
 static const struct call {
 	const char *name;
@@ -143,6 +147,18 @@ static int add_code(scmp_filter_ctx filter, int number, bool only_logs) {
 	    SCMP_CMP(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
 }
 
+static int add_tcp(scmp_filter_ctx filter, int number) {
+	static const uint64_t families[] = { AF_INET, AF_INET6 };
+	static const uint64_t types = ~(uint64_t)(SOCK_NONBLOCK | SOCK_CLOEXEC) & UINT32_MAX;
+	int error = 0;
+
+	for (size_t i = 0; i < 2 && error == 0; i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2,
+		    SCMP_CMP(0, SCMP_CMP_EQ, families[i], 0),
+		    SCMP_CMP(1, SCMP_CMP_MASKED_EQ, types, SOCK_STREAM));
+	return error;
+}
+
 static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
     bool only_logs) {
 	static const uint64_t byte_requests[] = { FIONREAD, FIONBIO, TCGETS,
@@ -160,6 +176,8 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
 		    sizeof(byte_requests) / sizeof(byte_requests[0]));
 	case OF_THIS_HOST:
 		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX, 0));
+	case TO_REDIS:
+		return add_tcp(filter, number);
 	case NO_CODE:
 		return add_code(filter, number, only_logs);
 	case A_THREAD:
@@ -180,12 +198,12 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
 }
 
 /* What this kernel does not have (an old name, another processor's) is no error. */
-static int add_calls(scmp_filter_ctx filter, enum role_kind kind, bool only_logs,
+static int add_calls(scmp_filter_ctx filter, uint32_t roles, bool only_logs,
     struct diag *diag) {
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		int number = seccomp_syscall_resolve_name(calls[i].name), error;
 
-		if ((calls[i].roles & BIT(kind)) == 0 || number == __NR_SCMP_ERROR)
+		if ((calls[i].roles & roles) == 0 || number == __NR_SCMP_ERROR)
 			continue;
 		error = add_call(filter, &calls[i], number, only_logs);
 		if (error != 0 && error != -EDOM && number >= 0)
@@ -195,7 +213,7 @@ static int add_calls(scmp_filter_ctx filter, enum role_kind kind, bool only_logs
 	return 0;
 }
 
-static int load_filter(enum role_kind kind, bool only_logs, struct diag *diag) {
+static int load_filter(uint32_t roles, bool only_logs, struct diag *diag) {
 	scmp_filter_ctx filter = seccomp_init(only_logs ? SCMP_ACT_LOG : SCMP_ACT_TRAP);
 	int error;
 
@@ -208,7 +226,7 @@ static int load_filter(enum role_kind kind, bool only_logs, struct diag *diag) {
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 #endif
-	if (add_calls(filter, kind, only_logs, diag) != 0) {
+	if (add_calls(filter, roles, only_logs, diag) != 0) {
 		seccomp_release(filter);
 		return -1;
 	}
@@ -217,8 +235,9 @@ static int load_filter(enum role_kind kind, bool only_logs, struct diag *diag) {
 	return error == 0 ? 0 : diag_set(diag, -error, "the kernel does not take the filter");
 }
 
-static int restrict_calls(enum role_kind kind, bool only_logs,
-    struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+static int restrict_calls(const struct generation *generation, enum role_kind kind,
+    bool only_logs, struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+	bool is_far = kind == ROLE_CLUSTER && sandbox_port(generation) != 0;
 	struct sigaction action = { .sa_sigaction = on_sigsys,
 		.sa_flags = SA_SIGINFO };
 
@@ -227,7 +246,7 @@ static int restrict_calls(enum role_kind kind, bool only_logs,
 	sigemptyset(&action.sa_mask);
 	if (!only_logs && sigaction(SIGSYS, &action, NULL) != 0)
 		return diag_set(diag, errno, "cannot handle SIGSYS");
-	return load_filter(kind, only_logs, diag);
+	return load_filter(BIT(kind) | (is_far ? FAR : 0), only_logs, diag);
 }
 
 const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place) {
@@ -259,9 +278,9 @@ const char *sandbox_lacks_calls(void) {
 
 #else /* no libseccomp */
 
-static int restrict_calls(enum role_kind kind, bool only_logs,
-    struct sandbox_reports *reports, unsigned place, struct diag *diag) {
-	(void)kind, (void)only_logs, (void)reports, (void)place;
+static int restrict_calls(const struct generation *generation, enum role_kind kind,
+    bool only_logs, struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+	(void)generation, (void)kind, (void)only_logs, (void)reports, (void)place;
 	return diag_set(diag, 0, "%s", sandbox_lacks_calls());
 }
 
@@ -299,7 +318,7 @@ int sandbox_enter(const struct generation *generation, enum role_kind kind,
 	if (sandbox_lacks_calls() != NULL)
 		return generation->sandbox != SANDBOX_REQUIRED ? 0 :
 		    diag_set(diag, 0, "sandbox is required, and %s", sandbox_lacks_calls());
-	if (restrict_calls(kind, only_logs, reports, place, diag) != 0)
+	if (restrict_calls(generation, kind, only_logs, reports, place, diag) != 0)
 		return -1;
 	*what |= only_logs ? ROLE_SANDBOX_LOG : ROLE_SANDBOX_CALLS;
 	return 0;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/listen_address.h"
 
 /* The same on every processor; <linux/landlock.h> may be older. */
 #define CALL_CREATE	444
@@ -26,6 +28,7 @@
 #define CALL_RESTRICT	446
 #define ASK_VERSION	1u
 #define RULE_BENEATH	1
+#define RULE_PORT	2
 
 #define WRITE_FILE	(UINT64_C(1) << 1)
 #define READ_FILE	(UINT64_C(1) << 2)
@@ -36,6 +39,7 @@
 
 #define READING		(READ_FILE | READ_DIRECTORY)
 #define WRITING		(READING | WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE)
+#define CONNECT_TO	(UINT64_C(1) << 1)
 #define OF_A_FILE	(READ_FILE | WRITE_FILE | TRUNCATE)
 
 struct ruleset {
@@ -49,6 +53,12 @@ struct beneath {
 	uint64_t allowed;
 	int32_t parent;
 } __attribute__((packed));
+
+/* struct landlock_net_port_attr. */
+struct port {
+	uint64_t allowed;
+	uint64_t port;
+};
 
 static int version(void) {
 	return (int)syscall(CALL_CREATE, NULL, 0, ASK_VERSION);
@@ -134,6 +144,33 @@ static int allow_journal(const struct sandbox_files *files,
 	return allow(files, base, WRITING, diag);
 }
 
+uint16_t sandbox_port(const struct generation *generation) {
+	const struct sockaddr_storage *to;
+	struct listen_address address;
+	const char *why;
+
+	if (!generation_has_cluster(generation) || !listen_address_parse(
+	    generation_text(generation, generation->cluster.redis), &address, &why))
+		return 0;
+	to = &address.socket_address;
+	return ntohs(to->ss_family == AF_INET ?
+	    ((const struct sockaddr_in *)(const void *)to)->sin_port :
+	    to->ss_family == AF_INET6 ?
+	    ((const struct sockaddr_in6 *)(const void *)to)->sin6_port : 0);
+}
+
+/* That of Redis, for the cluster role; of no other role any, where the kernel knows how. */
+static int allow_port(const struct sandbox_files *files, int which,
+    const struct generation *generation, enum role_kind kind, struct diag *diag) {
+	const struct port rule = { .allowed = CONNECT_TO,
+		.port = sandbox_port(generation) };
+
+	if (which < 4 || kind != ROLE_CLUSTER || rule.port == 0)
+		return 0;
+	return syscall(CALL_ADD, files->fd, RULE_PORT, &rule, 0) == 0 ? 0 :
+	    diag_set(diag, errno, "Landlock has no rule for a port");
+}
+
 static int allow_all(const struct sandbox_files *files, const struct generation *generation,
     enum role_kind kind, struct diag *diag) {
 	/* who asks (its start time), time zones, what malloc asks */
@@ -166,6 +203,8 @@ int sandbox_files_restrict(const struct generation *generation, enum role_kind k
 	if (files.fd < 0)
 		return diag_set(diag, errno, "Landlock gives no ruleset");
 	result = allow_all(&files, generation, kind, diag);
+	if (result == 0)
+		result = allow_port(&files, which, generation, kind, diag);
 	if (result == 0 && syscall(CALL_RESTRICT, files.fd, 0) != 0)
 		result = diag_set(diag, errno, "Landlock cannot be put in force");
 	close(files.fd);

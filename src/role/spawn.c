@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "role/background.h"
+#include "role/cluster_role.h"
 #include "role/feed_role.h"
 #include "role/misdeed.h"
 #include "role/netlink.h"
@@ -88,6 +89,7 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 		return kind == LISTENER_QUEUE;
 	case ROLE_METRICS:
 		return kind == LISTENER_METRICS;
+	case ROLE_CLUSTER:
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;
@@ -129,6 +131,8 @@ static int role_main(const struct role_context *context) {
 		return queue_role_main(context);
 	case ROLE_METRICS:
 		return metrics_role_main(context);
+	case ROLE_CLUSTER:
+		return cluster_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 		break;
@@ -191,6 +195,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	if (!netlink_open(supervisor->generation, &context))
 		_exit(EX_OSERR);
 	feed_role_open(supervisor->generation, &context);
+	if (cluster_role_open(supervisor->generation, &context, &diag) != 0)
+		give_up("cannot keep its password", &diag, EX_OSERR);
 	if (privileges_drop(&supervisor->identity, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
 	die_with_parent(supervisor->pid);

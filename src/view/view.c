@@ -115,6 +115,7 @@ const char *view_role_kind(enum role_kind kind) {
 		[ROLE_FEED] = "feed",
 		[ROLE_QUEUE] = "queue",
 		[ROLE_METRICS] = "metrics",
+		[ROLE_CLUSTER] = "cluster",
 	};
 
 	return words[kind];

@@ -91,7 +91,7 @@ static const struct {
 	{ V "alert = { interval = \"1m\"; };\n" C,
 	    "2: note: alert.command is missing: nobody will be told" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
-	    "2: alert.on: \"suspend\" is none of suspended|ceiling|reply|gate|fault|role|journal" },
+	    "2: alert.on: \"suspend\" is none of suspended|ceiling|reply|gate|fault|role|cluster|journal" },
 	{ V "alert = { command = \"/bin/sh\"; processes = 17; };\n" C,
 	    "2: alert.processes: \"17\" is not within 1..16" },
 	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "

@@ -125,11 +125,62 @@ static void repeated(void **state) {
 	free(running);
 }
 
+#ifdef HAVE_HIREDIS
+#define SHARED(sessions) "version = 1;\nclasses = ( { name = \"a\"; match = \"*\"; " \
+	"sessions = " #sessions "; scope = \"cluster\"; } );\n"
+#define OF(node, nodes, more) "cluster = { redis = \"unix:/r\"; node = \"" node "\"; nodes = " \
+	#nodes "; " more "};\n"
+
+/* Name and number of machines wait, limits and who asks do not: what is fixed is of both. */
+static void a_cluster_waits_but_its_limits_do_not(void **state) {
+	struct generation *running = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(generation_class(running, 0)->fixed_base, 1);
+	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; without = \"alone\"; ")
+	    SHARED(90)), running);
+	assert_string_equal(generation_text(kept, kept->cluster.node), "a");
+	assert_string_equal(generation_text(kept, kept->cluster.user), "y");
+	assert_int_equal(kept->cluster.nodes, 3);
+	assert_int_equal(kept->cluster.without, CLUSTER_ALONE);
+	assert_int_equal(generation_class(kept, 0)->fixed_base, 3);	/* 10 % of 90 by 3 */
+	assert_int_equal(generation_verify(kept, kept->bytes, &diag), 0);
+	free(running);
+	free(kept);
+}
+
+static void a_cluster_begins_and_ends_with_a_restart(void **state) {
+	struct generation *alone = compile("version = 1;\nclasses = ( { name = \"a\"; "
+	    "match = \"*\"; sessions = 30; } );\n");
+	struct generation *many = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
+
+	(void)state;
+	kept = restart_only_keep(compile(OF("a", 3, "") SHARED(30)), alone);
+	assert_false(generation_has_cluster(kept));
+	assert_false(generation_class(kept, 0)->shared);
+	assert_int_equal(generation_class(kept, 0)->fixed_base, 0);
+	free(kept);
+	kept = restart_only_keep(compile("version = 1;\nclasses = ( { name = \"a\"; "
+	    "match = \"*\"; sessions = 30; } );\n"), many);
+	assert_true(generation_has_cluster(kept));
+	assert_string_equal(generation_text(kept, kept->cluster.user), "x");
+	assert_false(generation_class(kept, 0)->shared);
+	free(kept);
+	free(alone);
+	free(many);
+}
+#endif
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_that_waits_is_taken),
 		cmocka_unit_test(the_rest_is_new),
 		cmocka_unit_test(repeated),
+#ifdef HAVE_HIREDIS
+		cmocka_unit_test(a_cluster_waits_but_its_limits_do_not),
+		cmocka_unit_test(a_cluster_begins_and_ends_with_a_restart),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: ISC */
+/* The cluster role's secret. */
+#ifndef ROLE_CLUSTER_ROLE_H
+#define ROLE_CLUSTER_ROLE_H
+
+#include "base/diag.h"
+#include "config/generation.h"
+#include "role/role.h"
+
+#define CLUSTER_SECRET_BYTES	(CLUSTER_PASSWORD_MAX + 1)
+
+struct cluster_secret {
+	char password[CLUSTER_SECRET_BYTES];
+	size_t length;		/* 0: none is sent */
+	char error[256];	/* why it could not be read; "": it was */
+};
+
+/* After fork, while it is still root: reads cluster.password_file into a page that no core
+ * has, and that this process alone has.  -1 with *diag: there is no such page. */
+int cluster_role_open(const struct generation *generation, struct role_context *context,
+    struct diag *diag);
+
+#endif
