@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/shares.h"
 #include "front/control_row.h"
 #include "front/decision_log.h"
 
@@ -127,10 +128,24 @@ void control_answer_decision(struct control_writer *writer,
 	    verdict_words[answer->decision.verdict]);
 	control_writer_add(writer, "reason", "%s",
 	    decision_reason_word(answer->decision.reason));
+	if (answer->decision.lease != LEASE_NONE)
+		control_writer_add(writer, "lease", "%s",
+		    decision_lease_word(answer->decision.lease));
 	control_writer_add(writer, "observed", "%d", answer->observed);
 }
 
-static void add_class(struct control_writer *writer,
+void control_answer_in_force(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, uint32_t class_index) {
+	struct limits whole;
+
+	if (!generation_class(generation, class_index)->shared)
+		return;
+	shares_whole(engine, generation, class_index, clock_now_ns(), &whole);
+	control_answer_limit(writer, "sessions_in_force", whole.sessions);
+	control_answer_limit(writer, "inbound_in_force", whole.inbound);
+}
+
+static void add_class(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const struct answer *answer,
     uint32_t open, uint32_t client_open) {
 	const struct generation_class *class =
@@ -144,6 +159,7 @@ static void add_class(struct control_writer *writer,
 	control_writer_add(writer, "open", "%u", open);
 	control_answer_limit(writer, "sessions", class->limits.sessions);
 	control_answer_limit(writer, "inbound", class->limits.inbound);
+	control_answer_in_force(writer, engine, generation, answer->class_index);
 	if (class->has_client_limit)
 		control_writer_add(writer, "client_open", "%u", client_open);
 	control_answer_limit(writer, "client_sessions", class->limits.client_sessions);
@@ -166,7 +182,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 		control_writer_add(&writer, "name", "%s", question->name);
 	control_writer_add(&writer, "port", "%u", question->server_port);
 	if (answer.rule != CLASS_NO_RULE)
-		add_class(&writer, generation, &answer, open, client_open);
+		add_class(&writer, engine, generation, &answer, open, client_open);
 	control_answer_decision(&writer, &answer);
 	if (answer.decision.verdict != VERDICT_ADMIT)
 		control_writer_add(&writer, "answer", "%s %s",
@@ -226,6 +242,8 @@ enum control_request control_answer(struct engine *engine,
 		*length = control_answer_destination(engine, request, out);
 	else if (control_is_by_hand(words))
 		*length = control_answer_by_hand(engine, request, client->uid, out);
+	else if (strcmp(words, "cluster forget") == 0)
+		*length = control_answer_cluster(engine, request, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/text.h"
 #include "engine/hints.h"
 #include "engine/outbound.h"
@@ -28,7 +29,7 @@ static void add_relay(struct control_writer *writer,
 		    found->relay_name);
 }
 
-static void add_counts(struct control_writer *writer,
+static void add_counts(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const struct answer *answer,
     uint32_t open) {
 	const struct limits *limits =
@@ -39,6 +40,7 @@ static void add_counts(struct control_writer *writer,
 	control_writer_add(writer, "open", "%u", open);
 	control_answer_limit(writer, "sessions", limits->sessions);
 	control_answer_limit(writer, "inbound", limits->inbound);
+	control_answer_in_force(writer, engine, generation, answer->class_index);
 }
 
 /* What a Postfix's queue manager is told about mail for it. */
@@ -81,7 +83,7 @@ static void add_settings(struct control_writer *writer,
 
 /* What a mail server that asks before it connects would be answered. */
 static const char *window_answer(const struct window_view *view) {
-	if (view->window == 0)
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
 		return "suspended";
 	if (view->in_flight < view->window)
 		return "go";
@@ -95,6 +97,36 @@ static void add_why(struct control_writer *writer, uint64_t id) {
 	if (id != 0)
 		control_writer_add(writer, "why", "posternctl why %s",
 		    decision_id_text(id, text));
+}
+
+static bool is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_DEAD || view->state == WINDOW_HELD;
+}
+
+/* What stopped it, here or at the node that said so. */
+static const char *stopped_by(const struct window_view *view) {
+	if (!is_stopped(view))
+		return "nothing";
+	if (view->hold_node != SHARED_OURS)
+		return windows_by_word(view->hold_by);
+	return view->by_hand ? "hand" : view->by_rule ? "rule" : "cohorts";
+}
+
+/* What the nodes of a cluster make of it. */
+static void add_shared(struct control_writer *writer, const struct engine *engine,
+    const struct window_view *view) {
+	bool stopped = is_stopped(view);
+	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX];
+	unsigned number = stopped ? view->hold_node : view->ceiling != 0 ?
+	    view->ceiling_node : SHARED_OURS;
+
+	if (view->divided)
+		control_writer_add(writer, "share", "%u", view->share);
+	if (number != SHARED_OURS)
+		control_writer_add(writer, "node", "%s", windows_node_name(engine, number, node));
+	if (stopped && number != SHARED_OURS && view->hold_id != 0)
+		control_writer_add(writer, "origin_id", "%s",
+		    decision_id_text(view->hold_id, origin));
 }
 
 /* Whose window mail for it runs by, and what that says. */
@@ -115,10 +147,10 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	control_writer_add(writer, "success", "%.3f", view.success);
 	control_writer_add(writer, "failure", "%.3f", view.failure);
 	control_writer_add(writer, "fail_cohorts", "%.3f", view.fail_cohorts);
-	control_writer_add(writer, "stopped_by", "%s", view.window > 0 ? "nothing" :
-	    view.by_hand ? "hand" : view.by_rule ? "rule" : "cohorts");
+	control_writer_add(writer, "stopped_by", "%s", stopped_by(&view));
 	control_writer_add(writer, "canary", "%s", view.canary_out ? "out" :
-	    view.canary_due ? "due" : "none");
+	    view.canary_due ? "due" : view.canary_waits ? "waits" : "none");
+	add_shared(writer, engine, &view);
 	add_why(writer, view.event);
 	if (view.reason[0] != '\0')
 		control_writer_add(writer, "last_reason", "%s", view.reason);
@@ -162,7 +194,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	    class_source_word(explained.found.source));
 	add_relay(&writer, &explained.found);
 	if (answer->rule != CLASS_NO_RULE)
-		add_counts(&writer, generation, answer, open);
+		add_counts(&writer, engine, generation, answer, open);
 	add_suspension(answer, engine, generation, destination, length);
 	control_answer_decision(&writer, answer);
 	add_window(&writer, engine, generation, destination, length);

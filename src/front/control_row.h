@@ -17,6 +17,10 @@ void control_answer_limit(struct control_writer *writer, const char *key,
 void control_answer_class(struct control_writer *writer,
     const struct generation *generation, const struct answer *answer);
 
+/* sessions_in_force, inbound_in_force: of a class whose limits hold for all machines. */
+void control_answer_in_force(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, uint32_t class_index);
+
 /* verdict, reason, observed */
 void control_answer_decision(struct control_writer *writer,
     const struct answer *answer);
@@ -31,6 +35,10 @@ size_t control_answer_destination(struct engine *engine,
 bool control_is_by_hand(const char *words);
 size_t control_answer_by_hand(struct engine *engine,
     const struct control_frame *request, uid_t uid, char *out);
+
+/* The whole answer to cluster forget. */
+size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,
+    char *out);
 
 /* id, of a decision, unless it is 0 */
 void control_answer_id(struct control_writer *writer, uint64_t id);

@@ -23,6 +23,18 @@ const char *decision_reason_word(enum reason reason)
 	return reason_words[reason];
 }
 
+const char *decision_lease_word(enum lease lease)
+{
+	static const char *const words[LEASE_COUNT] = {
+		[LEASE_NONE] = "-",
+#define LEASE(symbol, word, text) [LEASE_##symbol] = word,
+#include "defs/leases.def"
+#undef LEASE
+	};
+
+	return words[lease];
+}
+
 enum event_kind decision_event(const struct answer *answer)
 {
 	if (answer->decision.reason == REASON_UNUSABLE)
@@ -75,11 +87,21 @@ void decision_rule_words(const struct generation *generation,
 	log_quote(out->mask, sizeof(out->mask), text, strlen(text));
 }
 
+const char *decision_share_words(const struct answer *answer, char out[DECISION_SHARE_SHOWN])
+{
+	out[0] = '\0';
+	if (answer->decision.reason == REASON_CLASS_SHARE)
+		text_append(out, DECISION_SHARE_SHOWN, 0, " cluster_limit=%u lease=%s",
+		    answer->decision.whole, decision_lease_word(answer->decision.lease));
+	return out;
+}
+
 static void write_event(struct engine *engine,
     const struct generation *generation, const struct question *question,
     const struct answer *answer)
 {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], name[DECISION_NAME_SHOWN];
+	char share[DECISION_SHARE_SHOWN];
 	struct decision_rule rule;
 
 	decision_rule_words(generation, answer, &rule);
@@ -87,11 +109,13 @@ static void write_event(struct engine *engine,
 	    question->name == NULL ? 0 : question->name_length);
 	address_format(&question->client, client);
 	if (log_event(decision_event(answer),
-	    "id=%s class=%s client=%s[%u] name=%s count=%u limit=%u reason=%s "
+	    "id=%s class=%s client=%s[%u] name=%s count=%u limit=%u%s reason=%s "
 	    "rule=%s mask=%s action=%s",
 	    decision_id_text(answer->id, id), rule.class, client,
 	    question->client_port, name, answer->decision.count,
-	    answer->decision.limit, decision_reason_word(answer->decision.reason),
+	    answer->decision.limit,
+	    decision_share_words(answer, share),
+	    decision_reason_word(answer->decision.reason),
 	    rule.place, rule.mask, action_of(generation, question, answer)))
 		engine_decision_logged(engine, answer->id);
 }

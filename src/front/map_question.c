@@ -52,7 +52,7 @@ static void write_event(struct engine *engine,
 {
 	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
 	char host[DECISION_NAME_SHOWN], name[DECISION_NAME_SHOWN], queue_id[80];
-	char window[DECISION_NAME_SHOWN];
+	char window[DECISION_NAME_SHOWN], share[DECISION_SHARE_SHOWN];
 	const char *relay_name = answer->found.relay_name;
 	struct decision_rule rule;
 
@@ -65,13 +65,14 @@ static void write_event(struct engine *engine,
 	log_quote(window, sizeof(window), answer->owner, strlen(answer->owner));
 	if (log_event(decision_event(&answer->answer),
 	    "id=%s cause=%s class=%s destination=%s found_by=%s window=%s relay=%s name=%s queue_id=%s "
-	    "pid=%d stage=%s count=%u limit=%u reason=%s rule=%s mask=%s action=%s",
+	    "pid=%d stage=%s count=%u limit=%u%s reason=%s rule=%s mask=%s action=%s",
 	    decision_id_text(answer->answer.id, id), decision_id_text(answer->cause, cause),
 	    rule.class, host,
 	    class_source_word(answer->found.source), window, relay, name, queue_id,
 	    (int)client->pid,
 	    key->kind == OUTBOUND_KEY_COMPAT ? "before-connect" : "connected",
 	    answer->answer.decision.count, answer->answer.decision.limit,
+	    decision_share_words(&answer->answer, share),
 	    decision_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
 	    answer->answer.decision.verdict == VERDICT_ADMIT && !answer->answer.observed ?
 	    "admit" : "defer"))
@@ -144,6 +145,19 @@ static void tell_held(const char *what, const char *name, const struct outbound_
 	}
 }
 
+/* Without a comma, which Sendmail would not leave as it is. */
+static void tell_sessions(const struct answer *answer, char *text, size_t size)
+{
+	const struct decision *decision = &answer->decision;
+
+	text_append(text, size, strlen(text), " has %u of %s%u ", decision->count,
+	    decision->reason == REASON_CLASS_SHARE ? "its " : "", decision->limit);
+	if (decision->reason == REASON_CLASS_SHARE)
+		text_append(text, size, strlen(text), "of %u ", decision->whole);
+	text_append(text, size, strlen(text), "sessions%s",
+	    decision->lease == LEASE_ENDED ? " and no lease" : "");
+}
+
 static size_t deferral(const struct generation *generation,
     const struct outbound_answer *out_answer, int64_t now_ns, char *out)
 {
@@ -176,8 +190,7 @@ static size_t deferral(const struct generation *generation,
 	default:
 		text_append(text, sizeof(text), strlen(text), "class ");
 		append_plain(text, sizeof(text), class);
-		text_append(text, sizeof(text), strlen(text), " has %u of %u sessions",
-		    answer->decision.count, answer->decision.limit);
+		tell_sessions(answer, text, sizeof(text));
 	}
 	append_id(text, sizeof(text), out_answer);
 	return socketmap_reply(out, SOCKETMAP_OK, text);

@@ -264,6 +264,14 @@ static void questions_before_a_connect(void **state)
 	assert_non_null(strstr(line, "stage=before-connect count=80 limit=80 "
 	    "reason=class-sessions"));
 	assert_non_null(strstr(line, "action=defer"));
+	engine_answers(VERDICT_DEFER, REASON_CLASS_SHARE);
+	next_answer.answer.decision.whole = 100;
+	next_answer.answer.decision.lease = LEASE_ENDED;
+	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
+	hear(fd, "82:OK DEFER class plain has 80 of its 80 of 100 sessions and no lease "
+	    "id 0000000000ww,");
+	assert_non_null(strstr(line, "count=80 limit=80 cluster_limit=100 lease=ended "
+	    "reason=class-share"));
 	close(fd);
 }
 
