@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "front/page.h"
 #include "view/classes.h"
+#include "view/cluster.h"
 #include "view/decided.h"
 #include "view/destinations.h"
 #include "view/health.h"
@@ -38,7 +39,7 @@ struct made {
 };
 
 static make_body make_metrics, make_health, make_status, make_classes, make_destinations,
-    make_decisions;
+    make_decisions, make_cluster;
 
 static const struct route {
 	const char *path;
@@ -51,6 +52,7 @@ static const struct route {
 	{ "/api/classes", JSON_TYPE, make_classes },
 	{ "/api/destinations", JSON_TYPE, make_destinations },
 	{ "/api/decisions", JSON_TYPE, make_decisions },
+	{ "/api/cluster", JSON_TYPE, make_cluster },
 };
 
 struct http_answers {
@@ -115,6 +117,14 @@ static bool make_decisions(struct http_answers *answers, FILE *out, unsigned *st
 	(void)status;
 	writer_init(&writer, out, true);
 	return view_decisions_write(&answers->view, &writer, NULL, HTTP_DECISIONS) == 0;
+}
+
+static bool make_cluster(struct http_answers *answers, FILE *out, unsigned *status) {
+	struct writer writer;
+
+	(void)status;
+	writer_init(&writer, out, true);
+	return view_cluster_write(&answers->view, &writer) == 0;
 }
 
 /* --- what is kept ---------------------------------------------------------------- */

@@ -10,14 +10,13 @@
 
 #include <stdlib.h>
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-
 struct placed_class {
 	uint32_t place;
 	struct reader_class class;
 };
 
 struct class_list {
+	const struct view *view;
 	struct placed_class *list;
 	size_t count, size;
 };
@@ -70,13 +69,77 @@ static struct value open_value(const struct reader_class *c) {
 	    (uint64_t)c->open * 10 >= (uint64_t)limit * 8, c->open >= limit ? TONE_BAD : TONE_WARN);
 }
 
+bool view_class_share(const struct view *view, const struct reader_class *class,
+    struct view_share *out) {
+	uint64_t whole = class->inbound > class->sessions ? class->inbound : class->sessions;
+	int64_t now_ns = view->status.now_ns;
+	int64_t lease_ns = view->generation == NULL ? 0 : view->generation->cluster.lease_ns;
+
+	if (!class->shared)
+		return false;
+	out->fixed = (uint64_t)class->share_fixed[0] + class->share_fixed[1];
+	out->share = out->fixed;
+	out->lease = "ended";
+	if (now_ns < class->share_until_ns) {
+		out->lease = "held";
+		out->share += (uint64_t)class->share_leased[0] + class->share_leased[1];
+	} else if (class->share_alone && now_ns - class->share_since_ns >= lease_ns) {
+		out->lease = "alone";
+		out->share = whole;
+	}
+	out->overhang = class->open > out->share ? class->open - out->share : 0;
+	return true;
+}
+
+struct view_limits view_class_limits(const struct view *view,
+    const struct reader_class *class) {
+	struct view_limits out = { .inbound = class->inbound, .sessions = class->sessions };
+
+	if (!class->shared || view->status.now_ns >= class->share_until_ns)
+		return out;
+	if (class->share_whole[0] < out.inbound)
+		out.inbound = class->share_whole[0];
+	if (class->share_whole[1] < out.sessions)
+		out.sessions = class->share_whole[1];
+	return out;
+}
+
+/* Behind the others where any class is shared. */
+#define SHARE_COLUMNS	8
+#define CLASS_COLUMNS	(14 + SHARE_COLUMNS)
+
+struct value view_in_force(uint32_t limit, uint32_t own) {
+	return value_toned_if(value_limit(limit), limit != own, TONE_WARN);
+}
+
+static void share_values(const struct view *view, const struct reader_class *class,
+    struct value *values) {
+	struct view_share share;
+	struct view_limits limits;
+
+	for (unsigned i = 0; i < SHARE_COLUMNS; i++)
+		values[i] = value_unknown();
+	values[0] = value_text("node");
+	if (!view_class_share(view, class, &share))
+		return;
+	values[0] = value_text("cluster");
+	values[1] = value_text(share.lease);
+	values[2] = value_number(share.share);
+	values[3] = value_number(share.fixed);
+	values[4] = value_toned_if(value_number(share.overhang), share.overhang > 0, TONE_WARN);
+	values[5] = value_number(class->share_refused[0] + class->share_refused[1]);
+	limits = view_class_limits(view, class);
+	values[6] = view_in_force(limits.sessions, class->sessions);
+	values[7] = view_in_force(limits.inbound, class->inbound);
+}
+
 static void class_rows(void *context, struct writer *writer) {
 	const struct class_list *classes = context;
 
 	for (size_t i = 0; i < classes->count; i++) {
 		const struct reader_class *c = &classes->list[i].class;
 		uint32_t inbound = c->open_inbound <= c->open ? c->open_inbound : c->open;
-		const struct value values[] = {
+		struct value values[CLASS_COLUMNS] = {
 			value_text(c->name), open_value(c),
 			value_number(inbound), value_number(c->open - inbound),
 			value_limit(c->sessions), value_limit(c->inbound),
@@ -86,13 +149,14 @@ static void class_rows(void *context, struct writer *writer) {
 			value_truth(c->observe), value_truth(c->removed),
 		};
 
+		share_values(classes->view, c, values + CLASS_COLUMNS - SHARE_COLUMNS);
 		writer_row(writer, values);
 	}
 }
 
 int view_classes_write(const struct view *view, struct writer *writer, const char *name,
     unsigned *torn) {
-	static const struct column columns[] = {
+	static const struct column columns[CLASS_COLUMNS] = {
 		{ "name", COLUMN_TEXT },
 		{ "open", COLUMN_NUMBER },
 		{ "open_inbound", COLUMN_NUMBER },
@@ -107,15 +171,27 @@ int view_classes_write(const struct view *view, struct writer *writer, const cha
 		{ "adopted", COLUMN_NUMBER },
 		{ "observe", COLUMN_TRUTH },
 		{ "removed", COLUMN_TRUTH },
+		{ "scope", COLUMN_TEXT },
+		{ "lease", COLUMN_TEXT },
+		{ "share", COLUMN_NUMBER },
+		{ "share_fixed", COLUMN_NUMBER },
+		{ "overhang", COLUMN_NUMBER },
+		{ "refused_share", COLUMN_NUMBER },
+		{ "sessions_in_force", COLUMN_NUMBER },
+		{ "inbound_in_force", COLUMN_NUMBER },
 	};
-	struct class_list classes = { .size = view->status.records_size };
+	struct class_list classes = { .size = view->status.records_size, .view = view };
+	bool shared = false;
 
 	classes.list = calloc(classes.size, sizeof(*classes.list));
 	if (classes.list == NULL)
 		return -1;
 	*torn = reader_classes(view->reader, keep_class, &classes);
 	place_classes(&classes, view->generation);
-	writer_table(writer, name, columns, COUNT_OF(columns), class_rows, &classes);
+	for (size_t i = 0; i < classes.count; i++)
+		shared |= classes.list[i].class.shared;
+	writer_table(writer, name, columns, shared ? CLASS_COLUMNS :
+	    CLASS_COLUMNS - SHARE_COLUMNS, class_rows, &classes);
 	free(classes.list);
 	return 0;
 }

@@ -39,8 +39,8 @@ const char *view_time(int64_t wall_ns, char out[VIEW_TIME_MAX]) {
 }
 
 static bool is_class_reason(const struct decided *d) {
-	return d->limit != 0 && decided_text(d, DECIDED_CLASS)[0] != '\0' &&
-	    d->reason != REASON_WINDOW_FULL;
+	return (d->limit != 0 || d->reason == REASON_CLASS_SHARE) &&
+	    decided_text(d, DECIDED_CLASS)[0] != '\0' && d->reason != REASON_WINDOW_FULL;
 }
 
 /* Who or what it was about. */
@@ -69,6 +69,11 @@ static void say_limit(const struct decided *d, char *out, size_t size) {
 	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
 	    client ? "this client of " : "", "class ", class, d->count, d->limit,
 	    rate ? " opened lately" : "");
+	if (d->reason != REASON_CLASS_SHARE)
+		return;
+	(void)text_append(out, size, strlen(out), ", this machine's share of %u", d->before);
+	if (decided_lease_meaning(d) != NULL)
+		(void)text_append(out, size, strlen(out), ": %s", decided_lease_meaning(d));
 }
 
 static const char *say_verdict(const struct decided *d) {
@@ -111,13 +116,41 @@ static void say_session(const struct decided *d, char *out, size_t size) {
 		    reason_texts[d->reason]);
 }
 
+/* Where it is another's decision: whose, and what tells of it there. */
+static void say_node(const struct decided *d, char *out, size_t size) {
+	const char *node = decided_text(d, DECIDED_NODE);
+	const char *origin = decided_text(d, DECIDED_ORIGIN);
+
+	if (d->stage != DECIDED_BY_NODE)
+		return;
+	if (*node == '\0')
+		node = "another node of the cluster";
+	(void)text_append(out, size, strlen(out), d->by == DECIDED_BY_OTHERS ? "%s says so" :
+	    " at %s", node);
+	if (*origin != '\0')
+		(void)text_append(out, size, strlen(out), " (there: posternctl why %s)", origin);
+}
+
+static const char *suspended_by(const struct decided *d) {
+	switch (d->by) {
+	case DECIDED_BY_RULE:
+		return "a provider rule says so";
+	case DECIDED_BY_HAND_OF:
+		return (d->flags & DECIDED_HELD) != 0 ? "somebody held it by hand" :
+		    "somebody suspended it by hand";
+	case DECIDED_BY_OTHERS:
+		return "";
+	default:
+		return "too many of its deliveries failed in a row";
+	}
+}
+
 static void say_suspended(const struct decided *d, char *out, size_t size) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
 	(void)text_append(out, size, 0, "mail for %s %s, as %s", decided_text(d, DECIDED_NAME),
-	    observed ? "would be held, but for observe mode" : "is held",
-	    d->by == DECIDED_BY_RULE ? "a provider rule says so" :
-	    "too many of its deliveries failed in a row");
+	    observed ? "would be held, but for observe mode" : "is held", suspended_by(d));
+	say_node(d, out, size);
 }
 
 static void say_destination(const struct decided *d, char *out, size_t size) {

@@ -22,14 +22,12 @@ static const char *hand_word(const struct decided *decided) {
 	return verb < sizeof(hand_words) / sizeof(hand_words[0]) ? hand_words[verb] : NULL;
 }
 
-static const char *by_word(const struct decided *decided) {
+const char *decided_by(const struct decided *decided) {
 	if (decided->kind == DECIDED_BY_HAND)
 		return hand_word(decided);
 	if (decided->kind != DECIDED_SUSPENDED)
 		return NULL;
-	return decided->by == DECIDED_BY_COHORTS ? "cohorts" :
-	    decided->by == DECIDED_BY_RULE ? "rule" :
-	    decided->by == DECIDED_BY_HAND_OF ? "hand" : NULL;
+	return decided_by_word(decided->by);
 }
 
 static const char *quoted(const struct decided *decided, enum decided_text which,
@@ -132,6 +130,12 @@ static size_t describe_session(char *out, const struct decided *decided) {
 	if (decided->count != 0 || decided->limit != 0)
 		length = text_append(out, DECIDED_LINE_MAX, length, "%s%u of %u",
 		    length > 0 ? " " : "", (unsigned)decided->count, (unsigned)decided->limit);
+	if (decided->reason == REASON_CLASS_SHARE)
+		length = text_append(out, DECIDED_LINE_MAX, length, "%sshare of %u",
+		    length > 0 ? ", " : "", (unsigned)decided->before);
+	if (decided_lease_word(decided) != NULL)
+		length = text_append(out, DECIDED_LINE_MAX, length, ", lease %s",
+		    decided_lease_word(decided));
 	length = add_name(out, length, "class ", decided, DECIDED_CLASS);
 	length = add_name(out, length, "to ", decided, DECIDED_RECIPIENT);
 	length = add_name(out, length, "window of ", decided, DECIDED_WINDOW_OF);
@@ -140,7 +144,7 @@ static size_t describe_session(char *out, const struct decided *decided) {
 }
 
 static size_t describe_destination(char *out, const struct decided *decided) {
-	const char *by = by_word(decided);
+	const char *by = decided_by(decided);
 	size_t length = 0;
 
 	if (decided->kind == DECIDED_BY_HAND)
@@ -148,6 +152,7 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 		    by == NULL ? "something" : by, (unsigned)decided->uid);
 	else if (decided->kind == DECIDED_SUSPENDED && by != NULL)
 		length = text_append(out, DECIDED_LINE_MAX, 0, "by %s", by);
+	length = add_name(out, length, "at ", decided, DECIDED_NODE);
 	length = add_time(out, length, decided);
 	length = add_name(out, length, "rule ", decided, DECIDED_RULE);
 	if (decided->kind == DECIDED_FAILURE)
@@ -206,6 +211,9 @@ const struct column decided_columns[DECIDED_COLUMNS] = {
 	{ "note", COLUMN_TEXT },
 	{ "cause", COLUMN_TEXT },
 	{ "what", COLUMN_TEXT },
+	{ "lease", COLUMN_TEXT },
+	{ "node", COLUMN_TEXT },
+	{ "origin_id", COLUMN_TEXT },
 };
 
 static struct value text_or_unknown(const struct decided *decided, enum decided_text which) {
@@ -251,7 +259,7 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	values[17] = text_or_unknown(decided, DECIDED_RULE);
 	values[18] = text_or_unknown(decided, DECIDED_FILE);
 	values[19] = number_or_unknown(decided->line);
-	values[20] = value_text(by_word(decided));
+	values[20] = value_text(decided_by(decided));
 	values[21] = number_or_unknown(held_s(decided));
 	values[22] = windowed ? value_number(decided->before) : value_unknown();
 	values[23] = windowed ? value_number(decided->window) : value_unknown();
@@ -265,4 +273,7 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	values[30] = id_value(decided->cause, texts->cause);
 	view_decided_say(decided, texts->what);
 	values[31] = value_text(texts->what);
+	values[32] = value_text(decided_lease_word(decided));
+	values[33] = text_or_unknown(decided, DECIDED_NODE);
+	values[34] = text_or_unknown(decided, DECIDED_ORIGIN);
 }

@@ -18,9 +18,12 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 /* What was decided, and why. */
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
 
-#define DECIDED_COLUMNS		32
+#define DECIDED_COLUMNS		35
 #define DECIDED_COLUMN_KIND	2
 #define DECIDED_COLUMN_COUNT	15
+/* By what it was suspended, or what somebody did by hand; NULL: neither. */
+const char *decided_by(const struct decided *decided);
+
 extern const struct column decided_columns[DECIDED_COLUMNS];
 /* The texts that values point at. */
 struct decided_texts {

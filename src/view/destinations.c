@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/text.h"
 #include "policy/window.h"
+#include "segment/decisions.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
@@ -247,12 +249,26 @@ static void find_settings(const struct view_destinations *all, const char *name,
 	    out);
 }
 
+/* What stopped it. */
+static void find_origin(const struct destination_window *one, const struct window *window,
+    struct view_destination *out) {
+	if (out->state != WINDOW_DEAD && out->state != WINDOW_HELD)
+		return;
+	out->by = (one->state.flags & DESTINATION_HELD) != 0 ? DECIDED_BY_HAND_OF :
+	    window->by_rule != 0 ? DECIDED_BY_RULE : DECIDED_BY_COHORTS;
+	if (out->node == SHARED_OURS)
+		return;
+	out->by = one->shared.hold_by;
+	out->origin = one->shared.hold_id;
+}
+
 static struct view_destination look_at(const struct view_destinations *all,
     const struct destination_window *one) {
 	int64_t now_ns = all->view->status.now_ns;
 	const struct destination_state *state = &one->state;
 	struct view_destination out = { .name = one->name, .reason = one->reason,
-		.begun = state->begun, .until_ns = 0, .in_flight = running(state) };
+		.begun = state->begun, .until_ns = 0, .in_flight = running(state),
+		.share = UINT32_MAX };
 	struct window_settings settings = window_defaults;
 	struct window window = state->window;
 	struct window_change ignored;
@@ -265,9 +281,15 @@ static struct view_destination look_at(const struct view_destinations *all,
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;
 	out.until_ns = window.until_ns;
+	out.share = shared_most(&one->shared, now_ns);
+	out.node = out.state == WINDOW_DEAD || out.state == WINDOW_HELD ?
+	    one->shared.hold_node : window.ceiling != 0 ? one->shared.ceiling_node : SHARED_OURS;
+	find_origin(one, &window, &out);
 	out.has_window = strncmp(one->name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) != 0;
 	out.law = settings.law;
 	out.window = window_now(&window, &settings, now_ns);
+	if (out.window > out.share)
+		out.window = out.share;
 	out.ceiling = window.ceiling;
 	out.success = window.success;
 	out.failure = window.failure;
@@ -286,7 +308,7 @@ void view_destinations_each(const struct view_destinations *all,
 		const struct recipient_held *held = at(&all->recipients, i);
 		const struct view_destination one = { .name = held->address,
 			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
-			.until_ns = held->until_ns };
+			.until_ns = held->until_ns, .share = UINT32_MAX };
 
 		each(context, &one);
 	}
@@ -295,7 +317,7 @@ void view_destinations_each(const struct view_destinations *all,
 /* Order of the columns and values. */
 enum shown_column { SHOWN_NAME, SHOWN_LAW, SHOWN_STATE, SHOWN_WINDOW, SHOWN_CEILING,
 	SHOWN_IN_FLIGHT, SHOWN_SUCCESS, SHOWN_FAILURE, SHOWN_FAIL_COHORTS, SHOWN_UNTIL,
-	SHOWN_REASON, SHOWN_COLUMNS };
+	SHOWN_SHARE, SHOWN_BY, SHOWN_NODE, SHOWN_ORIGIN, SHOWN_REASON, SHOWN_COLUMNS };
 
 struct listing {
 	const struct view_destinations *all;
@@ -311,6 +333,7 @@ static struct value until_value(int64_t until_ns, int64_t now_ns) {
 static void window_row(void *context, const struct view_destination *one) {
 	const struct listing *listing = context;
 	struct value values[SHOWN_COLUMNS] = { { .known = false } };
+	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX];
 
 	values[SHOWN_NAME] = value_text(one->name);
 	if (one->begun) {
@@ -319,6 +342,12 @@ static void window_row(void *context, const struct view_destination *one) {
 		    one->state == WINDOW_DEAD ? TONE_BAD : TONE_WARN);
 		values[SHOWN_UNTIL] = until_value(one->until_ns,
 		    listing->all->view->status.now_ns);
+		values[SHOWN_BY] = value_text(decided_by_word(one->by));
+		if (one->origin != 0)
+			values[SHOWN_ORIGIN] = value_text(decision_id_text(one->origin, origin));
+		if (one->node != SHARED_OURS)
+			values[SHOWN_NODE] = value_text(reader_node_name(
+			    listing->all->view->reader, one->node, node));
 		values[SHOWN_REASON] = value_text(one->reason[0] == '\0' ? NULL : one->reason);
 	}
 	if (one->has_window) {
@@ -326,6 +355,8 @@ static void window_row(void *context, const struct view_destination *one) {
 		values[SHOWN_WINDOW] = value_number(one->window);
 		if (one->ceiling != 0)
 			values[SHOWN_CEILING] = value_number(one->ceiling);
+		if (one->share != UINT32_MAX)
+			values[SHOWN_SHARE] = value_number(one->share);
 		values[SHOWN_IN_FLIGHT] = value_number(one->in_flight);
 		values[SHOWN_SUCCESS] = value_decimal(one->success);
 		values[SHOWN_FAILURE] = value_decimal(one->failure);
@@ -354,6 +385,10 @@ void view_destinations_write(const struct view_destinations *all, struct writer 
 		[SHOWN_FAILURE] = { "failure", COLUMN_DECIMAL },
 		[SHOWN_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
 		[SHOWN_UNTIL] = { "until", COLUMN_SECONDS },
+		[SHOWN_SHARE] = { "share", COLUMN_NUMBER },
+		[SHOWN_BY] = { "stopped_by", COLUMN_TEXT },
+		[SHOWN_NODE] = { "node", COLUMN_TEXT },
+		[SHOWN_ORIGIN] = { "origin_id", COLUMN_TEXT },
 		[SHOWN_REASON] = { "reason", COLUMN_TEXT },
 	};
 	struct listing listing = { all, writer };

@@ -49,6 +49,10 @@ struct view_destination {
 	int64_t until_ns;		/* INT64_MAX: until somebody says otherwise */
 	enum window_law law;
 	uint32_t window, ceiling, in_flight;	/* ceiling 0: none is known */
+	uint32_t share;			/* of a ceiling that nodes share; UINT32_MAX: it is not */
+	uint8_t node;			/* whose suspension, or ceiling, it is: reader_node_name */
+	unsigned by;			/* enum decided_by: what stopped it, there or here */
+	uint64_t origin;		/* of a node's suspension: its id there; 0: not known */
 	double success, failure, fail_cohorts;
 };
 

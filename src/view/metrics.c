@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "segment/cluster_told.h"
 #include "segment/timings.h"
 #include "view/health.h"
 #include "view/metrics_internal.h"
@@ -181,6 +182,55 @@ void metric_DECISION_DURATION(struct scrape *s) {
 		metrics_sample(s, "_count", labels, 1);
 		fprintf(s->out, "%" PRIu64 "\n", timing.count);
 	}
+}
+
+/* --- other machines ---------------------------------------------------------------- */
+
+static bool read_cluster(const struct scrape *s, struct cluster_told *told) {
+	const struct generation *g = s->view->generation;
+
+	return g != NULL && generation_has_cluster(g) && reader_cluster(s->view->reader, told);
+}
+
+void metric_CLUSTER_JOINED(struct scrape *s) {
+	struct cluster_told told;
+
+	if (read_cluster(s, &told))
+		metrics_number(s, told.state == CLUSTER_STATE_JOINED &&
+		    scrape_status(s)->now_ns - told.told_ns < 10 * NS_PER_SECOND);
+}
+
+void metric_CLUSTER_NODES(struct scrape *s) {
+	struct cluster_told told;
+
+	if (read_cluster(s, &told))
+		metrics_number(s, told.nodes_alive);
+}
+
+void metric_CLUSTER_RENEWED_AGE(struct scrape *s) {
+	struct cluster_told told;
+
+	if (read_cluster(s, &told) && told.renewed_ns > 0)
+		metrics_seconds(s, scrape_status(s)->now_ns - told.renewed_ns);
+}
+
+void metric_CLUSTER_ROUND_TRIP(struct scrape *s) {
+	struct cluster_told told;
+
+	if (!read_cluster(s, &told) || told.rounds == 0)
+		return;
+	metrics_seconds_of(s, "quantile", "0.5", (int64_t)told.round_median_us * 1000);
+	metrics_seconds_of(s, "quantile", "0.99", (int64_t)told.round_p99_us * 1000);
+}
+
+void metric_CLUSTER_FAILURES(struct scrape *s) {
+	struct cluster_told told;
+
+	if (!read_cluster(s, &told))
+		return;
+	for (unsigned i = 0; i < CLUSTER_ERRORS; i++)
+		metrics_number_of(s, "error", cluster_error_word((enum cluster_error)i),
+		    told.errors[i]);
 }
 
 /* --- all of it ------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "view/classes.h"
 #include "view/status_mtas.h"
 
 /* --- what they are made of ------------------------------------------------------------ */
@@ -145,6 +146,61 @@ void metric_CLASS_ADOPTED(struct scrape *s) {
 
 void metric_CLASS_OBSERVE(struct scrape *s) {
 	EACH_CLASS(metrics_number_of(s, "class", c->name, c->observe))
+}
+
+static void class_share(struct scrape *s, const struct reader_class *class,
+    uint64_t (*number)(const struct view_share *)) {
+	struct view_share share;
+
+	if (view_class_share(s->view, class, &share))
+		metrics_number_of(s, "class", class->name, number(&share));
+}
+
+static uint64_t share_number(const struct view_share *share) {
+	return share->share;
+}
+
+static uint64_t fixed_number(const struct view_share *share) {
+	return share->fixed;
+}
+
+static uint64_t leased_number(const struct view_share *share) {
+	return strcmp(share->lease, "held") == 0;
+}
+
+static uint64_t overhang_number(const struct view_share *share) {
+	return share->overhang;
+}
+
+void metric_CLASS_SHARE(struct scrape *s) {
+	EACH_CLASS(class_share(s, c, share_number))
+}
+
+void metric_CLASS_SHARE_FIXED(struct scrape *s) {
+	EACH_CLASS(class_share(s, c, fixed_number))
+}
+
+void metric_CLASS_SHARE_LEASED(struct scrape *s) {
+	EACH_CLASS(class_share(s, c, leased_number))
+}
+
+void metric_CLASS_OVERHANG(struct scrape *s) {
+	EACH_CLASS(class_share(s, c, overhang_number))
+}
+
+void metric_CLASS_SHARE_REFUSED(struct scrape *s) {
+	static const char *const directions[] = { "inbound", "outbound" };
+
+	for (size_t i = 0; i < 2 * s->class_count; i++) {
+		const struct reader_class *c = &s->classes[i / 2];
+		struct label labels[LABELS_MAX] = { { "class", c->name },
+			{ "direction", directions[i % 2] } };
+
+		if (!c->shared)
+			continue;
+		metrics_sample(s, "", labels, 2);
+		fprintf(s->out, "%" PRIu64 "\n", c->share_refused[i % 2]);
+	}
 }
 
 /* --- destinations ----------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "view/cluster.h"
 #include "view/status_mtas.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -54,12 +55,16 @@ static void write_summary(struct writer *writer, const struct view *view) {
 		{ "gate_age", COLUMN_SECONDS },
 		{ "queue", COLUMN_TEXT },
 		{ "queue_away", COLUMN_SECONDS },
+		{ "cluster", COLUMN_TEXT },
+		{ "cluster_age", COLUMN_SECONDS },
 		{ "observe", COLUMN_TRUTH },
 		{ "outbound_observe", COLUMN_TRUTH },
 		{ "sites_changed", COLUMN_NUMBER },
 	};
 	const struct reader_status *status = &view->status;
 	const struct generation *g = view->generation;
+	struct cluster_told told;
+	bool whole = reader_cluster(view->reader, &told);
 	const struct value values[] = {
 		value_toned(value_text(view_health(status->health)),
 		    status->health == READER_LIVE ? TONE_GOOD : TONE_BAD),
@@ -80,11 +85,14 @@ static void write_summary(struct writer *writer, const struct view *view) {
 		value_toned_if(value_text(status_queue_word(view)),
 		    status->queue_away_ns != 0, TONE_BAD),
 		value_since(status->now_ns, status->queue_away_ns),
+		view_cluster_state(view, &told),
+		value_since(status->now_ns, told.since_ns),
 		g == NULL ? value_unknown() : observe_value(g->observe),
 		g == NULL ? value_unknown() : observe_value(g->outbound_observe),
 		sites_changed(g),
 	};
 
+	(void)whole;
 	writer_members(writer, columns, values, COUNT_OF(columns));
 }
 
@@ -318,7 +326,7 @@ static bool is_bad_news(enum counter counter) {
 	case COUNTER_BAD_CONTROL_FRAMES: case COUNTER_WITNESS_ERRORS: case COUNTER_FEED_LOST:
 	case COUNTER_FEED_WRONG_CLOCKS: case COUNTER_ALERT_FAILURES:
 	case COUNTER_QUEUE_FILES_BAD: case COUNTER_JOURNAL_FAILURES: case COUNTER_JOURNAL_LOST:
-	case COUNTER_JOURNAL_DAMAGED:
+	case COUNTER_JOURNAL_DAMAGED: case COUNTER_CLUSTER_ERRORS:
 		return true;
 	default:
 		return false;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define WRITER_COLUMNS_MAX	32
+#define WRITER_COLUMNS_MAX	40
 #define WRITER_DEPTH_MAX	8
 
 enum column_kind {

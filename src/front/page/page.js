@@ -212,6 +212,8 @@ const glance = (status, classes, destinations, seconds) => {
 		status.recipients_held + status.classes_held, "", "bad");
 };
 
+const CLUSTER = { joined: "good", connecting: "warn", waiting: "warn" };
+
 // as /healthz has it
 const isAway = role => role.pid === null || role.heartbeat_age >= 3;
 
@@ -230,6 +232,8 @@ const head = status => {
 		shown.push(["observes outbound", "warn"]);
 	if (status.queue === "away")
 		shown.push(["the queue is not driven", "bad"]);
+	if (!["none", "joined"].includes(status.cluster))
+		shown.push([`cluster: ${status.cluster}`, CLUSTER[status.cluster] ?? "bad"]);
 	if (status.sites_changed > 0)
 		shown.push(["a site has changed", "warn"]);
 	for (const journal of status.journal)
@@ -277,7 +281,8 @@ const buildClass = c => {
 	bar.dataset.field = "bar";
 	for (const [which, word] of [["open_inbound", "in"], ["open_outbound", "out"],
 		["peak", "peak"], ["admitted", "admitted"], ["refused", "refused"],
-		["deferred", "deferred"], ["observed", "observed"]]) {
+		["deferred", "deferred"], ["observed", "observed"],
+		["refused_share", "refused by the share"], ["overhang", "overhang"]]) {
 		const fact = make("span");
 		fact.append(`${word} `, field("b", which));
 		side.append(fact);
@@ -290,27 +295,32 @@ const buildClass = c => {
 const updateClass = (element, c) => {
 	const limits = [c.inbound, c.sessions].filter(limit => limit !== null);
 	const most = Math.max(1, ...limits, limits.length === 0 ? c.peak : 0);
-	const full = limits.length === 0 ? null : Math.min(...limits);
+	const shared = c.scope === "cluster";
+	const full = shared ? c.share : limits.length === 0 ? null : Math.min(...limits);
 	for (const name of ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
-		"deferred", "observed"])
+		"deferred", "observed", "refused_share", "overhang"])
 		put(part(element, name), c[name]);
 	part(element, "limit").dataset.sessions = c.sessions ?? "";
 	part(element, "limit").dataset.inbound = c.inbound ?? "";
 	write(part(element, "limit"), limits.length === 0 ? "no limit" :
+		shared ? `${number(c.share)}, its share of ${number(most)}` :
 		c.inbound === c.sessions || c.inbound === null || c.sessions === null ?
 		number(limits[0]) : `${number(c.inbound)} / ${number(c.sessions)}`);
 	remeter(part(element, "bar"), { inside: c.open_inbound, outside: c.open_outbound,
-		mark: c.inbound, peak: c.peak, most, full });
+		mark: shared ? c.share : c.inbound, peak: c.peak, most, full });
 	part(element, "bar").setAttribute("aria-label", `open sessions of class ${c.name}`);
-	const modes = part(element, "modes");
-	modes.className = c.removed || c.observe ? "pill warn" : "";
-	write(modes, c.removed ? "removed" : c.observe ? "observes" : "");
+	const modes = part(element, "modes"), mode = c.removed ? "removed" :
+		c.observe ? "observes" : !shared || c.lease === "held" ? "" :
+		c.lease === "alone" ? "alone" : "no lease";
+	modes.className = mode === "" ? "" : "pill warn";
+	write(modes, mode);
 	element.classList.toggle("removed", c.removed);
-	for (const name of ["open_outbound", "refused", "deferred", "observed"]) {
+	for (const name of ["open_outbound", "refused", "deferred", "observed", "refused_share",
+		"overhang"]) {
 		const fact = part(element, name).parentNode;
-		fact.hidden = c[name] === 0;
-		fact.className = name === "refused" &&
-			(element.refused ?? c.refused) < c.refused ? "hot" : "";
+		fact.hidden = !c[name];
+		fact.className = name === "overhang" || (name === "refused" &&
+			(element.refused ?? c.refused) < c.refused) ? "hot" : "";
 	}
 	element.refused = c.refused;
 };
@@ -444,6 +454,44 @@ const showRoles = status => {
 	});
 };
 
+const showCluster = cluster => {
+	const there = cluster !== null && cluster.state !== "none";
+	at("cluster").hidden = !there;
+	if (!there)
+		return;
+	const state = at("cluster-state"), joined = cluster.state === "joined";
+	state.className = `pill ${CLUSTER[cluster.state] ?? "bad"}`;
+	write(state, cluster.state);
+	// what is told of others is old where it is not joined
+	write(at("cluster-facts"), [`${cluster.node} by ${cluster.server ?? "–"}`,
+		joined ? `${cluster.nodes_alive} of ${cluster.nodes_most} alive` : "",
+		`lease ${duration(cluster.lease)}`,
+		cluster.leased_for === null ? "nothing is leased" :
+			`holds for ${duration(cluster.leased_for)}`,
+		!joined || cluster.round_trip_median_ms === null ? "" :
+			`a call takes ${cluster.round_trip_median_ms} ms`,
+		cluster.overhang > 0 ? `overhang ${number(cluster.overhang)}` : ""]
+		.filter(fact => fact !== "").join(" · "));
+	const trouble = [joined || cluster.error === null ? "" :
+		`${cluster.error}: ${cluster.error_text ?? ""}`,
+		cluster.alone ? "This machine goes on alone, with whole limits." : "",
+		cluster.differs === null ? "" :
+			`Other machines have other limits of class ${cluster.differs}.`]
+		.filter(text => text !== "").join(" ");
+	at("cluster-trouble").hidden = trouble === "";
+	write(at("cluster-trouble"), trouble);
+	at("cluster-nodes").hidden = cluster.nodes.length === 0;
+	keep(at("nodes"), cluster.nodes, node => node.node, cells(["node", "alive", "#last_word",
+		"#leased", "#open"]), (element, node) => {
+		write(part(element, "node"), node.itself ? `${node.node} (this one)` : node.node);
+		write(part(element, "alive"), !joined ? "not known" : node.alive ? "holds" : "ended");
+		write(part(element, "last_word"), duration(node.last_word));
+		put(part(element, "leased"), node.leased);
+		put(part(element, "open"), node.open);
+		element.className = !joined ? "removed" : node.alive ? "" : "bad";
+	});
+};
+
 const showCounters = (list, counters, names) => {
 	keep(list, names, name => name, name => {
 		const element = make("li");
@@ -507,8 +555,8 @@ const turn = async () => {
 	const give_up = new AbortController();
 	const patience = setTimeout(() => give_up.abort(), PATIENCE_MS);
 	try {
-		const [status, classes, destinations, decisions] = await Promise.all(
-			["status", "classes", "destinations", "decisions"].map(name =>
+		const [status, classes, destinations, decisions, cluster] = await Promise.all(
+			["status", "classes", "destinations", "decisions", "cluster"].map(name =>
 				ask(name, give_up.signal)));
 		const time = performance.now();
 		turns++;
@@ -522,6 +570,7 @@ const turn = async () => {
 		at("no-classes").hidden = classes.length > 0;
 		showDestinations(destinations);
 		showDecisions(decisions);
+		showCluster(cluster);
 		showRoles(status);
 		showRest(status);
 		last = { time, counters: status.counters };

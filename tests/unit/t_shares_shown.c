@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: ISC */
+/* Shares of a limit in what people see: decisions, the table of classes, metrics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/decided.h"
+#include "engine/shares.h"
+#include "front/decision_log.h"
+#include "segment/decisions.h"
+#include "segment/internal.h"
+#include "tests/unit/site.h"
+#include "view/classes.h"
+#include "view/decided.h"
+#include "view/decided_line.h"
+#include "view/metrics.h"
+
+/* 1 of 30 is fixed for each of 3. */
+#define SITE "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; sessions = 30;\n" \
+	"inbound = 30;\nscope = \"cluster\"; },\n" \
+	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+
+static struct site site;
+static struct view view;
+static char *text;
+
+static int open_site(void **state) {
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 1000, SITE);
+	segment_beat(site.segment, clock_now_ns());
+	if (view_open(&view, segment_path(site.segment), &diag) != 0)
+		fail_msg("%s", diag.text);
+	return 0;
+}
+
+static int close_site(void **state) {
+	(void)state;
+	free(text);
+	text = NULL;
+	view_close(&view);
+	site_close(&site);
+	return 0;
+}
+
+static void lease(uint32_t sessions) {
+	const struct share_pools all = { UINT32_MAX, UINT32_MAX };
+
+	assert_true(shares_grant(site.engine, site.generation, 0,
+	    (struct share_pools){ sessions, 0 }, all, clock_now_ns() + 60 * NS_PER_SECOND,
+	    clock_now_ns()));
+}
+
+/* Two more than the fixed one come in, the fourth does not. */
+static struct answer refused(void) {
+	struct question question = site_question("192.0.2.1", 4, "h.example");
+	struct answer answer;
+
+	lease(2);
+	for (uint16_t port = 1; port <= 3; port++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1", port, NULL, NULL),
+		    VERDICT_ADMIT);
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	return answer;
+}
+
+static void a_refusal_tells_the_share_and_the_limit(void **state) {
+	char said[VIEW_DECIDED_MAX], line[DECIDED_LINE_MAX], share[DECISION_SHARE_SHOWN];
+	struct answer answer = refused();
+	struct decided d;
+
+	(void)state;
+	assert_string_equal(decision_reason_word(answer.decision.reason), "class-share");
+	assert_string_equal(decision_share_words(&answer, share),
+	    " cluster_limit=30 lease=held");
+	answer.decision.reason = REASON_CLASS_INBOUND;
+	assert_string_equal(decision_share_words(&answer, share), "");
+	assert_true(decisions_find(site.segment, answer.id, &d));
+	assert_int_equal(d.reason, REASON_CLASS_SHARE);
+	assert_int_equal(d.count, 3);
+	assert_int_equal(d.limit, 3);
+	assert_int_equal(d.before, 30);
+	assert_true(d.limit_line > 0);
+	assert_int_equal(d.limit_line, d.line + 1);	/* where inbound stands */
+	view_decided_say(&d, said);
+	assert_string_equal(said, "192.0.2.1 (h.example) was answered 421: class c had 3 of 3 "
+	    "sessions, this machine's share of 30: the other machines have the rest");
+	assert_string_equal(decided_line_text(&d, line), "class-share 3 of 3, share of 30, lease held "
+	    "class c");
+}
+
+static void a_refusal_tells_that_no_lease_was_held(void **state) {
+	char said[VIEW_DECIDED_MAX], line[DECIDED_LINE_MAX], share[DECISION_SHARE_SHOWN];
+	struct question question = site_question("192.0.2.1", 5, "h.example");
+	struct answer answer;
+	struct decided d;
+
+	(void)state;
+	(void)refused();
+	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	assert_string_equal(decision_share_words(&answer, share),
+	    " cluster_limit=30 lease=ended");
+	assert_true(decisions_find(site.segment, answer.id, &d));
+	assert_string_equal(decided_lease_word(&d), "ended");
+	view_decided_say(&d, said);
+	assert_string_equal(said, "192.0.2.1 (h.example) was answered 421: class c had 3 of 1 "
+	    "sessions, this machine's share of 30: no lease was held, so that only its part of "
+	    "cluster.fraction counted (posternctl cluster says why)");
+	assert_string_equal(decided_line_text(&d, line), "class-share 3 of 1, share of 30, lease "
+	    "ended class c");
+	/* and of mail that a queue holds */
+	assert_true(decisions_find(site.segment, decided_note_class_full(site.engine,
+	    site.generation, 0, 3, 1, clock_now_ns()), &d));
+	assert_string_equal(decided_lease_word(&d), "ended");
+	d.by = 99;		/* whoever wrote it */
+	assert_null(decided_lease_word(&d));
+}
+
+/* Another machine's file says 20: all that was shown went on to say 30. */
+static void the_lowest_limit_of_all_machines_is_shown(void **state) {
+	char share[DECISION_SHARE_SHOWN];
+	struct limits whole;
+	struct answer answer;
+	struct decided d;
+
+	(void)state;
+	shares_told(site.engine, site.generation, 0, (struct share_pools){ 20, 0 },
+	    clock_now_ns());
+	answer = refused();
+	assert_string_equal(decision_share_words(&answer, share), " cluster_limit=20 lease=held");
+	assert_true(decisions_find(site.segment, answer.id, &d));
+	assert_int_equal(d.before, 20);
+	shares_whole(site.engine, site.generation, 0, clock_now_ns(), &whole);
+	assert_int_equal(whole.sessions, 20);
+	assert_int_equal(whole.inbound, 20);
+	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
+	shares_whole(site.engine, site.generation, 0, clock_now_ns(), &whole);
+	assert_int_equal(whole.inbound, 30);	/* nothing is known of them any more */
+}
+
+static void find_class(void *context, const struct reader_class *class) {
+	if (strcmp(class->name, "c") == 0)
+		*(struct reader_class *)context = *class;
+}
+
+static void shown(const char *lease_word, unsigned share, unsigned overhang,
+    unsigned in_force) {
+	struct reader_class class = { .shared = false };
+	struct view_share out;
+	struct view_limits limits;
+	struct diag diag;
+
+	assert_int_equal(view_refresh(&view, &diag), 0);
+	assert_int_equal(reader_classes(view.reader, find_class, &class), 0);
+	assert_true(view_class_share(&view, &class, &out));
+	assert_string_equal(out.lease, lease_word);
+	assert_int_equal(out.share, share);
+	assert_int_equal(out.fixed, 1);
+	assert_int_equal(out.overhang, overhang);
+	limits = view_class_limits(&view, &class);
+	assert_int_equal(limits.sessions, in_force);
+	assert_int_equal(limits.inbound, in_force);
+}
+
+static void the_table_tells_lease_share_and_overhang(void **state) {
+	struct class_record *record = site_class(&site, "c");
+
+	(void)state;
+	shown("ended", 1, 0, 30);
+	(void)refused();
+	shown("held", 3, 0, 30);
+	shares_told(site.engine, site.generation, 0, (struct share_pools){ 20, 0 },
+	    clock_now_ns());
+	shown("held", 3, 0, 20);
+	atomic_store(&record->share_until_ns, clock_now_ns());
+	shown("ended", 1, 2, 30);
+	atomic_store(&record->share_alone, 1);
+	shown("ended", 1, 2, 30);		/* not yet for as long as a lease */
+	atomic_store(&record->share_since_ns, clock_now_ns() - 15 * NS_PER_SECOND);
+	shown("alone", 30, 0, 30);
+}
+
+static void expect(const char *line) {
+	const char *at = strstr(text, line);
+
+	if (at == NULL || at[-1] != '\n' || at[strlen(line)] != '\n')
+		fail_msg("no line %s in:\n%s", line, text);
+}
+
+static void metrics_are_of_shared_classes(void **state) {
+	struct diag diag;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	(void)refused();
+	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
+	assert_int_equal(view_refresh(&view, &diag), 0);
+	assert_int_equal(metrics_write(&view, out), 0);
+	assert_int_equal(fclose(out), 0);
+	expect("postern_class_share_sessions{class=\"c\"} 1");
+	expect("postern_class_share_fixed_sessions{class=\"c\"} 1");
+	expect("postern_class_share_leased{class=\"c\"} 0");
+	expect("postern_class_overhang_sessions{class=\"c\"} 2");
+	expect("postern_class_share_refused_total{class=\"c\",direction=\"inbound\"} 1");
+	expect("postern_class_share_refused_total{class=\"c\",direction=\"outbound\"} 0");
+	assert_null(strstr(text, "postern_class_share_sessions{class=\"room\"}"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(a_refusal_tells_the_share_and_the_limit),
+		TEST(the_lowest_limit_of_all_machines_is_shown),
+		TEST(a_refusal_tells_that_no_lease_was_held),
+		TEST(the_table_tells_lease_share_and_overhang),
+		TEST(metrics_are_of_shared_classes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
