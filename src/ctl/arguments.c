@@ -451,6 +451,10 @@ static bool help_group(FILE *out, unsigned command) {
 		    "hold mail for a time, or until resume says otherwise" },
 		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",
 		    "end that; forget what was learned; set a window" },
+		{ COMMAND_CLUSTER_FORGET, COMMAND_CLUSTER, "cluster [forget]",
+		    "the other machines: who lives, who has what, Redis" },
+		{ COMMAND_CHECK, COMMAND_RELOAD, "check, reload",
+		    "every mistake in a configuration file; put it in force" },
 	};
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {

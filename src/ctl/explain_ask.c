@@ -29,6 +29,23 @@ static const char *reason_text(const char *word) {
 	return NULL;
 }
 
+/* Of a share: the reason, and what the share goes by. */
+static const char *lease_text(const char *lease, const char *reason, char *out, size_t size) {
+	static const struct reason_words leases[] = {
+#define LEASE(symbol, word, text) { word, text },
+#include "defs/leases.def"
+#undef LEASE
+	};
+
+	for (size_t i = 0; lease != NULL && reason != NULL && i < COUNT_OF(leases); i++) {
+		if (strcmp(leases[i].word, lease) != 0)
+			continue;
+		(void)text_append(out, size, 0, "%s: %s", reason, leases[i].text);
+		return out;
+	}
+	return reason;
+}
+
 struct value explain_reason_word(enum reason reason) {
 	return value_text(reasons[reason].word);
 }
@@ -64,6 +81,7 @@ struct value explain_value(const struct control_frame *frame,
 static void explain_row(void *context, const struct control_frame *frame) {
 	struct explanation *explanation = context;
 	struct value values[EXPLAIN_VALUES_MAX];
+	char shared[512];
 
 	if (explanation->answered)
 		return;
@@ -73,8 +91,9 @@ static void explain_row(void *context, const struct control_frame *frame) {
 		if (strcmp(column->name, "source") == 0)
 			values[i] = value_text("daemon");
 		else if (strcmp(column->name, "text") == 0)
-			values[i] = value_text(reason_text(
-			    control_frame_get(frame, "reason")));
+			values[i] = value_text(lease_text(control_frame_get(frame, "lease"),
+			    reason_text(control_frame_get(frame, "reason")), shared,
+			    sizeof(shared)));
 		else
 			values[i] = explain_value(frame, column);
 	}

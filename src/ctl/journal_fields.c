@@ -236,7 +236,8 @@ static void write_notes(struct writer *writer, const struct decoded *decoded) {
 		[DECIDED_WINDOW_OF] = "window_of", [DECIDED_QUEUE_ID] = "queue_id",
 		[DECIDED_RELAY] = "relay", [DECIDED_RECIPIENT] = "recipient",
 		[DECIDED_MTA] = "mta", [DECIDED_REASON] = "text",
-		[DECIDED_NOTE] = "note",
+		[DECIDED_NOTE] = "note", [DECIDED_NODE] = "node",
+		[DECIDED_ORIGIN] = "origin_id",
 	};
 	struct journal_groups notes = decoded->groups;
 	struct journal_note note;

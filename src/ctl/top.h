@@ -13,6 +13,7 @@
 #include "ctl/ctl.h"
 #include "ctl/screen.h"
 #include "segment/decisions.h"
+#include "view/classes.h"
 #include "view/view.h"
 
 #define TOP_NAME_MAX		160	/* of a recipient, the longest */
@@ -29,6 +30,20 @@ struct top_class {
 	struct reader_class class;
 	uint32_t place;			/* in the configuration in force */
 	double admitted, refused;	/* a second, since the last look */
+	struct view_share share;	/* where class.shared */
+};
+
+/* The header's words of it. */
+struct top_cluster {
+	bool is_there;			/* one is configured */
+	const char *state;
+	enum tone tone;
+	char node[CLUSTER_TOLD_NAME];
+	char trouble[TOP_MESSAGE_MAX];	/* why it is not joined, or "" */
+	bool joined;
+	uint32_t alive, most;		/* machines, as long as it is joined */
+	uint64_t overhang;		/* of all classes, whatever the filter */
+	bool alone;
 };
 
 struct top_destination {
@@ -76,6 +91,8 @@ struct top {
 	uint64_t counted[TOP_RATES];	/* at the last look */
 	unsigned roles, roles_away, roles_old;
 	bool journal_ill;
+	struct top_cluster cluster;
+	bool shares;			/* a class of the list has one */
 
 	struct top_list lists[TOP_PANES];
 	enum top_pane pane;		/* that keys act on */
@@ -111,8 +128,8 @@ void top_choose(struct top *top, long row);
 
 /* --- how it reads --------------------------------------------------------------------- */
 
-/* The first three rows; printable ASCII, as all that follows. */
-#define TOP_HEADER_ROWS	3
+/* The first rows; printable ASCII, as all that follows.  Three, and one of the cluster. */
+unsigned top_header_rows(const struct top *top);
 enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]);
 /* The heading of a pane's columns, for a screen so wide. */
 void top_heading(const struct top *top, enum top_pane pane, int width, char out[TOP_TEXT_MAX]);

@@ -57,7 +57,7 @@ static int draw_pane(struct top *top, enum top_pane pane, int row, int rows, int
 static void draw_header(const struct top *top) {
 	char text[TOP_TEXT_MAX];
 
-	for (unsigned row = 0; row < TOP_HEADER_ROWS; row++) {
+	for (unsigned row = 0; row < top_header_rows(top); row++) {
 		enum screen_style style = top_header(top, row, text);
 
 		screen_put((int)row, 0, style, text);
@@ -86,7 +86,7 @@ static void draw_footer(const struct top *top, int row) {
 }
 
 void top_draw(struct top *top) {
-	int rows, columns, row = TOP_HEADER_ROWS;
+	int rows, columns, row = (int)top_header_rows(top);
 
 	screen_size(&rows, &columns);
 	screen_clear();

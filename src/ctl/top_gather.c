@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/top.h"
+#include "view/cluster.h"
 #include "view/destinations.h"
 #include "view/status.h"
 
@@ -72,9 +73,12 @@ static double rate_of(uint64_t now, uint64_t before, double seconds) {
 static void take_class(void *context, const struct reader_class *class) {
 	struct class_work *work = context;
 	const struct top_class *before;
+	struct view_share share = { .share = 0 };
 	struct top_class *taken;
 	uint32_t was;
 
+	if (view_class_share(&work->top->view, class, &share))
+		work->top->cluster.overhang += share.overhang;
 	if (work->no_memory || !top_fits(work->top->filter, class->name))
 		return;
 	if (work->count == work->size) {
@@ -90,7 +94,8 @@ static void take_class(void *context, const struct reader_class *class) {
 	taken = &work->list[work->count++];
 	was = work->before_of[class->record];
 	before = was == 0 ? NULL : &work->before[was - 1];
-	*taken = (struct top_class){ .class = *class,
+	work->top->shares |= class->shared;
+	*taken = (struct top_class){ .class = *class, .share = share,
 		.place = work->place_of[class->record] - 1 };	/* none: the last */
 	if (before != NULL && strcmp(before->class.name, class->name) == 0) {
 		taken->admitted = rate_of(class->admitted, before->class.admitted, work->seconds);
@@ -115,6 +120,8 @@ static bool gather_classes(struct top *top, double seconds) {
 		return false;
 	work.place_of = work.before_of + RECORDS;
 	index_classes(&work, top->class_count);
+	top->cluster.overhang = 0;
+	top->shares = false;
 	(void)reader_classes(top->view.reader, take_class, &work);
 	free(work.before_of);
 	if (work.no_memory) {
@@ -242,6 +249,28 @@ static void gather_roles(struct top *top) {
 		top->journal_ill |= status->journals[i].fares == JOURNAL_FARES_ILL;
 }
 
+static void gather_cluster(struct top *top) {
+	const struct generation *g = top->view.generation;
+	struct cluster_told told;
+	struct value state;
+
+	top->cluster = (struct top_cluster){ .is_there = g != NULL && generation_has_cluster(g) };
+	if (!top->cluster.is_there)
+		return;
+	(void)reader_cluster(top->view.reader, &told);
+	state = view_cluster_state(&top->view, &told);
+	top->cluster.state = state.text;
+	top->cluster.tone = (enum tone)state.tone;
+	text_append(top->cluster.node, sizeof(top->cluster.node), 0, "%s",
+	    generation_text(g, g->cluster.node));
+	top->cluster.joined = state.tone == TONE_GOOD;
+	if (!top->cluster.joined)
+		text_append(top->cluster.trouble, sizeof(top->cluster.trouble), 0, "%s", told.why);
+	top->cluster.alive = told.nodes_alive;
+	top->cluster.most = g->cluster.nodes;
+	top->cluster.alone = told.alone != 0;
+}
+
 static void gather_stopped(struct top *top) {
 	struct view_stopped stopped = view_stopped(&top->view);
 
@@ -270,6 +299,7 @@ bool top_gather(struct top *top, int64_t now_ns) {
 	gather_rates(top, seconds);
 	gather_roles(top);
 	gather_stopped(top);
+	gather_cluster(top);
 	if (!gather_classes(top, seconds) || !gather_destinations(top) ||
 	    !gather_decisions(top, now_ns))
 		return false;

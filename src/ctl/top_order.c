@@ -36,7 +36,8 @@ static int down(double one, double other) {
 
 /* How near the first of its limits it is. */
 static double load_of(const struct top_class *class) {
-	double limit = class->class.inbound < class->class.sessions ? class->class.inbound :
+	double limit = class->class.shared ? (double)class->share.share :
+	    class->class.inbound < class->class.sessions ? class->class.inbound :
 	    class->class.sessions;
 
 	return class->class.open / (limit > 0 ? limit : 0.5);
@@ -176,7 +177,7 @@ void top_order(struct top *top) {
 /* --- room ---------------------------------------------------------------------------- */
 
 unsigned top_room(const struct top *top, enum top_pane pane, int rows) {
-	int left = rows - TOP_HEADER_ROWS - 1 - (top->alone ? 1 : (int)TOP_PANES);
+	int left = rows - (int)top_header_rows(top) - 1 - (top->alone ? 1 : (int)TOP_PANES);
 	size_t share[TOP_PANES], spare = 0;
 
 	if (left <= 0)

@@ -150,6 +150,31 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 	    counters[COUNTER_FAULTS] > 0 || top->suspended > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
+static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MAX]) {
+	const struct top_cluster *cluster = &top->cluster;
+	char node[4 * CLUSTER_TOLD_NAME], trouble[4 * TOP_MESSAGE_MAX];
+	size_t length;
+
+	log_quote(node, sizeof(node), cluster->node, strlen(cluster->node));
+	length = text_append(out, TOP_TEXT_MAX, 0, "cluster %s  node %s", cluster->state, node);
+	if (cluster->joined)
+		length = text_append(out, TOP_TEXT_MAX, length, "  %" PRIu32 " of %" PRIu32
+		    " alive", cluster->alive, cluster->most);
+	length = text_append(out, TOP_TEXT_MAX, length, "  overhang %" PRIu64,
+	    cluster->overhang);
+	if (cluster->alone)
+		length = text_append(out, TOP_TEXT_MAX, length, "  ALONE, with whole limits");
+	if (cluster->trouble[0] != '\0')
+		(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
+		    log_sentence(trouble, sizeof(trouble), cluster->trouble));
+	return cluster->tone == TONE_BAD || cluster->alone ? SCREEN_BAD :
+	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+}
+
+unsigned top_header_rows(const struct top *top) {
+	return top->cluster.is_there ? 4 : 3;
+}
+
 enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]) {
 	out[0] = '\0';
 	if (row == 0)
@@ -160,24 +185,38 @@ enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_T
 		rates_row(top, out);
 		return SCREEN_PLAIN;
 	}
-	return faults_row(top, out);
+	return row == 2 ? faults_row(top, out) : cluster_row(top, out);
 }
 
 /* --- classes ----------------------------------------------------------------------------- */
 
 #define CLASS_OTHERS	(2 + BAR_WIDTH + 2 + 2 * 9 + 2 * 9 + 10 + 10)
-#define CLASS_WIDE	100	/* from so many columns on all of them are shown */
+#define CLASS_MORE	(8 + 11 + 11)
+#define CLASS_WIDE	124	/* from so many columns on all of them are shown */
 
-static void class_heading(int width, char out[TOP_TEXT_MAX]) {
-	size_t length = cell(out, 0, name_width(width, CLASS_OTHERS), "CLASS");
+/* A share takes the place of what was refused in all, where not all has room. */
+static bool shows_refused(const struct top *top, int width) {
+	return !top->shares || width >= 90;
+}
+
+static int class_others(const struct top *top, int width) {
+	return CLASS_OTHERS + (top->shares ? 8 : 0) - (shows_refused(top, width) ? 0 : 11) +
+	    (width >= CLASS_WIDE ? CLASS_MORE : 0);
+}
+
+static void class_heading(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
+	size_t length = cell(out, 0, name_width(width, class_others(top, width)), "CLASS");
 
 	length = gap(out, length);
 	length = cell(out, length, BAR_WIDTH + 2, "");
 	length = words(out, length, 6, "OPEN");
+	if (top->shares)
+		length = words(out, length, 6, "SHARE");
 	length = words(out, length, 6, "LIMIT");
 	length = words(out, length, 7, "IN/s");
 	length = words(out, length, 7, "REF/s");
-	length = words(out, length, 9, "REFUSED");
+	if (shows_refused(top, width))
+		length = words(out, length, 9, "REFUSED");
 	if (width >= CLASS_WIDE) {
 		length = words(out, length, 6, "PEAK");
 		length = words(out, length, 9, "ADMITTED");
@@ -198,39 +237,58 @@ static size_t bar(char *out, size_t length, uint32_t open, uint32_t limit) {
 	return text_append(out, TOP_TEXT_MAX, length, "[%s]", text);
 }
 
-static uint32_t nearest_limit(const struct reader_class *class) {
-	return class->inbound < class->sessions ? class->inbound : class->sessions;
+/* The nearest one; of a class that is shared all that its share can come to. */
+static uint32_t limit_of(const struct reader_class *class) {
+	return (class->inbound < class->sessions) != class->shared ? class->inbound :
+	    class->sessions;
 }
 
-static enum screen_style class_row(const struct top_class *shown, int width,
-    char out[TOP_TEXT_MAX]) {
+static const char *mode_of(const struct top_class *shown, bool is_wide) {
 	const struct reader_class *class = &shown->class;
-	uint32_t limit = nearest_limit(class);
-	char name[ESCAPED_MAX], text[NUMBER_MAX] = "-";
+
+	if (class->removed)
+		return "gone";
+	if (class->observe)
+		return is_wide ? "observe" : "obs";
+	if (!class->shared || strcmp(shown->share.lease, "held") == 0)
+		return "";
+	return strcmp(shown->share.lease, "alone") == 0 ? "alone" : is_wide ? "no lease" : "none";
+}
+
+static size_t number_or_none(char *out, size_t length, bool known, uint64_t value) {
+	return known ? number(out, length, 6, value) : words(out, length, 6, "-");
+}
+
+static enum screen_style class_row(const struct top *top, const struct top_class *shown,
+    int width, char out[TOP_TEXT_MAX]) {
+	const struct reader_class *class = &shown->class;
+	uint32_t limit = limit_of(class);
+	uint32_t most = class->shared ? (uint32_t)shown->share.share : limit;
+	char name[ESCAPED_MAX];
 	size_t length;
 
 	log_quote(name, sizeof(name), class->name, strlen(class->name));
-	length = cell(out, 0, name_width(width, CLASS_OTHERS), name);
+	length = cell(out, 0, name_width(width, class_others(top, width)), name);
 	length = gap(out, length);
-	length = bar(out, length, class->open, limit);
+	length = bar(out, length, class->open, most);
 	length = number(out, length, 6, class->open);
-	if (limit != LIMIT_NONE)
-		snprintf(text, sizeof(text), "%" PRIu32, limit);
-	length = words(out, length, 6, text);
+	if (top->shares)
+		length = number_or_none(out, length, class->shared, most);
+	length = number_or_none(out, length, limit != LIMIT_NONE, limit);
 	length = rate(out, length, shown->admitted);
 	length = rate(out, length, shown->refused);
-	length = number(out, length, 9, class->refused);
+	if (shows_refused(top, width))
+		length = number(out, length, 9, class->refused);
 	if (width >= CLASS_WIDE) {
 		length = number(out, length, 6, class->peak);
 		length = number(out, length, 9, class->admitted);
 		length = number(out, length, 9, class->observed);
 	}
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
-	    class->removed ? "gone" : class->observe ? width < CLASS_WIDE ? "obs" : "observe" : "");
-	if (limit == LIMIT_NONE)
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", mode_of(shown, width >= CLASS_WIDE));
+	if (most == LIMIT_NONE)
 		return SCREEN_PLAIN;
-	return class->open >= limit ? SCREEN_BAD :
-	    (uint64_t)class->open * 10 >= (uint64_t)limit * 8 ? SCREEN_WARN : SCREEN_PLAIN;
+	return class->open >= most ? SCREEN_BAD :
+	    (uint64_t)class->open * 10 >= (uint64_t)most * 8 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 /* --- destinations -------------------------------------------------------------------------- */
@@ -333,9 +391,8 @@ static void decision_heading(int width, char out[TOP_TEXT_MAX]) {
 
 void top_heading(const struct top *top, enum top_pane pane, int width,
     char out[TOP_TEXT_MAX]) {
-	(void)top;
 	if (pane == TOP_CLASSES)
-		class_heading(width, out);
+		class_heading(top, width, out);
 	else if (pane == TOP_DESTINATIONS)
 		destination_heading(width, out);
 	else
@@ -345,7 +402,7 @@ void top_heading(const struct top *top, enum top_pane pane, int width,
 enum screen_style top_row(const struct top *top, enum top_pane pane, size_t row, int width,
     char out[TOP_TEXT_MAX]) {
 	if (pane == TOP_CLASSES)
-		return class_row(&top->classes[row], width, out);
+		return class_row(top, &top->classes[row], width, out);
 	if (pane == TOP_DESTINATIONS)
 		return destination_row(top, &top->destinations[row], width, out);
 	return decision_row(top, &top->decisions[top->shown[row]], width, out);

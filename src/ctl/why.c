@@ -19,7 +19,9 @@
 #include "ctl/explain.h"
 #include "ctl/why.h"
 #include "policy/reply.h"
+#include "view/cluster.h"
 #include "view/decided.h"
+#include "view/decided_line.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define CAUSES_MAX	500
@@ -31,9 +33,11 @@ enum told {
 	TOLD_ID, TOLD_WHAT, TOLD_KIND, TOLD_TIME, TOLD_AGE, TOLD_SOURCE, TOLD_STAGE, TOLD_NAME,
 	TOLD_CLIENT, TOLD_CLIENT_PORT, TOLD_PORT, TOLD_CLASS, TOLD_WINDOW_OF, TOLD_RECIPIENT,
 	TOLD_QUEUE_ID, TOLD_RELAY, TOLD_MTA, TOLD_PID, TOLD_UID, TOLD_USER, TOLD_REASON,
-	TOLD_COUNT, TOLD_LIMIT, TOLD_RATE, TOLD_FAIL_COHORTS, TOLD_SUCCESS, TOLD_FAILURE,
+	TOLD_COUNT, TOLD_LIMIT, TOLD_CLUSTER_LIMIT, TOLD_LEASE,
+	TOLD_CLUSTER, TOLD_CLUSTER_ERROR, TOLD_RATE, TOLD_FAIL_COHORTS, TOLD_SUCCESS, TOLD_FAILURE,
 	TOLD_BEFORE, TOLD_WINDOW, TOLD_CEILING_BEFORE, TOLD_CEILING, TOLD_CODE, TOLD_RESULT,
-	TOLD_REPLY, TOLD_NOTE, TOLD_RULE, TOLD_FILE, TOLD_LINE, TOLD_PLACE, TOLD_LIMIT_PLACE,
+	TOLD_REPLY, TOLD_BY, TOLD_NODE, TOLD_ORIGIN, TOLD_NOTE, TOLD_RULE, TOLD_FILE, TOLD_LINE,
+	TOLD_PLACE, TOLD_LIMIT_PLACE,
 	TOLD_OBSERVED, TOLD_OBSERVE_PLACE, TOLD_UNTIL, TOLD_LEFT, TOLD_IN_FORCE, TOLD_CAUSE,
 	TOLD_UNDO_BEFORE, TOLD_UNDO, TOLD_UNDO_NOTE,
 	TOLD_VALUES
@@ -63,6 +67,10 @@ static const struct column columns[TOLD_VALUES] = {
 	[TOLD_REASON] = { "reason", COLUMN_TEXT },
 	[TOLD_COUNT] = { "count", COLUMN_NUMBER },
 	[TOLD_LIMIT] = { "limit", COLUMN_NUMBER },
+	[TOLD_CLUSTER_LIMIT] = { "cluster_limit", COLUMN_NUMBER },
+	[TOLD_LEASE] = { "lease", COLUMN_TEXT },
+	[TOLD_CLUSTER] = { "cluster_now", COLUMN_TEXT },
+	[TOLD_CLUSTER_ERROR] = { "cluster_error", COLUMN_TEXT },
 	[TOLD_RATE] = { "rate", COLUMN_TEXT },
 	[TOLD_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
 	[TOLD_SUCCESS] = { "success", COLUMN_DECIMAL },
@@ -74,6 +82,9 @@ static const struct column columns[TOLD_VALUES] = {
 	[TOLD_CODE] = { "code", COLUMN_NUMBER },
 	[TOLD_RESULT] = { "result", COLUMN_TEXT },
 	[TOLD_REPLY] = { "text", COLUMN_TEXT },
+	[TOLD_BY] = { "by", COLUMN_TEXT },
+	[TOLD_NODE] = { "node", COLUMN_TEXT },
+	[TOLD_ORIGIN] = { "origin_id", COLUMN_TEXT },
 	[TOLD_NOTE] = { "note", COLUMN_TEXT },
 	[TOLD_RULE] = { "rule", COLUMN_TEXT },
 	[TOLD_FILE] = { "file", COLUMN_TEXT },
@@ -103,6 +114,8 @@ struct why {
 	struct why_stop stop;		/* of the same mail, now */
 	char stopped_by[128];
 	struct why_undo undo;
+	bool knows_cluster;
+	struct cluster_told cluster;	/* as it is now, of a decision without a lease */
 };
 
 /* --- words ----------------------------------------------------------------------------- */
@@ -164,10 +177,13 @@ static void set_who(const struct decided *d, struct texts *t, struct value *v) {
 static void set_numbers(const struct decided *d, struct texts *t, struct value *v) {
 	bool of_window = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_DESTINATIONS &&
 	    d->kind != DECIDED_ALERT && d->kind != DECIDED_RECIPIENT_HELD;
+	bool of_share = !of_window && d->reason == REASON_CLASS_SHARE;
 	bool of_rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
 
-	v[TOLD_COUNT] = number_if(d->count, d->limit != 0 && !of_window);
-	v[TOLD_LIMIT] = number_if(d->limit, d->limit != 0);
+	v[TOLD_COUNT] = number_if(d->count, (d->limit != 0 || of_share) && !of_window);
+	v[TOLD_LIMIT] = number_if(d->limit, d->limit != 0 || of_share);
+	v[TOLD_CLUSTER_LIMIT] = number_if(d->before, of_share);
+	v[TOLD_LEASE] = value_text(decided_lease_word(d));
 	if (of_rate) {
 		t->rate[0] = '\0';
 		(void)text_append(t->rate, sizeof(t->rate), 0, "%u/%ums", d->before, d->window);
@@ -205,6 +221,24 @@ static void set_reply(const struct decided *d, struct value *v) {
 		v[TOLD_RESULT] = value_text(result_class_word((enum result_class)d->result));
 	v[TOLD_REPLY] = text_or_unknown(decided_text(d, DECIDED_REASON));
 	v[TOLD_NOTE] = text_or_unknown(decided_text(d, DECIDED_NOTE));
+}
+
+/* What the cluster's role is in now, where a lease was missing. */
+static void set_cluster(const struct why *why, struct value *v) {
+	if (!why->knows_cluster)
+		return;
+	v[TOLD_CLUSTER] = view_cluster_state(&why->state.view, &why->cluster);
+	if (why->cluster.state != CLUSTER_STATE_JOINED)
+		v[TOLD_CLUSTER_ERROR] = text_or_unknown(why->cluster.why);
+}
+
+/* What holds the mail, and where that was decided. */
+static void set_origin(const struct why *why, struct value *v) {
+	const struct decided *d = why->held != NULL ? &why->held->d : &why->event.d;
+
+	v[TOLD_BY] = value_text(decided_by(d));
+	v[TOLD_NODE] = text_or_unknown(decided_text(d, DECIDED_NODE));
+	v[TOLD_ORIGIN] = text_or_unknown(decided_text(d, DECIDED_ORIGIN));
 }
 
 /* A deferral lasts as long as what holds the mail. */
@@ -246,6 +280,8 @@ static void set_values(const struct why *why, struct texts *t, struct value *v) 
 	set_numbers(d, t, v);
 	set_reply(d, v);
 	set_rule(d, t, v);
+	set_cluster(why, v);
+	set_origin(why, v);
 	set_until(why, t, v);
 	if (d->cause != 0)
 		v[TOLD_CAUSE] = value_text(decision_id_text(d->cause, t->cause));
@@ -313,6 +349,8 @@ static void find_undo(struct why *why) {
 	char id[DECISION_ID_MAX];
 
 	why_undo(why->ctl, &why->event, why->held, &why->undo);
+	if (why_is_unleased(&why->event.d) && why->state.view.reader != NULL)
+		why->knows_cluster = reader_cluster(why->state.view.reader, &why->cluster);
 	if (why->held == NULL || why->state.view.reader == NULL)
 		return;
 	why_find_stop(&why->sources, why->held, &why->stop);
@@ -359,16 +397,27 @@ static void write_one(struct why *why) {
 	writer_object_end(writer);
 }
 
-static int tell_one(struct why *why, uint64_t id) {
-	char text[DECISION_ID_MAX];
+static int tell_unknown(const struct why *why, uint64_t id) {
+	struct why_there there;
+	char text[DECISION_ID_MAX], here[DECISION_ID_MAX];
 
-	if (!why_find(&why->sources, id, &why->event)) {
-		ctl_complain("%s: not known: it was overwritten%s", decision_id_text(id, text),
+	(void)decision_id_text(id, text);
+	if (why_find_there(&why->sources, id, &there))
+		ctl_complain("%s: not known here: it is of node %s, which holds mail for %s by it: "
+		    "posternctl why %s there, or here posternctl why %s", text, there.node,
+		    there.name, text, decision_id_text(there.here, here));
+	else
+		ctl_complain("%s: not known here: it is another machine's (an id does not tell "
+		    "whose it is), or it was overwritten%s", text,
 		    why->sources.journal_path[0] == '\0' ?
 		    ", and no journal is kept (journal.path)" :
 		    ", or the journal has no room for one so old (journal.decisions_size)");
-		return EX_NOHOST;
-	}
+	return EX_NOHOST;
+}
+
+static int tell_one(struct why *why, uint64_t id) {
+	if (!why_find(&why->sources, id, &why->event))
+		return tell_unknown(why, id);
 	why->causes = calloc(CAUSES_MAX, sizeof(why->causes[0]));
 	if (why->causes == NULL) {
 		ctl_complain("no memory");

@@ -52,6 +52,9 @@ struct why_undo {
 void why_undo(const struct ctl *ctl, const struct why_event *event,
     const struct why_event *held, struct why_undo *out);
 
+/* By a share of which nothing was leased: no limit is to be raised. */
+bool why_is_unleased(const struct decided *decided);
+
 /* A word for the shell: quoted where it has to be.  False: it does not fit. */
 bool why_quote(const char *word, char *out, size_t size);
 
@@ -66,5 +69,14 @@ struct why_stop {
 };
 void why_find_stop(const struct why_sources *sources, const struct why_event *event,
     struct why_stop *out);
+
+/* A destination that a node of the cluster holds by a decision of this id. */
+struct why_there {
+	char node[SHARED_NODE_NAME_MAX + 1];
+	char name[4 * SEGMENT_NAME_MAX + 4];	/* harmless */
+	uint64_t here;		/* the id of the same hold on this machine; 0: not known */
+};
+/* False: there is none that is in force. */
+bool why_find_there(const struct why_sources *sources, uint64_t id, struct why_there *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "ctl/why.h"
 #include "policy/decision.h"
@@ -142,8 +143,10 @@ static void undo_by_hand(const struct ctl *ctl, const struct decided *d,
 }
 
 /* The setting that a class's reason speaks of; NULL: none. */
-static const char *setting_of(unsigned reason) {
-	switch (reason) {
+static const char *setting_of(const struct decided *d) {
+	switch (d->reason) {
+	case REASON_CLASS_SHARE:
+		return (d->flags & DECIDED_OUTBOUND) != 0 ? "sessions" : "inbound";
 	case REASON_CLASS_INBOUND:
 	case REASON_GATE_SHUT:
 		return "inbound";
@@ -160,13 +163,24 @@ static const char *setting_of(unsigned reason) {
 	}
 }
 
+bool why_is_unleased(const struct decided *decided) {
+	return decided->reason == REASON_CLASS_SHARE && decided_lease_word(decided) != NULL &&
+	    decided->by == LEASE_ENDED;
+}
+
 static void undo_limit(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
-	const char *setting = setting_of(d->reason);
+	const char *setting = setting_of(d);
 	char place[WHY_PLACE_MAX];
 
 	if (d->reason == REASON_UNTRACKED) {
 		out->none = "where the table is full (posternctl status), a larger state.sessions "
 		    "and a restart of posternd";
+		return;
+	}
+	if (why_is_unleased(d)) {
+		out->none = "a greater limit is no help: it is over when this machine leases its "
+		    "share again (posternctl cluster); until then a greater cluster.fraction lets "
+		    "it have more, cluster.without = \"alone\" the whole limit";
 		return;
 	}
 	if (setting == NULL || d->line == 0) {
@@ -178,6 +192,9 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	(void)text_append(out->edit, sizeof(out->edit), 0, "%s%s of class %s in %s",
 	    d->limit_line != 0 ? "raise " : "raise or give ", setting,
 	    decided_text(d, DECIDED_CLASS), place);
+	if (d->reason == REASON_CLASS_SHARE)
+		(void)text_append(out->edit, sizeof(out->edit), strlen(out->edit),
+		    ", on every machine: the lowest limit of all of them counts");
 	begin(ctl, out, "reload");
 }
 
@@ -210,7 +227,8 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 
 	memset(out, 0, sizeof(*out));
 	/* what is done by hand stands, and counts when nothing is observed any more */
-	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND) {
+	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND &&
+	    !(event->d.kind == DECIDED_SUSPENDED && event->d.by == DECIDED_BY_HAND_OF)) {
 		out->none = "nothing was done: observe mode";
 		return;
 	}
@@ -299,4 +317,38 @@ void why_find_stop(const struct why_sources *sources, const struct why_event *ev
 		return;
 	(void)reader_windows(reader, look_at_window, &search);
 	(void)reader_recipients(reader, look_at_recipient, &search);
+}
+
+/* --- of another node ------------------------------------------------------------------ */
+
+struct there_search {
+	const struct why_sources *sources;
+	uint64_t id;
+	struct why_there *out;
+	bool found;
+};
+
+static void look_there(void *context, const struct destination_window *window) {
+	struct there_search *search = context;
+	const struct window *w = &window->state.window;
+
+	if (search->found || window->shared.hold_node == SHARED_OURS ||
+	    window->shared.hold_id != search->id || !window->state.begun ||
+	    (w->state != WINDOW_DEAD && w->state != WINDOW_HELD) ||
+	    w->until_ns <= search->sources->now_ns)
+		return;
+	search->found = true;
+	search->out->here = window->event;
+	(void)reader_node_name(search->sources->state->view.reader, window->shared.hold_node,
+	    search->out->node);
+	(void)log_quote(search->out->name, sizeof(search->out->name), window->name,
+	    strlen(window->name));
+}
+
+bool why_find_there(const struct why_sources *sources, uint64_t id, struct why_there *out) {
+	struct there_search search = { sources, id, out, false };
+
+	if (sources->state->view.reader != NULL)
+		(void)reader_windows(sources->state->view.reader, look_there, &search);
+	return search.found;
 }

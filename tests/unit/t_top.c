@@ -11,26 +11,41 @@
 
 #include "base/clock.h"
 #include "ctl/top.h"
+#include "engine/shares.h"
 #include "engine/windows.h"
+#include "segment/cluster_told.h"
+#include "segment/internal.h"
 #include "site.h"
 
 static struct site site;
 static struct top top;
 static struct ctl ctl;
 
-static int begin(void **state) {
+static int begin_with(const char *configuration) {
 	struct diag diag;
 	char path[128];
 
-	(void)state;
-	site_open(&site, 64, "classes = (\n"
-	    "{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n"
-	    "{ name = \"many\"; match = \"*\"; sessions = 100; } );");
+	site_open(&site, 64, configuration);
 	memset(&top, 0, sizeof(top));
 	top.ctl = &ctl;
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(view_open(&top.view, path, &diag), 0);
 	return 0;
+}
+
+static int begin(void **state) {
+	(void)state;
+	return begin_with("classes = (\n"
+	    "{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n"
+	    "{ name = \"many\"; match = \"*\"; sessions = 100; } );");
+}
+
+static int begin_cluster(void **state) {
+	(void)state;
+	return begin_with("cluster = { redis = \"unix:/nowhere\"; node = \"mx1\"; nodes = 3; };\n"
+	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; sessions = 30; "
+	    "inbound = 20; scope = \"cluster\"; },\n"
+	    "{ name = \"mine\"; match = \"*\"; sessions = 100; } );");
 }
 
 static int end(void **state) {
@@ -150,7 +165,7 @@ static void rows_fit_any_width(void **state) {
 				(void)row((enum top_pane)pane, i, width);
 		}
 	}
-	for (unsigned i = 0; i < TOP_HEADER_ROWS; i++)
+	for (unsigned i = 0; i < top_header_rows(&top); i++)
 		(void)top_header(&top, i, text);
 }
 
@@ -159,7 +174,7 @@ static void panes_share_the_room(void **state) {
 	look(0);	/* two classes, no destination */
 	for (int rows = 0; rows < 60; rows++) {
 		unsigned sum = 0;
-		int left = rows - TOP_HEADER_ROWS - 1 - (int)TOP_PANES;
+		int left = rows - (int)top_header_rows(&top) - 1 - (int)TOP_PANES;
 
 		for (unsigned pane = 0; pane < TOP_PANES; pane++) {
 			unsigned room = top_room(&top, (enum top_pane)pane, rows);
@@ -171,8 +186,56 @@ static void panes_share_the_room(void **state) {
 	}
 	assert_int_equal(top_room(&top, TOP_CLASSES, 24), 2);
 	top.alone = true;
-	assert_int_equal(top_room(&top, TOP_CLASSES, 24), 24 - 1 - 1 - TOP_HEADER_ROWS);
+	assert_int_equal(top_room(&top, TOP_CLASSES, 24), 24 - 1 - 1 - top_header_rows(&top));
 	assert_int_equal(top_room(&top, TOP_DECISIONS, 24), 0);
+}
+
+static enum screen_style cluster_header(char out[TOP_TEXT_MAX]) {
+	look(0);
+	assert_int_equal(top_header_rows(&top), 4);
+	return top_header(&top, 3, out);
+}
+
+static void lease(uint32_t base, uint32_t extra, int64_t until_ns) {
+	assert_true(shares_grant(site.engine, site.generation, 0,
+	    (struct share_pools){ base, extra }, (struct share_pools){ UINT32_MAX, UINT32_MAX },
+	    until_ns, clock_now_ns()));
+}
+
+static void the_cluster_and_shares_of_it(void **state) {
+	struct cluster_told told = { .state = CLUSTER_STATE_JOINED, .nodes_alive = 2 };
+	char text[TOP_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(cluster_header(text), SCREEN_BAD);
+	assert_string_equal(text, "cluster away  node mx1  overhang 0");
+	told.told_ns = clock_now_ns();
+	cluster_told_write(&site.segment->header->cluster, &told);
+	/* 20 of one direction, 10 more of the other: 1 of each is always this machine's */
+	lease(5, 4, clock_now_ns() + 60 * NS_PER_SECOND);
+	for (uint16_t port = 1; port <= 5; port++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1", port, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(cluster_header(text), SCREEN_PLAIN);
+	assert_string_equal(text, "cluster joined  node mx1  2 of 3 alive  overhang 0");
+	top_heading(&top, TOP_CLASSES, 80, text);
+	assert_non_null(strstr(text, "    OPEN   SHARE   LIMIT     IN/s    REF/s  MODE"));
+	assert_non_null(strstr(row(TOP_CLASSES, 0, 80), "       5      11      30"));
+	assert_int_equal(top_row(&top, TOP_CLASSES, 0, 80, text), SCREEN_PLAIN);
+	assert_non_null(strstr(row(TOP_CLASSES, 1, 80), "       0       -     100"));
+	assert_true(strlen(row(TOP_CLASSES, 0, 80)) <= 80);
+	top_heading(&top, TOP_CLASSES, 120, text);
+	assert_non_null(strstr(text, "REFUSED"));
+	/* it ends with more open than is left */
+	told.state = CLUSTER_STATE_WITHOUT;
+	snprintf(told.why, sizeof(told.why), "a \"test\"");
+	cluster_told_write(&site.segment->header->cluster, &told);
+	lease(0, 0, clock_now_ns() - 1);
+	assert_int_equal(cluster_header(text), SCREEN_BAD);
+	assert_string_equal(text, "cluster without  node mx1  overhang 3  a 'test'");
+	assert_int_equal(top_row(&top, TOP_CLASSES, 0, 124, text), SCREEN_BAD);
+	assert_non_null(strstr(text, "  no lease"));
+	assert_true(strlen(text) <= 124);	/* all columns, and none cut off */
+	rows_fit_any_width(NULL);
 }
 
 static void a_state_that_is_gone(void **state) {
@@ -202,6 +265,7 @@ int main(void) {
 		UNIT(rows_fit_any_width),
 		UNIT(panes_share_the_room),
 		UNIT(a_state_that_is_gone),
+		cmocka_unit_test_setup_teardown(the_cluster_and_shares_of_it, begin_cluster, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

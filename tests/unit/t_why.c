@@ -142,6 +142,24 @@ static void a_limit_is_a_line_and_a_reload(void **state)
 	    "nothing was done: observe mode");
 }
 
+/* Redis was away: then "raise inbound" is no help at 3 a.m. */
+static void a_share_without_a_lease_is_no_limit_to_raise(void **state)
+{
+	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_SHARE, "h.example");
+
+	(void)state;
+	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
+	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
+	refused.d.line = 12;
+	refused.d.by = LEASE_ENDED;
+	assert_string_equal(undo(&plain, &refused, NULL)->edit, "");
+	assert_string_equal(undo(&plain, &refused, NULL)->command, "");
+	assert_non_null(strstr(undo(&plain, &refused, NULL)->none, "posternctl cluster"));
+	refused.d.by = LEASE_HELD;
+	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
+	assert_non_null(strstr(undo(&plain, &refused, NULL)->edit, "inbound of class few"));
+}
+
 /* Not "posternctl resume ''", nor a part of a name. */
 static void what_is_not_known_any_more_is_in_no_command(void **state)
 {
@@ -190,6 +208,7 @@ int main(void)
 		cmocka_unit_test(what_holds_mail_is_resumed),
 		cmocka_unit_test(numbers_get_back_what_they_were),
 		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
+		cmocka_unit_test(a_share_without_a_lease_is_no_limit_to_raise),
 		cmocka_unit_test(what_is_not_known_any_more_is_in_no_command),
 		cmocka_unit_test(what_was_held_by_hand_in_observe_mode_is_undone),
 		cmocka_unit_test(there_is_always_an_answer),
