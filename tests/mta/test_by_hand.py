@@ -13,7 +13,7 @@ from lib.postern import Postern, one_class, substitute
 from lib.testing import main
 
 COLUMNS = ["name", "law", "state", "window", "ceiling", "in_flight", "success", "failure",
-           "fail_cohorts", "until", "reason"]
+           "fail_cohorts", "until", "share", "stopped_by", "node", "origin_id", "reason"]
 DOWN = "connect to mx.{0}[192.0.2.1]:25: Connection refused"
 BULK_PORT = 2025
 CLASSES = [one_class("bulk", 100, ports=[BULK_PORT], more="bulk = true;"),

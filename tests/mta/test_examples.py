@@ -32,7 +32,8 @@ PARTS = {
     "postern-providers.conf.5.in": {"version = 1;": "providers"},
     "postern-scenario.5.in": {"default_process_limit": "scenario", "completions": "one setting"},
     "postern.conf.5.in": {"setting = value;": "a form", "listen = { policy": "check",
-                          "window = {": "check", "version = 1;": "whole"},
+                          "window = {": "check", "version = 1;": "whole",
+                          "cluster = {": "cluster"},
     "posternctl.1.in": {"status=deferred (Postern:": "a line of a log"},
     "posternd.8.in": {"suspended x.example": "an alert", "listen = {": "groups"},
 }
@@ -121,6 +122,15 @@ def try_check(test, _, text):
 
 def try_listen(test, world, text):
     return try_check(test, world, f"listen = {{ {text.rstrip()} }};\n")
+
+
+def try_cluster(test, world, text):
+    """With a password that is there."""
+    password = CONF.with_name("redis.password")
+    password.write_text("secret\n")
+    password.chmod(0o600)
+    return try_check(test, world, text.replace("@sysconfdir@/postern/redis.password",
+                                               str(password)))
 
 
 def try_groups(test, world, text):

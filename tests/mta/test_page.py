@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: ISC
 """The status page in a real browser: the numbers of posternctl --json while traffic runs,
 names that are markup stay text, light and dark, as narrow as a phone, nothing from
-elsewhere."""
+elsewhere; a cluster, and its Redis that is gone."""
 import re
 import socket
 import threading
 
 from lib import browser, web
+from lib.near_redis import NearRedis
 from lib.postern import Postern, one_class
 from lib.testing import Skipped, main
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
-LIMIT = 6
+LIMIT, SHARED = 6, 10
 URL = f"http://localhost:{web.PORT}/"
 ROW = """(selector, names) => Object.fromEntries([...document.querySelectorAll(selector)].map(
     row => [row.dataset.key, Object.fromEntries(names.map(name => [name,
@@ -20,13 +21,13 @@ ROW = """(selector, names) => Object.fromEntries([...document.querySelectorAll(s
 NAMES = ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused", "observed"]
 
 
-def edit(root):
+def edit(root, redis):
     def change(text):
         text = web.listening()(text)
         text = text.replace('policy = [ "unix:', 'policy = ( { proof = "owner"; address = "unix:')
         text = text.replace('private/postern" ];', 'private/postern"; } );')
         return text.replace("\tcontrol =", f'\tevents = "unix:{root}/events";\n\tcontrol =') + \
-            'mta = ( { name = "out"; kind = "postfix"; } );\n'
+            'mta = ( { name = "out"; kind = "postfix"; } );\n' + redis.block()
     return change
 
 
@@ -42,13 +43,13 @@ class Traffic:
         for thread in self.threads:
             thread.start()
 
-    def ask(self, client, port, name):
+    def ask(self, client, port, name, service=2525):
         one = socket.socket(socket.AF_UNIX)
         one.settimeout(10)
         one.connect(str(self.postern.spool / "private/postern"))
         one.sendall(f"request=smtpd_access_policy\nprotocol_state=CONNECT\n"
                     f"client_address={client}\nclient_name={name}\nclient_port={port}\n"
-                    f"server_address=192.0.2.25\nserver_port=2525\n\n".encode())
+                    f"server_address=192.0.2.25\nserver_port={service}\n\n".encode())
         answer = b""
         while not answer.endswith(b"\n\n"):
             answer += one.recv(4096)
@@ -74,6 +75,8 @@ class Traffic:
             thread.join()
         for port in range(50000, 50000 + LIMIT + 2):
             self.held.append(self.ask("198.51.100.9", port, "<b>h</b>.hostile.example")[0])
+        for port in range(50000, 50003):
+            self.held.append(self.ask("198.51.100.9", port, "h.example", 2626)[0])
         self.deliver("down.example", "deferred", "connect%20to%20mx:%20Connection%20refused")
         for _ in range(60):
             self.deliver("failing.example", "deferred", "421%204.7.0%20<script>alert(2)</script>")
@@ -130,6 +133,37 @@ def at_rest(test, postern, page):
                f"{len(ids)} decisions, with the {len(logged)} ids of the log")
 
 
+def share_of(postern):
+    row = postern.classes()["shared"]
+    return f"{row['share']}, its share of {SHARED}"
+
+
+def cluster(test, postern, page):
+    def same():
+        told = postern.ask("cluster")
+        wanted = {row["node"]: {name: str(row[name]) for name in ("leased", "open")}
+                  for row in told["nodes"]}
+        return told["state"] == "joined" and wanted and \
+            shown(page, "#nodes tr", ["leased", "open"]) == wanted and \
+            page.ask("document.getElementById('cluster-state').textContent") == "joined" and \
+            page.ask("document.querySelector('.class[data-class=shared] [data-field=limit]')"
+                     ".textContent") == share_of(postern)
+    test.within(10, same, "the machines of the cluster and this one's share, as posternctl tells")
+    test.equal({name: web.api("cluster")[name] for name in ("node", "server", "nodes_most")},
+               {name: postern.ask("cluster")[name] for name in ("node", "server", "nodes_most")},
+               "/api/cluster is posternctl cluster")
+
+
+def without_redis(test, page, redis):
+    redis.kill()
+    for where, word in (("#modes", "cluster: without"),
+                        (".class[data-class=shared] [data-field=modes]", "no lease")):
+        test.check(page.wait(f"document.querySelector('{where}').textContent.includes('{word}')"),
+                   f"Redis is gone: {word}")
+    test.check("connect" in page.ask("document.getElementById('cluster-trouble').textContent"),
+               "and why")
+
+
 def markup(test, page):
     text = page.ask("document.body.innerText")
     for part in (HOSTILE, "<script>alert(2)</script>", "<b>h</b>.hostile.example"):
@@ -162,9 +196,12 @@ def silence(test, page):
 def body(test):
     if browser.find() is None:
         raise Skipped("there is no chromium")
-    postern = Postern(test)
-    postern.configure([one_class(HOSTILE, LIMIT, [2525], '"*.hostile.example"')],
-                      edit(postern.root))
+    postern, redis = Postern(test), NearRedis(test)
+    scope = 'scope = "cluster";' if redis.socket else ""
+    postern.configure([one_class(HOSTILE, LIMIT, [2525], '"*.hostile.example"'),
+                       one_class("shared", SHARED, [2626], more=scope)],
+                      edit(postern.root, redis))
+    postern.kinds = postern.kinds | ({"cluster"} if redis.socket else set())
     postern.start()
     traffic = Traffic(postern)
     with browser.Browser() as chromium:
@@ -174,6 +211,8 @@ def body(test):
         while_it_moves(test, postern, page)
         traffic.stop()
         at_rest(test, postern, page)
+        if redis.socket:
+            cluster(test, postern, page)
         markup(test, page)
         looks(test, page)
         if test.arguments.shots:
@@ -182,6 +221,11 @@ def body(test):
                                              ("phone", 390, False, True)):
                 page.look(width, 1700, dark=dark, phone=phone)
                 page.screenshot(f"{test.arguments.shots}/page-{name}.png")
+        if redis.socket:
+            page.look(1280, 900)
+            without_redis(test, page, redis)
+            if test.arguments.shots:
+                page.screenshot(f"{test.arguments.shots}/page-without-redis.png")
         silence(test, page)
 
 

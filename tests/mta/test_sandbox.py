@@ -4,6 +4,7 @@
 failpoints, that each role which asks the kernel for what it must not have is stopped, and
 Postern goes on."""
 import ctypes
+import errno
 import grp
 import os
 import pwd
@@ -18,11 +19,12 @@ from lib.testing import alive, main, mount
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
-            "io_uring_setup", "rt_sigaction")
+            "io_uring_setup", "rt_sigaction", "connect")
 FILES = {"passwd", "write", "code"}
 CALLS = {"calls", "calls+files"}
+REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
 READER = "games"                                # a group that every system has
-READERS = {"policy", "milter", "metrics"}       # that may open nothing for writing
+READERS = {"policy", "milter", "metrics", "cluster"}       # that may open nothing for writing
 
 
 def status_of(pid):
@@ -30,7 +32,7 @@ def status_of(pid):
         return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
-def every_role(postern, mode="on"):
+def every_role(postern, mode="on", redis=None):
     """A change of the file after which all kinds of roles run."""
     queue = postern.test.directory / "queue"
     queue.mkdir(exist_ok=True)
@@ -39,6 +41,7 @@ def every_role(postern, mode="on"):
     return lambda text: (f'sandbox = "{mode}";\nhints = {{ group = "{READER}"; }};\n' + text + f"""
 mta = ( {{ name = "queue"; kind = "sendmail"; drive = true; queue = [ "{queue}" ];
           log = "{log}"; cf = "/dev/null"; sendmail = "/bin/true"; }} );
+cluster = {{ redis = "{redis or f'unix:{postern.root}/no-redis'}"; node = "mx1"; nodes = 2; }};
 """).replace("listen = {", f'listen = {{ queue = "unix:{postern.root}/queue"; '
          'metrics = "inet:127.0.0.1:9471"; ', 1)
 
@@ -66,20 +69,35 @@ def who_they_are(test, postern, roles):
                "their memory is root's alone (not dumpable)")
 
 
+def has_failpoints(test, postern):
+    return "failpoints" in test.run([postern.build / "posternd", "-V"])
+
+
 def sandbox_of(postern):
     return {row["role"]: row["sandbox"] for row in postern.status()["roles"]
             if row["role"] != "supervisor"}
 
 
+def other_port(test, postern, redis):
+    """The cluster role may connect to Redis's port, and to no other one."""
+    redis.accept()[0].close()
+    if "calls+files" in sandbox_of(postern).values() and has_failpoints(test, postern):
+        test.check(Prompter(test, postern).refused("cluster.0", MISDEEDS.index("connect"),
+                                                   errno.EACCES),
+                   "connect: the cluster role reaches Redis, and no other port")
+
+
 def modes(test, postern):
     """How it is switched; returns whether this build and kernel can."""
-    def begin(mode, wanted):
+    def begin(mode, wanted, meanwhile=None, **more):
         """Restarted with it: what all roles say, and the kernel of them."""
-        postern.configure([one_class("all", 100)], every_role(postern, mode))
+        postern.configure([one_class("all", 100)], every_role(postern, mode, **more))
         postern.start()
         test.poll(lambda: set(sandbox_of(postern).values()) <= wanted, 5)
         words = set(sandbox_of(postern).values())
         filters = {status_of(pid).get("Seccomp", "0") for pid in postern.roles().values()}
+        if meanwhile:
+            meanwhile()
         postern.stop()
         return words <= wanted and filters
 
@@ -94,7 +112,11 @@ def modes(test, postern):
                    "required where there is none: no start, and it is said why")
         return False
     test.equal(begin("log", {"log"}), {"2"}, "log: a filter, and nothing is refused")
-    test.equal(begin("required", CALLS), {"2"}, "required: there is one")
+    with socket.create_server(("127.0.0.1", REDIS)) as redis, \
+            socket.create_server(("127.0.0.1", OTHER)):
+        redis.settimeout(20)
+        test.equal(begin("required", CALLS, lambda: other_port(test, postern, redis),
+                         redis=f"inet:127.0.0.1:{REDIS}"), {"2"}, "required: there is one")
     return True
 
 
@@ -110,8 +132,8 @@ class Prompter:
         self.libc.sigqueue(pid, signal.SIGUSR2, ctypes.c_void_p(which))
         return pid
 
-    def refused(self, role, which):
-        """The call fails, and the role lives."""
+    def refused(self, role, which, error=None):
+        """The call fails, with this errno, and the role lives."""
         pid, said = self.ask(role, which), []
 
         def answered():
@@ -119,7 +141,8 @@ class Prompter:
                                  self.postern.log_text())
             return said
         self.test.wait_for(answered, f"{role} tells of {MISDEEDS[which]}")
-        return said[0][0] == "-1" and alive(pid) and self.postern.roles().get(role) == pid
+        return said[0][0] == "-1" and error in (None, int(said[0][1])) and alive(pid) \
+            and self.postern.roles().get(role) == pid
 
     def ended(self, role, which, name=None):
         """The role is; the log tells why; it is back, and somebody answered meanwhile."""
@@ -151,7 +174,7 @@ def misdeeds(test, postern, roles):
         if role.split(".")[0] in READERS:
             test.check(prompter.ended(role, MISDEEDS.index("write"), "open(at)?"),
                        f"write: {role} is ended, as it may only read")
-    killing = [which for which, name in enumerate(MISDEEDS) if name not in FILES]
+    killing = [which for which, name in enumerate(MISDEEDS) if name not in FILES | {"connect"}]
     # each role a few, in turn: one that dies within a second of its start has to wait
     for number in range(0, len(killing), 1 if test.rounds else 3):
         for at, role in enumerate(sorted(roles)):
@@ -179,7 +202,7 @@ def other_disk(test, postern):
 def body(test):
     test.deaths_expected = True
     postern = Postern(test)
-    postern.kinds = {"policy", "milter", "keeper", "feed", "queue", "metrics"}
+    postern.kinds = {"policy", "milter", "keeper", "feed", "queue", "metrics", "cluster"}
     can = modes(test, postern)
     postern.configure([one_class("all", 100)], every_role(postern))
     postern.start()
@@ -194,8 +217,7 @@ def body(test):
     test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")
     test.equal({status_of(pid)["Seccomp"] for pid in roles.values()}, {"2"},
                "the kernel has a filter for each")
-    version = test.run([postern.build / "posternd", "-V"])
-    if "failpoints" in version:
+    if has_failpoints(test, postern):
         misdeeds(test, postern, roles)
     other_disk(test, postern)
 

@@ -5,8 +5,9 @@ the document shows.
 A guide's blocks are indented by four spaces.  A line behind "$ " or "# " is a command (of
 members of the group postern, of root), and the lines behind it, up to the next one, what it
 prints; where none follow, that is not looked at.  A block that has no command is part of a
-file, which the line above it names: "In /etc/postern/postern.conf:".  "..." stands for any
-lines, or the rest of one; numbers, times and ids may be others.
+file, which the line above it names: "In /etc/postern/postern.conf:".  Where there are several
+machines, that line names one, "On mx1:", "In ... on mx1:", or each of them.  "..." stands for
+any lines, or the rest of one; numbers, times and ids may be others.
 """
 import re
 import subprocess
@@ -19,7 +20,8 @@ from lib.testing import Failed
 ID = re.compile(r"\b(?=\w*[0-9])(?=\w*[a-z])[0-9a-hjkmnp-tv-z]{12}\b")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?((ms|s|m|h|d|k|M)\b|(?=[dhm][0-9]))?")
 PROMPTS = ("    $ ", "    # ")
-FILE = re.compile(r"^In (?:the |one's )?(/\S+?):$")
+FILE = re.compile(r"^In (?:the |one's )?(/\S+?)(?: on (\w+)\b.*)?:$")
+HOST = re.compile(r"^On (\w+)\b.*:$")
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Step:
     shown: list = field(default_factory=list)
     file: str = ""                      # the text goes there
     text: str = ""
+    host: str = None                    # where, of several machines
 
 
 def blocks(text):
@@ -60,9 +63,13 @@ def guide(path):
             named = FILE.match(above)
             if not named:
                 raise Failed(f"{path.name}:{start}: neither a command nor part of a file")
-            steps.append(Step(start, file=named.group(1), text="\n".join(lines) + "\n"))
+            steps.append(Step(start, file=named.group(1), text="\n".join(lines) + "\n",
+                              host=named.group(2)))
             continue
-        steps += prompted(start, lines)
+        named = HOST.match(above)
+        for step in prompted(start, lines):
+            step.host = named.group(1) if named else None
+            steps.append(step)
     return steps
 
 
@@ -145,29 +152,32 @@ class Reader:
     """Somebody who does what a document says.  `stands_in`: (pattern, reason, what is done
     in its place, or None) of commands that a test cannot run; `before`: (pattern, call):
     what happens on the machine until somebody types such a command.  `codes`: (pattern,
-    exit codes) of those that may fail."""
+    exit codes) of those that may fail.  `hosts`: name -> a machine (lib/machines), which those
+    calls are given, too; "each" is all but `redis`."""
 
-    def __init__(self, test, stands_in=(), before=(), codes=()):
-        self.test = test
+    def __init__(self, test, stands_in=(), before=(), codes=(), hosts=None):
+        self.test, self.hosts = test, hosts or {}
         self.stands_in, self.before, self.codes = stands_in, before, codes
         self.ran, self.left_out = 0, 0
 
-    def run(self, command, where):
+    def run(self, command, where, host=None):
+        which = () if host is None else (host,)
         for pattern, call in self.before:
             if re.match(pattern, command):
-                call()
+                call(*which)
         for pattern, reason, instead in self.stands_in:
             if re.match(pattern, command):
                 self.left_out += 1
                 self.test.say(f"{where}: not run: {command} ({reason})")
                 if instead is not None:
-                    instead()
+                    instead(*which)
                 return None
         wanted = next((codes for pattern, codes in self.codes if re.match(pattern, command)), (0,))
         begun = time.monotonic()
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=60, cwd=self.test.directory)
+        done = subprocess.run([*(host.words if host else ()), "bash", "-o", "pipefail", "-c",
+                               command], text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                              cwd=self.test.directory)
         self.ran += 1
         if time.monotonic() - begun > 1.0:
             self.test.say(f"{where}: {command} took {time.monotonic() - begun:.1f} s")
@@ -181,15 +191,29 @@ class Reader:
         steps = guide(path) if steps is None else steps
         self.test.check(bool(steps), f"{path.name} has commands")
         for step in steps:
-            where = f"{path.name}:{step.line}"
-            if step.file:
-                put(step.file, step.text)
-                continue
-            command = re.sub(r"(^|[|&;] *)sudo ", r"\1", step.command)
-            printed = self.run(command, where)
-            if printed is None or not step.shown:
-                continue
-            wrong = fits(step.shown, printed.splitlines())
-            if wrong:
-                self.test.check(False, f"{where}: {command}: it shows {wrong}\n{printed}")
+            for host in self.where(step):
+                self.do(step, f"{path.name}:{step.line}" + (f" on {host.name}" if host else ""),
+                        host)
         self.test.check(True, f"{path.name}: {self.ran} commands were run, {self.left_out} not")
+
+    def where(self, step):
+        if step.host is None:
+            return [None]
+        if step.host == "each":
+            return [host for name, host in self.hosts.items() if name != "redis"]
+        return [self.hosts[step.host]]
+
+    def do(self, step, where, host):
+        if step.file and host:          # of each: the text has the first one's name
+            put(host.file(step.file), step.text.replace(next(iter(self.hosts)), host.name))
+            return
+        if step.file:
+            put(step.file, step.text)
+            return
+        command = re.sub(r"(^|[|&;] *)sudo ", r"\1", step.command)
+        printed = self.run(command, where, host)
+        if printed is None or not step.shown:
+            return
+        wrong = fits(step.shown, printed.splitlines())
+        if wrong:
+            self.test.check(False, f"{where}: {command}: it shows {wrong}\n{printed}")

@@ -98,11 +98,11 @@ class Postfix:
     """An instance in PLACE/NAME.  Make it, let Postern put its sockets into
     spool/private, then start it."""
 
-    def __init__(self, test, services, name="A", main="", spool=None):
+    def __init__(self, test, services, name="A", main="", spool=None, root=None):
         if not Path("/usr/lib/postfix/sbin/master").exists():
             raise Skipped("postfix is not installed")
         self.test, self.name = test, name
-        self.root = test.directory / name
+        self.root = root or test.directory / name
         self.spool = spool or self.root / "spool"
         self.private = self.spool / "private"
         self.log = test.logs / f"postfix-{name}"

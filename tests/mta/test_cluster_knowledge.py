@@ -1,0 +1,167 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""What one machine knows of a destination serves the others: held by hand, resumed anywhere,
+ceilings; and again after Redis has lost everything."""
+import shlex
+import time
+
+from lib.cluster import PREFIX, USER, Cluster
+from lib.testing import main
+
+SOON = 1.0                      # the promise
+
+
+def row(node, name):
+    found = [one for one in node.ask("destinations") if one["name"] == name]
+    return found[0] if found else {}
+
+
+def state(node, name):
+    return row(node, name).get("state")
+
+
+def everywhere(test, cluster, check, what, limit=SOON):
+    for node in cluster.all():
+        test.within(limit, lambda: check(node), f"{what}: {node.name}")
+
+
+def why(test, here, there):
+    """One command tells why mail is held that another machine holds, and undoes it."""
+    known = here.ask("explain", "destination", "held.example")
+    told = here.ask("why", known["id"])
+    origin = there.ask("explain", "destination", "held.example")["id"]
+    test.equal([told["by"], told["node"], told["origin_id"], told["in_force"]],
+               ["hand", there.name, origin, True], "by hand, there, and which decision")
+    test.equal([known["stopped_by"], known["node"], known["origin_id"]],
+               ["hand", there.name, origin], "the same of explain")
+    test.equal([row(here, "held.example")[key] for key in ("stopped_by", "node", "origin_id")],
+               ["hand", there.name, origin], "and of destinations")
+    test.check(f"somebody held it by hand at {there.name}" in told["what"] and
+               f"posternctl why {origin}" in told["what"], f"in words: {told['what']}")
+    test.equal(there.ask("why", origin)["kind"], "by-hand", "that machine tells of it")
+    other = here.command("why", origin)
+    test.check(other.returncode == 68 and f"it is of node {there.name}" in other.stderr and
+               known["id"] in other.stderr, f"an id of another machine: {other.stderr}")
+    undo = shlex.split(told["undo"])
+    test.equal(undo[-2:], ["resume", "held.example"], "what undoes it")
+    test.equal(here.command(*undo[-2:]).returncode, 0, "and it is done")
+
+
+def by_hand(test, cluster):
+    first, second, third = cluster.all()
+    first.ask("hold", "held.example", "--reason", "a leak, at last")
+    everywhere(test, cluster, lambda node: state(node, "held.example") == "held", "held")
+    reason = row(third, "held.example")["reason"]
+    test.equal(reason, f"{first.name}: a leak, at last", "why, and by whom")
+    test.equal(row(third, "held.example")["node"], first.name, "the same as a column")
+    why(test, second, first)
+    everywhere(test, cluster, lambda node: state(node, "held.example") == "open", "resumed")
+    third.ask("suspend", "held.example", "--for", "1h")
+    everywhere(test, cluster, lambda node: state(node, "held.example") == "dead", "suspended")
+    first.ask("resume", "held.example")
+    everywhere(test, cluster, lambda node: state(node, "held.example") == "open", "resumed")
+
+
+def ceilings(test, cluster):
+    first, second, third = cluster.all()
+    second.ask("set", "slow.example", "--ceiling", 4)
+    everywhere(test, cluster, lambda node: row(node, "slow.example").get("ceiling") == 4,
+               "a ceiling")
+    third.ask("set", "slow.example", "--ceiling", 6)
+    everywhere(test, cluster, lambda node: row(node, "slow.example").get("ceiling") == 6,
+               "raised by hand")
+    first.ask("forget", "slow.example")
+    everywhere(test, cluster, lambda node: not row(node, "slow.example").get("ceiling"),
+               "forgotten")
+
+
+def lost(test, cluster):
+    """Redis loses all it had; a machine that comes later hears of it all the same."""
+    first, second, third = cluster.all()
+    third.lose()
+    first.ask("hold", "kept.example")
+    cluster.redis.restart(data=False)
+    strangers(test, cluster)
+    third.start(wait=False)
+    test.wait_for(third.ready, "it is there again")
+    test.wait_for(lambda: state(third, "kept.example") == "held", "and has heard of it")
+    third.ask("resume", "kept.example")
+    test.wait_for(lambda: state(first, "kept.example") == "open", "resumed from there")
+    test.within(SOON, lambda: state(second, "kept.example") == "open", "everywhere")
+
+
+def own(test, cluster):
+    """A machine that lost its state and its journal holds what it told the others to hold, and
+    may resume it."""
+    third = cluster.all()[2]
+    third.ask("hold", "own.example", "--reason", "no end")
+    everywhere(test, cluster, lambda node: state(node, "own.example") == "held", "held")
+    third.lose()
+    third.start(wait=False)
+    test.wait_for(third.ready, "it is there again")
+    test.wait_for(lambda: state(third, "own.example") == "held", "and holds what it held")
+    test.equal(row(third, "own.example")["reason"], "no end", "by its own word")
+    third.ask("resume", "own.example")
+    everywhere(test, cluster, lambda node: state(node, "own.example") == "open", "resumed")
+    third.ask("resume", "unknown.example")
+
+
+def strangers(test, cluster):
+    """What another program put under our names hides nothing of ours, and ends no connection."""
+    redis = cluster.redis
+    key = f"{PREFIX}1:d:"
+    test.wait_for(lambda: redis.ask("EXISTS", key + "kept.example") == 1, "it is written again")
+    redis.ask("HSET", key + "kept.example", "huge", "x" * (2 << 20))
+    redis.ask("SET", key + "text.example", "x")
+    redis.ask("ZADD", f"{PREFIX}1:di", redis.ask("INCR", f"{PREFIX}1:dv"), "text.example")
+
+
+def keys(test, cluster):
+    ends = {key.decode(): cluster.redis.ask("PTTL", key) for key in cluster.redis.ask("KEYS", "*")}
+    test.check(len(ends) >= 5 and all(key.startswith(PREFIX) and 0 < ms <= 400 * 86400000
+                                      for key, ms in ends.items()),
+               f"every key has the prefix and ends by itself: {ends}")
+
+
+def counter(test, cluster):
+    """The number of the last change is lost alone: it goes on, instead of being taken for a
+    server that has lost all."""
+    first, second, _ = cluster.all()
+    key = f"{PREFIX}1:dv"
+    before = int(cluster.redis.ask("GET", key))
+    cluster.redis.ask("DEL", key)
+    first.ask("hold", "numbered.example")
+    test.wait_for(lambda: state(second, "numbered.example") == "held", "it is told")
+    test.check(int(cluster.redis.ask("GET", key)) > before, "the numbers go on")
+    first.ask("resume", "numbered.example")
+
+
+def refused(test, cluster):
+    """Redis lets a machine no more tell what it knows: that is told and counted, no lease is
+    lost, and when it may again, the others hear of it."""
+    first, second, _ = cluster.all()
+    cluster.redis.ask("ACL", "SETUSER", USER, "-publish")
+    first.ask("hold", "quiet.example")
+    test.wait_for(lambda: first.cluster_row()["errors"]["permission"] > 0, "it is counted")
+    test.check("error=permission" in first.log_text(), "it is told")
+    test.equal(first.cluster_row()["state"], "joined", "limits are shared all the same")
+    cluster.redis.ask("ACL", "SETUSER", USER, "+publish")
+    test.wait_for(lambda: state(second, "quiet.example") == "held", "it is told after all")
+
+
+def body(test):
+    cluster = Cluster(test)
+    for node in cluster.all():
+        test.wait_for(lambda: node.cluster_row()["state"] == "joined", "it has joined")
+    by_hand(test, cluster)
+    ceilings(test, cluster)
+    counter(test, cluster)
+    refused(test, cluster)
+    keys(test, cluster)
+    lost(test, cluster)
+    own(test, cluster)
+    test.equal([node.cluster_row()["errors"]["protocol"] for node in cluster.all()], [0, 0, 0],
+               "no connection was ended for what strangers had written")
+
+
+main(body, seconds=60)

@@ -1,0 +1,114 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Who may join: a machine too many, a name that another one has, another lease are refused,
+and told why; a machine that left is forgotten by hand, and its place is another's; limits
+that differ are told, and the lowest counts; a class that leaves the scope leaves its places."""
+from lib.cluster import LEASE, REDIS, Network, Node, Redis
+from lib.cluster_clients import Clients
+from lib.testing import main
+
+SOON = 4.0
+
+
+def state(node):
+    return node.cluster_row()["state"]
+
+
+def joined(test, node, what, limit=LEASE + SOON):
+    test.within(limit, lambda: state(node) == "joined", f"{what}: joined")
+
+
+def refused(test, node, error, word, what):
+    def told():
+        row = node.cluster_row()
+        return row["state"] == "refused" and row["error"] == error and word in row["error_text"]
+    test.within(SOON, told, f"{what}: refused, as {error}")
+    test.say(node.cluster_row()["error_text"])
+
+
+def differs(node, text):
+    row = node.cluster_row()
+    return row["differs"] == "all" and text in (row["differs_text"] or "")
+
+
+def not_above(test, clients, limit):
+    count = clients.open()
+    if count > limit:
+        test.check(False, f"{count} are open, of {limit}")
+    return count
+
+
+def anew(node, **block):
+    node.stop()
+    node.write(**block)
+    node.start()
+
+
+def body(test):
+    network = Network(test, {"redis": REDIS, **{f"mx{n}": f"10.77.0.{n}" for n in (1, 2, 3)}})
+    Redis(test, network).start()
+    mx1, mx2, mx3 = (Node(test, network, f"mx{n}", nodes=2) for n in (1, 2, 3))
+    for node in (mx1, mx2):
+        node.start()
+    for node in (mx1, mx2):
+        joined(test, node, f"{node.name} of two")
+    mx3.start()
+    refused(test, mx3, "node", "nodes", "a third machine of two")
+    anew(mx3, called="mx1")
+    refused(test, mx3, "node", "mx1", "a name that another machine has")
+    mx1.lose()
+    joined(test, mx3, "the other machine is lost, its name")
+    mx3.stop()
+    mx1.start()
+    joined(test, mx1, "it is back, as the other has left", limit=SOON)
+    mx3.write(called=None, lease=LEASE + 1)
+    mx3.start()
+    refused(test, mx3, "settings", "lease", "another lease")
+    done = mx1.command("cluster", "forget", "mx2")
+    test.check(done.returncode != 0, f"one that lives is not forgotten: {done.stderr.strip()}")
+    mx2.stop()
+    test.within(SOON, lambda: mx1.command("cluster", "forget", "mx2").returncode == 0,
+                "one that left is forgotten")
+    row = mx1.cluster_row()
+    test.equal(([node["node"] for node in row["nodes"]], row["nodes_known"]), (["mx1"], 1),
+               "and is not shown any more")
+    anew(mx3, lease=LEASE)
+    joined(test, mx3, "in its place the third one", limit=SOON)
+    clients = Clients(test, {node.name: node.policy for node in (mx1, mx3)}, test.seed)
+    mx3.write(limit=20)
+    mx3.ask("reload")
+    test.within(SOON, lambda: differs(mx1, "mx3 has the limit 20, this machine 30")
+                and differs(mx3, "mx1 has the limit 30, this machine 20"),
+                "a limit that differs is told by both, and whose it is, while nobody has a session")
+    for when in ("from idle", "and once more"):
+        clients.demand(mx1=30)
+        test.within(SOON, lambda: not_above(test, clients, 20) >= 18,
+                    f"the lower limit of an idle machine counts, {when}")
+        row = mx1.ask("classes")[0]
+        test.equal((row["inbound"], row["inbound_in_force"], row["sessions_in_force"]), (30, 20, 20),
+                   "classes tell so")
+        test.check(differs(mx1, "mx3 has the limit 20"), "and who has it, all the while")
+        clients.demand(mx1=0)
+        test.within(SOON, lambda: clients.open() == 0, "all have gone")
+    test.check(' class=all text="mx3 has the limit 20, this machine 30: ' in mx1.log_text(),
+               "so does the log")
+    mx1.write(limit=20)
+    mx1.ask("reload")
+    test.within(SOON, lambda: not mx3.cluster_row()["differs"] and not mx1.cluster_row()["differs"],
+                "and no more when it is the same")
+    clients.demand(mx1=30)
+    test.within(SOON, lambda: clients.open("mx1") >= 18, "one of them has nearly all of 20")
+    mx1.more = lambda text: text.replace('scope = "cluster"; ', "")
+    mx1.write()
+    mx1.ask("reload")
+    clients.demand(mx3=30)
+    test.within(SOON, lambda: clients.open("mx3") >= 18,
+                "its class leaves the scope: what it had of it is another's")
+    before = len(mx2.log_text())
+    mx2.start()
+    refused(test, mx2, "node", "nodes", "the one that was forgotten")
+    test.check("state=without" not in mx2.log_text()[before:],
+               "what it had before it was stopped is no news at its start")
+
+
+main(body, seconds=60)
