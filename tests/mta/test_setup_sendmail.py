@@ -87,7 +87,7 @@ class Site:
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     def syslog(self):
-        return (self.test.logs / "syslog").read_text(errors="replace")
+        return self.test.syslog()
 
     def restarted(self):
         self.starts += 1

@@ -150,7 +150,7 @@ def background(test, postern):
     test.check(os.getsid(pid) != os.getsid(0) and os.getsid(pid) != pid,
                "... in a session that it does not lead")
     roles = list(postern.roles().values())
-    log = (test.logs / "syslog").read_text()
+    log = test.syslog()
     test.check("posternd[" in log and "event=started" in log, "... with syslog as its log")
     replaced = postern.root / "milter"
     replaced.unlink()

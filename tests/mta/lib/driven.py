@@ -153,7 +153,7 @@ class Driven:
         return {address: row["most"] for address, row in self.far.state().items()}
 
     def syslog(self):
-        return (self.test.logs / "syslog").read_text(errors="replace")
+        return self.test.syslog()
 
     def runs(self):
         """pids of the processes that run the queue now, whoever started them."""

@@ -110,7 +110,7 @@ class Site:
         self.test.within(1.0, lambda: self.open(name) == 0, f"{name}: 0 when all is sent")
 
     def syslog(self):
-        return (self.test.logs / "syslog").read_text(errors="replace")
+        return self.test.syslog()
 
     def kill(self, run):
         run.send_signal(signal.SIGKILL)

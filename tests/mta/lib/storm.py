@@ -332,10 +332,8 @@ class SendmailServer:
         self.test, self.sendmail = test, sendmail
 
     def reload(self):
-        log = self.test.logs / "syslog"
-
         def restarts():
-            return log.read_text(errors="replace").count("starting daemon")
+            return self.test.syslog().count("starting daemon")
         before = restarts()
         self.sendmail.process.send_signal(signal.SIGHUP)
         self.test.wait_for(lambda: restarts() > before and listening(self.sendmail.port),
