@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct event_base *base;
 static struct redis *redis;
 static int listener = -1;
-static char address[80];
+static char address[128];	/* "unix:" and all of a sun_path */
 static unsigned opened, ended, told;
 
 static void on_opened(void *context) {
