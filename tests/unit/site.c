@@ -42,6 +42,7 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    &messages);
 #ifndef HAVE_HIREDIS
 	if (generation == NULL && strstr(classes, "cluster = {") != NULL) {
+		(void)rmdir(site->directory);
 		puts("skipped: this build is without hiredis");
 		exit(77);
 	}

@@ -633,10 +633,6 @@ static void those_in_scope_are_listed_in_order(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, tear_down)
 
 int main(void) {
-#ifndef HAVE_HIREDIS
-	puts("skipped: this build is without hiredis");
-	return 77;
-#endif
 	const struct CMUnitTest tests[] = {
 		TEST(without_a_lease_the_fixed_part_counts),
 		TEST(what_is_leased_counts_until_its_end),

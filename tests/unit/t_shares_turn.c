@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -229,10 +228,6 @@ static void who_lacks_places_tells_it_twice_a_second(void **state) {
 #define TEST(name)	cmocka_unit_test_teardown(name, tear_down)
 
 int main(void) {
-#ifndef HAVE_HIREDIS
-	puts("skipped: this build is without hiredis");
-	return 77;
-#endif
 	const struct CMUnitTest tests[] = {
 		TEST(who_waits_for_a_new_epoch_asks_when_it_is_over),
 		TEST(what_is_given_back_is_lowered_before_it_is_told),
