@@ -44,20 +44,34 @@ static enum window_answer ask(unsigned node, struct windows_places *places, cons
 	return ask_for(node, places, id, "limited.example");
 }
 
+static struct windows_places *places_of(int pid) {
+	const struct process_identity process = { .pid = pid, .start_ticks = 7 };
+
+	return windows_places_open(sites[0].engine, &process);
+}
+
+/* 2, set for `seconds` so long ago, are divided among three nodes: none is its. */
+static void divide(int64_t seconds, int64_t ago) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	bool due;
+
+	hand(0, BY_HAND_SET, "limited.example", seconds, 2);
+	now_ns += ago * NS_PER_SECOND;
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
+	(void)pools(0, out, &due);
+}
+
 /* Of 6 for three nodes each has 1 whatever comes; 3 more are leased. */
 static void a_node_uses_its_part_and_no_more(void **state) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
-	struct process_identity processes[6];
 	struct windows_places *places[6];
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	for (unsigned i = 0; i < 6; i++) {
-		processes[i] = (struct process_identity){ .pid = 1000 + (int)i,
-			.start_ticks = 7 };
-		places[i] = windows_places_open(sites[0].engine, &processes[i]);
-	}
+	for (unsigned i = 0; i < 6; i++)
+		places[i] = places_of(1000 + (int)i);
 	hand(0, BY_HAND_SET, "limited.example", 3600, 6);
 	turn(0);
 	assert_int_equal(pools(0, out, &due), 0);
@@ -107,20 +121,15 @@ static void a_node_uses_its_part_and_no_more(void **state) {
 }
 
 static void a_late_question_has_no_place_by_a_lease_that_ended(void **state) {
-	const struct process_identity one = { .pid = 3000, .start_ticks = 7 };
-	const struct process_identity two = { .pid = 3001, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &one);
-	others = windows_places_open(sites[0].engine, &two);
-	hand(0, BY_HAND_SET, "limited.example", 3600, 2);
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
+	places = places_of(3000);
+	others = places_of(3001);
+	divide(3600, 0);
 	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
 	assert_int_equal(pools(0, out, &due), 1);
 	now_ns -= 60 * NS_PER_SECOND;
@@ -134,7 +143,6 @@ static void a_late_question_has_no_place_by_a_lease_that_ended(void **state) {
 
 /* Lowered here, told to nobody: whoever comes then cannot know of it. */
 static void a_call_that_was_lost_with_its_role_loses_no_places(void **state) {
-	const struct process_identity process = { .pid = 4000, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	size_t count;
@@ -142,11 +150,8 @@ static void a_call_that_was_lost_with_its_role_loses_no_places(void **state) {
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &process);
-	hand(0, BY_HAND_SET, "limited.example", 3600, 2);
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
+	places = places_of(4000);
+	divide(3600, 0);
 	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
 	assert_int_equal(pools(0, out, &due), 1);
 	grant(0, &out[0], 2, 2, 15);
@@ -182,23 +187,15 @@ static void a_call_that_was_lost_with_its_role_loses_no_places(void **state) {
 /* Who would try more than the ceiling asks for its turn first. */
 static void one_canary_at_a_time(void **state) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
-	struct process_identity processes[3];
 	struct windows_places *places[3];
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	for (unsigned i = 0; i < 3; i++) {
-		processes[i] = (struct process_identity){ .pid = 2000 + (int)i,
-			.start_ticks = 7 };
-		places[i] = windows_places_open(sites[0].engine, &processes[i]);
-	}
-	hand(0, BY_HAND_SET, "limited.example", 0, 2);
-	now_ns += 700 * NS_PER_SECOND;
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
-	assert_int_equal(ask(0, places[0], "A"), WINDOW_FULL);	/* 2 of three nodes: none is its */
+	for (unsigned i = 0; i < 3; i++)
+		places[i] = places_of(2000 + (int)i);
+	divide(0, 700);
+	assert_int_equal(ask(0, places[0], "A"), WINDOW_FULL);
 	assert_int_equal(pools(0, out, &due), 1);
 	assert_int_equal(out[0].want, 2);
 	grant(0, &out[0], 2, 2, 10);
@@ -225,18 +222,14 @@ static void one_canary_at_a_time(void **state) {
 
 /* Two that have mail waited for one that had none, in turns, for ten minutes. */
 static void what_nobody_uses_goes_to_who_waits(void **state) {
-	const struct process_identity process = { .pid = 5000, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &process);
-	hand(0, BY_HAND_SET, "limited.example", 3600, 2);
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
+	places = places_of(5000);
+	divide(3600, 0);
 	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
 	assert_int_equal(pools(0, out, &due), 1);
 	short_of(0, &out[0], 1, 1);
@@ -258,18 +251,14 @@ static void what_nobody_uses_goes_to_who_waits(void **state) {
 
 /* It was refused with each run, half an hour after the one before. */
 static void a_queue_run_that_found_no_place_has_one_when_it_comes_again(void **state) {
-	const struct process_identity process = { .pid = 6000, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &process);
-	hand(0, BY_HAND_SET, "limited.example", 0, 2);
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
+	places = places_of(6000);
+	divide(0, 0);
 	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
 	assert_int_equal(pools(0, out, &due), 1);
 	short_of(0, &out[0], 0, 0);
@@ -293,7 +282,6 @@ static void a_queue_run_that_found_no_place_has_one_when_it_comes_again(void **s
 
 /* It was asked for anew meanwhile: then it was granted for ever, and never sent. */
 static void a_canary_that_was_not_sent_is_given_back_first(void **state) {
-	const struct process_identity process = { .pid = 5500, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	struct window_owner owner;
@@ -302,12 +290,8 @@ static void a_canary_that_was_not_sent_is_given_back_first(void **state) {
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &process);
-	hand(0, BY_HAND_SET, "limited.example", 0, 2);
-	now_ns += 700 * NS_PER_SECOND;
-	turn(0);
-	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
-	(void)pools(0, out, &due);
+	places = places_of(5500);
+	divide(0, 700);
 	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
 	view = view_at(0, "limited.example");
 	owner = owner_of("limited.example");
@@ -347,8 +331,6 @@ static void a_canary_that_was_not_sent_is_given_back_first(void **state) {
 
 /* Of 12 for three nodes: each has 1, and 9 are leased. */
 static void a_configured_limit_is_divided_where_it_is_for_all(void **state) {
-	const struct process_identity one = { .pid = 7000, .start_ticks = 7 };
-	const struct process_identity two = { .pid = 7001, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	struct window_view view;
@@ -356,8 +338,8 @@ static void a_configured_limit_is_divided_where_it_is_for_all(void **state) {
 
 	(void)state;
 	begin_with(OF_KIND("sendmail") SCOPE);
-	places = windows_places_open(sites[0].engine, &one);
-	others = windows_places_open(sites[0].engine, &two);
+	places = places_of(7000);
+	others = places_of(7001);
 	/* also before the role has looked at it */
 	view = view_at(0, "new.example");
 	assert_true(view.divided);
@@ -420,14 +402,13 @@ static void ceilings_are_divided_before_redis_was_ever_reached(void **state) {
 
 /* A role that begins anew may use what was leased, and no more. */
 static void a_new_role_takes_over_what_was_leased(void **state) {
-	const struct process_identity process = { .pid = 8000, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
 	(void)state;
 	begin_with(OF_KIND("sendmail"));
-	places = windows_places_open(sites[0].engine, &process);
+	places = places_of(8000);
 	hand(0, BY_HAND_SET, "limited.example", 0, 6);
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
@@ -453,7 +434,6 @@ static void a_new_role_takes_over_what_was_leased(void **state) {
 
 /* Those behind the first 120 were never told. */
 static void of_very_many_each_is_told_in_its_turn(void **state) {
-	const struct process_identity process = { .pid = 9000, .start_ticks = 7 };
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool told[200], due;
@@ -462,7 +442,7 @@ static void of_very_many_each_is_told_in_its_turn(void **state) {
 
 	(void)state;
 	begin_sized(OF_KIND("sendmail"), 8192);
-	places = windows_places_open(sites[0].engine, &process);
+	places = places_of(9000);
 	for (unsigned i = 0; i < 200; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
 		hand(0, BY_HAND_SET, name, 0, 2);
