@@ -58,16 +58,22 @@ static inline void make_rooms(void)
 	}
 }
 
+/* Locks a destination with a window. */
+static inline void lock_begun(const char *name, struct state_lock *lock)
+{
+	assert_true(states_aim(site.segment, name, strlen(name), lock));
+	assert_int_equal(states_lock(lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock->state.begun)
+		window_begin(&lock->state.window, &window_defaults);
+	lock->state.begun = true;
+}
+
 /* A destination with a ceiling. */
 static inline void learn_ceiling(const char *name, uint16_t ceiling, const char *reason)
 {
 	struct state_lock lock;
 
-	assert_true(states_aim(site.segment, name, strlen(name), &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	if (!lock.state.begun)
-		window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
+	lock_begun(name, &lock);
 	lock.state.window.ceiling = ceiling;
 	lock.state.window.state = WINDOW_LIMITED;
 	lock.state.ok++;

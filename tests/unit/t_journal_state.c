@@ -9,11 +9,7 @@ static void learn(const char *name, uint16_t ceiling, const char *reason)
 {
 	struct state_lock lock;
 
-	assert_true(states_aim(site.segment, name, strlen(name), &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	if (!lock.state.begun)
-		window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
+	lock_begun(name, &lock);
 	lock.state.window.ceiling = ceiling;
 	lock.state.window.state = ceiling == 0 ? WINDOW_OPEN : WINDOW_LIMITED;
 	lock.state.window.success = 0.1;
@@ -346,10 +342,7 @@ static void times_are_those_of_the_day(void **state)
 	struct state_lock lock;
 
 	(void)state;
-	assert_true(states_aim(site.segment, "d.example", 9, &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
+	lock_begun("d.example", &lock);
 	window_suspend(&lock.state.window, now_ns + 302 * NS_PER_SECOND);
 	lock.state.window.accepted[0] = 4;
 	lock.state.window.accepted_span = 5;
@@ -375,10 +368,7 @@ static void nothing_lasts_longer_where_the_clock_went_back(void **state)
 	struct state_lock lock;
 
 	(void)state;
-	assert_true(states_aim(site.segment, "d.example", 9, &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
+	lock_begun("d.example", &lock);
 	lock.state.resumed_ns = now_ns;
 	window_suspend(&lock.state.window, now_ns + 60 * NS_PER_SECOND);
 	states_store(&lock);
@@ -410,10 +400,7 @@ static void what_was_dated_by_a_wrong_clock(void **state)
 
 	(void)state;
 	wall_ns = 1000 * NS_PER_SECOND;
-	assert_true(states_aim(site.segment, "d.example", 9, &lock));
-	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
-	window_begin(&lock.state.window, &window_defaults);
-	lock.state.begun = true;
+	lock_begun("d.example", &lock);
 	window_suspend(&lock.state.window, now_ns + 600 * NS_PER_SECOND);
 	states_store(&lock);
 	states_unlock(&lock);
