@@ -346,6 +346,20 @@ static bool is_of_this_call(const struct cluster_sent *sent, const struct told *
 	    (told->token == sent->token && strcmp(told->epoch, sent->epoch) == 0);
 }
 
+/* The end of an answer; false: it is none. */
+static bool read_end(struct look *look, const struct cluster_sent *sent,
+    const struct told *told, struct cluster_answer *answer)
+{
+	if (look->why == NULL && look->at != look->count)
+		look->why = "too long";
+	if (look->why == NULL && answer->status == CLUSTER_OK && !is_of_this_call(sent, told))
+		look->why = "of another call";
+	if (look->why == NULL)
+		return true;
+	nonsense(answer, look->why);
+	return false;
+}
+
 void cluster_answer_read(struct cluster_link *link, const struct cluster_sent *sent,
     const struct redis_value *value, int64_t now_ms,
     struct cluster_answer *answer, struct cluster_share *shares)
@@ -360,14 +374,8 @@ void cluster_answer_read(struct cluster_link *link, const struct cluster_sent *s
 			read_share(&look, &shares[i]);
 		answer->share_count = sent->pools;
 	}
-	if (look.why == NULL && look.at != look.count)
-		look.why = "too long";
-	if (look.why == NULL && answer->status == CLUSTER_OK && !is_of_this_call(sent, &told))
-		look.why = "of another call";
-	if (look.why != NULL) {
-		nonsense(answer, look.why);
+	if (!read_end(&look, sent, &told, answer))
 		return;
-	}
 	take_over(link, answer, &told, now_ms);
 	if (answer->status != CLUSTER_OK)
 		return;
@@ -452,14 +460,9 @@ bool cluster_look_read(struct cluster_link *link, const struct cluster_sent *sen
 			read_part(&list, sent->pools, *node_count, &shares[(*share_count)++]);
 		leave(&look, &list);
 	}
-	if (look.why == NULL && look.at != look.count)
-		look.why = "too long";
-	if (look.why == NULL && answer->status == CLUSTER_OK && !is_of_this_call(sent, &told))
-		look.why = "of another call";
-	if (look.why != NULL) {
+	if (!read_end(&look, sent, &told, answer)) {
 		*node_count = 0;
 		*share_count = 0;
-		nonsense(answer, look.why);
 		return false;
 	}
 	take_over(link, answer, &told, now_ms);
