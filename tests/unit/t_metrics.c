@@ -7,18 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "segment/internal.h"
 #include "segment/states.h"
 #include "segment/timings.h"
-#include "site.h"
+#include "tests/unit/metrics_site.h"
 #include "view/health.h"
-#include "view/metrics.h"
 
 #define CLASSES	"classes = ( { name = \"custo\\\"mer\\\\\"; match = [ \"192.0.2.0/24\" ]; " \
 	"sessions = 3; inbound = 2; },\n" \
@@ -26,56 +20,9 @@
 	"destinations = ( { match = [ \"Named.Example.\", \"*.many.example\" ]; " \
 	"window = { destination_concurrency_limit = 7; }; } );\n"
 
-static struct site site;
-static struct view view;
-static char *text;
-
 static int open_site(void **state) {
-	struct diag diag;
-
 	(void)state;
-	site_open(&site, 1024, CLASSES);
-	segment_beat(site.segment, clock_now_ns());
-	engine_heartbeat(site.engine, clock_now_ns());
-	if (view_open(&view, segment_path(site.segment), &diag) != 0)
-		fail_msg("%s", diag.text);
-	return 0;
-}
-
-static int close_site(void **state) {
-	(void)state;
-	free(text);
-	text = NULL;
-	view_close(&view);
-	site_close(&site);
-	return 0;
-}
-
-static void scrape(void) {
-	size_t length;
-	struct diag diag;
-	FILE *out;
-
-	free(text);
-	out = open_memstream(&text, &length);
-	assert_non_null(out);
-	assert_int_equal(view_refresh(&view, &diag), 0);
-	assert_int_equal(metrics_write(&view, out), 0);
-	assert_int_equal(fclose(out), 0);
-}
-
-static bool has_line(const char *line) {
-	size_t length = strlen(line);
-
-	for (const char *at = text; (at = strstr(at, line)) != NULL; at++)
-		if ((at == text || at[-1] == '\n') && at[length] == '\n')
-			return true;
-	return false;
-}
-
-static void expect(const char *line) {
-	if (!has_line(line))
-		fail_msg("no line %s in:\n%s", line, text);
+	return open_viewed(1024, CLASSES);
 }
 
 static unsigned count(const char *part) {

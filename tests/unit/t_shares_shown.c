@@ -4,22 +4,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "engine/decided.h"
 #include "engine/shares.h"
 #include "front/decision_log.h"
 #include "segment/decisions.h"
-#include "segment/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/metrics_site.h"
 #include "view/classes.h"
 #include "view/decided.h"
 #include "view/decided_line.h"
-#include "view/metrics.h"
 
 /* 1 of 30 is fixed for each of 3. */
 #define SITE "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
@@ -27,28 +21,9 @@
 	"inbound = 30;\nscope = \"cluster\"; },\n" \
 	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
 
-static struct site site;
-static struct view view;
-static char *text;
-
 static int open_site(void **state) {
-	struct diag diag;
-
 	(void)state;
-	site_open(&site, 1000, SITE);
-	segment_beat(site.segment, clock_now_ns());
-	if (view_open(&view, segment_path(site.segment), &diag) != 0)
-		fail_msg("%s", diag.text);
-	return 0;
-}
-
-static int close_site(void **state) {
-	(void)state;
-	free(text);
-	text = NULL;
-	view_close(&view);
-	site_close(&site);
-	return 0;
+	return open_viewed(1000, SITE);
 }
 
 static void lease(uint32_t sessions) {
@@ -190,25 +165,11 @@ static void the_table_tells_lease_share_and_overhang(void **state) {
 	shown("alone", 30, 0, 30);
 }
 
-static void expect(const char *line) {
-	const char *at = strstr(text, line);
-
-	if (at == NULL || at[-1] != '\n' || at[strlen(line)] != '\n')
-		fail_msg("no line %s in:\n%s", line, text);
-}
-
 static void metrics_are_of_shared_classes(void **state) {
-	struct diag diag;
-	size_t length;
-	FILE *out = open_memstream(&text, &length);
-
 	(void)state;
-	assert_non_null(out);
 	(void)refused();
 	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
-	assert_int_equal(view_refresh(&view, &diag), 0);
-	assert_int_equal(metrics_write(&view, out), 0);
-	assert_int_equal(fclose(out), 0);
+	scrape();
 	expect("postern_class_share_sessions{class=\"c\"} 1");
 	expect("postern_class_share_fixed_sessions{class=\"c\"} 1");
 	expect("postern_class_share_leased{class=\"c\"} 0");
