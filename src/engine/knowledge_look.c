@@ -84,7 +84,7 @@ static bool names_another(const struct knowledge_store *store,
 /* What stands here has been told long since, by this node or another, whoever lifted it
  * meanwhile: it comes from the journal, or from before the role ran. */
 static bool was_told(const struct knowledge_store *store, const struct knowledge_entry *entry,
-    const struct knowledge_stand *now, const char *reason) {
+    const struct knowledge_stand *now, const struct destination_window *window) {
 	const struct knowledge_told *own = NULL;
 
 	for (unsigned i = 0; i < entry->count; i++)
@@ -93,12 +93,14 @@ static bool was_told(const struct knowledge_store *store, const struct knowledge
 	if (own != NULL && now->by_hand && own->record.manual.stamp != 0 &&
 	    own->record.manual.what == (now->held ? KNOWLEDGE_HOLD : KNOWLEDGE_SUSPEND) &&
 	    is_near(own->record.manual.until_ns, now->until_ns))
-		/* one of the same words may be a new one, where an earlier was lifted */
-		return now->resumed_ns == 0 && strcmp(own->manual_reason, reason) == 0;
+		/* one of the same words may be a new one, where an earlier was lifted, but for
+		 * one of the same decision */
+		return (window->event != 0 && own->manual_id == window->event) ||
+		    (now->resumed_ns == 0 && strcmp(own->manual_reason, window->reason) == 0);
 	if (own != NULL && !now->by_hand && own->record.learned.stamp != 0 &&
 	    is_near(own->record.learned.until_ns, now->until_ns))
 		return true;
-	return names_another(store, entry, reason);
+	return names_another(store, entry, window->reason);
 }
 
 /* Resumed just now, of a destination of which nothing was known. */
@@ -125,7 +127,7 @@ static void settle(struct knowledge_store *store, struct knowledge_entry *entry,
 	if (now->stopped && ((says_stop && m.by_hand == now->by_hand &&
 	    is_near(m.until_ns, now->until_ns)) || (shared->hold_node != SHARED_OURS &&
 	    (is_near(shared->hold_until_ns, now->until_ns) ||
-	    now->until_ns == INT64_MAX)) || was_told(store, entry, now, window->reason)))
+	    now->until_ns == INT64_MAX)) || was_told(store, entry, now, window)))
 		copy_stop(seen, now);
 	/* resumed here while nobody could tell */
 	if (says_stop && !now->stopped && now->resumed_ns != 0 && origin != NULL &&

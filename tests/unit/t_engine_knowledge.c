@@ -283,6 +283,28 @@ static void what_was_resumed_meanwhile_is_not_told_again(void **state) {
 	end();
 }
 
+/* A hold came back for all that stood where one had been resumed here before: to this node's
+ * role it looked like one that nobody had been told of. */
+static void what_was_held_once_more_and_resumed_elsewhere_is_not_told_again(void **state) {
+	(void)state;
+	begin();
+	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	exchange();
+	hand(2, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
+	exchange();
+	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	exchange();
+	hand(1, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
+	(void)tell(1);
+	/* its segment, as its journal, knows of the hold, and of the resume before it */
+	come_back(2);
+	must_say_nothing_new(2);
+	exchange();
+	for (unsigned i = 0; i < NODES; i++)
+		assert_int_equal(view_at(i, "ours.example").state, WINDOW_OPEN);
+	end();
+}
+
 /* "Nothing is known of it", where all others told the operator that it is held. */
 static void a_resume_counts_where_nothing_is_known(void **state) {
 	(void)state;
@@ -495,6 +517,7 @@ int main(void) {
 		cmocka_unit_test(a_resume_counts_that_nobody_could_tell),
 		cmocka_unit_test(who_lost_its_state_goes_by_its_own_word_again),
 		cmocka_unit_test(what_was_resumed_meanwhile_is_not_told_again),
+		cmocka_unit_test(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again),
 		cmocka_unit_test(a_resume_counts_where_nothing_is_known),
 		cmocka_unit_test(names_of_nodes_make_room_at_the_next_start),
 		cmocka_unit_test(what_came_from_others_is_not_told),
