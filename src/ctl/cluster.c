@@ -75,8 +75,16 @@ static int wait_for(struct state *state, const char *node, uint64_t order) {
 	struct cluster_told told;
 
 	while (clock_now_ns() < end_ns) {
-		if (reader_cluster(state->view.reader, &told) && told.order_number >= order)
+		bool known = reader_cluster(state->view.reader, &told);
+
+		if (known && told.order_number == order)
 			return tell_outcome(node, &told);
+		/* what became of this one, that does not tell */
+		if (known && told.order_number > order) {
+			ctl_complain("%s: another machine was to be forgotten at the same time: try "
+			    "again", node);
+			return EX_TEMPFAIL;
+		}
 		(void)poll(NULL, 0, LOOK_MS);
 	}
 	ctl_complain("%s: the cluster role does not answer", node);
