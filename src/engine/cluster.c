@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The cluster role's places in the segment.
- * MODEL    An order is a name and a number, which is stored last; one that is given while
- *          another one is taken replaces it.
- * THREADS  Any.
+ * MODEL    An order is a name and a number, which is odd while the name changes; one that is
+ *          given before the one before it was taken replaces it.
+ * THREADS  Any; orders are given by one, the keeper's.
  */
 #include "engine/cluster.h"
 
@@ -17,12 +17,15 @@ struct cluster_record *engine_cluster_told(struct engine *engine) {
 
 uint64_t engine_cluster_order(struct engine *engine, const char name[CLUSTER_TOLD_NAME]) {
 	struct cluster_order *order = &engine->segment->header->cluster_order;
-	uint64_t words[CLUSTER_ORDER_WORDS];
+	/* odd already, where a keeper died in the middle */
+	uint64_t words[CLUSTER_ORDER_WORDS], odd = atomic_load(&order->number) | 1;
 
 	memcpy(words, name, sizeof(words));
+	atomic_store(&order->number, odd);
 	for (size_t i = 0; i < CLUSTER_ORDER_WORDS; i++)
 		atomic_store(&order->name[i], words[i]);
-	return atomic_fetch_add(&order->number, 1) + 1;
+	atomic_store(&order->number, odd + 1);
+	return odd + 1;
 }
 
 uint64_t engine_cluster_ordered(struct engine *engine, char name[CLUSTER_TOLD_NAME]) {
@@ -33,5 +36,6 @@ uint64_t engine_cluster_ordered(struct engine *engine, char name[CLUSTER_TOLD_NA
 		words[i] = atomic_load(&order->name[i]);
 	memcpy(name, words, sizeof(words));
 	name[CLUSTER_TOLD_NAME - 1] = '\0';
-	return number;
+	/* else half of one name and half of another */
+	return number % 2 == 0 && number == atomic_load(&order->number) ? number : 0;
 }

@@ -13,10 +13,11 @@
 struct cluster_record *engine_cluster_told(struct engine *engine);
 
 /* Asks the role to take a node out of the cluster.  Returns the number of the order, which
- * told.order_number reaches when it was dealt with. */
+ * told.order_number reaches when it was dealt with, or one that came behind it.  The keeper. */
 uint64_t engine_cluster_order(struct engine *engine, const char name[CLUSTER_TOLD_NAME]);
 
-/* The last order: its number, and its node; 0: there was none.  The role. */
+/* The last order: its number, and its node; 0: there was none, or one is being given just now.
+ * The role. */
 uint64_t engine_cluster_ordered(struct engine *engine, char name[CLUSTER_TOLD_NAME]);
 
 #endif

@@ -108,7 +108,7 @@ struct cluster_record {
 /* What the role is asked to do by hand: take a node out of the cluster. */
 #define CLUSTER_ORDER_WORDS	(CLUSTER_TOLD_NAME / 8)
 struct cluster_order {
-	_Atomic uint64_t number;	/* of the last order; stored last */
+	_Atomic uint64_t number;	/* of the last order; odd while it changes */
 	_Atomic uint64_t name[CLUSTER_ORDER_WORDS];
 };
 

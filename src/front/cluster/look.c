@@ -236,7 +236,7 @@ void cluster_take_order(struct cluster *cluster) {
 	char name[CLUSTER_TOLD_NAME];
 	uint64_t number = engine_cluster_ordered(cluster->engine, name);
 
-	if (cluster->call.out || number == cluster->told.order_number)
+	if (cluster->call.out || number == 0 || number == cluster->told.order_number)
 		return;
 	cluster->ordered = number;
 	if (!cluster->belongs || !cluster_node_name_is_good(name) ||

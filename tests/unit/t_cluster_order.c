@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: ISC */
+/* What the cluster role is asked to do by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "engine/cluster.h"
+#include "segment/internal.h"
+#include "tests/unit/site.h"
+
+static struct site site;
+static char name[CLUSTER_TOLD_NAME];
+
+static int begin(void **state) {
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"c\"; match = \"*\"; } );\n");
+	return 0;
+}
+
+static int end(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+static uint64_t order(const char *node) {
+	char full[CLUSTER_TOLD_NAME] = "";
+
+	snprintf(full, sizeof(full), "%s", node);
+	return engine_cluster_order(site.engine, full);
+}
+
+static void the_last_order_is_found(void **state) {
+	uint64_t first, last;
+
+	(void)state;
+	assert_int_equal(engine_cluster_ordered(site.engine, name), 0);
+	first = order("mx1.example");
+	assert_true(first > 0);
+	assert_int_equal(engine_cluster_ordered(site.engine, name), first);
+	assert_string_equal(name, "mx1.example");
+	last = order("mx2.example");
+	assert_true(last > first);
+	assert_int_equal(engine_cluster_ordered(site.engine, name), last);
+	assert_string_equal(name, "mx2.example");
+}
+
+/* "outer-mx1.example" and "inner-mx2.example" were "inner-mx1.example" for a moment. */
+static void two_orders_are_never_mixed(void **state) {
+	struct cluster_order *there = &site.segment->header->cluster_order;
+	uint64_t inner, first, last;
+
+	(void)state;
+	(void)order("inner-mx2.example");
+	inner = atomic_load(&there->name[0]);
+	first = order("outer-mx1.example");
+	/* as whoever gives it, and dies then, leaves it */
+	atomic_store(&there->number, first + 1);
+	atomic_store(&there->name[0], inner);
+	assert_int_equal(engine_cluster_ordered(site.engine, name), 0);
+	last = order("inner-mx2.example");
+	assert_true(last > first);
+	assert_int_equal(engine_cluster_ordered(site.engine, name), last);
+	assert_string_equal(name, "inner-mx2.example");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_last_order_is_found, begin, end),
+		cmocka_unit_test_setup_teardown(two_orders_are_never_mixed, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
