@@ -10,7 +10,7 @@
  *          daemon never does that.
  * THREADS  One thread a reader.
  */
-#include "segment/reader.h"
+#include "segment/reader_internal.h"
 
 #include "segment/cluster_told.h"
 
@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,27 +29,7 @@
 #include "segment/flights.h"
 #include "segment/geometry.h"
 
-#define READER_TRIES	100
 #define READER_STALE_NS	(10 * NS_PER_SECOND)
-
-struct reader {
-	struct segment_header sizes;	/* private, checked; its live part is not used */
-	const struct segment_header *live;
-	const char *map;
-	size_t map_bytes;
-	dev_t device;
-	ino_t inode;
-	char path[PATH_MAX];
-};
-
-/* A sequence that stays odd: its writer died, and nobody repaired it yet.  Then
- * one look is enough for everything else that it covers. */
-struct stuck {
-	uint32_t seq;
-	bool known;
-};
-
-#define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)
 
 static int check_sizes(const struct segment_header *header, uint64_t file_bytes,
     const char *path, struct diag *diag) {
@@ -202,33 +181,15 @@ static enum reader_health health(const struct reader *reader, int64_t now_ns,
 	return READER_LIVE;
 }
 
-static const struct shard *shard_at(const struct reader *reader, uint32_t index) {
-	return (const struct shard *)(const void *)(reader->map +
-	    reader->sizes.shards_offset) + index;
-}
-
-static const struct class_record *record_at(const struct reader *reader,
-    uint32_t index) {
-	return (const struct class_record *)(const void *)(reader->map +
-	    reader->sizes.records_offset) + index;
-}
-
-static const struct session_slot *slot_at(const struct reader *reader,
-    uint32_t shard, uint32_t index) {
-	return (const struct session_slot *)(const void *)(reader->map +
-	    reader->sizes.slots_offset) +
-	    (size_t)shard * reader->sizes.slots_per_shard + index;
-}
-
 static void count_use(const struct reader *reader, struct reader_status *out) {
 	const struct segment_header *sizes = &reader->sizes;
 
 	out->sessions_size = (uint64_t)sizes->shard_count * sizes->slots_per_shard;
 	out->clients_size = (uint64_t)sizes->shard_count * sizes->clients_per_shard;
 	for (uint32_t i = 0; i < sizes->shard_count; i++) {
-		out->sessions_used += RELAXED(shard_at(reader, i)->used);
+		out->sessions_used += RELAXED(reader_shard(reader, i)->used);
 		out->clients_used +=
-		    RELAXED(shard_at(reader, sizes->shard_count + i)->used);
+		    RELAXED(reader_shard(reader, sizes->shard_count + i)->used);
 	}
 	out->destinations_size = (uint64_t)sizes->destinations.shards *
 	    sizes->destinations.per_shard;
@@ -242,7 +203,7 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 	    &out->flights_size);
 	out->records_size = sizes->record_count;
 	for (uint32_t i = 0; i < sizes->record_count; i++)
-		if (RELAXED(record_at(reader, i)->in_use) != 0)
+		if (RELAXED(reader_record(reader, i)->in_use) != 0)
 			out->records_used++;
 }
 
@@ -330,189 +291,6 @@ void reader_timing(const struct reader *reader, enum timing_kind kind,
 
 bool reader_cluster(const struct reader *reader, struct cluster_told *out) {
 	return cluster_told_read(&reader->live->cluster, out);
-}
-
-/* Begins a try: false while a writer is inside. */
-static bool read_begin(const _Atomic uint32_t *seq, uint32_t *begin) {
-	*begin = atomic_load_explicit(seq, memory_order_acquire);
-	return (*begin & 1) == 0;
-}
-
-static bool read_end(const _Atomic uint32_t *seq, uint32_t begin) {
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(seq, memory_order_relaxed) == begin;
-}
-
-/* After a failed try: false when it is enough.  A writer that is still inside
- * at the end as it was in the beginning is remembered. */
-static bool read_again(unsigned tried, uint32_t seq, uint32_t first,
-    struct stuck *stuck) {
-	if ((seq & 1) != 0 && stuck->known && stuck->seq == seq)
-		return false;
-	if (tried + 1 < READER_TRIES) {
-		if (tried > READER_TRIES / 10)
-			sched_yield();
-		return true;
-	}
-	stuck->known = (seq & 1) != 0 && seq == first;
-	stuck->seq = seq;
-	return false;
-}
-
-/* The name is not atomic in the record: a racing byte shows in the sequence. */
-static void copy_name(const struct class_record *record,
-    char out[SEGMENT_NAME_MAX + 1]) {
-	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++)
-		out[i] = __atomic_load_n(&record->name[i], __ATOMIC_RELAXED);
-	out[SEGMENT_NAME_MAX] = '\0';
-}
-
-static void copy_share(const struct class_record *record, struct reader_class *out) {
-	out->share_since_ns = RELAXED(record->share_since_ns);
-	out->shared = out->share_since_ns != 0;
-	out->share_alone = RELAXED(record->share_alone) != 0;
-	out->share_until_ns = RELAXED(record->share_until_ns);
-	for (unsigned i = 0; i < 2; i++) {
-		out->share_fixed[i] = RELAXED(record->share_fixed[i]);
-		out->share_leased[i] = RELAXED(record->share[i]);
-		out->share_whole[i] = RELAXED(record->share_whole[i]);
-		out->share_refused[i] = RELAXED(record->share_refused[i]);
-	}
-}
-
-static uint32_t copy_record(const struct class_record *record,
-    struct reader_class *out) {
-	uint32_t in_use = RELAXED(record->in_use);
-
-	copy_name(record, out->name);
-	out->removed = in_use == 2;
-	out->observe = RELAXED(record->observe) != 0;
-	out->open = RELAXED(record->open);
-	out->open_inbound = RELAXED(record->open_inbound);
-	out->peak = RELAXED(record->peak);
-	out->sessions = RELAXED(record->sessions);
-	out->inbound = RELAXED(record->inbound);
-	out->admitted = RELAXED(record->admitted);
-	out->refused = RELAXED(record->refused);
-	out->deferred = RELAXED(record->deferred);
-	out->observed = RELAXED(record->observed);
-	out->adopted = RELAXED(record->adopted);
-	copy_share(record, out);
-	return in_use;
-}
-
-/* A consistent copy of a record; -1: torn; else its in_use. */
-static int read_record(const struct class_record *record, struct reader_class *out) {
-	struct stuck stuck = { 0, false };
-	uint32_t first = 0, seq, in_use;
-
-	for (unsigned tried = 0;; tried++) {
-		bool even = read_begin(&record->seq, &seq);
-
-		if (tried == 0)
-			first = seq;
-		if (even) {
-			in_use = copy_record(record, out);
-			if (read_end(&record->seq, seq))
-				return in_use > 2 ? -1 : (int)in_use;
-		}
-		if (!read_again(tried, seq, first, &stuck))
-			return -1;
-	}
-}
-
-unsigned reader_classes(const struct reader *reader,
-    void (*each)(void *context, const struct reader_class *), void *context) {
-	unsigned torn = 0;
-
-	for (uint32_t i = 0; i < reader->sizes.record_count; i++) {
-		struct reader_class class;
-		int in_use;
-
-		if (RELAXED(record_at(reader, i)->in_use) == 0)
-			continue;
-		in_use = read_record(record_at(reader, i), &class);
-		if (in_use < 0) {
-			torn++;
-		} else if (in_use > 0 && (!class.removed || class.open > 0)) {
-			class.record = (uint16_t)i;
-			each(context, &class);
-		}
-	}
-	return torn;
-}
-
-const char *reader_class_name(const struct reader *reader, uint16_t record,
-    char out[SEGMENT_NAME_MAX + 1]) {
-	struct reader_class class;
-
-	if (record >= reader->sizes.record_count ||
-	    read_record(record_at(reader, record), &class) <= 0)
-		text_copy(out, SEGMENT_NAME_MAX + 1, "-", 1);
-	else
-		memcpy(out, class.name, SEGMENT_NAME_MAX + 1);
-	return out;
-}
-
-/* The control word alone: most slots are free, and one word is never torn. */
-static bool slot_is_free(const struct session_slot *slot) {
-	struct session_control control;
-	uint64_t word = RELAXED(slot->words[0]);
-
-	memcpy(&control, &word, sizeof(control));
-	return control.state == SESSION_FREE;
-}
-
-/* False: torn, or no state that a session can have. */
-static bool read_slot(const struct shard *shard, const struct session_slot *slot,
-    struct session *out, struct stuck *stuck) {
-	uint64_t words[SESSION_WORDS];
-	uint32_t first = 0, seq;
-
-	for (unsigned tried = 0;; tried++) {
-		bool even = read_begin(&shard->seq, &seq);
-
-		if (tried == 0)
-			first = seq;
-		if (even) {
-			for (unsigned i = 0; i < SESSION_WORDS; i++)
-				words[i] = RELAXED(slot->words[i]);
-			if (read_end(&shard->seq, seq))
-				break;
-		}
-		if (!read_again(tried, seq, first, stuck))
-			return false;
-	}
-	memcpy(out, words, sizeof(*out));
-	return out->control.state < SESSION_STATES &&
-	    out->control.direction <= SESSION_OUTBOUND &&
-	    out->control.proof <= SESSION_PROOF_LEASE;
-}
-
-unsigned reader_sessions(const struct reader *reader,
-    void (*each)(void *context, const struct session *), void *context) {
-	unsigned torn = 0;
-
-	for (uint32_t s = 0; s < reader->sizes.shard_count; s++) {
-		const struct shard *shard = shard_at(reader, s);
-		struct stuck stuck = { 0, false };
-		uint32_t end = RELAXED(shard->high_water);
-
-		if (end > reader->sizes.slots_per_shard)
-			end = reader->sizes.slots_per_shard;
-		for (uint32_t i = 0; i < end; i++) {
-			const struct session_slot *slot = slot_at(reader, s, i);
-			struct session session;
-
-			if (slot_is_free(slot))
-				continue;
-			if (!read_slot(shard, slot, &session, &stuck))
-				torn++;
-			else if (session.control.state != SESSION_FREE)
-				each(context, &session);
-		}
-	}
-	return torn;
 }
 
 unsigned reader_destinations(const struct reader *reader,
