@@ -9,23 +9,18 @@
  *          is room; a result that never comes is given up after a time.
  * THREADS  One.
  */
-#include "engine/requeue.h"
+#include "engine/requeue_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/siphash.h"
 #include "engine/hints.h"
 #include "engine/internal.h"
-#include "engine/requeue_store.h"
-#include "engine/windows.h"
 
 #define TURN_NS		(100 * NS_PER_MS)
 #define QUIET_TURN_NS	NS_PER_SECOND
 #define LOOKS_A_TURN	1024U
-/* Until the hints say that it is back. */
-#define SETTLE_NS	(400 * NS_PER_MS)
 #define PAUSE_FIRST_NS	NS_PER_SECOND
 /* Postfix's queue manager remembers what it was told of the last address for 30 s. */
 #define REMEMBERED_NS	(30 * NS_PER_SECOND)
@@ -40,33 +35,6 @@
 #define LIST_AGAIN_NS	(300 * NS_PER_SECOND)
 #define LIST_TRIES	5
 #define LIST_RETRY_NS	(6 * NS_PER_SECOND)	/* then twice as long each time */
-#define NOT_LOOKED_AT	UINT32_MAX	/* the window of a destination */
-
-struct requeue_mta {
-	uint64_t identity;	/* name and directory: its number may become another's */
-	int64_t tat_ns;		/* of the rate */
-	int64_t list_ns;	/* when the list may be asked for */
-	int64_t listing_ns;	/* when it was */
-	int64_t doubt_ns;	/* when it may be asked for because of a doubt, and ... */
-	int64_t doubt_pause_ns;	/* ... the pause to the next one */
-	uint8_t tries;		/* of the first list */
-	bool listing;		/* it was asked for */
-	bool listed;
-	bool overflowed;	/* something was not remembered since */
-	bool doubtful;		/* what is out may be gone */
-	uint8_t round;		/* counts lists */
-	char held_id[REQUEUE_ID_MAX + 1];	/* the last message that was held, */
-	int64_t held_ns;			/* and when */
-};
-
-struct requeue {
-	struct engine *engine;
-	struct requeue_calls calls;
-	struct requeue_store store;
-	uint64_t generation;		/* that the mtas are of */
-	struct requeue_mta mtas[GENERATION_MTAS_MAX];
-	uint32_t cursor;		/* destination that the next turn begins with */
-};
 
 int requeue_open(struct requeue **requeue, struct engine *engine,
     const struct requeue_calls *calls, struct diag *diag) {
@@ -113,8 +81,7 @@ static uint64_t identity_of(const struct requeue *requeue,
 	return siphash13(&key, directory, strlen(directory)) | 1;
 }
 
-/* Numbers mean what they mean in this generation. */
-static void take_up(struct requeue *requeue, const struct generation *generation) {
+void requeue_take_up(struct requeue *requeue, const struct generation *generation) {
 	if (requeue->generation == generation->number)
 		return;
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
@@ -129,7 +96,7 @@ static void take_up(struct requeue *requeue, const struct generation *generation
 	requeue->generation = generation->number;
 }
 
-static bool is_postfix(const struct generation *generation, unsigned mta) {
+bool requeue_is_postfix(const struct generation *generation, unsigned mta) {
 	return mta < generation->mta_count &&
 	    generation->mtas[mta].kind == MTA_POSTFIX;
 }
@@ -144,7 +111,7 @@ static void ask_lists(struct requeue *requeue, const struct generation *generati
 		    requeue->store.entry_count < REQUEUE_ENTRIES_MAX / 2);
 		bool doubts = mta->listed && mta->doubtful && now_ns >= mta->doubt_ns;
 
-		if (!is_postfix(generation, i) || mta->listing ||
+		if (!requeue_is_postfix(generation, i) || mta->listing ||
 		    generation->outbound_observe ||
 		    !(doubts || (again && now_ns >= mta->list_ns)))
 			continue;
@@ -215,7 +182,7 @@ static void call_up(struct requeue *requeue, uint32_t destination,
 	    waiting->entries[waiting->count - 1], REQUEUE_DUE))
 		;
 	d->window = view->window;
-	d->until_ns = now_ns + SETTLE_NS;
+	d->until_ns = now_ns + REQUEUE_SETTLE_NS;
 	d->pause_ns = 0;
 	if (d->places[REQUEUE_DUE].count > 0)
 		requeue->calls.returned(requeue->calls.context, d->name,
@@ -230,8 +197,7 @@ static unsigned whose(const struct requeue *requeue, const struct requeue_destin
 	return GENERATION_MTAS_MAX;
 }
 
-/* How does it stand, and has it returned? */
-static void look(struct requeue *requeue, const struct generation *generation,
+void requeue_look(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, int64_t now_ns, struct window_owner *owner,
     struct window_view *view) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
@@ -254,189 +220,13 @@ static void look(struct requeue *requeue, const struct generation *generation,
 		d->window = view->window;
 }
 
-/* A pause, longer each time until something gets through; messages that were handed out
- * together make one. */
-static void pause_it(struct requeue_destination *d, int64_t now_ns) {
+void requeue_pause(struct requeue_destination *d, int64_t now_ns) {
 	if (now_ns < d->until_ns)
 		return;
 	d->pause_ns = d->pause_ns == 0 ? PAUSE_FIRST_NS : 2 * d->pause_ns;
 	if (d->pause_ns > PAUSE_LAST_NS)
 		d->pause_ns = PAUSE_LAST_NS;
 	d->until_ns = now_ns + d->pause_ns;
-}
-
-/* --- results ----------------------------------------------------------------------- */
-
-static bool waits(const struct requeue_result *result) {
-	return result->status == DELIVERY_DEFERRED &&
-	    (result->class == RESULT_SUSPENDED || result->class == RESULT_SITE_FAILURE ||
-		result->class == RESULT_REMOTE_THROTTLE);
-}
-
-static bool begins_with(struct span span, const char *words) {
-	size_t length = strlen(words);
-
-	return span.length >= length && memcmp(span.text, words, length) == 0;
-}
-
-/* Held by the hint of a destination, or by the queue manager, which suspended the lane:
- * hints name other ones by now.  Not by its class, not for the recipient. */
-static bool is_passing_hold(const struct requeue_result *result) {
-	return result->class == RESULT_SUSPENDED &&
-	    !begins_with(result->words, ENGINE_HOLD_BEGINS "class ") &&
-	    !begins_with(result->words, ENGINE_HOLD_BEGINS "recipient ");
-}
-
-static bool is_queue_id(struct span id) {
-	if (id.length < REQUEUE_ID_LEAST || id.length > REQUEUE_ID_MAX)
-		return false;
-	for (size_t i = 0; i < id.length; i++)
-		if (!((id.text[i] >= '0' && id.text[i] <= '9') ||
-			(id.text[i] >= 'A' && id.text[i] <= 'Z') ||
-			(id.text[i] >= 'a' && id.text[i] <= 'z')))
-			return false;
-	return true;
-}
-
-/* The destination and the entry in it; false: they could not be made. */
-static bool make(struct requeue *requeue, const struct generation *generation,
-    const struct requeue_result *result, int64_t now_ns, uint32_t *entry) {
-	struct requeue_store *store = &requeue->store;
-	uint32_t known = requeue_find_destination(store, result->destination,
-	    strlen(result->destination));
-	uint32_t destination = known != REQUEUE_NONE ? known :
-	    requeue_make_destination(store, result->destination,
-	    strlen(result->destination));
-	struct window_owner owner;
-	struct window_view view;
-
-	*entry = destination == REQUEUE_NONE ? REQUEUE_NONE :
-	    requeue_add(store, result->mta, result->queue_id.text,
-	    result->queue_id.length, destination, result->arrival_ns);
-	if (*entry == REQUEUE_NONE) {
-		requeue->mtas[result->mta].overflowed = true;
-		return false;
-	}
-	if (known == REQUEUE_NONE)
-		store->destinations[destination].window = NOT_LOOKED_AT;
-	look(requeue, generation, destination, now_ns, &owner, &view);
-	return true;
-}
-
-/* It waits; if nothing holds its destination it was held by an answer of before, and is
- * to be tried again. */
-static void put(struct requeue *requeue, uint32_t entry,
-    const struct requeue_result *result, int64_t now_ns) {
-	struct requeue_entry *e = &requeue->store.entries[entry];
-	struct requeue_destination *d = &requeue->store.destinations[e->destination];
-	struct requeue_mta *mta = &requeue->mtas[e->mta];
-	bool again = is_passing_hold(result) && !d->down;
-
-	e->round = mta->round;
-	if (result->class == RESULT_SUSPENDED) {
-		memcpy(mta->held_id, e->id, sizeof(mta->held_id));
-		mta->held_ns = now_ns;
-	}
-	if (again && e->place == REQUEUE_OUT)
-		pause_it(d, now_ns);
-	else if (again && d->until_ns <= now_ns)
-		d->until_ns = now_ns + SETTLE_NS;
-	if (!requeue_move(&requeue->store, entry, again ? REQUEUE_DUE : REQUEUE_WAITING))
-		requeue_remove(&requeue->store, entry);
-}
-
-bool requeue_note(struct requeue *requeue, const struct generation *generation,
-    const struct requeue_result *result, int64_t now_ns) {
-	struct requeue_store *store = &requeue->store;
-	uint32_t destination, entry = REQUEUE_NONE;
-	bool was_out;
-
-	if (!is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
-		return false;
-	take_up(requeue, generation);
-	if (store->entry_count == 0 && !waits(result))
-		return false;
-	destination = requeue_find_destination(store, result->destination,
-	    strlen(result->destination));
-	if (destination != REQUEUE_NONE)
-		entry = requeue_find(store, result->mta, result->queue_id.text,
-		    result->queue_id.length, destination);
-	if (waits(result)) {
-		if (entry != REQUEUE_NONE ||
-		    make(requeue, generation, result, now_ns, &entry))
-			put(requeue, entry, result, now_ns);
-		return true;
-	}
-	if (entry == REQUEUE_NONE)
-		return false;
-	was_out = store->entries[entry].place == REQUEUE_OUT;
-	/* something got through: the site is there */
-	if (was_out)
-		store->destinations[destination].pause_ns = 0;
-	/* a result of one recipient says nothing of the others that wait */
-	if (was_out || result->status == DELIVERY_DEFERRED)
-		requeue_remove(store, entry);
-	return was_out;
-}
-
-bool requeue_removed(struct requeue *requeue, unsigned mta, struct span id) {
-	uint32_t entry;
-	bool any = false;
-
-	if (!is_queue_id(id))
-		return false;
-	while ((entry = requeue_find_any(&requeue->store, mta, id.text, id.length,
-		REQUEUE_NONE)) != REQUEUE_NONE) {
-		any |= requeue->store.entries[entry].place == REQUEUE_OUT;
-		requeue_remove(&requeue->store, entry);
-	}
-	return any;
-}
-
-void requeue_list_recipient(struct requeue *requeue, const struct generation *generation,
-    unsigned mta, struct span queue_id, struct span recipient, struct span reason,
-    int64_t arrival_ns, int64_t now_ns) {
-	/* the list does not tell who deferred it: our holds are the retry service's */
-	const struct delivery delivery = { .source = DELIVERY_OF_POSTFIX,
-		.agent = begins_with(reason, ENGINE_HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
-		.status = DELIVERY_DEFERRED, .text = reason, .recipient = recipient };
-	const char *at = memrchr(recipient.text, '@', recipient.length);
-	struct requeue_result result = { .mta = mta, .queue_id = queue_id,
-		.status = DELIVERY_DEFERRED, .arrival_ns = arrival_ns };
-	struct window_owner owner;
-	struct reply reply;
-	uint32_t entry = REQUEUE_NONE;
-
-	while ((entry = requeue_find_any(&requeue->store, mta, queue_id.text,
-		queue_id.length, entry)) != REQUEUE_NONE)
-		requeue->store.entries[entry].round = requeue->mtas[mta].round;
-	if (at == NULL || reason.length == 0)
-		return;
-	reply_judge(&delivery, &reply);
-	windows_owner_of_host(requeue->engine, generation, at + 1,
-	    recipient.length - (size_t)(at + 1 - recipient.text), mta, &owner);
-	if (owner.kind == DESTINATION_NONE)
-		return;
-	result.destination = owner.name;
-	result.class = reply.class;
-	result.words = reply.words;
-	(void)requeue_note(requeue, generation, &result, now_ns);
-}
-
-void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id,
-    int64_t now_ns) {
-	struct requeue_store *store = &requeue->store;
-	uint32_t entry = REQUEUE_NONE;
-
-	while ((entry = requeue_find_any(store, mta, queue_id, strlen(queue_id), entry)) !=
-	    REQUEUE_NONE) {
-		struct requeue_entry *e = &store->entries[entry];
-
-		if (e->place != REQUEUE_OUT)
-			continue;
-		pause_it(&store->destinations[e->destination], now_ns);
-		(void)requeue_move(store, entry, REQUEUE_DUE);
-	}
 }
 
 /* --- turns ------------------------------------------------------------------------- */
@@ -517,7 +307,7 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 		requeue_drop_destination(&requeue->store, destination);
 		return INT64_MAX;
 	}
-	look(requeue, generation, destination, now_ns, &owner, &view);
+	requeue_look(requeue, generation, destination, now_ns, &owner, &view);
 	/* a share of what a cluster divides is not given back while mail waits for it */
 	windows_want(requeue->engine, &owner, &view, d->down ? requeue_held(d) :
 	    d->places[REQUEUE_DUE].count + out, now_ns);
@@ -536,7 +326,7 @@ int64_t requeue_turn(struct requeue *requeue, const struct generation *generatio
 	int64_t next_ns = INT64_MAX;
 	uint32_t end, looks;
 
-	take_up(requeue, generation);
+	requeue_take_up(requeue, generation);
 	ask_lists(requeue, generation, now_ns);
 	end = requeue->store.destination_end;
 	looks = end < LOOKS_A_TURN ? end : LOOKS_A_TURN;

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What logs and lists say of mail that waits for destinations.
+ * MODEL    A message waits from a result that its destination is the reason of, and is out
+ *          until the next one.
+ * ERRORS   What cannot be remembered is read again from the queue's list, when there is room.
+ * THREADS  One.
+ */
+#include "engine/requeue_internal.h"
+
+#include <string.h>
+
+#include "engine/hints.h"
+#include "engine/internal.h"
+
+static bool waits(const struct requeue_result *result) {
+	return result->status == DELIVERY_DEFERRED &&
+	    (result->class == RESULT_SUSPENDED || result->class == RESULT_SITE_FAILURE ||
+		result->class == RESULT_REMOTE_THROTTLE);
+}
+
+static bool begins_with(struct span span, const char *words) {
+	size_t length = strlen(words);
+
+	return span.length >= length && memcmp(span.text, words, length) == 0;
+}
+
+/* Held by the hint of a destination, or by the queue manager, which suspended the lane:
+ * hints name other ones by now.  Not by its class, not for the recipient. */
+static bool is_passing_hold(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED &&
+	    !begins_with(result->words, ENGINE_HOLD_BEGINS "class ") &&
+	    !begins_with(result->words, ENGINE_HOLD_BEGINS "recipient ");
+}
+
+static bool is_queue_id(struct span id) {
+	if (id.length < REQUEUE_ID_LEAST || id.length > REQUEUE_ID_MAX)
+		return false;
+	for (size_t i = 0; i < id.length; i++)
+		if (!((id.text[i] >= '0' && id.text[i] <= '9') ||
+			(id.text[i] >= 'A' && id.text[i] <= 'Z') ||
+			(id.text[i] >= 'a' && id.text[i] <= 'z')))
+			return false;
+	return true;
+}
+
+/* The destination and the entry in it; false: they could not be made. */
+static bool make(struct requeue *requeue, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns, uint32_t *entry) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t known = requeue_find_destination(store, result->destination,
+	    strlen(result->destination));
+	uint32_t destination = known != REQUEUE_NONE ? known :
+	    requeue_make_destination(store, result->destination,
+	    strlen(result->destination));
+	struct window_owner owner;
+	struct window_view view;
+
+	*entry = destination == REQUEUE_NONE ? REQUEUE_NONE :
+	    requeue_add(store, result->mta, result->queue_id.text,
+	    result->queue_id.length, destination, result->arrival_ns);
+	if (*entry == REQUEUE_NONE) {
+		requeue->mtas[result->mta].overflowed = true;
+		return false;
+	}
+	if (known == REQUEUE_NONE)
+		store->destinations[destination].window = REQUEUE_NOT_LOOKED_AT;
+	requeue_look(requeue, generation, destination, now_ns, &owner, &view);
+	return true;
+}
+
+/* It waits; if nothing holds its destination it was held by an answer of before, and is
+ * to be tried again. */
+static void put(struct requeue *requeue, uint32_t entry,
+    const struct requeue_result *result, int64_t now_ns) {
+	struct requeue_entry *e = &requeue->store.entries[entry];
+	struct requeue_destination *d = &requeue->store.destinations[e->destination];
+	struct requeue_mta *mta = &requeue->mtas[e->mta];
+	bool again = is_passing_hold(result) && !d->down;
+
+	e->round = mta->round;
+	if (result->class == RESULT_SUSPENDED) {
+		memcpy(mta->held_id, e->id, sizeof(mta->held_id));
+		mta->held_ns = now_ns;
+	}
+	if (again && e->place == REQUEUE_OUT)
+		requeue_pause(d, now_ns);
+	else if (again && d->until_ns <= now_ns)
+		d->until_ns = now_ns + REQUEUE_SETTLE_NS;
+	if (!requeue_move(&requeue->store, entry, again ? REQUEUE_DUE : REQUEUE_WAITING))
+		requeue_remove(&requeue->store, entry);
+}
+
+bool requeue_note(struct requeue *requeue, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t destination, entry = REQUEUE_NONE;
+	bool was_out;
+
+	if (!requeue_is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
+		return false;
+	requeue_take_up(requeue, generation);
+	if (store->entry_count == 0 && !waits(result))
+		return false;
+	destination = requeue_find_destination(store, result->destination,
+	    strlen(result->destination));
+	if (destination != REQUEUE_NONE)
+		entry = requeue_find(store, result->mta, result->queue_id.text,
+		    result->queue_id.length, destination);
+	if (waits(result)) {
+		if (entry != REQUEUE_NONE ||
+		    make(requeue, generation, result, now_ns, &entry))
+			put(requeue, entry, result, now_ns);
+		return true;
+	}
+	if (entry == REQUEUE_NONE)
+		return false;
+	was_out = store->entries[entry].place == REQUEUE_OUT;
+	/* something got through: the site is there */
+	if (was_out)
+		store->destinations[destination].pause_ns = 0;
+	/* a result of one recipient says nothing of the others that wait */
+	if (was_out || result->status == DELIVERY_DEFERRED)
+		requeue_remove(store, entry);
+	return was_out;
+}
+
+bool requeue_removed(struct requeue *requeue, unsigned mta, struct span id) {
+	uint32_t entry;
+	bool any = false;
+
+	if (!is_queue_id(id))
+		return false;
+	while ((entry = requeue_find_any(&requeue->store, mta, id.text, id.length,
+		REQUEUE_NONE)) != REQUEUE_NONE) {
+		any |= requeue->store.entries[entry].place == REQUEUE_OUT;
+		requeue_remove(&requeue->store, entry);
+	}
+	return any;
+}
+
+void requeue_list_recipient(struct requeue *requeue, const struct generation *generation,
+    unsigned mta, struct span queue_id, struct span recipient, struct span reason,
+    int64_t arrival_ns, int64_t now_ns) {
+	/* the list does not tell who deferred it: our holds are the retry service's */
+	const struct delivery delivery = { .source = DELIVERY_OF_POSTFIX,
+		.agent = begins_with(reason, ENGINE_HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
+		.status = DELIVERY_DEFERRED, .text = reason, .recipient = recipient };
+	const char *at = memrchr(recipient.text, '@', recipient.length);
+	struct requeue_result result = { .mta = mta, .queue_id = queue_id,
+		.status = DELIVERY_DEFERRED, .arrival_ns = arrival_ns };
+	struct window_owner owner;
+	struct reply reply;
+	uint32_t entry = REQUEUE_NONE;
+
+	while ((entry = requeue_find_any(&requeue->store, mta, queue_id.text,
+		queue_id.length, entry)) != REQUEUE_NONE)
+		requeue->store.entries[entry].round = requeue->mtas[mta].round;
+	if (at == NULL || reason.length == 0)
+		return;
+	reply_judge(&delivery, &reply);
+	windows_owner_of_host(requeue->engine, generation, at + 1,
+	    recipient.length - (size_t)(at + 1 - recipient.text), mta, &owner);
+	if (owner.kind == DESTINATION_NONE)
+		return;
+	result.destination = owner.name;
+	result.class = reply.class;
+	result.words = reply.words;
+	(void)requeue_note(requeue, generation, &result, now_ns);
+}
+
+void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id,
+    int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+	uint32_t entry = REQUEUE_NONE;
+
+	while ((entry = requeue_find_any(store, mta, queue_id, strlen(queue_id), entry)) !=
+	    REQUEUE_NONE) {
+		struct requeue_entry *e = &store->entries[entry];
+
+		if (e->place != REQUEUE_OUT)
+			continue;
+		requeue_pause(&store->destinations[e->destination], now_ns);
+		(void)requeue_move(store, entry, REQUEUE_DUE);
+	}
+}
