@@ -141,10 +141,11 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 	window_log_listen(engine);
 	result = prepare(feed, setup, diag);
 	if (result == 0) {
-		beat(feed);
 		feed_begin(feed);
 		feed_logs_begin(feed, setup);
 		feed_end(feed);
+		/* lines that are written from now on count, at a first start, too */
+		beat(feed);
 		if (!feed->wants_help)
 			(void)event_base_dispatch(feed->base);
 		if (!feed->wants_help)

@@ -41,6 +41,7 @@ class Site:
         dns.serve({} if exchangers is None else exchangers)
         self.sink = sink(test, addresses, OUT)
         self.postern = Postern(test, edit=leaving(classes, settings))
+        self.postern.kinds = self.postern.kinds | {"feed"}
         self.postern.start()
         self.sendmail = Sendmail(test, PORT, milter=self.postern.root / "milter",
                                  socketmap=self.postern.root / "map", outbound=OUT, **more)
