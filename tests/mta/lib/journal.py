@@ -14,8 +14,14 @@ class Journal:
 
     def settled(self):
         """Nothing that was learned is to be written yet."""
-        before = self.rows()["feed"]["records"]
-        return self.test.poll(lambda: self.rows()["feed"]["records"] != before, 1.5) is None
+        before, looks = self.rows()["feed"]["records"], 0
+
+        def moved():
+            nonlocal looks
+            looks += 1                  # by number: the machine may stand still, the feed with it
+            return looks >= 60 or self.rows()["feed"]["records"] != before
+        self.test.poll(moved, 15)
+        return looks >= 60
 
     def told(self, event):
         """room -> how often."""

@@ -5,7 +5,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from lib.testing import SOURCE, Skipped, alive
+from lib.testing import SOURCE, Skipped, alive, processes
 
 MAIN = """compatibility_level = 3.6
 queue_directory = {spool}
@@ -101,7 +101,7 @@ class Postfix:
     def __init__(self, test, services, name="A", main="", spool=None, root=None):
         if not Path("/usr/lib/postfix/sbin/master").exists():
             raise Skipped("postfix is not installed")
-        self.test, self.name = test, name
+        self.test, self.name, self.marks = test, name, 0
         self.root = root or test.directory / name
         self.spool = spool or self.root / "spool"
         self.private = self.spool / "private"
@@ -151,7 +151,11 @@ class Postfix:
             self.test.poll(lambda: not alive(pid), 10)
 
     def reload(self):
+        """Until those that route mail have ended: they have the settings of before."""
+        old = [pid for pid, command in processes(self.master()).items()
+               if command.split()[:1] in (["qmgr"], ["trivial-rewrite"])]
         self.test.run(["postfix", "-c", self.etc, "reload"])
+        self.test.wait_for(lambda: not any(map(alive, old)), f"Postfix {self.name} reloads")
 
     def flush(self):
         self.test.run(["postqueue", "-c", self.etc, "-f"])
@@ -166,6 +170,14 @@ class Postfix:
     def log_text(self):
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def log_until_now(self):
+        """log_text(), with what a process has told postlogd, and postlogd has not written yet."""
+        self.marks += 1
+        mark = f"mark {self.marks} of the test"
+        self.test.run(["postlog", "-c", self.etc, mark])
+        self.test.wait_for(lambda: mark in self.log_text(), "postlogd writes")
+        return self.log_text()
+
     def delivered(self):
         """How many deliveries the log tells as done."""
         return self.log_text().count("status=sent")
@@ -176,6 +188,14 @@ class Postfix:
         with open("/proc/net/unix") as table:
             return sum(1 for line in table
                        if line.split()[-1] == path and line.split()[5] == "03")
+
+
+def connected(place):
+    """How many connections to a Unix socket its server has, or is to accept yet, those that
+    the client has left included."""
+    with open("/proc/net/unix") as table:
+        return sum(1 for line in table
+                   if line.split()[-1] == str(place) and line.split()[5] in ("02", "03"))
 
 
 def listening(port):
