@@ -11,6 +11,7 @@ import termios
 import time
 
 from lib.postern import Postern, one_class
+from lib.postfix import connected
 from lib.testing import main
 
 LIMIT = 4
@@ -101,7 +102,7 @@ class Judge:
     def __init__(self, test, postern, place):
         self.test, self.postern, self.place = test, postern, place
         self.port = 1024
-        self.slowest = 0.0
+        self.times = []
 
     def bad(self, step):
         """A client that has come to a step; those behind connect hold a session."""
@@ -122,12 +123,14 @@ class Judge:
         self.port += 1
         start = time.monotonic()
         answer = client.open("10.9.9.9", self.port)
-        self.slowest = max(self.slowest, time.monotonic() - start)
+        self.times.append(time.monotonic() - start)
         client.send(packet(b"Q"))
         client.close()
         return answer == (CONTINUE, b"")
 
     def limit_holds(self, what):
+        # what somebody said before he left may be read, and begin a session, still
+        self.test.wait_for(lambda: connected(self.place) == 0, f"{what}: who left is gone")
         self.test.within(1.0, lambda: self.postern.open("ten") == 0, f"{what}: none before")
         clients = [Client(self.place) for _ in range(LIMIT + 2)]
         answers = [client.open(f"10.0.0.{n}", 600 + n) for n, client in enumerate(clients, 1)]
@@ -270,8 +273,7 @@ def body(test):
     judge.limit_holds("after")
     test.check("from=milter" in postern.log_text() and
                "before a usable CONNECT" in postern.log_text(), "it stands in the log")
-    test.check(judge.slowest < 2.0, f"a good client never waited longer than "
-               f"{judge.slowest * 1000:.0f} ms")
+    test.at_most(2.0, judge.times, "a good client never waits for the others")
     test.equal(postern.roles(), roles, "no role died of it")
 
 

@@ -8,6 +8,7 @@ import socket
 import time
 
 from lib.postern import Postern, one_class
+from lib.postfix import connected
 from lib.testing import Failed, main
 
 LIMIT = 5
@@ -107,13 +108,13 @@ class Judge:
         self.test, self.postern, self.place = test, postern, place
         self.good = Client(place)
         self.good.ask("10.9.9.9", 999)
-        self.slowest = 0.0
+        self.times = []
 
     def others_are_served(self):
         for client in (self.good, Client(self.place)):
             start = time.monotonic()
             served = client.ask("10.9.9.9", 999, "DATA") == DUNNO
-            self.slowest = max(self.slowest, time.monotonic() - start)
+            self.times.append(time.monotonic() - start)
             if not served:
                 return False
             if client is not self.good:
@@ -122,6 +123,7 @@ class Judge:
 
     def limit_holds(self, what):
         """Exactly LIMIT of a net of its own, and none when they have gone."""
+        self.test.wait_for(lambda: self.postern.open("ten") == 0, f"{what}: who left is gone")
         clients = [Client(self.place) for _ in range(LIMIT + 3)]
         replies = [client.ask(f"10.0.0.{n}", 5000 + n) for n, client in enumerate(clients, 1)]
         self.test.check([reply == DUNNO for reply in replies] == [True] * LIMIT + [False] * 3 and
@@ -155,6 +157,8 @@ def random_bytes(test, postern, place, judge):
         client.close()
     test.within(2.0, lambda: counted(postern, "bad_policy_requests") > before + 100,
                 "200 connections of random bytes: counted")
+    # the last of them may be read still, and those that count bad requests want no more
+    test.wait_for(lambda: connected(place) == 1, "all but the good client are gone")
     test.check(judge.others_are_served(), "200 connections of random bytes: others are served")
 
 
@@ -201,7 +205,9 @@ def stuffed(place):
     client.ask("10.0.0.1", 4400)
     client.socket.setblocking(False)
     text = question("10.0.0.1", 4400, "DATA")
-    while select.select([], [client.socket], [], 0.5)[1]:
+    full = 0
+    while full < 2:                     # once: the machine stood still, perhaps
+        full = 0 if select.select([], [client.socket], [], 0.5)[1] else full + 1
         try:
             client.socket.send(text)
         except BlockingIOError:
@@ -220,15 +226,14 @@ def slow(test, postern, place, judge):
     idle = Client(place)
     while time.monotonic() - start < PATIENCE - 2:
         drips.send(b"a=b\n")
-        if drips.is_closed(0.25) or not judge.others_are_served():
+        if drips.is_closed(0.25) or not judge.others_are_served() or postern.open("ten") != 2:
             break
-    test.check(time.monotonic() - start >= PATIENCE - 2,
-               "for 8 s nobody is closed, and the others are served")
-    test.equal(postern.open("ten"), 2, "and their sessions are counted")
+    test.check(time.monotonic() - start >= PATIENCE - 2, "for 8 s nobody is closed, the others "
+               "are served, and their sessions are counted")
     test.within(PATIENCE, lambda: counted(postern, "stalled_policy_clients") == before + 3,
                 "one that never reads and two that never finish are closed")
     waited = time.monotonic() - start
-    test.check(PATIENCE - 1 < waited < PATIENCE + 3, f"that was after {waited:.1f} s")
+    test.check(PATIENCE - 1 < waited < PATIENCE + 6, f"that was after {waited:.1f} s")
     test.check(all(one.is_closed(5) for one in (drips, unfinished, unread)), "they see it")
     test.equal(idle.ask("10.9.9.8", 1, "DATA"), DUNNO, "an idle client is not closed")
     test.within(1.0, lambda: postern.open("ten") == 0, "their sessions are over")
@@ -241,7 +246,13 @@ def too_many(test, postern, place, judge):
     # the good client has one of the places
     test.check(CAP - 1 <= served < 2 * CAP, f"of {len(many)} connections {served} are served")
     test.equal(judge.good.ask("10.9.9.9", 999, "DATA"), DUNNO, "who was there before is served")
-    test.check("event=client-limit" in postern.log_text(), "it stands in the log")
+
+    def told():
+        """Two such lines a second, those about the slow ones among them."""
+        one_more = Client(place)
+        one_more.is_closed(0.1)
+        return f"limit={CAP} action=" in postern.log_text()
+    test.within(3.0, told, "it stands in the log")
     for client in many:
         client.close()
     test.within(5.0, judge.others_are_served, "all are served when they have gone")
@@ -271,8 +282,7 @@ def body(test):
     log = postern.log_text()
     test.check('event=bad-request' in log and 'text="line without name=value"' in log and
                "offset=" in log, "malformed requests stand in the log with place and reason")
-    test.check(judge.slowest < 1.0, f"a good client never waited longer than "
-               f"{judge.slowest * 1000:.0f} ms")
+    test.at_most(1.0, judge.times, "a good client never waits for the others")
     test.equal(postern.roles(), roles, "no role died of it")
 
 

@@ -211,6 +211,8 @@ sys.stdin.read()
 def strangers(test, postern):
     """They hold all connections that there are; the operator comes all the same."""
     user = pwd.getpwnam("nobody")
+    keeper = postern.roles()["keeper.0"]
+    before = sockets(keeper)
     crowd = subprocess.Popen([sys.executable, "-c", CROWD, str(postern.root / "control"),
                               str(user.pw_gid), str(user.pw_uid)],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -222,6 +224,7 @@ def strangers(test, postern):
     crowd.wait(10)
     test.wait_for(lambda: as_user(postern, "nobody", frame("command=ping")) != "",
                   "there is room again")
+    test.wait_for(lambda: sockets(keeper) <= before, "all descriptors are given back")
 
 
 def a_storm_of_reloads(test, postern):
@@ -256,11 +259,17 @@ print(old[0])
 """
 
 
+def lowest_free(pid):
+    """The next descriptor that it would get."""
+    taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+    return next(n for n in range(len(taken) + 1) if n not in taken)
+
+
 def no_descriptors(test, postern):
     """The keeper may open no more files: it waits for better times, and does not spin."""
     keeper = postern.roles()["keeper.0"]
-    taken = set(map(int, os.listdir(f"/proc/{keeper}/fd")))
-    lowest_free = next(n for n in range(len(taken) + 1) if n not in taken)
+    free = []                           # what it saves each second has one for a moment
+    test.poll(lambda: free.append(lowest_free(keeper)), 0.5)
 
     def limit(soft):
         """As its own user, who may: returns the limit before."""
@@ -268,7 +277,7 @@ def no_descriptors(test, postern):
         return int(test.run([sys.executable, "-c", LIMIT, keeper, soft, user.pw_gid,
                              user.pw_uid]))
 
-    before = limit(lowest_free)
+    before = limit(min(free))
     client = Client(postern)
     test.wait_for(lambda: "from=control text=\"cannot accept" in postern.log_text(),
                   "it is logged that nobody can be let in")

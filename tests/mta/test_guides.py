@@ -44,6 +44,8 @@ class World(Machine):
         """Three clients of one address, and of another."""
         for session in self.sessions:
             session.quit()
+        self.test.wait_for(lambda: not any(row["open"] for row in self.asked("classes")),
+                           "those that came before have left")
         self.sessions = open_sessions((HERE, 25), ["203.0.113.9"] * 3)
 
     def leave(self):

@@ -68,11 +68,12 @@ class Traffic:
                             f"relay=mx.{domain} address=192.0.2.7 reply={reply} connect=0.1 "
                             f"send=0.2\n".encode())
 
-    def stop(self):
+    def stop(self, test):
         """A state that stays as it is: a class full, one refused, a destination that fails."""
         self.going = False
         for thread in self.threads:
             thread.join()
+        test.wait_for(lambda: self.postern.open(HOSTILE) == 0, "those that came and went are gone")
         for port in range(50000, 50000 + LIMIT + 2):
             self.held.append(self.ask("198.51.100.9", port, "<b>h</b>.hostile.example")[0])
         for port in range(50000, 50003):
@@ -80,6 +81,11 @@ class Traffic:
         self.deliver("down.example", "deferred", "connect%20to%20mx:%20Connection%20refused")
         for _ in range(60):
             self.deliver("failing.example", "deferred", "421%204.7.0%20<script>alert(2)</script>")
+        self.events.settimeout(20)
+        self.events.sendall(b"sync\n")
+        answer = b""
+        while not re.search(rb"(?m)^ok .*\n", answer):   # all of it is learned
+            answer += self.events.recv(4096) or b"ok hung up\n"
 
 
 def shown(page, selector, names):
@@ -209,7 +215,7 @@ def body(test):
         page.look(1280, 1700)
         page.open(URL)
         while_it_moves(test, postern, page)
-        traffic.stop()
+        traffic.stop(test)
         at_rest(test, postern, page)
         if redis.socket:
             cluster(test, postern, page)
