@@ -89,6 +89,7 @@ def hostile(test, site):
     test.equal(facts["POSTERN_ALERT_SUBJECT"], SHOWN, "whom it is about")
     test.equal((facts["POSTERN_ALERT_FOR"], facts["POSTERN_ALERT_OBSERVED"], facts["uid"] != "0"),
                ("300", "no", True), "for how long, in earnest, and not as root")
+    test.wait_for(lambda: "event=suspended " in site.postern.log_text(), "it is logged")
     line = re.search(r"event=suspended .*", site.postern.log_text()).group(0)
     test.check(f"id={facts['POSTERN_ALERT_ID']} " in line + " ", "its id is that of the log")
     test.check(re.fullmatch(r"[0-9a-z]{12,13}", facts["POSTERN_ALERT_ID"]), "and is an id")
@@ -136,15 +137,15 @@ def hangs(test, site):
     hung = site.use("hangs", f"case $POSTERN_ALERT_SUBJECT in hangs*)\n"
                     f"sleep 1000 & echo $$ $! >{pids}.new; mv {pids}.new {pids}; wait;; esac\n"
                     f"exec {test.directory}/tells \"$@\"", "root",
-                    more='timeout = "2s"; processes = 1;')
+                    more='timeout = "6s"; processes = 1;')
     site.reload(hung)
     site.fails("hangs.example", 8, REFUSED.format("hangs.example", "no"))
     test.wait_for(pids.exists, "a command that hangs is run")
     both = [int(pid) for pid in pids.read_text().split()]
     site.fails("next.example", 8, REFUSED.format("next.example", "no"))
-    test.within(0.5, lambda: site.postern.command("reload").returncode == 0,
-                "the supervisor answers meanwhile")
-    test.within(3, lambda: not any(map(alive, both)),
+    test.check(site.postern.command("reload").returncode == 0 and all(map(alive, both)),
+               "the supervisor answers meanwhile")
+    test.within(7, lambda: not any(map(alive, both)),
                 "it is killed after its time, with what it started")
     test.within(3, lambda: any(one[1]["POSTERN_ALERT_SUBJECT"] == "next.example"
                                for one in site.of("suspended")), "and the next one has its turn")

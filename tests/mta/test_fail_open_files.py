@@ -3,6 +3,7 @@
 """Postern's files are deleted, cut or made unreadable, and postern-lookup is killed,
 while Postfix sends by lanes and Sendmail asks: mail goes on, local mail included; none is
 lost or sent twice; Postern is obeyed again, at once or after a start."""
+import contextlib
 import os
 import shutil
 import signal
@@ -17,11 +18,16 @@ def lookups(both):
             if command.split()[:1] == [str(both.site.lookup)]]
 
 
+def kill_lookups(both):
+    for pid in lookups(both):
+        with contextlib.suppress(ProcessLookupError):   # Postfix ends them, too
+            os.kill(pid, signal.SIGKILL)
+
+
 def lookup_killed(test, both):
     test.check(lookups(both), "Postfix runs postern-lookup")
     for _ in range(3):
-        for pid in lookups(both):
-            os.kill(pid, signal.SIGKILL)
+        kill_lookups(both)
         sent = both.both_go("postern-lookup killed")
         test.equal(both.went_by_lane(sent), sent[:1], "postern-lookup killed: another one answers")
 
@@ -30,8 +36,7 @@ def unreadable(test, both):
     file = both.site.state.with_name("state.hints")
     mode = file.stat().st_mode & 0o777
     file.chmod(0)
-    for pid in lookups(both):
-        os.kill(pid, signal.SIGKILL)
+    kill_lookups(both)
     test.equal(both.hint("held.example"), "NOTFOUND", "hints that cannot be read: none")
     both.both_go("hints that cannot be read", held=True)
     file.chmod(mode)
@@ -84,8 +89,7 @@ def all_deleted(test, both):
                   "what was suspended is in the journal: it is so again")
     both.postern.command("resume", "held.example")
     test.wait_for(lambda: not both.hint("held.example").startswith("OK retry:"), "resumed")
-    for pid in lookups(both):           # they have the hints of before, for 5 s
-        os.kill(pid, signal.SIGKILL)
+    kill_lookups(both)                  # they have the hints of before, for 5 s
     both.both_go("started without them", held=True)
     test.wait_for(lambda: both.hint("lane.example").startswith("OK lane"), "there are lanes again")
     both.postern.ask("suspend", "held.example", "--for", "1h")

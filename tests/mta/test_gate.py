@@ -31,9 +31,11 @@ def only_class(gate):
 
 
 def command(test):
-    """The shipped command, with a record of when it was run."""
+    """The shipped command, with a record of when it was begun, in ticks, as the kernel has it
+    (proc(5)): whoever asks the time has run by then, at once or late."""
     wrapper = test.directory / "gate"
-    wrapper.write_text('#!/bin/sh\necho "$(date +%s.%N) $2" >>"$1"\nexec '
+    wrapper.write_text('#!/bin/sh\nread -r stat <"/proc/$$/stat"\n'
+                       'echo "$(set -- $stat; shift 21; echo "$1") $2" >>"$1"\nexec '
                        f'"{SOURCE}/contrib/gate-nftables" "$2"\n')
     wrapper.chmod(0o755)
     return f'gate = {{ command = [ "{wrapper}", "{test.logs / RUNS}" ]; }};'
@@ -42,7 +44,8 @@ def command(test):
 def runs(test):
     file = test.logs / RUNS
     lines = file.read_text().splitlines() if file.exists() else []
-    return [(float(line.split()[0]), line.split()[1]) for line in lines]
+    return [(int(line.split()[0]) / os.sysconf("SC_CLK_TCK"), line.split()[1])
+            for line in lines]
 
 
 def refused(source="127.0.4.1", to="127.0.0.1", port=PORT):
@@ -112,7 +115,6 @@ def flaps(test, held):
     turns = [now for before, now in zip(words, words[1:]) if before[1] != now[1]]
     apart = [now[0] - before[0] for before, now in zip(turns, turns[1:])]
     test.check(changes > 5, f"{changes} sessions around the limit in 6 s")
-    # a shell had to start before the time was taken
     test.check(all(distance > 0.95 for distance in apart),
                f"{len(turns)} changes of the gate, at most one a second "
                f"({', '.join(f'{distance:.2f}' for distance in apart)} s apart)")
@@ -128,7 +130,7 @@ def killed(test, postern):
             os.kill(pid, signal.SIGKILL)
     postern.process.wait(10)
     test.check(not any(alive(pid) for pid in victims[1:]) or
-               test.poll(lambda: not any(map(alive, victims[1:])), 1) is not None,
+               test.poll(lambda: not any(map(alive, victims[1:])), 10) is not None,
                "all processes are killed")
     test.within(5.0, lambda: not refused(), "the gate opens by itself")
     return held

@@ -3,6 +3,7 @@
 """Postfix in another network namespace, behind a pair of virtual interfaces.  Where
 witness.netns names it, each end counts within a second.  Where it does not, sessions
 live by their owners and leases: none is dropped while its owner lives."""
+import contextlib
 import os
 import signal
 import time
@@ -89,7 +90,8 @@ def smtpd_dies(test, postern, postfix):
     # Postfix stops a service for a minute whose process did not end its first session
     held = come(test, postern, MORTAL, 3, "policy")
     for pid in servers(postfix):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):   # one that was idle for long enough
+            os.kill(pid, signal.SIGKILL)
     test.within(1.0, zero(postern), "0 after kill -9 of the smtpd processes")
     for session in held:
         session.drop()
@@ -155,15 +157,15 @@ def by_policy(test, postern):
 def by_lease(test, postern):
     """Whoever asked is gone with its role: leases of orphans run."""
     held = come(test, postern, POLICY, 3, "orphans")
-    for name, pid in postern.roles().items():
+    roles = postern.roles()
+    start = time.monotonic()
+    for name, pid in roles.items():
         if name.startswith("policy"):
             os.kill(pid, signal.SIGKILL)
-    start = time.monotonic()
-    test.throughout(ORPHAN / 2, lambda: postern.open("limited") == 3,
+    test.throughout(ORPHAN / 2, lambda: postern.open("limited") == 3
+                    or time.monotonic() - start > ORPHAN,       # it was long to ask
                     "orphans: a role's death ends nothing")
-    test.wait_for(zero(postern), "the leases of orphans end")
-    test.check(time.monotonic() - start < ORPHAN + 3, "orphans: 0 by their lease, after "
-               f"{time.monotonic() - start:.1f} s")
+    test.within(ORPHAN / 2 + 3, zero(postern), "orphans: 0 by their lease")
     for session in held:
         session.drop()
 
