@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 
+from lib.limiter import is_leaving
 from lib.testing import POLL_SECONDS
 
 
@@ -137,7 +138,7 @@ class Sink:
     def serve(self, sock, client, server):
         connection = Connection(self, sock, client, server)
         with self.lock:
-            there = sum(other.server[0] == server[0] for other in self.open)
+            there = sum(other.server[0] == server[0] for other in self.staying())
             if there >= self.limits.get(server[0], 1000):
                 self.refused += 1
                 sock.sendall(b"421 4.7.0 too many connections\r\n")
@@ -146,7 +147,7 @@ class Sink:
             self.open.append(connection)
             self.all.append(connection)
             self.most[server[0]] = max(self.most.get(server[0], 0), there + 1)
-            self.most_processes = max(self.most_processes, len(self.pids()))
+            self.note_processes()
         try:
             connection.serve()
         except OSError:
@@ -154,6 +155,15 @@ class Sink:
         with self.lock:
             self.open.remove(connection)
         sock.close()
+
+    def staying(self):
+        """Those whose client has neither hung up nor said QUIT, though we have not read it
+        yet.  With the lock."""
+        return [connection for connection in self.open if not is_leaving(connection.sock)]
+
+    def note_processes(self):
+        self.most_processes = max(self.most_processes,
+                                  len({connection.pid for connection in self.staying()}))
 
     def pids(self):
         """Of the processes that are connected."""
