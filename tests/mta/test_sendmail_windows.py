@@ -90,6 +90,7 @@ def a_server_with_a_limit(test, site):
     runs = []
     test.wait_for(lambda: site.keep_running(runs, 6), "all is delivered", 25)
     site.sink.delay = 0
+    site.learn()
     row = destination(site, "h2.slow.example")
     test.say(f"40 deliveries, {site.sink.refused} refused, ceiling {row['ceiling']}")
     test.equal(row["ceiling"], 2, "the ceiling is learned")
@@ -104,7 +105,7 @@ def dead(test, site):
     for n in range(6):
         site.submit(f"u{n}@dead.slow.example")
         site.finish(site.runs())        # a process that failed does not connect again
-        test.poll(lambda: destination(site, "dead.slow.example").get("state") == "dead", 0.3)
+        site.learn()
     test.equal(destination(site, "dead.slow.example")["state"], "dead", "dead after a cohort")
     test.check(deaf.connections <= 4, f"of {deaf.connections} connections, the window being 3")
     before = deaf.connections

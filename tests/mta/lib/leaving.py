@@ -99,7 +99,8 @@ class Site:
         """The records of what was before."""
         with self.sink.lock:
             self.sink.delivered, self.sink.all = [], []
-            self.sink.most_processes = len(self.sink.pids())
+            self.sink.most_processes = 0
+            self.sink.note_processes()
 
     def delivered(self):
         return sorted(self.sink.delivered)
@@ -109,6 +110,13 @@ class Site:
 
     def none_open(self, name):
         self.test.within(1.0, lambda: self.open(name) == 0, f"{name}: 0 when all is sent")
+
+    def learn(self):
+        """Until Postern knows what Sendmail has logged until now."""
+        self.syslog()
+        self.test.wait_for(lambda: all(row["log_unread"] == 0
+                                       for row in self.postern.status()["mtas"]),
+                           "the log of Sendmail is read")
 
     def syslog(self):
         return self.test.syslog()
