@@ -32,13 +32,15 @@ def by_both(test, site):
     """The admin knows better about smtpd_delay_reject: policy and milter at once."""
     before = tree(site.postfix.etc)
     test.equal(site.setup("make", "--by", "both")[0], 69, "make --by both: refused")
-    code, told = site.setup("make", "--by", "both", "--accept", "delay-reject")
+    with site.postfix.renewed():
+        code, told = site.setup("make", "--by", "both", "--accept", "delay-reject")
     test.equal((code, told.get("result")), (0, "made"), "make --by both --accept delay-reject")
     sessions = open_sessions(("127.0.0.1", 25), OUTSIDE[:LIMIT + 1])
     refused = [session.text for session in sessions if session.code == 421]
     test.check(len(refused) == 1 and "rejected" in refused[0], f"port 25: {refused}")
     for session in sessions:
         session.quit()
+    test.wait_for(lambda: site.postern.open("limited") == 0, "0 open after all have left")
     session = Session(("127.0.0.1", 25), "127.0.5.99")
     test.equal(session.send(["x@example.com"])[0], 554, "the site's own checks go on")
     session.quit()

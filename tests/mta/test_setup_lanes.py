@@ -50,6 +50,7 @@ def by_lane(test, site, sink):
     test.wait_for(lambda: site.ask("u@open.example").startswith("OK lane"), "its window has lanes")
     site.postfix.send(PORT, "open.example", user="second")
     test.wait_for(lambda: sink.count("open.example") == 2, "two mails are delivered")
+    test.wait_for(lambda: site.lines_of("open.example", "status=sent") == 2, "the log tells both")
     test.check(site.lines_of("open.example", "postfix-A/lane") == 1, "the second by a lane")
 
 
@@ -101,11 +102,16 @@ def body(test):
     lookup_in_place(test, site)
     os.utime(site.postfix.etc / "master.cf", ns=(10**18, 10**18 + 5))
     before = tree(site.postfix.etc)
-    code, told = site.setup("make", "--lanes", "--no-inbound")
+    with site.postfix.renewed():
+        code, told = site.setup("make", "--lanes", "--no-inbound")
     test.equal((code, told["result"] if code == 0 else told), (0, "made"), "make --lanes")
-    told = site.postern.ask("postfix-lanes", "out")
-    test.equal((told["attached"], {row["used"] for row in told["lanes"]}), ("yes", {True}),
-               "posternctl postfix-lanes finds its lines, and all lanes")
+
+    def found():
+        told = site.postern.ask("postfix-lanes", "out")
+        return told["attached"], {row["used"] for row in told["lanes"]}
+    # the reload is under way when Postfix was told
+    test.within(5.0, lambda: found() == ("yes", {True}),
+                "posternctl postfix-lanes finds its lines, and all lanes")
     test.equal(site.setup("make")[1]["result"], "unchanged", "make again: nothing to do")
     by_lane(test, site, sink)
     held(test, site, sink)
@@ -113,11 +119,13 @@ def body(test):
     test.equal((code, told["lanes"], [row["service"] for row in told["services"]]),
                (0, True, [f"{PORT}/inet"]), "make --inbound: the lanes stay, the milter comes")
     drift(test, site)
-    code, told = site.setup("undo")
+    with site.postfix.renewed():
+        code, told = site.setup("undo")
     test.equal((code, told["result"], tree(site.postfix.etc)), (0, "undone", before),
                "undo: byte-identical")
     site.postfix.send(PORT, "open.example", user="last")
-    test.wait_for(lambda: sink.count("open.example") == 5, "mail goes")
+    test.wait_for(lambda: sink.count("open.example") == 5 and
+                  site.lines_of("last@open.example", "status=sent"), "mail goes")
     test.equal(site.lines_of("last@open.example", "postfix-A/lane"), 0, "by no lane any more")
     test.equal(site.setup("make", "--no-reload")[0], 0, "make, once more")
     without_services(test, site)

@@ -42,6 +42,7 @@ def show(test, site, before):
 
 
 def limits(test, site):
+    test.wait_for(lambda: site.postern.open("limited") == 0, "nobody is there any more")
     sessions = open_sessions(("127.0.0.1", 25), OUTSIDE[:LIMIT + 2])
     test.equal(sorted(session.code for session in sessions), [220] * LIMIT + [421] * 2,
                f"port 25: {LIMIT} sessions, the next are told 421")
@@ -67,7 +68,8 @@ def body(test):
                f"the site works: {as_before}")
     look(test, site)
     show(test, site, before)
-    code, told = site.setup("make")
+    with site.postfix.renewed():
+        code, told = site.setup("make")
     test.equal((code, told["result"] if code == 0 else told), (0, "made"), "make")
     made = tree(site.postfix.etc)
     test.equal({name for name in made if made[name] != before.get(name)}, {"master.cf"},
@@ -78,7 +80,8 @@ def body(test):
                "make again: nothing to do")
     test.equal(site.every_way(), as_before, "mail goes every way as before")
     limits(test, site)
-    code, told = site.setup("undo")
+    with site.postfix.renewed():
+        code, told = site.setup("undo")
     test.equal((code, told["result"]), (0, "undone"), "undo")
     test.equal(tree(site.postfix.etc), before, "undo: byte-identical, with mode, owner and time")
     test.equal(site.setup("undo")[1]["result"], "nothing", "undo again: nothing to do")

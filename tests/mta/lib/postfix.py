@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 from lib.testing import SOURCE, Skipped, alive, processes
@@ -147,8 +148,9 @@ class Postfix:
     def stop(self):
         pid = self.master()
         if alive(pid):
+            all_of_it = [pid, *processes(pid)]      # they have its sockets, too
             os.kill(pid, signal.SIGTERM)
-            self.test.poll(lambda: not alive(pid), 10)
+            self.test.poll(lambda: not any(map(alive, all_of_it)), 10)
 
     def reload(self):
         """Until those that route mail have ended: they have the settings of before."""
@@ -156,6 +158,14 @@ class Postfix:
                if command.split()[:1] in (["qmgr"], ["trivial-rewrite"])]
         self.test.run(["postfix", "-c", self.etc, "reload"])
         self.test.wait_for(lambda: not any(map(alive, old)), f"Postfix {self.name} reloads")
+
+    @contextmanager
+    def renewed(self):
+        """Around a reload of a Postfix without open sessions.  It is only told then: until its
+        processes have heard of it they go by the settings of before."""
+        before = processes(self.master())
+        yield
+        self.test.wait_for(lambda: not any(map(alive, before)), "all of Postfix is new")
 
     def flush(self):
         self.test.run(["postqueue", "-c", self.etc, "-f"])
