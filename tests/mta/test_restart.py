@@ -8,6 +8,7 @@ from lib.postfix import conf_service
 from lib.scenario import leave_all, sources
 from lib.site import site
 from lib.smtp import Session, admitted, open_sessions
+from lib.tcp_ends import live_sessions
 from lib.testing import alive, main
 
 PORTS = {"policy": 2025, "milter": 2026, "both": 2027}
@@ -53,6 +54,10 @@ def some_leave_meanwhile(test, postern, held, classes, edit, what):
     gone = [held.pop(0), held.pop(), held.pop()]
     for session in gone:
         session.drop()
+    names = {session.name for session in gone}
+    test.wait_for(lambda: not any((address, port) in names for address, port, _ in
+                                  live_sessions(set(PORTS.values()))),
+                  f"{what}: Postfix has let go of who left")
     postern.configure(classes, edit=edit)
     postern.start()
     back = [Session(("127.0.0.1", session.port), "127.0.3.4") for session in gone]
