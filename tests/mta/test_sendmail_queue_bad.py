@@ -122,12 +122,15 @@ def never_ends(test, world, program):
 def cannot_start(test, world, program):
     away = program.parent / "away"
     program.rename(away)
-    lines = world.postern.log_text().count("\n")
+    before = world.postern.log_text().count("\n")
+
+    def lines():
+        return world.postern.log_text().count("\n") - before
     world.far.forget()
     world.submit("late@" + NAMES[0])
-    test.throughout(2, lambda: world.sendmail.queued() > 0, "no program: mail waits")
-    lines = world.postern.log_text().count("\n") - lines
-    test.check(0 < lines < 20, f"the log says so, in {lines} lines")
+    test.within(2, lambda: lines() > 0, "no program: the log says so")
+    test.throughout(2, lambda: world.sendmail.queued() > 0, "and mail waits")
+    test.check(lines() < 20, f"it is told in {lines()} lines")
     away.rename(program)
     world.wait_delivered(1)
     world.each_once(["late@" + NAMES[0]], "it is there again: mail goes")
