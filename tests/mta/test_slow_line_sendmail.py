@@ -32,6 +32,7 @@ def all_held(test, site):
     site.forget()
     for name in NAMES:
         site.submit(f"second@{name}")
+    test.wait_for(lambda: site.postern.open("line") == 0, "and no session from here is left")
     sessions = slow_sessions(test)
     site.finish(site.runs(2))
     test.equal((site.sink.all, site.sendmail.queued()), ([], len(NAMES)),
