@@ -12,6 +12,7 @@ from pathlib import Path
 from lib import dns
 from lib.leaving import OUT, PORT, leaving
 from lib.postern import Postern, one_class
+from lib.postfix import listening
 from lib.sendmail import Sendmail, find_root
 from lib.sink import Sink
 from lib.smtp import Session, open_sessions
@@ -91,8 +92,8 @@ class Site:
 
     def restarted(self):
         self.starts += 1
-        self.test.wait_for(lambda: self.syslog().count("starting daemon") >= self.starts,
-                           "Sendmail has read it")
+        self.test.wait_for(lambda: self.syslog().count("starting daemon") >= self.starts
+                           and listening(PORT), "Sendmail has read it")
 
     def send(self, user):
         """Queued, and the milter's header in it?"""
@@ -148,6 +149,7 @@ def show(test, site, before):
 
 
 def in_force(test, site):
+    test.wait_for(lambda: site.postern.open("limited") == 0, "nobody is there any more")
     sessions = open_sessions(("127.0.0.1", PORT), OUTSIDE)
     test.equal(sorted(session.code for session in sessions),
                [220] * LIMIT + [421] * (len(OUTSIDE) - LIMIT), f"{LIMIT} sessions, the next 421")
