@@ -74,7 +74,8 @@ def numbers(test, site):
     test.wait_for(lambda: (site.destination("dead.example") or {}).get("state") == "dead",
                   "a destination is dead")
     terminal = site.top()
-    screen = terminal.shows("postern live", "few.example", "dead.example", "suspended 1")
+    log_id = re.search(r"event=suspended .*?id=(\w+)", site.postern.log_text()).group(1)
+    screen = terminal.shows("postern live", "few.example", "dead.example", "suspended 1", log_id)
     classes = site.postern.classes()
     for name in ("few", "everyone"):
         row = row_of(screen, name)
@@ -91,7 +92,6 @@ def numbers(test, site):
                f"{status['tables'][0]['used']} of {status['tables'][0]['size']}" in screen,
                "the header's numbers, too")
     test.check(re.search(r"refused +192\.0\.2\.\d+ +class-inbound 4 of 4", screen), "decisions")
-    log_id = re.search(r"event=suspended .*?id=(\w+)", site.postern.log_text()).group(1)
     test.check(re.search(rf"{log_id}  suspended +dead\.example", screen), "with the ids of the log")
     return terminal
 
