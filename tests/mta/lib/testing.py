@@ -248,7 +248,8 @@ def private_etc(hosts):
         users += "postern:x:64999:64999::/nonexistent:/usr/sbin/nologin\n"
         groups += "postern:x:64999:\n"
     for place, text in (("/etc/hosts", names), ("/etc/nsswitch.conf", "hosts: files\n"),
-                        ("/etc/resolv.conf", "options timeout:1 attempts:1\n"),
+                        # of a server that is there: without one the answer comes at once
+                        ("/etc/resolv.conf", "options timeout:5 attempts:3\n"),
                         ("/etc/passwd", users), ("/etc/group", groups)):
         real = Path(os.path.realpath(place))
         if real.parts[1] == "run":               # ours by now, and empty
