@@ -23,7 +23,7 @@ def behind_it(test, world):
     others = [f"behind{n}@{NAMES[FRESH]}" for n in range(8)]
     begun = time.monotonic()
     world.submit(*(f"hangs{n}@{NAMES[HANGS]}" for n in range(12)), *others)
-    took = test.poll(lambda: world.far.count() >= 8, 25)
+    took = test.poll(lambda: world.far.count() >= 8, 40)
     test.check(took is not None, f"what stands in one file with a site that hangs, behind it, "
                f"goes {time.monotonic() - begun:.1f} s later")
     others += [f"again{n}@{NAMES[0]}" for n in range(4)]
