@@ -17,6 +17,7 @@ import time
 from lib.postern import one_class
 from lib.postfix import listening
 from lib.smtp import Session
+from lib.stalls import Stalls
 from lib.storm_record import (ADDRESSES, CLASSES, LONG, NET, SERVER_TIMEOUT, Down, Look, Verdict,
                               Visit, class_of)
 from lib.tcp_ends import TcpEnds, live_by_ss, live_sessions
@@ -379,7 +380,7 @@ def storm(test, postern, mta, port, serving):
     test.deaths_expected = True
     ends = TcpEnds(test, [port])
     clients = Clients(test, ("127.0.0.1", port), test.seed)
-    watcher = Watcher(postern, port)
+    watcher, stalls = Watcher(postern, port), Stalls(test)
     strikes = Strikes(test, postern, serving, port, mta, clients)
     clients.start()
     kinds = []
@@ -397,6 +398,8 @@ def storm(test, postern, mta, port, serving):
                 "all have gone: each class holds 0")
     watcher.stop()
     test.say(f"strikes: {strikes.done}")
+    strikes.downs += [Down("the machine stood still", begin, True, True, end)
+                      for begin, end in stalls.found]
     verdict = Verdict(test, clients, strikes, ends, watcher.looks, port)
     verdict.figures()
     verdict.limits()
