@@ -1,10 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """Three machines with a Postfix each share a class limit, which SMTP clients count."""
-import time
-
-from lib.cluster import Cluster, sleep_until
-from lib.cluster_clients import LEAST, LOOK, SETTLE, Clients, Verdict, judge_law, judge_phase
+from lib.cluster import Cluster
+from lib.cluster_clients import LEAST, Clients, Verdict, judge_law, judge_phase
 from lib.cluster_postfix import postfix_on_each
 from lib.postfix import conf_service
 from lib.testing import main
@@ -18,14 +16,10 @@ def body(test):
     postfix_on_each(cluster, [conf_service("postfix-both.master.cf", PORT)], PORT)
     clients = Clients(test, {node.name: (cluster.network.names[node.name], PORT)
                              for node in cluster.all()}, test.seed, stay=(0.6, 1.6))
-    phases = []
-    for wanted in PROPORTIONS:
-        phases.append((dict(zip(cluster.nodes, wanted)), time.monotonic()))
-        clients.demand(**phases[-1][0])
-        if len(phases) == 1:
-            test.wait_for(lambda: clients.open() >= LEAST, "the limit is used")
-            phases[0] = (phases[0][0], time.monotonic())
-        sleep_until(phases[-1][1] + SETTLE + LOOK)
+    demands = [dict(zip(cluster.nodes, wanted)) for wanted in PROPORTIONS]
+    clients.demand(**demands[0])
+    test.wait_for(lambda: clients.open() >= LEAST, "the limit is used")
+    phases = [clients.phase(wanted) for wanted in demands]
     verdict = Verdict(clients, limit=LIMIT, lease=2)
     for wanted, begin in phases:
         judge_phase(test, verdict, wanted, begin, window=0.5)

@@ -8,6 +8,7 @@ import time
 
 from lib.cluster import Cluster, sleep_until
 from lib.cluster_clients import LEAST, STAY, Clients, Fault, Verdict, judge_law
+from lib.stalls import undisturbed
 from lib.testing import main
 
 LIMIT, WANTED = 30, 20
@@ -87,19 +88,25 @@ class World:
 
     def short_pause(self):
         """Below the lease: nothing is lost."""
-        self.settled()
-        begin = time.monotonic()
-        self.redis.ask("CLIENT", "PAUSE", int(PAUSE * 1000), "ALL")
-        self.full.append((f"Redis is paused for {PAUSE} s", begin, begin + LEASE))
-        sleep_until(begin + LEASE)
+        def pause():
+            self.settled()
+            begin = time.monotonic()
+            self.redis.ask("CLIENT", "PAUSE", int(PAUSE * 1000), "ALL")
+            sleep_until(begin + LEASE)
+            return begin + LEASE, begin
+        end, begin = undisturbed(self.clients.stalls, pause)
+        self.full.append((f"Redis is paused for {PAUSE} s", begin, end))
 
     def slow(self):
-        self.settled()
-        begin = time.monotonic()
-        self.redis.slow(0.15)
-        sleep_until(begin + LEASE + 1.0)
-        self.redis.fast()
-        self.full.append(("Redis is slow", begin, time.monotonic()))
+        def slow():
+            self.settled()
+            begin = time.monotonic()
+            self.redis.slow(0.15)
+            sleep_until(begin + LEASE + 1.0)
+            self.redis.fast()
+            return time.monotonic(), begin
+        end, begin = undisturbed(self.clients.stalls, slow)
+        self.full.append(("Redis is slow", begin, end))
 
     def judge(self):
         test, verdict = self.test, Verdict(self.clients, limit=LIMIT, lease=LEASE)

@@ -16,6 +16,9 @@ import threading
 import time
 from dataclasses import dataclass
 
+from lib.cluster import sleep_until
+from lib.stalls import Stalls, undisturbed
+
 RETRY = 0.06            # seconds until a refused client comes again
 STAY = (0.3, 1.0)       # and that an admitted one stays
 
@@ -63,6 +66,7 @@ class Clients:
 
     def __init__(self, test, nodes, seed=0, stay=STAY):
         self.test, self.nodes, self.stay = test, dict(nodes), stay
+        self.stalls = Stalls(test)
         self.random = random.Random(seed)
         self.wanted = dict.fromkeys(self.nodes, 0)
         self.changes = []               # (time, wanted)
@@ -103,6 +107,15 @@ class Clients:
         """How many ever."""
         with self.lock:
             return sum(1 for visit in self.visits if node in (None, visit.node))
+
+    def phase(self, wanted):
+        """This demand, and when it began: for as long as judge_phase() looks at."""
+        def run():
+            begin = time.monotonic()
+            self.demand(**wanted)
+            sleep_until(begin + SETTLE + LOOK)
+            return wanted, begin
+        return undisturbed(self.stalls, run)
 
     def quiet(self):
         """Nobody comes any more, and all have left."""
@@ -233,11 +246,14 @@ class Verdict:
 
     def __init__(self, *clients, limit, lease):
         self.limit, self.lease = limit, lease
-        self.visits = []
+        self.visits, self.stalls = [], clients[0].stalls
         for some in clients:
             with some.lock:
                 self.visits += some.visits
         self.last = time.monotonic()
+        # machines that all stand still for so long find their leases ended, and each other silent
+        self.faults = [Fault(tuple(some.nodes), begin, end, others=0.0) for some in clients
+                       for begin, end in some.stalls.found if end - begin > lease / 3]
 
     def steps(self, node=None):
         """Times, and how many were open from each on."""
@@ -254,7 +270,7 @@ class Verdict:
         """Sessions above a node's share: those admitted before its lease ended, from when others
         may have what was leased."""
         for visit in self.visits:
-            for fault in faults:
+            for fault in (*faults, *self.faults):
                 since = max(visit.begin, fault.begin + fault.others * self.lease)
                 if visit.node in fault.nodes and visit.end > since \
                         and visit.begin < fault.done + 0.75 * self.lease:
@@ -296,10 +312,10 @@ class Verdict:
                    for visit in self.visits if node in (None, visit.node)) / (end - begin)
 
     def longest_gap(self, begin, end, node=None):
-        """Seconds without a session that is admitted."""
+        """Seconds without a session that is admitted, while the machine did not stand still."""
         times = [begin, *sorted(visit.begin for visit in self.visits
                                 if node in (None, visit.node) and begin <= visit.begin <= end), end]
-        return max(b - a for a, b in zip(times, times[1:]))
+        return max(b - a - self.stalls.lost(a, b, self.lease) for a, b in zip(times, times[1:]))
 
     def admitted_above(self, node, begin, end, places):
         """Sessions that a node admitted then although so many were there: had begun before it
