@@ -135,9 +135,8 @@ def stopped(test, routing, site, filter_, plain):
     test.within(5, lambda: failed(routing) >= 3, f"the failures are those of {OWN}")
     test.say(f"which is {state(routing)} after {failed(routing)}")
     test.equal(windows(routing), before, "no domain's window or state has changed")
-    # what went just before may have to leave its lane first
-    test.within(1.0, lambda: all(routing.ask(site, name).startswith("OK lane")
-                                 for name in DOMAINS), "their mail has lanes still")
+    test.within(5, lambda: all(routing.ask(site, name).startswith("OK lane") for name in DOMAINS),
+                "their mail has lanes still")
     test.equal(routing.postern.ask("explain", "destination", "one.example")["state"], "open",
                "explain says so, too")
     past_the_filter(test, routing, site)

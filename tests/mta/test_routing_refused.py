@@ -32,8 +32,7 @@ SHAPES = (
 
 def shape(site, more):
     site.set(BASE + more)
-    with site.postfix.renewed():
-        site.postfix.reload()
+    site.postfix.reload()
 
 
 def rounds(site, routing):
@@ -85,8 +84,7 @@ def body(test):
             people = routing.postern.command("postfix-lanes", json_output=False)
             test.check("take them out" in people.stderr, "and people are told so")
             site.postfix.serve(site.plain)
-            with site.postfix.renewed():
-                site.postfix.reload()
+            site.postfix.reload()
         for sender, outcomes in rounds(site, routing).items():
             routing.same(site, plain[more][sender], outcomes,
                          f"{more.split(' = ')[0]}, from {sender}")

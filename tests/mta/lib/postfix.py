@@ -161,8 +161,7 @@ class Postfix:
 
     @contextmanager
     def renewed(self):
-        """Around a reload of a Postfix without open sessions.  It is only told then: until its
-        processes have heard of it they go by the settings of before."""
+        """Around a reload by somebody else, without open sessions: all of Postfix is new then."""
         before = processes(self.master())
         yield
         self.test.wait_for(lambda: not any(map(alive, before)), "all of Postfix is new")
