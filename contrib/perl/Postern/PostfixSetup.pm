@@ -181,9 +181,18 @@ sub reload {
 	return 'Postfix does not run.' if $code != 0;
 	($code, undef, my $errors) = $self->postfix('reload');
 	return "postfix reload failed: $errors" if $code != 0;
-	# It notes which lanes Postfix has by now.
-	$self->{own}->ask('postfix-lanes', $self->{options}{mta} // ()) if $self->has('lanes');
+	$self->note_lanes if $self->has('lanes');
 	return 'Postfix was told (postfix reload).';
+}
+
+# The question notes which lanes Postfix has, which takes in its new ones a little later.
+sub note_lanes {
+	my ($self) = @_;
+	for (1 .. 50) {
+		my (undef, $told) = $self->{own}->ask('postfix-lanes', $self->{options}{mta} // ());
+		last if ref $told ne 'HASH' || !grep { !$_->{used} } @{$told->{lanes} || []};
+		select(undef, undef, undef, 0.1);
+	}
 }
 
 # --- what is told -----------------------------------------------------------------
