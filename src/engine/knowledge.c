@@ -4,7 +4,8 @@
  * MODEL    An entry for each destination of which any node said something, found by the
  *          hash that the segment uses; in it a record of each node.  Of what is put into
  *          the segment, and what was found there, the entry keeps a copy to compare with.
- * ERRORS   No room: what is said is passed over, and counted.
+ * ERRORS   No room: what is said is passed over, and counted.  No room in the segment: it is
+ *          tried again each time that all was heard.
  * THREADS  One.
  */
 #include "engine/knowledge_internal.h"
@@ -150,6 +151,13 @@ void knowledge_set_applies(struct knowledge_store *store, struct knowledge_entry
 	entry->applies = applies;
 }
 
+void knowledge_set_unplaced(struct knowledge_store *store, struct knowledge_entry *entry,
+    bool unplaced) {
+	store->unplaced += unplaced;
+	store->unplaced -= entry->unplaced;
+	entry->unplaced = unplaced;
+}
+
 /* Nothing of it is in force any more. */
 static bool is_idle(const struct knowledge_store *store, const struct knowledge_entry *entry) {
 	struct knowledge m;
@@ -169,6 +177,7 @@ static void give_up(struct knowledge_store *store, struct knowledge_entry *entry
 	free(entry->told);
 	store->records -= entry->count;
 	store->used--;
+	knowledge_set_unplaced(store, entry, false);
 	*entry = (struct knowledge_entry){ .life = entry->life };
 }
 
@@ -359,10 +368,13 @@ void knowledge_heard_all(struct knowledge_store *store, bool all, int64_t now_ns
 		store->heard_ns = now_ns;
 		states_unshare_all(store->engine->segment);
 	}
-	for (uint32_t i = 0; all && i < store->count; i++) {
+	for (uint32_t i = 0; (all || store->unplaced > 0) && i < store->count; i++) {
 		struct knowledge_entry *entry = &store->entries[i];
 
-		if (entry->name[0] != '\0' && !entry->listed &&
+		/* there may be room now */
+		if (entry->unplaced)
+			knowledge_set_applies(store, entry, true);
+		if (all && entry->name[0] != '\0' && !entry->listed &&
 		    knowledge_record_of(store, entry, store->own, false) != NULL)
 			knowledge_set_dirty(store, entry);
 	}
@@ -466,7 +478,8 @@ void knowledge_turn(struct knowledge_store *store, const struct generation *gene
 
 void knowledge_count(const struct knowledge_store *store, struct knowledge_numbers *out) {
 	*out = (struct knowledge_numbers){ .destinations = store->used,
-		.records = store->records, .waiting = store->dirties };
+		.records = store->records, .waiting = store->dirties,
+		.unplaced = store->unplaced };
 	for (uint32_t i = 0; i < store->count; i++)
 		out->divided += store->entries[i].divided;
 }

@@ -54,7 +54,8 @@ enum knowledge_heard knowledge_hear(struct knowledge_store *store,
     const char *name, size_t name_length, const struct knowledge_told *told, int64_t now_ns);
 
 /* All that others know was heard (again): `all`: from the beginning, so that records of ours
- * that were not among it are to be written again.  Before the first time nothing in the
+ * that were not among it are to be written again.  What had no place in the segment is tried
+ * once more.  Before the first time nothing in the
  * segment is taken for our own. */
 void knowledge_begin_hearing(struct knowledge_store *store);
 void knowledge_heard_all(struct knowledge_store *store, bool all, int64_t now_ns);
@@ -81,6 +82,7 @@ void knowledge_again(struct knowledge_store *store, uint32_t entry, uint32_t lif
 
 struct knowledge_numbers {
 	uint32_t destinations, records, waiting, divided;
+	uint32_t unplaced;	/* known, but the segment's table was full */
 };
 void knowledge_count(const struct knowledge_store *store, struct knowledge_numbers *out);
 

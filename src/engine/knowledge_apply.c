@@ -4,7 +4,8 @@
  * MODEL    One transaction on the destination's slot, and only on what was looked at: where
  *          it changed meanwhile, that is looked at first.  What was put there is noted, so
  *          that it is not taken for our own.
- * ERRORS   A slot that cannot be had: it comes again.
+ * ERRORS   A slot that cannot be had: it comes again; where the table is full, when all that
+ *          the nodes know is compared next.
  * THREADS  One.
  */
 #include "engine/knowledge_internal.h"
@@ -23,6 +24,7 @@ struct applying {
 	struct knowledge_entry *entry;
 	struct knowledge m;
 	bool stops, lifts, limits;
+	bool full;			/* there is no slot for it */
 	struct window_owner owner;
 	struct window_rules rules;
 	struct state_lock lock;
@@ -210,7 +212,8 @@ static bool transact(struct applying *a) {
 	locked = windows_lock(&a->lock, a->store->engine, &a->owner, &a->rules, a->now_ns,
 	    STATES_CREATE, &ignored);
 	if (locked != STATES_HELD) {
-		if (locked == STATES_FULL)
+		a->full = locked == STATES_FULL;
+		if (a->full && !entry->unplaced)
 			engine_count(a->store->engine, COUNTER_KNOWLEDGE_UNSHARED, 1);
 		return locked != STATES_BUSY;
 	}
@@ -257,6 +260,7 @@ void knowledge_apply(struct knowledge_store *store, struct knowledge_entry *entr
 		return;
 	if (!a.stops && !a.lifts && !a.limits)
 		note_origin(&a);
+	knowledge_set_unplaced(store, entry, a.full);
 	entry->in_force = a.m;
 	knowledge_set_applies(store, entry, false);
 	/* at once: nobody is to use all of it here first */

@@ -34,6 +34,7 @@ struct knowledge_entry {
 	struct knowledge_told *told;
 	bool is_known;			/* `stand` is what stood there when it was looked at */
 	bool applies;			/* it is to be put into the segment */
+	bool unplaced;			/* it was not: the segment's table was full */
 	bool dirty;			/* our record is to be written */
 	bool listed;			/* and was found written, as all were heard */
 	int64_t sent_ns;		/* it was written last */
@@ -72,7 +73,7 @@ struct knowledge_store {
 	uint32_t used, records;
 	uint32_t hand;			/* where room is looked for */
 	uint32_t next_dirty, next_renewed;
-	uint32_t dirties, applies;
+	uint32_t dirties, applies, unplaced;
 	uint64_t last_stamp;
 	bool begun;			/* what an earlier life left was looked at */
 	bool heard;			/* all that the others know, once at least, */
@@ -103,6 +104,8 @@ const struct knowledge_told *knowledge_origin(const struct knowledge_entry *entr
 void knowledge_set_dirty(struct knowledge_store *store, struct knowledge_entry *entry);
 void knowledge_set_applies(struct knowledge_store *store, struct knowledge_entry *entry,
     bool applies);
+void knowledge_set_unplaced(struct knowledge_store *store, struct knowledge_entry *entry,
+    bool unplaced);
 
 /* --- knowledge_look.c ------------------------------------------------------------------ */
 

@@ -13,6 +13,7 @@
 #include "engine/knowledge.h"
 #include "front/cluster/knowledge.h"
 #include "tests/unit/results.h"
+#include "wire/knowledge_text.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
     "mta = ( { name = \"a\"; kind = \"postfix\"; log = \"/a\"; } );\n" \
@@ -56,17 +57,21 @@ static void on_failed(void *context, enum cluster_error what, const char *text) 
 	snprintf(error_text, sizeof(error_text), "%s", text);
 }
 
-static void begin(void) {
+static void begin_sized(uint64_t destinations) {
 	const struct knowledge_calls those = { .run = run, .failed = on_failed };
 	struct diag diag;
 
 	site_providers = NULL;
-	site_open(&site, 64, CONFIGURATION);
+	site_open_sized(&site, 64, destinations, CONFIGURATION);
 	assert_int_equal(knowledge_front_open(&front, site.engine, "mx0", &those, &diag), 0);
 	now_ns = clock_now_ns();
 	call_count = asked = failures = 0;
 	most_keys = 0;
 	knowledge_front_joined(front, now_ns);
+}
+
+static void begin(void) {
+	begin_sized(256);
 }
 
 static void end(void) {
@@ -245,12 +250,83 @@ static void a_list_without_an_end_is_told(void **state) {
 	end();
 }
 
+/* Another node said so, by the channel. */
+static void hear(uint64_t number, const char *name, enum knowledge_what what) {
+	struct knowledge_told told = { .record.manual = { .stamp = 64 * number, .what = what,
+		.until_ns = what == KNOWLEDGE_HOLD ? INT64_MAX : 0 } };
+	char record[KNOWLEDGE_TEXT_MAX], news[KNOWLEDGE_TEXT_MAX + 128];
+	size_t length = knowledge_text_write(&told, now_ns, record);
+	int bytes = snprintf(news, sizeof(news), "%llu mx1 %s %.*s", (unsigned long long)number,
+	    name, (int)length, record);
+
+	assert_true(length > 0 && bytes > 0 && (size_t)bytes < sizeof(news));
+	knowledge_front_heard(front, site.generation, news, (size_t)bytes, now_ns);
+	turn();
+}
+
+static uint32_t unplaced(void) {
+	struct knowledge_counts counts;
+
+	knowledge_front_count(front, &counts);
+	return counts.unplaced;
+}
+
+static uint64_t unshared(void) {
+	return atomic_load(&segment_header(site.segment)->counters[COUNTER_KNOWLEDGE_UNSHARED]);
+}
+
+/* It was tried once: what came too late was not held when there was room for all of it. */
+static void what_had_no_place_is_tried_at_each_comparison(void **state) {
+	char name[32], kept[8][32];
+	unsigned held = 0, keeps = 0;
+	uint64_t number = 0, counted;
+
+	(void)state;
+	begin_sized(64);
+	turn();
+	answer_ok(0);
+	for (unsigned i = 0; i < 120; i++) {
+		snprintf(name, sizeof(name), "n%u.example", i);
+		hear(++number, name, KNOWLEDGE_HOLD);
+		held += view_of(name).state == WINDOW_HELD;
+	}
+	assert_int_equal(unplaced(), 120 - held);
+	assert_true(unplaced() > 10);
+	counted = unshared();
+	assert_int_equal(counted, unplaced());
+	now_ns += 61 * NS_PER_SECOND;
+	turn();
+	answer_ok((int64_t)number);
+	turn();
+	/* each is counted once */
+	assert_int_equal(unplaced(), 120 - held);
+	assert_int_equal(unshared(), counted);
+	/* as many remain as fit wherever they belong */
+	for (unsigned i = 0; i < 120; i++) {
+		snprintf(name, sizeof(name), "n%u.example", i);
+		if (view_of(name).state == WINDOW_HELD || keeps == 6)
+			hear(++number, name, KNOWLEDGE_RESUME);
+		else
+			memcpy(kept[keeps++], name, sizeof(name));
+	}
+	assert_int_equal(unplaced(), 6);
+	now_ns += 61 * NS_PER_SECOND;
+	turn();
+	answer_ok((int64_t)number);
+	turn();
+	assert_int_equal(unplaced(), 0);
+	for (unsigned i = 0; i < keeps; i++)
+		assert_int_equal(view_of(kept[i]).state, WINDOW_HELD);
+	end();
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_is_told_and_asked_again_a_second_later),
 		cmocka_unit_test(what_is_not_written_is_told_and_does_not_spin),
 		cmocka_unit_test(a_full_list_is_read_whole_now_and_then),
 		cmocka_unit_test(a_list_without_an_end_is_told),
+		cmocka_unit_test(what_had_no_place_is_tried_at_each_comparison),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -494,5 +494,5 @@ void knowledge_front_count(const struct knowledge_front *front, struct knowledge
 	knowledge_count(front->store, &numbers);
 	*out = (struct knowledge_counts){ .destinations = numbers.destinations,
 		.divided = numbers.divided, .waiting = numbers.waiting,
-		.synced_ns = front->synced_ns };
+		.unplaced = numbers.unplaced, .synced_ns = front->synced_ns };
 }
