@@ -87,6 +87,7 @@ struct cluster_told {
 	uint64_t destinations;		/* of which something of a node is known */
 	uint64_t divided;		/* those whose ceiling is */
 	uint64_t unwritten;		/* records of ours that Redis does not have yet */
+	uint64_t unplaced;		/* destinations that others told of, and the table is full */
 	int64_t compared_ns;		/* when all was compared with Redis last */
 	uint64_t lost;			/* 1: WAITING, as the server has lost what it had */
 	uint64_t alone;			/* 1: a class goes by its whole limit (cluster.without) */

@@ -307,6 +307,7 @@ static void write_knowledge(struct writer *writer, const struct shown *shown) {
 		{ "destinations", COLUMN_NUMBER },
 		{ "divided", COLUMN_NUMBER },
 		{ "unwritten", COLUMN_NUMBER },
+		{ "unplaced", COLUMN_NUMBER },
 	};
 	const struct cluster_told *told = shown->told;
 	bool deaf = told->state == CLUSTER_STATE_JOINED && told->hears == 0;
@@ -315,7 +316,9 @@ static void write_knowledge(struct writer *writer, const struct shown *shown) {
 		value_toned_if(value_truth(told->hears != 0), deaf, TONE_WARN),
 		value_since(shown->view->status.now_ns, told->compared_ns),
 		value_number(told->destinations), value_number(told->divided),
-		value_number(told->unwritten) }, COUNT_OF(columns));
+		value_number(told->unwritten),
+		value_toned_if(value_number(told->unplaced), told->unplaced > 0, TONE_BAD) },
+	    COUNT_OF(columns));
 }
 
 static void write_errors(struct writer *writer, const struct cluster_told *told) {

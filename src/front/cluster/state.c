@@ -188,7 +188,25 @@ static void count_knowledge(struct cluster *cluster) {
 	cluster->told.destinations = counts.destinations;
 	cluster->told.divided = counts.divided;
 	cluster->told.unwritten = counts.waiting;
+	cluster->told.unplaced = counts.unplaced;
 	cluster->told.compared_ns = counts.synced_ns;
+}
+
+/* At the first that has no place, and when all have one. */
+static void watch_places(struct cluster *cluster) {
+	unsigned long long unplaced = cluster->told.unplaced;
+
+	if (cluster->was_full == (unplaced > 0))
+		return;
+	cluster->was_full = unplaced > 0;
+	if (unplaced > 0)
+		log_event(EVENT_CLUSTER_FAILED, "node=%s unplaced=%llu text=\"the table of "
+		    "destinations is full: what other machines say of %llu of them is not done "
+		    "here; a larger state.destinations (with a restart) has room\"",
+		    cluster->link.node, unplaced, unplaced);
+	else
+		log_event(EVENT_CLUSTER, "node=%s unplaced=0 text=\"the table of destinations has "
+		    "room again for all that other machines say\"", cluster->link.node);
 }
 
 void cluster_tell(struct cluster *cluster, int64_t now_ns) {
@@ -208,6 +226,7 @@ void cluster_tell(struct cluster *cluster, int64_t now_ns) {
 	text_append(told->epoch, sizeof(told->epoch), 0, "%s", cluster->link.epoch);
 	measure_rounds(cluster);
 	count_knowledge(cluster);
+	watch_places(cluster);
 	told->told_ns = now_ns;
 	cluster_told_write(engine_cluster_told(cluster->engine), told);
 	cluster->told_ns = now_ns;
