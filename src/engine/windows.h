@@ -233,7 +233,7 @@ enum by_hand_error {
 	BY_HAND_SHARED,		/* it runs by the window of *owner: that is to be named */
 	BY_HAND_NOTHING,	/* RESUME, FORGET: nothing is known, or held; a RESUME of what a
 				 * cluster may hold is done all the same */
-	BY_HAND_NO_ROOM,	/* of recipients held */
+	BY_HAND_NO_ROOM,	/* in the table of destinations, or of recipients held */
 	BY_HAND_BUSY,		/* the shared state could not be had in time */
 };
 /* Does it to what bears the name, and to nothing that shares its window.  `owner`: whose

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/hints.h"
+#include "engine/knowledge.h"
 #include "engine/windows.h"
 #include "front/control_answer.h"
 #include "front/control_row.h"
@@ -199,8 +200,25 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	    "");
 }
 
-static size_t refuse(const struct by_hand *request, const struct window_owner *owner,
-    enum by_hand_error error, char *out)
+/* Others are told of what stands here alone. */
+static void say_no_room(char *text, size_t size, const struct generation *generation,
+    const struct by_hand *request, const struct window_owner *owner)
+{
+	bool shared = generation_has_cluster(generation) && knowledge_tells_of(generation,
+	    owner->name, strlen(owner->name));
+
+	if (owner->kind == DESTINATION_NONE && !request->class)
+		text_append(text, size, 0, "%s: the table of recipients is full: nothing was done",
+		    request->name);
+	else
+		text_append(text, size, 0, "%s: the table of destinations is full: nothing was done"
+		    "%s; a larger state.destinations (with a restart) has room", request->name,
+		    shared ? " here, and no other machine was told: say it on one that has room" :
+		    "");
+}
+
+static size_t refuse(const struct generation *generation, const struct by_hand *request,
+    const struct window_owner *owner, enum by_hand_error error, char *out)
 {
 	char text[512];
 	int code = EX_USAGE;
@@ -226,7 +244,7 @@ static size_t refuse(const struct by_hand *request, const struct window_owner *o
 		code = EX_NOHOST;
 		break;
 	case BY_HAND_NO_ROOM:
-		text_append(text, sizeof(text), 0, "%s: the table is full", request->name);
+		say_no_room(text, sizeof(text), generation, request, owner);
 		code = EX_TEMPFAIL;
 		break;
 	default:
@@ -255,7 +273,7 @@ size_t control_answer_by_hand(struct engine *engine, const struct control_frame 
 	error = windows_by_hand(engine, generation, &by_hand, now_ns, &owner);
 	length = error == BY_HAND_DONE ?
 	    answer(engine, generation, &by_hand, &owner, now_ns, out) :
-	    refuse(&by_hand, &owner, error, out);
+	    refuse(generation, &by_hand, &owner, error, out);
 	engine_unpin(engine, generation);
 	return length;
 }
