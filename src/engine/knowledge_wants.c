@@ -100,13 +100,21 @@ static uint32_t peak(struct knowledge_use *u) {
 	return entry->peak;
 }
 
+/* Does mail wait in lanes?  Nobody asks for it where none of it is ever kept. */
+static bool waits_in_lanes(const struct generation *generation,
+    const struct shared_seen *shared) {
+	return shared->wanted == UINT16_MAX && knowledge_has_lanes(generation);
+}
+
 bool knowledge_is_asked(const struct knowledge_use *u) {
 	const struct shared_seen *shared = &u->found.shared;
 
-	if (!u->known || !shared->known || shared->asked_ns == 0)
+	if (!u->known || !shared->known)
 		return false;
+	if (waits_in_lanes(u->generation, shared))
+		return true;
 	/* whoever asked may have had one by then; mail that is kept asks again and again */
-	return shared->wanted == UINT16_MAX || u->now_ns - shared->asked_ns <
+	return shared->asked_ns != 0 && u->now_ns - shared->asked_ns <
 	    (u->busy < u->fixed + knowledge_leased_here(u->entry) ? MET_NS : ASKED_NS);
 }
 
@@ -154,5 +162,6 @@ bool knowledge_is_quiet(const struct knowledge_store *store, const struct knowle
 	return entry->divided && entry->granted == 0 && !entry->canary_granted &&
 	    entry->limit == limit && shared_find(store->engine->segment, entry->hash, &seen) &&
 	    entry->refused_ns == 0 && now_ns - seen.asked_ns > ASKED_NS &&
+	    !waits_in_lanes(store->generation, &seen) &&
 	    now_ns - seen.canary_asked_ns > KNOWLEDGE_CANARY_ASKED_NS;
 }

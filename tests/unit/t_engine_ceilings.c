@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "segment/shared.h"
+#include "segment/states.h"
 #include "tests/unit/knowledge_world.h"
 
 static size_t pools(unsigned node, struct knowledge_pool out[KNOWLEDGE_POOLS_MAX], bool *due) {
@@ -432,6 +434,50 @@ static void a_new_role_takes_over_what_was_leased(void **state) {
 	end();
 }
 
+/* What hints tell of lanes: so many are in use, and does mail wait in them? */
+static void tell_lanes(unsigned node, const char *name, uint32_t used, bool waits) {
+	struct segment *segment = sites[node].segment;
+	struct shared_seen seen;
+	struct state_key key;
+
+	assert_true(states_key(segment, name, strlen(name), &key));
+	assert_true(shared_find(segment, key.hash, &seen));
+	shared_tell_lanes(segment, key.hash, used, waits ? UINT16_MAX : 0, seen.serial);
+}
+
+/* It was told only when some of it was kept: a lane of the static part never grew. */
+static void mail_that_waits_in_lanes_has_more_asked_for(void **state) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	bool due;
+
+	(void)state;
+	begin();
+	hand(0, BY_HAND_SET, "limited.example", 0, 12);
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 60 * NS_PER_SECOND);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	tell_lanes(0, "limited.example", 1, false);
+	assert_int_equal(pools(0, out, &due), 0);
+	tell_lanes(0, "limited.example", 1, true);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_true(due);
+	assert_int_equal(out[0].want, 9);
+	grant(0, &out[0], 9, 9, 60);
+	assert_int_equal(view_at(0, "limited.example").share, 10);
+	/* and is given back when they have drained */
+	tell_lanes(0, "limited.example", 0, false);
+	now_ns += 30 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	tell_lanes(0, "limited.example", 0, false);
+	now_ns += 10 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	grant(0, &out[0], 0, 0, 60);
+	assert_int_equal(pools(0, out, &due), 0);
+	end();
+}
+
 /* Those behind the first 120 were never told. */
 static void of_very_many_each_is_told_in_its_turn(void **state) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
@@ -489,6 +535,7 @@ int main(void) {
 		cmocka_unit_test(a_configured_limit_is_divided_where_it_is_for_all),
 		cmocka_unit_test(ceilings_are_divided_before_redis_was_ever_reached),
 		cmocka_unit_test(a_new_role_takes_over_what_was_leased),
+		cmocka_unit_test(mail_that_waits_in_lanes_has_more_asked_for),
 		cmocka_unit_test(of_very_many_each_is_told_in_its_turn),
 	};
 
