@@ -14,6 +14,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/file_stamp.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/engine.h"
@@ -70,6 +71,7 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 		return -1;
 	if (*path == '\0')
 		return 0;
+	secret->stamp = file_stamp(path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	wrong = fd < 0 ? strerror(errno) : read_first_line(fd, secret);
 	if (fd >= 0)
@@ -83,7 +85,7 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 int cluster_role_main(const struct role_context *context) {
 	const struct cluster_secret *secret = context->secret;
 	struct cluster_setup setup = { .password = secret->password,
-		.password_length = secret->length,
+		.password_length = secret->length, .password_stamp = secret->stamp,
 		.password_error = secret->error[0] == '\0' ? NULL : secret->error };
 	struct engine *engine;
 	struct diag diag;

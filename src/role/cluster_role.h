@@ -3,6 +3,9 @@
 #ifndef ROLE_CLUSTER_ROLE_H
 #define ROLE_CLUSTER_ROLE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/diag.h"
 #include "config/generation.h"
 #include "role/role.h"
@@ -13,6 +16,7 @@ struct cluster_secret {
 	char password[CLUSTER_SECRET_BYTES];
 	size_t length;		/* 0: none is sent */
 	char error[256];	/* why it could not be read; "": it was */
+	uint64_t stamp;		/* of the file (base/file_stamp.h), from before it was read */
 };
 
 /* After fork, while it is still root: reads cluster.password_file into a page that no core

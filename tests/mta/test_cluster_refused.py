@@ -3,7 +3,7 @@
 """A real Redis that does not take a machine: a wrong password, a user who may not do what is
 needed, keys that are another program's or a later version's.  Each is told once and counted,
 harms nobody, and when it is mended, all goes on; a user that was changed is taken by a reload.
---rounds: each command that is needed, and a password that was changed."""
+--rounds: each command that is needed."""
 from lib.cluster import PASSWORD
 from lib.cluster_tried import World
 from lib.testing import main
@@ -27,8 +27,6 @@ def body(test):
     world.all_joined("at last")
     world.judge()
     world.tried[0].another_user()
-    if test.rounds:
-        world.tried[0].another_password("eight-little-ducks")
 
 
 main(body, seconds=80)

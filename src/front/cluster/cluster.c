@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file_stamp.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/cluster.h"
@@ -24,6 +25,7 @@
 #define TURN_US		95000	/* SHARE_TURN_MS, or a little less */
 #define BEAT_NS		(500 * NS_PER_MS)
 #define PATIENCE_MOST_NS	(5 * NS_PER_SECOND)
+#define FILE_LOOK_NS	NS_PER_SECOND
 #define READ_AGAIN_NS	(30 * NS_PER_SECOND)
 
 /* --- what is known of destinations ------------------------------------------------------ */
@@ -125,6 +127,7 @@ static void on_ready(void *context) {
 
 	cluster->greets = true;
 	cluster->greeted_ns = 0;
+	cluster->was_taken = true;
 }
 
 static void on_lost(void *context, enum cluster_error error, const char *text,
@@ -177,18 +180,35 @@ static bool differs(const struct generation *a, uint32_t text_a, const struct ge
 	return strcmp(generation_text(a, text_a), generation_text(b, text_b)) != 0;
 }
 
-/* Another user, another password file: root has to read it.  One that is refused may have
- * been changed, too. */
-static bool must_read_again(const struct cluster *cluster,
-    const struct generation *generation, int64_t now_ns) {
+/* The file can be seen, though not read: is it another one by now?  Where it cannot, that is
+ * supposed after a reload, and when a password is refused that was taken before. */
+static bool file_has_changed(const struct cluster *cluster, const char *path, bool reloaded) {
+	uint64_t stamp = file_stamp(path);
+
+	if (stamp == 0)
+		return reloaded || cluster->was_taken;
+	return stamp != cluster->setup->password_stamp;
+}
+
+/* Another user, another password file, or another password in it: root has to read it.  It is
+ * looked at after a reload, and while the password is refused. */
+static bool must_read_again(struct cluster *cluster, const struct generation *generation,
+    int64_t now_ns) {
 	const struct generation *started = cluster->started;
+	bool reloaded = generation->number != cluster->number;
 
 	if (differs(started, started->cluster.user, generation, generation->cluster.user) ||
 	    differs(started, started->cluster.password_file, generation,
 		generation->cluster.password_file))
 		return true;
-	return started->cluster.password_file != 0 && cluster->refused_ns != 0 &&
-	    now_ns - cluster->refused_ns > READ_AGAIN_NS;
+	if (started->cluster.password_file == 0 || (!reloaded && (cluster->refused_ns == 0 ||
+	    now_ns - cluster->file_looked_ns < FILE_LOOK_NS)))
+		return false;
+	cluster->number = generation->number;
+	cluster->file_looked_ns = now_ns;
+	return file_has_changed(cluster, generation_text(started,
+	    started->cluster.password_file), reloaded) ||
+	    (cluster->refused_ns != 0 && now_ns - cluster->refused_ns > READ_AGAIN_NS);
 }
 
 static void turn_server(struct cluster *cluster, int64_t now_ns) {
@@ -276,7 +296,8 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	told->order_outcome = CLUSTER_OUTCOME_FAILED;
 	text_append(told->server, sizeof(told->server), 0, "%s",
 	    generation_text(generation, generation->cluster.redis));
-	cluster->began_ns = now_ns;
+	cluster->began_ns = cluster->file_looked_ns = now_ns;
+	cluster->number = generation->number;
 	cluster->news = true;
 }
 

@@ -8,6 +8,7 @@
 #define FRONT_CLUSTER_CLUSTER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/diag.h"
 #include "engine/engine.h"
@@ -16,6 +17,7 @@ struct cluster_setup {
 	const char *password;		/* any bytes; stays */
 	size_t password_length;		/* 0: none */
 	const char *password_error;	/* why it could not be read; NULL: it was */
+	uint64_t password_stamp;	/* of its file (base/file_stamp.h), from before it was read */
 };
 
 /* Runs until something has to be read by root once more: 0; or until it cannot go on: -1

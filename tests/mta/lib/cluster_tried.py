@@ -141,14 +141,6 @@ class Tried:
         self.test.within(LEASE + SOON, lambda: self.node.roles().get("cluster.0", before) != before
                          and self.joined(), f"{self.name}: another user")
 
-    def another_password(self, word):
-        """In the same file: it is read once more while the old one is refused."""
-        self.redis.ask("ACL", "SETUSER", self.user, "resetpass", f">{word}")
-        self.node.write(password=word)
-        self.bad.drop()
-        self.test.within(SOON, lambda: self.row()["state"] == "refused", "the old one is refused")
-        self.test.within(30 + LEASE + SOON, self.joined, f"{self.name}: another password")
-
 
 class World:
     def __init__(self, test):
