@@ -58,7 +58,8 @@ static void on_failed(void *context, enum cluster_error what, const char *text) 
 }
 
 static void begin_sized(uint64_t destinations) {
-	const struct knowledge_calls those = { .run = run, .failed = on_failed };
+	const struct knowledge_calls those = { .run = run, .failed = on_failed,
+		.prefix = "mine:" };
 	struct diag diag;
 
 	site_providers = NULL;
@@ -169,6 +170,9 @@ static void what_is_not_written_is_told_and_does_not_spin(void **state) {
 		answer_error("WRONGTYPE Operation against a key holding the wrong kind of value");
 	assert_int_equal(failures, 4);
 	assert_int_equal(error, CLUSTER_ERROR_FOREIGN);
+	/* it was "WRONGTYPE ... on @user_script:33" */
+	assert_non_null(strstr(error_text, " mine:1:d:n"));
+	assert_null(strstr(error_text, "WRONGTYPE"));
 	assert_int_equal(asked, 1 + 4);
 	for (unsigned i = 0; i < 9; i++) {
 		now_ns += 100 * NS_PER_MS;

@@ -303,9 +303,10 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 
 static int open_all(struct cluster *cluster, struct diag *diag) {
 	const struct timeval turn = { .tv_usec = TURN_US };
-	const struct knowledge_calls calls = { .run = run_for_knowledge,
-		.failed = on_knowledge_failed, .context = cluster };
 	const struct generation *generation = cluster->started;
+	const struct knowledge_calls calls = { .run = run_for_knowledge,
+		.failed = on_knowledge_failed, .context = cluster,
+		.prefix = generation_text(generation, generation->cluster.prefix) };
 	int64_t patience_ns = generation->cluster.lease_ns / 3;
 	static char channel[CLUSTER_PREFIX_MAX + 16];
 	struct server_setup setup = {

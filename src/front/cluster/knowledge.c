@@ -42,6 +42,7 @@ struct call {
 	enum call_kind kind;
 	uint32_t life;			/* of the connection */
 	uint32_t entry, entry_life;	/* PUT */
+	char name[NAME_MAX_BYTES + 1];	/* PUT */
 	uint32_t first, count;		/* GET: of the page */
 };
 
@@ -103,15 +104,21 @@ struct knowledge_store *knowledge_front_store(struct knowledge_front *front) {
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static void fail(struct knowledge_front *front, const char *what, const struct redis_value *value) {
+/* `name`: of the destination it is about; NULL: of several. */
+static void fail(struct knowledge_front *front, const char *what, const char *name,
+    const struct redis_value *value) {
 	bool is_error = value->kind == REDIS_KIND_ERROR;
+	enum cluster_error error = is_error ? server_error_of(value->text, value->length) :
+	    CLUSTER_ERROR_PROTOCOL;
 	char text[192];
 
-	(void)text_append(text, sizeof(text), 0, "%s: %.*s", what,
-	    is_error ? (int)(value->length < sizeof(text) ? value->length : sizeof(text)) : 64,
-	    is_error ? value->text : "the answer makes no sense");
-	front->calls.failed(front->calls.context, is_error ?
-	    server_error_of(value->text, value->length) : CLUSTER_ERROR_PROTOCOL, text);
+	if (error == CLUSTER_ERROR_FOREIGN)
+		server_say_foreign(front->calls.prefix, what, name, text, sizeof(text));
+	else
+		(void)text_append(text, sizeof(text), 0, "%s: %.*s", what,
+		    is_error ? (int)(value->length < sizeof(text) ? value->length : sizeof(text)) : 64,
+		    is_error ? value->text : "the answer makes no sense");
+	front->calls.failed(front->calls.context, error, text);
 }
 
 static struct call *free_call(struct knowledge_front *front, unsigned *index) {
@@ -156,6 +163,7 @@ static bool put(struct knowledge_front *front, const struct knowledge_own *own, 
 		return false;
 	*call = (struct call){ .kind = CALL_PUT, .life = front->life, .entry = own->entry,
 		.entry_life = own->life };
+	text_copy(call->name, sizeof(call->name), own->name, strlen(own->name));
 	front->puts++;
 	return true;
 }
@@ -317,7 +325,7 @@ static void take_put(struct knowledge_front *front, const struct call *call,
 		}
 		return;
 	}
-	fail(front, "a record was not written", answer);
+	fail(front, "a record was not written", call->name, answer);
 	front->put_ns = now_ns + AGAIN_NS;
 	knowledge_again(front->store, call->entry, call->entry_life, now_ns);
 }
@@ -329,7 +337,7 @@ static void take_page(struct knowledge_front *front, const struct redis_value *a
 	front->page_asked = false;
 	if (!is_ok(answer, 2) || answer->count % 2 != 0 || answer->count > 2 + 2 * PAGE_NAMES ||
 	    ++front->pages > PAGES_MOST) {
-		fail(front, "the list of destinations", answer);
+		fail(front, "the list of destinations", NULL, answer);
 		stumble(front, now_ns);
 		return;
 	}
@@ -387,7 +395,7 @@ static void take_records(struct knowledge_front *front, const struct generation 
 	int64_t server_ms, written_ms;
 
 	if (!is_ok(answer, 2) || (answer->count - 2) % 3 != 0) {
-		fail(front, "records of destinations", answer);
+		fail(front, "records of destinations", NULL, answer);
 		stumble(front, now_ns);
 		return;
 	}

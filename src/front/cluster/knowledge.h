@@ -46,6 +46,7 @@ struct knowledge_calls {
 	 * hold what the server said. */
 	void (*failed)(void *context, enum cluster_error error, const char *text);
 	void *context;
+	const char *prefix;	/* of keys, for people; stays */
 };
 
 /* 0, or -1 with *diag: no memory.  `calls` is copied; `node`: this node's name. */

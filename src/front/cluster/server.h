@@ -79,6 +79,11 @@ void server_works(struct server *server);
 /* Which kind of error the text of an error answer is ("NOPERM ..."). */
 enum cluster_error server_error_of(const char *text, size_t length);
 
+/* WRONGTYPE of a script on records of destinations, for people: `what` failed.  Redis does not
+ * say which of its keys it met: that of `name` (NULL: of none), or one of those of all. */
+void server_say_foreign(const char *prefix, const char *what, const char *name, char *text,
+    size_t size);
+
 /* Commands that were sent in its life. */
 uint64_t server_commands(const struct server *server);
 

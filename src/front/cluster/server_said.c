@@ -2,7 +2,9 @@
 /* What kind of error the words of a server are, of Redis 6.2 and later and of Valkey. */
 #include <string.h>
 
+#include "base/text.h"
 #include "front/cluster/server.h"
+#include "wire/cluster_call.h"
 
 /* The first one that fits counts.  Versions before 7 wrap what a script met in an error of
  * their own: then it stands anywhere. */
@@ -33,4 +35,15 @@ enum cluster_error server_error_of(const char *text, size_t length) {
 			return known[i].error;
 	}
 	return CLUSTER_ERROR_SERVER;
+}
+
+void server_say_foreign(const char *prefix, const char *what, const char *name, char *text,
+    size_t size) {
+	size_t length = text_append(text, size, 0, "%s: a key is not ours: ", what);
+
+	if (name != NULL)
+		length = text_append(text, size, length, "%s%d:d:%s (it should be a hash), ", prefix,
+		    CLUSTER_SCHEMA, name);
+	(void)text_append(text, size, length, "%s%d:di (a zset) or %s%d:dv (a string)", prefix,
+	    CLUSTER_SCHEMA, prefix, CLUSTER_SCHEMA);
 }

@@ -32,7 +32,9 @@ void cluster_failed(struct cluster *cluster, enum cluster_error error, const cha
 	told->errors[error]++;
 	told->error = (uint32_t)error + 1;
 	told->error_ns = now_ns;
-	text_append(told->why, sizeof(told->why), 0, "%s",
+	/* of a script's command Redis does not tell the name */
+	text_append(told->why, sizeof(told->why), 0, "%s%s", error == CLUSTER_ERROR_PERMISSION ?
+	    "compare Redis's user with redis-postern.conf: " : "",
 	    log_sentence(sentence, sizeof(sentence), text));
 	engine_count(cluster->engine, COUNTER_CLUSTER_ERRORS, 1);
 	cluster->news = true;
