@@ -53,9 +53,9 @@ def body(test):
     for node in (mx1, mx2):
         joined(test, node, f"{node.name} of two")
     mx3.start()
-    refused(test, mx3, "node", "nodes", "a third machine of two")
+    refused(test, mx3, "node", "on one of them posternctl cluster names them", "a third machine of two")
     anew(mx3, called="mx1")
-    refused(test, mx3, "node", "mx1", "a name that another machine has")
+    refused(test, mx3, "node", "give this one another cluster.node", "a name that another machine has")
     mx1.lose()
     joined(test, mx3, "the other machine is lost, its name")
     mx3.stop()

@@ -297,11 +297,13 @@ void cluster_refused(struct cluster *cluster, const struct cluster_answer *answe
 	case CLUSTER_TAKEN:
 		/* without its ms: what is the same is told each minute only */
 		text_append(text, sizeof(text), 0, "node %s is taken by another machine or state "
-		    "(%s), until that was silent for a lease", link->node, answer->text);
+		    "(%s): stop that one and wait for a lease, or give this one another cluster.node",
+		    link->node, answer->text);
 		break;
 	case CLUSTER_FULL:
 		text_append(text, sizeof(text), 0, "there are %u nodes already, as many as "
-		    "cluster.nodes: posternctl cluster forget NODE", link->nodes);
+		    "cluster.nodes: on one of them posternctl cluster names them, and posternctl "
+		    "cluster forget NODE makes room for this one", link->nodes);
 		break;
 	case CLUSTER_LEASE:
 		text_append(text, sizeof(text), 0, "node %s has cluster.lease %u ms, this one "
