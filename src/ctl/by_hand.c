@@ -39,12 +39,14 @@ static const struct column columns[] = {
 	{ "hint_mta", COLUMN_TEXT },
 	{ "doubt", COLUMN_TEXT },
 	{ "doubt_text", COLUMN_TEXT },
+	{ "untold", COLUMN_TEXT },
 };
 
 struct answer_rows {
 	struct writer *writer;
 	bool observed;
 	char doubt[512];	/* why a Postfix does not hold it, or "" */
+	char untold[320];	/* why other machines are not told, or "" */
 };
 
 struct by_hand_request {
@@ -67,6 +69,9 @@ static void take_row(void *context, const struct control_frame *frame) {
 	if (control_frame_get(frame, "doubt_text") != NULL)
 		text_append(rows->doubt, sizeof(rows->doubt), 0, "%s: %s",
 		    control_frame_get(frame, "hint_mta"), control_frame_get(frame, "doubt_text"));
+	if (control_frame_get(frame, "untold") != NULL)
+		text_append(rows->untold, sizeof(rows->untold), 0, "%s",
+		    control_frame_get(frame, "untold"));
 }
 
 static void add(struct by_hand_request *request, const char *key, const char *value) {
@@ -152,6 +157,9 @@ static int ask(struct ctl *ctl, const struct by_hand_request *request) {
 	if (result == EX_OK && rows.doubt[0] != '\0')
 		ctl_complain("noted, but mail that this Postfix has is not held (mta %s)",
 		    rows.doubt);
+	if (result == EX_OK && rows.untold[0] != '\0')
+		ctl_complain("noted, but the other machines cannot be told now (cluster: %s): they "
+		    "hear of it when that is over", rows.untold);
 	places_free(&places);
 	return result;
 }

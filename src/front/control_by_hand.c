@@ -194,6 +194,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 		    view.observed && view.window == 0);
 		if (stops(request) && owner->kind != DESTINATION_PROVIDER)
 			add_doubt(&writer, engine, generation, owner->name, now_ns);
+		control_answer_untold(&writer, engine, generation, owner->name, now_ns);
 	}
 	length = control_writer_finish(&writer);
 	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK,

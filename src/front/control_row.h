@@ -40,6 +40,11 @@ size_t control_answer_by_hand(struct engine *engine,
 size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,
     char *out);
 
+/* untold: why the other machines cannot be told of this destination now, if there are any and
+ * they cannot. */
+void control_answer_untold(struct control_writer *writer, struct engine *engine,
+    const struct generation *generation, const char *name, int64_t now_ns);
+
 /* id, of a decision, unless it is 0 */
 void control_answer_id(struct control_writer *writer, uint64_t id);
 

@@ -75,6 +75,17 @@ def ceilings(test, cluster):
                "forgotten")
 
 
+def away(test, cluster):
+    """Redis is away: said while somebody suspends something."""
+    first, second, _ = cluster.all()
+    cluster.redis.kill()
+    test.wait_for(lambda: first.cluster_row()["error"] == "connect", "Redis is gone")
+    untold(test, first, "state ")
+    cluster.redis.start()
+    for node in cluster.all():
+        test.wait_for(lambda: node.cluster_row()["state"] == "joined", f"{node.name} is back")
+
+
 def lost(test, cluster):
     """Redis loses all it had; a machine that comes later hears of it all the same."""
     first, second, third = cluster.all()
@@ -136,6 +147,34 @@ def counter(test, cluster):
     first.ask("resume", "numbered.example")
 
 
+def untold(test, node, why):
+    """Whoever suspends something hears that the others do not, and what is wrong."""
+    done = node.command("suspend", "untold.example", "--for", "1h")
+    test.check(done.returncode == 0 and
+               f"the other machines cannot be told now (cluster: {why}" in done.stderr,
+               f"suspend says that others are not told: {done.stderr}")
+    test.check(node.ask("resume", "untold.example")["untold"].startswith(why), "so does resume")
+
+
+def foreign(test, cluster):
+    """Another program's key in the place of a destination's: it is named, and nothing else
+    suffers."""
+    first, second, _ = cluster.all()
+    key = f"{PREFIX}1:d:taken.example"
+    cluster.redis.ask("SET", key, "mine")
+    first.ask("suspend", "taken.example", "--for", "1h")
+    test.wait_for(lambda: first.cluster_row()["error"] == "foreign", "it is told")
+    row = first.cluster_row()
+    test.check(key in row["error_text"] and row["state"] == "joined" and row["unwritten"] == 1,
+               f"with its name, joined all the same: {row['error_text']}")
+    untold(test, first, "state joined, error foreign")
+    cluster.redis.ask("DEL", key)
+    test.wait_for(lambda: state(second, "taken.example") == "dead", "it is told after all")
+    test.wait_for(lambda: first.cluster_row()["unwritten"] == 0, "nothing is left to be told")
+    done = first.command("resume", "taken.example")
+    test.equal((done.returncode, done.stderr), (0, ""), "and nothing is complained about")
+
+
 def refused(test, cluster):
     """Redis lets a machine no more tell what it knows: that is told and counted, no lease is
     lost, and when it may again, the others hear of it."""
@@ -145,6 +184,9 @@ def refused(test, cluster):
     test.wait_for(lambda: first.cluster_row()["errors"]["permission"] > 0, "it is counted")
     test.check("error=permission" in first.log_text(), "it is told")
     test.equal(first.cluster_row()["state"], "joined", "limits are shared all the same")
+    test.check("compare Redis's user with redis-postern.conf: " in first.cluster_row()["error_text"],
+               f"with what to do: {first.cluster_row()['error_text']}")
+    untold(test, first, "state joined, error permission")
     cluster.redis.ask("ACL", "SETUSER", USER, "+publish")
     test.wait_for(lambda: state(second, "quiet.example") == "held", "it is told after all")
 
@@ -157,7 +199,9 @@ def body(test):
     ceilings(test, cluster)
     counter(test, cluster)
     refused(test, cluster)
+    foreign(test, cluster)
     keys(test, cluster)
+    away(test, cluster)
     lost(test, cluster)
     own(test, cluster)
     test.equal([node.cluster_row()["errors"]["protocol"] for node in cluster.all()], [0, 0, 0],
