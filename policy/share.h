@@ -133,7 +133,7 @@ struct share_memory {
 	uint64_t refused;			/* both, as of the last turn */
 	uint32_t quiet;				/* turns since it grew */
 	struct share_pools claim;		/* of the last call */
-	uint32_t tension;		/* turns for which there are not enough places for all */
+	uint32_t tension;		/* turns for which others lack places */
 	uint32_t strained;		/* and for which no equal part is wanted after that */
 	uint32_t settling;		/* turns for which what is open may not be known yet */
 	/* The last answer was */
@@ -185,9 +185,10 @@ struct share_ask share_asks(const struct share_memory *memory, const struct shar
 /* A call that listed this class is sent. */
 void share_sent(struct share_memory *memory, const struct share_seen *seen);
 
-/* Its answer, of both pools: `others_short` is what others need and do not have.  Not for an
- * answer that tells to wait. */
-void share_answered(struct share_memory *memory, const struct share_ask *asked,
-    struct share_pools granted, uint32_t others_short);
+/* Its answer, of both pools: `others_short` is what others need and do not have, `free` what
+ * nobody has.  Not for an answer that tells to wait. */
+void share_answered(struct share_memory *memory, const struct share_seen *seen,
+    const struct share_ask *asked, struct share_pools granted, uint32_t others_short,
+    uint32_t free);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define SPAN_MS		5000
 /* An answer shows what others needed when they called last, which may be nothing by chance:
- * that somebody lacks places is believed for so many turns. */
+ * that another lacks places is believed for so many turns, or until many are free. */
 #define TENSION_TURNS	50
 /* Whoever lacked places goes on to need more or less of them for a while: so long nobody takes
  * again what he does not need. */
@@ -268,11 +268,14 @@ static bool lacks(const struct share_memory *memory, const struct share_seen *se
 	    is_more(share_asks(memory, seen).need, usable(seen));
 }
 
-/* The server takes it for one that needs more than it does. */
+/* The server takes it for one that needs more than it does, and there may be others who need
+ * it. */
 static bool claims_too_much(const struct share_memory *memory, const struct share_seen *seen)
 {
 	struct share_pools need = share_asks(memory, seen).need;
 
+	if (!contended(memory) && !(memory->short_self && memory->quiet >= REFUSED_TURNS))
+		return false;
 	need = at_least(need, usable(seen));
 	return is_more(memory->claim, need);
 }
@@ -308,7 +311,7 @@ enum share_due share_due(const struct share_memory *memory, const struct share_s
 		return SHARE_DUE_MORE;
 	if (contended(memory) && gone >= SHARE_TURN_MS && has_spare(memory, seen))
 		return SHARE_DUE_RETURN;
-	if (contended(memory) && gone >= SHARE_ASK_MS && claims_too_much(memory, seen))
+	if (gone >= SHARE_ASK_MS && claims_too_much(memory, seen))
 		return SHARE_DUE_RETURN;
 	if (looks(memory, seen, news, gone))
 		return SHARE_DUE_LOOK;
@@ -320,17 +323,29 @@ void share_sent(struct share_memory *memory, const struct share_seen *seen)
 	forget_refused(memory, seen);
 }
 
-void share_answered(struct share_memory *memory, const struct share_ask *asked,
-    struct share_pools granted, uint32_t others_short)
+/* An equal part is free: nobody lacks any, by more than chance. */
+static bool is_plenty(const struct share_seen *seen, uint32_t free)
+{
+	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
+
+	return (uint64_t)free * seen->nodes >= (uint64_t)leasable.base + leasable.extra;
+}
+
+void share_answered(struct share_memory *memory, const struct share_seen *seen,
+    const struct share_ask *asked, struct share_pools granted, uint32_t others_short,
+    uint32_t free)
 {
 	memory->claim = asked->claim;
 	memory->short_self = is_more(asked->need, granted);
 	memory->claimed = is_more(asked->claim, granted);
 	memory->denied = is_more(asked->want, granted);
 	memory->claims = memory->claimed ? memory->claims + 1 : 0;
-	if (others_short > 0 || memory->short_self)
+	/* What this node itself lacks is no reason to give back what it is granted for it. */
+	if (others_short > 0)
 		memory->tension = TENSION_TURNS;
-	else if (memory->claims < CLAIMS_MOST)
+	else if (!memory->short_self && is_plenty(seen, free))
+		memory->tension = 0;
+	if (others_short == 0 && !memory->short_self && memory->claims < CLAIMS_MOST)
 		return;
 	memory->strained = STRAINED_TURNS;
 	memory->claims = 0;

@@ -141,11 +141,13 @@ void shares_answered(struct shares_turns *turns, const struct generation *genera
     unsigned member_number, const struct shares_answer *answer, int64_t until_ns,
     int64_t now_ns) {
 	struct shares_member *member = &turns->members[member_number];
+	struct share_seen seen = seen_of(turns, member);
 
 	(void)shares_grant(turns->engine, generation, member->now.class_index, answer->granted,
 	    answer->fair, until_ns, now_ns);
 	shares_told(turns->engine, generation, member->now.class_index, answer->whole, now_ns);
-	share_answered(&member->memory, &member->asked, answer->granted, answer->others_short);
+	share_answered(&member->memory, &seen, &member->asked, answer->granted,
+	    answer->others_short, answer->free);
 	member->differs = answer->differs;
 	if (turns->tells && (member->memory.short_self || member->memory.claimed))
 		turns->told_ns = now_ns;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+/* LINT-SIZE: one world for all: three nodes, their clients and the server */
 /*
  * Three nodes that ask for a limit of 30 as policy/share.h says, in virtual time, with clients
  * that change from node to node: never more than 30 are open (nor more than the smaller limit
@@ -30,7 +31,7 @@ struct node {
 	uint32_t demand, demand_other;	/* clients that would have a session, of each direction */
 	uint32_t hold[2];
 	int64_t sent_ms, arrives_ms, answered_ms;	/* 0: no call is out */
-	uint32_t granted[2], fair[2], others_short;
+	uint32_t granted[2], fair[2], others_short, free;
 	bool tells;			/* the call, should it be short */
 	int64_t told_ms, short_ms;	/* when it told so, or will have heard it of another */
 	unsigned calls;
@@ -49,6 +50,7 @@ struct world {
 	int64_t now_ms;
 	unsigned often;			/* one in so many sessions ends in a step */
 	bool deaf;			/* nodes hear nothing of each other */
+	bool sure;			/* what they say is never lost */
 };
 
 static uint32_t least_of(uint32_t a, uint32_t b)
@@ -113,6 +115,7 @@ static void serve(struct pool *pool, struct node *node, unsigned number, unsigne
 		node->granted[which] = hold;
 	pool->record[number] = node->granted[which];
 	assert_true(others + node->granted[which] <= pool->all);
+	node->free += pool->all - others - node->granted[which];
 }
 
 /* --- a node ------------------------------------------------------------------------------- */
@@ -137,7 +140,7 @@ static void tell(struct world *world, struct node *node)
 {
 	node->told_ms = world->now_ms;
 	for (unsigned i = 0; i < NODES; i++)
-		if (random_below(&world->random, 10) != 0)	/* else it is lost */
+		if (world->sure || random_below(&world->random, 10) != 0)
 			world->nodes[i].short_ms = world->now_ms + random_below(&world->random, 20);
 }
 
@@ -157,7 +160,7 @@ static void role(struct world *world, unsigned number)
 	bool out = node->answered_ms != 0;
 
 	if (out && node->arrives_ms != 0 && world->now_ms >= node->arrives_ms) {
-		node->others_short = 0;
+		node->others_short = node->free = 0;
 		for (unsigned i = 0; i < 2; i++)
 			serve(&world->pools[i], node, number, i);
 		node->arrives_ms = 0;
@@ -165,7 +168,8 @@ static void role(struct world *world, unsigned number)
 	if (out && world->now_ms >= node->answered_ms && node->arrives_ms == 0) {
 		node->seen.leased = (struct share_pools){ node->granted[0], node->granted[1] };
 		node->seen.most = (struct share_pools){ node->fair[0], node->fair[1] };
-		share_answered(&node->memory, &node->asked, node->seen.leased, node->others_short);
+		share_answered(&node->memory, &node->seen, &node->asked, node->seen.leased,
+		    node->others_short, node->free);
 		if ((node->memory.short_self || node->memory.claimed) && node->tells)
 			tell(world, node);
 		node->answered_ms = 0;
@@ -429,6 +433,83 @@ static void an_idle_node_lets_in_a_burst_and_grows_on(void **state)
 		assert_true(run.had[i] >= 9);
 }
 
+/* `count` at once, who stay and, if refused, do not come again: how many were let in. */
+static uint32_t come(struct world *world, unsigned number, uint32_t count)
+{
+	struct node *node = &world->nodes[number];
+	uint32_t before = node->seen.open;
+
+	for (; count > 0; count--) {
+		if (node->seen.open < places(&node->seen, true))
+			node->seen.open = ++node->seen.open_small;
+		else
+			node->seen.refused_small++;
+	}
+	node->demand = node->seen.open;
+	return node->seen.open - before;
+}
+
+/* `count` at once at one of three idle machines, of whom so many are let in. */
+static void idle_till_a_burst(struct world *world, uint32_t count, uint32_t let_in)
+{
+	begin(world, (struct share_pools){ LIMIT, 0 }, UINT32_MAX);
+	(void)run_for(world, 30000 + random_below(&world->random, 5000));
+	assert_int_equal(come(world, 0, count), let_in);
+}
+
+static void after_one_refusal_free_places_are_asked_for_ahead(void **state)
+{
+	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
+
+	(void)state;
+	for (unsigned round = 0; round < 100; round++) {
+		idle_till_a_burst(&world, 11, 10);
+		/* of the 20 that are free */
+		for (unsigned i = 0; i < 12; i++) {
+			(void)run_for(&world, 1000);
+			assert_int_equal(come(&world, 0, 1), 1);
+		}
+	}
+}
+
+/* It has just given back all that it could spare. */
+static void and_so_they_are_at_the_other_machines(void **state)
+{
+	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
+
+	(void)state;
+	for (unsigned round = 0; round < 100; round++) {
+		unsigned let_in = 0;
+
+		idle_till_a_burst(&world, 11, 10);
+		for (unsigned i = 0; i < 10; i++) {
+			(void)run_for(&world, 1000);
+			let_in += come(&world, 1, 1);
+		}
+		assert_true(let_in >= 9);
+	}
+}
+
+/* Each time more than are kept ahead, but never for longer than a share takes to grow. */
+static void bursts_let_a_share_grow_to_the_limit(void **state)
+{
+	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
+	unsigned refused = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 100; round++) {
+		idle_till_a_burst(&world, 4, 4);
+		for (unsigned i = 0; i < 8 && world.nodes[0].seen.open < 27; i++) {
+			(void)run_for(&world, 1500);
+			assert_true(come(&world, 0, 4) >= 1);
+		}
+		assert_true(world.nodes[0].seen.open >= 24);
+		refused += refused_by(&world, 0);
+	}
+	printf("# four each 1.5 s up to 28: %.1f refused\n", refused / 100.0);
+	assert_true(refused <= 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +518,9 @@ int main(void)
 		cmocka_unit_test(each_direction_keeps_to_its_limit),
 		cmocka_unit_test(steady_load_costs_few_calls),
 		cmocka_unit_test(an_idle_node_lets_in_a_burst_and_grows_on),
+		cmocka_unit_test(after_one_refusal_free_places_are_asked_for_ahead),
+		cmocka_unit_test(and_so_they_are_at_the_other_machines),
+		cmocka_unit_test(bursts_let_a_share_grow_to_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
