@@ -25,6 +25,7 @@ struct applying {
 	struct knowledge m;
 	bool stops, lifts, limits;
 	bool full;			/* there is no slot for it */
+	uint64_t resumed_stamp;		/* of the resume that lifts it; 0: nobody resumed it */
 	struct window_owner owner;
 	struct window_rules rules;
 	struct state_lock lock;
@@ -54,15 +55,20 @@ static bool is_near(int64_t a, int64_t b) {
 	return a == b || (a != INT64_MAX && b != INT64_MAX && llabs(a - b) < NEAR_NS);
 }
 
-/* "mx2: 421 too busy"; our own as it was */
+/* "mx2: 421 too busy", "mx2: resumed by hand"; our own as it was */
 static void find_reason(struct applying *a) {
-	const struct knowledge_told *told = knowledge_origin(a->entry, a->m.stamp);
+	const struct knowledge_told *told = knowledge_origin(a->entry,
+	    a->stops ? a->m.stamp : a->resumed_stamp);
 	char node[SHARED_NODE_NAME_MAX + 1], text[WINDOW_REASON_MAX + 1];
 	bool ours = told != NULL && told->node == a->store->own;
 
+	/* our own resume leaves no reason either */
+	if (!a->stops && (told == NULL || ours))
+		return;
 	(void)shared_node_name(a->store->engine->segment, told == NULL ? 0 : told->node, node);
 	(void)text_append(text, sizeof(text), 0, "%s%s%s", ours ? "" : node, ours ? "" : ": ",
-	    told == NULL ? "" : a->m.by_hand ? told->manual_reason : told->learned_reason);
+	    told == NULL ? "" : !a->stops ? "resumed by hand" :
+	    a->m.by_hand ? told->manual_reason : told->learned_reason);
 	(void)windows_reason(text, strlen(text), a->reason);
 }
 
@@ -81,6 +87,9 @@ static void decide(struct applying *a) {
 	/* what Redis has lost was not lifted by anybody */
 	a->lifts = !says_stop && stand->stopped && stand->until_ns > a->now_ns &&
 	    (m->resumed_stamp != 0 || a->entry->in_force.state != KNOWLEDGE_NONE);
+	/* one of before does not lift what came behind it */
+	a->resumed_stamp = a->lifts && m->resumed_stamp > a->entry->in_force.resumed_stamp ?
+	    m->resumed_stamp : 0;
 	/* who withdraws its ceiling ends what it said, and no other's */
 	a->limits = m->ceiling != stand->ceiling && (m->ceiling != 0 || m->ceiling_by_hand ||
 	    (a->entry->in_force.ceiling == stand->ceiling &&
@@ -114,6 +123,8 @@ static void lift(struct applying *a) {
 	/* what was tried before somebody resumed it is no news */
 	if (a->m.resumed_stamp != 0)
 		state->resumed_ns = a->now_ns;
+	if (a->resumed_stamp != 0)
+		a->lock.reason = a->reason;
 }
 
 static void limit(struct applying *a) {
@@ -193,7 +204,7 @@ static void tell_all(struct applying *a, const struct window *was, uint64_t id) 
 	if (a->stops)
 		tell(a, WINDOW_TOLD_STOP, was, id, a->m.stamp);
 	if (a->lifts)
-		tell(a, WINDOW_TOLD_BACK, was, 0, a->m.resumed_stamp);
+		tell(a, WINDOW_TOLD_BACK, was, 0, a->resumed_stamp);
 	if (a->limits)
 		tell(a, WINDOW_TOLD_CEILING, was, 0, a->m.ceiling_stamp);
 }
@@ -253,7 +264,7 @@ void knowledge_apply(struct knowledge_store *store, struct knowledge_entry *entr
 		knowledge_look_at(store, &found);
 	knowledge_put(entry, now_ns, &a.m);
 	decide(&a);
-	if (a.stops)
+	if (a.stops || a.lifts)
 		find_reason(&a);
 	if ((a.stops || a.lifts || a.limits) && knowledge_is_shared(store->generation,
 	    entry->name, strlen(entry->name), &a.owner) && !transact(&a))

@@ -171,10 +171,13 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
 		    "the ceiling of %s is another one" : "the window of %s is another one",
 		    name);
-		return;
+		break;
 	default:
 		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
 	}
+	if (*decided_text(d, DECIDED_NODE) != '\0')
+		(void)text_append(out, size, strlen(out), ", as %s says",
+		    decided_text(d, DECIDED_NODE));
 }
 
 void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {

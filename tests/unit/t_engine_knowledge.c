@@ -48,8 +48,11 @@ static void held_here_is_held_there_and_resumed_anywhere(void **state) {
 	must_be_known(2, 0, "held.example", DECIDED_BY_HAND_OF);
 	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
 	exchange();
-	for (unsigned i = 0; i < NODES; i++)
-		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
+	for (unsigned i = 0; i < NODES; i++) {
+		view = view_at(i, "held.example");
+		assert_int_equal(view.state, WINDOW_OPEN);
+		assert_string_equal(view.reason, i == 2 ? "" : "mx2: resumed by hand");
+	}
 	end();
 }
 
