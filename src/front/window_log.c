@@ -24,6 +24,7 @@ struct words {
 	long long for_s;
 	const char *observed;
 	char id[DECISION_ID_MAX];
+	char node[NAME_SHOWN];		/* TOLD_...: which one said so, or "-" */
 };
 
 static void find_rule_words(const struct window_report *report, struct words *out)
@@ -49,6 +50,8 @@ static void find_words(const struct window_report *report, struct words *out)
 	log_sentence(out->text, sizeof(out->text), report->reason);
 	find_rule_words(report, out);
 	decision_id_text(report->id, out->id);
+	log_quote(out->node, sizeof(out->node), report->node == NULL ? "" : report->node,
+	    report->node == NULL ? 0 : strlen(report->node));
 	out->for_s = (long long)((report->for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 	out->observed = report->observed ? "yes" : "no";
 }
@@ -64,13 +67,20 @@ static bool log_suspended(const struct window_report *report, const struct words
 /* It may be looked up there. */
 static bool log_told(const struct window_report *report, const struct words *w)
 {
-	char node[NAME_SHOWN], origin[DECISION_ID_MAX];
+	char origin[DECISION_ID_MAX];
 
-	return log_event(EVENT_SUSPENDED, "id=%s destination=%s for=%llds by=node node=%s "
+	return log_event(EVENT_SUSPENDED, "id=%s destination=%s state=%s for=%llds by=node node=%s "
 	    "origin=%s there=%s window=%u ceiling=%u observed=%s text=\"%s\"", w->id, w->name,
-	    w->for_s, log_quote(node, sizeof(node), report->node, strlen(report->node)),
+	    windows_state_word(report->state), w->for_s, w->node,
 	    decision_id_text(report->origin, origin), windows_by_word(report->by),
 	    report->before, report->ceiling, w->observed, w->text);
+}
+
+static bool log_told_ceiling(const struct window_report *report, const struct words *w)
+{
+	return log_event(EVENT_WINDOW, "id=%s destination=%s by=node node=%s window=%u before=%u "
+	    "ceiling=%u ceiling_before=%u observed=%s", w->id, w->name, w->node, report->window,
+	    report->before, report->ceiling, report->ceiling_before, w->observed);
 }
 
 static bool log_window(const struct window_report *report, const struct words *w)
@@ -78,8 +88,7 @@ static bool log_window(const struct window_report *report, const struct words *w
 	return log_event(EVENT_WINDOW, "id=%s destination=%s window=%u before=%u ceiling=%u success=%.4g "
 	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->id, w->name,
 	    report->window, report->before, report->ceiling, report->success, report->failure,
-	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" :
-	    report->what == WINDOW_TOLD_CEILING ? "node" : "rule",
+	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" : "rule",
 	    w->rule, w->observed, w->text);
 }
 
@@ -97,10 +106,14 @@ static bool report(void *context, const struct window_report *report)
 		return log_told(report, &w);
 	case WINDOW_CHANGED:
 	case WINDOW_RULE_CEILING:
-	case WINDOW_TOLD_CEILING:
 		return log_window(report, &w);
-	case WINDOW_BACK:
+	case WINDOW_TOLD_CEILING:
+		return log_told_ceiling(report, &w);
 	case WINDOW_TOLD_BACK:
+		return log_event(EVENT_BACK, "id=%s destination=%s by=node node=%s window=%u "
+		    "ceiling=%u text=\"%s\"", w.id, w.name, w.node, report->window,
+		    report->ceiling, w.text);
+	case WINDOW_BACK:
 		return log_event(EVENT_BACK, "id=%s destination=%s window=%u ceiling=%u",
 		    w.id, w.name, report->window, report->ceiling);
 	case WINDOW_RULE_HELD:

@@ -5,7 +5,8 @@
 
 #include "engine/engine.h"
 
-/* From now on this engine's are logged.  Every role that feeds, asks or turns. */
+/* From now on this engine's are logged.  Every role that feeds, asks or turns,
+ * and the one that hears of other machines. */
 void window_log_listen(struct engine *engine);
 
 #endif

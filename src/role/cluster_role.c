@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "engine/engine.h"
 #include "front/cluster/cluster.h"
+#include "front/window_log.h"
 
 static void *secret_page(size_t bytes, struct diag *diag) {
 	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -90,9 +91,11 @@ int cluster_role_main(const struct role_context *context) {
 	struct engine *engine;
 	struct diag diag;
 
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0 &&
-	    cluster_run(engine, &setup, &diag) == 0)
-		return EX_OK;
+	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0) {
+		window_log_listen(engine);
+		if (cluster_run(engine, &setup, &diag) == 0)
+			return EX_OK;
+	}
 	log_event(EVENT_SYSTEM, "from=cluster text=\"%s\"", diag.text);
 	return EX_OSERR;
 }

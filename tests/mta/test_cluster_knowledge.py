@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """What one machine knows of a destination serves the others: held by hand, resumed anywhere,
-ceilings; and again after Redis has lost everything."""
+ceilings; it stands in the log of each; and again after Redis has lost everything."""
+import re
 import shlex
 import time
 
@@ -84,6 +85,51 @@ def away(test, cluster):
     cluster.redis.start()
     for node in cluster.all():
         test.wait_for(lambda: node.cluster_row()["state"] == "joined", f"{node.name} is back")
+
+
+def lines(node, event, name):
+    """Those of the log, without what stands before the event's own."""
+    return [line[line.index(" id=") + 1:] for line in node.log_text().splitlines()
+            if f"event={event} " in line and f" destination={name} " in line]
+
+
+def in_the_log(test, cluster):
+    """Each machine's own log tells what another one suspended, held, limited and resumed: once,
+    by whom, and with the id that `why` takes."""
+    first, second, third = cluster.all()
+    name = "logged.example"
+    first.ask("hold", name, "--reason", "a leak")
+    everywhere(test, cluster, lambda node: state(node, name) == "held", "held")
+    origin = first.ask("explain", "destination", name)["id"]
+    for node in (second, third):
+        number = node.ask("explain", "destination", name)["id"]
+        begin = f"id={number} destination={name} state=held for=0s by=node node={first.name} " \
+                f"origin={origin} there=hand "
+        test.within(SOON, lambda: [one.startswith(begin) for one in lines(node, "suspended", name)]
+                    == [True], f"{node.name}: the hold of {first.name} is in its log, once")
+    third.ask("suspend", name, "--for", "1h")
+    everywhere(test, cluster, lambda node: state(node, name) == "dead", "suspended")
+    test.within(SOON, lambda: any(re.search(rf"state=dead for=3\d\d\ds by=node node={third.name} ", one)
+                                  for one in lines(first, "suspended", name)), "a suspension, too")
+    second.ask("resume", name)
+    everywhere(test, cluster, lambda node: state(node, name) == "open", "resumed")
+    third.ask("set", name, "--ceiling", 4)
+    everywhere(test, cluster, lambda node: row(node, name).get("ceiling") == 4, "a ceiling")
+    by_second = f" destination={name} by=node node={second.name} "
+    for node in (first, third):
+        test.within(SOON, lambda: [by_second in one for one in lines(node, "back", name)] == [True],
+                    f"{node.name}: who resumed it, once")
+        test.equal(row(node, name)["reason"], f"{second.name}: resumed by hand", "the reason is")
+        whats = [one["what"] for one in node.ask("why", name) if one["kind"] == "back"]
+        test.check(whats and whats[-1].endswith(f", as {second.name} says"),
+                   f"and so does the list of why: {whats}")
+    for node in (first, second):
+        test.within(SOON, lambda: [f" by=node node={third.name} " in one and " ceiling=4 " in one
+                                   for one in lines(node, "window", name)] == [True],
+                    f"{node.name}: who limited it, once")
+    counts = [[len(lines(node, event, name)) for event in ("suspended", "back", "window")]
+              for node in cluster.all()]
+    test.equal(counts, [[1, 1, 1], [2, 0, 1], [1, 1, 0]], "one's own deeds are by-hand alone")
 
 
 def lost(test, cluster):
@@ -197,6 +243,7 @@ def body(test):
         test.wait_for(lambda: node.cluster_row()["state"] == "joined", "it has joined")
     by_hand(test, cluster)
     ceilings(test, cluster)
+    in_the_log(test, cluster)
     counter(test, cluster)
     refused(test, cluster)
     foreign(test, cluster)
