@@ -110,5 +110,8 @@ def body(test):
     test.check("state=without" not in mx2.log_text()[before:],
                "what it had before it was stopped is no news at its start")
 
+    test.within(SOON, lambda: all(node.log_text().count(" class=all text=\"its limits, fraction and "
+                                                        "number of nodes differ no more\"") == 1
+                                  for node in (mx1, mx3)), "the logs of both tell that it is over")
 
 main(body, seconds=60)

@@ -289,6 +289,9 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	memset(told, 0, sizeof(*told));
 	memcpy(told->errors, before.errors, sizeof(told->errors));
 	told->rounds = before.rounds;
+	memcpy(told->differs, before.differs, sizeof(told->differs));
+	memcpy(told->differs_why, before.differs_why, sizeof(told->differs_why));
+	memcpy(cluster->differed, before.differs_why, sizeof(cluster->differed));
 	told->until_ns = before.until_ns;
 	told->renewed_ns = before.renewed_ns;
 	/* orders that it did not get to are of no interest any more */

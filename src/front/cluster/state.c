@@ -158,7 +158,13 @@ static void watch_differences(struct cluster *cluster) {
 	const struct shares_member *member = first_that_differs(&cluster->turns);
 	char before[sizeof(told->differs)];
 
+	/* what the role before this one knew holds until an answer says that it is over */
+	if (member == NULL && (!cluster->answered || told->wait_until_ns != 0))
+		return;
 	if (member == NULL) {
+		if (cluster->differed[0] != '\0')
+			log_event(EVENT_CLUSTER, "node=%s class=%s text=\"its limits, fraction and "
+			    "number of nodes differ no more\"", cluster->link.node, told->differs);
 		told->differs[0] = told->differs_why[0] = cluster->differed[0] = '\0';
 		return;
 	}
