@@ -63,9 +63,13 @@ static int tell_outcome(const char *node, const struct cluster_told *told) {
 	case CLUSTER_OUTCOME_UNKNOWN:
 		ctl_complain("%s: no machine has this name", node);
 		return EX_NOHOST;
+	case CLUSTER_OUTCOME_ITSELF:
+		ctl_complain("%s: it is this machine: it is forgotten by another one, after posternd "
+		    "was stopped here", node);
+		return EX_USAGE;
 	default:
-		ctl_complain("%s: not forgotten: this machine has not joined the others now, or it "
-		    "is its own name", node);
+		ctl_complain("%s: not forgotten, as this machine has not joined the others now: "
+		    "posternctl cluster tells why", node);
 		return EX_UNAVAILABLE;
 	}
 }

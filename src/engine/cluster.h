@@ -6,18 +6,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/engine.h"
 
 /* segment/cluster_told.h; written by the role alone. */
 struct cluster_record *engine_cluster_told(struct engine *engine);
 
-/* Asks the role to take a node out of the cluster.  Returns the number of the order, which
- * told.order_number reaches when it was dealt with, or one that came behind it.  The keeper. */
-uint64_t engine_cluster_order(struct engine *engine, const char name[CLUSTER_TOLD_NAME]);
+/* Asks the role to take a node out of the cluster, as `uid` wishes.  Returns the number of the
+ * order, which told.order_number reaches when it was dealt with, or one that came behind it.
+ * The keeper. */
+uint64_t engine_cluster_order(struct engine *engine, const char name[CLUSTER_TOLD_NAME],
+    uid_t uid);
 
-/* The last order: its number, and its node; 0: there was none, or one is being given just now.
- * The role. */
-uint64_t engine_cluster_ordered(struct engine *engine, char name[CLUSTER_TOLD_NAME]);
+/* The last order: its number, its node, and who asked; 0: there was none, or one is being given
+ * just now.  The role. */
+uint64_t engine_cluster_ordered(struct engine *engine, char name[CLUSTER_TOLD_NAME],
+    uid_t *uid);
 
 #endif

@@ -243,7 +243,7 @@ enum control_request control_answer(struct engine *engine,
 	else if (control_is_by_hand(words))
 		*length = control_answer_by_hand(engine, request, client->uid, out);
 	else if (strcmp(words, "cluster forget") == 0)
-		*length = control_answer_cluster(engine, request, out);
+		*length = control_answer_cluster(engine, request, client->uid, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

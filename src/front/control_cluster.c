@@ -18,7 +18,7 @@
 #define FAILS_NS	(3 * NS_PER_SECOND)	/* it is tried again each second */
 
 size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,
-    char *out) {
+    uid_t uid, char *out) {
 	const char *node = control_frame_get(request, "node");
 	char name[CLUSTER_TOLD_NAME] = "";
 	struct control_writer writer;
@@ -31,7 +31,7 @@ size_t control_answer_cluster(struct engine *engine, const struct control_frame 
 	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
 	control_writer_add(&writer, "row", "1");
 	control_writer_add(&writer, "order", "%llu",
-	    (unsigned long long)engine_cluster_order(engine, name));
+	    (unsigned long long)engine_cluster_order(engine, name, uid));
 	length = control_writer_finish(&writer);
 	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK, "");
 }

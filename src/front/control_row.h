@@ -38,7 +38,7 @@ size_t control_answer_by_hand(struct engine *engine,
 
 /* The whole answer to cluster forget. */
 size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,
-    char *out);
+    uid_t uid, char *out);
 
 /* untold: why the other machines cannot be told of this destination now, if there are any and
  * they cannot. */

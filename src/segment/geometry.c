@@ -124,6 +124,7 @@ static const size_t declarations[] = {
 	sizeof(struct cluster_record),
 	offsetof(struct segment_header, cluster),
 	offsetof(struct segment_header, cluster_order),
+	sizeof(struct cluster_order),
 	sizeof(struct decided_slot),
 	offsetof(struct segment_header, decided_next),
 	offsetof(struct segment_header, decided_offset),

@@ -31,7 +31,8 @@ enum cluster_outcome {
 	CLUSTER_OUTCOME_DONE,
 	CLUSTER_OUTCOME_ALIVE,		/* its lease has not ended */
 	CLUSTER_OUTCOME_UNKNOWN,	/* there is no such node */
-	CLUSTER_OUTCOME_FAILED,
+	CLUSTER_OUTCOME_ITSELF,		/* it is this one */
+	CLUSTER_OUTCOME_FAILED,		/* this one has not joined, or no more */
 	CLUSTER_OUTCOMES
 };
 
@@ -111,6 +112,7 @@ struct cluster_record {
 struct cluster_order {
 	_Atomic uint64_t number;	/* of the last order; odd while it changes */
 	_Atomic uint64_t name[CLUSTER_ORDER_WORDS];
+	_Atomic uint64_t uid;		/* who asked for it */
 };
 
 #endif

@@ -31,6 +31,15 @@ def differs(node, text):
     return row["differs"] == "all" and text in (row["differs_text"] or "")
 
 
+def forgets(test, mx1, name, status, outcome, words):
+    """What came of it is told, by its exit status and in the log."""
+    done = mx1.command("cluster", "forget", name)
+    test.check(done.returncode == status and words in done.stderr,
+               f"forget {name}: {done.returncode}, {done.stderr.strip()}")
+    told = f"event=cluster-forget role=cluster.0 node=mx1 name={name} outcome={outcome} uid=0"
+    test.within(1.0, lambda: told in mx1.log_text(), f"the log tells it: {outcome}")
+
+
 def not_above(test, clients, limit):
     count = clients.open()
     if count > limit:
@@ -64,11 +73,16 @@ def body(test):
     mx3.write(called=None, lease=LEASE + 1)
     mx3.start()
     refused(test, mx3, "settings", "lease", "another lease")
-    done = mx1.command("cluster", "forget", "mx2")
-    test.check(done.returncode != 0, f"one that lives is not forgotten: {done.stderr.strip()}")
+    forgets(test, mx1, "mx2", 75, "alive", "it is alive")
+    forgets(test, mx1, "mx1", 64, "itself", "it is this machine")
+    forgets(test, mx1, "mx9", 68, "unknown", "no machine has this name")
+    done = mx3.command("cluster", "forget", "mx2")
+    test.check(done.returncode == 69 and "has not joined" in done.stderr,
+               f"nor by one that does not belong: {done.returncode}, {done.stderr.strip()}")
     mx2.stop()
     test.within(SOON, lambda: mx1.command("cluster", "forget", "mx2").returncode == 0,
                 "one that left is forgotten")
+    test.within(1.0, lambda: " name=mx2 outcome=done uid=0" in mx1.log_text(), "as the log tells")
     row = mx1.cluster_row()
     test.equal(([node["node"] for node in row["nodes"]], row["nodes_known"]), (["mx1"], 1),
                "and is not shown any more")
@@ -96,6 +110,9 @@ def body(test):
     mx1.ask("reload")
     test.within(SOON, lambda: not mx3.cluster_row()["differs"] and not mx1.cluster_row()["differs"],
                 "and no more when it is the same")
+    test.within(SOON, lambda: all(node.log_text().count(" class=all text=\"its limits, fraction and "
+                                                        "number of nodes differ no more\"") == 1
+                                  for node in (mx1, mx3)), "the logs of both tell that it is over")
     clients.demand(mx1=30)
     test.within(SOON, lambda: clients.open("mx1") >= 18, "one of them has nearly all of 20")
     mx1.more = lambda text: text.replace('scope = "cluster"; ', "")
@@ -110,8 +127,5 @@ def body(test):
     test.check("state=without" not in mx2.log_text()[before:],
                "what it had before it was stopped is no news at its start")
 
-    test.within(SOON, lambda: all(node.log_text().count(" class=all text=\"its limits, fraction and "
-                                                        "number of nodes differ no more\"") == 1
-                                  for node in (mx1, mx3)), "the logs of both tell that it is over")
 
 main(body, seconds=60)

@@ -13,6 +13,7 @@
 
 static struct site site;
 static char name[CLUSTER_TOLD_NAME];
+static uid_t uid;
 
 static int begin(void **state) {
 	(void)state;
@@ -30,21 +31,22 @@ static uint64_t order(const char *node) {
 	char full[CLUSTER_TOLD_NAME] = "";
 
 	snprintf(full, sizeof(full), "%s", node);
-	return engine_cluster_order(site.engine, full);
+	return engine_cluster_order(site.engine, full, 1000);
 }
 
 static void the_last_order_is_found(void **state) {
 	uint64_t first, last;
 
 	(void)state;
-	assert_int_equal(engine_cluster_ordered(site.engine, name), 0);
+	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), 0);
 	first = order("mx1.example");
 	assert_true(first > 0);
-	assert_int_equal(engine_cluster_ordered(site.engine, name), first);
+	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), first);
 	assert_string_equal(name, "mx1.example");
+	assert_int_equal(uid, 1000);
 	last = order("mx2.example");
 	assert_true(last > first);
-	assert_int_equal(engine_cluster_ordered(site.engine, name), last);
+	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), last);
 	assert_string_equal(name, "mx2.example");
 }
 
@@ -60,10 +62,10 @@ static void two_orders_are_never_mixed(void **state) {
 	/* as whoever gives it, and dies then, leaves it */
 	atomic_store(&there->number, first + 1);
 	atomic_store(&there->name[0], inner);
-	assert_int_equal(engine_cluster_ordered(site.engine, name), 0);
+	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), 0);
 	last = order("inner-mx2.example");
 	assert_true(last > first);
-	assert_int_equal(engine_cluster_ordered(site.engine, name), last);
+	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), last);
 	assert_string_equal(name, "inner-mx2.example");
 }
 

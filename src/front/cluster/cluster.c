@@ -284,6 +284,7 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	struct cluster_told *told = &cluster->told;
 	struct cluster_told before;
 	char name[CLUSTER_TOLD_NAME];
+	uid_t uid;
 
 	(void)cluster_told_read(engine_cluster_told(cluster->engine), &before);
 	memset(told, 0, sizeof(*told));
@@ -295,7 +296,7 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	told->until_ns = before.until_ns;
 	told->renewed_ns = before.renewed_ns;
 	/* orders that it did not get to are of no interest any more */
-	told->order_number = engine_cluster_ordered(cluster->engine, name);
+	told->order_number = engine_cluster_ordered(cluster->engine, name, &uid);
 	told->order_outcome = CLUSTER_OUTCOME_FAILED;
 	text_append(told->server, sizeof(told->server), 0, "%s",
 	    generation_text(generation, generation->cluster.redis));

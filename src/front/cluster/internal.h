@@ -3,6 +3,8 @@
 #ifndef FRONT_CLUSTER_INTERNAL_H
 #define FRONT_CLUSTER_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "config/generation.h"
 #include "engine/engine.h"
 #include "engine/knowledge.h"
@@ -57,7 +59,8 @@ struct cluster {
 	bool looked;			/* since a class of other settings was noticed */
 	int64_t greeted_ns;
 	int64_t began_ns;
-	uint64_t ordered;		/* number of the order in call.other */
+	uint64_t ordered;		/* number of the order in call.other, */
+	uid_t ordered_by;		/* and who gave it */
 	unsigned runs;			/* of the knowledge, that wait */
 	/* what is told */
 	struct cluster_told told;

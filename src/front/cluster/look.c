@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "engine/cluster.h"
 #include "front/cluster/internal.h"
@@ -224,7 +225,17 @@ static void drop_node(struct cluster_told *told, const char *name) {
 	told->cell_count = kept;
 }
 
-static void end_order(struct cluster *cluster, enum cluster_outcome outcome) {
+static void end_order(struct cluster *cluster, const char *name, enum cluster_outcome outcome) {
+	static const char *const words[CLUSTER_OUTCOMES] = {
+		[CLUSTER_OUTCOME_DONE] = "done", [CLUSTER_OUTCOME_ALIVE] = "alive",
+		[CLUSTER_OUTCOME_UNKNOWN] = "unknown", [CLUSTER_OUTCOME_ITSELF] = "itself",
+		[CLUSTER_OUTCOME_FAILED] = "failed",
+	};
+	char quoted[4 * CLUSTER_TOLD_NAME];
+
+	log_event(EVENT_CLUSTER_FORGET, "node=%s name=%s outcome=%s uid=%ld", cluster->link.node,
+	    log_quote(quoted, sizeof(quoted), name, strlen(name)), words[outcome],
+	    (long)(int32_t)cluster->ordered_by);
 	cluster->told.order_number = cluster->ordered;
 	cluster->told.order_outcome = outcome;
 	cluster->call.other[0] = '\0';
@@ -234,14 +245,17 @@ static void end_order(struct cluster *cluster, enum cluster_outcome outcome) {
 
 void cluster_take_order(struct cluster *cluster) {
 	char name[CLUSTER_TOLD_NAME];
-	uint64_t number = engine_cluster_ordered(cluster->engine, name);
+	uid_t uid;
+	uint64_t number = engine_cluster_ordered(cluster->engine, name, &uid);
 
 	if (cluster->call.out || number == 0 || number == cluster->told.order_number)
 		return;
 	cluster->ordered = number;
-	if (!cluster->belongs || !cluster_node_name_is_good(name) ||
-	    strcmp(name, cluster->link.node) == 0)
-		end_order(cluster, CLUSTER_OUTCOME_FAILED);
+	cluster->ordered_by = uid;
+	if (strcmp(name, cluster->link.node) == 0)
+		end_order(cluster, name, CLUSTER_OUTCOME_ITSELF);
+	else if (!cluster->belongs || !cluster_node_name_is_good(name))
+		end_order(cluster, name, CLUSTER_OUTCOME_FAILED);
 	else
 		text_append(cluster->call.other, sizeof(cluster->call.other), 0, "%s", name);
 }
@@ -252,25 +266,25 @@ void cluster_forgot(struct cluster *cluster, const struct cluster_answer *answer
 		cluster->told.nodes_known = answer->known;
 		cluster->told.nodes_alive = answer->alive;
 		drop_node(&cluster->told, cluster->call.other);
-		end_order(cluster, CLUSTER_OUTCOME_DONE);
+		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_DONE);
 		break;
 	case CLUSTER_ALIVE:
-		end_order(cluster, CLUSTER_OUTCOME_ALIVE);
+		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_ALIVE);
 		break;
 	case CLUSTER_BAD:
 		if (strcmp(answer->text, CLUSTER_NO_SUCH_NODE) == 0) {
-			end_order(cluster, CLUSTER_OUTCOME_UNKNOWN);
+			end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_UNKNOWN);
 			break;
 		}
-		end_order(cluster, CLUSTER_OUTCOME_FAILED);
+		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
 		cluster_refused(cluster, answer);
 		break;
 	case CLUSTER_AGAIN:
 	case CLUSTER_OLD:
-		end_order(cluster, CLUSTER_OUTCOME_FAILED);
+		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
 		break;
 	default:
-		end_order(cluster, CLUSTER_OUTCOME_FAILED);
+		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
 		cluster_refused(cluster, answer);
 	}
 }
