@@ -189,6 +189,6 @@ void share_sent(struct share_memory *memory, const struct share_seen *seen);
  * nobody has.  Not for an answer that tells to wait. */
 void share_answered(struct share_memory *memory, const struct share_seen *seen,
     const struct share_ask *asked, struct share_pools granted, uint32_t others_short,
-    uint32_t free);
+    struct share_pools free);
 
 #endif

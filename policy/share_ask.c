@@ -323,17 +323,18 @@ void share_sent(struct share_memory *memory, const struct share_seen *seen)
 	forget_refused(memory, seen);
 }
 
-/* An equal part is free: nobody lacks any, by more than chance. */
-static bool is_plenty(const struct share_seen *seen, uint32_t free)
+/* An equal part of each pool is free: nobody lacks any, by more than chance. */
+static bool is_plenty(const struct share_seen *seen, struct share_pools free)
 {
 	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
 
-	return (uint64_t)free * seen->nodes >= (uint64_t)leasable.base + leasable.extra;
+	return (uint64_t)free.base * seen->nodes >= leasable.base &&
+	    (uint64_t)free.extra * seen->nodes >= leasable.extra;
 }
 
 void share_answered(struct share_memory *memory, const struct share_seen *seen,
     const struct share_ask *asked, struct share_pools granted, uint32_t others_short,
-    uint32_t free)
+    struct share_pools free)
 {
 	memory->claim = asked->claim;
 	memory->short_self = is_more(asked->need, granted);

@@ -70,8 +70,8 @@ void shares_called(struct shares_turns *turns, const struct shares_call *calls, 
 
 /* An answer that grants: of one class, */
 struct shares_answer {
-	struct share_pools granted, fair;
-	uint32_t others_short, free;	/* of both pools */
+	struct share_pools granted, fair, free;
+	uint32_t others_short;		/* of both pools */
 	bool differs;
 	struct share_pools whole;	/* limits that count of all nodes' */
 };

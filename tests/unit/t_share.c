@@ -158,7 +158,7 @@ static void an_idle_node_only_renews_an_equal_part(void **state)
 	is(share_asks(&memory, &seen).want, 0, 0);
 	/* there are not so many: then not */
 	seen = node(5, 0);
-	share_answered(&memory, &seen, &ask, of(5, 0), 0, 0);
+	share_answered(&memory, &seen, &ask, of(5, 0), 0, of(0, 0));
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
 	    SHARE_NOT_DUE);
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 5000, 15000, now_ms),
@@ -176,7 +176,7 @@ static void an_equal_part_is_given_back_when_others_lack_places(void **state)
 	(void)state;
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
 	    SHARE_DUE_LOOK);
-	share_answered(&memory, &seen, &ask, of(9, 0), 1, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 1, of(0, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 	is(share_asks(&memory, &seen).keep, 0, 0);
 	/* and not taken again for half a minute */
@@ -197,7 +197,7 @@ static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
 
 	(void)state;
 	is(ask.need, 9, 0);
-	share_answered(&memory, &seen, &ask, of(9, 0), 5, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 5, of(0, 0));
 	now_ms = turns(&memory, &seen, 28, now_ms);
 	is(share_asks(&memory, &seen).keep, 9, 0);
 	assert_int_equal(due(&memory, &seen, 4999, now_ms), SHARE_NOT_DUE);
@@ -227,11 +227,11 @@ static void it_asks_before_it_runs_out(void **state)
 	/* Others do not give back any, to which it gives them a second: then there are none, and
 	 * it asks for them now and then only. */
 	for (unsigned i = 0; i < 3; i++) {
-		share_answered(&memory, &seen, &ask, of(6, 0), 0, 0);
+		share_answered(&memory, &seen, &ask, of(6, 0), 0, of(0, 0));
 		assert_int_equal(due(&memory, &seen, 249, now_ms), SHARE_NOT_DUE);
 		assert_int_equal(due(&memory, &seen, 250, now_ms), SHARE_DUE_MORE);
 	}
-	share_answered(&memory, &seen, &ask, of(6, 0), 0, 0);
+	share_answered(&memory, &seen, &ask, of(6, 0), 0, of(0, 0));
 	ask = share_asks(&memory, &seen);
 	is(ask.claim, 5, 0);
 	is(ask.want, 7, 0);
@@ -254,7 +254,7 @@ static void what_it_refuses_it_needs(void **state)
 	is(ask.need, 5 + 12 - 1, 0);
 	is(ask.keep, 4, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 8, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 8, of(0, 0));
 	seen.leased = of(9, 0);
 	seen.most = of(9, 0);
 	/* Not all: again after 250 ms, if it refuses again. */
@@ -283,7 +283,7 @@ static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
 	ask = share_asks(&memory, &seen);
 	is(ask.need, 10, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 0, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 0, of(0, 0));
 	/* few are left: it asks on although nobody comes just now, */
 	now_ms = turns(&memory, &seen, 7, now_ms);
 	assert_int_equal(due(&memory, &seen, 699, now_ms), SHARE_NOT_DUE);
@@ -291,7 +291,7 @@ static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
 	ask = share_asks(&memory, &seen);
 	is(ask.need, 9, 0);
 	is(ask.want, 11, 0);
-	share_answered(&memory, &seen, &ask, of(11, 0), 0, 16);
+	share_answered(&memory, &seen, &ask, of(11, 0), 0, of(16, 0));
 	/* and keeps what it got */
 	seen.leased = of(11, 0);
 	now_ms = turns(&memory, &seen, 10, now_ms);
@@ -312,7 +312,7 @@ static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state)
 	now_ms = turns(&memory, &seen, 1, now_ms);
 	ask = share_asks(&memory, &seen);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 0, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 0, of(0, 0));
 	seen.open = seen.open_small = 5;
 	now_ms = turns(&memory, &seen, 9, now_ms);
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 1000, 15000, now_ms),
@@ -330,15 +330,35 @@ static void others_lack_none_once_an_equal_part_is_free(void **state)
 	struct share_ask ask = share_asks(&memory, &seen);
 
 	(void)state;
-	share_answered(&memory, &seen, &ask, of(1, 0), 1, 0);
+	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 	ask = share_asks(&memory, &seen);
 	/* of 27 by three; fewer may be free by chance */
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, 8);
+	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(8, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, 9);
+	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
 	is(share_asks(&memory, &seen).want, 2, 0);
+}
+
+/* Idle places for mail that leaves were taken for free ones of mail that comes. */
+static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state)
+{
+	struct share_memory memory = { .begun = false };
+	struct share_seen seen = node(1, 1);
+	int64_t now_ms = turns(&memory, &seen, 40, 1000);
+	struct share_ask ask = share_asks(&memory, &seen);
+
+	(void)state;
+	seen.whole.extra = 15;
+	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 15));
+	ask = share_asks(&memory, &seen);
+	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(8, 15));
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 4));
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 5));
+	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
 }
 
 /* Others have a fair part only of what it does not need. */
@@ -354,7 +374,7 @@ static void who_needs_less_than_he_told_says_so(void **state)
 	ask = share_asks(&memory, &seen);
 	is(ask.claim, 27, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 7, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 7, of(0, 0));
 	/* still refused, within the last second: then nobody comes any more */
 	seen.refused_small = 101;
 	now_ms = turns(&memory, &seen, 10, now_ms);
@@ -367,7 +387,7 @@ static void who_needs_less_than_he_told_says_so(void **state)
 	    SHARE_DUE_RETURN);
 	ask = share_asks(&memory, &seen);
 	is(ask.keep, 9, 0);
-	share_answered(&memory, &seen, &ask, of(9, 0), 7, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 7, of(0, 0));
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
 	    SHARE_NOT_DUE);
 }
@@ -388,7 +408,7 @@ static void it_keeps_places_only_while_nobody_lacks_any(void **state)
 	is(ask.keep, 9, 0);
 	assert_int_equal(due(&memory, &seen, 600, now_ms), SHARE_NOT_DUE);
 	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_LOOK);
-	share_answered(&memory, &seen, &ask, of(9, 0), 5, 0);
+	share_answered(&memory, &seen, &ask, of(9, 0), 5, of(0, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 	is(share_asks(&memory, &seen).keep, 1, 0);
 	/* One that was in use 0.5 s ago stays a little longer. */
@@ -428,14 +448,14 @@ static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
 	    SHARE_NOT_DUE);
 	seen = node(20, 21);
 	now_ms = turns(&memory, &seen, 3, now_ms);
-	share_answered(&memory, &seen, &ask, of(20, 0), 3, 0);
+	share_answered(&memory, &seen, &ask, of(20, 0), 3, of(0, 0));
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 700, 15000, now_ms),
 	    SHARE_DUE_LOOK);
 	/* who has nothing to spare does not care */
 	memory = (struct share_memory){ .begun = false };
 	seen = node(3, 4);
 	now_ms = turns(&memory, &seen, 200, now_ms);
-	share_answered(&memory, &seen, &ask, of(3, 0), 3, 0);
+	share_answered(&memory, &seen, &ask, of(3, 0), 3, of(0, 0));
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 4999, 15000, now_ms),
 	    SHARE_NOT_DUE);
 }
@@ -448,7 +468,7 @@ static void above_the_fair_part_it_shrinks(void **state)
 	struct share_ask ask = share_asks(&memory, &seen);
 
 	(void)state;
-	share_answered(&memory, &seen, &ask, of(20, 0), 3, 0);
+	share_answered(&memory, &seen, &ask, of(20, 0), 3, of(0, 0));
 	seen.most = of(13, 0);
 	is(share_asks(&memory, &seen).keep, 13, 0);
 	/* All are open: nothing to give back; one closes: it is. */
@@ -472,11 +492,13 @@ static void each_direction_asks_for_its_pool(void **state)
 	seen.open_small = 2;
 	is(share_asks(&memory, &seen).need, 7, 0);
 	/* And where base is short, extra for the others: 8 - 1 - 1 - 4. */
-	share_answered(&memory, &seen, &(struct share_ask){ .need = { 7, 0 } }, of(4, 4), 0, 0);
+	share_answered(&memory, &seen, &(struct share_ask){ .need = { 7, 0 } }, of(4, 4), 0,
+	    of(0, 0));
 	is(share_asks(&memory, &seen).need, 7, 2);
 	/* Extra is short: base for the rest. */
 	seen.open_small = 0;
-	share_answered(&memory, &seen, &(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0, 0);
+	share_answered(&memory, &seen, &(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0,
+	    of(0, 0));
 	is(share_asks(&memory, &seen).need, 2, 6);
 }
 
@@ -496,6 +518,7 @@ int main(void)
 		cmocka_unit_test(what_it_lacks_itself_does_not_make_it_give_back),
 		cmocka_unit_test(who_was_refused_and_has_gone_is_not_claimed_for_on),
 		cmocka_unit_test(others_lack_none_once_an_equal_part_is_free),
+		cmocka_unit_test(an_equal_part_is_free_only_if_it_is_of_each_pool),
 		cmocka_unit_test(who_needs_less_than_he_told_says_so),
 		cmocka_unit_test(it_keeps_places_only_while_nobody_lacks_any),
 		cmocka_unit_test(who_can_hear_the_others_looks_when_they_lack_places),

@@ -31,7 +31,7 @@ struct node {
 	uint32_t demand, demand_other;	/* clients that would have a session, of each direction */
 	uint32_t hold[2];
 	int64_t sent_ms, arrives_ms, answered_ms;	/* 0: no call is out */
-	uint32_t granted[2], fair[2], others_short, free;
+	uint32_t granted[2], fair[2], others_short, free[2];
 	bool tells;			/* the call, should it be short */
 	int64_t told_ms, short_ms;	/* when it told so, or will have heard it of another */
 	unsigned calls;
@@ -115,7 +115,7 @@ static void serve(struct pool *pool, struct node *node, unsigned number, unsigne
 		node->granted[which] = hold;
 	pool->record[number] = node->granted[which];
 	assert_true(others + node->granted[which] <= pool->all);
-	node->free += pool->all - others - node->granted[which];
+	node->free[which] = pool->all - others - node->granted[which];
 }
 
 /* --- a node ------------------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ static void role(struct world *world, unsigned number)
 	bool out = node->answered_ms != 0;
 
 	if (out && node->arrives_ms != 0 && world->now_ms >= node->arrives_ms) {
-		node->others_short = node->free = 0;
+		node->others_short = 0;
 		for (unsigned i = 0; i < 2; i++)
 			serve(&world->pools[i], node, number, i);
 		node->arrives_ms = 0;
@@ -169,7 +169,8 @@ static void role(struct world *world, unsigned number)
 		node->seen.leased = (struct share_pools){ node->granted[0], node->granted[1] };
 		node->seen.most = (struct share_pools){ node->fair[0], node->fair[1] };
 		share_answered(&node->memory, &node->seen, &node->asked, node->seen.leased,
-		    node->others_short, node->free);
+		    node->others_short,
+		    (struct share_pools){ node->free[0], node->free[1] });
 		if ((node->memory.short_self || node->memory.claimed) && node->tells)
 			tell(world, node);
 		node->answered_ms = 0;

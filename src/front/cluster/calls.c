@@ -240,7 +240,7 @@ static void take_grants(struct cluster *cluster, const struct cluster_answer *an
 			.granted = { shares[0].granted, shares[1].granted },
 			.fair = { shares[0].fair, shares[1].fair },
 			.others_short = shares[0].others_short + shares[1].others_short,
-			.free = shares[0].free + shares[1].free,
+			.free = { shares[0].free, shares[1].free },
 			.differs = shares[0].differs || shares[1].differs,
 			.whole = { shares[0].limit, shares[1].limit } };
 
