@@ -188,9 +188,10 @@ sub reload {
 # The question notes which lanes Postfix has, which takes in its new ones a little later.
 sub note_lanes {
 	my ($self) = @_;
-	for (1 .. 50) {
+	for (1 .. 20) {
 		my (undef, $told) = $self->{own}->ask('postfix-lanes', $self->{options}{mta} // ());
-		last if ref $told ne 'HASH' || !grep { !$_->{used} } @{$told->{lanes} || []};
+		last if ref $told ne 'HASH' ||
+		    !grep { ($_->{attached} // '') eq 'waits for a reload' } @{$told->{lanes} || []};
 		select(undef, undef, undef, 0.1);
 	}
 }
