@@ -67,6 +67,10 @@ static int tell_outcome(const char *node, const struct cluster_told *told) {
 		ctl_complain("%s: it is this machine: it is forgotten by another one, after posternd "
 		    "was stopped here", node);
 		return EX_USAGE;
+	case CLUSTER_OUTCOME_UNSURE:
+		ctl_complain("%s: it may have been forgotten or not: posternctl cluster tells; try "
+		    "again", node);
+		return EX_TEMPFAIL;
 	default:
 		ctl_complain("%s: not forgotten, as this machine has not joined the others now: "
 		    "posternctl cluster tells why", node);

@@ -44,7 +44,7 @@ static void bound(struct cluster_told *told) {
 	bound_text(told->differs, sizeof(told->differs));
 	bound_text(told->differs_why, sizeof(told->differs_why));
 	if (told->order_outcome >= CLUSTER_OUTCOMES)
-		told->order_outcome = CLUSTER_OUTCOME_FAILED;
+		told->order_outcome = CLUSTER_OUTCOME_UNSURE;
 	if (told->node_count > CLUSTER_TOLD_NODES)
 		told->node_count = CLUSTER_TOLD_NODES;
 	if (told->cell_count > CLUSTER_TOLD_CELLS)

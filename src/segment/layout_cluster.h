@@ -33,6 +33,7 @@ enum cluster_outcome {
 	CLUSTER_OUTCOME_UNKNOWN,	/* there is no such node */
 	CLUSTER_OUTCOME_ITSELF,		/* it is this one */
 	CLUSTER_OUTCOME_FAILED,		/* this one has not joined, or no more */
+	CLUSTER_OUTCOME_UNSURE,		/* it was done or not: the answer is lost */
 	CLUSTER_OUTCOMES
 };
 

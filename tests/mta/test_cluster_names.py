@@ -3,6 +3,9 @@
 """Who may join: a machine too many, a name that another one has, another lease are refused,
 and told why; a machine that left is forgotten by hand, and its place is another's; limits
 that differ are told, and the lowest counts; a class that leaves the scope leaves its places."""
+import os
+import signal
+
 from lib.cluster import LEASE, REDIS, Network, Node, Redis
 from lib.cluster_clients import Clients
 from lib.testing import main
@@ -40,6 +43,15 @@ def forgets(test, mx1, name, status, outcome, words):
     test.within(1.0, lambda: told in mx1.log_text(), f"the log tells it: {outcome}")
 
 
+def hangs(test, mx1):
+    """The role is gone before it has told what came of it."""
+    os.kill(mx1.roles()["cluster.0"], signal.SIGSTOP)
+    forgets(test, mx1, "mx9", 75, "unsure", "it may have been forgotten or not")
+    joined(test, mx1, "with a new role")
+    forgets(test, mx1, "mx9", 68, "unknown", "no machine has this name")
+    test.equal(mx1.log_text().count("outcome=unsure"), 1, "what was lost is told once")
+
+
 def not_above(test, clients, limit):
     count = clients.open()
     if count > limit:
@@ -54,6 +66,7 @@ def anew(node, **block):
 
 
 def body(test):
+    test.deaths_expected = True         # of the role that hangs
     network = Network(test, {"redis": REDIS, **{f"mx{n}": f"10.77.0.{n}" for n in (1, 2, 3)}})
     Redis(test, network).start()
     mx1, mx2, mx3 = (Node(test, network, f"mx{n}", nodes=2) for n in (1, 2, 3))
@@ -126,6 +139,7 @@ def body(test):
     refused(test, mx2, "node", "nodes", "the one that was forgotten")
     test.check("state=without" not in mx2.log_text()[before:],
                "what it had before it was stopped is no news at its start")
+    hangs(test, mx1)
 
 
 main(body, seconds=60)

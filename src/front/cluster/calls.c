@@ -396,6 +396,8 @@ static void on_answer(void *context, const struct redis_value *value) {
 			cluster_forgot(cluster, &answer);
 		else
 			take_answer(cluster, &answer, now_ns);
+	} else if (call->sent.operation == CLUSTER_FORGET) {
+		cluster_end_order(cluster, call->other, CLUSTER_OUTCOME_UNSURE);
 	}
 	if (epoch[0] != '\0' && strcmp(epoch, cluster->link.epoch) != 0)
 		cluster->told.lost = 1;

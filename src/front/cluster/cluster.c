@@ -278,13 +278,20 @@ static void take_settings(struct cluster *cluster, const struct generation *gene
 	cluster->turns.lease_ms = link->lease_ms;
 }
 
+/* An order that the role before did not end may have been done; it is not given again. */
+static void drop_order(struct cluster *cluster) {
+	char name[CLUSTER_TOLD_NAME];
+
+	cluster->ordered = engine_cluster_ordered(cluster->engine, name, &cluster->ordered_by);
+	if (cluster->ordered != 0 && cluster->ordered != cluster->told.order_number)
+		cluster_end_order(cluster, name, CLUSTER_OUTCOME_UNSURE);
+}
+
 /* What the role before this one told goes on. */
 static void take_over(struct cluster *cluster, const struct generation *generation,
     int64_t now_ns) {
 	struct cluster_told *told = &cluster->told;
 	struct cluster_told before;
-	char name[CLUSTER_TOLD_NAME];
-	uid_t uid;
 
 	(void)cluster_told_read(engine_cluster_told(cluster->engine), &before);
 	memset(told, 0, sizeof(*told));
@@ -295,14 +302,14 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	memcpy(cluster->differed, before.differs_why, sizeof(cluster->differed));
 	told->until_ns = before.until_ns;
 	told->renewed_ns = before.renewed_ns;
-	/* orders that it did not get to are of no interest any more */
-	told->order_number = engine_cluster_ordered(cluster->engine, name, &uid);
-	told->order_outcome = CLUSTER_OUTCOME_FAILED;
+	told->order_number = before.order_number;
+	told->order_outcome = before.order_outcome;
 	text_append(told->server, sizeof(told->server), 0, "%s",
 	    generation_text(generation, generation->cluster.redis));
 	cluster->began_ns = cluster->file_looked_ns = now_ns;
 	cluster->number = generation->number;
 	cluster->news = true;
+	drop_order(cluster);
 }
 
 static int open_all(struct cluster *cluster, struct diag *diag) {

@@ -59,7 +59,7 @@ struct cluster {
 	bool looked;			/* since a class of other settings was noticed */
 	int64_t greeted_ns;
 	int64_t began_ns;
-	uint64_t ordered;		/* number of the order in call.other, */
+	uint64_t ordered;		/* number of the last order that was seen, */
 	uid_t ordered_by;		/* and who gave it */
 	unsigned runs;			/* of the knowledge, that wait */
 	/* what is told */
@@ -103,6 +103,8 @@ void cluster_look(struct cluster *cluster, const struct generation *generation,
 void cluster_looked(struct cluster *cluster, const struct redis_value *value, int64_t now_ns);
 /* What was asked for by hand. */
 void cluster_take_order(struct cluster *cluster);
+/* What came of the order (`ordered`, of the node `name`): for the log, and for who asked. */
+void cluster_end_order(struct cluster *cluster, const char *name, enum cluster_outcome outcome);
 void cluster_forgot(struct cluster *cluster, const struct cluster_answer *answer);
 
 /* calls.c, for look.c. */

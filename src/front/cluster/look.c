@@ -225,11 +225,12 @@ static void drop_node(struct cluster_told *told, const char *name) {
 	told->cell_count = kept;
 }
 
-static void end_order(struct cluster *cluster, const char *name, enum cluster_outcome outcome) {
+void cluster_end_order(struct cluster *cluster, const char *name,
+    enum cluster_outcome outcome) {
 	static const char *const words[CLUSTER_OUTCOMES] = {
 		[CLUSTER_OUTCOME_DONE] = "done", [CLUSTER_OUTCOME_ALIVE] = "alive",
 		[CLUSTER_OUTCOME_UNKNOWN] = "unknown", [CLUSTER_OUTCOME_ITSELF] = "itself",
-		[CLUSTER_OUTCOME_FAILED] = "failed",
+		[CLUSTER_OUTCOME_FAILED] = "failed", [CLUSTER_OUTCOME_UNSURE] = "unsure",
 	};
 	char quoted[4 * CLUSTER_TOLD_NAME];
 
@@ -253,9 +254,9 @@ void cluster_take_order(struct cluster *cluster) {
 	cluster->ordered = number;
 	cluster->ordered_by = uid;
 	if (strcmp(name, cluster->link.node) == 0)
-		end_order(cluster, name, CLUSTER_OUTCOME_ITSELF);
+		cluster_end_order(cluster, name, CLUSTER_OUTCOME_ITSELF);
 	else if (!cluster->belongs || !cluster_node_name_is_good(name))
-		end_order(cluster, name, CLUSTER_OUTCOME_FAILED);
+		cluster_end_order(cluster, name, CLUSTER_OUTCOME_FAILED);
 	else
 		text_append(cluster->call.other, sizeof(cluster->call.other), 0, "%s", name);
 }
@@ -266,25 +267,31 @@ void cluster_forgot(struct cluster *cluster, const struct cluster_answer *answer
 		cluster->told.nodes_known = answer->known;
 		cluster->told.nodes_alive = answer->alive;
 		drop_node(&cluster->told, cluster->call.other);
-		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_DONE);
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_DONE);
 		break;
 	case CLUSTER_ALIVE:
-		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_ALIVE);
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_ALIVE);
 		break;
 	case CLUSTER_BAD:
 		if (strcmp(answer->text, CLUSTER_NO_SUCH_NODE) == 0) {
-			end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_UNKNOWN);
+			cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_UNKNOWN);
 			break;
 		}
-		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
 		cluster_refused(cluster, answer);
 		break;
 	case CLUSTER_AGAIN:
 	case CLUSTER_OLD:
-		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
+		/* another epoch knows nothing of it; nor does this answer, of a call before */
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_UNSURE);
+		break;
+	case CLUSTER_REFUSED:
+	case CLUSTER_NONSENSE:
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_UNSURE);
+		cluster_refused(cluster, answer);
 		break;
 	default:
-		end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
+		cluster_end_order(cluster, cluster->call.other, CLUSTER_OUTCOME_FAILED);
 		cluster_refused(cluster, answer);
 	}
 }
