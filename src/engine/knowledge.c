@@ -479,7 +479,7 @@ void knowledge_turn(struct knowledge_store *store, const struct generation *gene
 void knowledge_count(const struct knowledge_store *store, struct knowledge_numbers *out) {
 	*out = (struct knowledge_numbers){ .destinations = store->used,
 		.records = store->records, .waiting = store->dirties,
-		.unplaced = store->unplaced };
+		.unplaced = store->unplaced, .untried = store->applies };
 	for (uint32_t i = 0; i < store->count; i++)
 		out->divided += store->entries[i].divided;
 }

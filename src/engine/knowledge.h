@@ -83,6 +83,7 @@ void knowledge_again(struct knowledge_store *store, uint32_t entry, uint32_t lif
 struct knowledge_numbers {
 	uint32_t destinations, records, waiting, divided;
 	uint32_t unplaced;	/* known, but the segment's table was full */
+	uint32_t untried;	/* known, and not put there yet */
 };
 void knowledge_count(const struct knowledge_store *store, struct knowledge_numbers *out);
 

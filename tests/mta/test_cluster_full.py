@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: ISC
 """A machine whose table of destinations is too small for what another one holds: it says so,
 once, a command by hand says what to do, and what there is room for at last is held."""
+import os
+import signal
+
 from lib.cluster import PREFIX, Cluster
 from lib.postern import substitute
 from lib.testing import main
@@ -39,6 +42,17 @@ def by_hand(test, large, small):
     test.check(away in held(large), "it is held there as it was")
 
 
+def another_role(test, small):
+    """It counts anew: that is no news."""
+    pid, count = small.roles()["cluster.0"], small.cluster_row()["unplaced"]
+    os.kill(pid, signal.SIGKILL)
+    test.wait_for(lambda: small.roles().get("cluster.0", pid) != pid, "another role")
+    test.wait_for(lambda: small.cluster_row()["state"] == "joined" and
+                  small.cluster_row()["compared"] is not None, "it has compared all")
+    test.wait_for(lambda: small.cluster_row()["unplaced"] == count, "it counts as many")
+    test.equal(len(lines(small, "unplaced=")), 1, "no further line")
+
+
 def room(test, cluster, large, small):
     here = held(small)
     kept = set(sorted(set(NAMES) - here)[:KEPT])
@@ -55,6 +69,7 @@ def room(test, cluster, large, small):
 
 
 def body(test):
+    test.deaths_expected = True         # of a role that is killed
     cluster = Cluster(test, names=("mx1", "mx2"), start=False)
     large, small = cluster.all()
     small.more = lambda text: substitute(text, 'sessions = "64k"; }',
@@ -65,6 +80,7 @@ def body(test):
         test.wait_for(lambda node=node: node.cluster_row()["state"] == "joined", "it has joined")
     too_many(test, large, small)
     by_hand(test, large, small)
+    another_role(test, small)
     room(test, cluster, large, small)
 
 

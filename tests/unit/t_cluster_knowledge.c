@@ -272,6 +272,7 @@ static uint32_t unplaced(void) {
 	struct knowledge_counts counts;
 
 	knowledge_front_count(front, &counts);
+	assert_int_equal(counts.untried, 0);
 	return counts.unplaced;
 }
 

@@ -302,6 +302,8 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	memcpy(cluster->differed, before.differs_why, sizeof(cluster->differed));
 	told->until_ns = before.until_ns;
 	told->renewed_ns = before.renewed_ns;
+	told->unplaced = before.unplaced;
+	cluster->was_full = before.unplaced > 0;
 	told->order_number = before.order_number;
 	told->order_outcome = before.order_outcome;
 	text_append(told->server, sizeof(told->server), 0, "%s",

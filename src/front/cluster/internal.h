@@ -79,6 +79,7 @@ struct cluster {
 	unsigned round_count;		/* ever */
 	char differed[192];		/* what was logged of settings that differ */
 	bool was_full;			/* it was logged that the table is */
+	bool placed;			/* all that others say was tried here once */
 	bool ended;			/* root has to read something */
 	struct cluster_look_node look_nodes[CLUSTER_NODES_MAX];
 	struct cluster_look_share look_shares[2 * CLUSTER_TOLD_CELLS];

@@ -502,5 +502,6 @@ void knowledge_front_count(const struct knowledge_front *front, struct knowledge
 	knowledge_count(front->store, &numbers);
 	*out = (struct knowledge_counts){ .destinations = numbers.destinations,
 		.divided = numbers.divided, .waiting = numbers.waiting,
-		.unplaced = numbers.unplaced, .synced_ns = front->synced_ns };
+		.unplaced = numbers.unplaced, .untried = numbers.untried,
+		.synced_ns = front->synced_ns };
 }

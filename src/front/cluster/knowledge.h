@@ -82,6 +82,7 @@ struct knowledge_counts {
 	uint32_t divided;	/* whose ceiling is */
 	uint32_t waiting;	/* records of ours that are not written yet */
 	uint32_t unplaced;	/* of which nothing is done here: the table is full */
+	uint32_t untried;	/* of which nothing is done here yet */
 	int64_t synced_ns;	/* when all was compared last; 0: never */
 };
 void knowledge_front_count(const struct knowledge_front *front, struct knowledge_counts *out);

@@ -196,11 +196,14 @@ static void count_knowledge(struct cluster *cluster) {
 	cluster->told.destinations = counts.destinations;
 	cluster->told.divided = counts.divided;
 	cluster->told.unwritten = counts.waiting;
-	cluster->told.unplaced = counts.unplaced;
+	/* until then the count of the role before this one holds */
+	cluster->placed = cluster->placed || (counts.synced_ns != 0 && counts.untried == 0);
+	if (cluster->placed)
+		cluster->told.unplaced = counts.unplaced;
 	cluster->told.compared_ns = counts.synced_ns;
 }
 
-/* At the first that has no place, and when all have one. */
+/* At the first that has no place, and when all have one; once, whatever becomes of roles. */
 static void watch_places(struct cluster *cluster) {
 	unsigned long long unplaced = cluster->told.unplaced;
 
