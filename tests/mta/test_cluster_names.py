@@ -128,9 +128,15 @@ def body(test):
                                   for node in (mx1, mx3)), "the logs of both tell that it is over")
     clients.demand(mx1=30)
     test.within(SOON, lambda: clients.open("mx1") >= 18, "one of them has nearly all of 20")
+    mx1.write(limit=19)
+    mx1.ask("reload")
+    test.within(SOON, lambda: ' class=all text="mx3 has the limit 20, this machine 19: ' in
+                mx1.log_text(), "another limit again, in the log")
     mx1.more = lambda text: text.replace('scope = "cluster"; ', "")
     mx1.write()
     mx1.ask("reload")
+    test.within(SOON, lambda: ' class=all text="it is shared no more"' in mx1.log_text(),
+                "the log tells that it is none of theirs any more")
     clients.demand(mx3=30)
     test.within(SOON, lambda: clients.open("mx3") >= 18,
                 "its class leaves the scope: what it had of it is another's")

@@ -153,29 +153,47 @@ static const struct shares_member *first_that_differs(const struct shares_turns 
 	return NULL;
 }
 
+static const struct shares_member *member_called(const struct shares_turns *turns,
+    const char *quoted) {
+	char name[sizeof(((struct cluster_told *)NULL)->differs)];
+
+	for (unsigned i = 0; i < turns->member_count; i++)
+		if (strcmp(log_quote(name, sizeof(name), turns->members[i].name,
+			strlen(turns->members[i].name)), quoted) == 0)
+			return &turns->members[i];
+	return NULL;
+}
+
+/* The class that differs is another one now, or none. */
+static void change_difference(struct cluster *cluster, const char *differs) {
+	struct cluster_told *told = &cluster->told;
+	const struct shares_member *last = member_called(&cluster->turns, told->differs);
+
+	/* else it differs still, behind another one */
+	if (cluster->differed[0] != '\0' && (last == NULL || !last->differs))
+		log_event(EVENT_CLUSTER, "node=%s class=%s text=\"%s\"", cluster->link.node,
+		    told->differs, last == NULL ? "it is shared no more" :
+		    "its limits, fraction and number of nodes differ no more");
+	text_append(told->differs, sizeof(told->differs), 0, "%s", differs);
+	told->differs_why[0] = cluster->differed[0] = '\0';
+	/* who, and in what: a look tells */
+	cluster->looked_ns = 0;
+	cluster->looked = false;
+}
+
 static void watch_differences(struct cluster *cluster) {
 	struct cluster_told *told = &cluster->told;
 	const struct shares_member *member = first_that_differs(&cluster->turns);
-	char before[sizeof(told->differs)];
+	char differs[sizeof(told->differs)] = "";
 
 	/* what the role before this one knew holds until an answer says that it is over */
 	if (member == NULL && (!cluster->answered || told->wait_until_ns != 0))
 		return;
-	if (member == NULL) {
-		if (cluster->differed[0] != '\0')
-			log_event(EVENT_CLUSTER, "node=%s class=%s text=\"its limits, fraction and "
-			    "number of nodes differ no more\"", cluster->link.node, told->differs);
-		told->differs[0] = told->differs_why[0] = cluster->differed[0] = '\0';
-		return;
-	}
-	memcpy(before, told->differs, sizeof(before));
-	log_quote(told->differs, sizeof(told->differs), member->name, strlen(member->name));
-	if (strcmp(before, told->differs) != 0) {
-		/* who, and in what: a look tells */
-		cluster->looked_ns = 0;
-		cluster->looked = false;
-	}
-	if (!cluster->looked)
+	if (member != NULL)
+		log_quote(differs, sizeof(differs), member->name, strlen(member->name));
+	if (strcmp(differs, told->differs) != 0)
+		change_difference(cluster, differs);
+	if (member == NULL || !cluster->looked)
 		return;
 	/* none: it was mended, and the next answer says so; or there was no room for it */
 	if (told->differs_why[0] == '\0')
