@@ -60,10 +60,28 @@ static void test_only_what_was_said_counts(void **state) {
 	assert_int_equal(server_error_of("WRONGTYPE", 9), CLUSTER_ERROR_FOREIGN);
 }
 
+/* The log has room for so much, and a destination may have a long name. */
+static void test_no_key_is_cut_but_the_last(void **state) {
+	const char *keys = "a record was not written: a key is not ours: postern:1:di (it should be a "
+	    "zset), postern:1:dv (a string) or the hash postern:1:d:nnn";
+	char name[81], text[192];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	server_say_foreign("postern:", "a record was not written", name, text, sizeof(text));
+	assert_memory_equal(text, keys, strlen(keys));
+	assert_int_equal(strlen(text), sizeof(text) - 1);
+	server_say_foreign("postern:", "a page", NULL, text, sizeof(text));
+	assert_string_equal(text, "a page: a key is not ours: postern:1:di (it should be a zset) or "
+	    "postern:1:dv (a string)");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors_are_told_apart),
 		cmocka_unit_test(test_only_what_was_said_counts),
+		cmocka_unit_test(test_no_key_is_cut_but_the_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

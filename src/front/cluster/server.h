@@ -80,7 +80,7 @@ void server_works(struct server *server);
 enum cluster_error server_error_of(const char *text, size_t length);
 
 /* WRONGTYPE of a script on records of destinations, for people: `what` failed.  Redis does not
- * say which of its keys it met: that of `name` (NULL: of none), or one of those of all. */
+ * say which of its keys it met: one of those of all, or that of `name` (NULL: of none). */
 void server_say_foreign(const char *prefix, const char *what, const char *name, char *text,
     size_t size);
 

@@ -39,11 +39,12 @@ enum cluster_error server_error_of(const char *text, size_t length) {
 
 void server_say_foreign(const char *prefix, const char *what, const char *name, char *text,
     size_t size) {
-	size_t length = text_append(text, size, 0, "%s: a key is not ours: ", what);
+	size_t length = text_append(text, size, 0, "%s: a key is not ours: %s%d:di (it should be a "
+	    "zset)%s%s%d:dv (a string)", what, prefix, CLUSTER_SCHEMA, name == NULL ? " or " : ", ",
+	    prefix, CLUSTER_SCHEMA);
 
+	/* the longest behind the others: it may be cut */
 	if (name != NULL)
-		length = text_append(text, size, length, "%s%d:d:%s (it should be a hash), ", prefix,
+		(void)text_append(text, size, length, " or the hash %s%d:d:%s", prefix,
 		    CLUSTER_SCHEMA, name);
-	(void)text_append(text, size, length, "%s%d:di (a zset) or %s%d:dv (a string)", prefix,
-	    CLUSTER_SCHEMA, prefix, CLUSTER_SCHEMA);
 }
