@@ -127,7 +127,7 @@ static void on_ready(void *context) {
 
 	cluster->greets = true;
 	cluster->greeted_ns = 0;
-	cluster->was_taken = true;
+	cluster->password_was_taken = true;
 }
 
 static void on_lost(void *context, enum cluster_error error, const char *text,
@@ -186,7 +186,7 @@ static bool file_has_changed(const struct cluster *cluster, const char *path, bo
 	uint64_t stamp = file_stamp(path);
 
 	if (stamp == 0)
-		return reloaded || cluster->was_taken;
+		return reloaded || cluster->password_was_taken;
 	return stamp != cluster->setup->password_stamp;
 }
 
@@ -195,7 +195,7 @@ static bool file_has_changed(const struct cluster *cluster, const char *path, bo
 static bool must_read_again(struct cluster *cluster, const struct generation *generation,
     int64_t now_ns) {
 	const struct generation *started = cluster->started;
-	bool reloaded = generation->number != cluster->number;
+	bool reloaded = generation->number != cluster->reload_seen;
 
 	if (differs(started, started->cluster.user, generation, generation->cluster.user) ||
 	    differs(started, started->cluster.password_file, generation,
@@ -204,7 +204,7 @@ static bool must_read_again(struct cluster *cluster, const struct generation *ge
 	if (started->cluster.password_file == 0 || (!reloaded && (cluster->refused_ns == 0 ||
 	    now_ns - cluster->file_looked_ns < FILE_LOOK_NS)))
 		return false;
-	cluster->number = generation->number;
+	cluster->reload_seen = generation->number;
 	cluster->file_looked_ns = now_ns;
 	return file_has_changed(cluster, generation_text(started,
 	    started->cluster.password_file), reloaded) ||
@@ -309,7 +309,7 @@ static void take_over(struct cluster *cluster, const struct generation *generati
 	text_append(told->server, sizeof(told->server), 0, "%s",
 	    generation_text(generation, generation->cluster.redis));
 	cluster->began_ns = cluster->file_looked_ns = now_ns;
-	cluster->number = generation->number;
+	cluster->reload_seen = generation->number;
 	cluster->news = true;
 	drop_order(cluster);
 }

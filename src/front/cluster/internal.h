@@ -71,9 +71,9 @@ struct cluster {
 	uint32_t complained_of;
 	int64_t alone_ns;
 	int64_t refused_ns;		/* the password is refused since then; 0: it is not */
-	bool was_taken;			/* it was taken once */
+	bool password_was_taken;	/* once */
 	int64_t file_looked_ns;		/* whether its file is another one */
-	uint64_t number;		/* of the generation that was seen last */
+	uint64_t reload_seen;		/* generation for which that was looked at */
 	uint64_t commands;
 	uint32_t rounds_us[ROUNDS];
 	unsigned round_count;		/* ever */
