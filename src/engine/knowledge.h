@@ -48,15 +48,15 @@ enum knowledge_heard {
 	KNOWLEDGE_NO_ROOM,
 };
 /* A record, with its times on our clock.  One of this very node is what an earlier life of
- * the role wrote; parts of it that are newer than what we know become ours again.  It is put into the segment by knowledge_turn. */
+ * the role wrote; parts of it that are newer than what we know become ours again.  It is put
+ * into the segment by knowledge_turn. */
 enum knowledge_heard knowledge_hear(struct knowledge_store *store,
     const struct generation *generation, const char *node, size_t node_length,
     const char *name, size_t name_length, const struct knowledge_told *told, int64_t now_ns);
 
 /* All that others know was heard (again): `all`: from the beginning, so that records of ours
  * that were not among it are to be written again.  What had no place in the segment is tried
- * once more.  Before the first time nothing in the
- * segment is taken for our own. */
+ * once more.  Before the first time nothing in the segment is taken for our own. */
 void knowledge_begin_hearing(struct knowledge_store *store);
 void knowledge_heard_all(struct knowledge_store *store, bool all, int64_t now_ns);
 

@@ -68,11 +68,11 @@ bool shares_lower(struct engine *engine, const struct generation *generation,
     uint32_t class_index, struct share_pools to, int64_t now_ns, struct share_pools *held);
 
 /* What the server wrote down for this node: leased until until_ns (the CLOCK_BOOTTIME when the
- * request was sent, plus share_use_ms of the lease); nothing new is let in above `most` of it (what is fair;
- * share_pools of UINT32_MAX: all of it).  False: as shares_lower, or the class has left the scope
- * meanwhile; the server's record is more
- * than what the node uses then, which is safe.  Errors beyond that: none; more than the whole
- * limit is cut.  The role `cluster`, one thread; no lock may be held. */
+ * request was sent, plus share_use_ms of the lease); nothing new is let in above `most` of it
+ * (what is fair; share_pools of UINT32_MAX: all of it).  False: as shares_lower, or the class has
+ * left the scope meanwhile; the server's record is more than what the node uses then, which is
+ * safe.  Errors beyond that: none; more than the whole limit is cut.  The role `cluster`, one
+ * thread; no lock may be held. */
 bool shares_grant(struct engine *engine, const struct generation *generation,
     uint32_t class_index, struct share_pools leased, struct share_pools most,
     int64_t until_ns, int64_t now_ns);

@@ -26,7 +26,8 @@ static struct share_seen seen_of(const struct shares_turns *turns,
 	return (struct share_seen){ .whole = now->whole, .fixed = now->fixed,
 		.leased = now->leased, .most = now->most, .open = now->open,
 		.open_small = now->open_small, .refused_small = now->refused_small,
-		.refused_other = now->refused_other, .nodes = turns->nodes, .alive = turns->hears ? turns->alive : 0 };
+		.refused_other = now->refused_other, .nodes = turns->nodes,
+		.alive = turns->hears ? turns->alive : 0 };
 }
 
 /* --- turns --------------------------------------------------------------------------------- */

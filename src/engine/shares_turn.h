@@ -61,7 +61,8 @@ struct shares_call {
 };
 
 /* Begins a call: lowers what is given back, says what is kept, and whether it `tells`; `calls`
- * has room for turns->member_count.  Returns how many classes the call is to list (asked: their members'). */
+ * has room for turns->member_count.  Returns how many classes the call is to list (asked: their
+ * members'). */
 unsigned shares_call(struct shares_turns *turns, const struct generation *generation,
     int64_t now_ns, struct shares_call *calls);
 

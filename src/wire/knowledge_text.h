@@ -28,8 +28,8 @@
 #define KNOWLEDGE_TEXT_MAX	(2 * 3 * KNOWLEDGE_REASON_MAX + 256)
 #define KNOWLEDGE_LEFT_MAX_MS	(INT64_C(400) * 86400 * 1000)
 
-/* `node` is not in the text, nor what is not known of a decision.  Returns its length, without a NUL; out has room for
- * KNOWLEDGE_TEXT_MAX.  A part whose time is over is told with 0 ms left. */
+/* `node` is not in the text, nor what is not known of a decision.  Returns its length, without a
+ * NUL; out has room for KNOWLEDGE_TEXT_MAX.  A part whose time is over is told with 0 ms left. */
 size_t knowledge_text_write(const struct knowledge_told *told, int64_t now_ns, char *out);
 
 /* Written `age_ms` ago.  False: it is none of these; *out is undefined. */

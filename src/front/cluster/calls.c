@@ -86,7 +86,8 @@ void cluster_call_member(struct cluster *cluster, struct cluster_call *words, un
 	char name[POOL_NAME_BYTES];
 	struct cluster_pool pool = { .name = name, .limit = member->now.whole.base,
 		.fixed = member->now.fixed.base, .hold = held.base,
-		.need = member->asked.claim.base, .want = member->asked.want.base, .open = member->now.open };
+		.need = member->asked.claim.base, .want = member->asked.want.base,
+		.open = member->now.open };
 
 	pool.name_length = text_append(name, sizeof(name), 0, "b:%s", member->name);
 	if (!cluster_call_pool(words, &pool))
