@@ -19,7 +19,7 @@ from lib.postfix import listening
 from lib.smtp import Session
 from lib.stalls import Stalls
 from lib.storm_record import (ADDRESSES, CLASSES, LONG, NET, SERVER_TIMEOUT, Down, Look, Verdict,
-                              Visit, class_of)
+                              Visit, class_of, stood_still)
 from lib.tcp_ends import TcpEnds, live_by_ss, live_sessions
 from lib.testing import alive, end_process, processes
 
@@ -398,8 +398,7 @@ def storm(test, postern, mta, port, serving):
                 "all have gone: each class holds 0")
     watcher.stop()
     test.say(f"strikes: {strikes.done}")
-    strikes.downs += [Down("the machine stood still", begin, True, True, end)
-                      for begin, end in stalls.found]
+    strikes.downs += [stood_still(begin, end) for begin, end in stalls.found]
     verdict = Verdict(test, clients, strikes, ends, watcher.looks, port)
     verdict.figures()
     verdict.limits()
