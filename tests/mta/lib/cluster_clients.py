@@ -37,6 +37,7 @@ instance=
 
 LEAST = 28              # of 30, that are used where so many are wanted
 SETTLE, LOOK = 2.0, 1.2         # seconds after each change of the demand
+AWAKE = 0.1             # seconds after a stall in which answers of before it are read
 
 
 @dataclass
@@ -233,12 +234,14 @@ class Clients:
 
 @dataclass
 class Fault:
-    """Nodes could not renew their leases: since a time from `begin` to `done`.  `others`: part
-    of a lease, from `begin`, before which nobody else can have what was theirs."""
+    """Nodes could not renew their leases: since a time from `begin` to `done`.  Parts of a lease:
+    `others`, from `begin`, before which nobody else can have what was theirs; `grace`, after
+    `done`, in which they still admit on it."""
     nodes: tuple
     begin: float
     done: float
     others: float = 0.4
+    grace: float = 0.75
 
 
 class Verdict:
@@ -251,9 +254,10 @@ class Verdict:
             with some.lock:
                 self.visits += some.visits
         self.last = time.monotonic()
-        # machines that all stand still for so long find their leases ended, and each other silent
-        self.faults = [Fault(tuple(some.nodes), begin, end, others=0.0) for some in clients
-                       for begin, end in some.stalls.found if end - begin > lease / 3]
+        # machines that all stand still for so long find their leases ended, and each other silent;
+        # awake, they admit on none of those
+        self.faults = [Fault(tuple(some.nodes), begin, end, others=0.0, grace=AWAKE / lease)
+                       for some in clients for begin, end in some.stalls.longer(lease / 3)]
 
     def steps(self, node=None):
         """Times, and how many were open from each on."""
@@ -267,13 +271,13 @@ class Verdict:
         return times, counts
 
     def overhang(self, faults):
-        """Sessions above a node's share: those admitted before its lease ended, from when others
-        may have what was leased."""
+        """Sessions above a node's share: those admitted (maybe: asked for) before its lease ended,
+        from when others may have what was leased."""
         for visit in self.visits:
             for fault in (*faults, *self.faults):
                 since = max(visit.begin, fault.begin + fault.others * self.lease)
-                if visit.node in fault.nodes and visit.end > since \
-                        and visit.begin < fault.done + 0.75 * self.lease:
+                let_in = min(visit.begin - fault.grace * self.lease, visit.asked)
+                if visit.node in fault.nodes and visit.end > since and let_in < fault.done:
                     yield Visit(visit.node, since, visit.end)
                     break
 
@@ -312,10 +316,12 @@ class Verdict:
                    for visit in self.visits if node in (None, visit.node)) / (end - begin)
 
     def longest_gap(self, begin, end, node=None):
-        """Seconds without a session that is admitted, while the machine did not stand still."""
+        """Seconds without a session that is admitted, while the machine did not stand still; nor
+        for a lease after that, where it was so long that leases ended."""
         times = [begin, *sorted(visit.begin for visit in self.visits
                                 if node in (None, visit.node) and begin <= visit.begin <= end), end]
-        return max(b - a - self.stalls.lost(a, b, self.lease) for a, b in zip(times, times[1:]))
+        return max(b - a - self.stalls.lost(a, b, after=self.lease, least=self.lease / 3)
+                   for a, b in zip(times, times[1:]))
 
     def admitted_above(self, node, begin, end, places):
         """Sessions that a node admitted then although so many were there: had begun before it

@@ -12,25 +12,42 @@ class Stalls:
 
     def __init__(self, test):
         self.found = []                 # (begin, end)
+        self.looked = time.monotonic()  # all until then is noted
         self.over = threading.Event()
         threading.Thread(target=self.run, daemon=True).start()
         test.at_end(self.over.set)
 
     def run(self):
-        last = time.monotonic()
         while not self.over.wait(TICK):
             now = time.monotonic()
-            if now - last > LEAST:
-                self.found.append((last, now))
-            last = now
+            if now - self.looked > LEAST:
+                self.found.append((self.looked, now))
+            self.looked = now
 
-    def lost(self, begin, end, after=0.0):
-        """Seconds of that time; `after`: and those that others need to come to themselves."""
-        return sum(max(0.0, min(b + after, end) - max(a, begin)) for a, b in list(self.found))
+    def look(self):
+        """One that is just over is noted."""
+        now = time.monotonic()
+        while self.looked < now and not self.over.is_set():
+            time.sleep(TICK)            # until its thread had its turn
+        return now
+
+    def lost(self, begin, end, after=0.0, least=LEAST):
+        """Seconds of that time, none of them twice; `after`: and those that others need to come
+        to themselves, after one that was longer than `least`."""
+        lost, last = 0.0, begin
+        for a, b in list(self.found):
+            a, b = max(a, last), min(b + after * (b - a > least), end)
+            lost += max(0.0, b - a)
+            last = max(last, b)
+        return lost
 
     def since(self, begin):
-        time.sleep(2 * TICK)            # LINT-SLEEP: of one that is just over it hears now
-        return self.lost(begin, time.monotonic())
+        return self.lost(begin, self.look())
+
+    def longer(self, seconds):
+        """Those until now that were, as (begin, end)."""
+        self.look()
+        return [(begin, end) for begin, end in list(self.found) if end - begin > seconds]
 
 
 def undisturbed(stalls, act, tries=3):
