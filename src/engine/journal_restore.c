@@ -64,12 +64,13 @@ static int64_t then_of(const struct restore *r, int64_t wall_ns) {
 
 /* The same of an end that was told at `when`: never longer than it was to be then. */
 static int64_t end_of(const struct restore *r, int64_t until_ns, int64_t when_ns) {
-	int64_t left_ns = until_ns - r->wall_ns;
+	int64_t left_ns;
 
 	if (until_ns == INT64_MAX)
 		return INT64_MAX;
-	if (until_ns <= 0 || left_ns <= 0)
+	if (until_ns <= 0 || until_ns <= r->wall_ns)
 		return r->now_ns;
+	left_ns = until_ns - r->wall_ns;
 	if (when_ns >= 0 && left_ns > until_ns - when_ns)
 		left_ns = until_ns - when_ns;
 	return r->now_ns + (left_ns > INT64_MAX / 4 ? INT64_MAX / 4 : left_ns);
