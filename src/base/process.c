@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,15 @@ bool process_is_over(pid_t pid, uint64_t start_ticks) {
 		break;
 	}
 	return false;
+}
+
+void process_reset_signals(void) {
+	sigset_t none;
+	int number;
+
+	for (number = 1; number < NSIG; number++)
+		if (number != SIGKILL && number != SIGSTOP)
+			(void)signal(number, number == SIGPIPE ? SIG_IGN : SIG_DFL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Other processes of this machine.  Any thread. */
+/* Processes of this machine.  Any thread, where nothing else is said. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -15,5 +15,9 @@ bool process_start_ticks(pid_t pid, uint64_t *ticks);
 /* Is it proven that the process which started then is gone?  Where /proc does not
  * tell (no descriptors, no permission), it is not. */
 bool process_is_over(pid_t pid, uint64_t start_ticks);
+
+/* In a new process, of one thread: signals do again what they do by default, but for
+ * SIGPIPE, which is ignored; none is blocked. */
+void process_reset_signals(void);
 
 #endif
