@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "policy/address.h"
+#include "policy/window.h"
 #include "segment/layout_decisions.h"
 
 struct segment;
@@ -62,6 +63,11 @@ const char *decided_stage_word(unsigned stage);
 /* Why a destination is suspended: here, or at the node that said so (DECIDED_BY_NODE). */
 enum decided_by { DECIDED_BY_NOBODY, DECIDED_BY_COHORTS, DECIDED_BY_RULE, DECIDED_BY_HAND_OF,
 	DECIDED_BY_OTHERS };	/* a node said so, and not why */
+_Static_assert((int)DECIDED_BY_COHORTS == WINDOW_CAUSE_COHORTS + 1 &&
+    (int)DECIDED_BY_OTHERS == WINDOW_CAUSE_NODE + 1, "enum window_cause, in its order");
+static inline enum decided_by decided_by_of(const struct window *window) {
+	return window_is_shut(window) ? (enum decided_by)(window->cause + 1) : DECIDED_BY_NOBODY;
+}
 /* "cohorts", "rule", "hand", "node"; NULL: of none. */
 const char *decided_by_word(unsigned by);
 
@@ -90,6 +96,7 @@ enum decided_text {
 #define DECIDED_IS_RECIPIENT	0x08	/* NAME is an address */
 #define DECIDED_CANARY		0x10
 #define DECIDED_HELD		0x20	/* by hand: hold, not suspend */
+#define DECIDED_WAS_HELD	0x40	/* by hand: a resume that ended a hold */
 
 /* One of them: plain data, copied freely.  All zero but what is told. */
 struct decided {
@@ -97,7 +104,8 @@ struct decided {
 	uint64_t cause;		/* the id of what led to it: of a deferral the suspension, of that
 				 * the last failure, of a failure the one before it; 0: none */
 	int64_t at_ns;		/* base/clock.h */
-	int64_t until_ns;	/* of what is held; 0: not told; INT64_MAX: until it is resumed */
+	int64_t until_ns;	/* of what is held, or was (WAS_HELD); 0: not told; INT64_MAX: until
+				 * it is resumed */
 	struct address client;	/* or the relay's */
 	uint8_t kind;		/* enum decided_kind */
 	uint8_t reason;		/* enum reason, or DECIDED_NO_REASON */

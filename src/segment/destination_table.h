@@ -85,7 +85,7 @@ void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight, uint16_t con
  * a shard that was inherited. */
 void flights_repair(const struct learned *table, uint32_t shard);
 
-/* --- the supervisor, while nobody else has the segment ----------------------- */
+/* --- who prepares the segment, while nobody else has it ---------------------- */
 
 void states_scrub(struct segment *segment, int64_t now_ns);
 

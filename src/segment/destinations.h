@@ -40,9 +40,10 @@ struct destination_seen {
 	int64_t seen_ns;		/* the last time; of segment_ds resolution */
 };
 
-/* Flags: what somebody did by hand.  A destination with any of them is never given
+/* Flags: what an administrator did.  A destination with any of them is never given
  * up for another. */
-#define DESTINATION_HELD	0x01	/* hold, suspend: until window.until_ns */
+#define DESTINATION_HELD	0x01	/* of segment/ alone: its window says so
+					 * (window_is_by_hand) */
 #define DESTINATION_CEILING	0x02	/* its ceiling was set by hand */
 #define DESTINATION_BY_HAND	0x03	/* all of these; the other bits are of the caller */
 #define DESTINATION_FLAGS	0xff

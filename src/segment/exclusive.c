@@ -32,11 +32,18 @@ static int open_lock(const char *path, const char *suffix, struct diag *diag) {
 	if (snprintf(name, sizeof(name), "%s%s", path, suffix) >=
 	    (int)sizeof(name))
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
-	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, LOCK_MODE);
+	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+	    LOCK_MODE);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s", name);
-	/* made by hand, or by a posternd before this one */
-	if (fstat(fd, &status) == 0 && (status.st_mode & 07777) != LOCK_MODE)
+	/* the directory is the roles' user's, and we may be root: what stands there may be any
+	 * file, by another name */
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) {
+		close(fd);
+		return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
+	}
+	/* set by the administrator, or by a posternd before this one */
+	if ((status.st_mode & 07777) != LOCK_MODE)
 		(void)fchmod(fd, LOCK_MODE);
 	return fd;
 }
@@ -118,5 +125,5 @@ int segment_lock_role(const char *path, struct diag *diag) {
 		return -1;
 	if (lock_within(fd, LOCK_SH, WAIT_LOCK_MS) != 0)
 		return diag_set(diag, errno, "cannot lock %s.roles", path);
-	return 0; /* held, and open, until this process ends */
+	return fd;
 }

@@ -8,9 +8,11 @@
  */
 #include "segment/geometry.h"
 
-#include <gnu/libc-version.h>
 #include <stddef.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include "segment/shared.h"
 
@@ -50,6 +52,8 @@ static const size_t declarations[] = {
 	offsetof(struct session, policy_owner),
 	offsetof(struct session, opened_ds),
 	offsetof(struct session, dump_sequence),
+	offsetof(struct session, policy_socket),
+	sizeof(struct carrier_record), SEGMENT_CARRIERS,
 	sizeof(struct client_slot), offsetof(struct client_slot, open),
 	offsetof(struct client_slot, class_record),
 	sizeof(struct destination), offsetof(struct destination, seen),
@@ -114,6 +118,7 @@ static const size_t declarations[] = {
 	offsetof(struct segment_header, counters),
 	offsetof(struct segment_header, roles),
 	offsetof(struct segment_header, listeners),
+	offsetof(struct segment_header, carriers),
 	offsetof(struct segment_header, unkept_offset),
 	offsetof(struct segment_header, unshared_offset),
 	sizeof(struct shared_head), sizeof(struct shared_slot), SHARED_PLACES,
@@ -134,15 +139,39 @@ static const size_t declarations[] = {
 	SESSION_STATES, SLOTS_PER_LINE,
 };
 
+/* What stands in the segment by its number alone. */
+static const char names[] =
+#define COUNTER(symbol, name, text) #symbol " "
+#include "defs/counters.def"
+#undef COUNTER
+#define TIMING(symbol, name, text) #symbol " "
+#include "defs/timings.def"
+#undef TIMING
+;
+
+/* Other C libraries than glibc do not say their version. */
+static const char *c_library_version(void) {
+#ifdef __GLIBC__
+	return gnu_get_libc_version();
+#else
+	return "";
+#endif
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text) {
+	for (; *text != '\0'; text++)
+		hash = mix(hash, (unsigned char)*text);
+	return hash;
+}
+
 uint64_t segment_layout_hash(void) {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	hash = mix(hash, SEGMENT_VERSION);
 	for (size_t i = 0; i < sizeof(declarations) / sizeof(declarations[0]); i++)
 		hash = mix(hash, declarations[i]);
-	for (const char *c = gnu_get_libc_version(); *c != '\0'; c++)
-		hash = mix(hash, (unsigned char)*c);
-	return hash;
+	hash = mix_text(hash, names);
+	return mix_text(hash, c_library_version());
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {
@@ -337,7 +366,7 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	offset = place_states(header, offset);
 	offset = place_decisions(header, offset);
 	header->bytes = round_up(offset, PAGE_BYTES);
-	return true;
+	return header->bytes < SIZE_MAX;
 }
 
 static bool same_place(const struct table_place *a, const struct table_place *b) {

@@ -8,14 +8,18 @@
  *	mtas		names, and the widths of their lanes
  *	groups		one for each host class: is it to be held now, and the text that
  *			tells why
- *	table		domain and mta -> group, next hop, and what its own mail is to do:
- *			go by lanes, be held, or whatever the mail server would do
+ *	table		domain and mta -> group, and what its own mail is to do: go by
+ *			lanes, be held, or whatever the mail server would do
  *	reasons		texts of those that are held
  *	recipients	address and mta -> held until, and the text that tells why
  *
  * What a key says changes in place, and new keys come as long as there is room; keys
  * never go.  For anything else there is another file, renamed into place.  A file
  * keeps its size for its whole life, so that no mapping of it can meet its end.
+ *
+ * The keeper's user can write it, the reader's decides over mail: to the reader every byte
+ * is a stranger's.  No next hop and no transport's name is in it: those are root's
+ * (config/site_routes.h).
  */
 #ifndef SEGMENT_HINTS_H
 #define SEGMENT_HINTS_H
@@ -28,7 +32,7 @@
 #include "base/diag.h"
 
 #define HINTS_TEXT_MAX		160
-#define HINTS_NAME_MAX		255	/* bytes of a domain, a next hop, an mta's name */
+#define HINTS_NAME_MAX		255	/* bytes of a domain, an mta's name */
 #define HINTS_ADDRESS_MAX	319	/* of a recipient that is held */
 #define HINTS_STALE_NS		(INT64_C(5) * 1000 * 1000 * 1000)
 #define HINTS_MTAS_MAX		8
@@ -50,7 +54,6 @@ struct hints_mta {
 
 struct hint {
 	const char *domain;	/* lower case; longer than HINTS_NAME_MAX: left out */
-	const char *next_hop;	/* where the site says so itself, spelled as there; or NULL */
 	uint8_t mta;		/* place in the table's mtas */
 	uint32_t group;		/* or HINTS_NO_GROUP */
 };
@@ -141,6 +144,9 @@ struct hints_reader;
 /* Opens nothing yet: the file may come later.  NULL: no memory. */
 struct hints_reader *hints_reader_open(const char *path);
 void hints_reader_close(struct hints_reader **reader);
+/* From here on a file that is cut short while it is read does not end the process: the
+ * answer is HINTS_NOTHING.  Takes the process's SIGBUS; all questions from one thread. */
+void hints_reader_outlive_cuts(void);
 
 enum hints_kind {
 	HINTS_NOTHING,	/* as without us */
@@ -150,12 +156,12 @@ enum hints_kind {
 struct hints_answer {
 	enum hints_kind kind;
 	uint16_t width;				/* LANE */
-	char next_hop[HINTS_NAME_MAX + 1];	/* LANE: "" where the site names none */
+	char domain[HINTS_NAME_MAX + 1];	/* LANE: of the address, in lower case */
 	char text[HINTS_TEXT_MAX + 1];		/* HELD: why */
 };
 
 /* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
- * a doubt: no file, foreign, of another boot, stale, torn. */
+ * a doubt: no file, foreign, of another boot, stale, torn, cut short. */
 void hints_reader_ask(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
 

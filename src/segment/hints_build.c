@@ -22,7 +22,6 @@
 #include "segment/hints_internal.h"
 
 #define BUCKETS_LEAST	64
-#define BUCKETS_MOST	(1u << 25)
 #define NAMES_SPARE	4096	/* bytes, besides a fifth more than there are */
 #define REASONS_LEAST	256
 #define REASONS_SHARE	8	/* of the keys: so many can be held, each for a reason of
@@ -237,16 +236,16 @@ int hints_writer_build(struct hints_writer *writer, const struct hints_table *ta
 	give_up(writer);
 	if (table->mta_count > HINTS_MTAS_MAX || keys > UINT32_MAX / 4)
 		return diag_set(diag, 0, "%s: too many hints", writer->path);
-	plan.bucket_count = power_of_two(BUCKETS_LEAST, 2 * keys, BUCKETS_MOST);
+	plan.bucket_count = power_of_two(BUCKETS_LEAST, 2 * keys, HINTS_BUCKETS_MOST);
 	plan.reason_count = REASONS_LEAST + (uint32_t)(keys / REASONS_SHARE) +
 	    (uint32_t)table->recipients;
 	plan.recipient_count = power_of_two(RECIPIENTS_LEAST,
-	    2 * (uint64_t)table->recipients, BUCKETS_MOST);
+	    2 * (uint64_t)table->recipients, HINTS_BUCKETS_MOST);
 	for (;; plan.bucket_count *= 2) {
 		enum built done;
 
 		lay_out(&plan);
-		if (plan.bucket_count > BUCKETS_MOST || plan.names_bytes >= UINT32_MAX)
+		if (plan.bucket_count > HINTS_BUCKETS_MOST || plan.names_bytes >= UINT32_MAX)
 			return diag_set(diag, 0, "%s: too many hints", writer->path);
 		done = build(writer, &plan, places, diag);
 		if (done != BUILT_CROWDED)

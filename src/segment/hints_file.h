@@ -11,8 +11,9 @@
 #include "segment/hints.h"
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	3
+#define HINTS_VERSION	4
 #define HINTS_PROBES	32	/* buckets that a search looks at */
+#define HINTS_BUCKETS_MOST (1u << 25)
 #define HINTS_TEXT_WORDS 21
 
 struct hints_file_mta {
@@ -56,8 +57,8 @@ struct hints_text {
 };
 _Static_assert(HINTS_TEXT_WORDS * 8 > HINTS_TEXT_MAX, "room for the NUL");
 
-/* name: offset + 1 in names of { domain length, next hop length, mta, domain, next
- * hop }, the lengths and the mta a byte each; 0: empty.  Stored last. */
+/* name: offset + 1 in names of { domain length, mta, domain }, a byte each but the last;
+ * 0: empty.  Stored last. */
 struct hints_bucket {
 	_Atomic uint32_t name;
 	_Atomic uint32_t group;
@@ -68,7 +69,7 @@ struct hints_bucket {
 	_Atomic uint32_t issued;	/* when both: the canary's HINTS_MOMENT, the single's
 					 * from bit 16 */
 };
-#define HINTS_NAME_HEAD	3
+#define HINTS_NAME_HEAD	2
 
 /* 16 bits of a time, 67 ms each: which of two that are near was earlier. */
 #define HINTS_MOMENT(ns)	((uint16_t)((uint64_t)(ns) >> 26))

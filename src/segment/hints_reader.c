@@ -3,12 +3,13 @@
  * PURPOSE  Reads the hints file, without the daemon.
  * MODEL    The file is looked for again at each question that finds none which is
  *          alive; so a writer that came back, or another file, is seen at once.
- *          Every size in it is checked against the file, every offset of a bucket
- *          when it is used.
+ *          The header is copied, the copy checked, and only that is used; of the file
+ *          itself the beat is read, and what lies in the tables: each word once, where a
+ *          table has its place and its size from the copy, and each number in it checked
+ *          before it leads anywhere.
  * ERRORS   None: each doubt means that nothing is held.  A file that somebody cuts short,
- *          as our writer never does, is let go of at the next question.  (Cut while an
- *          answer is read, it ends the process by SIGBUS; Postfix starts another one and
- *          asks that.)
+ *          as our writer never does, is let go of at the next question; cut while an
+ *          answer is read, it is hints_guard.c's.
  * THREADS  One.
  */
 #include "segment/hints_file.h"
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "segment/hints_guard.h"
 
 #define READ_TRIES	100
 
@@ -34,11 +36,12 @@ struct given {
 struct hints_reader {
 	char path[PATH_MAX];
 	char boot_id[CLOCK_BOOT_ID];	/* "": unknown, nothing is believed */
-	const struct hints_header *header;	/* mapped, checked; or NULL */
+	const struct hints_header *live;	/* mapped; or NULL */
 	size_t bytes;
+	struct hints_header header;	/* the copy, checked, where live is set */
 	dev_t device;
 	ino_t inode;
-	int fd;				/* of it, where header is set */
+	int fd;				/* of it, where live is set */
 	uint16_t since;			/* HINTS_MOMENT when it was mapped */
 	uint32_t turn;			/* of lanes that share a key's mail */
 	struct given *given;		/* for each bucket */
@@ -59,11 +62,12 @@ struct hints_reader *hints_reader_open(const char *path) {
 }
 
 static void forget(struct hints_reader *reader) {
-	if (reader->header != NULL) {
-		munmap((void *)(uintptr_t)reader->header, reader->bytes);
+	hints_guard(NULL, 0);
+	if (reader->live != NULL) {
+		munmap((void *)(uintptr_t)reader->live, reader->bytes);
 		close(reader->fd);
 	}
-	reader->header = NULL;
+	reader->live = NULL;
 	free(reader->given);
 	reader->given = NULL;
 }
@@ -87,6 +91,7 @@ static bool is_power_of_two(uint32_t count) {
 
 static bool has_its_tables(const struct hints_header *header, uint64_t bytes) {
 	return header->mta_count <= HINTS_MTAS_MAX &&
+	    header->bucket_count <= HINTS_BUCKETS_MOST &&
 	    is_power_of_two(header->bucket_count) &&
 	    is_power_of_two(header->recipient_count) &&
 	    header->groups_offset % _Alignof(struct hints_text) == 0 &&
@@ -117,33 +122,35 @@ static bool is_ours(const struct hints_reader *reader,
 
 /* True: the file is mapped, and fd is ours. */
 static bool take(struct hints_reader *reader, int fd, int64_t now_ns) {
-	const struct hints_header *header;
+	struct hints_header header;
 	struct stat status;
 	size_t bytes;
+	void *live;
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-	    (uint64_t)status.st_size < sizeof(*header) ||
+	    (uint64_t)status.st_size < sizeof(header) ||
 	    (uint64_t)status.st_size > SIZE_MAX / 2)
 		return false;
-	if (reader->header != NULL && status.st_dev == reader->device &&
+	if (reader->live != NULL && status.st_dev == reader->device &&
 	    status.st_ino == reader->inode)
 		return false;
 	bytes = (size_t)status.st_size;
-	header = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-	if (header == MAP_FAILED)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    !is_ours(reader, &header, bytes))
 		return false;
-	if (!is_ours(reader, header, bytes)) {
-		munmap((void *)(uintptr_t)header, bytes);
+	live = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (live == MAP_FAILED)
 		return false;
-	}
 	forget(reader);
-	reader->header = header;
+	memcpy(&reader->header, &header, sizeof(header));
+	reader->live = live;
 	reader->bytes = bytes;
 	reader->device = status.st_dev;
 	reader->inode = status.st_ino;
 	reader->fd = fd;
 	reader->since = HINTS_MOMENT(now_ns);
-	reader->given = calloc(header->bucket_count, sizeof(*reader->given));
+	reader->given = calloc(header.bucket_count, sizeof(*reader->given));
+	hints_guard(live, bytes);
 	return true;
 }
 
@@ -157,10 +164,10 @@ static bool is_whole(const struct hints_reader *reader) {
 static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
 	int64_t beat_ns;
 
-	if (reader->header == NULL ||
-	    atomic_load_explicit(&reader->header->replaced, memory_order_acquire) != 0)
+	if (reader->live == NULL ||
+	    atomic_load_explicit(&reader->live->replaced, memory_order_acquire) != 0)
 		return false;
-	beat_ns = atomic_load_explicit(&reader->header->beat_ns, memory_order_relaxed);
+	beat_ns = atomic_load_explicit(&reader->live->beat_ns, memory_order_relaxed);
 	/* a beat may be later than a clock that was read before it, but not by much */
 	return beat_ns > 0 && beat_ns - NS_PER_SECOND <= now_ns &&
 	    now_ns - beat_ns <= HINTS_STALE_NS;
@@ -169,7 +176,7 @@ static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
 static bool find_file(struct hints_reader *reader, int64_t now_ns) {
 	int fd;
 
-	if (reader->header != NULL && !is_whole(reader))
+	if (reader->live != NULL && !is_whole(reader))
 		forget(reader);
 	if (is_alive(reader, now_ns))
 		return true;
@@ -201,39 +208,35 @@ static bool find_mta(const struct hints_header *header, const char *name,
 	return false;
 }
 
-/* The name at this place, if it is one and the one that is asked for, and how long
- * the next hop behind it is. */
-static const char *name_equals(const struct hints_header *header, uint32_t place,
-    const struct key *key, size_t *next_hop) {
-	const char *name = (const char *)header + header->names_offset + place;
-	uint64_t room = header->names_bytes;
-
-	if (place >= room || room - place < HINTS_NAME_HEAD + key->length ||
-	    (uint8_t)name[0] != key->length || (uint8_t)name[2] != key->mta ||
-	    memcmp(name + HINTS_NAME_HEAD, key->text, key->length) != 0)
-		return NULL;
-	*next_hop = (uint8_t)name[1];
-	if (room - place < HINTS_NAME_HEAD + key->length + *next_hop)
-		return NULL;
-	return name + HINTS_NAME_HEAD + key->length;
+/* A table of the file, of which the copied header says how much there is of it. */
+static const void *table_at(const struct hints_reader *reader, uint64_t offset) {
+	return (const char *)reader->live + offset;
 }
 
-/* HINTS_NO_PLACE: not there.  *next_hop lies in the file. */
-static uint32_t find_key(const struct hints_header *header, const struct key *key,
-    const char **next_hop, size_t *next_hop_length) {
-	const struct hints_bucket *buckets =
-	    (const void *)((const char *)header + header->buckets_offset);
-	uint64_t hash = hints_hash(&header->key, key->mta, key->text, key->length);
+/* Is the name at this place one, and the one that is asked for? */
+static bool name_equals(const struct hints_reader *reader, uint32_t place,
+    const struct key *key) {
+	const char *name = (const char *)table_at(reader, reader->header.names_offset) + place;
+	uint32_t room = reader->header.names_bytes;
+
+	return place < room && room - place >= HINTS_NAME_HEAD + key->length &&
+	    (uint8_t)name[0] == key->length && (uint8_t)name[1] == key->mta &&
+	    memcmp(name + HINTS_NAME_HEAD, key->text, key->length) == 0;
+}
+
+/* HINTS_NO_PLACE: not there. */
+static uint32_t find_key(const struct hints_reader *reader, const struct key *key) {
+	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
+	uint64_t hash = hints_hash(&reader->header.key, key->mta, key->text, key->length);
 
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
-		uint32_t place = (uint32_t)(hash + probe) & (header->bucket_count - 1);
+		uint32_t place = (uint32_t)(hash + probe) & (reader->header.bucket_count - 1);
 		uint32_t name = atomic_load_explicit(&buckets[place].name,
 		    memory_order_acquire);
 
 		if (name == 0)
 			return HINTS_NO_PLACE;
-		*next_hop = name_equals(header, name - 1, key, next_hop_length);
-		if (*next_hop != NULL)
+		if (name_equals(reader, name - 1, key))
 			return place;
 	}
 	return HINTS_NO_PLACE;
@@ -263,35 +266,33 @@ static bool load_text(const struct hints_text *group, char text[HINTS_TEXT_MAX +
 
 /* The reason that a word names; false: it is somebody else's by now, or makes no
  * sense. */
-static bool load_reason(const struct hints_header *header, uint64_t word,
+static bool load_reason(const struct hints_reader *reader, uint64_t word,
     char text[HINTS_TEXT_MAX + 1]) {
-	const struct hints_text *reasons =
-	    (const void *)((const char *)header + header->reasons_offset);
+	const struct hints_text *reasons = table_at(reader, reader->header.reasons_offset);
 	uint32_t number = (uint32_t)(word >> 32);
 	uint32_t stamp = (uint32_t)(word >> 8) & HINTS_STAMP_MASK;
 
-	return number < header->reason_count && load_text(&reasons[number], text) &&
+	return number < reader->header.reason_count && load_text(&reasons[number], text) &&
 	    (atomic_load_explicit(&reasons[number].stamp, memory_order_acquire) &
 		HINTS_STAMP_MASK) == stamp;
 }
 
-static bool group_holds(const struct hints_header *header, uint32_t group,
+static bool group_holds(const struct hints_reader *reader, uint32_t group,
     char text[HINTS_TEXT_MAX + 1]) {
-	const struct hints_text *groups =
-	    (const void *)((const char *)header + header->groups_offset);
+	const struct hints_text *groups = table_at(reader, reader->header.groups_offset);
 
-	return group < header->group_count && load_text(&groups[group], text);
+	return group < reader->header.group_count && load_text(&groups[group], text);
 }
 
-static bool recipient_is_held(const struct hints_header *header, const struct key *key,
+static bool recipient_is_held(const struct hints_reader *reader, const struct key *key,
     int64_t now_ns, char text[HINTS_TEXT_MAX + 1]) {
-	const struct hints_recipient *slots =
-	    (const void *)((const char *)header + header->recipients_offset);
-	uint64_t hash = hints_hash(&header->key, key->mta, key->text, key->length);
+	const struct hints_recipient *slots = table_at(reader,
+	    reader->header.recipients_offset);
+	uint64_t hash = hints_hash(&reader->header.key, key->mta, key->text, key->length);
 
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
 		const struct hints_recipient *slot =
-		    &slots[(hash + probe) & (header->recipient_count - 1)];
+		    &slots[(hash + probe) & (reader->header.recipient_count - 1)];
 		uint64_t found = atomic_load_explicit(&slot->hash, memory_order_acquire);
 
 		if (found == 0)
@@ -299,7 +300,7 @@ static bool recipient_is_held(const struct hints_header *header, const struct ke
 		if (found == hash)
 			return atomic_load_explicit(&slot->until_ns,
 				memory_order_acquire) > now_ns &&
-			    load_reason(header, atomic_load_explicit(&slot->reason,
+			    load_reason(reader, atomic_load_explicit(&slot->reason,
 				memory_order_relaxed), text) &&
 			    atomic_load_explicit(&slot->hash, memory_order_relaxed) ==
 				hash;
@@ -365,7 +366,7 @@ static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *l
 
 static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
     uint64_t word, const struct hints_bucket *bucket, struct hints_answer *answer) {
-	const struct hints_file_mta *file_mta = &reader->header->mtas[mta];
+	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
 	struct hint_lanes lanes;
 	uint8_t lane;
 
@@ -385,9 +386,8 @@ static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place
 /* What the key's own word says; the word may change while it is read. */
 static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place,
     struct hints_answer *answer) {
-	const struct hints_bucket *bucket =
-	    (const struct hints_bucket *)(const void *)((const char *)reader->header +
-		reader->header->buckets_offset) + place;
+	const struct hints_bucket *bucket = (const struct hints_bucket *)table_at(reader,
+	    reader->header.buckets_offset) + place;
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
 		uint64_t word = atomic_load_explicit(&bucket->word,
@@ -398,7 +398,7 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 			answer_lane(reader, mta, place, word, bucket, answer);
 			return;
 		case HINTS_WORD_HELD:
-			if (!load_reason(reader->header, word, answer->text))
+			if (!load_reason(reader, word, answer->text))
 				continue;
 			answer->kind = HINTS_HELD;
 			return;
@@ -410,36 +410,31 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 static void answer_key(struct hints_reader *reader, const struct key *domain,
     struct hints_answer *answer) {
-	const struct hints_header *header = reader->header;
-	const struct hints_bucket *buckets =
-	    (const void *)((const char *)header + header->buckets_offset);
-	const char *next_hop;
-	size_t length;
-	uint32_t place = find_key(header, domain, &next_hop, &length);
+	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
+	uint32_t place = find_key(reader, domain);
 
 	if (place == HINTS_NO_PLACE)
 		return;
-	if (group_holds(header, atomic_load_explicit(&buckets[place].group,
+	if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
 		memory_order_relaxed), answer->text)) {
 		answer->kind = HINTS_HELD;
 		return;
 	}
 	answer_word(reader, domain->mta, place, answer);
 	if (answer->kind == HINTS_LANE) {
-		memcpy(answer->next_hop, next_hop, length);
-		answer->next_hop[length] = '\0';
+		memcpy(answer->domain, domain->text, domain->length);
+		answer->domain[domain->length] = '\0';
 	}
 }
 
-void hints_reader_ask(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+static void ask(struct hints_reader *reader, const char *mta, const char *address,
+    size_t length, int64_t now_ns, struct hints_answer *answer) {
 	struct key whole = { .text = NULL }, domain;
 	char lower[HINTS_ADDRESS_MAX];
 	const char *at;
 
-	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	if (length == 0 || length > sizeof(lower) || !find_file(reader, now_ns) ||
-	    !find_mta(reader->header, mta, &whole.mta))
+	    !find_mta(&reader->header, mta, &whole.mta))
 		return;
 	for (size_t i = 0; i < length; i++)
 		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
@@ -454,10 +449,22 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta,
 	domain = (struct key){ whole.mta, at + 1, length - (size_t)(at + 1 - lower) };
 	if (domain.length == 0 || domain.length > HINTS_NAME_MAX)
 		return;
-	if (recipient_is_held(reader->header, &whole, now_ns, answer->text))
+	if (recipient_is_held(reader, &whole, now_ns, answer->text))
 		answer->kind = HINTS_HELD;
 	else
 		answer_key(reader, &domain, answer);
 	if (answer->kind != HINTS_HELD)
 		answer->text[0] = '\0';
+}
+
+void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
+	hints_guard((void *)(uintptr_t)reader->live, reader->bytes);
+	ask(reader, mta, address, length, now_ns, answer);
+	if (hints_guard_was_cut()) {
+		forget(reader);
+		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
+	}
+	hints_guard(NULL, 0);
 }

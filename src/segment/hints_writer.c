@@ -55,23 +55,19 @@ void hints_file_begin_reasons(struct hints_file *file) {
 
 /* The head and all of a key's name; how long it is, or 0: it cannot be a key. */
 static size_t name_of(const struct hint *hint, char out[HINTS_NAME_HEAD +
-    2 * HINTS_NAME_MAX]) {
+    HINTS_NAME_MAX]) {
 	size_t domain = strlen(hint->domain);
-	size_t next_hop = hint->next_hop == NULL ? 0 : strlen(hint->next_hop);
 
-	if (domain == 0 || domain > HINTS_NAME_MAX || next_hop > HINTS_NAME_MAX)
+	if (domain == 0 || domain > HINTS_NAME_MAX)
 		return 0;
 	out[0] = (char)domain;
-	out[1] = (char)next_hop;
-	out[2] = (char)hint->mta;
+	out[1] = (char)hint->mta;
 	memcpy(out + HINTS_NAME_HEAD, hint->domain, domain);
-	if (next_hop > 0)
-		memcpy(out + HINTS_NAME_HEAD + domain, hint->next_hop, next_hop);
-	return HINTS_NAME_HEAD + domain + next_hop;
+	return HINTS_NAME_HEAD + domain;
 }
 
 size_t hints_name_bytes(const struct hint *hint) {
-	char name[HINTS_NAME_HEAD + 2 * HINTS_NAME_MAX];
+	char name[HINTS_NAME_HEAD + HINTS_NAME_MAX];
 
 	return name_of(hint, name);
 }
@@ -79,7 +75,7 @@ size_t hints_name_bytes(const struct hint *hint) {
 enum hints_insertion hints_file_insert(struct hints_file *file,
     const struct hint *hint, uint32_t *place) {
 	struct hints_header *header = file->header;
-	char name[HINTS_NAME_HEAD + 2 * HINTS_NAME_MAX];
+	char name[HINTS_NAME_HEAD + HINTS_NAME_MAX];
 	char *names = (char *)header + header->names_offset;
 	size_t bytes = name_of(hint, name);
 	uint64_t hash;
@@ -97,7 +93,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 		if (there != 0) {
 			const char *other = names + there - 1;
 
-			if (other[0] != name[0] || other[2] != name[2] ||
+			if (other[0] != name[0] || other[1] != name[1] ||
 			    memcmp(other + HINTS_NAME_HEAD, hint->domain,
 				(uint8_t)name[0]) != 0)
 				continue;

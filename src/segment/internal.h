@@ -18,7 +18,7 @@ struct segment {
 	struct session_slot *session_slots;
 	struct index_line *client_lines;
 	struct client_slot *client_slots;
-	bool rebuilt;		/* in place of an earlier state */
+	gid_t readers;		/* group of the file */
 	char path[PATH_MAX];
 };
 

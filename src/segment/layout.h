@@ -19,6 +19,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/siphash.h"
@@ -29,9 +31,11 @@
 #include "segment/layout_shared.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		8
-#define SEGMENT_ROLES_MAX	40
+#define SEGMENT_VERSION		9
+#define SEGMENT_ROLES_MAX	48
+#define SEGMENT_ROLES_SINGLE	5	/* places of kinds that have one process */
 #define SEGMENT_LISTENERS	256
+#define SEGMENT_CARRIERS	16
 #define SEGMENT_NO_CLASS	UINT16_MAX
 #define SEGMENT_NO_SLOT		UINT32_MAX
 #define SEGMENT_RECORDS_MAX	65000
@@ -90,6 +94,7 @@ enum session_proof {
 #define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
 #define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
 #define SESSION_FLAG_PROCESS	0x20	/* outbound, asked: proof_address holds the process */
+#define SESSION_FLAG_LEFT	0x40	/* its policy connection was gone at the last look (engine/owners.h) */
 
 /* The control word: stored in one piece, last when a slot is taken and first
  * when it is given back. */
@@ -108,7 +113,15 @@ struct session {
 	struct session_control control;
 	struct address client;		/* the client as told (after XCLIENT: that one) */
 	struct address server;		/* or unknown */
-	struct address proof_address;	/* CARRIED only: client of the kernel's tuple */
+	union {
+		struct address proof_address;	/* CARRIED only: client of the kernel's tuple */
+		/* Inbound, without a proof_address: the inodes of the mail server's ends of
+		 * the unix connections that asked, 0: not known (session_has_sockets). */
+		struct {
+			uint32_t policy_socket;
+			uint32_t milter_socket;
+		};
+	};
 	uint16_t client_port;
 	uint16_t server_port;		/* 0: unknown */
 	uint16_t proof_port;
@@ -122,6 +135,13 @@ struct session {
 _Static_assert(sizeof(struct session_control) == 8, "one word");
 _Static_assert(sizeof(struct session) == 80, "ten words");
 #define SESSION_WORDS 10
+
+/* Are policy_socket and milter_socket its own? */
+static inline bool session_has_sockets(const struct session *session) {
+	return session->control.direction == SESSION_INBOUND &&
+	    ((session->control.flags & SESSION_FLAG_CARRIED) == 0 ||
+		session->proof_port == 0);
+}
 
 struct session_slot {
 	_Atomic uint64_t words[SESSION_WORDS];
@@ -146,21 +166,27 @@ struct index_line {
 };
 _Static_assert(sizeof(struct index_line) == 64, "a cache line");
 
+/* A mutex has the size that the platform gives it, and what holds one is whole cache
+ * lines, which offsets in the segment keep. */
+#define CACHE_LINE	64
+/* Processes share them: a lock within the C library would be of one alone. */
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words change in one piece");
+_Static_assert(offsetof(struct { char c; _Atomic uint64_t word; }, word) == 8,
+    "and lie in one cache line (i386: GCC 11 or newer)");
+
 /* A shard of any table; its lines and slots follow elsewhere. */
 struct shard {
-	pthread_mutex_t mutex;
+	_Alignas(CACHE_LINE) pthread_mutex_t mutex;
 	_Atomic uint32_t seq;		/* odd while a slot changes */
 	uint32_t free_head;		/* slot number or SEGMENT_NO_SLOT */
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
 	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
 	uint32_t hand;			/* where the search for one to give up goes on */
-	char pad[128 - 40 - 4 * 4 - 8 - 4];
 };
-_Static_assert(sizeof(struct shard) == 128, "two cache lines");
 
 struct class_record {
-	pthread_mutex_t mutex;
+	_Alignas(CACHE_LINE) pthread_mutex_t mutex;
 	_Atomic int64_t stuck_until_ns;
 	_Atomic uint32_t seq;		/* odd while the counters change */
 	_Atomic uint32_t open;
@@ -179,7 +205,6 @@ struct class_record {
 	_Atomic uint64_t adopted;
 	_Atomic int64_t rate_tat_ns;
 	char name[SEGMENT_NAME_MAX + 1];
-	char pad[192 - 40 - 10 * 4 - 7 * 8 - SEGMENT_NAME_MAX - 1 + 32];
 	/* This node's share of limits that hold for all nodes (engine/shares.h): under the
 	 * mutex.  The part that is always the node's is the generation's. */
 	_Atomic int64_t share_until_ns;	/* what is leased ends then */
@@ -199,11 +224,7 @@ struct class_record {
 	/* for display: inbound, sessions that count for all nodes together (the lowest of all),
 	 * until share_until_ns; UINT32_MAX: none lower than this one's are known */
 	_Atomic uint32_t share_whole[2];
-	char share_pad[320 - 224 - 2 * 8 - 2 * 8 - 5 * 8 - 3 * 4 - 2 * 4];
 };
-_Static_assert(sizeof(pthread_mutex_t) == 40, "x86-64 and arm64 glibc: 40, 48");
-_Static_assert(sizeof(struct class_record) == 320, "five cache lines");
-_Static_assert(offsetof(struct class_record, share_until_ns) == 224, "beside its share");
 
 struct role_record {
 	_Atomic uint32_t kind;		/* enum role_kind */
@@ -237,6 +258,16 @@ struct listener_record {
 	_Atomic int64_t fault_begin_ns;	/* a lock timed out: a gap from here */
 	_Atomic int64_t fault_until_ns;	/* to 1 s after the last time */
 };
+
+/* A proxy: its connections to this port stay without a session of their own while all
+ * roles are at work (engine/carriers.h). */
+struct carrier_record {
+	struct address address;
+	_Atomic int64_t seen_ns;	/* when one was seen last; 0: free */
+	uint16_t port;			/* the service's */
+	uint16_t reserved[3];
+};
+_Static_assert(sizeof(struct carrier_record) == 32, "four words");
 
 /* A mail server of the configuration: whom its number meant last. */
 struct mta_record {
@@ -375,7 +406,8 @@ struct segment_header {
 	uint32_t decided_slots[DECIDED_RINGS];	/* powers of two */
 
 	_Atomic uint64_t generation;	/* published configuration */
-	_Atomic int64_t heartbeat_ns;	/* of the supervisor, each second */
+	_Atomic int64_t published_ns;	/* when */
+	_Atomic int64_t heartbeat_ns;	/* of any role, each second */
 	_Atomic int64_t started_ns;	/* the supervisor that serves now */
 	_Atomic int32_t supervisor_pid;
 	_Atomic uint32_t replaced;	/* 1: another file took its place */
@@ -384,6 +416,7 @@ struct segment_header {
 	_Atomic uint32_t unconfirmed;	/* 1: taken-over sessions wait for a first look at the kernel's table */
 	_Atomic uint32_t unlearned;	/* 1: it was newly built, and what was learned is to come from
 					 * the journal; 2: not all of it came */
+	_Atomic uint32_t unproven;	/* inbound sessions that only their lease ends */
 	_Atomic uint64_t witness_scope;	/* network namespaces that listeners[] was learned from; 0: our own */
 	_Atomic uint32_t room_hint;	/* a class that had room for inbound sessions */
 	_Atomic uint32_t gate_shut;	/* 1: no class has (engine/gate.h) */
@@ -407,6 +440,7 @@ struct segment_header {
 	struct log_record logs[SEGMENT_LOG_FILES];
 	struct role_record roles[SEGMENT_ROLES_MAX];
 	struct listener_record listeners[SEGMENT_LISTENERS];
+	struct carrier_record carriers[SEGMENT_CARRIERS];	/* the keeper's */
 	struct journal_record journals[SEGMENT_JOURNALS];
 	_Alignas(64) struct cluster_record cluster;
 	struct cluster_order cluster_order;

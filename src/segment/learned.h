@@ -176,7 +176,7 @@ void learned_rebuild(const struct learned *table, uint32_t number);
 /* Slots that can hold anything are those below it. */
 uint32_t learned_high_water(const struct learned *table, uint32_t shard);
 
-/* --- the supervisor, while nobody else has the segment ----------------------- */
+/* --- who prepares the segment, while nobody else has it ---------------------- */
 
 /* Checks every slot and derives the rest anew: mutexes, index, free lists.  No
  * entry is younger than now_ds then. */

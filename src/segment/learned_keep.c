@@ -4,7 +4,7 @@
  * MODEL    A copy is whole when its control word did not change meanwhile, nor, for
  *          kinds that are sequenced, the sequence in word 1.
  * ERRORS   What changes all the time is told as torn, and left to the caller.
- * THREADS  Readers: any, of any process.  The rest: the supervisor alone.
+ * THREADS  Readers: any, of any process.  The rest: who prepares the segment.
  */
 #include "segment/learned.h"
 

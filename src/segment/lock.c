@@ -27,9 +27,9 @@ void lock_init(pthread_mutex_t *mutex) {
 	pthread_mutexattr_destroy(&attributes);
 }
 
-/* ThreadSanitizer knows timedlock, which goes by the wall clock, but not yet
- * clocklock. */
-#ifdef BASE_TSAN
+/* ThreadSanitizer, and other C libraries than glibc, know timedlock, which goes by the
+ * wall clock, but not clocklock. */
+#if defined(BASE_TSAN) || !defined(__GLIBC__)
 #define WAIT_CLOCK CLOCK_REALTIME
 #define wait_until(mutex, until) pthread_mutex_timedlock(mutex, until)
 #else

@@ -8,7 +8,7 @@
  *          differ), and renamed into place; readers of the old one see the mark
  *          "replaced".
  * ERRORS   Of the environment: diag.  Nothing in a file is trusted.
- * THREADS  The supervisor alone, holding PATH.lock.
+ * THREADS  One, in a process of its own before any role; the supervisor holds PATH.lock.
  */
 #include "segment/internal.h"
 
@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "policy/share.h"
 #include "segment/decisions.h"
 #include "segment/destinations.h"
@@ -62,11 +63,8 @@ const char *segment_path(const struct segment *segment) {
 
 static const char other_sizes[] = "other sizes are configured";
 
-/* Why a mapped file of these bytes is not ours to go on with, or NULL. */
-static const char *check_header(const struct segment_header *header,
-    uint64_t bytes, const struct generation *generation) {
-	char boot_id[40];
-
+/* Why a mapped file of these bytes is no segment of this layout, or NULL. */
+static const char *check_layout(const struct segment_header *header, uint64_t bytes) {
 	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
 		return "it is no state file, or was never finished";
 	if (header->version != SEGMENT_VERSION ||
@@ -75,6 +73,17 @@ static const char *check_header(const struct segment_header *header,
 		return "it has another layout";
 	if (!segment_geometry_valid(header, bytes))
 		return "its sizes contradict each other";
+	return NULL;
+}
+
+/* Why it is not ours to go on with, or NULL. */
+static const char *check_header(const struct segment_header *header,
+    uint64_t bytes, const struct generation *generation) {
+	const char *why = check_layout(header, bytes);
+	char boot_id[40];
+
+	if (why != NULL)
+		return why;
 	if (!clock_boot_id(boot_id) ||
 	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
 		return "it is from another boot";
@@ -94,6 +103,8 @@ static const char *check_file(int fd, uid_t uid, struct stat *status) {
 		return "it belongs to another user";
 	if ((uint64_t)status->st_size < sizeof(struct segment_header))
 		return "it is too small";
+	if ((uint64_t)status->st_size >= SIZE_MAX)
+		return "it is too large";
 	return NULL;
 }
 
@@ -153,7 +164,7 @@ static void scrub_roles(struct segment *segment) {
 			bound_time(&role->gap_end_ns, now_ns);
 		if (atomic_load(&role->kind) != ROLE_NONE &&
 		    atomic_load(&role->pid) != 0)
-			segment_role_died(segment, i, 0);
+			(void)segment_role_died(segment, i, atomic_load(&role->pid));
 	}
 }
 
@@ -254,9 +265,21 @@ static void carry_learned(const struct segment *from, struct segment *to) {
 	feed_positions_carry(from, to);
 }
 
+/* An errno, or 0.  Root gives the file away; its owner, who is in the group, names that. */
+static int give(int fd, uid_t uid, gid_t gid) {
+	bool root = geteuid() == 0;
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return errno;
+	if (status.st_gid == gid && (!root || status.st_uid == uid))
+		return 0;
+	return fchown(fd, root ? uid : (uid_t)-1, gid) == 0 ? 0 : errno;
+}
+
 /* Why the file is not adopted (static text), or NULL with the mapping.  *old: the
  * file as it was, where only its sizes were wrong. */
-static const char *try_adopt(const char *path, uid_t uid,
+static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damaged,
     const struct generation *generation, void **mapping, struct segment **old) {
 	struct segment_header *header;
 	struct stat status;
@@ -278,11 +301,15 @@ static const char *try_adopt(const char *path, uid_t uid,
 		return why;
 	}
 	header = *mapping;
-	why = check_header(header, (uint64_t)status.st_size, generation);
+	why = damaged ? "roles died of it" :
+	    check_header(header, (uint64_t)status.st_size, generation);
 	/* a store into a hole of a full file system would be our end */
 	if ((why == NULL || why == other_sizes) &&
 	    posix_fallocate(fd, 0, status.st_size) != 0)
 		why = "there is no room for all of it";
+	/* its readers may have been another group */
+	if (why == NULL && give(fd, uid, gid) != 0)
+		why = "its group cannot be set";
 	close(fd);
 	if (why == other_sizes)
 		*old = open_for_rebuilding(path, header);
@@ -309,12 +336,12 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot create %s", path);
 	error = posix_fallocate(fd, 0, (off_t)bytes);
-	if (error == 0 && geteuid() == 0 && fchown(fd, uid, gid) != 0)
-		error = errno;
+	if (error == 0)
+		error = give(fd, uid, gid);
 	if (error == 0 && fchmod(fd, STATE_MODE) != 0)
 		error = errno;
 	if (error == 0) {
-		*mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		*mapping = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    fd, 0);
 		if (*mapping == MAP_FAILED)
 			error = errno;
@@ -397,7 +424,7 @@ static int make(struct segment *segment, const struct segment *old,
 		diag_set(diag, errno, "cannot rename %s to %s", path,
 		    segment->path);
 		unlink(path);
-		munmap(mapping, wanted.bytes);
+		munmap(mapping, (size_t)wanted.bytes);
 		return -1;
 	}
 	return 0;
@@ -415,11 +442,12 @@ static bool on_tmpfs(const char *path) {
 	struct statfs status;
 
 	return statfs(path, &status) == 0 &&
-	    (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+	    ((uint32_t)status.f_type == TMPFS_MAGIC || (uint32_t)status.f_type == RAMFS_MAGIC);
 }
 
 int segment_prepare(struct segment **result, const struct generation *generation,
-    uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag) {
+    uid_t uid, gid_t gid, pid_t supervisor_pid, bool damaged,
+    struct segment_report *report, struct diag *diag) {
 	const char *path = generation_text(generation, generation->state_path);
 	struct segment *segment = calloc(1, sizeof(*segment)), *old;
 	void *mapping;
@@ -434,7 +462,7 @@ int segment_prepare(struct segment **result, const struct generation *generation
 		free(segment);
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
 	}
-	report->reason = try_adopt(path, uid, generation, &mapping, &old);
+	report->reason = try_adopt(path, uid, gid, damaged, generation, &mapping, &old);
 	if (report->reason == NULL) {
 		report->reason = "";
 		report->origin = SEGMENT_ADOPTED;
@@ -443,27 +471,69 @@ int segment_prepare(struct segment **result, const struct generation *generation
 	} else {
 		report->origin = report->reason[0] == '\0' ? SEGMENT_MADE
 							   : SEGMENT_REBUILT;
-		segment->rebuilt = report->origin == SEGMENT_REBUILT;
 		made = make(segment, old, generation, uid, gid, report, diag);
+		/* who came while nobody served the state before this one is adopted */
+		if (made == 0 && report->origin == SEGMENT_REBUILT)
+			segment_roles_missed(segment);
 		segment_unmap(&old);
 	}
 	if (made != 0) {
 		free(segment);
 		return -1;
 	}
+	segment->readers = gid;
 	report->not_tmpfs = !on_tmpfs(segment->path);
 	atomic_store(&segment->header->unconfirmed, report->sessions > 0);
-	atomic_store(&segment->header->supervisor_pid, getpid());
+	atomic_store(&segment->header->supervisor_pid, supervisor_pid);
 	atomic_store(&segment->header->started_ns, clock_now_ns());
 	segment_beat(segment, clock_now_ns());
 	*result = segment;
 	return 0;
 }
 
+int segment_open_file(const char *path, uid_t uid, struct diag *diag) {
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s", path);
+	/* root opens it for others, in a directory of theirs: it may be any file by now */
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == uid &&
+	    status.st_nlink == 1)
+		return fd;
+	close(fd);
+	return diag_set(diag, 0, "%s was replaced", path);
+}
+
+int segment_attach(struct segment **result, int fd, const char *path, struct diag *diag) {
+	struct segment *segment = calloc(1, sizeof(*segment));
+	const char *why = "no memory";
+	void *mapping = MAP_FAILED;
+	struct stat status;
+
+	*result = NULL;
+	if (segment != NULL && (why = check_file(fd, geteuid(), &status)) == NULL &&
+	    (mapping = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		fd, 0)) == MAP_FAILED)
+		why = "it cannot be mapped";
+	close(fd);
+	if (why == NULL && (why = check_layout(mapping, (uint64_t)status.st_size)) == NULL) {
+		segment_bind(segment, mapping);
+		segment->readers = status.st_gid;
+		text_copy(segment->path, sizeof(segment->path), path, strlen(path));
+		*result = segment;
+		return 0;
+	}
+	if (mapping != MAP_FAILED)
+		munmap(mapping, (size_t)status.st_size);
+	free(segment);
+	return diag_set(diag, 0, "%s: %s", path, why);
+}
+
 void segment_unmap(struct segment **segment) {
 	if (*segment == NULL)
 		return;
-	munmap((*segment)->header, (*segment)->header->bytes);
+	munmap((*segment)->header, (size_t)(*segment)->header->bytes);
 	free(*segment);
 	*segment = NULL;
 }

@@ -4,7 +4,7 @@
  *          name, the block in a file, its number in the header; what becomes of shares.
  * MODEL    The block is complete in PATH.config.N before the number N is stored.
  *          The one before it stays for roles that are just about to map it.
- * THREADS  Publishing: the supervisor alone.  Mapping: any.
+ * THREADS  Publishing: the keeper alone.  Mapping: any.
  */
 #include "segment/internal.h"
 
@@ -267,18 +267,24 @@ static void refresh_mtas(struct segment *segment,
 	}
 }
 
-static int write_block(const char *path, const struct generation *generation,
+/* For those alone who may read the state: there are tokens in command lines. */
+static int write_block(const char *path, gid_t readers, const struct generation *generation,
     struct diag *diag) {
 	const char *from = (const char *)generation;
-	size_t left = generation->bytes;
-	struct stat status;
+	size_t left = (size_t)generation->bytes;
 	int fd;
 
 	unlink(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	    0644);
+	    0600);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot create %s", path);
+	if (fchown(fd, (uid_t)-1, readers) != 0 || fchmod(fd, 0640) != 0) {
+		diag_set(diag, errno, "cannot give %s to its readers", path);
+		close(fd);
+		unlink(path);
+		return -1;
+	}
 	while (left > 0) {
 		ssize_t written = write(fd, from, left);
 
@@ -293,8 +299,6 @@ static int write_block(const char *path, const struct generation *generation,
 		from += written;
 		left -= (size_t)written;
 	}
-	if (fstat(fd, &status) == 0)
-		(void)fchmod(fd, 0644);
 	close(fd);
 	return 0;
 }
@@ -306,7 +310,7 @@ static int put_block(const struct segment *segment,
 
 	config_path(segment, generation->number, ".new", temporary);
 	config_path(segment, generation->number, "", path);
-	if (write_block(temporary, generation, diag) != 0)
+	if (write_block(temporary, segment->readers, generation, diag) != 0)
 		return -1;
 	if (rename(temporary, path) != 0) {
 		diag_set(diag, errno, "cannot rename %s", temporary);
@@ -336,6 +340,7 @@ int segment_publish(struct segment *segment, struct generation *generation,
 	refresh_shares(segment, generation, now_ns);
 	refresh_mtas(segment, generation, now_ns);
 	free(in_force);
+	atomic_store(&segment->header->published_ns, now_ns);
 	atomic_store_explicit(&segment->header->generation, number,
 	    memory_order_release);
 	for (uint64_t old = number >= 18 ? number - 18 : 0; old + 1 < number;
@@ -354,10 +359,10 @@ int segment_map_generation(const struct segment *segment, uint64_t number,
 	int fd;
 
 	config_path(segment, number, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s", path);
-	if (fstat(fd, &status) != 0 ||
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
 	    (uint64_t)status.st_size < sizeof(**generation)) {
 		close(fd);
 		return diag_set(diag, 0, "%s is too small", path);
@@ -374,6 +379,15 @@ int segment_map_generation(const struct segment *segment, uint64_t number,
 	return 0;
 }
 
+bool segment_generation_is_there(const struct segment *segment, uint64_t number) {
+	char path[PATH_MAX + 32];
+	struct stat status;
+
+	config_path(segment, number, "", path);
+	return lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+	    (uint64_t)status.st_size >= sizeof(struct generation);
+}
+
 void segment_unmap_generation(const struct generation *generation) {
-	munmap((void *)(uintptr_t)generation, generation->bytes);
+	munmap((void *)(uintptr_t)generation, (size_t)generation->bytes);
 }

@@ -242,7 +242,9 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 	out->heartbeat_ns = RELAXED(live->heartbeat_ns);
 	out->supervisor_pid = RELAXED(live->supervisor_pid);
 	out->generation = RELAXED(live->generation);
+	out->published_ns = RELAXED(live->published_ns);
 	out->gate_shut = RELAXED(live->gate_shut) != 0;
+	out->unproven = RELAXED(live->unproven);
 	out->gate_since_ns = RELAXED(live->gate_since_ns);
 	out->queue_away_ns = RELAXED(live->queue_away_ns);
 	out->queue_paused = RELAXED(live->queue_paused);

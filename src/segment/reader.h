@@ -22,7 +22,7 @@ struct reader;
 
 enum reader_health {
 	READER_LIVE,
-	READER_STALE,		/* no heartbeat of the supervisor for 10 s */
+	READER_STALE,		/* no heartbeat of any role for 10 s */
 	READER_REPLACED,	/* another file has taken its place: open again */
 };
 
@@ -40,8 +40,10 @@ struct reader_status {
 	int64_t now_ns, started_ns, created_ns, heartbeat_ns, created_wall_s;
 	int32_t supervisor_pid;
 	uint64_t generation;
+	int64_t published_ns;		/* when that generation was */
 	uint64_t file_bytes;
 	bool gate_shut;
+	uint32_t unproven;		/* inbound sessions that only their lease ends */
 	int64_t gate_since_ns;		/* 0: it was never shut */
 	int64_t queue_away_ns;		/* last sign of a queue role that is away; 0 */
 	uint32_t queue_paused;		/* a bit for each mail server of which nothing is run */

@@ -2,41 +2,26 @@
 /*
  * PURPOSE  The places of the roles in the header: who lives, since when, and
  *          when nobody did (the gaps that adoption asks about).
- * THREADS  Written by the supervisor, but for heartbeats and gap ends, which the
- *          role itself writes (engine_heartbeat).
+ * THREADS  Each role writes its own; a death is noted by its successor or by the keeper,
+ *          whichever is first.
  */
 #include "segment/internal.h"
 
 #include <stdint.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/diag.h"
 
 #define GAPS_APART_NS	(2 * NS_PER_SECOND)
 
-unsigned segment_role_place(struct segment *segment, enum role_kind kind,
-    unsigned number) {
-	struct role_record *roles = segment->header->roles;
-	unsigned place;
+unsigned segment_role_place(enum role_kind kind, unsigned number) {
+	static const unsigned single[ROLE_KINDS] = { [ROLE_KEEPER] = 0, [ROLE_FEED] = 1,
+		[ROLE_QUEUE] = 2, [ROLE_METRICS] = 3, [ROLE_CLUSTER] = 4 };
+	unsigned place = kind == ROLE_POLICY ? SEGMENT_ROLES_SINGLE + number :
+	    kind == ROLE_MILTER ? SEGMENT_ROLES_MAX - 1 - number : single[kind];
 
-	for (place = 0; place < SEGMENT_ROLES_MAX; place++) {
-		if (atomic_load(&roles[place].kind) == (uint32_t)kind &&
-		    atomic_load(&roles[place].number) == number)
-			return place;
-	}
-	for (place = 0; place < SEGMENT_ROLES_MAX; place++) {
-		if (atomic_load(&roles[place].kind) == ROLE_NONE)
-			break;
-	}
 	MUST(place < SEGMENT_ROLES_MAX);
-	/* who came while nobody served the state before this one is adopted */
-	if (segment->rebuilt) {
-		atomic_store(&roles[place].gap_begin_ns,
-		    segment->header->created_ns);
-		atomic_store(&roles[place].gap_end_ns, INT64_MAX);
-	}
-	atomic_store(&roles[place].number, number);
-	atomic_store(&roles[place].kind, (uint32_t)kind);
 	return place;
 }
 
@@ -69,11 +54,28 @@ static void begin_gap(struct role_record *role) {
 	atomic_store(&role->gap_end_ns, INT64_MAX);
 }
 
-void segment_role_starting(struct segment *segment, unsigned place,
+bool segment_role_died(struct segment *segment, unsigned place, pid_t pid) {
+	struct role_record *role = &segment->header->roles[place];
+	uint32_t incarnation = atomic_load(&role->incarnation);
+	int32_t expected = pid;
+
+	/* its successor may be doing the same */
+	if (pid == 0 || !atomic_compare_exchange_strong(&role->pid, &expected, 0))
+		return false;
+	begin_gap(role);
+	(void)atomic_compare_exchange_strong(&role->incarnation, &incarnation, 0);
+	atomic_fetch_add(&role->restarts, 1);
+	return true;
+}
+
+void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
     int64_t now_ns) {
+	unsigned place = segment_role_place(kind, number);
 	struct role_record *role = &segment->header->roles[place];
 	uint32_t incarnation;
 
+	if (segment_role_died(segment, place, atomic_load(&role->pid)))
+		segment_count(segment, COUNTER_ROLE_RESTARTS, 1);
 	do {
 		incarnation = 1 + atomic_fetch_add(
 		    &segment->header->next_incarnation, 1);
@@ -81,24 +83,28 @@ void segment_role_starting(struct segment *segment, unsigned place,
 	/* an outage goes on until the successor's first heartbeat */
 	if (atomic_load(&role->heartbeat_ns) != 0)
 		begin_gap(role);
+	atomic_store(&role->number, number);
+	atomic_store(&role->kind, (uint32_t)kind);
 	atomic_store(&role->incarnation, incarnation & UINT16_MAX);
 	atomic_store(&role->sandbox, 0);
 	atomic_store(&role->started_ns, now_ns);
 	atomic_store(&role->heartbeat_ns, now_ns);
+	atomic_store(&role->pid, getpid());
 }
 
-void segment_role_started(struct segment *segment, unsigned place, pid_t pid) {
-	atomic_store(&segment->header->roles[place].pid, pid);
+void segment_roles_missed(struct segment *segment) {
+	for (unsigned place = 0; place < SEGMENT_ROLES_MAX; place++) {
+		struct role_record *role = &segment->header->roles[place];
+
+		if (atomic_load(&role->kind) != ROLE_NONE)
+			continue;
+		atomic_store(&role->gap_begin_ns, segment->header->created_ns);
+		atomic_store(&role->gap_end_ns, INT64_MAX);
+	}
 }
 
-void segment_role_died(struct segment *segment, unsigned place, int64_t now_ns) {
-	struct role_record *role = &segment->header->roles[place];
-
-	(void)now_ns;
-	begin_gap(role);
-	atomic_store(&role->incarnation, 0);
-	atomic_store(&role->pid, 0);
-	atomic_fetch_add(&role->restarts, 1);
+void segment_count_some(struct segment *segment, enum counter counter, uint64_t amount) {
+	segment_count(segment, counter, amount);
 }
 
 void segment_beat(struct segment *segment, int64_t now_ns) {

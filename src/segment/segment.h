@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The segment's life: made, adopted after a crash, rebuilt for another layout,
- * mapped by the roles (who inherit the mapping by fork).  All functions that
+ * mapped by each role for itself (segment_attach).  All functions that
  * return int return 0, or -1 with *diag.
  */
 #ifndef SEGMENT_SEGMENT_H
@@ -23,7 +23,8 @@ struct segment;
  * lives (they hold PATH.roles shared).  Supervisor only. */
 int segment_lock(const char *path, int *lock_fd, struct diag *diag);
 
-/* First thing in a role after fork: a shared hold on PATH.roles until it dies. */
+/* First thing in a role after fork: a shared hold on PATH.roles as long as the descriptor
+ * that it returns is open. */
 int segment_lock_role(const char *path, struct diag *diag);
 
 enum segment_origin { SEGMENT_MADE, SEGMENT_ADOPTED, SEGMENT_REBUILT };
@@ -36,12 +37,20 @@ struct segment_report {
 };
 
 /* Makes, adopts or rebuilds the segment at generation's state_path, with its
- * sizes. `uid`/`gid` own the file (mode 0640).  The caller holds the lock.  An
+ * sizes. `uid`/`gid` own the file (mode 0640).  The supervisor holds the lock.  An
  * adopted segment is checked and repaired word by word: nothing in it is
- * trusted.  Supervisor only. */
+ * trusted.  `supervisor_pid`: readers learn it.  `damaged`: what
+ * is there is not adopted, as roles died of it.  In a process of its own, before any role. */
 int segment_prepare(struct segment **segment, const struct generation *generation,
-    uid_t uid, gid_t gid, struct segment_report *report, struct diag *diag);
+    uid_t uid, gid_t gid, pid_t supervisor_pid, bool damaged,
+    struct segment_report *report, struct diag *diag);
 void segment_unmap(struct segment **segment);
+
+/* The file of the segment that was prepared at `path`, unmapped; or -1 with *diag: it is not
+ * `uid`'s alone.  Who keeps it can attach others though its name is gone. */
+int segment_open_file(const char *path, uid_t uid, struct diag *diag);
+/* In a role: maps that file, if it is of this layout, and closes it. */
+int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag);
 
 struct segment_header *segment_header(const struct segment *segment);
 const char *segment_path(const struct segment *segment);
@@ -50,7 +59,7 @@ const char *segment_path(const struct segment *segment);
  * in it), marks those of removed classes, writes the block to
  * PATH.config.NUMBER and publishes the number.  When it fails, the generation in
  * force stays in force.
- * Supervisor only. */
+ * The keeper, and who prepares the segment before there is one. */
 int segment_publish(struct segment *segment, struct generation *generation,
     struct diag *diag);
 
@@ -58,6 +67,8 @@ int segment_publish(struct segment *segment, struct generation *generation,
 int segment_map_generation(const struct segment *segment, uint64_t number,
     const struct generation **generation, struct diag *diag);
 void segment_unmap_generation(const struct generation *generation);
+/* Is its file still there, whole?  A look at its name and size alone. */
+bool segment_generation_is_there(const struct segment *segment, uint64_t number);
 
 /* Was it newly built, without what was learned and done by hand up to a moment ago?  Then
  * that is to come from the journal, before the first role is started; whoever has seen to
@@ -65,21 +76,23 @@ void segment_unmap_generation(const struct generation *generation);
 bool segment_is_unlearned(const struct segment *segment);
 void segment_has_learned(struct segment *segment, bool all);
 
-/* Roles' places, kept by the supervisor: a place for (kind, number), found
- * again at each restart. */
-unsigned segment_role_place(struct segment *segment, enum role_kind kind,
-    unsigned number);
-/* A place of an earlier supervisor that no role has any more: its outage would
- * never end. */
+/* A role's place in the header: the same one always. */
+unsigned segment_role_place(enum role_kind kind, unsigned number);
+/* A place that no role has any more: its outage would never end. */
 void segment_role_forget(struct segment *segment, unsigned place);
-/* Before fork: gives the place its next incarnation. */
-void segment_role_starting(struct segment *segment, unsigned place, int64_t now_ns);
-void segment_role_started(struct segment *segment, unsigned place, pid_t pid);
-/* It died or was killed: its gap goes from its last heartbeat until its
- * successor's first. */
-void segment_role_died(struct segment *segment, unsigned place, int64_t now_ns);
+/* In the role, before anything else: gives its place the next incarnation. */
+void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
+    int64_t now_ns);
+/* The process `pid` of this place died: its gap goes from its last heartbeat until its
+ * successor's first.  False: that was noted before. */
+bool segment_role_died(struct segment *segment, unsigned place, pid_t pid);
+/* In a segment that takes the place of another: roles that come were away since it was made. */
+void segment_roles_missed(struct segment *segment);
 
-/* The supervisor's own heartbeat, each second. */
+/* Counts. */
+void segment_count_some(struct segment *segment, enum counter counter, uint64_t amount);
+
+/* The daemon's heartbeat, each second; any role's. */
 void segment_beat(struct segment *segment, int64_t now_ns);
 
 /* The layout-independent text file PATH.sessions: the keeper renews it each

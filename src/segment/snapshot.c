@@ -3,11 +3,12 @@
  * PURPOSE  The sessions as text, for the day when the layout is another one.
  * MODEL    PATH.sessions, renewed through a rename:
  *
- *	postern-sessions 3	(4 with a line "instance")
+ *	postern-sessions 5
  *	boot BOOT-ID
  *	saved BOOTTIME-NS
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
+ *	carrier ADDRESS PORT
  *	mta NUMBER NAME
  *	instance NUMBER
  *	session DIRECTION STATE CLIENT PORT SERVER PORT PROOF-CLIENT PORT
@@ -16,8 +17,9 @@
  *
  *          Class names hold no blank.  PROOF-CLIENT of a session that a delivering
  *          process holds is process:PID:START-TICKS; its own PORT stands for the
- *          class, whose record may be another one.  Forms 1 and 2 are read too: the first
- *          knew no processes.  A file without its last line, or of another boot, is
+ *          class, whose record may be another one.  That of a client which the kernel does
+ *          not show is sockets:POLICY:MILTER.  Forms 1 to 4 are read too: they knew no
+ *          sockets, the first no processes.  A file without its last line, or of another boot, is
  *          as good as none.  states_text.c saves how far logs were read.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
@@ -84,6 +86,22 @@ static unsigned write_listeners(const struct segment *segment, FILE *file) {
 	return lines;
 }
 
+static unsigned write_carriers(const struct segment *segment, FILE *file) {
+	unsigned lines = 0;
+
+	for (unsigned i = 0; i < SEGMENT_CARRIERS; i++) {
+		const struct carrier_record *record = &segment->header->carriers[i];
+		char address[ADDRESS_TEXT_MAX];
+
+		if (atomic_load(&record->seen_ns) == 0)
+			continue;
+		address_format(&record->address, address);
+		fprintf(file, "carrier %s %u\n", address, record->port);
+		lines++;
+	}
+	return lines;
+}
+
 static unsigned write_mtas(const struct segment *segment, FILE *file) {
 	unsigned lines = 0;
 
@@ -103,6 +121,11 @@ static void format_proof(const struct session *s, char text[PROOF_TEXT_MAX]) {
 	uint32_t pid;
 	uint64_t ticks;
 
+	if (session_has_sockets(s)) {
+		snprintf(text, PROOF_TEXT_MAX, "sockets:%u:%u", s->policy_socket,
+		    s->milter_socket);
+		return;
+	}
 	if ((s->control.flags & SESSION_FLAG_PROCESS) == 0) {
 		address_format(&s->proof_address, text);
 		return;
@@ -174,14 +197,14 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		close(fd);
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
-	/* form 4 only with what it alone has: a version before this one reads the rest */
 	instance = atomic_load(&segment->header->cluster_instance);
-	fprintf(file, "postern-sessions %d\nboot %s\nsaved %lld\n", instance == 0 ? 3 : 4,
+	fprintf(file, "postern-sessions 5\nboot %s\nsaved %lld\n",
 	    segment->header->boot_id, (long long)now_ns);
 	lines = write_classes(segment, file);
 	if (instance != 0 && fprintf(file, "instance %" PRIu64 "\n", instance) > 0)
 		lines++;
 	lines += write_listeners(segment, file);
+	lines += write_carriers(segment, file);
 	lines += write_mtas(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
@@ -284,6 +307,25 @@ static bool restore_listener(struct segment *segment, char **words,
 	return true;
 }
 
+static bool restore_carrier(struct segment *segment, char **words, unsigned count,
+    int64_t now_ns) {
+	struct carrier_record *record = segment->header->carriers;
+	struct address address;
+	uint16_t port;
+	unsigned i = 0;
+
+	if (count != 3 || !endpoint(words[1], words[2], &address, &port))
+		return false;
+	while (i < SEGMENT_CARRIERS && atomic_load(&record[i].seen_ns) != 0)
+		i++;
+	if (i < SEGMENT_CARRIERS) {
+		record[i].address = address;
+		record[i].port = port;
+		atomic_store(&record[i].seen_ns, now_ns);
+	}
+	return true;
+}
+
 static bool restore_mta(struct segment *segment, char **words, unsigned count) {
 	struct mta_record *record;
 	uint64_t mta;
@@ -330,11 +372,30 @@ static bool parse_process(char *text, struct address *out) {
 	return true;
 }
 
+/* sockets:POLICY:MILTER */
+static bool parse_sockets(char *text, struct session *s) {
+	char *milter_text = strchr(text, ':');
+	uint64_t policy, milter;
+
+	if (milter_text == NULL)
+		return false;
+	*milter_text++ = '\0';
+	if (!number(text, UINT32_MAX, &policy) || !number(milter_text, UINT32_MAX, &milter))
+		return false;
+	s->policy_socket = (uint32_t)policy;
+	s->milter_socket = (uint32_t)milter;
+	return true;
+}
+
 static bool parse_proof(char *text, const char *port, struct session *s) {
-	static const char process[] = "process:";
+	static const char process[] = "process:", sockets[] = "sockets:";
 	bool is_process = (s->control.flags & SESSION_FLAG_PROCESS) != 0;
 	struct address none;
 
+	if (strncmp(text, sockets, sizeof(sockets) - 1) == 0)
+		return endpoint("unknown", port, &none, &s->proof_port) &&
+		    session_has_sockets(s) &&
+		    parse_sockets(text + sizeof(sockets) - 1, s);
 	if (is_process != (strncmp(text, process, sizeof(process) - 1) == 0))
 		return false;
 	if (!is_process)
@@ -408,7 +469,7 @@ static void restore_gap(struct segment *segment, int64_t saved_ns) {
 		ROLE_KEEPER };
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		unsigned place = segment_role_place(segment, kinds[i], 0);
+		unsigned place = segment_role_place(kinds[i], 0);
 
 		atomic_store(&segment->header->roles[place].heartbeat_ns,
 		    saved_ns);
@@ -424,7 +485,7 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 	unsigned form;
 
 	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld\n", &form,
-		boot, &saved_ns) != 3 || form < 1 || form > 4 ||
+		boot, &saved_ns) != 3 || form < 1 || form > 5 ||
 	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
 		return diag_set(diag, 0, "no saved sessions of this boot");
 	while (fgets(line, sizeof(line), file) != NULL) {
@@ -441,6 +502,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 			good = restore_class(segment, words, count, now_ns);
 		else if (count > 0 && strcmp(words[0], "listener") == 0)
 			good = restore_listener(segment, words, count);
+		else if (count > 0 && strcmp(words[0], "carrier") == 0)
+			good = restore_carrier(segment, words, count, now_ns);
 		else if (count > 0 && strcmp(words[0], "log") == 0)
 			good = restore_log(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "mta") == 0)

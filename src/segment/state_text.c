@@ -68,7 +68,7 @@ static void add_window(struct text *text, const struct window *w, int64_t now_ns
 		uint32_t value;
 	} numbers[] = {
 		{ "law", w->law }, { "state", w->state }, { "size", w->concurrency },
-		{ "ceiling", w->ceiling }, { "rule", w->by_rule }, { "told", w->told },
+		{ "ceiling", w->ceiling }, { "cause", w->cause }, { "told", w->told },
 		{ "weak", w->weak }, { "step", w->canary_step }, { "out", w->canary_out },
 		{ "lowered", w->lowered }, { "run", w->refused_run },
 		{ "convinced", w->convinced }, { "run_below", w->run_below },
@@ -162,11 +162,12 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("held", s->held, (uint32_t))
 	FIELD("origin", to->origin, (uint64_t))
 	FIELD("event", to->event, (uint64_t))
-	FIELD("law", w->law, 0xf &)
-	FIELD("state", w->state, 0xf &)
+	FIELD("law", w->law, 0x3 &)
+	FIELD("state", w->state, 0x7 &)
+	FIELD("cause", w->cause, 0x7 &)
 	FIELD("size", w->concurrency, (uint16_t))
 	FIELD("ceiling", w->ceiling, (uint16_t))
-	FIELD("rule", w->by_rule, (bool))
+	FIELD("rule", w->cause, (bool))		/* of versions that knew no other cause */
 	FIELD("told", w->told, (bool))
 	FIELD("weak", w->weak, (bool))
 	FIELD("step", w->canary_step, 0x3f &)
@@ -234,6 +235,8 @@ bool state_text_read(char *text, int64_t then_ns, bool same_boot,
 			return false;
 	}
 	window->state.begun = w->concurrency != 0;
+	if ((window->state.flags & DESTINATION_HELD) != 0)
+		w->cause = WINDOW_CAUSE_HAND;
 	if (window->state.begun && !same_boot) {
 		/* told by the clock of that boot */
 		memset(w->accepted, 0, sizeof(w->accepted));

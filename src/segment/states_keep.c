@@ -4,7 +4,7 @@
  *          after a death, what is believed of another file.
  * MODEL    states.c tells the order of stores that is undone here.  Repairs may be
  *          cut off by another death, and are then done again from their start.
- * THREADS  Repairs: whoever inherits a shard's mutex.  The rest: the supervisor alone.
+ * THREADS  Repairs: whoever inherits a shard's mutex.  The rest: who prepares the segment.
  */
 #include "segment/states.h"
 

@@ -37,9 +37,13 @@ static uint32_t resumed_ds(int64_t resumed_ns, int64_t created_ns) {
 
 void state_encode(const struct destination_state *state, int64_t created_ns,
     uint64_t words[STATE_WORDS]) {
+	uint8_t flags = state->flags & (uint8_t)~DESTINATION_HELD;
+
+	if (state->begun && window_is_by_hand(&state->window))
+		flags |= DESTINATION_HELD;
 	words[0] = state->ok | (uint64_t)state->failed << 32;
 	words[1] = state->held | (words[1] & UINT64_C(0x00ffffff00000000)) |
-	    (uint64_t)state->flags << 56;
+	    (uint64_t)flags << 56;
 	words[2] = state->in_flight | (uint64_t)state->connected << 12 |
 	    (uint64_t)(state->running < FLIGHTS_MOST ? state->running :
 		FLIGHTS_MOST) << 24 |

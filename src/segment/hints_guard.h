@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: ISC */
+/* A mapping that somebody else may cut short while it is read. */
+#ifndef SEGMENT_HINTS_GUARD_H
+#define SEGMENT_HINTS_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The one mapping that is read from now on (base NULL: none).  Where its file ends too
+ * early, it reads as zeros from then on, if hints_reader_outlive_cuts was called; else
+ * SIGBUS is what it was. */
+void hints_guard(void *base, size_t bytes);
+/* Has that happened since? */
+bool hints_guard_was_cut(void);
+
+#endif
