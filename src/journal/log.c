@@ -67,12 +67,12 @@ void journal_log_renew(struct journal_log *log)
 }
 
 /* What was appended and not synced counts no more.  What was read at the start does: it is
- * synced with the next file, unless a sync has failed, which says nothing good of the next
- * one: by then the kernel has forgotten what it could not write. */
+ * synced with the next file.  But where a sync has failed the next one says nothing good: by
+ * then the kernel has forgotten what it could not write.  So it is read again, from the disk. */
 static void give_up_unsynced(struct journal_log *log, bool sync_failed)
 {
 	log->ended = log->unsynced ? log->read_end : log->synced_place;
-	log->unsynced = log->unsynced && !sync_failed;
+	log->reads_again = log->reads_again || (log->unsynced && sync_failed);
 	journal_log_cut(log, log->ended);
 	for (uint32_t i = 0; i < log->files.count; i++)
 		log->held[i].data = log->held[i].data && log->unsynced &&

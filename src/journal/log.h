@@ -7,7 +7,8 @@
  *	journal_log_open	locks the directory, reads heads and `positions`, finds where the
  *				log ended (reading from the place that `positions` or a head
  *				says was synced), and begins a new file behind it; what was
- *				read is synced with the first group
+ *				read is synced with the first group, and where that fails
+ *				read again from the disk
  *	journal_log_append	into memory; ...flush writes it, ...turn syncs what is due
  *	journal_log_mark	the mark is written once what allows it is synced, as else a
  *				crash could leave the mark without its reason

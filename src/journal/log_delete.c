@@ -136,7 +136,7 @@ static int is_ours(const struct journal_log *log, const struct journal_file *fil
 	return head.journal == file->head.journal && head.salt == file->head.salt;
 }
 
-static void forget_all(struct journal_log *log)
+void journal_log_forget_all(struct journal_log *log)
 {
 	while (log->files.count > 0)
 		journal_log_forget(log, log->files.count - 1);
@@ -145,7 +145,7 @@ static void forget_all(struct journal_log *log)
 	log->positions.handle = -1;
 	log->begin = log->ended = log->read_end = (struct journal_place){ 0, 0 };
 	log->journal = 0;
-	log->unsynced = log->is_read = false;
+	log->unsynced = log->is_read = log->reads_again = false;
 	log->tries = 0;
 	log->delete_below = 0;
 }
@@ -166,6 +166,7 @@ int journal_log_is_elsewhere(struct journal_log *log)
 	}
 	if (!strangers.others)
 		return 0;
-	forget_all(log);
+	journal_log_forget_all(log);
+	log->kept = 0;
 	return 1;
 }

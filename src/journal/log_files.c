@@ -393,7 +393,8 @@ int journal_log_read_directory(struct journal_log *log)
 	log->positions.was_found = slot >= 0;
 	if (slot >= 0)
 		log->positions.found = slots[slot].positions;
-	log->kept = slot >= 0 ? slots[slot].positions.kept : 0;
+	if (slot >= 0 && slots[slot].positions.kept > log->kept)
+		log->kept = slots[slot].positions.kept;
 	for (int i = 0; i < JOURNAL_SLOTS; i++)
 		if (slots[i].serial > log->positions.serial)
 			log->positions.serial = slots[i].serial;

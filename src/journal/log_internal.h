@@ -108,6 +108,7 @@ struct journal_log {
 
 	/* What was read at the start is synced with the first group; until then: */
 	bool unsynced;
+	bool reads_again;	/* its sync has failed: all is read again before the next try */
 	unsigned tries;		/* to read the directory; then, heads that are unread */
 	bool heads_counted;
 	struct journal_place read_end;
@@ -168,6 +169,8 @@ void journal_log_read_more(struct journal_log *log);
 /* Is this another directory than the one that was read: files, and none of ours?  Then
  * nothing is known any more but sequences.  1, 0, or -errno. */
 int journal_log_is_elsewhere(struct journal_log *log);
+/* Nothing is known of the directory, but numbers and sequences that were taken. */
+void journal_log_forget_all(struct journal_log *log);
 /* Deletes what is below `first`, in order: as much as a turn may look through, the rest in
  * later ones (delete_below). */
 void journal_log_delete_below(struct journal_log *log, uint32_t first);

@@ -83,8 +83,8 @@ static int add_unsynced(struct journal_log *log)
 	return 0;
 }
 
-/* A sync that has failed is not asked for again: the second would say that all is well. */
-static void trust_no_sync(struct journal_log *log)
+/* What was read is on the disk, and what was not synced before the fault counts no more. */
+static void leave_unsynced(struct journal_log *log)
 {
 	log->unsynced = false;
 	for (uint32_t i = 0; i < log->files.count; i++)
@@ -140,6 +140,10 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns)
 		again(log, -error, "lock", now_ns);
 		return;
 	}
+	if (log->reads_again) {
+		delete_given_up(log);
+		journal_log_forget_all(log);
+	}
 	/* a queue's messages are those of the mail server, whatever stands there */
 	if (log->is_read && log->options.kind != JOURNAL_QUEUE)
 		error = journal_log_is_elsewhere(log);
@@ -159,11 +163,11 @@ void journal_probe_ended(struct journal_log *log, const struct log_job *job, int
 
 	if (job->error != 0 || file == NULL) {
 		give_up(log);
-		trust_no_sync(log);
+		log->reads_again = log->unsynced;
 		again(log, -job->error, "sync", now_ns);
 		return;
 	}
-	trust_no_sync(log);
+	leave_unsynced(log);
 	log->state = JOURNAL_GOOD;
 	log->error = 0;
 	log->what = NULL;

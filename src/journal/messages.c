@@ -178,6 +178,10 @@ static void forget(struct messages *m)
 {
 	messages_looks_forget(m);
 	messages_forget_all(m);
+	/* nor what they have in memory of files, which may be others when they are read again */
+	journal_cursor_seek(m->cursor, NOWHERE);
+	journal_cursor_seek(m->spare, NOWHERE);
+	messages_runners_leave(m);
 	m->phase = PHASE_DONE;
 	m->moved = true;
 }

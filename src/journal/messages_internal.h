@@ -10,9 +10,9 @@
  * The law of the suffix: of every record before the recorded begin of the suffix, all marks
  * are on the disk that it is the reason for (a start: its envelope's; an envelope or a
  * finish: that of the one before).  What stands behind is read at each recovery, which asks
- * for these marks anew.  So what looks live before the suffix is live, unless the
- * index knows better; and it does, as the suffix begins no later than it did at recovery
- * until all before it is indexed.
+ * for these marks again, whether they can be read or not: a failed sync leaves them in memory
+ * alone.  So what looks live before the suffix is live, unless the index knows better; and it
+ * does, as the suffix begins no later than it did at recovery until all before it is indexed.
  */
 #ifndef JOURNAL_MESSAGES_INTERNAL_H
 #define JOURNAL_MESSAGES_INTERNAL_H
@@ -41,7 +41,7 @@ struct entry {
 	uint8_t state;		/* enum entry_state */
 	uint8_t interval;	/* which runner's */
 	uint8_t seen;		/* epoch in which it was last */
-	uint8_t spare;
+	bool unlinked;		/* recovery: a record of the suffix names no envelope before it */
 };
 
 struct shard {
@@ -54,7 +54,7 @@ struct working {
 	uint64_t key;		/* 0: free */
 	uint32_t prev, next;	/* `next` of the free ones, too */
 	struct journal_place start, envelope;
-	bool unmarked;		/* the envelope's mark may have been lost: recovery alone */
+	bool unmarked;		/* recovery: its mark is yet to be asked for */
 	uint64_t start_sequence;
 	struct done *done;	/* recovery alone: what was delivered */
 	uint32_t done_count;
@@ -242,6 +242,7 @@ struct entry *messages_learn(struct messages *m, const struct journal_found *fou
 
 bool messages_runners_open(struct messages *m);
 void messages_runners_begin(struct messages *m);
+void messages_runners_leave(struct messages *m);
 void messages_runners_close(struct messages *m);
 /* The longest one goes on and writes anew; true: there is more to do.  *wait_ns: when it has
  * more (from now), or INT64_MAX. */

@@ -4,7 +4,8 @@
  *          index of all that stands before it.  Runs may begin once the suffix is read: what
  *          was working cannot be started before it is replaced, which needs its envelope.
  * MODEL    Records of the suffix are applied to the index as they were when they were
- *          written, and each asks anew for the marks that it allows: they may have been lost.
+ *          written, and each asks again for the marks that it allows, also where they can be
+ *          read: what a failed sync did not write may stand in memory alone.
  *          What this life has appended meanwhile (from messages.own on) is newer than all of
  *          that.  All of it may be done again by the next recovery, at any point: what it
  *          writes are words of the suffix like others.
@@ -81,7 +82,7 @@ static void set_gone(struct messages *m, struct entry *entry, struct journal_pla
 
 static void apply_envelope(struct messages *m, const struct journal_found *found)
 {
-	bool live = journal_mark_is_live(found->frame.mark);
+	bool live = journal_mark_is_live(found->frame.mark), newer;
 	struct journal_envelope e;
 	struct entry *entry;
 
@@ -89,12 +90,14 @@ static void apply_envelope(struct messages *m, const struct journal_found *found
 		return;
 	messages_mark(m, e.old, allowed(m));
 	entry = messages_index_find(m, e.key);
-	if (is_newer(m, entry)) {
-		if (live)
-			messages_mark(m, found->place, allowed(m));
-		return;
-	}
+	newer = is_newer(m, entry);
+	if (newer || !live)
+		messages_mark(m, found->place, allowed(m));
 	if (entry == NULL && (entry = make(m, e.key)) == NULL)
+		return;
+	if (e.old.file == 0)
+		entry->unlinked = true;
+	if (newer)
 		return;
 	if (!live) {
 		/* a start or another envelope follows that tells more; or did, and was damaged */
@@ -197,9 +200,12 @@ static void apply_finish(struct messages *m, const struct journal_found *found)
 	}
 	messages_mark(m, finish.old, allowed(m));
 	entry = messages_index_find(m, finish.key);
-	if (is_newer(m, entry) || (entry == NULL && (entry = make(m, finish.key)) == NULL))
+	if (entry == NULL && (entry = make(m, finish.key)) == NULL)
 		return;
-	set_gone(m, entry, found->place);
+	if (finish.old.file == 0)
+		entry->unlinked = true;
+	if (!is_newer(m, entry))
+		set_gone(m, entry, found->place);
 }
 
 static void apply(struct messages *m, const struct journal_found *found)
@@ -324,7 +330,6 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 		set_gone(m, entry, w->start);
 		return REPLACED;
 	}
-	w->unmarked = w->unmarked && journal_mark_is_live(found.frame.mark);
 	messages_read_envelope(m, &found, &envelope);
 	envelope.due_ns = 0;
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
@@ -401,6 +406,15 @@ struct entry *messages_learn(struct messages *m, const struct journal_found *fou
 	return entry;
 }
 
+/* No record of the suffix has asked for the marks of what it replaced without knowing it. */
+static void mark_again(struct messages *m, struct journal_place place, uint64_t key)
+{
+	const struct entry *entry = messages_index_find(m, key);
+
+	if (entry != NULL && entry->unlinked)
+		messages_mark(m, place, allowed(m));
+}
+
 static bool index_step(struct messages *m)
 {
 	struct journal_found found = { .length = 0 };
@@ -417,9 +431,11 @@ static bool index_step(struct messages *m)
 			m->moved = true;
 			return true;
 		}
-		if (messages_is_envelope(m, &found, &e) &&
-		    journal_mark_is_live(found.frame.mark) &&
-		    messages_learn(m, &found, &e) != NULL)
+		if (!messages_is_envelope(m, &found, &e))
+			continue;
+		if (!journal_mark_is_live(found.frame.mark))
+			mark_again(m, found.place, e.key);
+		else if (messages_learn(m, &found, &e) != NULL)
 			messages_longest_back(m, found.place);
 	}
 	return true;

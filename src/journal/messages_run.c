@@ -47,6 +47,12 @@ static void seek(struct runner *runner, struct journal_place place)
 	journal_cursor_seek(runner->cursor, place);
 }
 
+void messages_runners_leave(struct messages *m)
+{
+	for (unsigned i = 0; i < m->settings.intervals; i++)
+		seek(&m->runners[i], NOWHERE);
+}
+
 /* Those of other intervals are of no use: an envelope's runner may have passed it as
  * another one's. */
 static bool found_all(const struct messages *m)
