@@ -51,14 +51,20 @@ static void measure(const struct class_rule *rules, uint32_t count,
 	need->scratch_bytes = net_table_scratch_bytes(most);
 }
 
+/* What exceeds the address space cannot be allocated: SIZE_MAX. */
+static size_t allocatable(uint64_t bytes)
+{
+	return bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
+}
+
 void class_index_measure(const struct class_rule *rules, uint32_t count,
     size_t *index_bytes, size_t *scratch_bytes)
 {
 	struct need need;
 
 	measure(rules, count, &need);
-	*index_bytes = need.index_bytes;
-	*scratch_bytes = need.scratch_bytes;
+	*index_bytes = allocatable(need.index_bytes);
+	*scratch_bytes = allocatable(need.scratch_bytes);
 }
 
 static uint32_t lowest_all(const struct class_rule *rules, uint32_t count)
@@ -73,7 +79,7 @@ static uint64_t pad(void *index, uint64_t end)
 {
 	uint64_t to = align(end);
 
-	memset((char *)index + end, 0, to - end);
+	memset((char *)index + end, 0, (size_t)(to - end));
 	return to;
 }
 
@@ -98,7 +104,7 @@ size_t class_index_build(const struct class_rule *rules, uint32_t count,
 	net_table_build(&header->v4, index, &end, rules, count, true, scratch);
 	net_table_build(&header->v6, index, &end, rules, count, false, scratch);
 	header->bytes = end;
-	return end;
+	return (size_t)end;
 }
 
 static uint32_t lower(uint32_t a, uint32_t b)

@@ -17,6 +17,11 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* Digits and dots, a digit first. */
 static bool is_numeric(const char *text, size_t length)
 {
@@ -58,6 +63,8 @@ static const char *refuse_character(char c)
 		return "a host name is ASCII (write an international name as xn--...)";
 	if (byte < 0x20 || byte == 0x7f)
 		return "a mask contains no control characters";
+	if (!is_digit(c) && !is_letter(c) && c != '-' && c != '_')
+		return "a host name has letters, digits, '-', '_' and dots alone";
 	return NULL;
 }
 
@@ -116,6 +123,43 @@ static bool parse_digits_prefix(const char *text, size_t length,
 	return true;
 }
 
+/* "10.0.0.0-10.0.0.255": digits, dots and a hyphen, and no top-level domain is so. */
+static bool is_range(const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!is_digit(text[i]) && text[i] != '.' && text[i] != '-')
+			return false;
+	return length > 0 && is_digit(text[0]) && contains(text, length, '.') &&
+	    contains(text, length, '-');
+}
+
+/* "hash:/etc/postfix/customers", "/etc/mail/customers" */
+static bool is_table(const char *text, size_t length)
+{
+	size_t word = 0;
+
+	while (word < length && (is_letter(text[word]) || is_digit(text[word]) ||
+	    text[word] == '_'))
+		word++;
+	return text[0] == '/' || (is_letter(text[0]) && word + 1 < length &&
+	    text[word] == ':' && text[word + 1] == '/');
+}
+
+/* What people write who know other lists; NULL: nothing of that. */
+static const char *refuse_form(const char *text, size_t length)
+{
+	if (text[0] == '!')
+		return "a mask cannot be negated: put a class of its own above this one, or use exempt";
+	if (is_range(text, length))
+		return "a range of addresses is written as prefixes, such as 10.0.0.0/24";
+	if (is_table(text, length))
+		return "files and lookup tables are not read: list the masks here, or @include "
+		    "a file of them";
+	if (length > 1 && text[0] == '.' && (is_letter(text[1]) || is_digit(text[1])))
+		return "a domain and all names below it is written *.domain";
+	return NULL;
+}
+
 static bool parse_address_mask(const char *text, size_t length,
     struct mask *out, const char **why)
 {
@@ -166,6 +210,9 @@ bool mask_parse(const char *text, size_t length, struct mask *out,
 		*out = mask;
 		return true;
 	}
+	*why = refuse_form(text, length);
+	if (*why != NULL)
+		return false;
 	if (looks_like_address(text, length)) {
 		if (!parse_address_mask(text, length, &mask, why))
 			return false;

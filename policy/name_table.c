@@ -31,9 +31,17 @@ static uint64_t load_word(const char *text)
 /* Both halves of a 64 x 64 bit product. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
+#ifdef __SIZEOF_INT128__
 	unsigned __int128 product = (unsigned __int128)a * b;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+	uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
+	uint64_t cross = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
+	uint64_t middle = (a & UINT32_MAX) * (b >> 32) + (cross & UINT32_MAX);
+
+	return (a * b) ^ ((a >> 32) * (b >> 32) + (cross >> 32) + (middle >> 32));
+#endif
 }
 
 /* The hash of a path goes on with one label.  Up to 7 bytes behind the label are
@@ -62,7 +70,8 @@ static uint64_t root_hash(uint32_t root)
 
 static uint32_t slot_of_hash(uint64_t hash, uint32_t slot_count)
 {
-	return (uint32_t)((unsigned __int128)hash * slot_count >> 64);
+	return (uint32_t)(((hash >> 32) * slot_count +
+	    ((hash & UINT32_MAX) * slot_count >> 32)) >> 32);
 }
 
 /* Eight bytes to lower case, ASCII only. */
@@ -381,7 +390,7 @@ static void fill(struct builder *builder, struct name_table *table,
 	builder->nodes = 0;
 	builder->label_bytes = 0;
 	builder->labels = (char *)(builder->slots + slot_count);
-	memset(builder->slots, 0, slot_count * sizeof *builder->slots);
+	memset(builder->slots, 0, (size_t)slot_count * sizeof *builder->slots);
 	for (uint32_t i = 0; i < count; i++)
 		if (rule_has_name(&rules[i]))
 			insert(builder, &rules[i].mask, i,

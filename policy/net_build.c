@@ -269,7 +269,7 @@ static void *take(void *index, uint64_t *end, uint64_t bytes, uint64_t *offset)
 	char *from = (char *)index + *end;
 
 	*offset = *end;
-	memset(from, 0, align(bytes, 8));
+	memset(from, 0, (size_t)align(bytes, 8));
 	*end += align(bytes, 8);
 	return from;
 }
@@ -288,7 +288,7 @@ static void build_tree(struct net_table *table, void *index, uint64_t *end,
 	lines = tree_lines(table->key_count);
 	tree = take(index, end, lines * NET_LINE_KEYS * sizeof *tree, &table->tree);
 	keys = tree + (lines - lines_of(table->key_count)) * NET_LINE_KEYS;
-	memset(keys, 0xff, lines_of(table->key_count) * NET_LINE_KEYS * sizeof *keys);
+	memset(keys, 0xff, (size_t)lines_of(table->key_count) * NET_LINE_KEYS * sizeof *keys);
 	for (uint32_t i = 0, key = 0; i < ranges->count; i++)
 		if (i == 0 || ranges->list[i].high != ranges->list[i - 1].high)
 			keys[key++] = ranges->list[i].high;
@@ -336,7 +336,7 @@ void net_table_build(struct net_table *table, void *index, uint64_t *end,
 	*end = table->nets + table->net_count * sizeof *nets;
 	keep = *end;
 	*end = align(*end, NET_ALIGNMENT);
-	memset((char *)index + keep, 0, *end - keep);
+	memset((char *)index + keep, 0, (size_t)(*end - keep));
 	table->range_count = ranges.count;
 	build_tree(table, index, end, &ranges);
 	if (table->wide)
@@ -347,5 +347,5 @@ void net_table_build(struct net_table *table, void *index, uint64_t *end,
 		range_rules[i] = ranges.list[i].rule;
 	keep = *end;
 	*end = align(*end, NET_ALIGNMENT);
-	memset((char *)index + keep, 0, *end - keep);
+	memset((char *)index + keep, 0, (size_t)(*end - keep));
 }

@@ -68,6 +68,8 @@ static enum delivery_phase phase_of_code(const struct reply *reply)
 /* By a reply that was no acceptance, and did not bounce. */
 static enum result_class class_of_reply(struct reply *reply)
 {
+	struct asking asking;
+
 	reply->phase = phase_of_code(reply);
 	if (is_handshake(reply->phase))
 		return RESULT_SITE_FAILURE;
@@ -78,10 +80,10 @@ static enum result_class class_of_reply(struct reply *reply)
 	/* RFC 3463: a mailbox is full; "mail flood detected" is registered, too */
 	if (is_enhanced(reply, 4, 2, 2))
 		return RESULT_RCPT_TEMPORARY;
-	if (is_enhanced(reply, 4, 7, 28) || words_ask_for_less(reply->words))
+	asking = words_ask(reply->words);
+	if (asking.for_less || is_enhanced(reply, 4, 7, 28))
 		return RESULT_REMOTE_THROTTLE;
-	return reply->code == 421 && !words_tell_greylisting(reply->words) ?
-	    RESULT_SITE_FAILURE : RESULT_RCPT_TEMPORARY;
+	return reply->code == 421 && !asking.again ? RESULT_SITE_FAILURE : RESULT_RCPT_TEMPORARY;
 }
 
 /* Of what did not bounce. */
@@ -186,7 +188,7 @@ static struct reading read_sendmail(const struct delivery *d, struct reply *out)
 	bool deferred = text.length < d->text.length;
 
 	/* a reply that accepted something is not why it failed */
-	if (d->reply.length > 0 && (reply_take(d->reply, out), out->code >= 400)) {
+	if (d->reply.length > 0 && reply_take_refusal(d->reply, out)) {
 		/* what Sendmail makes of a greeting (smtp.c, smtpinit()) */
 		if ((d->dsn[0] == 4 || d->dsn[0] == 5) && d->dsn[1] == 5 && d->dsn[2] == 0)
 			out->phase = PHASE_GREETING;
@@ -208,7 +210,7 @@ static struct reading read_sendmail(const struct delivery *d, struct reply *out)
 	if (reading.happening == HAPPENING_HELD)
 		out->phase = PHASE_NONE;
 	if (reading.happening == HAPPENING_UNKNOWN) {
-		reply_take(text, out);
+		(void)reply_take_refusal(text, out);
 		reading.happening = out->code == 0 && words_tell_own_fault(text) ?
 		    HAPPENING_OWN_FAULT : HAPPENING_REPLY;
 	}
@@ -247,7 +249,7 @@ static bool is_for_good(struct span words, const struct reply *reply)
 /* Without a phase, and where the words tell none. */
 static enum result_class class_of_words(struct span words, struct reply *out)
 {
-	reply_take(words, out);
+	(void)reply_take_refusal(words, out);
 	if (out->phase == PHASE_UNKNOWN && out->code >= 400 && out->code < 500)
 		out->phase = reply_phase_before(words_before(words, out->words.text));
 	if (out->code >= 400)
@@ -308,6 +310,9 @@ static void judge_told(const struct delivery *d, struct reply *out)
 		out->class = RESULT_LOCAL;
 	else if (has_bounced(d))
 		out->class = RESULT_PERMANENT;
+	else if (out->class == RESULT_OK)	/* "250 ...", or "200 messages a day ..." */
+		out->class = words_ask(d->text).for_less ? RESULT_REMOTE_THROTTLE :
+		    RESULT_RCPT_TEMPORARY;
 }
 
 static void judge(const struct delivery *delivery, struct reply *out)

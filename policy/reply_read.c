@@ -83,6 +83,20 @@ void reply_take(struct span words, struct reply *out)
 		memset(out->enhanced, 0, sizeof(out->enhanced));
 }
 
+bool reply_take_refusal(struct span words, struct reply *out)
+{
+	struct reply later = *out;
+
+	reply_take(words, out);
+	if (out->code < 200 || out->code >= 400)
+		return out->code >= 400;
+	reply_take(words_behind(out->words, out->words.text + 3), &later);
+	if (later.code < 400 || later.enhanced[0] == 0)
+		return false;
+	*out = later;
+	return true;
+}
+
 /* "RCPT TO", "performing the EHLO handshake", "sending message body" */
 static enum delivery_phase phase_of(struct span text)
 {
@@ -223,22 +237,28 @@ static const char *const dns_texts[] = { "name service error", "host or domain n
 	"unable to look up host", "unable to look up mail", "host unknown", "name server:",
 	"dns error", "no mx host for", "domain not found", "host name lookup failure",
 	"no host records", "host not found", "nullmx", "does not accept mail (nullmx",
-	"unable to find primary relay", NULL };
+	"unable to find primary relay", "name server loop", "error looking up name=",
+	"name service initialization failure", NULL };
 static const char *const dns_again[] = { "try again", "lookup failure", "temporar", "timed out",
 	"timeout", "servfail", "server failure", NULL };
 static const char *const sasl_texts[] = { "sasl authentication", "sasl [cached] authentication",
 	"cannot authenticate", "cannot sasl", "temporary auth failure", NULL };
 static const char *const tls_texts[] = { "tls is required", "cannot start tls",
 	"server certificate", "certificate verification failed", "tls handshake",
-	"tlsa lookup", "non dnssec", "tls not available", "untrusted", "unable to start tls",
+	"tlsa ", "unexpected server message", "verification not possible, mx", "non dnssec", "tls not available", "untrusted", "unable to start tls",
 	"tls is not", "tls failed", "dane", "no tlsa", "starttls", "could not start tls",
 	"peer certificate", "commonname mis-match", NULL };
 /* of connections, in errno's words and in Sendmail's */
 static const char *const connection_texts[] = { "connection refused", "connection timed out",
 	"connection reset", "connection closed", "connection aborted", "connection dropped",
 	"operation timed out", "no route to host", "network is unreachable", "network unreachable",
-	"host is down", "host is unreachable", "network is down", "broken pipe",
-	"read timeout", "i/o timeout", "connect timeout", "socket timeout",
+	"host is down", "host is unreachable", "host unreachable", "network is down",
+	"network dropped connection", "destination unreachable", "software caused connection abort",
+	"transport endpoint is not connected", "socket is not connected",
+	"cannot send after transport endpoint shutdown", "can't send after socket shutdown",
+	"machine is not on the network", "communication error on send", "link has been severed",
+	"operation now in progress", "operation already in progress", "remote i/o error",
+	"remote protocol error", "protocol error", "broken pipe", "read timeout", "i/o timeout", "connect timeout", "socket timeout",
 	"protocol not available", "cannot connect", "could not connect", "unable to connect",
 	"did not accept our requests to connect", "not connected", "read error from",
 	"failed to connect", "server is not responding", "connection failed",
@@ -251,8 +271,7 @@ static bool tells_own_tls(struct span text)
 	return words_begin(text, "tls is required, but our");
 }
 
-/* What needs no code: the mail server's own words, or the resolver's, or errno's. */
-struct reading reply_read_happening(struct span text, struct reply *out)
+static struct reading read_words(struct span text, struct reply *out)
 {
 	struct reading reading = { HAPPENING_UNKNOWN, false };
 
@@ -275,6 +294,28 @@ struct reading reply_read_happening(struct span text, struct reply *out)
 		reading.happening = lost_in(PHASE_CONNECT, out);
 	}
 	return reading;
+}
+
+/* Behind "HOST.: ", "[192.0.2.7]: ": Sendmail puts the host before errno's words for the
+ * network, and Postfix before "host not found"; all of it, if there is none. */
+static struct span behind_host(struct span text)
+{
+	size_t i = 0;
+
+	while (i < text.length && text.text[i] != ' ')
+		i++;
+	return i < 2 || i == text.length || text.text[i - 1] != ':' ? text :
+	    words_behind(text, text.text + i + 1);
+}
+
+/* What needs no code: the mail server's own words, or the resolver's, or errno's. */
+struct reading reply_read_happening(struct span text, struct reply *out)
+{
+	struct reading reading = read_words(text, out);
+	struct span rest = behind_host(text);
+
+	return reading.happening != HAPPENING_UNKNOWN || rest.length == text.length ? reading :
+	    read_words(rest, out);
 }
 
 /* What Postfix says. */

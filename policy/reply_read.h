@@ -32,6 +32,11 @@ struct reading reply_read_happening(struct span text, struct reply *out);
 /* The reply that these words are, or hold: words, code, enhanced. */
 void reply_take(struct span words, struct reply *out);
 
+/* The same of one that refused.  Where an acceptance or a greeting stands before it it is the
+ * later one, which then has an enhanced code: "220-mx 421 4.2.1 not now".  False: there is
+ * none. */
+bool reply_take_refusal(struct span words, struct reply *out);
+
 /* "421 ", "450-4.2.1" at the start, its first digit `least` or more. */
 bool reply_begins_with_code(struct span words, char least, uint16_t *code);
 

@@ -28,12 +28,14 @@ static inline struct span words_trimmed(struct span span)
 	return span;
 }
 
-/* Does somebody who puts a message off ask for less: a lower rate, fewer connections?
- * Greylisting and what concerns one recipient alone is not that. */
-bool words_ask_for_less(struct span words);
-
-/* Does it ask the same message to come again? */
-bool words_tell_greylisting(struct span words);
+/* What somebody who puts a message off asks for. */
+struct asking {
+	bool for_less;	/* a lower rate, fewer connections; greylisting and what concerns one
+			 * recipient, message or session alone is not that */
+	bool again;	/* the same message soon, as greylisting does, or a session that took
+			 * as many messages as one may */
+};
+struct asking words_ask(struct span words);
 
 /* Does it say that a recipient, a message or a sender is not wanted?  For texts without
  * a code. */

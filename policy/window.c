@@ -70,12 +70,17 @@ static void be_open(struct window *window)
 {
 	window->state = window->ceiling != 0 ? WINDOW_LIMITED : WINDOW_OPEN;
 	window->until_ns = 0;
-	window->by_rule = 0;
+	window->cause = WINDOW_CAUSE_COHORTS;
 }
 
-static bool is_shut(const struct window *window)
+bool window_is_shut(const struct window *window)
 {
 	return window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+}
+
+bool window_is_by_hand(const struct window *window)
+{
+	return window_is_shut(window) && window->cause == WINDOW_CAUSE_HAND;
 }
 
 static void forget_feedback(struct window *window)
@@ -89,7 +94,7 @@ static void forget_feedback(struct window *window)
 
 void window_begin(struct window *window, const struct window_settings *settings)
 {
-	*window = (struct window){ .law = settings->law & 0xf, .state = WINDOW_OPEN };
+	*window = (struct window){ .law = settings->law & 0x3, .state = WINDOW_OPEN };
 	window_set(window, settings, settings->initial);
 }
 
@@ -101,7 +106,8 @@ static bool is_within(double value, double least, double most)
 bool window_is_sound(const struct window *window)
 {
 	return window->concurrency >= 1 && window->state < WINDOW_STATE_COUNT &&
-	    window->law < WINDOW_LAW_COUNT && window->canary_step <= CANARY_STEP_MOST &&
+	    window->cause < WINDOW_CAUSE_COUNT && window->law < WINDOW_LAW_COUNT &&
+	    window->canary_step <= CANARY_STEP_MOST &&
 	    (window->state != WINDOW_LIMITED || window->ceiling != 0) &&
 	    (window->state != WINDOW_OPEN || window->ceiling == 0) &&
 	    is_within(window->success, -1, 2) && is_within(window->failure, -2, 2) &&
@@ -111,14 +117,14 @@ bool window_is_sound(const struct window *window)
 void window_adjust(struct window *window, const struct window_settings *settings)
 {
 	if (window->law != settings->law) {
-		window->law = settings->law & 0xf;
+		window->law = settings->law & 0x3;
 		forget_feedback(window);
 		window->refused_run = 0;
 		window->canary_out = 0;
 		/* Only probe has canaries to get above what it found. */
 		if (settings->law != WINDOW_LAW_PROBE && !window->told)
 			window->ceiling = 0;
-		if (!is_shut(window))
+		if (!window_is_shut(window))
 			be_open(window);
 	}
 	window_set(window, settings, window->concurrency);
@@ -130,8 +136,9 @@ static void revive(struct window *window, const struct window_settings *settings
     uint32_t busy, struct window_change *change)
 {
 	be_open(window);
-	/* Back from the almost grave, the best concurrency is anyone's guess. */
-	window_set(window, settings, busy > 0 ? busy : settings->initial);
+	/* Back from the almost grave, the best concurrency is anyone's guess: the initial one,
+	 * unless another was set meanwhile. */
+	window_set(window, settings, busy > 0 ? busy : window->concurrency);
 	forget_feedback(window);
 	change->revived = true;
 	change->window = true;
@@ -141,7 +148,7 @@ void window_die(struct window *window, const struct window_settings *settings,
     int64_t now_ns, struct window_change *change)
 {
 	window->state = WINDOW_DEAD;
-	window->by_rule = 0;
+	window->cause = WINDOW_CAUSE_COHORTS;
 	window->until_ns = now_ns + settings->suspend_ns;
 	window->canary_out = 0;
 	window_set(window, settings, settings->initial);
@@ -184,21 +191,30 @@ enum window_feedback_sign window_sign(enum window_law law, enum result_class cla
 	}
 }
 
-void window_result(struct window *window, const struct window_settings *settings,
-    const struct window_result *result, int64_t now_ns, struct window_change *change)
+/* Logs give any times, in any order; no attempt starts after its result is heard. */
+static int64_t possible_start(int64_t start_ns, int64_t now_ns)
 {
+	return start_ns < 0 ? 0 : start_ns < now_ns ? start_ns : now_ns;
+}
+
+void window_result(struct window *window, const struct window_settings *settings,
+    const struct window_result *told, int64_t now_ns, struct window_change *change)
+{
+	struct window_result copy = *told;
+	const struct window_result *result = &copy;
 	enum window_feedback_sign sign = window_sign(settings->law, result->class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
+	copy.start_ns = possible_start(told->start_ns, now_ns);
 	*change = (struct window_change){ false, false, false };
 	if (window->canary_out && result->canary && sign == SIGN_NEUTRAL)
 		window_canary_lost(window, settings, now_ns);
 	if (sign == SIGN_NEUTRAL)
 		return;
-	if (is_shut(window)) {
+	if (window_is_shut(window)) {
 		/* An answer to what was under way already: good news are believed, but
 		 * neither a rule nor an operator is overruled. */
-		if (window->state == WINDOW_DEAD && !window->by_rule &&
+		if (window->state == WINDOW_DEAD && window->cause == WINDOW_CAUSE_COHORTS &&
 		    sign == SIGN_POSITIVE)
 			revive(window, settings, result->in_flight + 1, change);
 		return;
@@ -208,7 +224,7 @@ void window_result(struct window *window, const struct window_settings *settings
 	else
 		window_feedback_result(window, settings, result->in_flight + 1, sign,
 		    now_ns, change);
-	if (!is_shut(window))
+	if (!window_is_shut(window))
 		be_open(window);
 	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
 }
@@ -220,7 +236,7 @@ void window_late_level(struct window *window, const struct window_settings *sett
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	*change = (struct window_change){ false, false, false };
-	if (settings->law != WINDOW_LAW_PROBE || sign == SIGN_NEUTRAL || is_shut(window))
+	if (settings->law != WINDOW_LAW_PROBE || sign == SIGN_NEUTRAL || window_is_shut(window))
 		return;
 	window_probe_late(window, settings, sign, level, now_ns);
 	be_open(window);
@@ -231,8 +247,8 @@ void window_turn(struct window *window, const struct window_settings *settings,
     uint32_t in_flight, int64_t now_ns, struct window_change *change)
 {
 	*change = (struct window_change){ false, false, false };
-	if (is_shut(window) && now_ns >= window->until_ns) {
-		if (window->state == WINDOW_DEAD && !window->by_rule) {
+	if (window_is_shut(window) && now_ns >= window->until_ns) {
+		if (window->state == WINDOW_DEAD && window->cause == WINDOW_CAUSE_COHORTS) {
 			revive(window, settings, in_flight, change);
 		} else {
 			be_open(window);
@@ -250,43 +266,51 @@ uint32_t window_now(const struct window *window, const struct window_settings *s
 {
 	uint32_t most = window_most(window, settings);
 
-	if (is_shut(window) && now_ns < window->until_ns)
+	if (window_is_shut(window) && now_ns < window->until_ns)
 		return 0;
 	return window->concurrency < most ? window->concurrency : most;
 }
 
-/* --- by rule and by hand ---------------------------------------------------- */
+/* --- by rule, by hand, by another node -------------------------------------- */
 
-void window_suspend(struct window *window, int64_t until_ns)
+void window_suspend(struct window *window, enum window_cause cause, int64_t until_ns)
 {
 	if (window->state == WINDOW_HELD)
 		return;
 	if (window->state == WINDOW_DEAD && window->until_ns > until_ns)
 		until_ns = window->until_ns;
 	window->state = WINDOW_DEAD;
-	window->by_rule = 1;
+	window->cause = cause & 0x7;
 	window->until_ns = until_ns;
 	window->canary_out = 0;
 	forget_feedback(window);
 }
 
-void window_hold(struct window *window, int64_t until_ns)
+void window_hold(struct window *window, enum window_cause cause, int64_t until_ns)
 {
 	window->state = WINDOW_HELD;
-	window->by_rule = 0;
+	window->cause = cause & 0x7;
 	window->until_ns = until_ns;
 	window->canary_out = 0;
 	forget_feedback(window);
+}
+
+void window_set_concurrency(struct window *window, const struct window_settings *settings,
+    uint32_t concurrency)
+{
+	window_set(window, settings, concurrency != 0 ? concurrency :
+	    window->concurrency);
+	if (window_is_shut(window))
+		return;
+	forget_feedback(window);
+	window->refused_run = 0;
 }
 
 void window_resume(struct window *window, const struct window_settings *settings,
     uint32_t concurrency)
 {
 	be_open(window);
-	window_set(window, settings, concurrency != 0 ? concurrency :
-	    window->concurrency);
-	forget_feedback(window);
-	window->refused_run = 0;
+	window_set_concurrency(window, settings, concurrency);
 }
 
 void window_set_ceiling(struct window *window, const struct window_settings *settings,
@@ -303,7 +327,7 @@ void window_set_ceiling(struct window *window, const struct window_settings *set
 	/* Who was told does not need to ask soon. */
 	window->canary_step = CANARY_STEP_MOST;
 	window_canary_wait(window, settings, now_ns);
-	if (!is_shut(window))
+	if (!window_is_shut(window))
 		be_open(window);
 	window_set(window, settings, window->concurrency);
 }

@@ -59,12 +59,22 @@ extern const struct window_settings window_defaults;
 enum window_state {
 	WINDOW_OPEN,		/* no ceiling is known */
 	WINDOW_LIMITED,		/* a ceiling is known, or set */
-	WINDOW_DEAD,		/* suspended by cohorts, or by a rule, until until_ns */
-	WINDOW_HELD,		/* by hand, until until_ns (INT64_MAX: until it is resumed) */
+	WINDOW_DEAD,		/* suspended until until_ns */
+	WINDOW_HELD,		/* until until_ns (INT64_MAX: until it is resumed) */
 	WINDOW_STATE_COUNT
 };
 /* "open", "limited", "dead", "held" */
 const char *window_state_word(enum window_state state);
+
+/* What made it DEAD or HELD.  A delivery that succeeds ends what the cohorts began, and
+ * nothing else. */
+enum window_cause {
+	WINDOW_CAUSE_COHORTS,	/* too many consecutive failures of its own deliveries */
+	WINDOW_CAUSE_RULE,		/* a provider rule */
+	WINDOW_CAUSE_HAND,		/* an administrator, here or at another node */
+	WINDOW_CAUSE_NODE,		/* another node of the cluster, which learned it */
+	WINDOW_CAUSE_COUNT
+};
 
 /* All that is kept of a destination's window, in shared memory: no pointers, zeros are
  * no valid window.  64 bytes. */
@@ -76,17 +86,18 @@ struct window {
 	int64_t canary_ns;		/* probe: the next may go then; while one is out: gives it up */
 	uint16_t concurrency;		/* the window; also while DEAD: what it will be */
 	uint16_t ceiling;		/* highest level that is accepted; 0: not known */
-	uint8_t state : 4;		/* enum window_state */
-	uint8_t law : 4;		/* enum window_law that it was begun with */
+	uint8_t state : 3;		/* enum window_state */
+	uint8_t cause : 3;		/* DEAD, HELD: enum window_cause */
+	uint8_t law : 2;		/* enum window_law that it was begun with */
 	uint8_t accepted_span;		/* number of the current span of accepted[] */
-	/* probe, but for by_rule; window_probe.c tells more */
+	/* probe; see window_probe.c */
 	uint8_t canary_step : 6;	/* how often the interval was doubled */
 	uint8_t canary_out : 1;		/* one was issued, its result is awaited */
 	uint8_t told : 1;		/* the ceiling was told, not found */
 	uint8_t refused_run : 5;	/* refusals in a row */
 	uint8_t convinced : 1;		/* the row has lowered the ceiling */
 	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_run */
-	uint8_t by_rule : 1;		/* DEAD: by a provider rule, not by cohorts */
+	uint8_t unused : 1;
 	uint8_t lowered : 4;		/* the window, by failures of a level not known yet */
 	uint8_t run_below : 4;		/* accepted since the row began, at lower levels */
 	uint8_t run_ended;		/* deliveries that ended since it began */
@@ -109,7 +120,7 @@ struct window_result {
 				 * started; 0: not known */
 	uint32_t in_flight;	/* deliveries in flight just now, as far as is known (by a
 				 * log: accepted, a moment ago), this one not counted */
-	int64_t start_ns;	/* when it started; 0: not known */
+	int64_t start_ns;	/* when it started; 0 or less: not known; after now: now */
 	bool canary;		/* it was issued as one */
 };
 
@@ -160,12 +171,17 @@ bool window_canary_due(const struct window *window, const struct window_settings
 void window_canary_issued(struct window *window, const struct window_settings *settings,
     int64_t give_up_ns);
 
-/* --- by rule and by hand --------------------------------------------------- */
+/* --- by rule, by hand, by another node ------------------------------------- */
 
-/* Dead until `until_ns`, by a provider rule. */
-void window_suspend(struct window *window, int64_t until_ns);
-/* Held by hand. */
-void window_hold(struct window *window, int64_t until_ns);
+/* Dead until `until_ns` at least; one that is held stays so. */
+void window_suspend(struct window *window, enum window_cause cause, int64_t until_ns);
+void window_hold(struct window *window, enum window_cause cause, int64_t until_ns);
+bool window_is_shut(const struct window *window);	/* DEAD or HELD */
+bool window_is_by_hand(const struct window *window);	/* the same, by an administrator */
+/* The concurrency from now on (0: as it was), or for when it comes back: a window that is shut
+ * stays so, by the same cause.  Failures and cohorts of an open one are forgotten. */
+void window_set_concurrency(struct window *window, const struct window_settings *settings,
+    uint32_t concurrency);
 /* Open again, with `concurrency` (0: what it was, or initial); failures and cohorts are
  * forgotten, the ceiling is kept. */
 void window_resume(struct window *window, const struct window_settings *settings,
