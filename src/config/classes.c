@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/reply_text.h"
+#include "config/mask_set.h"
 
 #define UNLIMITED LIMIT_NONE
 
@@ -29,7 +30,6 @@ static void add_masks(struct class_work *w, const config_setting_t *masks, const
 		const config_setting_t *element = setting_element(masks, i);
 		struct generation_rule *rule;
 		const char *text, *why;
-		char quoted[128];
 
 		if (config_setting_type(element) != CONFIG_TYPE_STRING)
 			continue;	/* check.c has said so */
@@ -37,8 +37,7 @@ static void add_masks(struct class_work *w, const config_setting_t *masks, const
 		if (w->rule_count == w->rule_room)
 			return;		/* counted before: cannot be */
 		if (!mask_parse(text, strlen(text), &w->masks[w->rule_count].mask, &why)) {
-			complain(c, element, "%s: bad mask \"%s\": %s", what,
-			    log_quote(quoted, sizeof(quoted), text, strlen(text)), why);
+			mask_complain(c, element, what, text, why);
 			continue;
 		}
 		w->masks[w->rule_count].left_out = false;
@@ -147,6 +146,11 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 		note(w->c, compilation_member(group, "classes[].inbound"),
 		    "class %s: inbound (%u) is above sessions (%u): legal but unusual, "
 		    "outbound connections are held first", name, limits->inbound, limits->sessions);
+	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&
+	    limits->client_sessions > limits->inbound)
+		note(w->c, compilation_member(client, "classes[].client.sessions"),
+		    "class %s: client.sessions (%u) is above inbound (%u): one client can fill "
+		    "the class", name, limits->client_sessions, limits->inbound);
 	if (!has(group, "classes[].sessions") && !has(group, "classes[].inbound") &&
 	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
 	    !has(client, "classes[].client.rate"))

@@ -6,6 +6,7 @@
  */
 #include "config/compile.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,6 +336,26 @@ struct generation *config_compile(const char *path, struct config_messages *mess
 	source_free(&c.source);
 	report_end(&c.report);
 	return result;
+}
+
+char *config_expanded_text(const char *path)
+{
+	struct config_messages messages;
+	struct report report;
+	struct source source;
+	int error;
+	char *text;
+
+	report_begin(&report, &messages);
+	source_read_file(&source, path, &report);
+	error = errno;
+	text = source.text;
+	source.text = NULL;
+	source_free(&source);
+	report_end(&report);
+	config_messages_free(&messages);
+	errno = error;
+	return text;
 }
 
 struct generation *config_compile_text(const char *text, const char *name,

@@ -47,6 +47,10 @@ struct generation *config_compile_texts(const char *text, const char *name,
 
 void config_messages_free(struct config_messages *messages);
 
+/* The text of a file with its included files in place, whatever is wrong with it
+ * (free()); of what cannot be included nothing.  NULL with errno as of read_file. */
+char *config_expanded_text(const char *path);
+
 /* Which settings that wait for a restart differ: calls `each` with the
  * setting's name (such as "state.sessions"). */
 void config_restart_differences(const struct generation *running,

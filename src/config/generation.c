@@ -53,7 +53,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
 	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
 	X(s, window) X(s, drive) X(s, processes) X(s, cf) X(s, sendmail) X(s, user) \
-	X(s, queue_count) X(s, queues) X(s, port_count) X(s, ports) X(s, reserved) X(s, retry_ns) \
+	X(s, queue_count) X(s, queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, retry_ns) \
 	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns)
 #define SCHEDULE_FIELDS(X, s) \
 	X(s, discipline) X(s, delivery_slot_cost) X(s, minimum_delivery_slots) \
@@ -86,7 +86,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, lease_owner_ns) \
 	X(s, lease_orphan_ns) X(s, policy_processes) X(s, policy_connections) \
 	X(s, witness_port_count) X(s, witness_ports) X(s, netns_count) X(s, netns) \
-	X(s, mta_count) X(s, reserved2) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
+	X(s, mta_count) X(s, reserved2) X(s, confined) X(s, mtas) X(s, remote_port_count) X(s, remote_ports) \
 	X(s, gate_word_count) X(s, gate_words) X(s, gate_exempt4) X(s, gate_exempt6) \
 	X(s, alert) \
 	X(s, window) X(s, destinations_count) X(s, destinations) X(s, destinations_index) \
@@ -506,12 +506,22 @@ bool generation_journal_directory(const struct generation *g, enum journal_room 
 	    generation_journal_word(room)) < PATH_MAX;
 }
 
-bool generation_drives(const struct generation *g)
+static bool is_to_drive(const struct generation *g)
 {
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].drive != 0)
 			return true;
 	return false;
+}
+
+bool generation_drives(const struct generation *g)
+{
+	return g->confined[0] == '\0' && is_to_drive(g);
+}
+
+bool generation_drive_is_refused(const struct generation *g)
+{
+	return g->confined[0] != '\0' && is_to_drive(g);
 }
 
 int generation_log_facility(const struct generation *g)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * A configuration generation: the checked configuration as one immutable block
- * without pointers.  The supervisor compiles it (compile.h), writes it beside
- * the segment and publishes its number there; every role maps it read-only and
+ * without pointers.  The supervisor compiles it (compile.h); the keeper writes it
+ * beside the segment and publishes its number there; every role maps it read-only and
  * keeps the old mapping for as long as anything uses it.
  *
  * Offsets are bytes from the start of the block; offset 0 is "none" (text: "").
@@ -21,7 +21,7 @@
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
 #define GENERATION_LISTENERS_MAX 32
-#define GENERATION_ROLES_MAX 40	/* processes, as many as the segment has places for */
+#define GENERATION_ROLES_MAX 43	/* of policy and milter, as the segment has places for */
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */
 #define GENERATION_CLASS_NAME_MAX 80	/* bytes, without NUL */
 #define GENERATION_DESTINATION_MAX 80	/* bytes of a destination's name */
@@ -29,6 +29,7 @@
 #define GENERATION_MTAS_MAX	8
 #define GENERATION_LANES_MAX	16	/* of one mta */
 #define GENERATION_QUEUES_MAX	16	/* of one mta, as configured */
+#define GENERATION_CONFINED	160	/* bytes, with NUL */
 #define GENERATION_NO_PROVIDER	UINT32_MAX
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
@@ -77,7 +78,7 @@ struct generation_class {
 	uint32_t text;		/* for the client, after "421 4.7.0 " (base/reply_text.h) */
 	uint32_t file;		/* where the class is written */
 	uint32_t line;
-	/* Its record in the segment: filled by the supervisor just before the
+	/* Its record in the segment: filled just before the
 	 * generation is published, GENERATION_NO_RECORD until then. */
 	uint32_t record;
 	uint8_t action;		/* enum class_action */
@@ -227,7 +228,7 @@ struct generation_mta {
 						 * the end */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
-	uint32_t reserved;
+	uint32_t site_by_setup;	/* postern-postfix-setup put the site's lines in */
 	int64_t retry_ns;	/* of the queue that is driven */
 	int64_t retry_most_ns;
 	int64_t stall_ns;
@@ -337,7 +338,7 @@ struct generation {
 	uint8_t sandbox;	/* enum sandbox_setting */
 	uint8_t reserved;
 	int64_t lease_owner_ns;		/* an owner lives: 1 h */
-	int64_t lease_orphan_ns;	/* none does: 10 min */
+	int64_t lease_orphan_ns;	/* none does: 1 min */
 	uint32_t policy_processes;
 	uint32_t policy_connections;	/* at most, for each process */
 	uint32_t witness_port_count;	/* service ports to watch besides those seen */
@@ -346,6 +347,9 @@ struct generation {
 	uint32_t netns[8];		/* witness.netns: names or paths */
 	uint32_t mta_count;
 	uint32_t reserved2;
+	/* What Sendmail's deliveries would lack if the supervisor started them (set by it, see
+	 * role/confinement.h): no queue is driven then.  "": nothing. */
+	char confined[GENERATION_CONFINED];
 	struct generation_mta mtas[GENERATION_MTAS_MAX];
 	uint32_t remote_port_count;	/* of all mtas: outbound connections to them count */
 	uint16_t remote_ports[GENERATION_PORTS_MAX];
@@ -447,6 +451,10 @@ const char *generation_site_next_hop(const struct generation *g,
  * read; then the first one that has changed since, plus 1, or 0: looks at the disk. */
 const char *generation_site_watch(const struct generation *g,
     const struct generation_mta *mta, uint32_t number, uint64_t *stamp);
+/* The command that reads a site's settings again, and renews its lines. */
+static inline const char *generation_site_reader(const struct generation_mta *mta) {
+	return mta->site_by_setup ? "postern-postfix-setup make" : "posternctl postfix-lanes";
+}
 uint32_t generation_site_changed(const struct generation *g,
     const struct generation_mta *mta);
 
@@ -517,6 +525,8 @@ void generation_share_out(struct generation *g);
 
 /* Is there a mail server whose queue is driven? */
 bool generation_drives(const struct generation *g);
+/* Or one whose queue would be, if mail did not bounce then (`confined`)? */
+bool generation_drive_is_refused(const struct generation *g);
 
 /* The LOG_* facility of log.facility. */
 int generation_log_facility(const struct generation *g);

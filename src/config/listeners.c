@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* The table of sockets, out of listen.*: those of this version's kinds only. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "config/compilation.h"
 #include "config/listen_address.h"
 
@@ -85,6 +89,35 @@ static const char *refusal(uint8_t kind, const char *text)
 	    "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
 }
 
+/* Can every user of this host reach the path?  Directories that are missing yet are no fence. */
+static bool everybody_can_reach(const char *path)
+{
+	char above[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat status;
+
+	for (const char *slash = strchr(path, '/'); slash != NULL;
+	    slash = strchr(slash + 1, '/')) {
+		if (!text_copy(above, sizeof(above), path, (size_t)(slash - path) + 1))
+			return true;
+		if (stat(above, &status) != 0 ? errno == EACCES :
+		    (status.st_mode & S_IXOTH) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Sockets on which sessions are opened and ended, or that know the destinations. */
+static void note_open_to_all(struct compilation *c, const config_setting_t *where,
+    const struct setting *row, const char *address, uint16_t mode)
+{
+	if ((row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER ||
+	    row->offset == LISTENER_SOCKETMAP) && strncmp(address, "unix:", 5) == 0 &&
+	    (mode & S_IWOTH) != 0 && everybody_can_reach(address + 5))
+		note(c, where, "%s: every user of this host can connect to %s, and fill the "
+		    "classes: use mode \"0660\" and the group of the mail server", row->path,
+		    address);
+}
+
 /* Who may ask: only where there are questions, and only unix sockets tell who does. */
 static bool take_access(struct compilation *c, const config_setting_t *group,
     const struct setting *row, const char *address, struct generation_listener *listener)
@@ -150,10 +183,9 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	if (compilation_value(group, "listen.*[].mode", &mode))
 		listener.mode = (uint16_t)mode.number;
 	else
-		/* whoever may ask for a connection may fill a class */
-		listener.mode = listener.kind == LISTENER_POLICY ||
-		    listener.kind == LISTENER_MILTER || listener.read_group != 0 ||
-		    listener.write_group != 0 ? 0666 : 0660;
+		listener.mode = listener.read_group != 0 || listener.write_group != 0 ?
+		    0666 : 0660;
+	note_open_to_all(c, where, row, address.text, listener.mode);
 	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
@@ -194,21 +226,17 @@ static void check_roles(struct compilation *c)
 	const struct generation *header = compilation_header(c);
 	const config_setting_t *where = config_lookup(&c->config, "policy.processes");
 	unsigned milters = 0, policies = 0;
-	bool metrics = false;
 
 	for (uint32_t i = 0; i < header->listener_count; i++) {
 		milters += header->listeners[i].kind == LISTENER_MILTER;
 		if (header->listeners[i].kind == LISTENER_POLICY ||
 		    header->listeners[i].kind == LISTENER_SOCKETMAP)
 			policies = header->policy_processes;
-		metrics |= header->listeners[i].kind == LISTENER_METRICS;
 	}
-	policies += metrics;
-	policies += compilation_drives(c);
-	if (policies + milters + 1 > GENERATION_ROLES_MAX)
+	if (policies + milters > GENERATION_ROLES_MAX)
 		complain(c, where ? where : config_lookup(&c->config, "listen.milter"),
 		    "policy.processes and listen.milter ask for %u processes, %d are possible",
-		    policies + milters + 1, GENERATION_ROLES_MAX);
+		    policies + milters, GENERATION_ROLES_MAX);
 }
 
 void compile_listeners(struct compilation *c)

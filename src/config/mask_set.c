@@ -6,7 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "config/classes.h"
+
+void mask_complain(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, const char *why)
+{
+	char quoted[128], domain[MASK_NAME_MAX + 2] = "*";
+	const char *ignored;
+	struct mask mask;
+
+	log_quote(quoted, sizeof(quoted), text, strlen(text));
+	/* as Postfix writes a domain and all below it */
+	if (text[0] == '.' && text_copy(domain + 1, sizeof(domain) - 1, text, strlen(text)) &&
+	    mask_parse(domain, strlen(domain), &mask, &ignored))
+		complain(c, place, "%s: bad mask \"%s\": %s: did you mean \"%s\"?", what, quoted,
+		    why, domain);
+	else
+		complain(c, place, "%s: bad mask \"%s\": %s", what, quoted, why);
+}
 
 static bool make_room(struct mask_set *set)
 {

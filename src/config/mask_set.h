@@ -7,6 +7,10 @@
 #include "config/compilation.h"
 #include "policy/class.h"
 
+/* An error: `text` of the setting `what` is no mask, and `why` not. */
+void mask_complain(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, const char *why);
+
 struct mask_set {
 	struct class_rule *masks;
 	uint32_t *owners;

@@ -212,7 +212,6 @@ static void read_relays(struct providers_work *w, const config_setting_t *group,
     uint32_t provider)
 {
 	const config_setting_t *relays = compilation_member(group, "relays");
-	char quoted[128];
 	struct mask mask;
 	const char *why;
 
@@ -228,9 +227,8 @@ static void read_relays(struct providers_work *w, const config_setting_t *group,
 		if (config_setting_type(element) != CONFIG_TYPE_STRING)
 			continue;
 		text = config_setting_get_string(element);
-		log_quote(quoted, sizeof(quoted), text, strlen(text));
 		if (!mask_parse(text, strlen(text), &mask, &why))
-			complain(w->c, element, "providers.relays: bad mask \"%s\": %s", quoted, why);
+			mask_complain(w->c, element, "providers.relays", text, why);
 		else if (mask.kind == MASK_ALL)
 			complain(w->c, element, "providers.relays: \"*\" would make one site of "
 			    "everybody");

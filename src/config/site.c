@@ -35,6 +35,7 @@ struct site_work {
 	const char *mta_name;
 	bool named;
 	bool only_listed;
+	bool by_setup;
 	struct span clone_program;
 	struct span relayhost;
 	struct span refusal;
@@ -226,6 +227,10 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 		if (rest.length > 0)
 			mistake(w, "nothing may stand behind", keyword);
 		w->only_listed = true;
+	} else if (is(keyword, "by-setup")) {
+		if (rest.length > 0)
+			mistake(w, "nothing may stand behind", keyword);
+		w->by_setup = true;
 	} else if (is(keyword, "list")) {
 		if (one_word(w, keyword, rest, &word))
 			add_mask(w, &w->listed, word, nothing);
@@ -308,6 +313,7 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 {
 	mta->site_known = 1;
 	mta->site_only_listed = w->only_listed;
+	mta->site_by_setup = w->by_setup;
 	if (w->clone_program.length > 0)
 		mta->clone_program = keep(w, w->clone_program);
 	mta->relayhost = keep(w, w->relayhost);
@@ -342,8 +348,9 @@ static void look_for_changes(struct site_work *w, struct generation_mta *mta)
 		return;
 	path = generation_site_watch(g, mta, mta->site_changed - 1, &stamp);
 	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s has changed since: no "
-	    "destination of the mta gets a hint; run posternctl postfix-lanes again",
-	    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+	    "destination of the mta gets a hint until %s has read it",
+	    log_quote(quoted, sizeof(quoted), path, strlen(path)),
+	    generation_site_reader(mta));
 }
 
 static void note_relayhost(const struct site_work *w, const struct generation_mta *mta)

@@ -17,6 +17,7 @@
  *	relayhost HOST			as Postfix's setting: "[host]:port", "host"; none: no line
  *	refuse REASON			no destination gets a hint; the first one counts
  *	exclude MASK [REASON]		these get none
+ *	by-setup		postern-postfix-setup put the lines into master.cf
  *	only-listed			those of `list` alone can have one
  *	list MASK
  *

@@ -156,7 +156,6 @@ static bool destination_mask(struct compilation *c, const config_setting_t *plac
     const char *text, struct mask *mask)
 {
 	const char *end = *text == '[' ? strstr(text, "]:") : NULL, *why;
-	char quoted[128];
 
 	if (strncmp(text, provider_word, sizeof(provider_word) - 1) == 0)
 		return provider_mask(c, place, text, mask);
@@ -164,8 +163,7 @@ static bool destination_mask(struct compilation *c, const config_setting_t *plac
 		return relay_mask(c, place, text, end, mask);
 	if (mask_parse(text, strlen(text), mask, &why))
 		return true;
-	complain(c, place, "destinations.match: bad mask \"%s\": %s",
-	    log_quote(quoted, sizeof(quoted), text, strlen(text)), why);
+	mask_complain(c, place, "destinations.match", text, why);
 	return false;
 }
 

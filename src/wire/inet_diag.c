@@ -13,6 +13,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -152,6 +153,32 @@ size_t inet_diag_lookup(void *out, uint32_t sequence,
 	return header->nlmsg_len;
 }
 
+static struct unix_diag_req *begin_unix(void *out, uint32_t sequence, uint16_t flags) {
+	struct nlmsghdr *header = begin(out, SOCK_DIAG_BY_FAMILY, flags, sequence,
+	    sizeof(struct unix_diag_req));
+	struct unix_diag_req *request = NLMSG_DATA(header);
+
+	request->sdiag_family = AF_UNIX;
+	request->udiag_cookie[0] = INET_DIAG_NOCOOKIE;
+	request->udiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	return request;
+}
+
+size_t inet_diag_dump_unix(void *out, uint32_t sequence) {
+	/* a socket keeps this state when its other end is closed */
+	begin_unix(out, sequence, NLM_F_DUMP)->udiag_states = BIT(TCP_ESTABLISHED);
+	return NLMSG_LENGTH(sizeof(struct unix_diag_req));
+}
+
+size_t inet_diag_lookup_unix(void *out, uint32_t sequence, uint32_t inode) {
+	struct unix_diag_req *request = begin_unix(out, sequence, 0);
+
+	request->udiag_states = UINT32_MAX;
+	request->udiag_ino = inode;
+	request->udiag_show = UDIAG_SHOW_PEER;
+	return NLMSG_LENGTH(sizeof(*request));
+}
+
 static void get_address(struct address *to, const uint32_t from[4],
     uint8_t family) {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -165,11 +192,40 @@ static void get_address(struct address *to, const uint32_t from[4],
 	}
 }
 
+/* False: malformed. */
+static bool parse_unix(const struct nlmsghdr *header, const void *body,
+    struct inet_diag_reply *reply) {
+	const char *at = (const char *)body + NLMSG_ALIGN(sizeof(struct unix_diag_msg));
+	size_t left = header->nlmsg_len - NLMSG_HDRLEN, step;
+	struct unix_diag_msg told;
+	struct rtattr attribute;
+
+	if (left < sizeof(told))
+		return false;
+	memcpy(&told, body, sizeof(told));
+	reply->kind = INET_DIAG_REPLY_UNIX;
+	reply->inode = told.udiag_ino;
+	for (left -= sizeof(told); left >= sizeof(attribute); at += step, left -= step) {
+		memcpy(&attribute, at, sizeof(attribute));
+		if (attribute.rta_len < sizeof(attribute) || attribute.rta_len > left)
+			return false;
+		if (attribute.rta_type == UNIX_DIAG_PEER &&
+		    attribute.rta_len >= RTA_LENGTH(sizeof(reply->peer_inode)))
+			memcpy(&reply->peer_inode, at + RTA_LENGTH(0),
+			    sizeof(reply->peer_inode));
+		step = RTA_ALIGN(attribute.rta_len);
+		step = step < left ? step : left;
+	}
+	return true;
+}
+
 /* False: too short. */
 static bool parse_socket(const struct nlmsghdr *header, const void *body,
     struct inet_diag_reply *reply) {
 	struct inet_diag_msg told;
 
+	if (header->nlmsg_len > NLMSG_HDRLEN && *(const uint8_t *)body == AF_UNIX)
+		return parse_unix(header, body, reply);
 	if (header->nlmsg_len < NLMSG_LENGTH(sizeof(told)))
 		return false;
 	memcpy(&told, body, sizeof(told));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * NETLINK_SOCK_DIAG for TCP, sans I/O: questions to the kernel's table of
- * connections, and what it answers (sock_diag(7)).  v4-mapped addresses are
+ * NETLINK_SOCK_DIAG, sans I/O: questions to the kernel's table of TCP connections
+ * and to that of unix sockets, and what it answers (sock_diag(7)).  v4-mapped addresses are
  * folded (policy/address.h keeps IPv4 so).
  */
 #ifndef WIRE_INET_DIAG_H
@@ -56,8 +56,16 @@ size_t inet_diag_dump_remote(void *out, uint32_t sequence, uint16_t port);
 size_t inet_diag_lookup(void *out, uint32_t sequence,
     const struct inet_diag_ends *ends);
 
+/* Of the unix sockets that are connected, or were until the other end was closed: their
+ * inodes. */
+size_t inet_diag_dump_unix(void *out, uint32_t sequence);
+
+/* The unix socket of this inode, and that at its other end. */
+size_t inet_diag_lookup_unix(void *out, uint32_t sequence, uint32_t inode);
+
 enum inet_diag_kind {
 	INET_DIAG_REPLY_SOCKET,		/* part of a dump, or the answer to a lookup */
+	INET_DIAG_REPLY_UNIX,		/* the same, of unix sockets */
 	INET_DIAG_REPLY_DONE,		/* end of a dump */
 	INET_DIAG_REPLY_ERROR,		/* `error` is an errno; 0: acknowledged */
 	INET_DIAG_REPLY_OVERRUN,	/* messages were lost */
@@ -72,6 +80,7 @@ struct inet_diag_reply {
 	struct inet_diag_ends ends;	/* SOCKET: what the kernel told; unknown
 					 * parts are zero */
 	uint32_t uid;	/* SOCKET: of its owner, as our user namespace knows him */
+	uint32_t inode, peer_inode;	/* UNIX; peer 0: not asked for, or closed */
 	bool alive;	/* SOCKET: some process holds it, and it is neither
 			 * listening, half open nor closed */
 };

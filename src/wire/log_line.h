@@ -23,6 +23,7 @@ enum log_line_kind {
 	LOG_LINE_OTHER,		/* a program's, but none of these: */
 	LOG_LINE_DELIVERY,	/* what became of one recipient, or of a list of them */
 	LOG_LINE_SESSION,	/* an inbound session: it began, or ended */
+	LOG_LINE_ACTIVE,	/* a queue manager looks up a message's recipients: queue_id, sender */
 	LOG_LINE_REMOVED,	/* a message has left the queue: queue_id */
 	LOG_LINE_BROKEN,	/* a delivery that is cut, forged or of no known form */
 };
@@ -57,6 +58,7 @@ struct log_line {
 	struct span orig_to;	/* Postfix; or empty */
 	struct span status_word; /* as written: "SOFTBOUNCE", "Sent", "queued" */
 	struct log_session session; /* SESSION only */
+	struct span sender;	/* ACTIVE only; as logged, or empty */
 };
 
 /* Finds the program: head, program, daemon, pid, and message with the queue id still

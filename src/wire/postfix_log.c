@@ -402,6 +402,24 @@ static bool read_session(struct cursor c, struct log_line *line)
 	return false;
 }
 
+/* "<SENDER>, size=N, nrcpt=N (queue active)"; the sender may hold any of that, too. */
+static bool read_active(struct cursor c, struct log_line *line)
+{
+	static const char end[] = " (queue active)", size[] = ">, size=";
+	size_t length = (size_t)(c.end - c.at);
+	const char *at;
+
+	if (length < sizeof(end) - 1 || memcmp(c.end - (sizeof(end) - 1), end,
+	    sizeof(end) - 1) != 0 || !TAKE(&c, "<"))
+		return false;
+	for (at = c.end - (sizeof(size) - 1); at >= c.at; at--)
+		if (memcmp(at, size, sizeof(size) - 1) == 0) {
+			line->sender = span_of(c.at, at);
+			return true;
+		}
+	return false;
+}
+
 enum log_line_kind postfix_log_read(struct log_line *line)
 {
 	struct cursor c = { line->message.text, line->message.text + line->message.length };
@@ -418,8 +436,11 @@ enum log_line_kind postfix_log_read(struct log_line *line)
 			line->kind = LOG_LINE_SESSION;
 	} else if (SPAN_IS(line->message, "removed")) {
 		line->kind = LOG_LINE_REMOVED;
-	} else if (SPAN_IS(line->daemon, "qmgr") && TAKE(&c, "from=") && read_expired(c, line)) {
-		line->kind = LOG_LINE_DELIVERY;
+	} else if (SPAN_IS(line->daemon, "qmgr") && TAKE(&c, "from=")) {
+		if (read_expired(c, line))
+			line->kind = LOG_LINE_DELIVERY;
+		else if (read_active(c, line))
+			line->kind = LOG_LINE_ACTIVE;
 	}
 	return line->kind;
 }
