@@ -7,7 +7,7 @@
  *          that were seen on it; where none were, any may.
  * THREADS  The keeper's one.
  */
-#include "engine/witness_internal.h"
+#include "engine/carriers.h"
 
 #include "base/clock.h"
 
@@ -113,7 +113,8 @@ void adoption_consider(struct witness *witness,
 	if (generation->adopt == ADOPT_NEVER || first_seen_ns > now_ns ||
 	    now_ns - first_seen_ns < SHOWN_FOR_NS)
 		return;
-	if (!service_of_port(witness, generation, connection->server_port,
+	if (carriers_have(witness, &connection->client, connection->server_port) ||
+	    !service_of_port(witness, generation, connection->server_port,
 		first_seen_ns, &service))
 		return;
 	if (generation->adopt == ADOPT_OUTAGE && !service.fault &&

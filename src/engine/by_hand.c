@@ -73,25 +73,18 @@ static void suspend(const struct hand *hand, struct destination_state *state)
 	/* whatever stopped it before: from now on this does */
 	window_resume(window, &hand->rules.settings, 0);
 	if (hand->request->verb == BY_HAND_HOLD)
-		window_hold(window, until_ns(hand));
+		window_hold(window, WINDOW_CAUSE_HAND, until_ns(hand));
 	else
-		window_suspend(window, until_ns(hand));
-	state->flags |= DESTINATION_HELD;
-}
-
-static bool is_stopped(const struct destination_state *state)
-{
-	return state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD;
+		window_suspend(window, WINDOW_CAUSE_HAND, until_ns(hand));
 }
 
 static void resume(const struct hand *hand, struct destination_state *state)
 {
 	uint32_t window = hand->request->window;
 
-	if (window != BY_HAND_UNSET || is_stopped(state))
+	if (window != BY_HAND_UNSET || window_is_shut(&state->window))
 		window_resume(&state->window, &hand->rules.settings,
 		    window == BY_HAND_UNSET ? 0 : window);
-	state->flags &= (uint8_t)~DESTINATION_HELD;
 	state->resumed_ns = hand->now_ns;
 }
 
@@ -107,7 +100,7 @@ static void forget(const struct hand *hand, struct destination_state *state)
 static void set(const struct hand *hand, struct destination_state *state)
 {
 	const struct by_hand *request = hand->request;
-	struct window *window = &state->window, was = *window;
+	struct window *window = &state->window;
 
 	if (request->ceiling != BY_HAND_UNSET) {
 		window_set_ceiling(window, &hand->rules.settings, request->ceiling,
@@ -116,13 +109,8 @@ static void set(const struct hand *hand, struct destination_state *state)
 		if (request->ceiling != 0)
 			state->flags |= DESTINATION_CEILING;
 	}
-	if (request->window != BY_HAND_UNSET) {
-		window_resume(window, &hand->rules.settings, request->window);
-		if (was.state == WINDOW_HELD)
-			window_hold(window, was.until_ns);
-		else if (was.state == WINDOW_DEAD)
-			window_suspend(window, was.until_ns);
-	}
+	if (request->window != BY_HAND_UNSET)
+		window_set_concurrency(window, &hand->rules.settings, request->window);
 	if (request->for_ns > 0)
 		window->canary_ns = hand->now_ns + request->for_ns;
 }
@@ -185,7 +173,7 @@ static enum by_hand_error act(struct hand *hand)
 		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
 		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
 	if (hand->request->verb == BY_HAND_RESUME && hand->request->window == BY_HAND_UNSET &&
-	    !for_others && !is_stopped(&lock.state)) {
+	    !for_others && !window_is_shut(&lock.state.window)) {
 		states_unlock(&lock);
 		return BY_HAND_NOTHING;
 	}
@@ -198,6 +186,8 @@ static enum by_hand_error act(struct hand *hand)
 	    &hand->rules.settings, WINDOW_BY_HAND, hand->now_ns);
 	report.before = was.concurrency;
 	report.ceiling_before = was.ceiling;
+	if (hand->request->verb == BY_HAND_RESUME && was.state == WINDOW_HELD)
+		report.was_held_until_ns = was.until_ns;
 	tell(hand, &report);
 	return BY_HAND_DONE;
 }
@@ -324,6 +314,7 @@ static enum by_hand_error recipient(struct hand *hand)
 		.observed = hand->generation->outbound_observe != 0 };
 	bool stops = request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
 	enum by_hand_error result = BY_HAND_DONE;
+	struct recipient_held held;
 
 	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
 		return BY_HAND_SENSELESS;
@@ -332,6 +323,9 @@ static enum by_hand_error recipient(struct hand *hand)
 		return BY_HAND_BAD_NAME;
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;
+	if (request->verb == BY_HAND_RESUME && recipients_find(hand->engine->segment,
+	    request->name, request->name_length, RECIPIENT_ANY_MTA, hand->now_ns, &held))
+		report.was_held_until_ns = held.until_ns;
 	if (stops)
 		result = hold_recipient(hand);
 	else if (!recipients_release(hand->engine->segment, request->name,

@@ -339,6 +339,8 @@ static uint8_t flags_of(const struct window_report *report)
 
 	if (report->state == WINDOW_HELD)
 		flags |= DECIDED_HELD;
+	if (report->was_held_until_ns != 0)
+		flags |= DECIDED_WAS_HELD;
 	if (report->name_length > strlen(class) &&
 	    memcmp(report->name, class, strlen(class)) == 0)
 		flags |= DECIDED_IS_CLASS;
@@ -360,6 +362,8 @@ static void put_numbers(struct decided *d, const struct window_report *report)
 		d->until_ns = report->at_ns + report->for_ns;
 	else if (report->state == WINDOW_HELD)
 		d->until_ns = INT64_MAX;
+	else
+		d->until_ns = report->was_held_until_ns;
 }
 
 void decided_note_window(struct engine *engine, struct window_report *report)

@@ -63,6 +63,9 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 		session->milter_owner = 0;
 	else
 		session->policy_owner = 0;
+	if (session_has_sockets(session))
+		*(owner == OWNER_MILTER ? &session->milter_socket
+					: &session->policy_socket) = 0;
 	/* a milter that still holds the session knows better than a policy
 	 * connection */
 	keep = session->milter_owner != 0 &&

@@ -3,15 +3,19 @@
  * PURPOSE  The engine's handle: configuration generations, heartbeats, counters.
  * MODEL    A generation stays mapped while anybody has it pinned, or until a newer
  *          one is taken up.  The list is guarded by a mutex of this process.
- * ERRORS   A generation that cannot be mapped leaves the old one in force.
+ * ERRORS   A generation that cannot be mapped leaves the old one in force: one log line,
+ *          and another try with each heartbeat.
  */
 #include "engine/internal.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lifeline.h"
+#include "base/log.h"
 #include "engine/feed_internal.h"
 #include "segment/decisions.h"
 #include "segment/timings.h"
@@ -19,6 +23,7 @@
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		5
 #define FAULTS_APART_NS		(2 * NS_PER_SECOND)
+#define LIFELINE_APART_NS	(NS_PER_SECOND / 8)
 #define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 200 ms */
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
@@ -63,6 +68,7 @@ int engine_open(struct engine **result, struct segment *segment,
 	if (engine == NULL)
 		return diag_set(diag, 0, "no memory for the engine");
 	engine->segment = segment;
+	engine->lifeline_fd = -1;
 	engine->role = &segment->header->roles[role_slot];
 	engine->incarnation = (uint16_t)atomic_load(&engine->role->incarnation);
 	pthread_mutex_init(&engine->mapping_mutex, NULL);
@@ -97,20 +103,35 @@ void engine_close(struct engine **engine) {
 	*engine = NULL;
 }
 
+/* Under mapping_mutex.  False: refused, and not logged yet; *diag says why. */
+static bool follow(struct engine *engine, uint64_t wanted, struct diag *diag) {
+	bool logged = engine->logged_number == wanted;
+
+	if (engine->newest->generation->number == wanted ||
+	    engine->refused_number == wanted || take_up(engine, wanted, diag) == 0)
+		return true;
+	engine->refused_number = engine->logged_number = wanted;
+	return logged;
+}
+
 const struct generation *engine_pin(struct engine *engine) {
 	uint64_t wanted = atomic_load_explicit(
 	    &engine->segment->header->generation, memory_order_acquire);
 	const struct generation *generation;
-	struct diag ignored;
+	struct diag diag;
+	char reason[sizeof(diag.text)];
+	bool quiet;
 
 	pthread_mutex_lock(&engine->mapping_mutex);
-	if (engine->newest->generation->number != wanted &&
-	    engine->refused_number != wanted &&
-	    take_up(engine, wanted, &ignored) != 0)
-		engine->refused_number = wanted;
+	quiet = follow(engine, wanted, &diag);
 	engine->newest->pins++;
 	generation = engine->newest->generation;
 	pthread_mutex_unlock(&engine->mapping_mutex);
+	if (!quiet)
+		log_event(EVENT_CONFIG,
+		    "text=\"cannot load the new configuration; this process keeps the old one\" "
+		    "generation=%" PRIu64 " reason=\"%s\"", wanted,
+		    log_sentence(reason, sizeof(reason), diag.text));
 	return generation;
 }
 
@@ -153,12 +174,22 @@ int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began
 	return now_ns;
 }
 
+void engine_beat_on(struct engine *engine, int lifeline_fd) {
+	engine->lifeline_fd = lifeline_fd;
+}
+
 void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 	const struct generation *generation;
 
 	atomic_store(&engine->role->heartbeat_ns, now_ns);
-	if (!atomic_exchange(&engine->beaten, true) &&
-	    atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
+	segment_beat(engine->segment, now_ns);
+	if (engine->lifeline_fd >= 0 &&
+	    now_ns - atomic_load(&engine->lifeline_ns) >= LIFELINE_APART_NS) {
+		atomic_store(&engine->lifeline_ns, now_ns);
+		lifeline_beat(engine->lifeline_fd);
+	}
+	/* a death before it may be noted late */
+	if (atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
 		atomic_store(&engine->role->gap_end_ns, now_ns);
 	pthread_mutex_lock(&engine->mapping_mutex);
 	engine->refused_number = 0; /* try again now and then */

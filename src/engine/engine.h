@@ -52,6 +52,8 @@ struct question {
 	size_t name_length;
 	uint8_t listener;	/* our socket, by its number in the generation */
 	enum session_owner owner;
+	uint32_t owner_socket;	/* engine_peer_socket of its connection; 0: not known */
+	bool shown;		/* the kernel's table has just shown that it is the owner's */
 	/* XCLIENT: the tuple of the CONNECT before it is what the kernel shows. */
 	bool carried;
 	struct address carrier_client;
@@ -93,6 +95,23 @@ void engine_session_recipient(struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer);
 
+/* The MTA's end of a unix connection that this role holds as `fd`: the inode, by which the
+ * keeper sees that a session is over though the role that it was told to is gone.  Costs
+ * some 10 us.  0: not known (TCP, another namespace, no netlink). */
+uint32_t engine_peer_socket(struct engine *engine, int fd);
+
+/* By what the session of a milter connection that is held as `fd` will be proved, for
+ * engine_session_open: sets question->shown where the kernel's table shows the session as
+ * one of the process at the other end, else question->owner_socket to that end's inode.
+ * Neither where nothing can be known.  Any thread. */
+void engine_milter_proof(struct engine *engine, const struct generation *generation,
+    struct question *question, int fd);
+
+/* A policy connection goes on with a session that another one opened.  Where that one is
+ * gone, and the role with it, *session becomes this one's to end; else it stays none. */
+void engine_session_kept(struct engine *engine, const struct question *question,
+    int64_t now_ns, struct session_ref *session);
+
 /* The owner says that the session ended.  A milter's word is final (it asks about
  * the connect alone); a policy connection's where the witness cannot see the
  * session or is away, else it is a hint.  A ref that no longer names its session does nothing.  What
@@ -129,7 +148,11 @@ const char *engine_state_path(const struct engine *engine);
  * table once; 2 s at most. */
 void engine_wait_confirmed(struct engine *engine);
 
-/* A sign of life of this role, each second; its first after a start ends the gap.
+/* From now on each heartbeat is also written to this pipe (base/lifeline.h), at most eight a
+ * second.  Before the first heartbeat. */
+void engine_beat_on(struct engine *engine, int lifeline_fd);
+
+/* A heartbeat of this role, each second; its first after a start ends the gap.
  * Also takes up a new generation, and carries out ends that had to wait. */
 void engine_heartbeat(struct engine *engine, int64_t now_ns);
 

@@ -56,13 +56,12 @@ static void set_ceiling(struct feed_learning *l)
 static void suspend(struct feed_learning *l)
 {
 	struct window *window = &l->lock.state.window;
-	bool was_stopped = window->state == WINDOW_HELD ||
-	    (window->state == WINDOW_DEAD && window->by_rule != 0);
+	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
 
 	/* what people say stands: its end, and their reason */
-	if ((l->lock.state.flags & DESTINATION_HELD) != 0)
+	if (window_is_by_hand(window))
 		return;
-	window_suspend(window, feed_rule_end_ns(l));
+	window_suspend(window, WINDOW_CAUSE_RULE, feed_rule_end_ns(l));
 	l->told.ruled = !was_stopped;
 }
 

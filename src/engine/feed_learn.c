@@ -211,7 +211,7 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 
 static void write_reason(struct feed_learning *l)
 {
-	if (l->has_reason && (l->lock.state.flags & DESTINATION_HELD) == 0)
+	if (l->has_reason && !window_is_by_hand(&l->lock.state.window))
 		l->lock.reason = l->reason;
 }
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/site_routes.h"
 #include "engine/decided.h"
 #include "engine/hints_internal.h"
 
@@ -36,22 +37,6 @@ const char *hint_doubt_word(enum hint_doubt doubt) {
 	return doubt_words[doubt];
 }
 
-/* Of letters, digits, '.', '-' and '_', and no address. */
-static bool is_host_name(const char *name, size_t length) {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-_"
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	bool has_letter = false;
-
-	for (size_t i = 0; i < length; i++) {
-		bool letter = name[i] != '\0' && strchr(letters, name[i]) != NULL;
-
-		if (!letter && name[i] != '.' && (name[i] < '0' || name[i] > '9'))
-			return false;
-		has_letter = name[i] != '.' && (has_letter || letter);
-	}
-	return has_letter;
-}
-
 enum hint_doubt hint_destination_doubt(const struct generation *generation,
     uint8_t mta, const char *domain, size_t length,
     const struct destination_seen *seen, const char **detail) {
@@ -67,7 +52,7 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 		return HINT_DOUBT_SITE_REFUSED;
 	if (site->site_changed != 0)
 		return HINT_DOUBT_SITE_CHANGED;
-	if (!is_host_name(domain, length))
+	if (!site_is_host_name(domain, length))
 		return HINT_DOUBT_ODD_NAME;
 	if (generation_site_excludes(generation, site, domain, length, detail))
 		return HINT_DOUBT_EXCLUDED;
@@ -180,9 +165,10 @@ const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]) {
 	return out;
 }
 
-/* What postern-lookup answers now. */
-static void read_answer(const struct engine *engine, const char *mta, const char *domain,
-    size_t length, int64_t now_ns, struct hint_explained *out) {
+/* What postern-lookup answers now, with the site's file as we have read it. */
+static void read_answer(const struct engine *engine, const struct generation *generation,
+    uint8_t mta, const char *domain, size_t length, int64_t now_ns,
+    struct hint_explained *out) {
 	char path[PATH_MAX + 8], address[HINTS_NAME_MAX + 8];
 	struct hints_answer answer;
 	struct hints_reader *reader;
@@ -194,11 +180,11 @@ static void read_answer(const struct engine *engine, const char *mta, const char
 	reader = hints_reader_open(path);
 	if (reader == NULL)
 		return;
-	hints_reader_ask(reader, mta, address, strlen(address), now_ns, &answer);
+	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address, strlen(address), now_ns, &answer);
 	hints_reader_close(&reader);
 	if (answer.kind == HINTS_LANE)
 		snprintf(out->answer, sizeof(out->answer), "lane%u:%s", answer.width,
-		    answer.next_hop);
+		    generation_site_next_hop(generation, &generation->mtas[mta], domain, length));
 	else if (answer.kind == HINTS_HELD)
 		snprintf(out->answer, sizeof(out->answer), "retry:4.7.1 %s", answer.text);
 }
@@ -234,8 +220,7 @@ void hint_explain(const struct engine *engine, const struct generation *generati
 	}
 	snprintf(out->answer, sizeof(out->answer), "NOTFOUND");
 	if (out->mta != UINT8_MAX)
-		read_answer(engine, generation_text(generation,
-		    generation->mtas[out->mta].name), domain, length, now_ns, out);
+		read_answer(engine, generation, out->mta, domain, length, now_ns, out);
 	out->kind = strncmp(out->answer, "retry:", 6) == 0 ? "retry" :
 	    strncmp(out->answer, "lane", 4) == 0 ? "lane" : "none";
 }

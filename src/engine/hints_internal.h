@@ -155,6 +155,7 @@ struct engine_hints {
 	uint32_t class_count;
 	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
 	uint64_t *class_full;	/* id of the decision by which each is full; 0: it is not */
+	uint64_t class_generation;	/* that the classes are of */
 	struct recipient_said *recipients;
 	size_t recipient_count;
 };

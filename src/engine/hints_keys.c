@@ -77,9 +77,8 @@ static void each_candidate(struct engine_hints *hints, const struct generation *
 }
 
 static struct hint hint_of(const struct candidate *candidate) {
-	return (struct hint){ .domain = candidate->domain,
-		.next_hop = *candidate->next_hop == '\0' ? NULL : candidate->next_hop,
-		.mta = candidate->mta, .group = candidate->group };
+	return (struct hint){ .domain = candidate->domain, .mta = candidate->mta,
+		.group = candidate->group };
 }
 
 /* --- the table of keys -------------------------------------------------------------- */
@@ -390,7 +389,8 @@ static bool fill_file(struct engine_hints *hints, const struct generation *gener
 	for (size_t i = 0; i < gathering->count; i++) {
 		const struct hint *hint = &gathering->list[i];
 		struct candidate candidate = { .domain = hint->domain,
-			.next_hop = hint->next_hop == NULL ? "" : hint->next_hop,
+			.next_hop = generation_site_next_hop(generation,
+			    &generation->mtas[hint->mta], hint->domain, strlen(hint->domain)),
 			.mta = hint->mta, .group = hint->group };
 		struct window_owner owner;
 		struct hint_key *key;

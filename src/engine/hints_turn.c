@@ -102,6 +102,11 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
 		free(full);
 		return false;
 	}
+	/* tried again as no file could be made: what is full has its id */
+	if (hints->class_generation == generation->number && hints->class_count == count &&
+	    count > 0)
+		memcpy(full, hints->class_full, count * sizeof(*full));
+	hints->class_generation = generation->number;
 	free(hints->class_texts);
 	free(hints->class_full);
 	hints->class_texts = grown;

@@ -11,6 +11,36 @@
 
 #include "base/clock.h"
 #include "engine/decided.h"
+#include "engine/witness_internal.h"
+
+static void set_owner(struct session *session, const struct question *question,
+    uint16_t incarnation) {
+	bool by_policy = question->owner == OWNER_POLICY;
+
+	*(by_policy ? &session->policy_owner : &session->milter_owner) = incarnation;
+	if (session_has_sockets(session))
+		*(by_policy ? &session->policy_socket : &session->milter_socket) =
+		    question->owner_socket;
+	if (by_policy)
+		session->control.flags &= (uint8_t)~SESSION_FLAG_LEFT;
+}
+
+/* Its absence proves its end from now on, though no dump may ever meet it.  Behind
+ * XCLIENT the tuple that was looked at is not the one that the kernel is asked for. */
+static void set_shown(const struct inquiry *inquiry, struct session *session) {
+	struct listener_record *record;
+
+	if (!inquiry->question->shown ||
+	    session->control.proof != SESSION_PROOF_OWNER ||
+	    (session->control.flags & SESSION_FLAG_CARRIED) != 0 ||
+	    !proof_applies(inquiry->generation, session))
+		return;
+	session->control.proof = SESSION_PROOF_WITNESS;
+	record = segment_listener(inquiry->engine->segment,
+	    session->control.listener, session->server_port);
+	if (record != NULL)
+		atomic_fetch_add(&record->seen, 1);
+}
 
 static void fill_session(const struct inquiry *inquiry, uint32_t slot,
     enum session_state state, struct session *session) {
@@ -43,10 +73,8 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 		session->proof_address = question->carrier_client;
 		session->proof_port = question->carrier_port;
 	}
-	if (question->owner == OWNER_POLICY)
-		session->policy_owner = inquiry->engine->incarnation;
-	else
-		session->milter_owner = inquiry->engine->incarnation;
+	set_owner(session, question, inquiry->engine->incarnation);
+	set_shown(inquiry, session);
 }
 
 /* Remembers a session that is in no count.  No place: then not.  Who is refused
@@ -188,16 +216,13 @@ static bool ask_under_locks(struct inquiry *inquiry) {
 static void join(struct inquiry *inquiry, uint32_t slot,
     struct session *session) {
 	const struct question *question = inquiry->question;
-	uint16_t incarnation = inquiry->engine->incarnation;
 
-	if (question->owner == OWNER_POLICY)
-		session->policy_owner = incarnation;
-	else
-		session->milter_owner = incarnation;
+	set_owner(session, question, inquiry->engine->incarnation);
 	if (address_is_unknown(&session->server))
 		session->server = question->server;
 	if (session->server_port == 0)
 		session->server_port = question->server_port;
+	set_shown(inquiry, session);
 	session->dump_sequence = inquiry->dump_sequence;
 	session->until_ds = segment_ds(inquiry->engine->segment,
 	    inquiry->lock.now_ns + inquiry->generation->lease_owner_ns);

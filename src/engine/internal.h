@@ -48,7 +48,9 @@ struct engine {
 	pthread_mutex_t mapping_mutex;	/* of this process: guards the list */
 	struct mapped_generation *newest;
 	uint64_t refused_number;	/* a generation that could not be mapped */
-	_Atomic bool beaten;
+	uint64_t logged_number;		/* the last such generation in the log */
+	int lifeline_fd;		/* -1: nobody waits for it */
+	_Atomic int64_t lifeline_ns;	/* when it was last written to */
 	struct late_ends late;
 	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */

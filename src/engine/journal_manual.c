@@ -126,7 +126,7 @@ static void add_destination(void *context, const struct destination_window *wind
 	/* a class's name is not told by that of its window */
 	if (strncmp(window->name, classes, strlen(classes)) == 0)
 		return;
-	if ((state->flags & DESTINATION_HELD) != 0) {
+	if (window_is_by_hand(&state->window)) {
 		action.verb = state->window.state == WINDOW_HELD ? JOURNAL_VERB_HOLD :
 		    JOURNAL_VERB_SUSPEND;
 		add(context, &action, window->name, window->reason,
@@ -158,7 +158,7 @@ static bool is_in_force(const struct journal_manual_log *manual,
 		return true;
 	if (action->what == JOURNAL_ON_DESTINATION)
 		return states_find(segment, action->name.text, action->name.length, &window) &&
-		    (window.state.flags & DESTINATION_HELD) != 0;
+		    window_is_by_hand(&window.state.window);
 	return action->what != JOURNAL_ON_RECIPIENT || recipients_find(segment,
 	    action->name.text, action->name.length, RECIPIENT_ANY_MTA, manual->now_ns, &held);
 }

@@ -19,6 +19,10 @@
 #define FAULT_TRIES	3
 #define FAULT_WAIT_MS	1000
 
+bool journal_room_is_missing(int error) {
+	return error == ENOENT || error == ENOTDIR;
+}
+
 /* Its writer holds the lock; one that was killed does until its last sync is over. */
 static bool is_busy(const char *path) {
 	char name[PATH_MAX + sizeof(JOURNAL_LOCK_NAME) + 1];
@@ -53,7 +57,7 @@ enum journal_room_opened journal_room_open(const struct generation *generation,
 	unsigned tries = 0;
 
 	if (!generation_journal_directory(generation, room, path) ||
-	    (access(path, F_OK) != 0 && errno == ENOENT))
+	    (access(path, F_OK) != 0 && journal_room_is_missing(errno)))
 		return JOURNAL_ROOM_NONE;
 	while (is_busy(path)) {
 		if (++tries > BUSY_TRIES)

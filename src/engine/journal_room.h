@@ -35,6 +35,10 @@ void journal_room_is_unread(struct engine *engine, enum journal_room room);
 /* There is no such directory. */
 void journal_room_is_none(struct engine *engine, enum journal_room room);
 
+/* Does this errno mean that there is no such directory?  The supervisor, who makes them, says
+ * why there is none. */
+bool journal_room_is_missing(int error);
+
 /* Does it belong in such a directory? */
 bool journal_room_is_name(const char *name);
 

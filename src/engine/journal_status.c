@@ -3,11 +3,11 @@
  * another. */
 #include "engine/journal_status.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/journal_room.h"
 
 _Static_assert((int)SEGMENT_JOURNALS == (int)JOURNAL_ROOMS, "a record for each");
 
@@ -85,7 +85,7 @@ static void tell_state(struct engine *engine, enum journal_room room,
 		news.error = told->error = journal_log_error(log, &news.what);
 		told->dropped = told->counts.dropped;
 		/* whoever makes the directories has said why it is not there */
-		told->silent = news.error == ENOENT && !told->was_well;
+		told->silent = journal_room_is_missing(news.error) && !told->was_well;
 	} else {
 		news.lost = counts->dropped - told->dropped;
 	}

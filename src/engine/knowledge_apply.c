@@ -100,17 +100,15 @@ static void decide(struct applying *a) {
 
 static void stop(struct applying *a) {
 	struct destination_state *state = &a->lock.state;
+	enum window_cause cause = a->m.by_hand ? WINDOW_CAUSE_HAND : WINDOW_CAUSE_NODE;
 
 	/* whatever stopped it before: from now on this does */
 	if (a->entry->stand.stopped)
 		window_resume(&state->window, &a->rules.settings, 0);
 	if (a->m.state == KNOWLEDGE_HELD)
-		window_hold(&state->window, a->m.until_ns);
+		window_hold(&state->window, cause, a->m.until_ns);
 	else
-		window_suspend(&state->window, a->m.until_ns);
-	state->flags &= (uint8_t)~DESTINATION_HELD;
-	if (a->m.by_hand)
-		state->flags |= DESTINATION_HELD;
+		window_suspend(&state->window, cause, a->m.until_ns);
 	a->lock.reason = a->reason;
 	a->lock.event = decided_claim_event(a->store->engine);
 }
@@ -119,7 +117,6 @@ static void lift(struct applying *a) {
 	struct destination_state *state = &a->lock.state;
 
 	window_resume(&state->window, &a->rules.settings, 0);
-	state->flags &= (uint8_t)~DESTINATION_HELD;
 	/* what was tried before somebody resumed it is no news */
 	if (a->m.resumed_stamp != 0)
 		state->resumed_ns = a->now_ns;

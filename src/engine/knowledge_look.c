@@ -24,10 +24,9 @@ struct knowledge_stand knowledge_stand_of(const struct destination_state *state,
 
 	if (!state->begun)
 		return stand;
-	stand.stopped = (window->state == WINDOW_DEAD || window->state == WINDOW_HELD) &&
-	    window->until_ns > now_ns;
+	stand.stopped = window_is_shut(window) && window->until_ns > now_ns;
 	if (stand.stopped) {
-		stand.by_hand = (state->flags & DESTINATION_HELD) != 0;
+		stand.by_hand = window_is_by_hand(window);
 		stand.held = window->state == WINDOW_HELD;
 		stand.until_ns = window->until_ns;
 	}
@@ -160,6 +159,9 @@ static bool tell_stop(struct knowledge_store *store, struct knowledge_told *own,
     const struct knowledge_stand *was, const struct knowledge_stand *now,
     const struct destination_window *window, int64_t now_ns) {
 	struct knowledge_record *r = &own->record;
+	static const uint8_t learned_by[WINDOW_CAUSE_COUNT] = {
+		[WINDOW_CAUSE_COHORTS] = KNOWLEDGE_BY_COHORTS,
+		[WINDOW_CAUSE_RULE] = KNOWLEDGE_BY_RULE };
 	const char *reason = window->reason;
 	/* what was done by hand ends early by a resume alone, also just behind another one, whose
 	 * time was rounded up */
@@ -180,8 +182,7 @@ static bool tell_stop(struct knowledge_store *store, struct knowledge_told *own,
 			r->learned.stamp = next_stamp(store);
 			r->learned.until_ns = now->until_ns;
 			own->learned_id = window->event;
-			own->learned_by = window->state.window.by_rule != 0 ?
-			    KNOWLEDGE_BY_RULE : KNOWLEDGE_BY_COHORTS;
+			own->learned_by = learned_by[window->state.window.cause];
 			text_copy(own->learned_reason, sizeof(own->learned_reason), reason,
 			    strlen(reason));
 		}

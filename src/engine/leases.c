@@ -10,6 +10,7 @@
  * THREADS  The keeper's one.
  */
 #include "engine/outbound_internal.h"
+#include "engine/owners.h"
 #include "engine/witness_internal.h"
 
 #define REFUSED_DS 600
@@ -22,6 +23,7 @@ struct round {
 	uint32_t owner_until_ds;	/* a lease that begins now ends then */
 	uint32_t orphan_until_ds;
 	bool blind;
+	uint32_t *unproven;	/* how many only their lease ends */
 };
 
 static void store_lease(const struct round *round, uint32_t slot,
@@ -51,7 +53,8 @@ static void end_session(const struct round *round, uint32_t slot,
 
 static bool owner_lives(const struct round *round, const struct session *session) {
 	return incarnation_lives(round->witness->segment, session->milter_owner) ||
-	    incarnation_lives(round->witness->segment, session->policy_owner);
+	    incarnation_lives(round->witness->segment, session->policy_owner) ||
+	    owners_see(round->witness, session, round->now_ns);
 }
 
 static void look_at_refused(const struct round *round, uint32_t slot,
@@ -113,11 +116,14 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 			proof = SESSION_PROOF_LEASE;
 		if (until_ds > round->orphan_until_ds)
 			until_ds = round->orphan_until_ds;
-	} else if (setting != PROOF_LEASE &&
-	    until_ds < round->now_ds +
-		(round->owner_until_ds - round->now_ds) / 2) {
-		until_ds = round->owner_until_ds;
+	} else if (setting != PROOF_LEASE) {
+		proof = proof == SESSION_PROOF_LEASE ? SESSION_PROOF_OWNER : proof;
+		if (until_ds < round->now_ds +
+		    (round->owner_until_ds - round->now_ds) / 2)
+			until_ds = round->owner_until_ds;
 	}
+	*round->unproven += session->control.direction == SESSION_INBOUND &&
+	    setting != PROOF_LEASE && proof == SESSION_PROOF_LEASE;
 	if (round->now_ds >= until_ds)
 		end_session(round, slot, session, true);
 	else if (until_ds != session->until_ds ||
@@ -128,7 +134,8 @@ static void look_at(void *context, uint32_t slot, const struct session *session)
 void witness_expire(struct witness *witness, const struct generation *generation,
     int64_t now_ns) {
 	struct segment *segment = witness->segment;
-	struct round round = { .witness = witness, .generation = generation,
+	uint32_t unproven = 0;
+	struct round round = { .witness = witness, .unproven = &unproven, .generation = generation,
 		.now_ns = now_ns, .now_ds = segment_ds(segment, now_ns),
 		.owner_until_ds = segment_ds(segment,
 		    now_ns + generation->lease_owner_ns),
@@ -137,4 +144,5 @@ void witness_expire(struct witness *witness, const struct generation *generation
 		.blind = witness_is_blind(witness, now_ns) };
 
 	witness_each_session(witness, look_at, &round);
+	atomic_store_explicit(&segment->header->unproven, unproven, memory_order_relaxed);
 }

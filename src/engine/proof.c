@@ -197,6 +197,9 @@ static bool is_provable(const struct witness *witness,
 	    session->control.proof == SESSION_PROOF_WITNESS ||
 	    proof_setting(generation, session) == PROOF_WITNESS)
 		return true;
+	/* of one that was hidden from the beginning its milter's connection tells (owners.c) */
+	if (session_has_sockets(session) && session->milter_socket != 0)
+		return false;
 	return session_is_visible(witness->segment, generation, session) &&
 	    !incarnation_is_fresh(witness->segment, session->milter_owner,
 		now_ns);

@@ -71,6 +71,9 @@ struct message {
 	bool by_turn;			/* its grant is one that the turn of other names fails */
 	bool not_reached;		/* and so nobody came to ask for what was granted */
 	bool at_last;			/* its next one is to be none of these */
+	bool left_running;		/* an earlier role may have left it to a run that lives */
+	bool was_locked;		/* and a run of ours found it taken */
+	bool was_theirs;		/* what changed in its file is that run's work */
 	uint8_t ended;			/* enum queue_run_end of it */
 	uint32_t serial;		/* rises with each use of the place */
 	uint32_t next_of_hash;
@@ -335,6 +338,8 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
 /* The adopted run that has the message in hand, or NULL. */
 struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
+/* Was it there before this role, so that a run that nobody is told of may have it? */
+bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns);
 
 /* --- queue_journal.c: what is written; without a journal none of it does anything ------ */
 

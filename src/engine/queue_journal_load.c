@@ -128,6 +128,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	m = &queue->messages[message];
 	m->inode = envelope->stamp;
 	m->arrival_ns = past_of(j, envelope->arrival_ns);
+	m->left_running = queue_is_of_before(queue, m->arrival_ns);
 	m->tried_ns = past_of(j, envelope->tried_ns);
 	m->tries = envelope->tries;
 	m->recipients = m->unread = envelope->recipients;

@@ -16,6 +16,7 @@
 #define BATCH_MOST	5000u
 #define LOCK_FIRST_NS	(500 * NS_PER_MS)
 #define LOCK_DOUBLINGS	6
+#define THEIRS_MOST	2u
 #define SLOW_NS		(3600 * NS_PER_SECOND)
 /* Mail of another life of the role that was tried so often waits for its time. */
 #define TRIES_KNOWN	2
@@ -268,7 +269,10 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 	}
 	if (p->put_off || m->not_reached)
 		return;
-	if (!m->touched && m->ended != QUEUE_RUN_KILLED &&
+	if (m->was_theirs) {
+		out->state = PART_LOCKED;
+		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
+	} else if (!m->touched && m->ended != QUEUE_RUN_KILLED &&
 	    (m->was_asked || m->ended == QUEUE_RUN_NOT_WRITTEN)) {
 		/* perhaps it was delivered, and could not be written: not twice at once */
 		out->state = PART_RETRY;
@@ -296,7 +300,8 @@ static void decide(const struct queue_reading *reading, const struct part *old,
 	out->due_ns = 0;
 	if (old != NULL && old->ran) {
 		after_a_run(queue, m, old, now_ns, out);
-	} else if (old != NULL && m->state != MESSAGE_AWAITED && file->tries > m->tries) {
+	} else if (old != NULL && m->state != MESSAGE_AWAITED && file->tries > m->tries &&
+	    !m->was_theirs) {
 		/* somebody else has tried all of it */
 		out->state = PART_RETRY;
 		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
@@ -334,6 +339,24 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns)
 		queue->domains[queue->parts[at].domain].part = NONE;
 }
 
+/* A run of an earlier role goes on, and ends, without a word: what it left was perhaps never
+ * tried, and is not put off as what failed.  Its questions may look like ours. */
+static void note_theirs(struct message *m, const struct queue_file *file)
+{
+	m->was_theirs = false;
+	if (!m->left_running)
+		return;
+	if (m->state != MESSAGE_AWAITED) {
+		m->was_theirs = file->tries > m->tries;
+		return;
+	}
+	/* not for long: perhaps it was ours, delivered, and could not be written */
+	m->was_theirs = m->ended == QUEUE_RUN_OVER && (m->touched ?
+	    m->was_locked || !m->was_asked : m->lock_tries < THEIRS_MOST);
+	m->was_locked = m->was_locked || !m->touched;
+	m->left_running = !m->touched;
+}
+
 static void take_facts(struct queue_reading *reading, int64_t now_ns)
 {
 	struct message *m = &reading->queue->messages[reading->message];
@@ -342,6 +365,8 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 	/* the journal knows its inode alone */
 	m->touched = file->tries != m->tries || file->inode != m->inode ||
 	    (m->stamp != 0 && file->stamp != m->stamp);
+	if (reading->was_known)
+		note_theirs(m, file);
 	if (m->state == MESSAGE_AWAITED) {
 		/* those that are killed each time are tried later and later */
 		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
@@ -351,8 +376,10 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 		else
 			queue_note_untouched(reading->queue, m, now_ns);
 	}
-	if (!reading->was_known)
+	if (!reading->was_known) {
 		m->arrival_ns = file->arrival_ns;
+		m->left_running = queue_is_of_before(reading->queue, m->arrival_ns);
+	}
 	memcpy(m->sender, reading->sender, sizeof(m->sender));
 }
 

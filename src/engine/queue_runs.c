@@ -382,6 +382,11 @@ struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned direc
 	return NULL;
 }
 
+bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns)
+{
+	return arrival_ns < atomic_load(&queue->engine->role->started_ns);
+}
+
 uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
     const char *const ids[], unsigned count, pid_t pid, int64_t now_ns)
 {

@@ -9,6 +9,7 @@
  * ERRORS   What cannot be looked up stays in the count.
  * THREADS  Any: one looks, the others wait for it.
  */
+#include "engine/relief.h"
 #include "engine/witness_internal.h"
 
 #include <pthread.h>
@@ -59,6 +60,29 @@ void relief_close(struct relief **relief) {
 	pthread_mutex_destroy(&(*relief)->mutex);
 	free(*relief);
 	*relief = NULL;
+}
+
+enum lookup_result relief_socket(struct relief *relief, uint32_t inode, uint32_t *peer) {
+	const struct witness_calls *calls = &relief->witness->calls;
+	enum lookup_result result;
+
+	if (calls->socket == NULL)
+		return LOOKUP_UNKNOWN;
+	pthread_mutex_lock(&relief->mutex);
+	result = calls->socket(calls->context, inode, peer);
+	pthread_mutex_unlock(&relief->mutex);
+	return result;
+}
+
+enum lookup_result relief_lookup(struct relief *relief, const struct connection *which,
+    struct connection *found) {
+	const struct witness_calls *calls = &relief->witness->calls;
+	enum lookup_result result;
+
+	pthread_mutex_lock(&relief->mutex);
+	result = calls->lookup(calls->context, which, found);
+	pthread_mutex_unlock(&relief->mutex);
+	return result;
 }
 
 static void look_at(void *context, uint32_t slot, const struct session *session) {

@@ -22,8 +22,7 @@
 #define QUIET_TURN_NS	NS_PER_SECOND
 #define LOOKS_A_TURN	1024U
 #define PAUSE_FIRST_NS	NS_PER_SECOND
-/* Postfix's queue manager remembers what it was told of the last address for 30 s. */
-#define REMEMBERED_NS	(30 * NS_PER_SECOND)
+#define DUE_LOOKS	64U
 #define PAUSE_LAST_NS	(31 * NS_PER_SECOND)
 #define RESULT_LIMIT_NS	(300 * NS_PER_SECOND)
 /* What was handed out so long ago takes no place any more; where all that is out is of this
@@ -185,7 +184,7 @@ static void call_up(struct requeue *requeue, uint32_t destination,
 	d->until_ns = now_ns + REQUEUE_SETTLE_NS;
 	d->pause_ns = 0;
 	if (d->places[REQUEUE_DUE].count > 0)
-		requeue->calls.returned(requeue->calls.context, d->name,
+		requeue->calls.returned(requeue->calls.context, d->name + (d->name[0] == '@'),
 		    d->places[REQUEUE_DUE].count);
 }
 
@@ -197,21 +196,42 @@ static unsigned whose(const struct requeue *requeue, const struct requeue_destin
 	return GENERATION_MTAS_MAX;
 }
 
+/* Held besides its destination's window: the recipient, or the class of mail for "@domain". */
+static bool is_held(const struct requeue *requeue, const struct generation *generation,
+    const char *name, const char *at, int64_t now_ns) {
+	struct outbound_class found;
+	struct window_held held;
+
+	if (at == NULL)
+		return false;
+	if (at != name)
+		return windows_recipient_held(requeue->engine, generation, name, strlen(name),
+		    now_ns, &held);
+	outbound_class_find(requeue->engine, generation, at + 1, strlen(at + 1), &found);
+	return windows_class_held(requeue->engine, generation, found.class_index, now_ns,
+	    &held) && !held.observed;
+}
+
 void requeue_look(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, int64_t now_ns, struct window_owner *owner,
     struct window_view *view) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
 	bool was_down = d->down;
+	const char *at = strrchr(d->name, '@');
 
-	windows_owner_by(requeue->engine, generation, d->name, strlen(d->name),
-	    whose(requeue, d), owner);
+	if (at == NULL)
+		windows_owner_by(requeue->engine, generation, d->name, strlen(d->name),
+		    whose(requeue, d), owner);
+	else
+		windows_owner_of_host(requeue->engine, generation, at + 1, strlen(at + 1),
+		    whose(requeue, d), owner);
 	if (owner->kind == DESTINATION_NONE) {
 		*view = (struct window_view){ .observed = true };
 		return;
 	}
 	(void)windows_view(requeue->engine, generation, owner, now_ns, view);
 	view->observed = windows_observed(generation, owner);
-	d->down = view->window == 0;
+	d->down = view->window == 0 || is_held(requeue, generation, d->name, at, now_ns);
 	if (d->down)
 		return;
 	if (was_down || view->window / 2 >= d->window)
@@ -252,17 +272,28 @@ static uint32_t count_out(struct requeue *requeue, uint32_t destination, int64_t
 	return count;
 }
 
-/* The oldest; but not the one that was held last, while there is another: Postfix would not ask
- * about its address again. */
-static uint32_t next_due(const struct requeue *requeue, uint32_t destination, int64_t now_ns) {
+/* The oldest that the queue manager asks about; or REQUEUE_NONE, and when it does. */
+static uint32_t next_due(struct requeue *requeue, uint32_t destination, int64_t now_ns,
+    int64_t *later_ns) {
 	const struct requeue_store *store = &requeue->store;
-	uint32_t oldest = requeue_oldest(store, destination);
-	uint32_t second = requeue_second(store, destination);
-	const struct requeue_entry *e = &store->entries[oldest];
-	const struct requeue_mta *mta = &requeue->mtas[e->mta];
+	const struct requeue_list *due = &store->destinations[destination].places[REQUEUE_DUE];
+	uint32_t best = REQUEUE_NONE;
 
-	return second != REQUEUE_NONE && now_ns - mta->held_ns < REMEMBERED_NS &&
-	    strcmp(e->id, mta->held_id) == 0 ? second : oldest;
+	*later_ns = INT64_MAX;
+	for (uint32_t i = 0; i < due->count && i < DUE_LOOKS; i++) {
+		uint32_t entry = due->entries[i];
+		int64_t until_ns = requeue_remembered_until_ns(requeue, &store->entries[entry],
+		    now_ns);
+
+		if (until_ns == 0 && i == 0)
+			return entry;
+		if (until_ns == 0 && (best == REQUEUE_NONE ||
+		    requeue_is_older(store, entry, best)))
+			best = entry;
+		if (until_ns != 0 && until_ns < *later_ns)
+			*later_ns = until_ns;
+	}
+	return best;
 }
 
 /* Returns when more may go. */
@@ -272,12 +303,17 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 	const struct requeue_destination *d = &requeue->store.destinations[destination];
 
 	while (d->places[REQUEUE_DUE].count > 0) {
-		uint32_t entry = next_due(requeue, destination, now_ns);
-		struct requeue_entry *e = &requeue->store.entries[entry];
-		struct requeue_mta *mta = &requeue->mtas[e->mta];
+		int64_t later_ns;
+		uint32_t entry = next_due(requeue, destination, now_ns, &later_ns);
+		struct requeue_entry *e;
+		struct requeue_mta *mta;
 
+		if (entry == REQUEUE_NONE)
+			return later_ns < now_ns + QUIET_TURN_NS ? later_ns : now_ns + QUIET_TURN_NS;
 		if (places == 0)
 			return now_ns + TURN_NS;
+		e = &requeue->store.entries[entry];
+		mta = &requeue->mtas[e->mta];
 		if (!rate_allows(rate, mta->tat_ns, now_ns))
 			return now_ns + rate_wait_ns(rate, mta->tat_ns, now_ns);
 		if (!requeue->calls.flush(requeue->calls.context, e->mta, e->id))
@@ -309,8 +345,9 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 	}
 	requeue_look(requeue, generation, destination, now_ns, &owner, &view);
 	/* a share of what a cluster divides is not given back while mail waits for it */
-	windows_want(requeue->engine, &owner, &view, d->down ? requeue_held(d) :
-	    d->places[REQUEUE_DUE].count + out, now_ns);
+	if (!d->down || view.window == 0)
+		windows_want(requeue->engine, &owner, &view, d->down ? requeue_held(d) :
+		    d->places[REQUEUE_DUE].count + out, now_ns);
 	if (d->down)
 		return now_ns + TURN_NS;
 	if (view.observed || d->places[REQUEUE_DUE].count == 0)

@@ -9,10 +9,15 @@
  * failed, or was held.  When the destination *returns* (its suspension or hold
  * ended, or its window has doubled since), those that waited by then are handed
  * out: oldest first, each once for each return, never faster than
- * outbound.requeue_rate, and never more at once than the window admits.  One that
- * our own hint held although nothing holds the destination any more (Postfix asks
- * about an address once in 30 s), or that was in a lane which Postfix suspended by
- * itself, is handed out again, with pauses that grow to 31 s.  What was deferred for
+ * outbound.requeue_rate, and never more at once than the window admits.  What a held
+ * recipient's messages wait for is that recipient; what a held class's wait for is the class of
+ * "@domain".
+ *
+ * The queue manager keeps the answer about the address that it looked up last for
+ * 30 s, and would hold the same mail by it again: such a message is handed out when
+ * that time is over or another message was looked up (requeue_resolved.c).  One that was
+ * held all the same, or was in a lane which Postfix suspended by itself, is handed out
+ * again, with pauses that grow to 31 s.  What was deferred for
  * another reason waits for Postfix's own schedule.  What was handed out 20 s ago takes
  * no place any more; where nothing is heard of all that is out, the queue's list tells
  * what was deleted or put on hold meanwhile.
@@ -34,6 +39,10 @@ struct requeue;
 #define REQUEUE_ID_LEAST	6
 #define REQUEUE_ID_MAX	31
 
+/* Bytes of what messages wait for: a destination, a recipient that is held, or "@domain" whose
+ * class is. */
+#define REQUEUE_NAME_MAX	152
+
 struct requeue_calls {
 	/* What is to be done now: `postqueue -i` for the id, `postqueue -j`.  False:
 	 * it cannot be asked for just now, and is asked for again. */
@@ -53,15 +62,21 @@ void requeue_close(struct requeue **requeue);
 struct requeue_result {
 	unsigned mta;
 	struct span queue_id;
+	struct span recipient;		/* as logged; or empty */
 	const char *destination;	/* whose window it counted for: engine_feed_judged */
 	enum delivery_status status;
 	enum result_class class;
 	struct span words;		/* judgement.reply.words: who holds it */
 	int64_t arrival_ns;		/* of the message, on the clock of now_ns */
+	int64_t ended_ns;		/* of the delivery */
 };
 /* True: a turn may have something to do. */
 bool requeue_note(struct requeue *requeue, const struct generation *generation,
     const struct requeue_result *result, int64_t now_ns);
+
+/* The queue manager takes up a message, and looks up its recipients.  True: as requeue_note. */
+bool requeue_active(struct requeue *requeue, const struct generation *generation, unsigned mta,
+    struct span id, struct span sender);
 
 /* The message has left the queue ("removed", "expired").  True: as requeue_note. */
 bool requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What the files of mail that waits share: requeue.c (destinations, and what is handed out),
- * requeue_results.c (what is said of messages). */
+ * requeue_results.c (what is said of messages), requeue_resolved.c (what the queue manager
+ * remembers). */
 #ifndef ENGINE_REQUEUE_INTERNAL_H
 #define ENGINE_REQUEUE_INTERNAL_H
 
@@ -12,6 +13,17 @@
 /* Until the hints say that it is back. */
 #define REQUEUE_SETTLE_NS	(400 * NS_PER_MS)
 #define REQUEUE_NOT_LOOKED_AT	UINT32_MAX	/* the window of a destination */
+
+#define REQUEUE_TAKEN		256U		/* between what is taken up and its result */
+
+/* A message that the queue manager took up. */
+struct requeue_taken {
+	char id[REQUEUE_ID_MAX + 1];
+	uint64_t sender;	/* hashed */
+	int64_t asked_ns;	/* when it asked for the answer that held it */
+	uint16_t address;	/* of the recipient that was held; 0: none was, so far */
+	bool several;		/* more than one was */
+};
 
 struct requeue_mta {
 	uint64_t identity;	/* name and directory: its number may become another's */
@@ -26,8 +38,9 @@ struct requeue_mta {
 	bool overflowed;	/* something was not remembered since */
 	bool doubtful;		/* what is out may be gone */
 	uint8_t round;		/* counts lists */
-	char held_id[REQUEUE_ID_MAX + 1];	/* the last message that was held, */
-	int64_t held_ns;			/* and when */
+	bool waits_for_another;	/* to be taken up: what is due is remembered */
+	uint32_t taken_count;
+	struct requeue_taken taken[REQUEUE_TAKEN];
 };
 
 struct requeue {
@@ -47,6 +60,12 @@ bool requeue_is_postfix(const struct generation *generation, unsigned mta);
 void requeue_look(struct requeue *requeue, const struct generation *generation,
     uint32_t destination, int64_t now_ns, struct window_owner *owner,
     struct window_view *view);
+/* The log said of the message why it waits. */
+void requeue_resolved(struct requeue *requeue, struct requeue_entry *e,
+    const struct requeue_result *result, int64_t now_ns);
+/* Until then the queue manager would hold it by the answer that it had before; 0: it asks. */
+int64_t requeue_remembered_until_ns(struct requeue *requeue, const struct requeue_entry *e,
+    int64_t now_ns);
 /* A pause, longer each time until something gets through; messages that were handed out
  * together make one. */
 void requeue_pause(struct requeue_destination *d, int64_t now_ns);

@@ -25,12 +25,53 @@ static bool begins_with(struct span span, const char *words) {
 	return span.length >= length && memcmp(span.text, words, length) == 0;
 }
 
-/* Held by the hint of a destination, or by the queue manager, which suspended the lane:
- * hints name other ones by now.  Not by its class, not for the recipient. */
+static bool is_of_recipient(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED &&
+	    begins_with(result->words, ENGINE_HOLD_BEGINS "recipient ");
+}
+
+/* The recipient as a name that mail waits for; false: it has none. */
+static bool recipient_name(const struct requeue_result *result,
+    char out[REQUEUE_NAME_MAX + 1]) {
+	size_t length = result->recipient.length;
+
+	if (length == 0 || length > REQUEUE_NAME_MAX ||
+	    memchr(result->recipient.text, '@', length) == NULL)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		char c = result->recipient.text[i];
+
+		if (c == '\0')
+			return false;
+		out[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+	}
+	out[length] = '\0';
+	return true;
+}
+
+/* By its class, whether that is held or full. */
+static bool is_by_class(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED &&
+	    begins_with(result->words, ENGINE_HOLD_BEGINS "class ");
+}
+
+/* "class NAME is held": a name is one word in a text. */
+static bool is_of_held_class(const struct requeue_result *result) {
+	const size_t before = strlen(ENGINE_HOLD_BEGINS "class ");
+	const char *end = result->words.text + result->words.length, *behind;
+
+	if (!is_by_class(result))
+		return false;
+	behind = memchr(result->words.text + before, ' ', result->words.length - before);
+	return behind != NULL &&
+	    begins_with((struct span){ behind, (size_t)(end - behind) }, " is held");
+}
+
+/* Held by the hint of a destination, a recipient or a class, or by the queue manager, which
+ * suspended the lane: hints name other ones by now.  Not by a class that is full. */
 static bool is_passing_hold(const struct requeue_result *result) {
 	return result->class == RESULT_SUSPENDED &&
-	    !begins_with(result->words, ENGINE_HOLD_BEGINS "class ") &&
-	    !begins_with(result->words, ENGINE_HOLD_BEGINS "recipient ");
+	    (!is_by_class(result) || is_of_held_class(result));
 }
 
 static bool is_queue_id(struct span id) {
@@ -46,13 +87,11 @@ static bool is_queue_id(struct span id) {
 
 /* The destination and the entry in it; false: they could not be made. */
 static bool make(struct requeue *requeue, const struct generation *generation,
-    const struct requeue_result *result, int64_t now_ns, uint32_t *entry) {
+    const struct requeue_result *result, const char *name, int64_t now_ns, uint32_t *entry) {
 	struct requeue_store *store = &requeue->store;
-	uint32_t known = requeue_find_destination(store, result->destination,
-	    strlen(result->destination));
+	uint32_t known = requeue_find_destination(store, name, strlen(name));
 	uint32_t destination = known != REQUEUE_NONE ? known :
-	    requeue_make_destination(store, result->destination,
-	    strlen(result->destination));
+	    requeue_make_destination(store, name, strlen(name));
 	struct window_owner owner;
 	struct window_view view;
 
@@ -75,14 +114,10 @@ static void put(struct requeue *requeue, uint32_t entry,
     const struct requeue_result *result, int64_t now_ns) {
 	struct requeue_entry *e = &requeue->store.entries[entry];
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
-	struct requeue_mta *mta = &requeue->mtas[e->mta];
 	bool again = is_passing_hold(result) && !d->down;
 
-	e->round = mta->round;
-	if (result->class == RESULT_SUSPENDED) {
-		memcpy(mta->held_id, e->id, sizeof(mta->held_id));
-		mta->held_ns = now_ns;
-	}
+	e->round = requeue->mtas[e->mta].round;
+	requeue_resolved(requeue, e, result, now_ns);
 	if (again && e->place == REQUEUE_OUT)
 		requeue_pause(d, now_ns);
 	else if (again && d->until_ns <= now_ns)
@@ -91,34 +126,62 @@ static void put(struct requeue *requeue, uint32_t entry,
 		requeue_remove(&requeue->store, entry);
 }
 
+static uint32_t find(const struct requeue *requeue, const struct requeue_result *result,
+    const char *name) {
+	uint32_t destination = requeue_find_destination(&requeue->store, name, strlen(name));
+
+	return destination == REQUEUE_NONE ? REQUEUE_NONE : requeue_find(&requeue->store,
+	    result->mta, result->queue_id.text, result->queue_id.length, destination);
+}
+
+/* It was handed out for one of these names, and waits for another, or got through. */
+static bool end_other(struct requeue *requeue, const struct requeue_result *result,
+    const char *name) {
+	uint32_t entry = find(requeue, result, name);
+	const char *at = strrchr(name, '@');
+	bool was_out = entry != REQUEUE_NONE &&
+	    requeue->store.entries[entry].place == REQUEUE_OUT;
+
+	/* others of its recipients may wait for their destination or class */
+	if (was_out || (entry != REQUEUE_NONE && at != NULL && at != name))
+		requeue_remove(&requeue->store, entry);
+	return was_out;
+}
+
 bool requeue_note(struct requeue *requeue, const struct generation *generation,
     const struct requeue_result *result, int64_t now_ns) {
 	struct requeue_store *store = &requeue->store;
-	uint32_t destination, entry = REQUEUE_NONE;
-	bool was_out;
+	char recipient[REQUEUE_NAME_MAX + 1];
+	bool has_recipient = recipient_name(result, recipient);
+	const char *names[] = { result->destination, recipient,
+		has_recipient ? strrchr(recipient, '@') : NULL };
+	const char *name = !has_recipient ? names[0] : is_of_recipient(result) ? names[1] :
+	    is_of_held_class(result) ? names[2] : names[0];
+	uint32_t entry;
+	bool was_out = false;
 
 	if (!requeue_is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
 		return false;
 	requeue_take_up(requeue, generation);
 	if (store->entry_count == 0 && !waits(result))
 		return false;
-	destination = requeue_find_destination(store, result->destination,
-	    strlen(result->destination));
-	if (destination != REQUEUE_NONE)
-		entry = requeue_find(store, result->mta, result->queue_id.text,
-		    result->queue_id.length, destination);
+	for (unsigned i = 0; has_recipient && i < 3; i++)
+		if (names[i] != name && end_other(requeue, result, names[i]))
+			was_out = true;
+	entry = find(requeue, result, name);
 	if (waits(result)) {
 		if (entry != REQUEUE_NONE ||
-		    make(requeue, generation, result, now_ns, &entry))
+		    make(requeue, generation, result, name, now_ns, &entry))
 			put(requeue, entry, result, now_ns);
 		return true;
 	}
 	if (entry == REQUEUE_NONE)
-		return false;
-	was_out = store->entries[entry].place == REQUEUE_OUT;
+		return was_out;
 	/* something got through: the site is there */
-	if (was_out)
-		store->destinations[destination].pause_ns = 0;
+	if (store->entries[entry].place == REQUEUE_OUT) {
+		store->destinations[store->entries[entry].destination].pause_ns = 0;
+		was_out = true;
+	}
 	/* a result of one recipient says nothing of the others that wait */
 	if (was_out || result->status == DELIVERY_DEFERRED)
 		requeue_remove(store, entry);
@@ -147,7 +210,7 @@ void requeue_list_recipient(struct requeue *requeue, const struct generation *ge
 		.agent = begins_with(reason, ENGINE_HOLD_BEGINS) ? AGENT_ERROR : AGENT_SMTP,
 		.status = DELIVERY_DEFERRED, .text = reason, .recipient = recipient };
 	const char *at = memrchr(recipient.text, '@', recipient.length);
-	struct requeue_result result = { .mta = mta, .queue_id = queue_id,
+	struct requeue_result result = { .mta = mta, .queue_id = queue_id, .recipient = recipient,
 		.status = DELIVERY_DEFERRED, .arrival_ns = arrival_ns };
 	struct window_owner owner;
 	struct reply reply;

@@ -44,14 +44,14 @@ static void put(struct requeue_store *store, struct requeue_list *list, uint32_t
 	store->entries[entry].position = at;
 }
 
-static bool is_older(const struct requeue_store *store, uint32_t a, uint32_t b) {
+bool requeue_is_older(const struct requeue_store *store, uint32_t a, uint32_t b) {
 	return store->entries[a].arrival_ns < store->entries[b].arrival_ns;
 }
 
 static void sift_up(struct requeue_store *store, struct requeue_list *list, uint32_t at) {
 	uint32_t entry = list->entries[at];
 
-	while (at > 0 && is_older(store, entry, list->entries[(at - 1) / 2])) {
+	while (at > 0 && requeue_is_older(store, entry, list->entries[(at - 1) / 2])) {
 		put(store, list, at, list->entries[(at - 1) / 2]);
 		at = (at - 1) / 2;
 	}
@@ -67,9 +67,9 @@ static void sift_down(struct requeue_store *store, struct requeue_list *list, ui
 		if (child >= list->count)
 			break;
 		if (child + 1 < list->count &&
-		    is_older(store, list->entries[child + 1], list->entries[child]))
+		    requeue_is_older(store, list->entries[child + 1], list->entries[child]))
 			child++;
-		if (!is_older(store, list->entries[child], entry))
+		if (!requeue_is_older(store, list->entries[child], entry))
 			break;
 		put(store, list, at, list->entries[child]);
 		at = child;
@@ -238,7 +238,7 @@ uint32_t requeue_add(struct requeue_store *store, unsigned mta, const char *id,
 	if (at == REQUEUE_NONE)
 		return at;
 	chain = &store->by_id[hash_of(store, id, length, mta)];
-	store->entries[at] = (struct requeue_entry){ .mta = (uint8_t)mta,
+	store->entries[at] = (struct requeue_entry){ .mta = mta & 0x1f,
 		.destination = destination, .arrival_ns = arrival_ns, .next = *chain };
 	memcpy(store->entries[at].id, id, length);
 	*chain = at;
@@ -269,24 +269,9 @@ bool requeue_move(struct requeue_store *store, uint32_t entry, enum requeue_plac
 	if (!reserve(&store->destinations[e->destination].places[place]))
 		return false;
 	take_out(store, entry);
-	e->place = (uint8_t)place;
+	e->place = place & 0x7;
 	insert(store, entry);
 	return true;
-}
-
-uint32_t requeue_oldest(const struct requeue_store *store, uint32_t destination) {
-	const struct requeue_list *due = &store->destinations[destination].places[REQUEUE_DUE];
-
-	return due->count == 0 ? REQUEUE_NONE : due->entries[0];
-}
-
-uint32_t requeue_second(const struct requeue_store *store, uint32_t destination) {
-	const struct requeue_list *due = &store->destinations[destination].places[REQUEUE_DUE];
-
-	if (due->count < 2)
-		return REQUEUE_NONE;
-	return due->count > 2 && is_older(store, due->entries[2], due->entries[1]) ?
-	    due->entries[2] : due->entries[1];
 }
 
 bool requeue_store_open(struct requeue_store *store, uint64_t salt) {

@@ -17,6 +17,8 @@
 #define REQUEUE_ENTRIES_MAX	(128U << 10)	/* 8 MiB, and 0.5 MiB of places */
 #define REQUEUE_DESTINATIONS_MAX (16U << 10)
 #define REQUEUE_NONE		UINT32_MAX
+_Static_assert(REQUEUE_NAME_MAX >= SEGMENT_NAME_MAX && REQUEUE_NAME_MAX >= RECIPIENT_MAX,
+    "either has room");
 
 /* Where an entry stands. */
 enum requeue_place {
@@ -33,9 +35,9 @@ struct requeue_entry {
 	uint32_t next;		/* of the same hash, or of the free ones */
 	uint32_t destination;
 	uint32_t position;	/* in its place */
-	uint8_t mta;
-	uint8_t place;		/* enum requeue_place */
-	uint8_t spare;
+	uint16_t address;	/* sender and recipient, hashed; 0: not known */
+	uint8_t mta : 5;
+	uint8_t place : 3;	/* enum requeue_place */
 	uint8_t round;		/* the list that it was in last, or that was read when it came */
 };
 _Static_assert(sizeof(struct requeue_entry) == 64, "one cache line");
@@ -46,7 +48,7 @@ struct requeue_list {
 };
 
 struct requeue_destination {
-	char name[SEGMENT_NAME_MAX + 1];
+	char name[REQUEUE_NAME_MAX + 1];
 	bool used;
 	bool down;		/* nothing may go there, when it was looked at last */
 	uint32_t window;	/* when its mail was called up last */
@@ -96,10 +98,7 @@ void requeue_remove(struct requeue_store *store, uint32_t entry);
 /* False: no memory, it stays where it is. */
 bool requeue_move(struct requeue_store *store, uint32_t entry, enum requeue_place place);
 
-/* The DUE one of a destination that arrived first, or REQUEUE_NONE. */
-uint32_t requeue_oldest(const struct requeue_store *store, uint32_t destination);
-/* The next one behind it, or REQUEUE_NONE. */
-uint32_t requeue_second(const struct requeue_store *store, uint32_t destination);
+bool requeue_is_older(const struct requeue_store *store, uint32_t a, uint32_t b);
 
 static inline uint32_t requeue_held(const struct requeue_destination *d) {
 	return d->places[REQUEUE_WAITING].count + d->places[REQUEUE_DUE].count +

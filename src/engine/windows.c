@@ -48,8 +48,6 @@ enum states_locked windows_lock_aimed(struct state_lock *lock, const struct wind
 	}
 	window_adjust(&state->window, &rules->settings);
 	window_turn(&state->window, &rules->settings, windows_running(state), now_ns, change);
-	if (change->revived)
-		state->flags &= (uint8_t)~DESTINATION_HELD;
 	if (state->window.canary_out == 0)
 		state->flags &= (uint8_t)~WINDOW_LANE_FLAGS;
 	return result;
@@ -61,12 +59,11 @@ static void fill_view(const struct destination_state *state,
     const struct window_settings *settings, int64_t now_ns, struct window_view *out)
 {
 	const struct window *window = &state->window;
-	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+	bool stopped = window_is_shut(window);
 
 	out->law = settings->law;
 	out->state = (enum window_state)window->state;
-	out->by_hand = stopped && (state->flags & DESTINATION_HELD) != 0;
-	out->by_rule = window->state == WINDOW_DEAD && window->by_rule != 0;
+	out->by = (uint8_t)decided_by_of(window);
 	out->window = window_now(window, settings, now_ns);
 	out->stored = window->concurrency;
 	out->ceiling = window->ceiling;
@@ -240,7 +237,7 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
 	class = generation_class(generation, class_index);
 	windows_class_name(generation_text(generation, class->name), name);
 	if (!states_find(engine->segment, name, strlen(name), &found) || !found.state.begun ||
-	    (found.state.flags & DESTINATION_HELD) == 0 ||
+	    !window_is_by_hand(&found.state.window) ||
 	    found.state.window.until_ns <= now_ns)
 		return false;
 	out->until_ns = found.state.window.until_ns;

@@ -63,8 +63,7 @@ struct window_view {
 	unsigned mta;		/* whose settings count, or GENERATION_MTAS_MAX */
 	enum window_law law;
 	enum window_state state;	/* DEAD and HELD only until their end, by `now_ns` */
-	bool by_hand;		/* HELD, or DEAD by an operator */
-	bool by_rule;		/* DEAD by a provider rule */
+	uint8_t by;		/* enum decided_by: what made it so; DECIDED_BY_NOBODY: open */
 	bool observed;		/* as it stands, it is not applied (observe mode) */
 	uint32_t window;	/* deliveries that may run at once now; 0: none */
 	bool divided;		/* its ceiling is shared by the nodes of a cluster: */
@@ -277,6 +276,7 @@ struct window_report {
 	const char *reason;		/* printable; never NULL */
 	enum by_hand_verb verb;		/* BY_HAND */
 	uid_t uid;			/* BY_HAND: who asked */
+	int64_t was_held_until_ns;	/* and it ends a hold; INT64_MAX: of no end; 0: it does not */
 	const struct judgement *judgement;	/* or NULL: by time, by hand */
 	const struct delivery *delivery;	/* that led to it, or NULL */
 	const char *class_name;		/* BY_HAND: of a class, else NULL */

@@ -144,7 +144,7 @@ bool windows_owner_of_mta(const struct engine *engine, const struct generation *
 	/* what somebody holds by hand stands alone, whatever relay it would go by */
 	if (out->kind == DESTINATION_DOMAIN ||
 	    !states_find(engine->segment, alone.name, strlen(alone.name), &own) ||
-	    (own.state.flags & DESTINATION_HELD) == 0)
+	    !own.state.begun || !window_is_by_hand(&own.state.window))
 		return certain;
 	*out = alone;
 	return true;

@@ -10,7 +10,8 @@
  * ERRORS   None here: whatever cannot be done now is left to the next dump.
  * THREADS  The keeper's one.
  */
-#include "engine/witness_internal.h"
+#include "engine/carriers.h"
+#include "engine/owners.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,8 @@ bool witness_wants_dump(struct witness *witness,
 	notice_gaps(witness, now_ns);
 	if (atomic_load(&witness->segment->header->unconfirmed) != 0)
 		witness->early = true;
+	if (owners_want_look(witness, now_ns))
+		witness->early = true;
 	*at_once = witness->early;
 	/* Also at rest, so that connections that were there before an outage
 	 * are not taken for such as began in it, and as nobody else tells of
@@ -295,6 +298,15 @@ static const struct connection *search(struct dump *dump,
 	    (session->control.flags & SESSION_FLAG_CARRIED) != 0);
 }
 
+/* Adopted before it was known for a proxy's. */
+static bool end_carrier(struct dump *dump, uint32_t slot, const struct session *session) {
+	if ((session->control.flags & SESSION_FLAG_ADOPTED) == 0 ||
+	    !carriers_have(dump->witness, &session->client, session->server_port))
+		return false;
+	session_close_unchanged(dump->witness->engine, slot, session, dump->now_ns);
+	return true;
+}
+
 static void look_at_session(void *context, uint32_t slot,
     const struct session *session) {
 	struct dump *dump = context;
@@ -306,6 +318,8 @@ static void look_at_session(void *context, uint32_t slot,
 		return;
 	}
 	alive = search(dump, session);
+	if (owners_look(dump, slot, session) || end_carrier(dump, slot, session))
+		return;
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    witness->carried_count < WITNESS_CARRIED_MAX)
 		witness->carried[witness->carried_count++] = (struct carried){
@@ -316,6 +330,11 @@ static void look_at_session(void *context, uint32_t slot,
 		if (!port_is_in(witness->asked, session->server_port))
 			dump->unasked = true;
 	}
+	if (alive == NULL)
+		carriers_look(witness, session, dump->now_ns);
+	if (alive != NULL && (session->control.flags &
+		(SESSION_FLAG_ADOPTED | SESSION_FLAG_CARRIED)) == 0)
+		carriers_forget(witness, &session->client, session->server_port);
 	if (alive != NULL)
 		proof_shown(witness, dump->generation, slot, session, alive,
 		    dump->now_ns);
@@ -344,11 +363,16 @@ static void look_at_unannounced(const struct dump *dump) {
 
 	unannounced_begin(witness->unannounced);
 	for (size_t i = 0; i < inbound->count; i++) {
+		int64_t first_seen_ns;
+
 		if (!inbound->list[i].alive || inbound->announced[i])
 			continue;
+		first_seen_ns = unannounced_note(witness->unannounced, &inbound->list[i],
+		    dump->now_ns);
+		carriers_note(witness, dump->generation, &inbound->list[i], first_seen_ns,
+		    dump->now_ns);
 		adoption_consider(witness, dump->generation, &inbound->list[i],
-		    unannounced_note(witness->unannounced, &inbound->list[i],
-			dump->now_ns), dump->now_ns);
+		    first_seen_ns, dump->now_ns);
 	}
 }
 
@@ -381,6 +405,7 @@ void witness_dump_end(struct witness *witness,
 	witness->searches_left = SEARCHES_PER_DUMP;
 	witness->carried_count = 0;
 	memset(witness->found, 0, sizeof(witness->found));
+	owners_begin(&dump);
 	witness_each_session(witness, look_at_session, &dump);
 	look_at_unannounced(&dump);
 	outbound_look_at_new(&dump);

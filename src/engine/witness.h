@@ -44,6 +44,12 @@ struct witness_calls {
 	 * which.  UNKNOWN: it could not be asked. */
 	enum lookup_result (*lookup)(void *context, const struct connection *which,
 	    struct connection *found);
+	/* The unix socket of this inode: does any process hold it, and which is at its other
+	 * end (*peer, 0: none).  NULL: nobody can tell. */
+	enum lookup_result (*socket)(void *context, uint32_t inode, uint32_t *peer);
+	/* All connected unix sockets, their inodes in order; the list is theirs until the
+	 * next call.  False: they could not be read.  NULL: the same. */
+	bool (*sockets)(void *context, const uint32_t **list, size_t *count);
 	/* Does this very process live, or can it not be told?  NULL: nobody can
 	 * tell of any. */
 	bool (*process_lives)(void *context,

@@ -25,6 +25,7 @@ struct unseen {
 };
 
 struct witness {
+	int64_t hidden_ns;	/* when a session was last seen that the kernel does not show */
 	struct engine *engine;
 	struct segment *segment;
 	struct witness_calls calls;
@@ -40,6 +41,9 @@ struct witness {
 	int64_t gap_ends_ns[SEGMENT_ROLES_MAX];	/* that were noticed */
 	int64_t failing_since_ns;	/* no dump succeeds any more; 0: they do */
 	bool ports_full;		/* not every port could be asked for */
+	int64_t policy_looked_ns;	/* the last look at policy connections (owners.c) */
+	int64_t sockets_read_ns;	/* unix sockets were read last; 0: never */
+	bool any_has_left;		/* SESSION_FLAG_LEFT: to be looked at again soon */
 	bool early;			/* something calls for a dump at once */
 	uint64_t told[3];		/* counters as of the last witness_news */
 };
@@ -69,6 +73,10 @@ struct dump {
 	struct dump_list inbound, outbound;
 	uint32_t sequence;
 	int64_t now_ns;
+	const uint32_t *sockets;	/* connected unix sockets, in order (owners.c) */
+	size_t socket_count;
+	bool sockets_asked, sockets_read;
+	bool looks_at_policy;
 	bool unasked;		/* a session on a port that was not asked for */
 };
 

@@ -31,6 +31,7 @@ struct judge {
 	struct sieve *sieve;
 	uint64_t given_up;
 	struct judge_pattern *patterns;	/* by number of the rule */
+	char line[PATTERN_SUBJECT_MAX];	/* of a reply of several */
 };
 
 static struct sieve *open_sieve(const struct generation *g)
@@ -215,25 +216,76 @@ static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t end,
 	return JUDGE_NONE;
 }
 
+/* Over "421-4.7.0 " or "421 4.7.0 ", as each further line of a reply has it; NULL: it is not
+ * that. */
+static const char *pass_line_code(const char *at, const char *end, const char *code)
+{
+	const char *dots;
+
+	if (end - at < 4 || memcmp(at, code, 3) != 0 || (at[3] != '-' && at[3] != ' '))
+		return NULL;
+	at += 4;
+	for (dots = at; dots < end && ((*dots >= '0' && *dots <= '9') || *dots == '.'); dots++)
+		;
+	if (dots - at >= 5 && at[0] == code[0] && at[1] == '.' && (dots == end || *dots == ' '))
+		at = dots;
+	while (at < end && *at == ' ')
+		at++;
+	return at;
+}
+
+/* A reply of several lines, which the mail server has put into one, without the code that
+ * each of them has; where they were broken means nothing.  The first is kept as "421 ". */
+static struct span one_line(struct judge *judge, const struct reply *reply)
+{
+	struct span words = reply->words;
+	const char *end = words.text + words.length, *at;
+	size_t length = 4;
+
+	if (reply->code == 0 || words.length < 4 || words.text[3] != '-')
+		return words;
+	at = words.text + length;
+	memcpy(judge->line, words.text, 3);
+	judge->line[3] = ' ';
+	while (at < end && length < sizeof(judge->line)) {
+		const char *next = at[-1] == ' ' ? pass_line_code(at, end, words.text) : NULL;
+		const char *blank = memchr(at, ' ', (size_t)(end - at));
+		size_t part = (size_t)((blank == NULL ? end : blank + 1) - at);
+
+		if (next != NULL) {
+			at = next;
+			continue;
+		}
+		if (part > sizeof(judge->line) - length)
+			part = sizeof(judge->line) - length;
+		memcpy(judge->line + length, at, part);
+		length += part;
+		at += part;
+	}
+	return (struct span){ judge->line, length };
+}
+
 uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply)
 {
 	const struct generation *g = judge->generation;
 	const struct generation_reply_rule *row;
 	uint32_t rule = JUDGE_NONE;
+	struct span line;
 
 	/* our authentication that failed is our own fault, which the remote told us */
 	if (reply->class == RESULT_OK || reply->class == RESULT_SUSPENDED ||
 	    (reply->class == RESULT_LOCAL && reply->phase != PHASE_AUTH) ||
 	    reply->words.length == 0)
 		return JUDGE_NONE;
-	sieve_shake(judge->sieve, reply->words.text, reply->words.length);
+	line = one_line(judge, reply);
+	sieve_shake(judge->sieve, line.text, line.length);
 	if (provider != JUDGE_NONE) {
 		const struct generation_provider *own = generation_provider(g, provider);
 
-		rule = find_rule(judge, own->rules, own->rules + own->rule_count, reply->words);
+		rule = find_rule(judge, own->rules, own->rules + own->rule_count, line);
 	}
 	if (rule == JUDGE_NONE)
-		rule = find_rule(judge, g->common_rules, g->reply_rule_count, reply->words);
+		rule = find_rule(judge, g->common_rules, g->reply_rule_count, line);
 	if (rule == JUDGE_NONE)
 		return JUDGE_NONE;
 	row = generation_reply_rule(g, rule);
