@@ -23,6 +23,7 @@
 #include "base/text.h"
 
 #define CONNECTIONS_MAX	256
+#define COMMAND_LOGGED	64
 #define OUT_BYTES_MAX	(8 * 1024 * 1024)
 #define IDLE_NS		(60 * NS_PER_SECOND)
 #define RELOAD_NS	(60 * NS_PER_SECOND)
@@ -119,6 +120,14 @@ static bool speaks_our_protocol(const struct control_frame *frame) {
 	    UINT32_MAX, &number) && number == CONTROL_PROTOCOL);
 }
 
+void control_log_forbidden(const struct client *client, const char *command) {
+	char quoted[COMMAND_LOGGED];
+
+	log_event(EVENT_FORBIDDEN, "from=control uid=%ld command=%s action=refuse",
+	    (long)(int32_t)client->uid, log_quote(quoted, sizeof(quoted), command,
+	    strlen(command)));
+}
+
 /* False: the connection is over. */
 static bool serve(struct client *client, const struct control_frame *frame) {
 	char text[256];
@@ -130,9 +139,11 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */
-	if (client->permission == CONTROL_STRANGER)
+	if (client->permission == CONTROL_STRANGER) {
+		control_log_forbidden(client, control_frame_get(frame, "command"));
 		return client_end(client, EX_NOPERM, control_refusal(client->access,
 		    CONTROL_READER, text, sizeof(text)));
+	}
 	return client->control->serve(client, frame);
 }
 

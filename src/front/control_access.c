@@ -48,6 +48,12 @@ static bool is_member(int fd, const struct ucred *peer, bool configured, gid_t g
 	return configured && (peer->gid == group || is_among_peer_groups(fd, group));
 }
 
+/* A compromised role may try: whatever group our user is in, it does not act by that. */
+static bool is_role(const struct ucred *peer)
+{
+	return peer->uid == geteuid();
+}
+
 enum control_permission control_permission_of(int fd, const struct control_access *access,
     uid_t *uid)
 {
@@ -59,8 +65,8 @@ enum control_permission control_permission_of(int fd, const struct control_acces
 	    length != sizeof(peer) || peer.pid <= 0)
 		return access->has_readers ? CONTROL_STRANGER : CONTROL_READER;
 	*uid = peer.uid;
-	if (peer.uid == 0 || peer.uid == geteuid() ||
-	    is_member(fd, &peer, access->has_writers, access->writers))
+	if (peer.uid == 0 || (is_role(&peer) ? access->own_user_acts :
+	    is_member(fd, &peer, access->has_writers, access->writers)))
 		return CONTROL_OPERATOR;
 	return !access->has_readers ||
 	    is_member(fd, &peer, access->has_readers, access->readers) ?
@@ -70,14 +76,16 @@ enum control_permission control_permission_of(int fd, const struct control_acces
 const char *control_refusal(const struct control_access *access,
     enum control_permission needed, char *out, size_t size)
 {
-	size_t length = text_append(out, size, 0, access->has_writers ||
-	    needed == CONTROL_READER ? "only root, the daemon's own user" :
-	    "only root and the daemon's own user");
+	bool readers = needed == CONTROL_READER && access->has_readers;
+	unsigned more = (unsigned)access->own_user_acts + readers + access->has_writers;
+	size_t length = text_append(out, size, 0, "only root");
 
-	if (needed == CONTROL_READER && access->has_readers)
-		length = text_append(out, size, length, access->has_writers ?
-		    ", group %s (read_group)" : " and group %s (read_group)",
-		    access->reader_group);
+	if (access->own_user_acts)
+		length = text_append(out, size, length, "%s the daemon's own user",
+		    --more == 0 ? " and" : ",");
+	if (readers)
+		length = text_append(out, size, length, "%s group %s (read_group)",
+		    --more == 0 ? " and" : ",", access->reader_group);
 	if (access->has_writers)
 		length = text_append(out, size, length, " and group %s (write_group)",
 		    access->writer_group);

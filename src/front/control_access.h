@@ -10,9 +10,10 @@
 #define CONTROL_GROUP_MAX	32
 
 /* read_group and write_group of a listener.  All zero: everybody whom the permissions of the
- * socket let in reads, root and our own user write. */
+ * socket let in reads, root alone writes. */
 struct control_access {
 	bool has_readers, has_writers;
+	bool own_user_acts;	/* not started as root: one user is the operator and the roles */
 	gid_t readers, writers;
 	char reader_group[CONTROL_GROUP_MAX + 1], writer_group[CONTROL_GROUP_MAX + 1];
 };

@@ -165,6 +165,44 @@ static void add_class(struct control_writer *writer, const struct engine *engine
 	control_answer_limit(writer, "client_sessions", class->limits.client_sessions);
 }
 
+static bool listens(const struct generation *generation, enum listener_kind kind) {
+	for (uint32_t i = 0; i < generation->listener_count; i++)
+		if (generation->listeners[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Is there a mail server of this kind, as far as the configuration says? */
+static bool serves(const struct generation *generation, enum mta_kind kind) {
+	for (uint32_t i = 0; i < generation->mta_count; i++)
+		if (generation->mtas[i].kind == kind)
+			return true;
+	return generation->mta_count == 0;
+}
+
+/* Postfix puts its words around ours where it asks by the policy protocol; by the milter
+ * protocol at connect either mail server says its own, and ours stands in its log. */
+static void add_client_reads(struct control_writer *writer, const struct generation *generation,
+    const struct question *question, const struct answer *answer, const char *text) {
+	bool postfix = serves(generation, MTA_POSTFIX), sendmail = serves(generation, MTA_SENDMAIL);
+	char address[ADDRESS_TEXT_MAX];
+
+	address_format(&question->client, address);
+	if (listens(generation, LISTENER_POLICY) && answer->decision.verdict == VERDICT_REFUSE)
+		control_writer_add(writer, "client_reads_policy",
+		    "421 4.7.0 <%s[%s]>: Client host rejected: %s",
+		    question->name == NULL ? "unknown" : question->name, address, text);
+	else if (listens(generation, LISTENER_POLICY))
+		control_writer_add(writer, "client_reads_policy",
+		    "450 4.7.0 <RECIPIENT>: Recipient address rejected: %s", text);
+	if (listens(generation, LISTENER_MILTER))
+		control_writer_add(writer, "client_reads_milter", "%s%s%s",
+		    postfix ? "421 HOST Service unavailable - try again later" : "",
+		    postfix && sendmail ? " (Postfix); " : "",
+		    sendmail ? postfix ? "421 4.7.0 HOST closing connection (Sendmail)" :
+		    "421 4.7.0 HOST closing connection" : "");
+}
+
 static size_t explain(struct engine *engine, const struct generation *generation,
     const struct question *question, char *out, size_t size) {
 	char address[ADDRESS_TEXT_MAX], text[REPLY_TEXT_SIZE];
@@ -184,11 +222,13 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	if (answer.rule != CLASS_NO_RULE)
 		add_class(&writer, engine, generation, &answer, open, client_open);
 	control_answer_decision(&writer, &answer);
-	if (answer.decision.verdict != VERDICT_ADMIT)
+	if (answer.decision.verdict != VERDICT_ADMIT) {
+		(void)decision_client_text(generation, question, &answer, text);
 		control_writer_add(&writer, "answer", "%s %s",
 		    answer.decision.verdict == VERDICT_REFUSE ?
-		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0",
-		    decision_client_text(generation, question, &answer, text));
+		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0", text);
+		add_client_reads(&writer, generation, question, &answer, text);
+	}
 	return control_writer_finish(&writer);
 }
 
@@ -233,10 +273,11 @@ enum control_request control_answer(struct engine *engine,
 	if (command == NULL)
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "unknown command");
-	else if (command->permission == OPERATOR && client->permission != CONTROL_OPERATOR)
+	else if (command->permission == OPERATOR && client->permission != CONTROL_OPERATOR) {
+		control_log_forbidden(client, words);
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_NOPERM,
 		    control_refusal(client->access, CONTROL_OPERATOR, text, sizeof(text)));
-	else if (strcmp(words, "explain session") == 0)
+	} else if (strcmp(words, "explain session") == 0)
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);

@@ -109,7 +109,7 @@ static const char *stopped_by(const struct window_view *view) {
 		return "nothing";
 	if (view->hold_node != SHARED_OURS)
 		return windows_by_word(view->hold_by);
-	return view->by_hand ? "hand" : view->by_rule ? "rule" : "cohorts";
+	return windows_by_word(view->by);
 }
 
 /* What the nodes of a cluster make of it. */

@@ -83,6 +83,9 @@ void client_free(struct client *client);
 bool client_put(struct client *client, const char *data, size_t length);
 bool client_end(struct client *client, int exit_code, const char *error);
 
+/* Logs who asked for what he may not. */
+void control_log_forbidden(const struct client *client, const char *command);
+
 /* Sends what waits.  False: the connection is over (and still allocated). */
 bool client_flush(struct client *client);
 

@@ -77,7 +77,8 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	    feed->generation->mtas[judgement->mta].kind != MTA_POSTFIX)
 		return;
 	result = (struct requeue_result){ .mta = judgement->mta,
-		.queue_id = delivery->queue_id, .destination = judgement->destination,
+		.queue_id = delivery->queue_id, .recipient = delivery->recipient,
+		.ended_ns = ended, .destination = judgement->destination,
 		.status = delivery->status, .class = judgement->reply.class,
 		.words = judgement->reply.words, .arrival_ns = ended };
 	if (delivery->delay_ms > 0 && delivery->delay_ms < ended / NS_PER_MS)
@@ -176,6 +177,12 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 		break;
 	case LOG_LINE_SESSION:
 		tell_end(feed, mtas, out, behind);
+		break;
+	case LOG_LINE_ACTIVE:
+		mta = engine_feed_postfix(feed->generation, mtas, out->program);
+		if (mta < GENERATION_MTAS_MAX)
+			front_requeue_active(feed->requeue, feed->generation, mta, out->queue_id,
+			    out->sender);
 		break;
 	case LOG_LINE_REMOVED:
 		mta = engine_feed_postfix(feed->generation, mtas, out->program);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Does one connection live?
+ * PURPOSE  Does one connection, or one unix socket, live?
  * MODEL    One exact question to each namespace; where halves are unknown, a walk
  *          of the kernel's whole table, of which a share of the time bounds how
  *          many there are.
@@ -39,7 +39,7 @@ static bool ask_lookup(struct kernel_table *table, int fd, size_t length,
 }
 
 static enum lookup_result lookup_exact(struct kernel_table *table, int fd,
-    const struct connection *which, uint32_t interface) {
+    const struct connection *which, uint32_t interface, struct connection *found) {
 	struct inet_diag_ends ends = {
 		.local = which->outbound ? which->client : which->server,
 		.local_port = which->outbound ? which->client_port
@@ -57,8 +57,14 @@ static enum lookup_result lookup_exact(struct kernel_table *table, int fd,
 	if (answer.kind != INET_DIAG_REPLY_SOCKET)
 		return LOOKUP_UNKNOWN;
 	/* for a tuple that is gone the kernel shows who listens there */
-	return answer.alive && inet_diag_same(&answer.ends, &ends) ? LOOKUP_ALIVE
-								   : LOOKUP_GONE;
+	if (!answer.alive || !inet_diag_same(&answer.ends, &ends))
+		return LOOKUP_GONE;
+	if (found != NULL) {
+		*found = *which;
+		found->alive = true;
+		found->uid = answer.uid;
+	}
+	return LOOKUP_ALIVE;
 }
 
 static bool fits(const struct connection *there, const struct connection *which) {
@@ -135,14 +141,11 @@ static enum lookup_result lookup_in(struct kernel_table *table, int fd,
 	if (which->server_port == 0 || address_is_unknown(&which->server) ||
 	    link_local || table->many_interfaces)
 		return lookup_by_client(table, fd, which, found);
-	result = lookup_exact(table, fd, which, 0);
+	result = lookup_exact(table, fd, which, 0, found);
 	for (unsigned i = 0; i < table->interface_count &&
 	     result == LOOKUP_GONE; i++)
-		result = lookup_exact(table, fd, which, table->interfaces[i]);
-	if (result == LOOKUP_ALIVE && found != NULL) {
-		*found = *which;
-		found->alive = true;
-	}
+		result = lookup_exact(table, fd, which, table->interfaces[i],
+		    found);
 	return result;
 }
 
@@ -163,4 +166,26 @@ enum lookup_result kernel_table_lookup(void *context,
 			result = here;
 	}
 	return result;
+}
+
+enum lookup_result kernel_table_socket(void *context, uint32_t inode, uint32_t *peer) {
+	struct kernel_table *table = context;
+	enum lookup_result result = LOOKUP_GONE;
+
+	for (unsigned i = 0; i < table->count; i++) {
+		struct inet_diag_reply answer;
+		size_t length = inet_diag_lookup_unix(table->request,
+		    kernel_table_sequence(table), inode);
+
+		if (ask_lookup(table, table->fds[i], length, ASK_ONE, &answer)) {
+			if (answer.kind == INET_DIAG_REPLY_UNIX) {
+				*peer = answer.peer_inode;
+				return LOOKUP_ALIVE;
+			}
+			result = LOOKUP_UNKNOWN;
+		} else if (errno != ENOENT) {
+			result = LOOKUP_UNKNOWN;
+		}
+	}
+	return table->count > 0 ? result : LOOKUP_UNKNOWN;
 }

@@ -49,6 +49,7 @@ void kernel_table_close(struct kernel_table **table) {
 	for (unsigned i = 0; i < (*table)->count; i++)
 		close((*table)->fds[i]);
 	free((*table)->list);
+	free((*table)->sockets);
 	free(*table);
 	*table = NULL;
 }
@@ -196,12 +197,30 @@ static bool put_connection(struct kernel_table *table,
 	return true;
 }
 
+static bool put_socket(struct kernel_table *table, uint32_t inode) {
+	if (table->socket_count == table->socket_size) {
+		size_t size = table->socket_size == 0 ? 256 : 2 * table->socket_size;
+		uint32_t *larger = realloc(table->sockets, size * sizeof(*larger));
+
+		if (larger == NULL)
+			return false;
+		table->sockets = larger;
+		table->socket_size = size;
+	}
+	table->sockets[table->socket_count++] = inode;
+	return true;
+}
+
 enum progress { GOES_ON, COMPLETE, BROKEN };
 
 /* False: no memory. */
 static bool take_socket(struct kernel_table *table, enum request request,
     const struct inet_diag_reply *reply) {
-	enum way way = request == ASK_WALK_INBOUND ? WAY_INBOUND :
+	enum way way;
+
+	if (reply->kind == INET_DIAG_REPLY_UNIX)
+		return put_socket(table, reply->inode);
+	way = request == ASK_WALK_INBOUND ? WAY_INBOUND :
 	    request == ASK_WALK_OUTBOUND ? WAY_OUTBOUND :
 	    way_of(table, &reply->ends);
 
@@ -233,8 +252,8 @@ static enum progress take_in(struct kernel_table *table, size_t length,
 		if (reply.interrupted || reply.error != 0) {
 			errno = reply.error != 0 ? reply.error : EAGAIN;
 			progress = BROKEN;
-		} else if (reply.kind == INET_DIAG_REPLY_SOCKET &&
-		    request != ASK_ONE) {
+		} else if ((reply.kind == INET_DIAG_REPLY_SOCKET ||
+			reply.kind == INET_DIAG_REPLY_UNIX) && request != ASK_ONE) {
 			if (!take_socket(table, request, &reply)) {
 				errno = ENOMEM;
 				progress = BROKEN;
@@ -318,4 +337,32 @@ int kernel_table_dump(struct kernel_table *table,
 	*list = table->list;
 	*count = table->list_count;
 	return 0;
+}
+
+static int compare_inodes(const void *a, const void *b) {
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+bool kernel_table_sockets(void *context, const uint32_t **list, size_t *count) {
+	int64_t deadline_ns = clock_now_ns() + DUMP_LIMIT_NS;
+	struct kernel_table *table = context;
+	struct inet_diag_reply answer;
+
+	table->socket_count = 0;
+	for (unsigned i = 0; i < table->count; i++) {
+		size_t length = inet_diag_dump_unix(table->request,
+		    kernel_table_sequence(table));
+
+		if (!kernel_table_ask(table, table->fds[i], length, ASK_DUMP_UNIX,
+			deadline_ns, &answer))
+			return false;
+	}
+	if (table->socket_count > 0)
+		qsort(table->sockets, table->socket_count, sizeof(*table->sockets),
+		    compare_inodes);
+	*list = table->sockets;
+	*count = table->socket_count;
+	return table->count > 0;
 }

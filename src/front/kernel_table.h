@@ -43,6 +43,13 @@ int kernel_table_dump(struct kernel_table *table,
 enum lookup_result kernel_table_lookup(void *context,
     const struct connection *which, struct connection *found);
 
+/* As witness_calls.sockets: of all namespaces, within a second.  The list is the table's
+ * own until the next call. */
+bool kernel_table_sockets(void *context, const uint32_t **list, size_t *count);
+
+/* As witness_calls.socket. */
+enum lookup_result kernel_table_socket(void *context, uint32_t inode, uint32_t *peer);
+
 /* Takes in what a socket has to tell; to be called when it is readable. */
 void kernel_table_read(struct kernel_table *table, int fd);
 

@@ -25,6 +25,9 @@ struct kernel_table {
 	struct connection *list;
 	size_t list_count;
 	size_t list_size;
+	uint32_t *sockets;		/* inodes of unix sockets, of the last dump of them */
+	size_t socket_count;
+	size_t socket_size;
 	struct connection ends[ENDS_MAX];
 	size_t end_first;
 	size_t end_count;
@@ -39,7 +42,7 @@ struct kernel_table {
 };
 
 /* What a request asks for. */
-enum request { ASK_NOTHING, ASK_ONE, ASK_DUMP, ASK_WALK_INBOUND,
+enum request { ASK_NOTHING, ASK_ONE, ASK_DUMP, ASK_DUMP_UNIX, ASK_WALK_INBOUND,
 	ASK_WALK_OUTBOUND };
 
 /* The number of the next request: to be taken before it is written. */

@@ -20,6 +20,41 @@
 #include "base/path_pattern.h"
 #include "base/text.h"
 
+/* Files that may be the log's, as they were found at one time. */
+struct listing {
+	struct log_file *list;
+	size_t count, room;
+};
+
+/* False: no memory. */
+static bool listing_add(struct listing *listing, const char *path, uint64_t order,
+    const struct stat *status)
+{
+	if (listing->count == listing->room) {
+		size_t room = listing->room * 2 + 16;
+		struct log_file *larger = reallocarray(listing->list, room, sizeof(*larger));
+
+		if (larger == NULL)
+			return false;
+		listing->list = larger;
+		listing->room = room;
+	}
+	listing->list[listing->count] = (struct log_file){ .path = strdup(path),
+		.order = order, .device = status->st_dev, .inode = status->st_ino,
+		.changed_s = status->st_mtime, .fd = -1 };
+	return listing->list[listing->count++].path != NULL;
+}
+
+static void listing_free(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->count; i++) {
+		if (listing->list[i].fd >= 0)
+			close(listing->list[i].fd);
+		free(listing->list[i].path);
+	}
+	free(listing->list);
+}
+
 static bool is_known(const struct feed_position *known, unsigned count, uint64_t device,
     uint64_t inode)
 {
@@ -38,10 +73,9 @@ static bool is_listed(const struct log_files *files, uint64_t device, uint64_t i
 }
 
 /* Puts it in at `at`. */
-static void insert(struct log_files *files, unsigned at, const char *path, uint64_t order,
-    const struct stat *status)
+static void insert(struct log_files *files, unsigned at, struct log_file *file)
 {
-	char *copy = strdup(path);
+	char *copy = strdup(file->path);
 
 	if (copy == NULL || files->count == LOG_FILES_MAX) {
 		free(copy);
@@ -50,13 +84,16 @@ static void insert(struct log_files *files, unsigned at, const char *path, uint6
 	}
 	memmove(&files->list[at + 1], &files->list[at],
 	    (files->count - at) * sizeof(files->list[0]));
-	files->list[at] = (struct log_file){ .path = copy, .order = order,
-	    .device = status->st_dev, .inode = status->st_ino, .fd = -1 };
+	files->list[at] = *file;
+	files->list[at].path = copy;
+	file->fd = -1;
 	files->count++;
 }
 
 static void remove_at(struct log_files *files, unsigned at)
 {
+	if (files->list[at].fd >= 0)
+		close(files->list[at].fd);
 	free(files->list[at].path);
 	files->count--;
 	memmove(&files->list[at], &files->list[at + 1],
@@ -130,115 +167,147 @@ static bool is_newer(struct suffix a, struct suffix b)
 	return a.digits <= NUMBER_DIGITS ? a.number < b.number : a.number > b.number;
 }
 
+/* The regular files of the log's directory whose names begin with the log's: others are none
+ * of the feed's business.  False: the directory cannot be read. */
+static bool list_siblings(const char *log, struct listing *listing)
+{
+	char directory[PATH_MAX], name[NAME_MAX + 1], path[PATH_MAX + NAME_MAX + 2];
+	const struct dirent *entry;
+	DIR *stream = NULL;
+	struct stat status;
+	bool all = true;
+
+	if (split_path(log, directory, name))
+		stream = opendir(directory);
+	if (stream == NULL)
+		return false;
+	while ((entry = readdir(stream)) != NULL) {
+		if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
+		    fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		all &= listing_add(listing, path, 0, &status);
+	}
+	closedir(stream);
+	return all;
+}
+
 struct renamed {
 	const struct feed_position *known;	/* the last one was read last */
 	unsigned count;
-	DIR *stream;
-	char directory[PATH_MAX];
+	struct listing *siblings;
 	char name[NAME_MAX + 1];	/* of the log */
 	struct suffix newest;		/* of the known file that came last */
 };
 
-/* The next file of the directory whose name begins with the log's: any role can write
- * which files were read, and we may be root, so others are none of the feed's
- * business. */
-static const char *next_sibling(const struct renamed *r, const struct log_files *out,
-    struct stat *status)
+static const char *base_name(const char *path)
 {
-	const struct dirent *entry;
+	const char *slash = strrchr(path, '/');
 
-	while ((entry = readdir(r->stream)) != NULL)
-		if (strncmp(entry->d_name, r->name, strlen(r->name)) == 0 &&
-		    fstatat(dirfd(r->stream), entry->d_name, status, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(status->st_mode) && !is_listed(out, status->st_dev, status->st_ino))
-			return entry->d_name;
-	return NULL;
+	return slash == NULL ? path : slash + 1;
 }
 
 /* Before the one at the path, and before those that are newer. */
-static void insert_sibling(const struct renamed *r, struct log_files *out, const char *name,
-    const struct stat *status, struct suffix suffix)
+static void insert_sibling(const struct renamed *r, struct log_files *out,
+    struct log_file *file, struct suffix suffix)
 {
-	uint64_t order = suffix.digits == 0 ? 0 :
-	    suffix.digits <= NUMBER_DIGITS ? 1000 - suffix.number : suffix.number;
 	unsigned at = 0;
-	char path[PATH_MAX + NAME_MAX + 2];
 
-	snprintf(path, sizeof(path), "%s/%s", r->directory, name);
-	while (at < out->count && !out->list[at].at_path && out->list[at].order <= order)
+	file->order = suffix.digits == 0 ? 0 :
+	    suffix.digits <= NUMBER_DIGITS ? 1000 - suffix.number : suffix.number;
+	while (at < out->count && !out->list[at].at_path &&
+	    out->list[at].order <= file->order)
 		at++;
 	if (out->count < LOG_FILES_MAX || make_room(out, r->known, r->count, &at))
-		insert(out, at, path, order, status);
+		insert(out, at, file);
 }
 
 /* Those that were read before. */
 static void find_known(struct renamed *r, struct log_files *out)
 {
 	const struct feed_position *newest = &r->known[r->count - 1];
-	struct stat status;
-	const char *name;
 
-	while ((name = next_sibling(r, out, &status)) != NULL) {
-		if (!is_known(r->known, r->count, status.st_dev, status.st_ino))
+	for (size_t i = 0; i < r->siblings->count; i++) {
+		struct log_file *file = &r->siblings->list[i];
+
+		if (is_listed(out, file->device, file->inode) ||
+		    !is_known(r->known, r->count, file->device, file->inode))
 			continue;
-		if (status.st_dev == newest->device && status.st_ino == newest->inode)
-			r->newest = suffix_of(name, r->name);
-		insert_sibling(r, out, name, &status, (struct suffix){ 0, 0 });
+		if (file->device == newest->device && file->inode == newest->inode)
+			r->newest = suffix_of(base_name(file->path), r->name);
+		insert_sibling(r, out, file, (struct suffix){ 0, 0 });
 	}
 }
 
 /* Those that came and were renamed in their turn while nobody looked. */
 static void find_missed(struct renamed *r, struct log_files *out)
 {
-	struct stat status;
-	const char *name;
+	for (size_t i = 0; i < r->siblings->count; i++) {
+		struct log_file *file = &r->siblings->list[i];
+		struct suffix suffix = suffix_of(base_name(file->path), r->name);
 
-	rewinddir(r->stream);
-	while ((name = next_sibling(r, out, &status)) != NULL) {
-		struct suffix suffix = suffix_of(name, r->name);
-
-		if (is_newer(suffix, r->newest))
-			insert_sibling(r, out, name, &status, suffix);
+		if (!is_listed(out, file->device, file->inode) &&
+		    is_newer(suffix, r->newest))
+			insert_sibling(r, out, file, suffix);
 	}
 }
 
-static void find_renamed(const char *log, const struct feed_position *known, unsigned count,
-    struct log_files *out)
+static void find_renamed(const char *log, struct listing *siblings,
+    const struct feed_position *known, unsigned count, struct log_files *out)
 {
-	struct renamed r = { .known = known, .count = count };
+	struct renamed r = { .known = known, .count = count, .siblings = siblings };
+	char directory[PATH_MAX];
 
-	if (split_path(log, r.directory, r.name))
-		r.stream = opendir(r.directory);
-	if (r.stream == NULL) {
+	if (!split_path(log, directory, r.name)) {
 		out->sure = false;
 		return;
 	}
 	find_known(&r, out);
 	if (r.newest.digits > 0)
 		find_missed(&r, out);
-	closedir(r.stream);
 }
 
-static void find_plain(const char *log, const struct feed_position *known, unsigned count,
-    struct log_files *out)
+static bool is_one_missing(const struct log_files *out, const struct feed_position *known,
+    unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (known[i].inode != 0 &&
+		    !is_listed(out, known[i].device, known[i].inode))
+			return true;
+	return false;
+}
+
+/* What stands at the path.  False with *out's error: nothing, or no file. */
+static bool list_path(const char *log, struct listing *listing, struct log_files *out)
 {
 	struct stat status;
-	bool more = false;
 
 	if (stat(log, &status) != 0) {
 		out->error = errno;
 		out->sure = errno == ENOENT;
 	} else if (!S_ISREG(status.st_mode)) {
 		out->error = EINVAL;
-	} else {
-		insert(out, 0, log, 0, &status);
-		out->list[0].at_path = true;
+	} else if (listing_add(listing, log, 0, &status)) {
+		listing->list[listing->count - 1].at_path = true;
+		return true;
 	}
-	for (unsigned i = 0; i < count; i++)
-		more |= known[i].inode != 0 &&
-		    !is_listed(out, known[i].device, known[i].inode);
-	if (more)
-		find_renamed(log, known, count, out);
+	return false;
+}
+
+static void find_plain(const char *log, const struct feed_position *known, unsigned count,
+    struct log_files *out)
+{
+	struct listing listing = { NULL, 0, 0 };
+
+	if (list_path(log, &listing, out))
+		insert(out, 0, &listing.list[0]);
+	if (is_one_missing(out, known, count)) {
+		if (!list_siblings(log, &listing))
+			out->sure = false;
+		find_renamed(log, &listing, known, count, out);
+	}
+	listing_free(&listing);
 }
 
 /* --- by a pattern ---------------------------------------------------------------- */
@@ -253,57 +322,64 @@ static int on_glob_error(const char *path, int error)
 	return 0;
 }
 
+static bool list_matches(const char *pattern, struct listing *listing, struct log_files *out)
+{
+	char text[PATH_MAX];
+	struct stat status;
+	uint64_t order;
+	glob_t found;
+	int result;
+
+	if (!path_pattern_glob(pattern, text, sizeof(text))) {
+		out->error = ENAMETOOLONG;
+		return false;
+	}
+	glob_error = 0;
+	result = glob(text, GLOB_NOSORT | GLOB_NOESCAPE, on_glob_error, &found);
+	for (size_t i = 0; result == 0 && i < found.gl_pathc; i++)
+		if (path_pattern_match(pattern, found.gl_pathv[i], &order) &&
+		    lstat(found.gl_pathv[i], &status) == 0 && S_ISREG(status.st_mode) &&
+		    !listing_add(listing, found.gl_pathv[i], order, &status))
+			glob_error = ENOMEM;
+	if (result == 0 || result == GLOB_NOMATCH)
+		globfree(&found);
+	else
+		glob_error = result == GLOB_NOSPACE ? ENOMEM : EIO;
+	return glob_error == 0;
+}
+
 /* Those that are known, or the others. */
-static void find_matches(const char *pattern, const glob_t *found, bool are_known,
+static void find_matches(struct listing *listing, bool are_known,
     const struct feed_position *known, unsigned count, struct log_files *out)
 {
 	unsigned others = 0;
 
-	for (size_t i = 0; i < found->gl_pathc; i++) {
-		const char *path = found->gl_pathv[i];
+	for (size_t i = 0; i < listing->count; i++) {
+		struct log_file *file = &listing->list[i];
 		unsigned at = out->count;
-		struct stat status;
-		uint64_t order;
 
-		if (!path_pattern_match(pattern, path, &order) ||
-		    lstat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-		    is_listed(out, status.st_dev, status.st_ino) ||
-		    is_known(known, count, status.st_dev, status.st_ino) != are_known)
+		if (is_listed(out, file->device, file->inode) ||
+		    is_known(known, count, file->device, file->inode) != are_known)
 			continue;
 		while (at > 0 && path_pattern_compare(out->list[at - 1].path,
-		    out->list[at - 1].order, path, order) > 0)
+		    out->list[at - 1].order, file->path, file->order) > 0)
 			at--;
 		if (are_known || others++ < FEED_FILES_MAX || make_room(out, known, count, &at))
-			insert(out, at, path, order, &status);
+			insert(out, at, file);
 	}
 }
 
 static void find_pattern(const char *pattern, const struct feed_position *known,
     unsigned count, struct log_files *out)
 {
-	char text[PATH_MAX];
-	glob_t found;
-	int result;
+	struct listing listing = { NULL, 0, 0 };
 
-	if (!path_pattern_glob(pattern, text, sizeof(text))) {
-		out->error = ENAMETOOLONG;
-		out->sure = false;
-		return;
-	}
-	glob_error = 0;
-	result = glob(text, GLOB_NOSORT | GLOB_NOESCAPE, on_glob_error, &found);
-	if (result == 0) {
-		find_matches(pattern, &found, true, known, count, out);
-		find_matches(pattern, &found, false, known, count, out);
-	}
-	if (result == 0 || result == GLOB_NOMATCH)
-		globfree(&found);
-	else
-		glob_error = result == GLOB_NOSPACE ? ENOMEM : EIO;
-	if (glob_error != 0)
-		out->sure = false;
-	if (out->count == 0)
+	out->sure = list_matches(pattern, &listing, out);
+	find_matches(&listing, true, known, count, out);
+	find_matches(&listing, false, known, count, out);
+	if (out->count == 0 && out->error == 0)
 		out->error = glob_error != 0 ? glob_error : ENOENT;
+	listing_free(&listing);
 }
 
 void log_files_find(const char *log, const struct feed_position *known, unsigned count,
@@ -334,6 +410,82 @@ bool log_file_open(struct log_file *file)
 	file->device = status.st_dev;
 	file->inode = status.st_ino;
 	return true;
+}
+
+static int compare_changed(const void *a, const void *b)
+{
+	const struct log_file *one = a, *other = b;
+
+	/* what stands at the path comes first */
+	if (one->at_path != other->at_path)
+		return one->at_path ? -1 : 1;
+	return (one->changed_s < other->changed_s) - (one->changed_s > other->changed_s);
+}
+
+void log_files_open_all(const char *log, struct log_candidates *out)
+{
+	struct listing listing = { NULL, 0, 0 };
+	struct log_files first = { .sure = true };
+	bool all;
+
+	*out = (struct log_candidates){ .log = log };
+	if (path_pattern_is_plain(log)) {
+		(void)list_path(log, &listing, &first);
+		all = list_siblings(log, &listing) && first.sure;
+	} else {
+		all = list_matches(log, &listing, &first);
+		if (first.error == 0)
+			first.error = glob_error;
+	}
+	if (listing.count > 0)
+		qsort(listing.list, listing.count, sizeof(listing.list[0]), compare_changed);
+	for (size_t i = 0; i < listing.count; i++) {
+		struct log_file *file = &listing.list[i];
+
+		if (out->count == LOG_CANDIDATES_MAX) {
+			all = false;
+			break;
+		}
+		if (i > 0 && file->device == listing.list[0].device &&
+		    file->inode == listing.list[0].inode)
+			continue;	/* the one at the path, by its own name */
+		if (!log_file_open(file)) {
+			first.error = errno;
+			all = false;
+			continue;
+		}
+		out->list[out->count++] = *file;
+		file->path = NULL;
+		file->fd = -1;
+	}
+	out->error = first.error;
+	out->sure = all;
+	listing_free(&listing);
+}
+
+void log_files_choose(struct log_candidates *from, const struct feed_position *known,
+    unsigned count, struct log_files *out)
+{
+	struct listing listing = { from->list, from->count, 0 };
+
+	*out = (struct log_files){ .log = from->log, .error = from->error, .sure = from->sure };
+	if (!path_pattern_is_plain(from->log)) {
+		find_matches(&listing, true, known, count, out);
+		find_matches(&listing, false, known, count, out);
+		if (out->count == 0 && out->error == 0)
+			out->error = ENOENT;
+	} else {
+		if (from->count > 0 && from->list[0].at_path)
+			insert(out, 0, &from->list[0]);
+		if (is_one_missing(out, known, count))
+			find_renamed(from->log, &listing, known, count, out);
+	}
+	for (unsigned i = 0; i < from->count; i++) {
+		if (from->list[i].fd >= 0)
+			close(from->list[i].fd);
+		free(from->list[i].path);
+	}
+	from->count = 0;
 }
 
 void log_files_free(struct log_files *files)

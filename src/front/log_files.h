@@ -20,6 +20,7 @@ struct log_file {
 	char *path;		/* malloc */
 	uint64_t order;		/* of a pattern's dates */
 	uint64_t device, inode;
+	int64_t changed_s;
 	int fd;			/* -1: not opened */
 	bool at_path;		/* of a plain log; a link is followed there alone */
 };
@@ -41,6 +42,22 @@ struct log_files {
  * since. */
 void log_files_find(const char *log, const struct feed_position *known, unsigned count,
     struct log_files *out);
+
+/* What root finds and opens for a feed that has yet to learn which files it read before: all
+ * that may be the log's, the most recently written ones. */
+#define LOG_CANDIDATES_MAX	64
+struct log_candidates {
+	const char *log;
+	struct log_file list[LOG_CANDIDATES_MAX];
+	unsigned count;
+	int error;		/* as of log_files */
+	bool sure;
+};
+void log_files_open_all(const char *log, struct log_candidates *out);
+
+/* Those of the candidates that log_files_find would name, open; the others are closed. */
+void log_files_choose(struct log_candidates *from, const struct feed_position *known,
+    unsigned count, struct log_files *out);
 
 /* Opens one of them, if it is a regular file: false with errno.  What it was is what was
  * opened, even if its name led to another file before. */

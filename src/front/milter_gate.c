@@ -188,6 +188,19 @@ static int next_connection(struct peer *peer)
 	return -1;
 }
 
+/* A thread of libmilter's reads a packet and then calls us about it. */
+static _Thread_local int read_last = -1;
+
+void milter_gate_read(int fd)
+{
+	read_last = fd;
+}
+
+int milter_gate_socket(void)
+{
+	return read_last;
+}
+
 /* In place of the C library's, for libmilter: of this program accept4 is used. */
 int accept(int fd, struct sockaddr *address, socklen_t *length)
 {

@@ -26,6 +26,13 @@ int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
 /* Did libmilter's calls come to the gate?  Otherwise the socket itself has to do. */
 bool milter_gate_is_used(void);
 
+/* In a callback of libmilter's: the socket that this thread read last, which is that of the
+ * connection that it is called for; -1: none. */
+int milter_gate_socket(void);
+
+/* This thread reads from that socket (milter_read.c). */
+void milter_gate_read(int fd);
+
 /* A connection that came in has ended.  Any thread. */
 void milter_gate_left(void);
 

@@ -126,6 +126,11 @@ static enum outcome answer_all(struct connection *c,
 	while (at < length && used > 0) {
 		used = policy_parser_feed(&c->parser, data + at, length - at, &error);
 		if (used > 0) {
+			if (!c->session.is_known) {
+				c->session.socket = engine_peer_socket(c->front->engine,
+				    c->stream.fd);
+				c->session.is_known = true;
+			}
 			reply_length += policy_session_answer(&c->session, c->front->engine,
 			    generation, c->listener, data + at, &c->parser.request,
 			    now_ns, replies + reply_length);

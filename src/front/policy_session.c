@@ -77,6 +77,13 @@ void policy_session_over(struct policy_session *session, struct engine *engine,
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 }
 
+/* The connection stays. */
+static void forget_session(struct policy_session *session)
+{
+	*session = (struct policy_session){ .socket = session->socket,
+		.is_known = session->is_known };
+}
+
 static size_t open_session(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, char *out)
@@ -210,6 +217,22 @@ static size_t on_recipient(struct policy_session *session,
 	    decision_client_text(generation, question, &answer, text));
 }
 
+/* The role that the session's own connection led to is gone: this may be its next one. */
+static void keep_session(struct policy_session *session, struct engine *engine,
+    const struct question *question, int64_t now_ns)
+{
+	struct session_ref kept;
+
+	if (session->ref.slot != 0 || address_is_unknown(&question->client))
+		return;
+	engine_session_kept(engine, question, now_ns, &kept);
+	if (kept.slot == 0)
+		return;
+	session->ref = kept;
+	session->client = question->client;
+	session->client_port = question->client_port;
+}
+
 size_t policy_session_answer(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request,
@@ -221,16 +244,19 @@ size_t policy_session_answer(struct policy_session *session,
 
 	if (request->bad_value != NULL)
 		report_bad_value(engine, request);
+	ask_about(&question, data, request, listener);
+	question.owner_socket = session->socket;
+	if (!opens)
+		keep_session(session, engine, &question, now_ns);
 	if (!opens && (request->state != POLICY_STATE_RCPT ||
 	    is_spared(data, request)))
 		return dunno(out);
-	ask_about(&question, data, request, listener);
 	if (address_is_unknown(&question.client)) {
 		/* somebody without an address; whoever was here before is gone */
 		if (opens) {
 			end_session(session, engine, generation, OWNER_POLICY,
 			    now_ns);
-			memset(session, 0, sizeof(*session));
+			forget_session(session);
 			engine_count(engine, COUNTER_UNTRACKED, 1);
 		}
 		return dunno(out);

@@ -20,6 +20,8 @@ struct policy_session {
 	uint16_t client_port;
 	struct address connected;	/* ... and as it was at CONNECT */
 	uint16_t connected_port;
+	uint32_t socket;		/* the MTA's end of it (engine_peer_socket) */
+	bool is_known;			/* that was asked for */
 };
 
 /* Answers one request, whose spans lie in `data`.  Returns the reply's length in

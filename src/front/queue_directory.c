@@ -270,6 +270,6 @@ void queue_directory_notified(struct queue_drive *drive)
 		    (const struct inotify_event *)(const void *)(buffer + at);
 
 		take_event(drive, event);
-		at += (ssize_t)sizeof(*event) + event->len;
+		at += (ssize_t)(sizeof(*event) + event->len);
 	}
 }

@@ -109,7 +109,7 @@ static bool list_queue(void *context, unsigned mta)
 
 static void tell_return(void *context, const char *destination, uint32_t messages)
 {
-	char name[4 * 80 + 4];
+	char name[4 * REQUEUE_NAME_MAX + 4];
 
 	(void)context;
 	log_event(EVENT_REQUEUE, "destination=%s messages=%u",
@@ -277,6 +277,13 @@ void front_requeue_result(struct front_requeue *front, const struct generation *
 {
 	if (requeue_note(front->requeue, generation, result, now_ns))
 		come_soon(front, now_ns);
+}
+
+void front_requeue_active(struct front_requeue *front, const struct generation *generation,
+    unsigned mta, struct span queue_id, struct span sender)
+{
+	if (requeue_active(front->requeue, generation, mta, queue_id, sender))
+		come_soon(front, clock_now_ns());
 }
 
 void front_requeue_removed(struct front_requeue *front, unsigned mta, struct span queue_id)

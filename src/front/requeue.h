@@ -26,6 +26,10 @@ void front_requeue_close(struct front_requeue **front);
 void front_requeue_result(struct front_requeue *front, const struct generation *generation,
     const struct requeue_result *result, int64_t now_ns);
 
+/* Each message of mail server `mta` that its queue manager takes up (LOG_LINE_ACTIVE). */
+void front_requeue_active(struct front_requeue *front, const struct generation *generation,
+    unsigned mta, struct span queue_id, struct span sender);
+
 /* Each message of mail server `mta` that left the queue (LOG_LINE_REMOVED). */
 void front_requeue_removed(struct front_requeue *front, unsigned mta, struct span queue_id);
 

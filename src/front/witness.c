@@ -45,8 +45,8 @@ struct front_witness {
 
 static void arm(struct front_witness *front, int64_t after_ns) {
 	struct timeval after = {
-		.tv_sec = after_ns / NS_PER_SECOND,
-		.tv_usec = after_ns % NS_PER_SECOND / 1000 };
+		.tv_sec = (time_t)(after_ns / NS_PER_SECOND),
+		.tv_usec = (suseconds_t)(after_ns % NS_PER_SECOND / 1000) };
 
 	(void)evtimer_add(front->timer, &after);
 }
@@ -171,6 +171,7 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
     struct engine *engine, const int *fds, unsigned count, struct diag *diag) {
 	struct front_witness *front = calloc(1, sizeof(*front));
 	struct witness_calls calls = { .lookup = kernel_table_lookup,
+		.socket = kernel_table_socket, .sockets = kernel_table_sockets,
 		.process_lives = process_lives };
 	const struct generation *generation;
 

@@ -187,7 +187,7 @@ const struct column decided_columns[DECIDED_COLUMNS] = {
 	{ "outbound", COLUMN_TRUTH },
 	{ "class", COLUMN_TEXT },
 	{ "client", COLUMN_TEXT },
-	{ "port", COLUMN_NUMBER },
+	{ "client_port", COLUMN_NUMBER },
 	{ "name", COLUMN_TEXT },
 	{ "recipient", COLUMN_TEXT },
 	{ "queue_id", COLUMN_TEXT },
@@ -214,6 +214,7 @@ const struct column decided_columns[DECIDED_COLUMNS] = {
 	{ "lease", COLUMN_TEXT },
 	{ "node", COLUMN_TEXT },
 	{ "origin_id", COLUMN_TEXT },
+	{ "port", COLUMN_NUMBER },
 };
 
 static struct value text_or_unknown(const struct decided *decided, enum decided_text which) {
@@ -276,4 +277,5 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	values[32] = value_text(decided_lease_word(decided));
 	values[33] = text_or_unknown(decided, DECIDED_NODE);
 	values[34] = text_or_unknown(decided, DECIDED_ORIGIN);
+	values[35] = number_or_unknown(decided->server_port);
 }

@@ -18,7 +18,7 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 /* What was decided, and why. */
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
 
-#define DECIDED_COLUMNS		35
+#define DECIDED_COLUMNS		36
 #define DECIDED_COLUMN_KIND	2
 #define DECIDED_COLUMN_COUNT	15
 /* By what it was suspended, or what somebody did by hand; NULL: neither. */

@@ -254,8 +254,7 @@ static void find_origin(const struct destination_window *one, const struct windo
     struct view_destination *out) {
 	if (out->state != WINDOW_DEAD && out->state != WINDOW_HELD)
 		return;
-	out->by = (one->state.flags & DESTINATION_HELD) != 0 ? DECIDED_BY_HAND_OF :
-	    window->by_rule != 0 ? DECIDED_BY_RULE : DECIDED_BY_COHORTS;
+	out->by = decided_by_of(window);
 	if (out->node == SHARED_OURS)
 		return;
 	out->by = one->shared.hold_by;

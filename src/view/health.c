@@ -21,6 +21,25 @@ bool health_role_is_up(const struct view *view, const struct reader_role *role) 
 	    view->status.now_ns - role->heartbeat_ns < HEALTH_SILENCE_NS);
 }
 
+bool health_role_is_behind(const struct view *view, const struct reader_role *role) {
+	const struct reader_status *status = &view->status;
+	int64_t since_ns = role->started_ns > status->published_ns ?
+	    role->started_ns : status->published_ns;
+
+	return role->pid > 0 && role->generation < status->generation &&
+	    status->now_ns - since_ns > HEALTH_BEHIND_NS;
+}
+
+const char *health_word(const struct view *view) {
+	struct reader_role role;
+
+	for (uint32_t i = 0; view->status.health == READER_LIVE &&
+	     reader_role(view->reader, i, &role); i++)
+		if (health_role_is_behind(view, &role))
+			return "behind";
+	return view_health(view->status.health);
+}
+
 static void say_role(FILE *out, const struct view *view, const struct reader_role *role) {
 	long long silent_s = (view->status.now_ns - role->heartbeat_ns) / NS_PER_SECOND;
 	char name[VIEW_ROLE_NAME_MAX];
@@ -28,6 +47,10 @@ static void say_role(FILE *out, const struct view *view, const struct reader_rol
 	view_role_name(role, name);
 	if (role->pid <= 0)
 		fprintf(out, "role %s is away\n", name);
+	else if (health_role_is_up(view, role))
+		fprintf(out, "role %s works with configuration %llu, not %llu (see the log)\n",
+		    name, (unsigned long long)role->generation,
+		    (unsigned long long)view->status.generation);
 	else
 		fprintf(out, "role %s gave no sign of life for %lld s\n", name, silent_s);
 }
@@ -61,17 +84,27 @@ static void write_notes(const struct view *view, FILE *out) {
 		fputs("note: the configuration in force cannot be read\n", out);
 }
 
+static bool check_drive(const struct view *view, FILE *out) {
+	if (view->generation == NULL || !generation_drive_is_refused(view->generation))
+		return true;
+	if (out != NULL)
+		fprintf(out, "the queue is not driven, the service confines it: %s\n",
+		    view->generation->confined);
+	return false;
+}
+
 bool health_check(const struct view *view, FILE *out) {
 	bool healthy = check_state(view, out);
 	struct reader_role role;
 
 	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
-		if (health_role_is_up(view, &role))
+		if (health_role_is_up(view, &role) && !health_role_is_behind(view, &role))
 			continue;
 		healthy = false;
 		if (out != NULL)
 			say_role(out, view, &role);
 	}
+	healthy = check_drive(view, out) && healthy;
 	if (out == NULL)
 		return healthy;
 	if (healthy)

@@ -115,6 +115,10 @@ void metric_GATE_SHUT(struct scrape *s) {
 	metrics_number(s, scrape_status(s)->gate_shut);
 }
 
+void metric_UNPROVEN(struct scrape *s) {
+	metrics_number(s, scrape_status(s)->unproven);
+}
+
 /* --- roles ---------------------------------------------------------------------- */
 
 void metric_ROLE_UP(struct scrape *s) {

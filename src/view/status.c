@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "view/cluster.h"
+#include "view/health.h"
 #include "view/status_mtas.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -55,19 +56,22 @@ static void write_summary(struct writer *writer, const struct view *view) {
 		{ "gate_age", COLUMN_SECONDS },
 		{ "queue", COLUMN_TEXT },
 		{ "queue_away", COLUMN_SECONDS },
+		{ "confined", COLUMN_TEXT },
 		{ "cluster", COLUMN_TEXT },
 		{ "cluster_age", COLUMN_SECONDS },
 		{ "observe", COLUMN_TRUTH },
 		{ "outbound_observe", COLUMN_TRUTH },
 		{ "sites_changed", COLUMN_NUMBER },
+		{ "unproven", COLUMN_NUMBER },
 	};
 	const struct reader_status *status = &view->status;
 	const struct generation *g = view->generation;
 	struct cluster_told told;
 	bool whole = reader_cluster(view->reader, &told);
+	const char *health = health_word(view);
 	const struct value values[] = {
-		value_toned(value_text(view_health(status->health)),
-		    status->health == READER_LIVE ? TONE_GOOD : TONE_BAD),
+		value_toned(value_text(health),
+		    strcmp(health, "live") == 0 ? TONE_GOOD : TONE_BAD),
 		status->supervisor_pid > 0 ?
 		    value_number((uint64_t)status->supervisor_pid) : value_unknown(),
 		status->health == READER_LIVE ?
@@ -82,14 +86,16 @@ static void write_summary(struct writer *writer, const struct view *view) {
 		value_toned_if(value_text(status->gate_shut ? "shut" : "open"),
 		    status->gate_shut, TONE_BAD),
 		value_since(status->now_ns, status->gate_since_ns),
-		value_toned_if(value_text(status_queue_word(view)),
-		    status->queue_away_ns != 0, TONE_BAD),
+		value_toned_if(value_text(status_queue_word(view)), status->queue_away_ns != 0 ||
+		    (g != NULL && generation_drive_is_refused(g)), TONE_BAD),
 		value_since(status->now_ns, status->queue_away_ns),
+		value_text(g == NULL || g->confined[0] == '\0' ? NULL : g->confined),
 		view_cluster_state(view, &told),
 		value_since(status->now_ns, told.since_ns),
 		g == NULL ? value_unknown() : observe_value(g->observe),
 		g == NULL ? value_unknown() : observe_value(g->outbound_observe),
 		sites_changed(g),
+		value_toned_if(value_number(status->unproven), status->unproven > 0, TONE_WARN),
 	};
 
 	(void)whole;
@@ -247,7 +253,8 @@ static void role_rows(void *context, struct writer *writer) {
 			away ? value_unknown() : value_since(now_ns, role.started_ns),
 			value_since(now_ns, role.heartbeat_ns),
 			value_toned_if(value_number(role.restarts), role.restarts > 0, TONE_WARN),
-			value_number(role.generation),
+			value_toned_if(value_number(role.generation),
+			    health_role_is_behind(view, &role), TONE_BAD),
 			away ? value_unknown() : value_text(sandbox_words(role.sandbox)),
 		};
 

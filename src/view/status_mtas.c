@@ -112,6 +112,8 @@ const char *status_queue_word(const struct view *view) {
 
 	if (view->generation == NULL)
 		return NULL;
+	if (generation_drive_is_refused(view->generation))
+		return "refused";
 	if (!generation_drives(view->generation))
 		return "none";
 	if (view->status.queue_away_ns != 0)
@@ -129,6 +131,9 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 	const struct generation *g = mtas->view->generation;
 	unsigned number = (unsigned)(mta - g->mtas);
 
+	if (mta->kind != MTA_POSTFIX && mta->drive && g->confined[0] != '\0')
+		return "its queue is not driven: this service would make Sendmail bounce mail: "
+		    "install posternd-sendmail.conf, see SERVICE in posternd(8)";
 	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->view->status.queue_away_ns != 0)
 		return "the role that drives its queue is away: mail waits for Sendmail's own "
 		    "queue runs";
@@ -145,9 +150,14 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 	if (generation_text(g, mta->site_refusal)[0] != '\0')
 		return "no hints: posternctl postfix-lanes tells why";
 	if (mta->site_changed != 0)
-		return "no hints: its settings have changed: posternctl postfix-lanes again";
+		return mta->site_by_setup ?
+		    "no hints: its settings have changed: run postern-postfix-setup make" :
+		    "no hints: its settings have changed: run posternctl postfix-lanes";
 	if (lanes_there(mta) == 0)
-		return "no window is kept: Postfix has none of the lanes that posternctl "
+		return mta->site_by_setup ?
+		    "no window is kept: Postfix has none of the lanes: run postern-postfix-setup "
+		    "make --lanes" :
+		    "no window is kept: Postfix has none of the lanes that posternctl "
 		    "postfix-lanes writes";
 	if (g->outbound_observe)
 		return "only watched: outbound.observe";

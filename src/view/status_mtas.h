@@ -5,8 +5,8 @@
 
 #include "view/view.h"
 
-/* Is the role there that drives a queue?  "driven", "starting", "away"; "none": no queue is
- * to be driven; NULL: not known. */
+/* Is the role there that drives a queue?  "driven", "starting", "away"; "refused": the
+ * service confines what it would start; "none": no queue is to be driven; NULL: not known. */
 const char *status_queue_word(const struct view *view);
 
 /* What is to be read of a log (path or pattern). */

@@ -219,10 +219,10 @@ const isAway = role => role.pid === null || role.heartbeat_age >= 3;
 
 const head = status => {
 	const modes = at("modes"), health = at("health");
-	const live = status.health === "live", away = status.roles.filter(isAway);
-	const idle = away.every(role => role.role.startsWith("queue.") && status.queue === "none");
-	write(health, !live ? status.health : !idle ? "a process is away" : "live");
-	health.className = `pill ${live && idle ? "good" : "bad"}`;
+	const live = status.health === "live" || status.health === "behind", away = status.roles.filter(isAway);
+	const idle = away.every(role => role.role.startsWith("queue.") && ["none", "refused"].includes(status.queue));
+	write(health, live && !idle ? "a process is away" : status.health);
+	health.className = `pill ${status.health === "live" && idle ? "good" : "bad"}`;
 	const shown = [];
 	if (status.gate === "shut")
 		shown.push(["the gate is shut", "bad"]);
@@ -230,7 +230,7 @@ const head = status => {
 		shown.push(["observes", "warn"]);
 	if (status.outbound_observe)
 		shown.push(["observes outbound", "warn"]);
-	if (status.queue === "away")
+	if (["away", "refused"].includes(status.queue))
 		shown.push(["the queue is not driven", "bad"]);
 	if (!["none", "joined"].includes(status.cluster))
 		shown.push([`cluster: ${status.cluster}`, CLUSTER[status.cluster] ?? "bad"]);
