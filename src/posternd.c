@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "config/compile.h"
 #include "role/background.h"
+#include "role/role_begin.h"
 #include "role/supervisor.h"
 
 #ifndef POSTERN_SYSCONFDIR
@@ -127,7 +129,10 @@ static void clean_descriptors(void) {
 	do {
 		fd = open("/dev/null", O_RDWR);
 	} while (fd >= 0 && fd <= STDERR_FILENO);
-	closefrom(STDERR_FILENO + 1);
+	if (syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0U, 0U) == 0)
+		return;
+	for (fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+		(void)close(fd);
 }
 
 static int run(const struct options *options, struct generation *generation,
@@ -152,9 +157,13 @@ int main(int argc, char **argv) {
 	};
 	struct config_messages messages;
 	struct generation *generation;
-	int code = parse_options(argc, argv, &options);
 	char *config_file;
+	int code;
 
+	if (argc == 3 &&
+	    strncmp(argv[1], ROLE_BEGIN_OPTION, strlen(ROLE_BEGIN_OPTION)) == 0)
+		_exit(role_begin(argv[2]));	/* its memory goes with it */
+	code = parse_options(argc, argv, &options);
 	if (code >= 0)
 		return code;
 	clean_descriptors();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What people are told of, as the supervisor sees it: in the segment (what became of
- * destinations, the gate, faults, the journal) and in what happens to roles.
+ * What people want to hear of, as it stands in the segment: what became of destinations, the
+ * gate, faults, the queue, the journal, the cluster.  The keeper looks; the supervisor runs
+ * the command (alerts.h).
  */
 #ifndef ROLE_ALERT_WATCH_H
 #define ROLE_ALERT_WATCH_H
@@ -9,29 +10,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "role/alerts.h"
 #include "segment/decisions.h"
 #include "segment/layout.h"
 
-struct child;
-struct supervisor;
-
 struct alert_watch {
-	struct decisions_cursor events;
-	uint64_t faults;		/* as many were told of */
+	/* The caller's, set before alert_watch_begin. */
+	bool (*found)(void *context, const struct alert *alert);	/* false: not now */
+	void *context;
+	struct segment *segment;
+	struct decisions_cursor events;	/* .next: what was not looked at yet */
+	uint64_t faults;		/* as many were reported */
+	int64_t faults_ns;		/* when; 0: never */
 	bool gate_shut;
 	bool queue_away;
-	uint32_t cluster_ill;		/* 0; or what of the cluster was told of */
+	uint32_t cluster_ill;		/* 0; or what of the cluster was reported */
 	bool journal_ill[SEGMENT_JOURNALS];
 };
 
-/* What happened before is not told any more; what is wrong still is. */
-void alert_watch_begin(struct supervisor *supervisor);
+/* `from`: events.next of the watch before it; 0: there was none, and what happened before is
+ * left out.  What is wrong still is found. */
+void alert_watch_begin(struct alert_watch *watch, struct segment *segment, uint64_t from);
 
 /* Looks, a bounded part of what there may be. */
-void alert_watch_turn(struct supervisor *supervisor, int64_t now_ns);
-
-/* A role died by itself, or as we killed it. */
-void alert_watch_died(struct supervisor *supervisor, const struct child *child, int status,
+void alert_watch_turn(struct alert_watch *watch, const struct generation *generation,
     int64_t now_ns);
 
 #endif

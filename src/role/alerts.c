@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "role/supervisor.h"
@@ -29,6 +30,11 @@
 void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters) {
 	memset(alerts, 0, sizeof(*alerts));
 	alerts->counters = counters;
+}
+
+void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject) {
+	*alert = (struct alert){ .kind = kind, .wall_s = clock_wall_s() };
+	log_quote(alert->subject, sizeof(alert->subject), subject, strlen(subject));
 }
 
 static void count(const struct alerts *alerts, enum counter counter) {
@@ -91,6 +97,23 @@ void alerts_tell(struct alerts *alerts, const struct generation *generation,
 	alerts->rate_tat_ns = rate_after(&setting->rate, alerts->rate_tat_ns, now_ns);
 	remember(alerts, alert, now_ns);
 	alerts->waiting[(alerts->first + alerts->count++) % ALERTS_WAITING_MAX] = *alert;
+}
+
+void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
+    int64_t now_ns) {
+	struct alert alert;
+
+	alert_begin(&alert, ALERT_ROLE, child->name);
+	if (child->killed != NULL)
+		text_append(alert.text, sizeof(alert.text), 0,
+		    "%s, was killed and is started again", child->killed);
+	else
+		text_append(alert.text, sizeof(alert.text), 0,
+		    "it ended with %s %d after %" PRId64 " s and is started again",
+		    WIFSIGNALED(status) ? "signal" : "exit code",
+		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		    (now_ns - child->started_ns) / NS_PER_SECOND);
+	alerts_tell(&supervisor->alerts, supervisor->generation, &alert, now_ns);
 }
 
 /* --- how -------------------------------------------------------------------------- */
@@ -219,11 +242,6 @@ bool alerts_bury(struct alerts *alerts, pid_t pid, int status) {
 		return true;
 	}
 	return false;
-}
-
-void alerts_leave(const struct alerts *alerts) {
-	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
-		command_leave(&alerts->running[i].command);
 }
 
 void alerts_end(struct alerts *alerts) {

@@ -21,6 +21,7 @@
 #define ALERT_SUBJECT_MAX	324	/* a name of 80 bytes, quoted */
 #define ALERT_TEXT_MAX		400
 
+struct child;
 struct supervisor;
 
 struct alert {
@@ -35,7 +36,7 @@ struct alert {
 };
 
 struct alerts {
-	_Atomic uint64_t *counters;	/* of the segment: enum counter */
+	_Atomic uint64_t *counters;	/* the caller's: enum counter */
 	struct alert waiting[ALERTS_WAITING_MAX];	/* a ring */
 	unsigned first, count;
 	struct alert_run {
@@ -52,6 +53,9 @@ struct alerts {
 
 void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters);
 
+/* One with a subject, of now. */
+void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject);
+
 /* Would this one be told now as far as alert.interval goes?  For whoever can wait. */
 bool alerts_due(const struct alerts *alerts, const struct generation *generation,
     enum alert_kind kind, const char *subject, int64_t now_ns);
@@ -60,6 +64,10 @@ bool alerts_due(const struct alerts *alerts, const struct generation *generation
 void alerts_tell(struct alerts *alerts, const struct generation *generation,
     const struct alert *alert, int64_t now_ns);
 
+/* A role died by itself, or as we killed it. */
+void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
+    int64_t now_ns);
+
 /* Starts what waits, kills what takes too long; never waits. */
 void alerts_turn(struct supervisor *supervisor, int64_t now_ns);
 /* When alerts_turn has something to do by itself, or INT64_MAX. */
@@ -67,9 +75,6 @@ int64_t alerts_next_ns(const struct alerts *alerts);
 
 /* A child ended.  False: it is none of ours. */
 bool alerts_bury(struct alerts *alerts, pid_t pid, int status);
-
-/* In a role's new process: what they say is not for it. */
-void alerts_leave(const struct alerts *alerts);
 
 /* Kills those that run. */
 void alerts_end(struct alerts *alerts);

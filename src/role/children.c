@@ -14,15 +14,19 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "role/feed_role.h"
+#include "role/prepare.h"
 #include "role/spawn.h"
 #include "segment/segment.h"
 
@@ -32,8 +36,13 @@
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
 /* Sessions end unseen while the keeper is away: never for long. */
 #define DELAY_LAST_NS	NS_PER_SECOND
+#define DAMAGE_NS	(20 * NS_PER_SECOND)
+#define HUNG_SOON_NS	(5 * NS_PER_SECOND)	/* after its start */
+#define DAMAGE_DEATHS	6
+#define REBUILT_APART_NS	(20 * NS_PER_SECOND)	/* it may be a bug of ours */
+#define END_NS		(200 * NS_PER_MS)	/* for the keeper to say that all ended */
 
-_Static_assert(GENERATION_ROLES_MAX <= SEGMENT_ROLES_MAX,
+_Static_assert(GENERATION_ROLES_MAX + SEGMENT_ROLES_SINGLE <= SEGMENT_ROLES_MAX,
     "the compiler refuses what has no place");
 
 static void add_child(struct supervisor *supervisor, enum role_kind kind,
@@ -43,7 +52,7 @@ static void add_child(struct supervisor *supervisor, enum role_kind kind,
 	MUST(supervisor->child_count < SEGMENT_ROLES_MAX);
 	supervisor->child_count++;
 	*child = (struct child){ .kind = kind, .number = number,
-		.listener = listener };
+		.listener = listener, .place = segment_role_place(kind, number) };
 	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);
 }
 
@@ -56,23 +65,6 @@ static bool is_planned(const struct supervisor *supervisor, uint32_t kind,
 		    supervisor->children[i].number == number)
 			return true;
 	return false;
-}
-
-/* A configuration before this one may have had more roles. */
-static void take_places(struct supervisor *supervisor) {
-	struct role_record *roles = segment_header(supervisor->segment)->roles;
-	unsigned i;
-
-	for (i = 0; i < SEGMENT_ROLES_MAX; i++)
-		if (!is_planned(supervisor, atomic_load(&roles[i].kind),
-			atomic_load(&roles[i].number)))
-			segment_role_forget(supervisor->segment, i);
-	for (i = 0; i < supervisor->child_count; i++) {
-		struct child *child = &supervisor->children[i];
-
-		child->place = segment_role_place(supervisor->segment,
-		    child->kind, child->number);
-	}
 }
 
 void children_plan(struct supervisor *supervisor) {
@@ -103,19 +95,12 @@ void children_plan(struct supervisor *supervisor) {
 		add_child(supervisor, ROLE_CLUSTER, "cluster", 0, 0);
 	if (metrics)
 		add_child(supervisor, ROLE_METRICS, "metrics", 0, 0);
-	take_places(supervisor);
 }
 
 static void add_later(struct supervisor *supervisor, enum role_kind kind, const char *word,
     bool needed) {
-	struct child *child = &supervisor->children[supervisor->child_count];
-
-	if (!needed || is_planned(supervisor, kind, 0) ||
-	    supervisor->child_count == SEGMENT_ROLES_MAX)
-		return;
-	add_child(supervisor, kind, word, 0, 0);
-	child->place = segment_role_place(supervisor->segment, child->kind,
-	    child->number);
+	if (needed && !is_planned(supervisor, kind, 0))
+		add_child(supervisor, kind, word, 0, 0);
 }
 
 void children_replan(struct supervisor *supervisor) {
@@ -131,23 +116,6 @@ static bool is_idle(const struct supervisor *supervisor, const struct child *chi
 	return child->kind == ROLE_QUEUE && !generation_drives(supervisor->generation);
 }
 
-/* A role maps the published configuration when it starts; should its file be
- * gone or spoiled, it is published once more. */
-static void heal_generation(struct supervisor *supervisor) {
-	const struct generation *published;
-	struct diag diag;
-
-	if (segment_map_generation(supervisor->segment,
-		supervisor->generation->number, &published, &diag) == 0) {
-		segment_unmap_generation(published);
-		return;
-	}
-	log_event(EVENT_SYSTEM, "text=\"published again: %s\"", diag.text);
-	if (segment_publish(supervisor->segment, supervisor->generation, &diag) !=
-	    0)
-		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
-}
-
 /* Zeros: it is not there. */
 static void look_at_journal(const struct supervisor *supervisor, uint64_t found[2]) {
 	const struct generation *generation = supervisor->generation;
@@ -158,6 +126,17 @@ static void look_at_journal(const struct supervisor *supervisor, uint64_t found[
 		return;
 	found[0] = status.st_dev;
 	found[1] = status.st_ino;
+}
+
+/* Those that no keeper has heard of.  Their successors find out by themselves, too. */
+static void report_deaths(struct supervisor *supervisor) {
+	for (unsigned i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->dead_pid != 0 && keeper_orders_died(&supervisor->orders,
+			child->place, child->dead_pid))
+			child->dead_pid = 0;
+	}
 }
 
 void children_start(struct supervisor *supervisor, int64_t now_ns) {
@@ -171,11 +150,16 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		    is_idle(supervisor, child))
 			continue;
 		child->killed = NULL;
-		child->started_ns = now_ns;
+		child->started_ns = child->beat_ns = now_ns;
+		child->stopped_call = -1;
 		look_at_journal(supervisor, child->journal);
-		heal_generation(supervisor);
-		if (spawn_role(supervisor, child, &diag) == 0)
+		if (spawn_role(supervisor, child, &diag) == 0) {
+			if (child->kind != ROLE_KEEPER)
+				continue;
+			report_deaths(supervisor);
+			reload_send_again(&supervisor->reload);
 			continue;
+		}
 		log_event(EVENT_SYSTEM, "role=%s text=\"cannot be started: %s\"",
 		    child->name, diag.text);
 		child->start_ns = now_ns + NS_PER_SECOND;
@@ -206,23 +190,59 @@ static enum event_kind event_of(const struct child *child, int status) {
 }
 
 /* The system call that its sandbox stopped it for; NULL: it died of something else. */
-static const char *stopped_by(struct supervisor *supervisor, const struct child *child,
-    int status) {
-	const char *call = sandbox_stopped_by(supervisor->sandbox, child->place);
-
+static const char *stopped_by(const struct child *child, int status) {
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
 		return NULL;
-	return call == NULL ? "unknown" : call;
+	return child->stopped_call < 0 ? "unknown" : sandbox_call_name(child->stopped_call);
+}
+
+static void listen_to(struct child *child, int64_t now_ns) {
+	struct lifeline_news news = lifeline_read(child->lifeline_fd);
+
+	if (news.beat)
+		child->beat_ns = now_ns;
+	if (news.stopped_call >= 0)
+		child->stopped_call = news.stopped_call;
+}
+
+/* One word that somebody wrote into a lock ends each role that comes to it, one in a list may
+ * lead it round and round, and one in the header keeps it from mapping the segment. */
+static bool is_of_damage(const struct child *child, int status, int64_t now_ns) {
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status) == EX_DATAERR;
+	if (child->killed != NULL)
+		return now_ns - child->started_ns < HUNG_SOON_NS;
+	return WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV ||
+	    WTERMSIG(status) == SIGBUS;
+}
+
+static void note_damage(struct supervisor *supervisor, const struct child *child, int status,
+    int64_t now_ns) {
+	if (!is_of_damage(child, status, now_ns))
+		return;
+	if (supervisor->damage_deaths == 0 || now_ns - supervisor->damage_ns > DAMAGE_NS) {
+		supervisor->damage_deaths = 0;
+		supervisor->damage_ns = now_ns;
+	}
+	supervisor->damage_deaths++;
+}
+
+bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns) {
+	return supervisor->damage_deaths >= DAMAGE_DEATHS && (supervisor->rebuilt_ns == 0 ||
+	    now_ns - supervisor->rebuilt_ns > REBUILT_APART_NS);
 }
 
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
-	struct segment_header *header = segment_header(supervisor->segment);
-	const char *call = stopped_by(supervisor, child, status);
+	const char *call;
 	int64_t delay;
 
-	segment_role_died(supervisor->segment, child->place, now_ns);
+	listen_to(child, now_ns);
+	close(child->lifeline_fd);
+	call = stopped_by(child, status);
+	child->dead_pid = child->pid;
+	note_damage(supervisor, child, status, now_ns);
 	if (life_ns < QUICK_NS)
 		child->quick_deaths++;
 	else if (life_ns >= SETTLED_NS)
@@ -235,11 +255,11 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	    call == NULL ? "" : " syscall=", call == NULL ? "" : call,
 	    (long long)(life_ns / NS_PER_MS), (long long)(delay / NS_PER_MS));
 	if (event_of(child, status) == EVENT_ROLE_DIED)
-		alert_watch_died(supervisor, child, status, now_ns);
+		alerts_tell_death(supervisor, child, status, now_ns);
 	child->pid = 0;
 	child->start_ns = now_ns + delay;
-	atomic_fetch_add(&header->counters[COUNTER_ROLE_RESTARTS], 1);
 	spawn_unlink(supervisor, child);
+	report_deaths(supervisor);
 }
 
 void children_reap(struct supervisor *supervisor, int64_t now_ns) {
@@ -261,18 +281,6 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 	}
 }
 
-/* A role can write anything into its heartbeat: a time to come is none. */
-static int64_t last_sign_ns(const struct supervisor *supervisor,
-    const struct child *child, int64_t now_ns) {
-	struct role_record *role =
-	    &segment_header(supervisor->segment)->roles[child->place];
-	int64_t beat_ns = atomic_load(&role->heartbeat_ns);
-
-	if (beat_ns > now_ns + NS_PER_SECOND || beat_ns < child->started_ns)
-		return child->started_ns;
-	return beat_ns;
-}
-
 static void end_child(struct child *child, const char *why) {
 	if (kill(child->pid, SIGKILL) == 0)
 		child->killed = why;
@@ -287,13 +295,14 @@ void children_check(struct supervisor *supervisor, int64_t now_ns) {
 
 		if (child->pid == 0 || child->killed != NULL)
 			continue;
-		silent_ns = now_ns - last_sign_ns(supervisor, child, now_ns);
+		listen_to(child, now_ns);
+		silent_ns = now_ns - child->beat_ns;
 		if (silent_ns < SILENCE_NS || awake_ns < SILENCE_NS)
 			continue;
 		log_event(EVENT_ROLE_HUNG, "name=%s pid=%ld silent_ms=%lld",
 		    child->name, (long)child->pid,
 		    (long long)(silent_ns / NS_PER_MS));
-		end_child(child, "it gave no sign of life");
+		end_child(child, "it did not respond");
 	}
 }
 
@@ -303,16 +312,16 @@ static bool has_journal(const struct child *child) {
 }
 
 void children_check_journal(struct supervisor *supervisor) {
-	struct segment_header *header = segment_header(supervisor->segment);
+	bool has_landlock = supervisor->generation->sandbox != SANDBOX_OFF &&
+	    supervisor->generation->sandbox != SANDBOX_LOG && sandbox_lacks_files() == NULL;
 	uint64_t there[2];
 
 	look_at_journal(supervisor, there);
-	for (unsigned i = 0; there[1] != 0 && i < supervisor->child_count; i++) {
+	for (unsigned i = 0; has_landlock && there[1] != 0 && i < supervisor->child_count;
+	     i++) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->pid == 0 || child->killed != NULL || !has_journal(child) ||
-		    (atomic_load(&header->roles[child->place].sandbox) &
-			ROLE_SANDBOX_FILES) == 0 ||
 		    memcmp(there, child->journal, sizeof(there)) == 0)
 			continue;
 		log_event(EVENT_JOURNAL, "name=%s pid=%ld text=\"the directory of journal.path "
@@ -327,10 +336,8 @@ bool children_ready(const struct supervisor *supervisor) {
 
 	for (i = 0; i < supervisor->child_count; i++) {
 		const struct child *child = &supervisor->children[i];
-		int64_t now_ns = clock_now_ns();
 
-		if (child->pid == 0 || last_sign_ns(supervisor, child, now_ns) <=
-		    child->started_ns)
+		if (child->pid == 0 || child->beat_ns <= child->started_ns)
 			return false;
 	}
 	return true;
@@ -350,21 +357,63 @@ int64_t children_next_ns(const struct supervisor *supervisor) {
 	return next_ns;
 }
 
+/* Waits for it, until then at most; 0: as long as it takes. */
+static void await_end(struct child *child, int64_t until_ns) {
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	while (child->pid != 0) {
+		pid_t ended = waitpid(child->pid, NULL, until_ns == 0 ? 0 : WNOHANG);
+
+		if (ended == child->pid || (ended < 0 && errno != EINTR))
+			child->pid = 0;
+		else if (until_ns != 0 && clock_now_ns() >= until_ns)
+			return;
+		else if (until_ns != 0)
+			(void)nanosleep(&pause, NULL);
+	}
+}
+
 void children_end(struct supervisor *supervisor) {
+	int64_t until_ns = clock_now_ns() + END_NS;
 	unsigned i;
 
 	for (i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid != 0 &&
+		    supervisor->children[i].kind != ROLE_KEEPER)
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+	if (keeper_orders_end(&supervisor->orders))
+		for (i = 0; i < supervisor->child_count; i++)
+			if (supervisor->children[i].kind == ROLE_KEEPER)
+				await_end(&supervisor->children[i], until_ns);
+	for (i = 0; i < supervisor->child_count; i++)
 		if (supervisor->children[i].pid != 0)
 			(void)kill(supervisor->children[i].pid, SIGKILL);
-	for (i = 0; i < supervisor->child_count; i++) {
+	for (i = 0; i < supervisor->child_count; i++)
+		await_end(&supervisor->children[i], 0);
+}
+
+int children_rebuild(struct supervisor *supervisor) {
+	int64_t now_ns = clock_now_ns();
+
+	log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"roles keep dying of what they find "
+	    "in the state; it is built again from its saved sessions and the journal\"",
+	    supervisor->damage_deaths,
+	    (long long)((now_ns - supervisor->damage_ns) / NS_PER_MS));
+	for (unsigned i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
-		if (child->pid == 0)
-			continue;
-		while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		segment_role_died(supervisor->segment, child->place,
-		    clock_now_ns());
-		child->pid = 0;
+		if (child->pid != 0) {
+			(void)kill(child->pid, SIGKILL);
+			await_end(child, 0);
+			close(child->lifeline_fd);
+			spawn_unlink(supervisor, child);
+		}
+		child->dead_pid = 0;
+		child->quick_deaths = 0;
+		child->start_ns = now_ns;
 	}
+	supervisor->damage_deaths = 0;
+	supervisor->rebuilt_ns = now_ns;
+	supervisor->alerts_from = 0;
+	return prepare(supervisor, true);
 }

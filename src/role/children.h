@@ -27,6 +27,13 @@ void children_check(struct supervisor *supervisor, int64_t now_ns);
  * sandbox leaves them the old one alone. */
 void children_check_journal(struct supervisor *supervisor);
 
+/* Have so many died of what they found in the segment that it has to be built again? */
+bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns);
+
+/* Ends all roles, has the segment built again from what the text files and the journal hold, and
+ * lets the roles start.  0, or the exit code: there is no segment. */
+int children_rebuild(struct supervisor *supervisor);
+
 /* Does every role run, with a first heartbeat? */
 bool children_ready(const struct supervisor *supervisor);
 

@@ -21,7 +21,8 @@
 #include "front/cluster/cluster.h"
 #include "front/window_log.h"
 
-static void *secret_page(size_t bytes, struct diag *diag) {
+struct cluster_secret *cluster_secret_page(struct diag *diag) {
+	const size_t bytes = sizeof(struct cluster_secret);
 	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED) {
@@ -66,7 +67,7 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 
 	if (context->kind != ROLE_CLUSTER)
 		return 0;
-	secret = secret_page(sizeof(*secret), diag);
+	secret = cluster_secret_page(diag);
 	context->secret = secret;
 	if (secret == NULL)
 		return -1;
@@ -91,7 +92,7 @@ int cluster_role_main(const struct role_context *context) {
 	struct engine *engine;
 	struct diag diag;
 
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0) {
+	if (role_open_engine(context, &engine, &diag) == 0) {
 		window_log_listen(engine);
 		if (cluster_run(engine, &setup, &diag) == 0)
 			return EX_OK;

@@ -2,7 +2,7 @@
 /*
  * PURPOSE  Run one program as root.
  * MODEL    The child leads a session of its own: what it started is killed with it.
- *          Its output goes to a pipe that is read when it has ended.  Should we die it
+ *          Its output goes to a pipe, whose beginning is kept.  Should we die it
  *          is killed at once, or, where its file is set-user-ID or set-group-ID (which
  *          takes that away), when its time is over.
  * ERRORS   A program that cannot be run says so on its output and ends with
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,14 +27,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "role/privileges.h"
-#include "role/spawn.h"
 
 #define VARIABLES_MAX	12
 #define FIRST_FREE_FD	3
 
+#define OUTPUTS_AT_ONCE	16
+#define OUTPUT_READ	65536
+
 /* A little later than we would have killed it. */
 #define ALARM_LATE_S	2
+
+static int outputs_fd = -1;
 
 static void leave_parent(int stdout_fd, int stderr_fd, int64_t life_ns) {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -49,7 +55,7 @@ static void leave_parent(int stdout_fd, int stderr_fd, int64_t life_ns) {
 #endif
 	umask(022);
 	(void)alarm((unsigned)(life_ns / NS_PER_SECOND) + ALARM_LATE_S);
-	spawn_reset_signals();
+	process_reset_signals();
 	(void)signal(SIGPIPE, SIG_DFL);
 }
 
@@ -99,6 +105,50 @@ static void run(const struct command_line *line, int output_fd) {
 	_exit(EX_OSERR);
 }
 
+/* --- what they say ------------------------------------------------------------------- */
+
+int command_outputs_fd(void) {
+	return outputs_fd;
+}
+
+static int watch_output(struct command *command) {
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = command };
+
+	if (outputs_fd < 0)
+		outputs_fd = epoll_create1(EPOLL_CLOEXEC);
+	return outputs_fd < 0 ? -1 :
+	    epoll_ctl(outputs_fd, EPOLL_CTL_ADD, command->output_fd, &event);
+}
+
+static void forget_output(const struct command *command) {
+	(void)epoll_ctl(outputs_fd, EPOLL_CTL_DEL, command->output_fd, NULL);
+}
+
+static void read_output(struct command *command) {
+	static char output[OUTPUT_READ];
+	size_t room = COMMAND_SAID_MAX - command->said_length;
+	ssize_t length = read(command->output_fd, output, sizeof(output));
+
+	if (length == 0)
+		forget_output(command);
+	if (length <= 0)
+		return;
+	if ((size_t)length < room)
+		room = (size_t)length;
+	memcpy(command->said + command->said_length, output, room);
+	command->said_length += (uint32_t)room;
+}
+
+void command_read_outputs(void) {
+	struct epoll_event events[OUTPUTS_AT_ONCE];
+	int count = outputs_fd < 0 ? 0 : epoll_wait(outputs_fd, events, OUTPUTS_AT_ONCE, 0);
+
+	for (int i = 0; i < count; i++)
+		read_output(events[i].data.ptr);
+}
+
+/* --- from start to end ----------------------------------------------------------------- */
+
 int command_start(struct command *command, const struct command_line *line,
     int64_t now_ns) {
 	int fds[2], error;
@@ -119,6 +169,8 @@ int command_start(struct command *command, const struct command_line *line,
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	*command = (struct command){ .pid = pid, .output_fd = fds[0],
 		.started_ns = now_ns, .life_ns = line->life_ns };
+	/* unwatched, it runs all the same, as long as it says little */
+	(void)watch_output(command);
 	return 0;
 }
 
@@ -136,17 +188,16 @@ int64_t command_next_ns(const struct command *command) {
 }
 
 void command_bury(struct command *command, char *said, size_t size) {
-	ssize_t length = read(command->output_fd, said, size - 1);
+	size_t length;
 
-	said[length > 0 ? length : 0] = '\0';
+	read_output(command);
+	length = command->said_length < size ? command->said_length : size - 1;
+	memcpy(said, command->said, length);
+	said[length] = '\0';
 	said[strcspn(said, "\n")] = '\0';
+	forget_output(command);
 	close(command->output_fd);
 	command->pid = 0;
-}
-
-void command_leave(const struct command *command) {
-	if (command->pid != 0)
-		close(command->output_fd);
 }
 
 void command_end(struct command *command) {
@@ -156,6 +207,7 @@ void command_end(struct command *command) {
 	(void)kill(command->pid, SIGKILL);
 	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	forget_output(command);
 	close(command->output_fd);
 	command->pid = 0;
 }

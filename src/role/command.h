@@ -14,9 +14,13 @@
 
 struct identity;
 
+#define COMMAND_SAID_MAX	400
+
 struct command {
 	pid_t pid;		/* 0: none runs */
-	int output_fd;		/* what it says, read at its end; valid with pid */
+	int output_fd;		/* what it says; valid with pid */
+	char said[COMMAND_SAID_MAX + 1];	/* the beginning of it; the rest is dropped */
+	uint32_t said_length;
 	bool killed;		/* its time was over */
 	int64_t started_ns;
 	int64_t life_ns;
@@ -32,9 +36,15 @@ struct command_line {
 					 * standard error */
 };
 
-/* 0, or -1 with errno: nothing runs, and *command is as before. */
+/* 0, or -1 with errno: nothing runs, and *command is as before.  It stays where it is until it
+ * is buried or ended. */
 int command_start(struct command *command, const struct command_line *line,
     int64_t now_ns);
+
+/* What commands say has to be read, or they stand still once a pipe is full: to be polled for
+ * POLLIN, -1 before the first one; and to be called then. */
+int command_outputs_fd(void);
+void command_read_outputs(void);
 
 /* Kills it when its time is over. */
 void command_turn(struct command *command, int64_t now_ns);
@@ -43,9 +53,6 @@ int64_t command_next_ns(const struct command *command);
 
 /* It was waited for: `said` gets its first line. */
 void command_bury(struct command *command, char *said, size_t size);
-
-/* In a role's new process: what it says is not for it. */
-void command_leave(const struct command *command);
 
 /* Kills it and waits until it is gone. */
 void command_end(struct command *command);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The feed role: the logs are often for root alone, hence opened before the
- * privileges are gone, with all the files that the last feed had not let go of.
- * Whatever else they are (a device, a pipe) is not read.
+ * The feed role: the logs are often for root alone, hence opened before the privileges are
+ * gone.  Which of the files the last feed had not let go of stands in the segment, which root
+ * does not read: so all that may be are opened, and this process chooses.
  */
 #include "role/feed_role.h"
 
@@ -37,34 +37,26 @@ static bool is_opened(const struct role_context *context, const char *log) {
 	return false;
 }
 
-static void open_log(const struct role_context *context, const char *log,
-    struct log_files *files) {
-	struct feed_position known[FEED_FILES_MAX];
-	uint32_t records[FEED_FILES_MAX];
-	unsigned i, count = feed_positions(context->segment, feed_log_id(log),
-	    known, records);
-
-	log_files_find(log, known, count, files);
-	for (i = 0; i < files->count; i++)
-		if (!log_file_open(&files->list[i])) {
-			files->error = errno;
-			files->sure = false;
-		}
-}
-
-void feed_role_open(const struct generation *generation,
-    struct role_context *context) {
+void feed_role_open(const struct generation *generation, struct role_context *context) {
 	uint32_t i;
 
 	for (i = 0; context->kind == ROLE_FEED && i < generation->mta_count; i++) {
 		const char *log = generation_text(generation,
 		    generation->mtas[i].log);
 
-		if (*log == '\0' || strlen(log) >= PATH_MAX ||
-		    is_opened(context, log))
-			continue;
-		open_log(context, log, &context->logs[context->log_count++]);
+		if (*log != '\0' && strlen(log) < PATH_MAX && !is_opened(context, log))
+			log_files_open_all(log, &context->logs[context->log_count++]);
 	}
+}
+
+/* Those that it has not let go of, and those that came since. */
+static void choose_files(const struct segment *segment, struct log_candidates *from,
+    struct log_files *files) {
+	struct feed_position known[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
+	unsigned count = feed_positions(segment, feed_log_id(from->log), known, records);
+
+	log_files_choose(from, known, count, files);
 }
 
 int feed_role_main(const struct role_context *context) {
@@ -77,12 +69,15 @@ int feed_role_main(const struct role_context *context) {
 	struct diag diag;
 	unsigned i;
 
-	memcpy(logs, context->logs, sizeof(logs));
+	for (i = 0; i < context->log_count; i++) {
+		struct log_candidates all = context->logs[i];
+
+		choose_files(context->segment, &all, &logs[i]);
+	}
 	for (i = 0; i < context->socket_count; i++)
 		sockets[i] = (struct feed_socket){ context->sockets[i].fd,
 			context->sockets[i].listener, context->sockets[i].kind };
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) ==
-		0 &&
+	if (role_open_engine(context, &engine, &diag) == 0 &&
 	    feed_run(engine, &setup, &diag) == 0)
 		return EX_OK;
 	log_event(EVENT_SYSTEM, "from=feed text=\"%s\"", diag.text);

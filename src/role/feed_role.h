@@ -10,7 +10,7 @@
 bool feed_role_needed(const struct generation *generation);
 
 /* Opens them into `context` (only for ROLE_FEED; what cannot be opened is for the
- * role to tell).  The generation must outlive the role. */
+ * role to log).  The generation must outlive the context. */
 void feed_role_open(const struct generation *generation, struct role_context *context);
 
 #endif

@@ -158,10 +158,6 @@ bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	return true;
 }
 
-void gate_command_leave(const struct supervisor *supervisor) {
-	command_leave(&supervisor->gate.command);
-}
-
 void gate_command_end(struct supervisor *supervisor) {
 	command_end(&supervisor->gate.command);
 }

@@ -38,9 +38,6 @@ bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status);
 /* When gate_command_turn has something to do, or INT64_MAX. */
 int64_t gate_command_next_ns(const struct supervisor *supervisor);
 
-/* In a role's new process: what the command says is not for it. */
-void gate_command_leave(const struct supervisor *supervisor);
-
 /* Kills the one that runs, if any. */
 void gate_command_end(struct supervisor *supervisor);
 

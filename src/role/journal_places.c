@@ -2,9 +2,9 @@
 /*
  * PURPOSE  The journal's directories: decisions/, feed/, keeper/, queue/ below journal.path.
  * MODEL    Looked at at the start, and every 2 s while a role cannot write, so that one that
- *          somebody removed comes back and its role goes on in it.  The path itself may hold links, as the administrator
- *          made it; below it nothing is followed, as the directories are an
- *          unprivileged user's.
+ *          somebody removed comes back and its role goes on in it.  The path itself may hold links of
+ *          root's, as the administrator made it; no other is followed, as a part of it may
+ *          be an unprivileged user's.
  * ERRORS   Told once: the roles work without a journal.
  * THREADS  One, the supervisor's.
  */
@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trusted_path.h"
 #include "engine/journal_room.h"
 #include "role/feed_role.h"
 
@@ -44,23 +45,13 @@ static bool is_needed(const struct generation *generation, enum journal_room roo
 	return true;
 }
 
-/* All of it that is not there. */
-static int make_base(const char *base, struct diag *diag) {
-	char path[PATH_MAX];
+/* All of it that is not there, opened. */
+static int open_base(const char *base, struct diag *diag) {
+	int fd = trusted_path_open(base, true, BASE_MODE);
 
-	if (!text_copy(path, sizeof(path), base, strlen(base)))
-		return diag_set(diag, ENAMETOOLONG, "journal.path");
-	for (char *at = path + 1; *at != '\0'; at++) {
-		if (*at != '/')
-			continue;
-		*at = '\0';
-		if (mkdir(path, BASE_MODE) != 0 && errno != EEXIST)
-			return diag_set(diag, errno, "cannot make the directory %s", path);
-		*at = '/';
-	}
-	if (mkdir(path, BASE_MODE) != 0 && errno != EEXIST)
-		return diag_set(diag, errno, "cannot make the directory %s", path);
-	return 0;
+	return fd >= 0 ? fd : errno == EPERM ?
+	    diag_set(diag, 0, "%s: a link of another user than root is not followed", base) :
+	    diag_set(diag, errno, "cannot make the directory %s", base);
 }
 
 static DIR *read_names(int fd) {
@@ -133,13 +124,10 @@ static int give(int fd, const struct identity *identity, struct diag *diag) {
 
 int journal_place_make(const char *base, const char *word, const struct identity *identity,
     struct diag *diag) {
-	int base_fd, fd, result;
+	int base_fd = open_base(base, diag), fd, result;
 
-	if (make_base(base, diag) != 0)
-		return -1;
-	base_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (base_fd < 0)
-		return diag_set(diag, errno, "cannot open %s", base);
+		return -1;
 	if (mkdirat(base_fd, word, PLACE_MODE) != 0 && errno != EEXIST) {
 		diag_set(diag, errno, "cannot make the directory %s/%s", base, word);
 		close(base_fd);
@@ -158,8 +146,11 @@ int journal_place_make(const char *base, const char *word, const struct identity
 static bool look_at_base(struct journal_places *places, const char *base) {
 	char text[PATH_MAX];
 	struct diag diag;
-	bool failed = make_base(base, &diag) != 0;
+	int fd = open_base(base, &diag);
+	bool failed = fd < 0;
 
+	if (fd >= 0)
+		close(fd);
 	if (failed && !places->told_base)
 		log_event(EVENT_JOURNAL_FAILED, "text=\"%s: there is no journal until it can be "
 		    "made (journal.path)\"", log_sentence(text, sizeof(text), diag.text));
@@ -204,7 +195,7 @@ static void warn_of_tmpfs(const struct generation *generation) {
 	char quoted[PATH_MAX];
 
 	if (statfs(base, &status) == 0 &&
-	    (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC))
+	    ((uint32_t)status.f_type == TMPFS_MAGIC || (uint32_t)status.f_type == RAMFS_MAGIC))
 		log_event(EVENT_CONFIG_NOTE,
 		    "text=\"journal.path is on a tmpfs: it does not survive a reboot\" path=%s",
 		    log_quote(quoted, sizeof(quoted), base, strlen(base)));

@@ -30,6 +30,7 @@
 #include "front/journal_news.h"
 #include "front/window_log.h"
 #include "front/witness.h"
+#include "role/keeper_duties.h"
 #include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
@@ -52,6 +53,7 @@ struct keeper {
 	struct control *control;
 	struct gate_watch gate;
 	struct queue_watch queue;
+	struct keeper_duties *duties;
 	struct journal_manual_log *journal;	/* NULL: there is none */
 	struct journal_decisions *decisions;	/* NULL: the same */
 	struct event *beat;
@@ -136,6 +138,13 @@ static void watch_gate(struct keeper *keeper, int64_t now_ns) {
 		control_tell_gate(keeper->control, news != GATE_OPENS);
 }
 
+static void do_duties(struct keeper *keeper, int64_t now_ns) {
+	const struct generation *generation = engine_pin(keeper->engine);
+
+	keeper_duties_beat(keeper->duties, generation, now_ns);
+	engine_unpin(keeper->engine, generation);
+}
+
 /* Others take note when nobody can ask the kernel: more often than each second. */
 static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	struct keeper *keeper = argument;
@@ -144,6 +153,7 @@ static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	(void)what;
 	engine_heartbeat(keeper->engine, clock_now_ns());
 	watch_gate(keeper, clock_now_ns());
+	do_duties(keeper, clock_now_ns());
 	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
 }
 
@@ -182,6 +192,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	control_second(keeper->control, clock_now_ns());
 	journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
 	watch_queue(keeper);
+	keeper_duties_second(keeper->duties);
 	end_when_stale(keeper);
 	log_flush();
 }
@@ -203,8 +214,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	static const struct timeval fifth = { .tv_usec = 200000 };
 	const struct role_context *context = keeper->context;
 
-	if (engine_open(&keeper->engine, context->segment, context->role_slot,
-		diag) != 0)
+	if (role_open_engine(context, &keeper->engine, diag) != 0)
 		return -1;
 	window_log_listen(keeper->engine);
 	if (open_journal(keeper, diag) != 0)
@@ -216,7 +226,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	if (front_witness_open(&keeper->witness, keeper->base, keeper->engine,
 		context->netlink_fds, context->netlink_count, diag) != 0 ||
 	    control_open(&keeper->control, keeper->base, keeper->engine,
-		context->supervisor_fd, diag) != 0)
+		context->supervisor_fd, diag) != 0 ||
+	    keeper_duties_open(&keeper->duties, context, keeper->base, diag) != 0)
 		return -1;
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		if (control_listen(keeper->control, context->sockets[i].fd,

@@ -14,7 +14,7 @@ int metrics_role_main(const struct role_context *context) {
 	struct engine *engine;
 	struct diag diag;
 
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0 &&
+	if (role_open_engine(context, &engine, &diag) == 0 &&
 	    http_front_open(&front, engine, &diag) == 0) {
 		for (unsigned i = 0; i < context->socket_count; i++)
 			if (http_front_listen(front, context->sockets[i].fd,

@@ -16,8 +16,7 @@ int milter_role_main(const struct role_context *context)
 	if (context->socket_count != 1) {
 		diag_set(&diag, 0, "%u sockets for one libmilter",
 		    context->socket_count);
-	} else if (engine_open(&engine, context->segment, context->role_slot,
-	    &diag) == 0) {
+	} else if (role_open_engine(context, &engine, &diag) == 0) {
 		own_look_open(context, engine);
 		engine_wait_confirmed(engine);
 		milter_front_run(engine, context->sockets[0].fd,

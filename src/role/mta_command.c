@@ -309,14 +309,6 @@ int64_t mta_commands_next_ns(const struct mta_commands *commands) {
 	return first_ns;
 }
 
-void mta_commands_leave(const struct mta_commands *commands) {
-	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
-		if (commands->link_fds[i] >= 0)
-			close(commands->link_fds[i]);
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		command_leave(&commands->running[i].command);
-}
-
 void mta_commands_end(struct mta_commands *commands) {
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
 		command_end(&commands->running[i].command);

@@ -65,9 +65,6 @@ bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status);
 /* When mta_commands_turn has something to do by itself, or INT64_MAX. */
 int64_t mta_commands_next_ns(const struct mta_commands *commands);
 
-/* In a role's new process: none of it is its own. */
-void mta_commands_leave(const struct mta_commands *commands);
-
 /* Kills those that run, if any. */
 void mta_commands_end(struct mta_commands *commands);
 

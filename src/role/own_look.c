@@ -74,10 +74,18 @@ static enum lookup_result look_up(void *context, const struct connection *which,
 	return kernel_table_lookup(look->table, which, found);
 }
 
+static enum lookup_result look_up_socket(void *context, uint32_t inode, uint32_t *peer)
+{
+	struct own_look *look = context;
+
+	return kernel_table_socket(look->table, inode, peer);
+}
+
 void own_look_open(const struct role_context *context, struct engine *engine)
 {
 	static struct own_look look;	/* a role has one */
-	const struct witness_calls calls = { .lookup = look_up, .context = &look };
+	const struct witness_calls calls = { .lookup = look_up, .socket = look_up_socket,
+		.context = &look };
 	struct diag diag;
 
 	if (context->netlink_count == 0)

@@ -32,7 +32,7 @@ int policy_role_main(const struct role_context *context)
 	struct engine *engine;
 	struct diag diag;
 
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) != 0)
+	if (role_open_engine(context, &engine, &diag) != 0)
 		return give_up(&diag);
 	window_log_listen(engine);
 	own_look_open(context, engine);

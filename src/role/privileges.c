@@ -7,14 +7,12 @@
 #include "role/privileges.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -96,26 +94,27 @@ int identity_find(struct identity *identity, const struct generation *generation
 	return 0;
 }
 
-/* The hints are given to a group that need not be the user's. */
-static int join_hints_group(const struct identity *identity) {
+/* Files are given to groups that need not be the user's. */
+static int join_groups(const struct identity *identity, gid_t more) {
 	gid_t groups[NGROUPS_MAX];
-	int count = getgroups(NGROUPS_MAX - 1, groups);
+	int count = getgroups(NGROUPS_MAX - 2, groups);
 
-	if (identity->hints_group == (gid_t)-1)
-		return 0;
 	if (count < 0)
 		return errno;
-	groups[count] = identity->hints_group;
-	return setgroups((size_t)count + 1, groups) == 0 ? 0 : errno;
+	if (identity->hints_group != (gid_t)-1)
+		groups[count++] = identity->hints_group;
+	if (more != (gid_t)-1)
+		groups[count++] = more;
+	return setgroups((size_t)count, groups) == 0 ? 0 : errno;
 }
 
 /* The user and the groups, for good. */
-static int change_user(const struct identity *identity, struct diag *diag) {
+static int change_user(const struct identity *identity, gid_t group, struct diag *diag) {
 	int error = identity->user[0] != '\0' ?
 	    initgroups(identity->user, identity->gid) :
 	    setgroups(0, NULL);
 
-	if (error != 0 || join_hints_group(identity) != 0)
+	if (error != 0 || join_groups(identity, group) != 0)
 		return diag_set(diag, errno, "cannot set supplementary groups");
 	if (setresgid(identity->gid, identity->gid, identity->gid) != 0)
 		return diag_set(diag, errno, "cannot become group %u",
@@ -143,13 +142,13 @@ static int prove_user(const struct identity *identity, struct diag *diag) {
 	return 0;
 }
 
-int privileges_drop(const struct identity *identity, struct diag *diag) {
+int privileges_drop(const struct identity *identity, gid_t group, struct diag *diag) {
 	bool unbound;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return diag_set(diag, errno, "cannot set no_new_privs");
 	unbound = capabilities_unbind();
-	if (identity->drop && change_user(identity, diag) != 0)
+	if (identity->drop && change_user(identity, group, diag) != 0)
 		return -1;
 	if (capabilities_clear(unbound, diag) != 0)
 		return -1;
@@ -164,49 +163,17 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 	return 0;
 }
 
-int privileges_can_reach(const struct identity *identity, const char *path,
-    struct diag *diag) {
-	struct diag ignored;
-	int status;
-	pid_t child;
-
-	if (!identity->drop)
-		return 0;
-	child = fork();
-	if (child == 0) {
-		if (privileges_drop(identity, &ignored) != 0)
-			_exit(EPERM);
-		_exit(open(path, O_RDWR | O_CLOEXEC) >= 0 ? 0 : errno);
-	}
-	while (child > 0 && waitpid(child, &status, 0) < 0) {
-		if (errno != EINTR)
-			child = -1;
-	}
-	if (child < 0)
-		return diag_set(diag, errno, "cannot look with other eyes at %s", path);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return diag_set(diag, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-		    "the roles, which run as user %s, cannot reach %s",
-		    identity->user[0] != '\0' ? identity->user : "of the configuration",
-		    path);
-	return 0;
-}
-
-unsigned long privileges_raise_files(unsigned long wanted) {
+void privileges_raise_files(unsigned long wanted) {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return 0;
-	if (limit.rlim_cur >= wanted)
-		return limit.rlim_cur;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
 	if (limit.rlim_max < wanted) {
 		struct rlimit higher = { .rlim_cur = wanted, .rlim_max = wanted };
 
 		if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
-			return wanted;
+			return;
 	}
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		(void)getrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -30,16 +30,11 @@ int identity_group(const char *name, gid_t *gid, struct diag *diag);
 
 /* In a role: supplementary groups, group and user for good, every capability, no new
  * privileges, not dumpable; proves all of it, and that there is no way back.  Clears the
- * parent-death signal: set it again afterwards. */
-int privileges_drop(const struct identity *identity, struct diag *diag);
+ * parent-death signal: set it again afterwards.  `group`: one to be in besides; (gid_t)-1:
+ * none. */
+int privileges_drop(const struct identity *identity, gid_t group, struct diag *diag);
 
-/* Can who the roles run as open this file for reading and writing, through all
- * its directories?  -1 with *diag.  Forks. */
-int privileges_can_reach(const struct identity *identity, const char *path,
-    struct diag *diag);
-
-/* Raises the limit of open files to `wanted`, or as far as it may go; returns
- * the limit now in force. */
-unsigned long privileges_raise_files(unsigned long wanted);
+/* Raises the limit of open files to `wanted`, or as far as it may go. */
+void privileges_raise_files(unsigned long wanted);
 
 #endif

@@ -244,9 +244,3 @@ int64_t queue_link_next_ns(const struct queue_link *link) {
 	return link->more ? 0 : queue_runs_next_ns(&link->runs);
 }
 
-void queue_link_leave(struct queue_link *link, bool is_queue_role) {
-	hang_up(link);
-	queue_runs_leave(&link->runs);
-	if (!is_queue_role)
-		queue_places_close(&link->places);
-}

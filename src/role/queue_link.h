@@ -48,8 +48,4 @@ bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status);
 /* When queue_link_turn has something to do by itself, or INT64_MAX. */
 int64_t queue_link_next_ns(const struct queue_link *link);
 
-/* In a new process: the link is not its own, and, unless it is the queue role, the
- * directories are not. */
-void queue_link_leave(struct queue_link *link, bool is_queue_role);
-
 #endif

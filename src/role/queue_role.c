@@ -33,7 +33,7 @@ int queue_role_main(const struct role_context *context) {
 		control_fds[i] = context->sockets[i].fd;
 		control_access[i] = context->sockets[i].access;
 	}
-	if (engine_open(&engine, context->segment, context->role_slot, &diag) == 0) {
+	if (role_open_engine(context, &engine, &diag) == 0) {
 		window_log_listen(engine);
 		if (queue_drive_run(engine, &setup, &diag) == 0)
 			return EX_OK;

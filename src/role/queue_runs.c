@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -29,8 +30,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/text.h"
-#include "role/spawn.h"
 
 #define TERM_NS		(60 * NS_PER_SECOND)	/* from SIGTERM to SIGKILL */
 #define SAID_SHOWN	400
@@ -40,6 +41,7 @@
 #define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
 #define OPTION_SIZE	64
+#define FILES		1024
 
 /* What a run must not have from the site: children that outlive it, a queue that is cut
  * off or put off as the load is high, a host for one process alone. */
@@ -141,6 +143,16 @@ static bool leave_parent(int error_fd, int output_fd) {
 static void execute(const struct words *words, const struct queue_user *who, int error_fd,
     int output_fd) __attribute__((noreturn));
 
+/* Ours is high, and Sendmail closes all that it may have: as any service has it. */
+static void lower_files(void) {
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur <= FILES)
+		return;
+	files.rlim_cur = FILES;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static void execute(const struct words *words, const struct queue_user *who, int error_fd,
     int output_fd) {
 	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
@@ -155,7 +167,8 @@ static void execute(const struct words *words, const struct queue_user *who, int
 			error = errno;
 	}
 	if (error == 0) {
-		spawn_reset_signals();
+		process_reset_signals();
+		lower_files();
 		(void)signal(SIGPIPE, SIG_DFL);
 		execve(words->list[0], words->list, environment);
 		error = errno;
@@ -437,12 +450,3 @@ int64_t queue_runs_next_ns(const struct queue_runs *runs) {
 	return next_ns;
 }
 
-void queue_runs_leave(const struct queue_runs *runs) {
-	const struct queue_run_process *run;
-
-	LIST_FOREACH(run, &runs->list, next) {
-		close(run->error_fd);
-		if (run->output_fd >= 0)
-			close(run->output_fd);
-	}
-}

@@ -68,7 +68,4 @@ void queue_runs_turn(struct queue_runs *runs, int64_t now_ns);
 /* When there is something to do by itself, or INT64_MAX. */
 int64_t queue_runs_next_ns(const struct queue_runs *runs);
 
-/* In another new process: nothing of it is its own. */
-void queue_runs_leave(const struct queue_runs *runs);
-
 #endif

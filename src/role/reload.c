@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Reload: SIGHUP and posternctl both end here.
- * MODEL    Compile, keep what waits for a restart, publish.  Until the number is
- *          published nothing has changed, and after it nothing can fail.
- * ERRORS   A mistake in the file or a full disk: the old configuration stays,
- *          and everybody who asked hears why.
+ * MODEL    Compile, keep what waits for a restart, seal the block, have the keeper publish it.
+ *          Until it reports that it did, nothing has changed; a keeper that dies meanwhile
+ *          gives the order to its successor, which publishes the same once more.
+ * ERRORS   A mistake in the file, a full disk or no keeper: the old configuration stays, and
+ *          everybody who asked hears why.  A keeper that publishes after we gave up is ordered
+ *          to publish the one that we have.
  * THREADS  The supervisor's.
  */
 #include "role/reload.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "base/text.h"
+#include "config/restart_only.h"
 #include "role/children.h"
 #include "role/confinement.h"
-#include "role/restart_only.h"
+#include "role/generation_memory.h"
+#include "role/keeper_orders.h"
+#include "role/site_watch.h"
 #include "role/supervisor.h"
-#include "segment/segment.h"
 
-static void count(struct supervisor *supervisor, enum counter counter) {
-	atomic_fetch_add(&segment_header(supervisor->segment)->counters[counter],
-	    1);
-}
+#define PUBLISH_LIMIT_NS	(10 * NS_PER_SECOND)
 
 static void note_setting(void *context, const char *setting) {
 	struct reload_outcome *outcome = context;
@@ -40,67 +42,178 @@ static void note_setting(void *context, const char *setting) {
 	    sizeof(outcome->needs_restart[0]), setting, strlen(setting));
 }
 
-static void refuse(struct supervisor *supervisor, struct reload_outcome *outcome,
-    int code, const char *why) {
-	char reason[sizeof(outcome->error)];
-
-	outcome->exit_code = code;
-	text_copy(outcome->error, sizeof(outcome->error), why, strlen(why));
-	count(supervisor, COUNTER_RELOADS_REFUSED);
-	log_event(EVENT_CONFIG,
-	    "text=\"not reloaded, the old configuration stays\" generation=%" PRIu64
-	    " reason=\"%s\"", outcome->generation,
-	    log_sentence(reason, sizeof(reason), why));
+bool reload_is_busy(const struct reload *reload) {
+	return reload->block != NULL;
 }
 
-static void put_in_force(struct supervisor *supervisor, struct generation *wanted,
-    struct reload_outcome *outcome) {
+void reload_end(struct reload *reload) {
+	if (reload->block != NULL)
+		close(reload->fd);
+	free(reload->block);
+	reload->block = NULL;
+}
+
+/* However it went. */
+static void reload_finish(struct supervisor *supervisor) {
+	struct reload *reload = &supervisor->reload;
+
+	if (reload->is_reload) {
+		reload->outcome.generation = supervisor->generation->number;
+		if (reload->answer) {
+			keeper_link_answer(&supervisor->link, &reload->outcome);
+			keeper_link_write(&supervisor->link);
+		}
+		config_messages_free(&reload->outcome.messages);
+		sd_notify_send("READY=1");
+	}
+	reload_end(reload);
+}
+
+static void reload_refuse(struct supervisor *supervisor, int code, const char *why) {
+	struct reload_outcome *outcome = &supervisor->reload.outcome;
+	char reason[sizeof(outcome->error)];
+
+	log_sentence(reason, sizeof(reason), why);
+	if (supervisor->reload.is_reload) {
+		outcome->exit_code = code;
+		text_copy(outcome->error, sizeof(outcome->error), why, strlen(why));
+		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS_REFUSED);
+		log_event(EVENT_CONFIG,
+		    "text=\"not reloaded, the old configuration stays\" generation=%" PRIu64
+		    " reason=\"%s\"", supervisor->generation->number, reason);
+	} else {
+		log_event(EVENT_SYSTEM, "text=\"%s\"", reason);
+	}
+	reload_finish(supervisor);
+}
+
+/* Takes the block over. */
+static void reload_order(struct supervisor *supervisor, struct generation *block) {
+	struct reload *reload = &supervisor->reload;
 	struct diag diag;
+
+	reload->fd = generation_memory_make(block, &diag);
+	if (reload->fd < 0) {
+		free(block);
+		reload_refuse(supervisor, EX_OSERR, diag.text);
+		return;
+	}
+	reload->block = block;
+	reload->began_ns = clock_now_ns();
+	reload->sent = false;
+	reload_turn(supervisor, reload->began_ns);
+}
+
+static void reload_compiled(struct supervisor *supervisor, struct generation *wanted) {
 	struct generation *block;
 
 	config_restart_differences(supervisor->generation, wanted, note_setting,
-	    outcome);
+	    &supervisor->reload.outcome);
 	block = restart_only_keep(wanted, supervisor->generation);
-	if (block == NULL) {
-		free(wanted);
-		refuse(supervisor, outcome, EX_OSERR, "no memory");
+	if (block != NULL) {
+		memcpy(block->confined, supervisor->confined, sizeof(block->confined));
+		reload_order(supervisor, block);
 		return;
 	}
-	if (segment_publish(supervisor->segment, block, &diag) != 0) {
-		free(block);
-		refuse(supervisor, outcome, EX_TEMPFAIL, diag.text);
-		return;
-	}
-	free(supervisor->generation);
-	supervisor->generation = block;
-	outcome->generation = block->number;
-	children_replan(supervisor);
-	count(supervisor, COUNTER_RELOADS);
-	log_event(EVENT_RELOADED, "generation=%" PRIu64 " classes=%u rules=%u",
-	    block->number, block->class_count, block->rule_count);
-	confinement_note(block);
+	free(wanted);
+	reload_refuse(supervisor, EX_OSERR, "no memory");
 }
 
-void reload_run(struct supervisor *supervisor, struct reload_outcome *outcome) {
+void reload_begin(struct supervisor *supervisor, bool answer) {
+	struct reload *reload = &supervisor->reload;
 	struct generation *wanted;
 	char text[64];
 
-	memset(outcome, 0, sizeof(*outcome));
-	outcome->generation = supervisor->generation->number;
+	*reload = (struct reload){ .ticket = reload->ticket, .is_reload = true,
+		.answer = answer };
 	sd_notify_reloading();
-	wanted = config_compile(supervisor->config_file, &outcome->messages);
-	supervisor_log_messages(&outcome->messages);
+	wanted = config_compile(supervisor->config_file, &reload->outcome.messages);
+	supervisor_log_messages(&reload->outcome.messages);
 	if (wanted != NULL) {
-		put_in_force(supervisor, wanted, outcome);
-	} else {
-		snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
-		    outcome->messages.errors,
-		    outcome->messages.errors == 1 ? "" : "s");
-		refuse(supervisor, outcome, EX_CONFIG, text);
+		reload_compiled(supervisor, wanted);
+		return;
 	}
-	sd_notify_send("READY=1");
+	snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
+	    reload->outcome.messages.errors,
+	    reload->outcome.messages.errors == 1 ? "" : "s");
+	reload_refuse(supervisor, EX_CONFIG, text);
 }
 
-void reload_outcome_free(struct reload_outcome *outcome) {
-	config_messages_free(&outcome->messages);
+void reload_site(struct supervisor *supervisor, struct generation *block) {
+	supervisor->reload = (struct reload){ .ticket = supervisor->reload.ticket };
+	reload_order(supervisor, block);
+}
+
+/* A keeper that asks for it all the time gets it once a second. */
+static void reload_repeat(struct supervisor *supervisor, int64_t now_ns) {
+	if (!supervisor->is_to_repeat || now_ns - supervisor->repeated_ns < NS_PER_SECOND ||
+	    !keeper_orders_publish(&supervisor->orders, supervisor->generation_fd, 0))
+		return;
+	supervisor->is_to_repeat = false;
+	supervisor->repeated_ns = now_ns;
+	log_event(EVENT_SYSTEM, "text=\"published again: generation %" PRIu64
+	    " is gone, damaged or replaced\"", supervisor->generation->number);
+}
+
+void reload_turn(struct supervisor *supervisor, int64_t now_ns) {
+	struct reload *reload = &supervisor->reload;
+
+	if (!reload_is_busy(reload)) {
+		reload_repeat(supervisor, now_ns);
+		return;
+	}
+	if (!reload->sent && keeper_orders_publish(&supervisor->orders, reload->fd,
+		reload->ticket + 1)) {
+		reload->ticket++;
+		reload->sent = true;
+	}
+	if (now_ns - reload->began_ns > PUBLISH_LIMIT_NS)
+		reload_refuse(supervisor, EX_TEMPFAIL, reload->sent ?
+		    "the keeper did not publish it in time" : "there is no keeper to publish it");
+}
+
+static void reload_published(struct supervisor *supervisor, uint64_t number) {
+	struct reload *reload = &supervisor->reload;
+	struct generation *before = supervisor->generation, *block = reload->block;
+
+	block->number = number;
+	supervisor->is_to_repeat = false;
+	close(supervisor->generation_fd);
+	supervisor->generation = block;
+	supervisor->generation_fd = reload->fd;
+	reload->block = NULL;
+	if (reload->is_reload) {
+		children_replan(supervisor);
+		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS);
+		log_event(EVENT_RELOADED, "generation=%" PRIu64 " classes=%u rules=%u",
+		    block->number, block->class_count, block->rule_count);
+		confinement_note(block);
+	} else {
+		site_watch_published(before, block);
+	}
+	free(before);
+	reload_finish(supervisor);
+}
+
+void reload_hear(struct supervisor *supervisor, const struct keeper_report *report) {
+	struct reload *reload = &supervisor->reload;
+	bool is_awaited = reload_is_busy(reload) && reload->sent &&
+	    report->ticket == reload->ticket;
+
+	if (report->kind == KEEPER_REPORT_PUBLISHED && is_awaited)
+		reload_published(supervisor, report->number);
+	else if (report->kind == KEEPER_REPORT_REFUSED && is_awaited)
+		reload_refuse(supervisor, EX_TEMPFAIL, report->text);
+	else if (report->kind == KEEPER_REPORT_PUBLISHED && report->ticket == 0)
+		supervisor->generation->number = report->number;
+	else if (report->kind == KEEPER_REPORT_REFUSED)
+		log_event(EVENT_SYSTEM, "text=\"%s\"", report->text);
+	else if (!reload_is_busy(reload))
+		supervisor->is_to_repeat = true;
+}
+
+void reload_send_again(struct reload *reload) {
+	reload->sent = false;
+	/* it was the keeper before that asked: this one would take it for the answer to another */
+	reload->answer = false;
 }

@@ -3,11 +3,13 @@
 #ifndef ROLE_RELOAD_H
 #define ROLE_RELOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "config/compile.h"
 
+struct keeper_report;
 struct supervisor;
 
 #define RELOAD_NEEDS_MAX 64
@@ -21,9 +23,36 @@ struct reload_outcome {
 	char error[600];	/* when exit_code is not 0 */
 };
 
-/* Compiles the file and publishes it; the old configuration stays where that
- * fails.  Logs and counts.  Free the outcome with reload_outcome_free. */
-void reload_run(struct supervisor *supervisor, struct reload_outcome *outcome);
-void reload_outcome_free(struct reload_outcome *outcome);
+/* A configuration on its way to the keeper, which publishes it. */
+struct reload {
+	struct generation *block;	/* NULL: there is none */
+	int fd;				/* the same, sealed; with block */
+	uint64_t ticket;		/* of the last order */
+	int64_t began_ns;
+	bool sent;			/* to the keeper that there is */
+	bool is_reload;			/* else: a mail server's site has changed */
+	bool answer;			/* the keeper waits for the outcome */
+	struct reload_outcome outcome;
+};
+
+/* Compiles the file and has it published; the old configuration stays where that fails.  Logs
+ * and counts, and answers the keeper if it asked.  Not while one is on its way. */
+void reload_begin(struct supervisor *supervisor, bool answer);
+
+/* Has `block` published, which is taken over: the one in force, but for what was found of
+ * sites.  Not while one is on its way. */
+void reload_site(struct supervisor *supervisor, struct generation *block);
+
+/* Sends what is to be sent, and gives up what takes too long. */
+void reload_turn(struct supervisor *supervisor, int64_t now_ns);
+
+/* The keeper reports that it published one, could not, or needs the one in force again. */
+void reload_hear(struct supervisor *supervisor, const struct keeper_report *report);
+
+/* There is another keeper. */
+void reload_send_again(struct reload *reload);
+
+bool reload_is_busy(const struct reload *reload);
+void reload_end(struct reload *reload);
 
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Roles: the processes that the supervisor forks.  Each gets its sockets open,
- * the segment mapped, its privileges gone and its heartbeat place; it runs
+ * Roles: the processes that the supervisor executes.  Each gets its sockets open
+ * and its privileges gone, maps the segment, and has its place there; it runs
  * until it is killed (crash-only: there is no other end).
  */
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+#include "base/diag.h"
 #include "config/generation.h"
 #include "front/feed.h"
 #include "segment/layout.h"
@@ -38,6 +41,14 @@ struct role_context {
 	struct segment *segment;
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
+	/* keeper, and who prepares the segment for it */
+	int generation_fd;		/* the generation in force (generation_memory.h), or -1 */
+	int orders_fd;			/* keeper_orders.h; or -1 */
+	uint64_t alerts_from;		/* alert_watch_begin */
+	bool planned[SEGMENT_ROLES_MAX];	/* places of roles that there are to be */
+	int state_fd;			/* the segment's file, to be mapped */
+	int roles_lock_fd;		/* held as long as the process lives */
+	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/mta_link.h);
 					 * or -1 */
@@ -47,10 +58,16 @@ struct role_context {
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;
 	struct namespace_file netns[8];	/* witness.netns, as they were opened */
-	struct log_files logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
+	struct log_candidates logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
 	unsigned log_count;
 	const struct cluster_secret *secret;	/* cluster: what it says to Redis; its own page */
 };
+
+struct engine;
+
+/* Its engine, whose heartbeats reach the supervisor.  0, or -1 with *diag. */
+int role_open_engine(const struct role_context *context, struct engine **engine,
+    struct diag *diag);
 
 /* The mains of the roles: they return only when they cannot go on (exit code). */
 int policy_role_main(const struct role_context *context);

@@ -2,7 +2,7 @@
 /*
  * PURPOSE  Restrict a role's system calls, with libseccomp.
  * MODEL    An allow list for each kind of role (defs/sandbox.def).  A call that is not in it
- *          raises SIGSYS: a handler notes its number for the supervisor, and the process
+ *          raises SIGSYS: a handler sends its number to the supervisor, and the process
  *          dies of the same signal.  The handler cannot be exchanged from inside, and a
  *          SIGSYS that is blocked kills at once.
  * ERRORS   A filter that cannot be loaded is no filter: the role does not start.
@@ -15,7 +15,6 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lifeline.h"
 #include "role/sandbox_files.h"
 
 #ifdef HAVE_SECCOMP
@@ -44,17 +44,6 @@
 #define POSTERN_SANITIZED
 #endif
 #endif
-
-struct sandbox_reports {
-	_Atomic uint32_t calls[SEGMENT_ROLES_MAX];	/* the number and 1; 0: none */
-};
-
-struct sandbox_reports *sandbox_reports_open(void) {
-	void *memory = mmap(NULL, sizeof(struct sandbox_reports), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
 
 #ifdef HAVE_SECCOMP
 
@@ -103,14 +92,12 @@ static const struct call {
 #define CLONE_FLAGS_AT 0
 #endif
 
-static struct sandbox_reports *own_reports;
-static unsigned own_place;
+static int own_lifeline_fd = -1;
 
 /* Async-signal-safe. */
 static void on_sigsys(int number, siginfo_t *info, void *context) {
 	(void)context;
-	if (own_reports != NULL)
-		atomic_store(&own_reports->calls[own_place], (uint32_t)info->si_syscall + 1);
+	lifeline_stopped(own_lifeline_fd, info->si_syscall);
 	/* a forbidden call, with SIGSYS blocked as long as it is handled: that kills */
 	(void)signal(number, SIG_DFL);
 	(void)raise(number);
@@ -236,29 +223,24 @@ static int load_filter(uint32_t roles, bool only_logs, struct diag *diag) {
 }
 
 static int restrict_calls(const struct generation *generation, enum role_kind kind,
-    bool only_logs, struct sandbox_reports *reports, unsigned place, struct diag *diag) {
+    bool only_logs, int lifeline_fd, struct diag *diag) {
 	bool is_far = kind == ROLE_CLUSTER && sandbox_port(generation) != 0;
 	struct sigaction action = { .sa_sigaction = on_sigsys,
 		.sa_flags = SA_SIGINFO };
 
-	own_reports = reports;
-	own_place = place;
+	own_lifeline_fd = lifeline_fd;
 	sigemptyset(&action.sa_mask);
 	if (!only_logs && sigaction(SIGSYS, &action, NULL) != 0)
 		return diag_set(diag, errno, "cannot handle SIGSYS");
 	return load_filter(BIT(kind) | (is_far ? FAR : 0), only_logs, diag);
 }
 
-const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place) {
+const char *sandbox_call_name(int call) {
 	static char name[64];
-	uint32_t call = reports == NULL ? 0 : atomic_exchange(&reports->calls[place], 0);
-	char *found = call == 0 ? NULL :
-	    seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)(call - 1));
+	char *found = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call);
 
-	if (call == 0)
-		return NULL;
 	if (found == NULL)
-		snprintf(name, sizeof(name), "%u", (unsigned)(call - 1));
+		snprintf(name, sizeof(name), "%d", call);
 	else
 		snprintf(name, sizeof(name), "%s", found);
 	free(found);
@@ -279,14 +261,16 @@ const char *sandbox_lacks_calls(void) {
 #else /* no libseccomp */
 
 static int restrict_calls(const struct generation *generation, enum role_kind kind,
-    bool only_logs, struct sandbox_reports *reports, unsigned place, struct diag *diag) {
-	(void)generation, (void)kind, (void)only_logs, (void)reports, (void)place;
+    bool only_logs, int lifeline_fd, struct diag *diag) {
+	(void)generation, (void)kind, (void)only_logs, (void)lifeline_fd;
 	return diag_set(diag, 0, "%s", sandbox_lacks_calls());
 }
 
-const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place) {
-	(void)reports, (void)place;
-	return NULL;
+const char *sandbox_call_name(int call) {
+	static char name[16];
+
+	snprintf(name, sizeof(name), "%d", call);
+	return name;
 }
 
 const char *sandbox_lacks_calls(void) {
@@ -304,7 +288,7 @@ const char *sandbox_lacks_files(void) {
 }
 
 int sandbox_enter(const struct generation *generation, enum role_kind kind,
-    struct sandbox_reports *reports, unsigned place, uint32_t *what, struct diag *diag) {
+    int lifeline_fd, uint32_t *what, struct diag *diag) {
 	bool only_logs = generation->sandbox == SANDBOX_LOG;
 
 	*what = 0;
@@ -318,7 +302,7 @@ int sandbox_enter(const struct generation *generation, enum role_kind kind,
 	if (sandbox_lacks_calls() != NULL)
 		return generation->sandbox != SANDBOX_REQUIRED ? 0 :
 		    diag_set(diag, 0, "sandbox is required, and %s", sandbox_lacks_calls());
-	if (restrict_calls(generation, kind, only_logs, reports, place, diag) != 0)
+	if (restrict_calls(generation, kind, only_logs, lifeline_fd, diag) != 0)
 		return -1;
 	*what |= only_logs ? ROLE_SANDBOX_LOG : ROLE_SANDBOX_CALLS;
 	return 0;

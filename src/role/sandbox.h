@@ -14,14 +14,8 @@
 #include "config/generation.h"
 #include "segment/layout.h"
 
-/* Which call stopped a role, written by it when it is: shared by all processes. */
-struct sandbox_reports;
-
-/* In the supervisor, before the first role.  NULL: nobody can tell. */
-struct sandbox_reports *sandbox_reports_open(void);
-
-/* The name of the call that stopped the role of this place, or NULL; forgets it. */
-const char *sandbox_stopped_by(struct sandbox_reports *reports, unsigned place);
+/* The name of a system call, or its number; static memory. */
+const char *sandbox_call_name(int call);
 
 /* Why system calls cannot be restricted here (static text), or NULL. */
 const char *sandbox_lacks_calls(void);
@@ -29,9 +23,10 @@ const char *sandbox_lacks_calls(void);
 const char *sandbox_lacks_files(void);
 
 /* In a role, single-threaded, its privileges gone and its signals reset, right before its
- * main: from here on there is no way back.  `*what` gets the bits of enum role_sandbox that
- * are in force.  -1 with *diag: the role must not run. */
+ * main: from here on there is no way back.  A call that stops it is written to `lifeline_fd`
+ * (base/lifeline.h).  `*what` gets the bits of enum role_sandbox that are active.  -1 with
+ * *diag: the role must not run. */
 int sandbox_enter(const struct generation *generation, enum role_kind kind,
-    struct sandbox_reports *reports, unsigned place, uint32_t *what, struct diag *diag);
+    int lifeline_fd, uint32_t *what, struct diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Notices that a Postfix site has changed since posternctl postfix-lanes read it.
+ * PURPOSE  Notices that a Postfix site has changed since its settings were read.
  * MODEL    Roles follow the generation alone, so a change is a new generation that differs
  *          in nothing else: the configuration file is not read, as nobody asked for that.
  * ERRORS   A generation that cannot be published is tried again the next second.
@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "role/supervisor.h"
-#include "segment/segment.h"
 
 static void tell(const struct generation *generation, const struct generation_mta *mta) {
 	const char *name = generation_text(generation, mta->name), *path;
@@ -26,31 +25,27 @@ static void tell(const struct generation *generation, const struct generation_mt
 		return;
 	}
 	path = generation_site_watch(generation, mta, mta->site_changed - 1, &stamp);
-	log_event(EVENT_SITE_CHANGED, "mta=%s file=%s text=\"no hints until posternctl "
-	    "postfix-lanes has read it\"", name,
-	    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+	log_event(EVENT_SITE_CHANGED, "mta=%s file=%s text=\"no hints until %s has read it\"",
+	    name, log_quote(quoted, sizeof(quoted), path, strlen(path)),
+	    generation_site_reader(mta));
 }
 
 static void publish(struct supervisor *supervisor, const uint32_t *changed) {
 	const struct generation *before = supervisor->generation;
-	struct generation *copy = malloc(before->bytes);
-	struct diag diag;
+	struct generation *copy = malloc((size_t)before->bytes);
 
 	if (copy == NULL)
 		return;
-	memcpy(copy, before, before->bytes);
+	memcpy(copy, before, (size_t)before->bytes);
 	for (uint32_t i = 0; i < copy->mta_count; i++)
 		copy->mtas[i].site_changed = changed[i];
-	if (segment_publish(supervisor->segment, copy, &diag) != 0) {
-		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
-		free(copy);
-		return;
-	}
-	for (uint32_t i = 0; i < copy->mta_count; i++)
-		if ((before->mtas[i].site_changed != 0) != (changed[i] != 0))
-			tell(copy, &copy->mtas[i]);
-	free(supervisor->generation);
-	supervisor->generation = copy;
+	reload_site(supervisor, copy);
+}
+
+void site_watch_published(const struct generation *before, const struct generation *now) {
+	for (uint32_t i = 0; i < now->mta_count; i++)
+		if ((before->mtas[i].site_changed != 0) != (now->mtas[i].site_changed != 0))
+			tell(now, &now->mtas[i]);
 }
 
 void site_watch_turn(struct supervisor *supervisor) {
@@ -62,6 +57,6 @@ void site_watch_turn(struct supervisor *supervisor) {
 		changed[i] = generation_site_changed(generation, &generation->mtas[i]);
 		differs |= (changed[i] != 0) != (generation->mtas[i].site_changed != 0);
 	}
-	if (differs)
+	if (differs && !reload_is_busy(&supervisor->reload))
 		publish(supervisor, changed);
 }

@@ -17,7 +17,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -93,9 +95,38 @@ static int clear_path(const struct listen_address *address, int type,
 	return 0;
 }
 
+/* Looks at the directory of a unix socket.  False with errno. */
+static bool look_at_directory(const struct listen_address *address,
+    struct stat *status) {
+	char directory[sizeof(address->path)];
+
+	text_copy(directory, sizeof(directory), address->path,
+	    (size_t)(strrchr(address->path, '/') - address->path));
+	return stat(directory[0] == '\0' ? "/" : directory, status) == 0;
+}
+
+/*
+ * The group of a socket whose clients open and end sessions: the mail server's, as nobody else
+ * may.  In a directory of the mail server's own, as Postfix's private is, it is that of its
+ * owner; elsewhere Postfix's where there is one.  Sendmail connects as root.
+ */
+static gid_t mail_server_group(const struct listen_address *address,
+    const struct identity *identity) {
+	const struct passwd *owner;
+	const struct group *postfix;
+	struct stat status;
+
+	if (address->socket_address.ss_family == AF_UNIX &&
+	    look_at_directory(address, &status) && status.st_uid != 0 &&
+	    status.st_uid != identity->uid && (owner = getpwuid(status.st_uid)) != NULL)
+		return owner->pw_gid;
+	postfix = getgrnam("postfix");
+	return postfix != NULL ? postfix->gr_gid : identity->gid;
+}
+
 static int find_owner(const struct generation *generation,
-    const struct generation_listener *listener, const struct identity *identity,
-    uid_t *uid, gid_t *gid, struct diag *diag) {
+    const struct generation_listener *listener, const struct listen_address *address,
+    const struct identity *identity, uid_t *uid, gid_t *gid, struct diag *diag) {
 	const char *owner = generation_text(generation, listener->owner);
 	const char *group = generation_text(generation, listener->group);
 
@@ -103,8 +134,11 @@ static int find_owner(const struct generation *generation,
 	*gid = identity->gid;
 	if (owner[0] != '\0' && identity_user(owner, uid, diag) != 0)
 		return -1;
-	if (group[0] != '\0' && identity_group(group, gid, diag) != 0)
-		return -1;
+	if (group[0] != '\0')
+		return identity_group(group, gid, diag);
+	if (identity->drop &&
+	    (listener->kind == LISTENER_POLICY || listener->kind == LISTENER_MILTER))
+		*gid = mail_server_group(address, identity);
 	return 0;
 }
 
@@ -121,7 +155,7 @@ static int find_group(const char *name, bool *has, gid_t *gid,
 static int find_access(const struct generation *generation,
     const struct generation_listener *listener, struct control_access *access,
     struct diag *diag) {
-	*access = (struct control_access){ .has_readers = false };
+	*access = (struct control_access){ .own_user_acts = geteuid() != 0 };
 	return find_group(generation_text(generation, listener->read_group),
 	    &access->has_readers, &access->readers, access->reader_group, diag) != 0 ||
 	    find_group(generation_text(generation, listener->write_group),
@@ -167,16 +201,6 @@ static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
 	out->inode = status.st_ino;
 	close(fd);
 	return result;
-}
-
-/* Looks at the directory of a unix socket.  False with errno. */
-static bool look_at_directory(const struct listen_address *address,
-    struct stat *status) {
-	char directory[sizeof(address->path)];
-
-	text_copy(directory, sizeof(directory), address->path,
-	    (size_t)(strrchr(address->path, '/') - address->path));
-	return stat(directory[0] == '\0' ? "/" : directory, status) == 0;
 }
 
 static int bind_unix(struct listen_socket *out, const struct listen_address *address,
@@ -240,7 +264,7 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	if (!listen_address_parse(generation_text(generation, listener->address),
 		&address, &why))
 		return diag_set(diag, 0, "%s", why);
-	if (find_owner(generation, listener, identity, &uid, &gid, diag) != 0 ||
+	if (find_owner(generation, listener, &address, identity, &uid, &gid, diag) != 0 ||
 	    find_access(generation, listener, &out->access, diag) != 0)
 		return -1;
 	out->fd = socket(address.socket_address.ss_family,
@@ -284,6 +308,23 @@ static void say_left_out(const struct generation *generation,
 	    log_sentence(text, sizeof(text), why));
 }
 
+/*
+ * Is it for Postfix in its usual place, and there is none?  The shipped configuration is for
+ * machines with Postfix and for those with Sendmail: nothing is amiss.
+ */
+static bool is_for_no_postfix(const struct generation *generation,
+    const struct generation_listener *listener) {
+	static const char queue[] = "/var/spool/postfix";
+	const char *text = generation_text(generation, listener->address);
+	struct stat status;
+
+	if (strncmp(text, "unix:", 5) == 0)
+		text += 5;
+	return strncmp(text, queue, sizeof(queue) - 1) == 0 &&
+	    text[sizeof(queue) - 1] == '/' &&
+	    lstat(queue, &status) != 0 && errno == ENOENT;
+}
+
 static void close_one(struct listen_socket *socket) {
 	struct stat status;
 
@@ -310,7 +351,9 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 		if (!is_served(listener->kind))
 			continue;
 		if (has_no_place(generation, listener)) {
-			say_left_out(generation, listener, "its directory does not exist");
+			if (!is_for_no_postfix(generation, listener))
+				say_left_out(generation, listener,
+				    "its directory does not exist");
 			continue;
 		}
 		if (open_one(&sockets->list[i], generation, listener, identity,

@@ -2,10 +2,10 @@
 /*
  * PURPOSE  Make a role out of a fork of the supervisor.
  * MODEL    The child first makes sure that it dies with its parent, takes the
- *          roles' lock and only then lets go of the daemon's (so that a new
- *          supervisor can never miss it), closes what is not its own, and drops
- *          its privileges.  Nothing is exec'ed: the mapping, the log and the
- *          sockets are simply there.
+ *          roles' lock while it still has the daemon's (so that a new supervisor can
+ *          never miss it), opens what only root can, drops its privileges, and
+ *          executes this program once more: no address of the supervisor is known
+ *          there, and of its descriptors only those that the role was given are open.
  * ERRORS   A child that cannot become its role exits; the supervisor tries
  *          again.
  * THREADS  One on both sides.
@@ -14,24 +14,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "role/background.h"
 #include "role/cluster_role.h"
 #include "role/feed_role.h"
-#include "role/misdeed.h"
+#include "role/handover.h"
 #include "role/netlink.h"
-#include "role/role.h"
-#include "role/sandbox.h"
+#include "role/role_begin.h"
 #include "segment/segment.h"
 
 /* policy.connections may be raised while the role lives. */
@@ -44,35 +40,6 @@ static void give_up(const char *what, const struct diag *diag, int code)
 static void give_up(const char *what, const struct diag *diag, int code) {
 	log_event(EVENT_SYSTEM, "text=\"%s: %s\"", what, diag->text);
 	_exit(code);
-}
-
-/* To be called again after a change of user, which clears it.  The second look
- * catches a parent that died before the call. */
-static void die_with_parent(pid_t parent) {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
-	    getppid() != parent)
-		_exit(EX_TEMPFAIL);
-}
-
-void spawn_reset_signals(void) {
-	sigset_t none;
-	int number;
-
-	for (number = 1; number < NSIG; number++)
-		if (number != SIGKILL && number != SIGSTOP)
-			(void)signal(number, number == SIGPIPE ? SIG_IGN : SIG_DFL);
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* The kernel keeps 15 characters. */
-static void set_title(const struct child *child) {
-	char title[16];
-	int word = (int)strcspn(child->name, "."), room = child->number < 10 ? 6 : 5;
-
-	text_append(title, sizeof(title), 0, "postern-%.*s%u",
-	    word < room ? word : room, child->name, child->number);
-	(void)prctl(PR_SET_NAME, title, 0, 0, 0);
 }
 
 static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
@@ -107,37 +74,12 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 
 		if (fd < 0)
 			continue;
-		if (!is_own(child, i, kind)) {
-			close(fd);
+		if (!is_own(child, i, kind))
 			continue;
-		}
 		context->sockets[context->socket_count++] = (struct role_socket){
 			.fd = fd, .listener = (uint8_t)i, .kind = kind,
 			.access = &supervisor->sockets.list[i].access };
 	}
-}
-
-static int role_main(const struct role_context *context) {
-	switch (context->kind) {
-	case ROLE_POLICY:
-		return policy_role_main(context);
-	case ROLE_MILTER:
-		return milter_role_main(context);
-	case ROLE_KEEPER:
-		return keeper_role_main(context);
-	case ROLE_FEED:
-		return feed_role_main(context);
-	case ROLE_QUEUE:
-		return queue_role_main(context);
-	case ROLE_METRICS:
-		return metrics_role_main(context);
-	case ROLE_CLUSTER:
-		return cluster_role_main(context);
-	case ROLE_NONE:
-	case ROLE_SUPERVISOR:
-		break;
-	}
-	return EX_SOFTWARE;
 }
 
 /* The role's ends of its links to the supervisor. */
@@ -145,19 +87,79 @@ struct links {
 	int control_fd;		/* keeper, or -1 */
 	int mta_fd;		/* keeper and feed, or -1 */
 	int queue_fd;		/* queue, or -1 */
+	int lifeline_fd;
+	int orders_fd;		/* keeper, or -1 */
 };
 
-static void enter_sandbox(const struct supervisor *supervisor, const struct child *child) {
-	struct role_record *role = &segment_header(supervisor->segment)->roles[child->place];
+/* What only root can open, opened. */
+static void open_for_role(const struct supervisor *supervisor, struct role_context *context) {
+	const struct generation *generation = supervisor->generation;
 	struct diag diag;
-	uint32_t what;
 
-	tzset();	/* its file is read once */
-	misdeed_listen();
-	if (sandbox_enter(supervisor->generation, child->kind, supervisor->sandbox,
-		child->place, &what, &diag) != 0)
-		give_up("cannot enter its sandbox", &diag, EX_NOPERM);
-	atomic_store(&role->sandbox, what);
+	if (!netlink_open(generation, context))
+		_exit(EX_OSERR);
+	feed_role_open(generation, context);
+	if (cluster_role_open(generation, context, &diag) != 0)
+		give_up("cannot keep its password", &diag, EX_OSERR);
+}
+
+static void execute(const struct supervisor *supervisor, const struct handover *handover)
+    __attribute__((noreturn));
+
+static void execute(const struct supervisor *supervisor, const struct handover *handover) {
+	struct diag diag;
+	char word[64], number[16];
+	char *arguments[] = { (char *)(uintptr_t)"posternd", word, number, NULL };
+	int fd = handover_send(handover, &diag);
+
+	if (fd < 0)
+		give_up("cannot hand its context over", &diag, EX_OSERR);
+	text_append(word, sizeof(word), 0, ROLE_BEGIN_OPTION "%s", handover->name);
+	text_append(number, sizeof(number), 0, "%d", fd);
+	(void)execveat(supervisor->exe_fd, "", arguments, environ, AT_EMPTY_PATH);
+	diag_set(&diag, errno, "cannot execute posternd");
+	give_up("cannot start", &diag, EX_OSERR);
+}
+
+/* The first steps of each new process: what all of them hand over. */
+static void begin_process(const struct supervisor *supervisor, const char *name,
+    struct handover *handover) {
+	const struct generation *generation = supervisor->generation;
+	const char *state_path = generation_text(generation, generation->state_path);
+	struct diag diag;
+
+	role_die_with(supervisor->pid);
+	/* Ctrl-C in the terminal of -f is for the supervisor */
+	(void)setpgid(0, 0);
+	log_set_role(name);
+	handover->supervisor_pid = supervisor->pid;
+	handover->log_target = supervisor->log_target;
+	handover->log_facility = generation_log_facility(generation);
+	handover->readers = supervisor->readers;
+	text_copy(handover->name, sizeof(handover->name), name, strlen(name));
+	text_copy(handover->state_path, sizeof(handover->state_path), state_path,
+	    strlen(state_path));
+	handover->context.roles_lock_fd = segment_lock_role(state_path, &diag);
+	if (handover->context.roles_lock_fd < 0)
+		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
+}
+
+static void end_process(const struct supervisor *supervisor, gid_t group,
+    const struct handover *handover) __attribute__((noreturn));
+
+static void end_process(const struct supervisor *supervisor, gid_t group,
+    const struct handover *handover) {
+	struct diag diag;
+
+	if (privileges_drop(&supervisor->identity, group, &diag) != 0)
+		give_up("cannot drop privileges", &diag, EX_NOPERM);
+	role_die_with(supervisor->pid);
+	execute(supervisor, handover);
+}
+
+static void plan_places(const struct supervisor *supervisor, struct role_context *context) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		context->planned[supervisor->children[i].place] = true;
 }
 
 static void run_role(struct supervisor *supervisor, const struct child *child,
@@ -165,50 +167,60 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 
 static void run_role(struct supervisor *supervisor, const struct child *child,
     const struct links *links) {
-	struct role_context context = { .kind = child->kind,
-		.number = child->number, .role_slot = child->place,
-		.segment = supervisor->segment,
-		.supervisor_fd = links->control_fd, .mta_fd = links->mta_fd,
-		.hints_group = supervisor->identity.hints_group,
-		.queue_fd = links->queue_fd, .queue_places = &supervisor->queue.places };
-	struct diag diag;
+	static struct handover handover;	/* for a stack it is large */
+	struct role_context *context = &handover.context;
+	bool is_keeper = child->kind == ROLE_KEEPER;
 
-	die_with_parent(supervisor->pid);
-	/* Ctrl-C in the terminal of -f is for the supervisor */
-	(void)setpgid(0, 0);
-	log_set_role(child->name);
-	if (segment_lock_role(segment_path(supervisor->segment), &diag) != 0)
-		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
-	close(supervisor->lock_fd);
-	close(supervisor->signal_fd);
+	handover = (struct handover){ .duty = HANDOVER_SERVE, .result_fd = -1,
+		.context = { .kind = child->kind, .number = child->number,
+			.role_slot = child->place, .state_fd = supervisor->state_fd,
+			.supervisor_fd = links->control_fd,
+			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
+			.queue_fd = links->queue_fd, .lifeline_fd = links->lifeline_fd,
+			.generation_fd = is_keeper ? supervisor->generation_fd : -1,
+			.alerts_from = supervisor->alerts_from,
+			.hints_group = supervisor->identity.hints_group,
+			/* to others it would tell an address of ours */
+			.queue_places = child->kind == ROLE_QUEUE ? &supervisor->queue.places :
+			    NULL } };
+	begin_process(supervisor, child->name, &handover);
 	background_leave(supervisor->ready_fd);
-	keeper_link_close(&supervisor->link);
-	gate_command_leave(supervisor);
-	alerts_leave(&supervisor->alerts);
-	mta_commands_leave(&supervisor->mta);
-	queue_link_leave(&supervisor->queue, child->kind == ROLE_QUEUE);
-	set_title(child);
-	take_sockets(supervisor, child, &context);
-	(void)privileges_raise_files(FILES_BESIDES +
+	take_sockets(supervisor, child, context);
+	plan_places(supervisor, context);
+	privileges_raise_files(FILES_BESIDES +
 	    (supervisor->generation->policy_connections > FILES_AT_LEAST ?
 		supervisor->generation->policy_connections : FILES_AT_LEAST));
-	if (!netlink_open(supervisor->generation, &context))
-		_exit(EX_OSERR);
-	feed_role_open(supervisor->generation, &context);
-	if (cluster_role_open(supervisor->generation, &context, &diag) != 0)
-		give_up("cannot keep its password", &diag, EX_OSERR);
-	if (privileges_drop(&supervisor->identity, &diag) != 0)
-		give_up("cannot drop privileges", &diag, EX_NOPERM);
-	die_with_parent(supervisor->pid);
-	/* last: until here a signal meant for the supervisor changes nothing */
-	spawn_reset_signals();
-	enter_sandbox(supervisor, child);
-	_exit(role_main(&context));
+	open_for_role(supervisor, context);
+	/* who publishes gives the file to its readers */
+	end_process(supervisor, is_keeper ? supervisor->readers : (gid_t)-1, &handover);
+}
+
+pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool damaged,
+    int result_fd, struct diag *diag) {
+	static struct handover handover;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		diag_set(diag, errno, "cannot fork");
+	if (pid != 0)
+		return pid;
+	handover = (struct handover){ .duty = duty, .result_fd = result_fd,
+		.damaged = damaged,
+		.has_terminal = supervisor->ready_fd >= 0,
+		.context = { .kind = ROLE_KEEPER, .state_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
+			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
+			.generation_fd = supervisor->generation_fd } };
+	begin_process(supervisor, duty == HANDOVER_PREPARE ? "prepare" : "restore", &handover);
+	end_process(supervisor, supervisor->readers, &handover);
 }
 
 static void close_links(const struct links *links) {
+	if (links->lifeline_fd >= 0)
+		close(links->lifeline_fd);
 	if (links->control_fd >= 0)
 		close(links->control_fd);
+	if (links->orders_fd >= 0)
+		close(links->orders_fd);
 	if (links->mta_fd >= 0)
 		close(links->mta_fd);
 	if (links->queue_fd >= 0)
@@ -221,8 +233,10 @@ static enum mta_asker asker_of(const struct child *child) {
 }
 
 void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
-	if (child->kind == ROLE_KEEPER)
+	if (child->kind == ROLE_KEEPER) {
 		keeper_link_close(&supervisor->link);
+		keeper_orders_close(&supervisor->orders);
+	}
 	if (child->kind == ROLE_QUEUE)
 		queue_link_close(&supervisor->queue);
 	if (asker_of(child) != MTA_ASKER_COUNT)
@@ -232,7 +246,7 @@ void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 /* -1 with *diag: there are none. */
 static int open_links(struct supervisor *supervisor, const struct child *child,
     struct links *links, struct diag *diag) {
-	*links = (struct links){ -1, -1, -1 };
+	*links = (struct links){ -1, -1, -1, -1, -1 };
 	if (child->kind == ROLE_QUEUE) {
 		links->queue_fd = queue_link_open(supervisor, diag);
 		return links->queue_fd >= 0 ? 0 : -1;
@@ -241,10 +255,12 @@ static int open_links(struct supervisor *supervisor, const struct child *child,
 		links->control_fd = keeper_link_open(&supervisor->link, diag);
 		if (links->control_fd < 0)
 			return -1;
+		links->orders_fd = keeper_orders_open(&supervisor->orders, diag);
 	}
 	if (asker_of(child) == MTA_ASKER_COUNT)
 		return 0;
-	links->mta_fd = mta_commands_link(&supervisor->mta, asker_of(child), diag);
+	if (child->kind != ROLE_KEEPER || links->orders_fd >= 0)
+		links->mta_fd = mta_commands_link(&supervisor->mta, asker_of(child), diag);
 	if (links->mta_fd >= 0)
 		return 0;
 	close_links(links);
@@ -254,23 +270,29 @@ static int open_links(struct supervisor *supervisor, const struct child *child,
 
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag) {
+	int lifeline_fds[2];
 	struct links links;
 	pid_t pid;
 
-	if (open_links(supervisor, child, &links, diag) != 0)
+	if (lifeline_open(lifeline_fds, diag) != 0)
 		return -1;
-	segment_role_starting(supervisor->segment, child->place,
-	    child->started_ns);
+	if (open_links(supervisor, child, &links, diag) != 0) {
+		close(lifeline_fds[0]);
+		close(lifeline_fds[1]);
+		return -1;
+	}
+	links.lifeline_fd = lifeline_fds[1];
 	pid = fork();
 	if (pid == 0)
 		run_role(supervisor, child, &links);
 	close_links(&links);
 	if (pid < 0) {
 		diag_set(diag, errno, "cannot fork");
+		close(lifeline_fds[0]);
 		spawn_unlink(supervisor, child);
 		return -1;
 	}
 	child->pid = pid;
-	segment_role_started(supervisor->segment, child->place, pid);
+	child->lifeline_fd = lifeline_fds[0];
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
-/* From the supervisor to a role: fork, and everything that the child gives up
- * before its main begins. */
+/* From the supervisor to a role: fork, everything that the child gives up, and exec. */
 #ifndef ROLE_SPAWN_H
 #define ROLE_SPAWN_H
 
+#include "role/handover.h"
 #include "role/supervisor.h"
 
 /* Forks `child` (its started_ns is set) and notes its pid.  In the new process
@@ -11,11 +11,11 @@
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag);
 
+/* A process that prepares the segment (prepare.h).  Its pid, or -1 with *diag. */
+pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool damaged,
+    int result_fd, struct diag *diag);
+
 /* The links that its role had are closed. */
 void spawn_unlink(struct supervisor *supervisor, const struct child *child);
-
-/* In a new process: signals do again what they do by default, but for SIGPIPE,
- * which is ignored; none is blocked. */
-void spawn_reset_signals(void);
 
 #endif

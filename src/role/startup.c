@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Bring up everything that the roles will find when they are forked.
+ * PURPOSE  Bring up everything that the roles will find when they are started.
  * MODEL    One step after the other, each with its own exit code.  The lock comes
  *          before the segment and the sockets, so that a second daemon on the
  *          same state touches nothing.
@@ -27,7 +27,8 @@
 #include "base/text.h"
 #include "role/children.h"
 #include "role/confinement.h"
-#include "role/journal_restore.h"
+#include "role/generation_memory.h"
+#include "role/prepare.h"
 #include "role/sandbox.h"
 #include "segment/segment.h"
 
@@ -42,9 +43,9 @@ static int failed(const struct supervisor *supervisor, int code,
 	return code;
 }
 
-static void open_log(const struct supervisor *supervisor) {
-	log_open(supervisor->ready_fd < 0 ? LOG_TO_STDERR : LOG_TO_SYSLOG,
-	    "posternd", generation_log_facility(supervisor->generation));
+static void open_log(struct supervisor *supervisor) {
+	supervisor->log_target = supervisor->ready_fd < 0 ? LOG_TO_STDERR : LOG_TO_SYSLOG;
+	log_open(supervisor->log_target, "posternd", generation_log_facility(supervisor->generation));
 }
 
 static int find_identity(struct supervisor *supervisor) {
@@ -65,6 +66,47 @@ static int find_identity(struct supervisor *supervisor) {
 	return 0;
 }
 
+/* Where other programs keep files of theirs. */
+static bool is_public(const char *directory) {
+	static const char *const public[] = { "/dev/shm", "/run/lock", "/run/user", "/var/cache",
+		"/var/lib", "/var/local", "/var/lock", "/var/log", "/var/mail", "/var/opt",
+		"/var/run", "/var/spool", "/var/tmp" };
+
+	for (size_t i = 0; i < sizeof(public) / sizeof(public[0]); i++)
+		if (strcmp(directory, public[i]) == 0)
+			return true;
+	return strchr(directory + 1, '/') == NULL;
+}
+
+/* A directory that root made for the state: the roles make files there.  As they must not
+ * replace what is root's, it is given to their group alone, with the sticky bit. */
+static int share_directory(const struct supervisor *supervisor, const char *directory) {
+	const struct identity *identity = &supervisor->identity;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result = 0;
+	char quoted[PATH_MAX];
+	struct stat status;
+	struct diag diag;
+
+	if (fd < 0 || fstat(fd, &status) != 0 || !identity->drop || status.st_uid != 0 ||
+	    (status.st_mode & (S_IXOTH | S_ISVTX | S_IWOTH)) != S_IXOTH ||
+	    is_public(directory)) {
+		if (fd >= 0)
+			close(fd);
+		return 0;	/* whether the roles can use it is found when they do */
+	}
+	if (fchown(fd, (uid_t)-1, identity->gid) != 0 ||
+	    fchmod(fd, (status.st_mode & 07777) | S_ISVTX | S_IRWXG) != 0) {
+		diag_set(&diag, errno, "cannot let the roles write in %s", directory);
+		result = failed(supervisor, EX_CANTCREAT, &diag);
+	} else {
+		log_event(EVENT_CONFIG_NOTE, "setting=state.path directory=%s text=\"it belonged to "
+		    "root alone; the group of the roles may make files there now\"",
+		    log_quote(quoted, sizeof(quoted), directory, strlen(directory)));
+	}
+	close(fd);
+	return result;
+}
+
 /* /run is empty after a boot. */
 static int make_directory(const struct supervisor *supervisor) {
 	char path[PATH_MAX];
@@ -81,7 +123,7 @@ static int make_directory(const struct supervisor *supervisor) {
 	directory = dirname(path);
 	if (mkdir(directory, 0755) != 0) {
 		if (errno == EEXIST)
-			return 0;
+			return share_directory(supervisor, directory);
 		diag_set(&diag, errno, "cannot make the directory %s", directory);
 		return failed(supervisor, EX_CANTCREAT, &diag);
 	}
@@ -97,61 +139,19 @@ static int make_directory(const struct supervisor *supervisor) {
 	return 0;
 }
 
-/* One that was adopted may have been another group's.  Only a plain file of our user: its
- * directory is his. */
-static int give_state(const char *path, const struct identity *identity, gid_t readers,
-    struct diag *diag) {
-	struct stat status;
-	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;
-
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot find %s", path);
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
-	    status.st_uid != identity->uid)
-		result = diag_set(diag, 0, "%s was replaced", path);
-	else if (status.st_gid != readers &&
-	    fchownat(fd, "", (uid_t)-1, readers, AT_EMPTY_PATH) != 0)
-		result = diag_set(diag, errno, "cannot give %s to its readers", path);
-	close(fd);
-	return result;
-}
-
-static int prepare_segment(struct supervisor *supervisor) {
-	static const char *const origins[] = {
-		[SEGMENT_MADE] = "made", [SEGMENT_ADOPTED] = "adopted",
-		[SEGMENT_REBUILT] = "rebuilt" };
+static int lock_state(struct supervisor *supervisor) {
 	const char *path = generation_text(supervisor->generation,
 	    supervisor->generation->state_path);
-	struct segment_report report;
 	struct diag diag;
-	char quoted[PATH_MAX];
-	gid_t readers;
 
-	if (sockets_reader_group(supervisor->generation, &supervisor->identity, &readers,
-		&diag) != 0)
+	if (sockets_reader_group(supervisor->generation, &supervisor->identity,
+		&supervisor->readers, &diag) != 0)
 		return failed(supervisor, EX_NOUSER, &diag);
 	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
 		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
 			EX_CANTCREAT, &diag);
-	if (segment_prepare(&supervisor->segment, supervisor->generation,
-		supervisor->identity.uid, readers, &report,
-		&diag) != 0)
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	if (supervisor->identity.drop && give_state(path, &supervisor->identity, readers,
-		&diag) != 0)
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	if (privileges_can_reach(&supervisor->identity, path, &diag) != 0)
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	log_quote(quoted, sizeof(quoted), path, strlen(path));
-	log_event(EVENT_STATE, "path=%s origin=%s sessions=%" PRIu64 "%s%s%s", quoted,
-	    origins[report.origin], report.sessions,
-	    report.reason[0] == '\0' ? "" : " reason=\"", report.reason,
-	    report.reason[0] == '\0' ? "" : "\"");
-	if (report.not_tmpfs)
-		log_event(EVENT_CONFIG_NOTE,
-		    "text=\"state.path is not on a tmpfs: writing it out will cost time\" path=%s",
-		    quoted);
-	return 0;
+	supervisor->generation_fd = generation_memory_make(supervisor->generation, &diag);
+	return supervisor->generation_fd >= 0 ? 0 : failed(supervisor, EX_OSERR, &diag);
 }
 
 /* What is missing here is told once, as each role would say the same. */
@@ -160,7 +160,6 @@ static int prepare_sandbox(struct supervisor *supervisor) {
 	const char *lacks = sandbox_lacks_calls();
 	struct diag diag;
 
-	supervisor->sandbox = sandbox_reports_open();
 	if (wanted == SANDBOX_REQUIRED && lacks != NULL) {
 		diag_set(&diag, 0, "sandbox is required, and %s", lacks);
 		return failed(supervisor, EX_UNAVAILABLE, &diag);
@@ -202,6 +201,17 @@ static int open_signals(struct supervisor *supervisor) {
 	return failed(supervisor, EX_OSERR, &diag);
 }
 
+/* An upgrade replaces the file while its roles still come and go: they stay of one program. */
+static int open_program(struct supervisor *supervisor) {
+	struct diag diag;
+
+	supervisor->exe_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	if (supervisor->exe_fd >= 0)
+		return 0;
+	diag_set(&diag, errno, "cannot open /proc/self/exe (is /proc mounted?)");
+	return failed(supervisor, EX_OSERR, &diag);
+}
+
 int startup(struct supervisor *supervisor,
     const struct config_messages *messages) {
 	struct diag diag;
@@ -209,19 +219,22 @@ int startup(struct supervisor *supervisor,
 
 	open_log(supervisor);
 	supervisor_log_messages(messages);
+	confinement_find(supervisor->confined, sizeof(supervisor->confined));
+	memcpy(supervisor->generation->confined, supervisor->confined,
+	    sizeof(supervisor->confined));
 	confinement_note(supervisor->generation);
 	umask(022);
 	/* signals first: a stop that is asked for now must not be lost */
 	if ((code = open_signals(supervisor)) != 0 ||
+	    (code = open_program(supervisor)) != 0 ||
 	    (code = find_identity(supervisor)) != 0 ||
 	    (code = make_directory(supervisor)) != 0 ||
-	    (code = prepare_segment(supervisor)) != 0 ||
+	    (code = lock_state(supervisor)) != 0 ||
 	    (code = prepare_sandbox(supervisor)) != 0)
 		return code;
 	make_journal(supervisor);
-	if (segment_publish(supervisor->segment, supervisor->generation, &diag) != 0)
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	journal_restore(supervisor);
+	if ((code = prepare(supervisor, false)) != 0)
+		return code;
 	/* from here on clients wait for an answer */
 	if (sockets_open(&supervisor->sockets, supervisor->generation,
 		&supervisor->identity, &diag) != 0)

@@ -29,7 +29,6 @@
 #include "role/reload.h"
 #include "role/site_watch.h"
 #include "role/startup.h"
-#include "segment/segment.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -38,6 +37,17 @@
 #define TURN_NS		(250 * NS_PER_MS)
 #define ABSENCE_NS	NS_PER_SECOND
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
+#define REPORTS_A_TURN	256
+
+enum polled {
+	POLLED_SIGNALS,
+	POLLED_LINK,
+	POLLED_ORDERS,
+	POLLED_QUEUE,
+	POLLED_OUTPUTS,
+	POLLED_MTAS,	/* each asker's */
+	POLLED_COUNT = POLLED_MTAS + MTA_ASKER_COUNT
+};
 
 /* When the things of the loop were last done. */
 struct rhythm {
@@ -64,19 +74,9 @@ void supervisor_log_messages(const struct config_messages *messages) {
 	}
 }
 
-static void reload(struct supervisor *supervisor, bool answer) {
-	struct reload_outcome outcome;
-
-	reload_run(supervisor, &outcome);
-	if (answer)
-		keeper_link_answer(&supervisor->link, &outcome);
-	reload_outcome_free(&outcome);
-}
-
 /* Returns false when we are to stop. */
 static bool take_signals(struct supervisor *supervisor) {
 	struct signalfd_siginfo info;
-	bool wants_reload = false;
 
 	while (read(supervisor->signal_fd, &info, sizeof(info)) ==
 	    (ssize_t)sizeof(info)) {
@@ -85,21 +85,33 @@ static bool take_signals(struct supervisor *supervisor) {
 			    info.ssi_signo, info.ssi_pid);
 			return false;
 		}
-		wants_reload |= info.ssi_signo == SIGHUP;
+		supervisor->is_to_reload |= info.ssi_signo == SIGHUP;
 	}
-	if (wants_reload)
-		reload(supervisor, false);
 	return true;
+}
+
+/* SIGHUP waits for the reload that is under way: that one is not given up. */
+static void reload_if_asked(struct supervisor *supervisor) {
+	if (!supervisor->is_to_reload || reload_is_busy(&supervisor->reload))
+		return;
+	supervisor->is_to_reload = false;
+	reload_begin(supervisor, false);
 }
 
 static void kill_keeper(struct supervisor *supervisor) {
 	unsigned i;
 
 	keeper_link_close(&supervisor->link);
+	keeper_orders_close(&supervisor->orders);
 	for (i = 0; i < supervisor->child_count; i++)
 		if (supervisor->children[i].kind == ROLE_KEEPER &&
 		    supervisor->children[i].pid != 0)
 			(void)kill(supervisor->children[i].pid, SIGKILL);
+}
+
+static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
+	log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
+	kill_keeper(supervisor);
 }
 
 /* One request a turn, as there may always be a next one.  True: perhaps there is
@@ -108,9 +120,12 @@ static bool serve_keeper(struct supervisor *supervisor) {
 	const char *why = "";
 
 	keeper_link_write(&supervisor->link);
+	/* who asks while a configuration is being published waits */
+	if (reload_is_busy(&supervisor->reload))
+		return false;
 	switch (keeper_link_next(&supervisor->link, &why)) {
 	case KEEPER_RELOAD:
-		reload(supervisor, true);
+		reload_begin(supervisor, true);
 		break;
 	case KEEPER_GATE_SHUT:
 		gate_command_want(supervisor, GATE_WORD_SHUT);
@@ -121,14 +136,41 @@ static bool serve_keeper(struct supervisor *supervisor) {
 	case KEEPER_REFUSED:
 		break;
 	case KEEPER_BROKEN:
-		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
-		kill_keeper(supervisor);
+		keeper_is_broken(supervisor, why);
 		return false;
 	case KEEPER_NOTHING:
 		return false;
 	}
 	keeper_link_write(&supervisor->link);
 	return true;
+}
+
+/* As many a turn as a socket holds: the keeper could go on for ever. */
+static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
+	static struct keeper_report report;
+	const char *why = "";
+	int got = 0;
+
+	for (unsigned i = 0; i < REPORTS_A_TURN &&
+	     (got = keeper_orders_read(&supervisor->orders, &report, &why)) > 0; i++) {
+		switch ((enum keeper_report_kind)report.kind) {
+		case KEEPER_REPORT_PUBLISHED:
+		case KEEPER_REPORT_REFUSED:
+		case KEEPER_REPORT_MISSING:
+			reload_hear(supervisor, &report);
+			break;
+		case KEEPER_REPORT_STATE:
+			supervisor->journal_failed = report.journal_failed != 0;
+			supervisor->alerts_from = report.alerts_from;
+			break;
+		case KEEPER_REPORT_ALERT:
+			alerts_tell(&supervisor->alerts, supervisor->generation, &report.alert,
+			    now_ns);
+			break;
+		}
+	}
+	if (got < 0)
+		keeper_is_broken(supervisor, why);
 }
 
 static void announce(struct supervisor *supervisor, int64_t now_ns) {
@@ -145,15 +187,6 @@ static void announce(struct supervisor *supervisor, int64_t now_ns) {
 	sd_notify_send("READY=1");
 }
 
-static bool journal_is_ill(const struct supervisor *supervisor) {
-	const struct segment_header *header = segment_header(supervisor->segment);
-
-	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++)
-		if (atomic_load(&header->journals[i].fares) == JOURNAL_FARES_ILL)
-			return true;
-	return false;
-}
-
 static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
     int64_t now_ns) {
 	/* stopped, or the machine was suspended: nobody was silent then */
@@ -162,11 +195,10 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 	rhythm->turn_ns = now_ns;
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
-		segment_beat(supervisor->segment, now_ns);
 		site_watch_turn(supervisor);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
-		    &supervisor->identity, journal_is_ill(supervisor), now_ns);
-		if (journal_is_ill(supervisor))
+		    &supervisor->identity, supervisor->journal_failed, now_ns);
+		if (supervisor->journal_failed)
 			children_check_journal(supervisor);
 		log_flush();
 	}
@@ -200,7 +232,8 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void loop(struct supervisor *supervisor) {
+/* False: there is no segment any more. */
+static bool loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .turn_ns = now_ns, .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
@@ -208,32 +241,46 @@ static void loop(struct supervisor *supervisor) {
 
 	supervisor->began_ns = supervisor->present_ns = now_ns;
 	while (go_on) {
-		struct pollfd polled[3 + MTA_ASKER_COUNT] = {
-			{ .fd = supervisor->signal_fd, .events = POLLIN },
+		struct pollfd polled[POLLED_COUNT] = {
+			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
+			[POLLED_ORDERS] = { .events = POLLIN },
+			[POLLED_OUTPUTS] = { .events = POLLIN },
 		};
 
 		children_reap(supervisor, now_ns);
+		if (children_find_damage(supervisor, now_ns) &&
+		    children_rebuild(supervisor) != 0)
+			return false;
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
-		alert_watch_turn(supervisor, now_ns);
+		keeper_orders_turn(&supervisor->orders);
+		reload_turn(supervisor, now_ns);
 		alerts_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
 		queue_link_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
-		polled[1].fd = supervisor->link.fd;
-		polled[1].events = keeper_link_events(&supervisor->link);
-		queue_link_poll(&supervisor->queue, &polled[2]);
-		mta_commands_poll(&supervisor->mta, polled + 3);
-		(void)poll(polled, sizeof(polled) / sizeof(polled[0]),
-		    more ? 0 : wait_ms(supervisor, now_ns));
-		if (more || polled[1].revents != 0)
-			more = serve_keeper(supervisor);
-		if (polled[0].revents != 0)
+		polled[POLLED_LINK].fd = supervisor->link.fd;
+		polled[POLLED_LINK].events = reload_is_busy(&supervisor->reload) ? 0 :
+		    keeper_link_events(&supervisor->link);
+		polled[POLLED_ORDERS].fd = supervisor->orders.fd;
+		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
+		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);
+		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
+		(void)poll(polled, POLLED_COUNT, more ? 0 : wait_ms(supervisor, now_ns));
+		if (polled[POLLED_OUTPUTS].revents != 0)
+			command_read_outputs();
+		hear_keeper(supervisor, now_ns);
+		if (polled[POLLED_SIGNALS].revents != 0)
 			go_on = take_signals(supervisor);
+		/* before the keeper, which could ask for one all the time */
+		reload_if_asked(supervisor);
+		/* in each turn: one may have been read while another was worked on */
+		more = serve_keeper(supervisor);
 		now_ns = clock_now_ns();
 		keep_rhythm(supervisor, &rhythm, now_ns);
 	}
+	return true;
 }
 
 int supervisor_run(const char *config_file, struct generation *generation,
@@ -242,15 +289,17 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	int code;
 
 	supervisor = (struct supervisor){ .config_file = config_file,
-		.generation = generation, .pid = getpid(), .lock_fd = -1,
-		.signal_fd = -1, .ready_fd = ready_fd };
+		.generation = generation, .pid = getpid(), .lock_fd = -1, .state_fd = -1,
+		.signal_fd = -1, .exe_fd = -1, .generation_fd = -1, .ready_fd = ready_fd };
 	keeper_link_init(&supervisor.link);
+	keeper_orders_init(&supervisor.orders);
+	alerts_init(&supervisor.alerts, supervisor.orders.counts);
 	mta_commands_init(&supervisor.mta);
 	queue_link_init(&supervisor.queue);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
-		alert_watch_begin(&supervisor);
-		loop(&supervisor);
+		if (!loop(&supervisor))
+			code = EX_TEMPFAIL;
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		gate_command_end(&supervisor);
@@ -263,7 +312,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	}
 	background_tell(supervisor.ready_fd, code);
 	keeper_link_close(&supervisor.link);
-	segment_unmap(&supervisor.segment);
+	reload_end(&supervisor.reload);
 	free(supervisor.generation);
 	return code;
 }

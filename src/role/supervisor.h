@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The supervisor: the one process that stays root.  It opens the segment and
- * the sockets, forks the roles, starts again what dies, kills what hangs, and
- * puts new configurations in force.  One thread, one loop, no trust in roles.
+ * The supervisor: the one process that stays root.  It opens the sockets, executes the
+ * roles, starts again what dies, kills what hangs, and compiles new configurations.  It maps
+ * no segment: what it needs of it, the keeper does and reports.  One thread, one loop, no
+ * trust in roles.
  */
 #ifndef ROLE_SUPERVISOR_H
 #define ROLE_SUPERVISOR_H
@@ -11,21 +12,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "config/compile.h"
 #include "config/generation.h"
-#include "role/alert_watch.h"
 #include "role/alerts.h"
 #include "role/gate_command.h"
 #include "role/journal_places.h"
 #include "role/keeper_link.h"
+#include "role/keeper_orders.h"
 #include "role/mta_command.h"
 #include "role/privileges.h"
 #include "role/queue_link.h"
+#include "role/reload.h"
 #include "role/sandbox.h"
 #include "role/sockets.h"
 #include "segment/layout.h"
-
-struct segment;
 
 /* One role that should run. */
 struct child {
@@ -34,8 +35,12 @@ struct child {
 	unsigned listener;	/* milter: the one that it serves */
 	unsigned place;		/* in the segment's roles */
 	char name[24];		/* "policy.0" */
-	pid_t pid;		/* 0: away */
+	pid_t pid;		/* 0: down */
+	pid_t dead_pid;		/* of which the keeper may not have heard; or 0 */
+	int lifeline_fd;	/* with pid: what it has to report (base/lifeline.h) */
 	int64_t started_ns;
+	int64_t beat_ns;	/* its last heartbeat, or its start */
+	int stopped_call;	/* for which its sandbox stopped it; -1: none */
 	int64_t start_ns;	/* away: when to start it */
 	unsigned quick_deaths;	/* in a row, soon after the start */
 	const char *killed;	/* by us, and why: "it ..."; NULL: not */
@@ -45,24 +50,37 @@ struct child {
 struct supervisor {
 	const char *config_file;	/* absolute */
 	struct generation *generation;	/* in force */
-	struct segment *segment;
+	int generation_fd;	/* the same, sealed, as the keeper gets it */
+	char confined[GENERATION_CONFINED];	/* role/confinement.h */
 	struct identity identity;
+	gid_t readers;		/* group of the state file */
 	struct sockets sockets;
 	struct keeper_link link;
 	struct gate_command gate;
 	struct alerts alerts;
-	struct alert_watch watch;
+	struct keeper_orders orders;
+	struct reload reload;
+	bool is_to_reload;	/* SIGHUP came */
+	bool is_to_repeat;	/* the generation in force is to be published again */
+	int64_t repeated_ns;	/* when it last was */
+	bool journal_failed;	/* as the keeper reported */
+	uint64_t alerts_from;	/* for the next keeper */
 	struct mta_commands mta;
 	struct queue_link queue;
 	struct journal_places journal;
-	struct sandbox_reports *sandbox;	/* NULL: nobody tells */
 	pid_t pid;
 	int lock_fd;
+	int state_fd;		/* the segment's file, for roles: it is not mapped here */
 	int signal_fd;
+	int exe_fd;		/* this program, as roles are to run it */
+	enum log_target log_target;
 	int ready_fd;		/* who waits for our start; -1: nobody any more */
 	bool ready;		/* was announced */
 	int64_t began_ns;
 	int64_t present_ns;	/* we have been awake without a break since */
+	unsigned damage_deaths;	/* of roles, as a damaged segment would have them, in a row */
+	int64_t damage_ns;	/* when the first of them was */
+	int64_t rebuilt_ns;	/* when the segment was last built again; 0: never */
 	struct child children[SEGMENT_ROLES_MAX];
 	unsigned child_count;
 };

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: ISC */
+/* A configuration generation as a file in memory that nobody can change any more: so it goes
+ * from the supervisor, which compiled it, to the process that publishes it. */
+#ifndef ROLE_GENERATION_MEMORY_H
+#define ROLE_GENERATION_MEMORY_H
+
+#include "base/diag.h"
+#include "config/generation.h"
+
+/* A close-on-exec descriptor of the sealed file, or -1 with *diag. */
+int generation_memory_make(const struct generation *generation, struct diag *diag);
+
+/* A verified copy, the caller's to free(3) and to change; NULL with *diag: it is no such file,
+ * is not sealed, or holds no generation.  `fd` stays open. */
+struct generation *generation_memory_read(int fd, struct diag *diag);
+
+#endif

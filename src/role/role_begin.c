@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The first steps of a role's process after exec.
+ * MODEL    It has its descriptors and no privilege; what is left to do is to map the segment,
+ *          to make itself unreadable for others of its user (exec forgets that), and to
+ *          enter its sandbox.
+ * ERRORS   Any: the process ends, the supervisor starts another.
+ * THREADS  One.
+ */
+#include "role/role_begin.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "role/handover.h"
+#include "role/keeper_duties.h"
+#include "role/misdeed.h"
+#include "role/prepare.h"
+#include "role/role.h"
+#include "role/sandbox.h"
+#include "segment/segment.h"
+
+static int role_failed(const char *what, const struct diag *diag, int code) {
+	log_event(EVENT_SYSTEM, "text=\"%s: %s\"", what, diag->text);
+	return code;
+}
+
+void role_die_with(pid_t parent) {
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
+	    getppid() != parent)
+		_exit(EX_TEMPFAIL);
+}
+
+/* The kernel keeps 15 characters. */
+static void role_set_title(const struct handover *handover) {
+	char title[16];
+	unsigned number = handover->context.number;
+	int word = (int)strcspn(handover->name, "."), room = number < 10 ? 6 : 5;
+
+	text_append(title, sizeof(title), 0, "postern-%.*s%u",
+	    word < room ? word : room, handover->name, number);
+	(void)prctl(PR_SET_NAME, title, 0, 0, 0);
+}
+
+static int role_enter_sandbox(const struct role_context *context, struct diag *diag) {
+	struct segment_header *header = segment_header(context->segment);
+	const struct generation *generation;
+	uint32_t what;
+	int result;
+
+	if (segment_map_generation(context->segment, atomic_load(&header->generation),
+	    &generation, diag) != 0)
+		return -1;
+	tzset();	/* its file is read once */
+	misdeed_listen();
+	result = sandbox_enter(generation, context->kind, context->lifeline_fd, &what, diag);
+	segment_unmap_generation(generation);
+	if (result == 0)
+		atomic_store(&header->roles[context->role_slot].sandbox, what);
+	return result;
+}
+
+int role_open_engine(const struct role_context *context, struct engine **engine,
+    struct diag *diag) {
+	if (engine_open(engine, context->segment, context->role_slot, diag) != 0)
+		return -1;
+	engine_beat_on(*engine, context->lifeline_fd);
+	return 0;
+}
+
+static int role_main(const struct role_context *context) {
+	switch (context->kind) {
+	case ROLE_POLICY:
+		return policy_role_main(context);
+	case ROLE_MILTER:
+		return milter_role_main(context);
+	case ROLE_KEEPER:
+		return keeper_role_main(context);
+	case ROLE_FEED:
+		return feed_role_main(context);
+	case ROLE_QUEUE:
+		return queue_role_main(context);
+	case ROLE_METRICS:
+		return metrics_role_main(context);
+	case ROLE_CLUSTER:
+		return cluster_role_main(context);
+	case ROLE_NONE:
+	case ROLE_SUPERVISOR:
+		break;
+	}
+	return EX_SOFTWARE;
+}
+
+int role_begin(const char *descriptor) {
+	static struct handover handover;
+	struct role_context *context = &handover.context;
+	struct diag diag;
+	uint32_t fd;
+
+	/* before anything else: exec has made the process readable for its user's others */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return EX_NOPERM;
+	if (!text_to_u32(descriptor, strlen(descriptor), INT32_MAX, &fd) ||
+	    handover_receive((int)fd, &handover, &diag) != 0) {
+		fputs("posternd: " ROLE_BEGIN_OPTION " is for posternd alone\n", stderr);
+		return EX_USAGE;
+	}
+	role_die_with(handover.supervisor_pid);
+	log_open(handover.log_target, "posternd", handover.log_facility);
+	log_set_role(handover.name);
+	role_set_title(&handover);
+	process_reset_signals();
+	if (handover.duty != HANDOVER_SERVE)
+		return prepare_begin(&handover);
+	if (segment_attach(&context->segment, context->state_fd, handover.state_path,
+		&diag) != 0)
+		return role_failed("cannot map the state", &diag, EX_DATAERR);
+	segment_role_starting(context->segment, context->kind, context->number,
+	    clock_now_ns());
+	if (context->kind == ROLE_KEEPER && keeper_duties_prepare(context, &diag) != 0)
+		return role_failed("cannot publish the configuration", &diag, EX_CANTCREAT);
+	if (role_enter_sandbox(context, &diag) != 0)
+		return role_failed("cannot enter its sandbox", &diag, EX_NOPERM);
+	return role_main(context);
+}
