@@ -4,7 +4,10 @@
  *          Postfix's spawn(8), that tells its queue manager which mail to hold, and
  *          by which lanes the rest goes.
  * MODEL    One question, one answer, in their order, however they arrive.  It
- *          reads the hints file alone: no daemon, no configuration, no socket.
+ *          reads two files: no daemon, no configuration, no socket.  The hints file,
+ *          which a role of the daemon can write, says whether mail is held, until when,
+ *          and by which lane it goes; that the lane is one, and where it leads, says the
+ *          site's file, which is root's.
  * ERRORS   Mail must go: whatever is in doubt is NOTFOUND.  What is no socketmap
  *          request ends the program (Postfix starts another).  Nothing may be
  *          written to stderr behind spawn(8): it is the same stream.
@@ -12,6 +15,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/site_routes.h"
 #include "segment/hints.h"
 #include "wire/socketmap.h"
 
@@ -30,6 +35,7 @@
 
 struct lookup {
 	struct hints_reader *reader;	/* NULL: everything is NOTFOUND */
+	struct site_routes *site;	/* NULL: no lanes */
 	const char *mta;
 };
 
@@ -38,20 +44,46 @@ static bool is_our_map(const struct socketmap_request *request) {
 	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
 }
 
+/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do. */
+static bool lane_text(const struct lookup *lookup, const struct hints_answer *hint,
+    int64_t now_ns, char *text, size_t size) {
+	static bool is_logged;
+	const char *next_hop = lookup->site == NULL ? NULL : site_routes_next_hop(lookup->site,
+	    hint->domain, strlen(hint->domain), hint->width, now_ns);
+
+	if (lookup->site != NULL && !site_routes_usable(lookup->site) && !is_logged) {
+		syslog(LOG_WARNING, "no lanes: the site's file is missing, has mistakes, is not "
+		    "root's, or cannot be read by this user");
+		is_logged = true;
+	}
+	return next_hop != NULL &&
+	    (size_t)snprintf(text, size, "lane%u:%s", hint->width, next_hop) < size;
+}
+
+/* It is for logs: one line, whatever stood in the file. */
+static void held_text(struct hints_answer *hint, char *text, size_t size) {
+	for (char *at = hint->text; *at != '\0'; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	snprintf(text, size, "retry:4.7.1 %s", hint->text);
+}
+
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
 	struct hints_answer hint = { .kind = HINTS_NOTHING };
-	char text[sizeof(hint.text) + sizeof(hint.next_hop) + 32];
+	char text[sizeof(hint.text) + HINTS_NAME_MAX + 32];
+	int64_t now_ns = clock_now_ns();
 
 	if (lookup->reader != NULL && is_our_map(request))
 		hints_reader_ask(lookup->reader, lookup->mta, request->key,
-		    request->key_length, clock_now_ns(), &hint);
+		    request->key_length, now_ns, &hint);
 	switch (hint.kind) {
 	case HINTS_LANE:
-		snprintf(text, sizeof(text), "lane%u:%s", hint.width, hint.next_hop);
+		if (!lane_text(lookup, &hint, now_ns, text, sizeof(text)))
+			break;
 		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case HINTS_HELD:
-		snprintf(text, sizeof(text), "retry:4.7.1 %s", hint.text);
+		held_text(&hint, text, sizeof(text));
 		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case HINTS_NOTHING:
 		break;
@@ -117,7 +149,7 @@ static int serve(const struct lookup *lookup) {
 }
 
 static void help(FILE *out) {
-	fputs("Usage: postern-lookup HINTS-FILE MTA-NAME\n\n"
+	fputs("Usage: postern-lookup HINTS-FILE MTA-NAME [SITE-FILE]\n\n"
 	      "Answers Postfix's queue manager over its standard streams: see\n"
 	      "postern-lookup(8) and posternctl postfix-lanes.\n", out);
 }
@@ -141,6 +173,7 @@ int main(int argc, char **argv) {
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	char site[PATH_MAX];
 	struct lookup lookup;
 	int option, code;
 
@@ -159,11 +192,15 @@ int main(int argc, char **argv) {
 			return wrong_usage();
 		}
 	}
-	if (argc - optind != 2)
+	if (argc - optind != 2 && argc - optind != 3)
 		return wrong_usage();
 	lookup = (struct lookup){ .reader = hints_reader_open(argv[optind]),
 		.mta = argv[optind + 1] };
+	snprintf(site, sizeof(site), POSTERN_LOCALSTATEDIR "/lib/postern/%s.site", lookup.mta);
+	lookup.site = site_routes_open(argc - optind == 3 ? argv[optind + 2] : site, lookup.mta);
+	hints_reader_outlive_cuts();
 	code = serve(&lookup);
+	site_routes_close(&lookup.site);
 	hints_reader_close(&lookup.reader);
 	return code;
 }

@@ -30,12 +30,22 @@ void ctl_complain(const char *format, ...) {
 	va_end(arguments);
 }
 
+/* The file with errors that the daemon's places were searched in, or NULL. */
+static const char *guessed_in;
+
+void ctl_places_are_guessed(const char *config_path) {
+	guessed_in = config_path;
+}
+
 int ctl_fail(const struct diag *diag) {
 	ctl_complain("%s", diag->text);
 	switch (diag->error) {
 	case ENOENT:
 	case ENOTDIR:
 	case ECONNREFUSED:
+		if (guessed_in != NULL)
+			ctl_complain("%s has errors, so this may be the wrong place; "
+			    "run \"posternctl check\"", guessed_in);
 		return EX_UNAVAILABLE;
 	case EACCES:
 	case EPERM:

@@ -7,18 +7,23 @@
  * THREADS  One (libconfig).
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
+#include "ctl/state.h"
 
 #define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define RELOAD_TIMEOUT_MS	60000
-#define SETTINGS_BYTES		4096
+#define NAMES_BYTES		4096
+#define ROLES_FOLLOW_NS		(5 * NS_PER_SECOND)	/* their heartbeats are a second apart */
+#define ROLES_STEP_MS		10
 
 static const struct column message_columns[] = {
 	{ "file", COLUMN_TEXT },
@@ -65,6 +70,34 @@ static void write_messages(struct writer *writer, const struct config_messages *
 	}
 }
 
+/* What no file tells: posternd, as its service runs it now, refuses to drive. */
+static void note_refused(struct writer *writer, const struct view *view, const char *file) {
+	char text[512];
+
+	snprintf(text, sizeof(text), "mta.drive: the queue is not driven, Sendmail's own queue "
+	    "runs deliver: under this service Sendmail would bounce mail (%s); "
+	    "posternd-sendmail.conf allows what it needs: see SERVICE in posternd(8)", view->generation->confined);
+	write_message(writer, file, 0, "note", text);
+}
+
+/* The same of a configuration that is not loaded yet.  Returns the number of notes. */
+static size_t look_at_service(struct writer *writer, const struct generation *generation,
+    const char *file) {
+	bool is_refused = false;
+	struct diag ignored;
+	struct view view;
+
+	if (generation == NULL || !generation_drives(generation))
+		return 0;
+	if (view_open(&view, generation_text(generation, generation->state_path), &ignored) == 0 &&
+	    view.generation != NULL && view.status.health == READER_LIVE)
+		is_refused = view.generation->confined[0] != '\0';
+	if (is_refused)
+		note_refused(writer, &view, file);
+	view_close(&view);
+	return is_refused;
+}
+
 /* The last line for people: what it all comes to. */
 static void write_verdict(struct writer *writer, const char *path,
     const struct generation *generation, const struct config_messages *messages) {
@@ -106,6 +139,7 @@ int command_CHECK(struct ctl *ctl) {
 		writer_table_begin(&ctl->writer, NULL, message_columns,
 		    COUNT_OF(message_columns));
 	write_messages(&ctl->writer, &messages);
+	messages.notes += look_at_service(&ctl->writer, generation, path);
 	if (ctl->writer.json)
 		writer_table_end(&ctl->writer);
 	else
@@ -115,13 +149,38 @@ int command_CHECK(struct ctl *ctl) {
 	return result;
 }
 
-/* The daemon's rows: messages are written as they come, settings kept for the
- * end, one after the other with a NUL each. */
+/* Names, one after the other with a NUL each, written to the end and read from the start. */
+struct names {
+	size_t length;
+	size_t read;
+	char text[NAMES_BYTES];
+};
+
+static void add_name(struct names *names, const char *name) {
+	size_t length = strlen(name) + 1;
+
+	if (length > sizeof(names->text) - names->length)
+		return;
+	memcpy(names->text + names->length, name, length);
+	names->length += length;
+}
+
+static const char *next_name(void *context) {
+	struct names *names = context;
+	const char *name = names->text + names->read;
+
+	if (names->read == names->length)
+		return NULL;
+	names->read += strlen(name) + 1;
+	return name;
+}
+
+/* The daemon's rows: messages are written as they come, settings kept for the end. */
 struct reload {
 	struct writer *writer;
-	size_t length;		/* of settings */
-	size_t read;
-	char settings[SETTINGS_BYTES];
+	struct names settings;		/* that wait for a restart */
+	struct names behind;		/* roles that have not taken up the generation */
+	unsigned roles, roles_behind;
 };
 
 static void reload_row(void *context, const struct control_frame *frame) {
@@ -134,12 +193,7 @@ static void reload_row(void *context, const struct control_frame *frame) {
 	uint32_t number = 0;
 
 	if (setting != NULL && setting[0] != '\0') {
-		size_t length = strlen(setting) + 1;
-
-		if (length <= sizeof(reload->settings) - reload->length) {
-			memcpy(reload->settings + reload->length, setting, length);
-			reload->length += length;
-		}
+		add_name(&reload->settings, setting);
 		return;
 	}
 	if (text == NULL)
@@ -150,47 +204,89 @@ static void reload_row(void *context, const struct control_frame *frame) {
 	    severity == NULL ? "note" : severity, text);
 }
 
-static const char *next_setting(void *context) {
-	struct reload *reload = context;
-	const char *setting = reload->settings + reload->read;
+/* Which roles run with a generation before this one? */
+static void look_at_roles(struct reload *reload, const struct view *view, uint32_t generation) {
+	char name[VIEW_ROLE_NAME_MAX];
+	struct reader_role role;
 
-	if (reload->read == reload->length)
-		return NULL;
-	reload->read += strlen(setting) + 1;
-	return setting;
+	reload->roles = reload->roles_behind = 0;
+	memset(&reload->behind, 0, sizeof(reload->behind));
+	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
+		reload->roles += role.pid > 0;
+		if (role.pid <= 0 || role.generation >= generation)
+			continue;
+		reload->roles_behind++;
+		add_name(&reload->behind, view_role_name(&role, name));
+	}
 }
 
-static void write_reloaded(struct reload *reload, const struct control_reply *reply) {
+/* The daemon has published the generation; each role maps it for itself, an idle one with
+ * its next heartbeat.  Without the right to read the state nothing is known of that. */
+static void await_roles(struct reload *reload, struct places *places, uint32_t generation) {
+	int64_t until_ns = clock_now_ns() + ROLES_FOLLOW_NS;
+	struct diag ignored;
+	struct view view;
+
+	if (state_ask_place(places, &ignored) != 0)
+		return;
+	if (view_open(&view, places->state, &ignored) == 0) {
+		look_at_roles(reload, &view, generation);
+		while (reload->roles_behind > 0 && clock_now_ns() < until_ns) {
+			poll(NULL, 0, ROLES_STEP_MS);
+			look_at_roles(reload, &view, generation);
+		}
+		if (view_refresh(&view, &ignored) == 0 && view.generation != NULL &&
+		    generation_drive_is_refused(view.generation))
+			note_refused(reload->writer, &view,
+			    generation_text(view.generation, view.generation->file));
+	}
+	view_close(&view);
+}
+
+static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t generation) {
+	FILE *out = reload->writer->out;
+	const char *name;
+
+	while ((name = next_name(&reload->settings)) != NULL) {
+		writer_print(out, name);
+		fputs(": changed, but waits for a restart of posternd\n", out);
+	}
+	if (!reloaded)
+		return;
+	fputs("reloaded", out);
+	if (generation != 0)
+		fprintf(out, ": generation %u", (unsigned)generation);
+	if (reload->roles_behind > 0)
+		fprintf(out, "; %u of %u roles keep the old one (see the log):",
+		    reload->roles_behind, reload->roles);
+	while ((name = next_name(&reload->behind)) != NULL) {
+		putc(' ', out);
+		writer_print(out, name);
+	}
+	putc('\n', out);
+}
+
+static void write_reloaded(struct reload *reload, const struct control_reply *reply,
+    uint32_t generation) {
 	static const struct column columns[] = {
 		{ "reloaded", COLUMN_TRUTH },
 		{ "generation", COLUMN_NUMBER },
 		{ "error", COLUMN_TEXT },
 	};
-	uint32_t generation = 0;
-	bool known = text_to_u32(reply->generation, strlen(reply->generation),
-	    UINT32_MAX, &generation);
+	bool reloaded = reply->exit == EX_OK;
 	const struct value values[] = {
-		value_truth(reply->exit == EX_OK),
-		known ? value_number(generation) : value_unknown(),
-		reply->exit == EX_OK ? value_unknown() : value_text(reply->error),
+		value_truth(reloaded),
+		generation != 0 ? value_number(generation) : value_unknown(),
+		reloaded ? value_unknown() : value_text(reply->error),
 	};
-	const char *setting;
 
-	if (reload->writer->json) {
-		writer_strings(reload->writer, "needs_restart", next_setting, reload);
-		writer_members(reload->writer, columns, values, COUNT_OF(columns));
+	if (!reload->writer->json) {
+		write_reloaded_text(reload, reloaded, generation);
 		return;
 	}
-	while ((setting = next_setting(reload)) != NULL) {
-		writer_print(reload->writer->out, setting);
-		fputs(": changed, but waits for a restart of posternd\n",
-		    reload->writer->out);
-	}
-	if (reply->exit == EX_OK && known)
-		fprintf(reload->writer->out, "reloaded: generation %u\n",
-		    (unsigned)generation);
-	else if (reply->exit == EX_OK)
-		fputs("reloaded\n", reload->writer->out);
+	writer_strings(reload->writer, "needs_restart", next_name, &reload->settings);
+	writer_strings(reload->writer, "roles_behind", next_name, &reload->behind);
+	writer_members(reload->writer, columns, values, COUNT_OF(columns));
 }
 
 int command_RELOAD(struct ctl *ctl) {
@@ -198,6 +294,7 @@ int command_RELOAD(struct ctl *ctl) {
 	struct writer *writer = &ctl->writer;
 	struct reload reload = { .writer = writer };
 	struct control_reply reply;
+	uint32_t generation = 0;
 	struct places places;
 	struct diag diag;
 	int result = places_find(ctl, &places);
@@ -218,10 +315,14 @@ int command_RELOAD(struct ctl *ctl) {
 	} else if (reply.exit != EX_OK) {
 		ctl_complain("%s", reply.error[0] == '\0' ? "refused" : reply.error);
 	}
+	if (!text_to_u32(reply.generation, strlen(reply.generation), UINT32_MAX, &generation))
+		generation = 0;
+	if (reply.exit == EX_OK && generation != 0)
+		await_roles(&reload, &places, generation);
 	if (writer->json)
 		writer_table_end(writer);
-	write_reloaded(&reload, &reply);
+	write_reloaded(&reload, &reply, generation);
 	if (writer->json)
 		writer_object_end(writer);
-	return reply.exit;
+	return reply.exit == EX_OK && reload.roles_behind > 0 ? EX_TEMPFAIL : reply.exit;
 }

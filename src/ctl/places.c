@@ -3,9 +3,9 @@
  * PURPOSE  Where the daemon's state file and control socket are.
  * MODEL    The configuration is compiled as the daemon does it.  A file with
  *          mistakes must not hide the daemon that still runs with the version
- *          before them (`reload` has to reach it to be refused): then its text is
- *          searched for the two settings alone, and what it does not tell has its
- *          default.
+ *          before them (`reload` has to reach it to be refused): then its text, with
+ *          what it includes, is searched for these settings alone; the others have
+ *          their defaults.
  * ERRORS   Only a file that was named with -c and cannot be read.
  * THREADS  One (libconfig).
  */
@@ -14,11 +14,11 @@
 #include <sysexits.h>
 
 #include "base/text.h"
+#include "config/compile.h"
 #include "config/read_file.h"
 #include "ctl/ctl.h"
 #include "ctl/scan.h"
 
-#define SCAN_BYTES_MAX	(4u << 20)
 #define DEFAULT_QUEUE	"unix:" POSTERN_RUNSTATEDIR "/queue"
 
 /* The least that compiles: every place has its default. */
@@ -59,9 +59,9 @@ static void take_defaults(struct places *places) {
 	free(generation);
 }
 
-static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
-	size_t length;
-	char *text = read_file(ctl->config_path, SCAN_BYTES_MAX, &length);
+static int take_what_is_named(const struct ctl *ctl, struct places *places) {
+	char *text = config_expanded_text(ctl->config_path);
+	char state[sizeof(places->state)];
 	bool other_daemon = ctl->config_given && ctl->socket == NULL;
 
 	if (text == NULL) {
@@ -75,7 +75,13 @@ static int take_what_it_tells(const struct ctl *ctl, struct places *places) {
 	take_defaults(places);
 	if (text == NULL)
 		return EX_OK;
-	scan_setting(text, "state", "path", places->state, sizeof(places->state));
+	ctl_places_are_guessed(ctl->config_path);
+	/* with another state file the journal stands beside that by default */
+	if (scan_setting(text, "state", "path", state, sizeof(state)) &&
+	    strcmp(state, places->state) != 0) {
+		text_copy(places->state, sizeof(places->state), state, strlen(state));
+		text_append(places->journal, sizeof(places->journal), 0, "%s.journal", state);
+	}
 	scan_setting(text, "journal", "path", places->journal, sizeof(places->journal));
 	if (strcmp(places->journal, "none") == 0)
 		places->journal[0] = '\0';
@@ -100,7 +106,7 @@ int places_find(const struct ctl *ctl, struct places *places) {
 	if (places->generation != NULL)
 		take(places, places->generation);
 	else
-		result = take_what_it_tells(ctl, places);
+		result = take_what_is_named(ctl, places);
 	if (ctl->socket != NULL)
 		text_copy(places->control, sizeof(places->control), ctl->socket,
 		    strlen(ctl->socket));

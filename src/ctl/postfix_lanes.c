@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
+#include "config/read_file.h"
 #include "config/relayhost.h"
 #include "ctl/control_client.h"
 #include "ctl/ctl.h"
@@ -34,6 +35,8 @@
 
 #define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define RELOAD_TIMEOUT_MS	60000
+#define MASTER_CF_MAX		((size_t)1 << 20)
+#define POSTFIX_SETUP		"postern-postfix-setup"
 
 struct lanes {
 	struct ctl *ctl;
@@ -190,6 +193,22 @@ static long long backoff_s(const struct lanes *lanes) {
 
 /* --- the site's file ------------------------------------------------------- */
 
+/* Did postern-postfix-setup put the lines into master.cf?  It says so there. */
+static bool is_by_setup(const struct lanes *lanes) {
+	const char *directory = generation_text(lanes->places.generation,
+	    lanes->mta->config_directory);
+	char path[PATH_MAX];
+	size_t length;
+	char *text;
+	bool found;
+
+	(void)text_append(path, sizeof(path), 0, "%s/master.cf", directory);
+	text = read_file(path, MASTER_CF_MAX, &length);
+	found = text != NULL && strstr(text, "\n# by " POSTFIX_SETUP ".") != NULL;
+	free(text);
+	return found;
+}
+
 static void write_facts(FILE *file, const struct lanes *lanes) {
 	const struct postfix_site *site = &lanes->site;
 	time_t now = time(NULL);
@@ -208,6 +227,8 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
 	if (site->relayhost[0] != '\0')
 		fprintf(file, "relayhost %s\n", site->relayhost);
+	if (is_by_setup(lanes))
+		fputs("by-setup\n", file);
 	for (uint32_t i = 0; i < lanes->clones.count; i++)
 		if (is_usable(lanes, i))
 			fprintf(file, "lane %u\n", lanes->clones.widths[i]);
@@ -233,7 +254,10 @@ static int make_directory(const char *path, struct diag *diag) {
 	if (!text_copy(copy, sizeof(copy), path, strlen(path)))
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
 	directory = dirname(copy);
-	if (mkdir(directory, 0755) != 0 && errno != EEXIST)
+	/* postern-lookup reads there, whatever our umask is */
+	if (mkdir(directory, 0755) == 0)
+		(void)chmod(directory, 0755);
+	else if (errno != EEXIST)
 		return diag_set(diag, errno, "cannot make the directory %s", directory);
 	return 0;
 }
@@ -290,7 +314,7 @@ static int make_lines(struct lanes *lanes) {
 	const struct generation *g = lanes->places.generation;
 	char hints[PATH_MAX + 8];
 	struct postfix_use use = { .hints = hints, .mta = lanes->mta_name,
-		.group = generation_text(g, g->hints_group),
+		.site = lanes->site_path, .group = generation_text(g, g->hints_group),
 		.lanes = lanes->clones.count > 0 ? &lanes->clones : NULL };
 	size_t length;
 	FILE *out;

@@ -117,8 +117,8 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	postfix_lines_option(out, PROBE_MAPS, probes);
 	fprintf(out, POSTFIX_HINT_SERVICE " unix - n n - 0 spawn\n"
 	    "  -o " POSTFIX_HINT_SERVICE "_time_limit=3600s\n"
-	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s\n",
-	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta);
+	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s %s\n",
+	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta, use->site);
 	if (use->lanes != NULL)
 		postfix_clones_write_services(out, use->lanes);
 }

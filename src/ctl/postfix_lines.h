@@ -16,6 +16,7 @@ struct postfix_use {
 	const char *hints;		/* the hints file */
 	const char *group;		/* that may read it, or "" */
 	const char *mta;		/* its name */
+	const char *site;		/* its site's file */
 	const struct postfix_lanes *lanes;	/* or NULL: none */
 };
 void postfix_lines_write(FILE *out, const struct postfix_site *site,

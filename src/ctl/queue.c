@@ -17,6 +17,7 @@
 #include "ctl/ctl.h"
 #include "ctl/explain.h"
 #include "view/name_pattern.h"
+#include "view/view.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	30000
@@ -124,6 +125,21 @@ static void write_rows(void *context, struct writer *writer) {
 
 /* --- asking ------------------------------------------------------------------------------ */
 
+/* Nobody would answer. */
+static int complain_if_refused(const struct places *places) {
+	struct diag ignored;
+	struct view view;
+	int result = EX_OK;
+
+	if (view_open(&view, places->state, &ignored) == 0 && view.generation != NULL &&
+	    generation_drive_is_refused(view.generation)) {
+		ctl_complain("the queue is not driven: see posternctl status");
+		result = EX_UNAVAILABLE;
+	}
+	view_close(&view);
+	return result;
+}
+
 /* The address of the queue role's socket.  EX_OK, or an exit code after a complaint. */
 static int find_queue(const struct ctl *ctl, struct places *places, const char **address) {
 	int result = places_find(ctl, places);
@@ -134,7 +150,7 @@ static int find_queue(const struct ctl *ctl, struct places *places, const char *
 		    ctl->config_path);
 		result = EX_UNAVAILABLE;
 	}
-	return result;
+	return result == EX_OK ? complain_if_refused(places) : result;
 }
 
 static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *fields,

@@ -346,7 +346,8 @@ static void fill_summary(const struct replay *replay, const struct learned_list 
 	*out++ = value_number(kinds[LOG_LINE_BROKEN]);
 	*out++ = value_number(replay->lines.long_lines);
 	*out++ = value_number(kinds[LOG_LINE_SESSION]);
-	*out++ = value_number(kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_REMOVED]);
+	*out++ = value_number(kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_ACTIVE] +
+	    kinds[LOG_LINE_REMOVED]);
 	*out++ = value_number(kinds[LOG_LINE_FOREIGN]);
 	for (unsigned i = 0; i < RESULT_CLASS_COUNT; i++)
 		*out++ = value_number(replay->classes[i]);

@@ -235,6 +235,10 @@ char *replay_propose_classes(const struct replay_seen *seen)
 		for (size_t i = 0; i < seen->session_count; i++)
 			domains.keys[i] = seen->sessions[i].port == PORT ? 0 : UINT32_MAX;
 		replay_sum(seen, domains.keys, all, 1);
+	}
+	if (good && all->sessions == 0) {
+		fprintf(out, "# no sessions on port %d, so no limits to recommend\n", PORT);
+	} else if (good) {
 		fputs("classes = (\n", out);
 		write_domains(out, seen, &domains, all);
 		good = write_rest(out, seen, domains.keys);

@@ -287,7 +287,7 @@ static void act(struct replay_learning *learning, struct learned *own,
 		if (window->state != WINDOW_DEAD)
 			note_change(own, &(struct window_change){ .died = true }, now_ns);
 		learning->actions.suspensions++;
-		window_suspend(window, now_ns + for_ns);
+		window_suspend(window, WINDOW_CAUSE_RULE, now_ns + for_ns);
 	} else if (rule.action == REPLY_ACTION_CEILING) {
 		if (window->ceiling == 0 || window->ceiling > rule.ceiling) {
 			learning->actions.ceilings++;

@@ -50,7 +50,7 @@ void replay_learning_close(struct replay_learning **learning)
 static struct learned **find(const struct replay_learning *learning, const char *name)
 {
 	size_t mask = learning->bucket_count - 1;
-	size_t at = siphash13(&learning->key, name, strlen(name)) & mask;
+	size_t at = (size_t)siphash13(&learning->key, name, strlen(name)) & mask;
 
 	while (learning->buckets[at] != NULL &&
 	    strcmp(learning->buckets[at]->shown.name, name) != 0)

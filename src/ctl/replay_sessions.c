@@ -5,7 +5,7 @@
  *          postscreen's by address and port, and one that it hands over is the same
  *          session.  Sendmail tells no end: the last line of the process is taken for
  *          it.
- * ERRORS   Without memory nothing is shown.
+ * ERRORS   Without memory, or a session, nothing is shown: no limit fits nothing.
  * THREADS  One.
  */
 #include "ctl/replay_sessions.h"
@@ -305,6 +305,17 @@ static void sessions_free(struct sessions *s)
 	replay_site_close(&s->read.site);
 }
 
+static void complain_of_none(const struct sessions *s)
+{
+	unsigned long long lines = s->read.lines.lines;
+
+	if (lines == 0)
+		ctl_complain("replay: no log lines to read, so no limits to recommend");
+	else
+		ctl_complain("replay: no sessions in %llu log line%s, so no limits to recommend "
+		    "(Sendmail logs them from LogLevel 10 on)", lines, lines == 1 ? "" : "s");
+}
+
 int replay_sessions(struct ctl *ctl)
 {
 	struct sessions s = { .read = { .ctl = ctl }, .key = { (uint64_t)clock_now_ns(),
@@ -316,6 +327,12 @@ int replay_sessions(struct ctl *ctl)
 	if (result != EX_OK)
 		return result;
 	result = replay_lines(ctl, &s.read.lines, on_line, &s);
+	if (s.read.seen.session_count == 0 && !s.no_memory) {
+		if (result == EX_OK)
+			complain_of_none(&s);
+		sessions_free(&s);
+		return result != EX_OK ? result : EX_DATAERR;
+	}
 	if (s.no_memory || !replay_write_sessions(&s.read)) {
 		ctl_complain("%s", strerror(ENOMEM));
 		result = EX_OSERR;

@@ -6,7 +6,7 @@
 
 static struct number_entry *table_find(const struct number_table *table, uint64_t key)
 {
-	size_t at = key & (table->size - 1);
+	size_t at = (size_t)key & (table->size - 1);
 
 	while (table->entries[at].key != 0 && table->entries[at].key != key)
 		at = (at + 1) & (table->size - 1);
@@ -60,7 +60,7 @@ void number_table_remove(struct number_table *table, uint64_t key)
 		return;
 	gap = (size_t)(table_find(table, key) - table->entries);
 	for (at = (gap + 1) & mask; table->entries[at].key != 0; at = (at + 1) & mask) {
-		size_t home = table->entries[at].key & mask;
+		size_t home = (size_t)table->entries[at].key & mask;
 
 		if (((at - home) & mask) < ((at - gap) & mask))
 			continue;

@@ -37,16 +37,12 @@ static void ping_row(void *context, const struct control_frame *frame) {
 		text_copy(places->state, sizeof(places->state), path, strlen(path));
 }
 
-/* A daemon that is named by its socket alone tells where its state file is. */
-static int ask_for_state(struct places *places) {
+int state_ask_place(struct places *places, struct diag *diag) {
 	static const struct control_field request = { "command", "ping" };
 	struct control_reply reply;
-	struct diag diag;
 
-	if (control_ask(places->control, &request, 1, PING_TIMEOUT_MS, ping_row,
-		places, &reply, &diag) != 0)
-		return ctl_fail(&diag);
-	return EX_OK;
+	return control_ask(places->control, &request, 1, PING_TIMEOUT_MS, ping_row, places,
+	    &reply, diag);
 }
 
 int state_open(const struct ctl *ctl, struct state *state) {
@@ -56,7 +52,7 @@ int state_open(const struct ctl *ctl, struct state *state) {
 	memset(state, 0, sizeof(*state));
 	result = places_find(ctl, &state->places);
 	if (result == EX_OK && ctl->socket != NULL && !ctl->config_given)
-		result = ask_for_state(&state->places);
+		result = state_ask_place(&state->places, &diag) == 0 ? EX_OK : ctl_fail(&diag);
 	if (result != EX_OK)
 		return result;
 	if (view_open(&state->view, state->places.state, &diag) != 0)

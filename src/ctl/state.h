@@ -17,6 +17,10 @@ struct state {
 int state_open(const struct ctl *ctl, struct state *state);
 void state_close(struct state *state);
 
+/* Asks the daemon behind places->control where its state file is: places->state.  0, or -1
+ * with *diag. */
+int state_ask_place(struct places *places, struct diag *diag);
+
 /* Complains where rows could not be read consistently. */
 void state_torn(unsigned torn, const char *what);
 

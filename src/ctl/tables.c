@@ -85,7 +85,7 @@ static void session_row(void *context, const struct session *session) {
 	bool inbound = control->direction == SESSION_INBOUND;
 	/* the other end, in both directions */
 	const struct address *host = inbound ? &session->client : &session->server;
-	uint16_t port = inbound ? session->client_port : session->server_port;
+	uint16_t client_port = inbound ? session->client_port : 0;
 	bool classless = control->class_record == SEGMENT_NO_CLASS;
 
 	if (control->state == SESSION_REFUSED && !listing->ctl->all)
@@ -100,7 +100,9 @@ static void session_row(void *context, const struct session *session) {
 		classless ? value_unknown() : value_text(class),
 		value_text(inbound ? "inbound" : "outbound"),
 		address_is_unknown(host) ? value_unknown() : value_text(client),
-		port == 0 ? value_unknown() : value_number(port),
+		client_port == 0 ? value_unknown() : value_number(client_port),
+		session->server_port == 0 ? value_unknown() :
+		    value_number(session->server_port),
 		inbound ? mta_value(session, mta) :
 		    mta_name(listing->state->view.generation, control->listener),
 		age_value(&listing->state->view.status, session),
@@ -141,6 +143,7 @@ int command_SESSIONS(struct ctl *ctl) {
 		{ "class", COLUMN_TEXT },
 		{ "direction", COLUMN_TEXT },
 		{ "client", COLUMN_TEXT },
+		{ "client_port", COLUMN_NUMBER },
 		{ "port", COLUMN_NUMBER },
 		{ "mta", COLUMN_TEXT },
 		{ "age", COLUMN_SECONDS },

@@ -169,28 +169,22 @@ static enum tone tone_of(const struct decided *decided) {
 	}
 }
 
-static void local_time(int64_t at_ns, int64_t now_ns, char out[16]) {
-	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
-	struct tm tm;
-
-	if (localtime_r(&then, &tm) == NULL || strftime(out, 16, "%H:%M:%S", &tm) == 0)
-		text_append(out, 16, 0, "-");
-}
-
 static void write_one(struct tailing *tailing, const struct decided *decided,
     int64_t now_ns) {
 	struct writer *writer = &tailing->ctl->writer;
-	char time[16], id[DECISION_ID_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
+	char time[VIEW_TIME_MAX], id[DECISION_ID_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
 	struct value values[DECIDED_COLUMNS];
 	struct decided_texts texts;
+	int64_t wall_ns = clock_wall_ns();
 
 	if (writer->json) {
-		decided_values(decided, now_ns, clock_wall_ns(), &texts, values);
+		decided_values(decided, now_ns, wall_ns, &texts, values);
 		writer_row(writer, values);
 		return;
 	}
-	local_time(decided->at_ns, now_ns, time);
-	fprintf(writer->out, "%s  %s  ", time, decision_id_text(decided->id, id));
+	/* as why and the log spell it */
+	fprintf(writer->out, "%s  %s  ", view_time(wall_ns - (now_ns - decided->at_ns), time),
+	    decision_id_text(decided->id, id));
 	writer_tone(writer, tone_of(decided));
 	fprintf(writer->out, "%-13s", decided_word(decided->kind));
 	writer_tone(writer, TONE_NONE);

@@ -89,7 +89,7 @@ struct top {
 	uint64_t suspended, held;	/* destinations that are */
 	double rates[TOP_RATES];
 	uint64_t counted[TOP_RATES];	/* at the last look */
-	unsigned roles, roles_away, roles_old;
+	unsigned roles, roles_away, roles_old, roles_behind;
 	bool journal_ill;
 	struct top_cluster cluster;
 	bool shares;			/* a class of the list has one */

@@ -15,6 +15,7 @@
 #include "ctl/top.h"
 #include "view/cluster.h"
 #include "view/destinations.h"
+#include "view/health.h"
 #include "view/status.h"
 
 #define ROLE_OLD_NS	(3 * NS_PER_SECOND)
@@ -236,13 +237,15 @@ static void gather_roles(struct top *top) {
 	const struct reader_status *status = &top->view.status;
 	struct reader_role role;
 
-	top->roles = top->roles_away = top->roles_old = 0;
+	top->roles = top->roles_away = top->roles_old = top->roles_behind = 0;
 	for (uint32_t i = 0; reader_role(top->view.reader, i, &role); i++) {
 		top->roles++;
 		if (role.pid <= 0)
 			top->roles_away++;
 		else if (status->now_ns - role.heartbeat_ns > ROLE_OLD_NS)
 			top->roles_old++;
+		else if (health_role_is_behind(&top->view, &role))
+			top->roles_behind++;
 	}
 	top->journal_ill = false;
 	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++)

@@ -141,12 +141,15 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 
 	if (top->roles_old > 0)
 		length = text_append(out, TOP_TEXT_MAX, length, " (%u silent)", top->roles_old);
+	if (top->roles_behind > 0)
+		length = text_append(out, TOP_TEXT_MAX, length, " (%u behind)",
+		    top->roles_behind);
 	if (top->journal_ill)
 		length = text_append(out, TOP_TEXT_MAX, length, "  journal FAILS");
 	if (counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT] > 0)
 		text_append(out, TOP_TEXT_MAX, length, "  alerts %" PRIu64,
 		    counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT]);
-	return top->roles_away + top->roles_old > 0 || top->journal_ill ? SCREEN_BAD :
+	return top->roles_away + top->roles_old + top->roles_behind > 0 || top->journal_ill ? SCREEN_BAD :
 	    counters[COUNTER_FAULTS] > 0 || top->suspended > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
@@ -343,11 +346,11 @@ static enum screen_style destination_row(const struct top *top,
 
 /* --- decisions --------------------------------------------------------------------------- */
 
-static void local_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
+static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
 	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
 	struct tm tm;
 
-	if (localtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%S", &tm) == 0)
+	if (gmtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%SZ", &tm) == 0)
 		snprintf(out, NUMBER_MAX, "-");
 }
 
@@ -357,8 +360,8 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 	char id[DECISION_ID_MAX];
 	size_t length;
 
-	local_time(decided->at_ns, top->view.status.now_ns, time);
-	length = cell(out, 0, 8, time);
+	utc_time(decided->at_ns, top->view.status.now_ns, time);
+	length = cell(out, 0, 9, time);
 	length = gap(out, length);
 	length = cell(out, length, 12, decision_id_text(decided->id, id));
 	length = gap(out, length);

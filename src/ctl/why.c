@@ -244,7 +244,8 @@ static void set_origin(const struct why *why, struct value *v) {
 /* A deferral lasts as long as what holds the mail. */
 static void set_until(const struct why *why, struct texts *t, struct value *v) {
 	const struct why_event *event = why->held != NULL ? why->held : &why->event;
-	int64_t until_ns = why->in_force ? why->stop.until_wall_ns : event->until_wall_ns;
+	int64_t until_ns = why->in_force ? why->stop.until_wall_ns :
+	    (event->d.flags & DECIDED_WAS_HELD) != 0 ? 0 : event->until_wall_ns;
 	int64_t left_ns = until_ns - why->sources.wall_ns;
 
 	if (until_ns == INT64_MAX)
@@ -348,7 +349,7 @@ static void find_causes(struct why *why) {
 static void find_undo(struct why *why) {
 	char id[DECISION_ID_MAX];
 
-	why_undo(why->ctl, &why->event, why->held, &why->undo);
+	why_undo(why->ctl, &why->event, why->held, why->sources.wall_ns, &why->undo);
 	if (why_is_unleased(&why->event.d) && why->state.view.reader != NULL)
 		why->knows_cluster = reader_cluster(why->state.view.reader, &why->cluster);
 	if (why->held == NULL || why->state.view.reader == NULL)
@@ -481,8 +482,9 @@ static int tell_latest(struct why *why, const char *wanted) {
 	}
 	why_each(&why->sources, take_latest, &latest);
 	if (latest.count == 0 && wanted != NULL)
-		ctl_complain("%s: no id, and nothing was decided about it lately", wanted);
-	view_decided_table(&why->ctl->writer, NULL, latest_rows, &latest);
+		ctl_complain("%s: not a decision ID, and no recent decision matches it", wanted);
+	if (latest.count > 0 || wanted == NULL || why->ctl->writer.json)
+		view_decided_table(&why->ctl->writer, NULL, latest_rows, &latest);
 	free(latest.list);
 	return latest.count == 0 && wanted != NULL ? EX_NOHOST : EX_OK;
 }

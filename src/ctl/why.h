@@ -34,8 +34,8 @@ bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out);
 /* A time of this boot (base/clock.h) by the wall clock; 0 and INT64_MAX stay what they are. */
 int64_t why_wall_ns(const struct why_sources *sources, int64_t time_ns);
 
-/* Calls `each` for the latest of them, the newest first, until it says false: of the
- * segment, or where that has none, of the journal. */
+/* Calls `each` for all of them, the newest first, until it says false: those of the segment,
+ * and those that it has lost out of the journal, which is opened when it is needed. */
 void why_each(struct why_sources *sources,
     bool (*each)(void *context, const struct why_event *), void *context);
 
@@ -48,9 +48,10 @@ struct why_undo {
 	char edit[WHY_PLACE_MAX + 128];	/* what is to be changed before; "": nothing */
 	const char *none;		/* why nothing is to be done; NULL: something is */
 };
-/* `held`: the suspension or hold that the decision came of, or itself; NULL: none. */
+/* `held`: the suspension or hold that the decision came of, or itself; NULL: none.  `wall_ns`:
+ * now. */
 void why_undo(const struct ctl *ctl, const struct why_event *event,
-    const struct why_event *held, struct why_undo *out);
+    const struct why_event *held, int64_t wall_ns, struct why_undo *out);
 
 /* By a share of which nothing was leased: no limit is to be raised. */
 bool why_is_unleased(const struct decided *decided);

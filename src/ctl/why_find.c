@@ -2,7 +2,7 @@
 /*
  * PURPOSE  Where posternctl why finds decisions.
  * MODEL    The segment's rings first; what they have lost stands in the journal, of which
- *          the places are listed once, by id.  Of two records of one id the later counts.
+ *          the places are listed once, by id; lists merge both by time.  Of two records of one id the later counts.
  * ERRORS   A journal that cannot be read is complained about once; then only the rings
  *          are looked at.
  * THREADS  One.
@@ -21,6 +21,7 @@
 
 struct listed {
 	uint64_t id;
+	int64_t when_ns;	/* by the wall clock */
 	struct journal_place place;
 };
 
@@ -143,7 +144,8 @@ static bool decode(const struct journal_frame *frame, struct why_event *out) {
 	return decided_is_sound(&out->d);
 }
 
-static bool list(struct why_journal *journal, uint64_t id, struct journal_place place) {
+static bool list(struct why_journal *journal, const struct journal_decision *decision,
+    struct journal_place place) {
 	if (journal->count == journal->room) {
 		size_t room = journal->room == 0 ? 4096 : 2 * journal->room;
 		struct listed *grown = reallocarray(journal->list, room, sizeof(*grown));
@@ -153,7 +155,8 @@ static bool list(struct why_journal *journal, uint64_t id, struct journal_place 
 		journal->list = grown;
 		journal->room = room;
 	}
-	journal->list[journal->count++] = (struct listed){ id, place };
+	journal->list[journal->count++] = (struct listed){ decision->id,
+	    decision->when_ns, place };
 	return true;
 }
 
@@ -178,7 +181,7 @@ static void list_all(struct why_journal *journal) {
 		    found.frame.type == JOURNAL_DECISION &&
 		    journal_decision_read(found.frame.payload, found.frame.length, &decision,
 			&ignored))
-			more = list(journal, decision.id, found.place);
+			more = list(journal, &decision, found.place);
 	if (journal->count > 0)
 		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);
 }
@@ -299,33 +302,114 @@ static int newest_first(const void *a, const void *b) {
 	return x->id > y->id ? -1 : x->id < y->id;
 }
 
-static void each_of_journal(struct why_sources *sources,
-    bool (*each)(void *context, const struct why_event *), void *context) {
-	struct why_journal *journal = journal_of(sources);
-	struct why_event event;
-	bool more = true;
+static int by_number(const void *a, const void *b) {
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	for (size_t i = journal == NULL ? 0 : journal->count; more && i-- > 0;)
-		if (read_at(journal, journal->list[i].place, &event))
-			more = each(context, &event);
+	return x < y ? -1 : x > y;
+}
+
+/* The events of the journal that the rings have lost, the newest first. */
+struct older {
+	struct listed *list;
+	size_t count, next;
+	struct why_event event;
+	bool has;
+};
+
+static int latest_first(const void *a, const void *b) {
+	const struct listed *x = a, *y = b;
+
+	if (x->when_ns != y->when_ns)
+		return x->when_ns > y->when_ns ? -1 : 1;
+	return x->id > y->id ? -1 : x->id < y->id;
+}
+
+static void older_next(struct older *older, struct why_journal *journal) {
+	older->has = false;
+	while (!older->has && older->next < older->count)
+		older->has = read_at(journal, older->list[older->next++].place, &older->event);
+}
+
+/* Without memory, or a journal, there are none. */
+static void older_begin(struct older *older, struct why_journal *journal,
+    const struct gathered *gathered) {
+	size_t most = journal == NULL ? 0 : journal->count;
+	uint64_t *known = calloc(gathered->count + 1, sizeof(*known));
+
+	older->list = calloc(most + 1, sizeof(*older->list));
+	if (known == NULL || older->list == NULL)
+		most = 0;
+	for (size_t i = 0; most > 0 && i < gathered->count; i++)
+		known[i] = gathered->list[i].id;
+	if (most > 0)
+		qsort(known, gathered->count, sizeof(*known), by_number);
+	for (size_t i = 0; i < most; i++) {
+		const struct listed *one = &journal->list[i];
+
+		/* of two records of one id the later counts */
+		if ((i + 1 == most || journal->list[i + 1].id != one->id) &&
+		    bsearch(&one->id, known, gathered->count, sizeof(*known), by_number) == NULL)
+			older->list[older->count++] = *one;
+	}
+	free(known);
+	if (older->count > 0)
+		qsort(older->list, older->count, sizeof(*older->list), latest_first);
+	older_next(older, journal);
+}
+
+/* From when on the rings have everything: each has lost what is older than its oldest. */
+static int64_t complete_from_ns(const struct view *view, const struct gathered *gathered) {
+	int64_t oldest_ns[DECIDED_RINGS], from_ns = INT64_MIN;
+	bool any[DECIDED_RINGS] = { false };
+
+	for (size_t i = 0; i < gathered->count; i++) {
+		const struct decided *d = &gathered->list[i];
+		enum decided_ring ring = decided_ring_of((enum decided_kind)d->kind);
+
+		if (!any[ring] || d->at_ns < oldest_ns[ring])
+			oldest_ns[ring] = d->at_ns;
+		any[ring] = true;
+	}
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
+		int64_t ns = any[ring] ? oldest_ns[ring] : view->status.created_ns;
+
+		if (ns > from_ns)
+			from_ns = ns;
+	}
+	return from_ns;
 }
 
 void why_each(struct why_sources *sources,
     bool (*each)(void *context, const struct why_event *), void *context) {
+	const struct view *view = &sources->state->view;
 	struct gathered gathered = { .list = NULL };
+	struct older older = { .list = NULL };
 	struct why_event event;
-	bool more = true;
+	bool more = true, begun = false;
+	int64_t from_ns;
+	size_t i = 0;
 
-	for (unsigned ring = 0; sources->state->view.reader != NULL && ring < DECIDED_RINGS; ring++)
-		reader_decisions(sources->state->view.reader, (enum decided_ring)ring, gather,
-		    &gathered);
+	for (unsigned ring = 0; view->reader != NULL && ring < DECIDED_RINGS; ring++)
+		reader_decisions(view->reader, (enum decided_ring)ring, gather, &gathered);
 	if (gathered.count > 0)
 		qsort(gathered.list, gathered.count, sizeof(gathered.list[0]), newest_first);
-	for (size_t i = 0; more && i < gathered.count; i++) {
-		take(sources, &gathered.list[i], &event);
-		more = each(context, &event);
+	from_ns = complete_from_ns(view, &gathered);
+	while (more && (i < gathered.count || older.has || !begun)) {
+		if (!begun && (i == gathered.count || gathered.list[i].at_ns < from_ns)) {
+			begun = true;
+			older_begin(&older, journal_of(sources), &gathered);
+			continue;
+		}
+		if (i < gathered.count)
+			take(sources, &gathered.list[i], &event);
+		if (older.has && (i == gathered.count || older.event.wall_ns > event.wall_ns)) {
+			more = each(context, &older.event);
+			older_next(&older, sources->journal);
+		} else {
+			more = each(context, &event);
+			i++;
+		}
 	}
-	if (gathered.count == 0)
-		each_of_journal(sources, each, context);
+	free(older.list);
 	free(gathered.list);
 }

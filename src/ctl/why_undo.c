@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "ctl/why.h"
@@ -120,8 +121,31 @@ static void set_back(const struct ctl *ctl, const struct decided *d, struct why_
 		add_number(out, "--ceiling", d->ceiling_before);
 }
 
-static void undo_by_hand(const struct ctl *ctl, const struct decided *d,
+/* What was resumed stops again: a hold until it would have ended. */
+static void stop_again(const struct ctl *ctl, const struct why_event *event, int64_t wall_ns,
     struct why_undo *out) {
+	const struct decided *d = &event->d;
+	bool was_held = (d->flags & DECIDED_WAS_HELD) != 0;
+	bool ends = was_held && event->until_wall_ns != 0 && event->until_wall_ns != INT64_MAX;
+	int64_t left_ns = event->until_wall_ns - wall_ns;
+
+	if (ends && left_ns <= 0) {
+		out->none = "the time of the hold is over";
+		return;
+	}
+	begin(ctl, out, was_held ? "hold" : "suspend");
+	if (ends)
+		(void)text_append(out->command, sizeof(out->command), strlen(out->command),
+		    " --for %llds", (long long)((left_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+	if ((d->flags & DECIDED_IS_CLASS) != 0)
+		add_word(out, "--class");
+	add_name(out, decided_text(d, DECIDED_NAME));
+}
+
+static void undo_by_hand(const struct ctl *ctl, const struct why_event *event, int64_t wall_ns,
+    struct why_undo *out) {
+	const struct decided *d = &event->d;
+
 	switch (d->by) {
 	case VERB_SUSPEND:
 	case VERB_HOLD:
@@ -132,10 +156,7 @@ static void undo_by_hand(const struct ctl *ctl, const struct decided *d,
 		set_back(ctl, d, out);
 		break;
 	case VERB_RESUME:
-		begin(ctl, out, "suspend");
-		if ((d->flags & DECIDED_IS_CLASS) != 0)
-			add_word(out, "--class");
-		add_name(out, decided_text(d, DECIDED_NAME));
+		stop_again(ctl, event, wall_ns, out);
 		break;
 	default:
 		out->none = "what was forgotten is learned anew";
@@ -222,7 +243,7 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 }
 
 void why_undo(const struct ctl *ctl, const struct why_event *event,
-    const struct why_event *held, struct why_undo *out) {
+    const struct why_event *held, int64_t wall_ns, struct why_undo *out) {
 	const struct decided *d = held != NULL ? &held->d : &event->d;
 
 	memset(out, 0, sizeof(*out));
@@ -238,7 +259,7 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 		resume(ctl, decided_text(d, DECIDED_NAME), false, out);
 		break;
 	case DECIDED_BY_HAND:
-		undo_by_hand(ctl, d, out);
+		undo_by_hand(ctl, held != NULL ? held : event, wall_ns, out);
 		break;
 	case DECIDED_WINDOW:
 		set_back(ctl, d, out);
