@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
-# Functions of contrib/quickstart and tests/run-all (bash): Debian packages, a
-# copy of Postfix aside, a copy of the sources.  Nothing here removes or
-# reconfigures a package that the machine has.
+# Functions of contrib/quickstart, contrib/build-deb and tests/run-all (bash): Debian
+# packages, a copy of Postfix aside, a copy of the sources.  Nothing here removes or
+# reconfigures a package that the machine has, starts a service or enables one.
 
 BUILD_PACKAGES="gcc make autoconf automake libc6-dev libmilter-dev libevent-dev libconfig-dev libpcre2-dev libseccomp-dev libncurses-dev libhiredis-dev"
 
@@ -30,9 +30,26 @@ apt_update_once() {
 	APT_UPDATED=yes
 }
 
-# install_packages LOG PACKAGE...: those that are missing; starts no service.
+# package_plan PACKAGE...: what installing those that are missing comes to, in a line;
+# nothing where none is.
+package_plan() {
+	local package known=''
+	for package in $(missing_packages "$@"); do
+		apt-cache show "$package" >/dev/null 2>&1 && known="$known $package"
+	done
+	[ -n "$known" ] || return 0
+	# shellcheck disable=SC2086
+	LC_ALL=C apt-get install -q --assume-no --no-install-recommends --no-remove $known 2>/dev/null </dev/null |
+		awk '/ newly installed,/ { count = $3 }
+			/^Need to get/ { sub(/.*\//, "", $4); load = $4 " " $5 }
+			/^After this operation/ { disk = $4 " " $5 }
+			END { if (count) printf "%s packages, %s to download, %s of disk\n", count, load, disk }'
+}
+
+# install_packages LOG PACKAGE...: those that are missing.  Starts no service, and
+# enables none; with a lock, as two of us may run.
 install_packages() {
-	local log=$1 missing guard='' result
+	local log=$1 missing result
 	shift
 	missing=$(missing_packages "$@")
 	[ -n "$missing" ] || return 0
@@ -40,34 +57,93 @@ install_packages() {
 		echo "missing: $missing(and this machine has no apt-get)"; return 1; }
 	apt_update_once >>"$log" 2>&1 || { echo "apt-get update failed:"; tail -5 "$log"; return 1; }
 	# shellcheck disable=SC2086
-	if apt-get install -s --no-install-recommends $missing 2>>"$log" | grep -q '^Remv '; then
+	if apt-get install -s --no-install-recommends $missing 2>>"$log" </dev/null | grep -q '^Remv '; then
 		echo "installing $missing would remove other packages: left alone"
-		return 1
-	fi
-	# Services that packages bring are not started: invoke-rc.d asks this.
-	if [ ! -e /usr/sbin/policy-rc.d ]; then
-		guard=/usr/sbin/policy-rc.d
-		trap 'rm -f /usr/sbin/policy-rc.d; exit 1' INT TERM HUP
-		printf '#!/bin/sh\nexit 101\n' >$guard && chmod 755 $guard
-	elif /usr/sbin/policy-rc.d postfix start >/dev/null 2>&1; [ $? -ne 101 ]; then
-		echo "/usr/sbin/policy-rc.d of this machine lets packages start services."
-		echo "Install these by hand: $missing"
 		return 1
 	fi
 	echo "installing $missing"
 	# shellcheck disable=SC2086
-	printf 'postfix postfix/main_mailer_type select No configuration\n' |
-		debconf-set-selections >>"$log" 2>&1 || true
-	# shellcheck disable=SC2086
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-		--no-remove $missing >>"$log" 2>&1
+	apt_without_services "$log" install $missing
 	result=$?
-	if [ -n "$guard" ]; then
-		rm -f $guard
-		trap - INT TERM HUP
-	fi
-	[ $result -eq 0 ] || { echo "apt-get install failed:"; tail -15 "$log"; }
+	[ $result -eq 0 ] || [ $result -eq 2 ] || { echo "apt-get install failed:"; tail -15 "$log"; }
 	return $result
+}
+
+# apt_without_services LOG WORD...: apt-get with these words, as root.  An interrupt, or the
+# end of our parent, waits until all is as it should be.
+apt_without_services() {
+	(
+		trap '' INT TERM HUP
+		flock -w 1800 9 || { echo "another installation of Postern's tests goes on"; exit 1; }
+		without_services "$@"
+	) 9</var/cache
+}
+
+ENABLED=/var/cache/postern-enabled	# what was so before, while packages are installed
+POLICY=/usr/sbin/policy-rc.d		# asked before any script of a package starts a service
+
+# Links that start something at boot.
+enabled_services() {
+	{
+		find /etc/systemd/system /etc/systemd/user -type l ! -lname /dev/null
+		find /etc/rc[2-5S].d -name 'S*'
+	} 2>/dev/null | sort
+}
+
+# without_services LOG WORD...
+without_services() {
+	local log=$1 ours=no result had_systemd=no self=$BASHPID
+	shift
+	# What one that was killed left: its policy, its record of the time before.
+	! grep -qs 'setup.sh of Postern' $POLICY || rm -f $POLICY
+	if [ ! -e $POLICY ]; then
+		cat >$POLICY <<-END
+			#!/bin/sh
+			# Made by contrib/setup.sh of Postern while its process $self installs packages: none
+			# of them starts its service.  When that has ended this file forbids nothing.
+			kill -0 $self 2>/dev/null && exit 101
+			exit 0
+		END
+		chmod 755 $POLICY && ours=yes
+	elif $POLICY postfix start >/dev/null 2>&1; [ $? -ne 101 ]; then
+		echo "$POLICY of this machine lets packages start services."
+		echo "Run this yourself: apt-get $*"
+		return 2
+	fi
+	[ -e $ENABLED ] || { enabled_services >$ENABLED.new && mv $ENABLED.new $ENABLED; } || return 1
+	! package_installed systemd || had_systemd=yes
+	case " $* " in
+	*' postfix '*) echo 'postfix postfix/main_mailer_type select No configuration' |
+		debconf-set-selections >>"$log" 2>&1 || true ;;
+	esac
+	# Nobody is there to answer a question.
+	DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -y -q --no-install-recommends \
+		--no-remove -o APT::Keep-Downloaded-Packages=false "$@" >>"$log" 2>&1 </dev/null
+	result=$?
+	enabled_services | comm -13 $ENABLED - | disable_again $had_systemd >>"$log" 2>&1
+	rm -f $ENABLED
+	[ $ours = no ] || rm -f $POLICY
+	return $result
+}
+
+# disable_again HAD-SYSTEMD <LINKS: by Debian's own tools, which keep it in mind for the
+# packages' next versions.  What systemd itself starts stays, where it has just come.
+disable_again() {
+	local link unit scope
+	while read -r link; do
+		[ -L "$link" ] || continue
+		case $link in
+		/etc/rc*) update-rc.d "$(basename "$link" | cut -c 4-)" disable; continue ;;
+		/etc/systemd/user/*) scope=--user ;;
+		*) scope=--system ;;
+		esac
+		unit=$(readlink "$link")
+		[ "$1" = yes ] || [ "$(dpkg -S "${unit#/usr}" 2>/dev/null | cut -d : -f 1)" != systemd ] || continue
+		deb-systemd-helper "$scope" disable "$(basename "$unit")"
+		rm -f "$link"
+		case $link in *.wants/*|*.requires/*) rmdir --ignore-fail-on-non-empty "${link%/*}" ;; esac
+	done
+	[ ! -d /run/systemd/system ] || systemctl daemon-reload
 }
 
 # download_aside DIRECTORY LOG PACKAGE: unpacks it there, with the libraries that

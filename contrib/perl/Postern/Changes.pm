@@ -126,12 +126,16 @@ sub manifest {
 }
 
 # Is the file as it was (before), as we left it (after), or neither (edited, missing)?
+# `is_same`, if it is given: (path, text, text): do these mean the same?
 sub state_of {
-	my ($one) = @_;
+	my ($one, $is_same) = @_;
 	return 'missing' if !-e $one->{path};
 	my $text = read_file($one->{path});
 	return $text eq $one->{before} ? 'before' :
-	    $text eq $one->{after} || $text eq $one->{also} ? 'after' : 'edited';
+	    $text eq $one->{after} || $text eq $one->{also} ? 'after' :
+	    !$is_same ? 'edited' :
+	    $is_same->($one->{path}, $text, $one->{after}) ? 'after' :
+	    $is_same->($one->{path}, $text, $one->{before}) ? 'before' : 'edited';
 }
 
 # make(\%options, { path, before, now, after }...): `before` is what undo is to leave, `now`

@@ -6,9 +6,10 @@
 #            files()                paths of what may change, or fail()
 #            plan(FINDINGS, MAKING) { path, now, before, after }...; MAKING: for `make`
 #            without_ours(TEXTS)    path => text as it would be without us; or undef, why
-#            look_before_undo(FINDINGS)
+#            look_before_undo(FINDINGS, FILES)
 #            checked()              why the mail server would not take it, or undef
 #            reload()               what was done about it
+#            is_same(PATH, TEXT, TEXT)  do two texts of a file mean the same?  It may be missing
 #            program, lines         its name, and the Lines of its files
 # ERRORS   Exit codes are those of sysexits(3).
 package Postern::Command;
@@ -129,8 +130,15 @@ sub look {
 	$self->say_text($code != EX_OK ? "Nothing can be made before that.\n" :
 		(grep { $_->{diff} ne '' } @{$self->{files}}) ?
 		"\"$self->{site}{program} show\" shows the changes, \"make\" makes them.\n" :
-		"Nothing is to be done; \"undo\" takes it back.\n");
+		'Nothing is to be done; "undo' . $self->how_to_undo . "\" takes it back.\n");
 	return $code;
+}
+
+# What undo wants besides, where somebody has edited a file since.
+sub how_to_undo {
+	my ($self) = @_;
+	my $manifest = $self->{site}{earlier};
+	return $manifest && $self->edited_files($manifest) ? ' --only-ours' : '';
 }
 
 sub show {
@@ -193,8 +201,10 @@ sub make {
 # Files that are neither as they were nor as we left them.
 sub edited_files {
 	my ($self, $manifest) = @_;
+	my $site = $self->{site};
+	my $is_same = $site->can('is_same') ? sub { $site->is_same(@_) } : undef;
 	for my $one (@{$manifest->{files}}) {
-		$one->{state} = Postern::Changes::state_of($one);
+		$one->{state} = Postern::Changes::state_of($one, $is_same);
 		$one->{now} = $one->{state} eq 'missing' ? '' : read_file($one->{path});
 		$one->{wanted} = $one->{before};
 	}
@@ -219,7 +229,7 @@ sub undo {
 	$self->wanted_without_ours($manifest, @edited) if @edited;
 	$_->{diff} = diff_of($_->{path}, $_->{now}, $_->{wanted}) for @{$manifest->{files}};
 	$self->{files} = $manifest->{files};
-	$site->look_before_undo($self->{findings});
+	$site->look_before_undo($self->{findings}, $self->{files});
 	if ($self->{findings}->obstacles) {
 		$self->say_text($self->{findings}->text, "Nothing was changed.\n");
 		return $self->told_obstacles;

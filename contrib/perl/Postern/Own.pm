@@ -49,6 +49,22 @@ sub look {
 	    if $code == EX_OK && ref $status eq 'HASH' && $status->{observe};
 }
 
+# Adds to FINDINGS which sockets of SOCKETS (as for look) the mail server's USER may not open.
+sub look_at_access {
+	my ($self, $findings, $user, %sockets) = @_;
+	my ($name, $uid, $group) = (getpwnam $user)[0, 2, 3];
+	return if !$uid;			# root may, and who is not known is not judged
+	for my $path (sort keys %sockets) {
+		my ($mode, $owner, $of_group) = (stat $path)[2, 4, 5] or next;
+		my $members = (getgrgid $of_group)[3] // '';
+		my $bit = $owner == $uid ? 0200 : $of_group == $group ||
+		    (grep { $_ eq $name } split ' ', $members) ? 0020 : 0002;
+		$findings->add('obstacle', 'socket-access', $path, "$name may not open this socket: "
+			. "set its group in $sockets{$path} of postern.conf to " . getgrgid($group)
+			. ' (postern.conf(5), address), and restart posternd') if !($mode & $bit);
+	}
+}
+
 # The kernel knows; a visitor who says nothing would be logged.
 sub answers {
 	my ($path) = @_;

@@ -42,6 +42,9 @@ sub insertion {
 		. 'change of the settings or tables run make again');
 	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
 	    if defined $told->{no_lanes};
+	# posternctl finds that word, and names the command that renews these lines
+	$lines =~ s/made by\n# posternctl postfix-lanes\./put in\n# by postern-postfix-setup./;
+	$lines =~ s/run it again after postfix reload, and when/run its make again when/;
 	return { at => $managers[0]{first}, key => $managers[0]{key},
 		replace => $managers[0]{last} - $managers[0]{first} + 1,
 		lines => [split /\n/, $lines] };

@@ -41,6 +41,8 @@ sub take_options {
 	my $options = $self->{options};
 	return if $self->{kept};
 	$self->{kept} = 1;
+	# who says how, or where, wants it
+	$options->{inbound} //= 1 if defined $options->{by} || defined $options->{service};
 	$options->{$_} //= $kept->{$_} for grep { defined $kept->{$_} } qw(by lanes inbound mta);
 	$options->{service} //= [split ' ', $kept->{services}] if defined $kept->{services};
 }
@@ -150,6 +152,8 @@ sub look_at_own {
 	$sockets{"$private/postern"} = 'listen.policy' if $by eq 'policy' || $by eq 'both';
 	$sockets{"$private/postern-milter"} = 'listen.milter' if $by eq 'milter' || $by eq 'both';
 	$self->{own}->look($findings, %sockets);
+	my $owner = (stat $private)[4];		# mail_owner, as whom smtpd connects
+	$self->{own}->look_at_access($findings, scalar getpwuid $owner, %sockets) if $owner;
 }
 
 sub without_ours {

@@ -174,9 +174,9 @@ sub queue {
 	my ($place) = map { /\Adefine\(`QUEUE_DIR',`([^']*)'\)/ ? $1 : () } $self->shipped('queue');
 	my ($parent) = $place =~ m{\A(.*)/};
 	my $now = Postern::SendmailSite::option($self->{site}{built} // '', 'QueueDirectory') // '';
-	my $commands = join ' ', map { /\Adnl #\s+(systemctl.*|cd .*|find .*|mkdir .*)/ ? $1 : () }
+	my $commands = join ' ', map { /\Adnl #\s+(systemctl.*|while .*|cd .*|find .*|mkdir .*)/ ? $1 : () }
 	    split /\n/, read_file("$self->{examples}/$files{queue}");
-	$commands =~ s/(sendmail|done) (?=cd|find)/$1; /g;
+	$commands =~ s/(sendmail|done) (?=while|cd|find)/$1; /g;
 	if ($now ne $parent) {
 		$self->obstacle('queue-place', '', "the lines for a driven queue are for $parent, and "
 			. "yours is $now: put them in by hand");

@@ -87,12 +87,13 @@ sub plan {
 	my $new = $self->{lines}->put_in($old, @insertions);
 	my $cf = $self->prove($findings, $old, $new);
 	return @same if !defined $cf;
+	$cf = $site->like($now, $cf, $new);
 	# Built again only for its date, it would be another file each time.
 	$cf = $now if Postern::SendmailSite::bare($cf) eq Postern::SendmailSite::bare($now);
 	$self->look_at_own($findings) if $making || $self->{options}{command} eq 'look';
 	return ({ path => $self->{mc}, now => $text, before => $old, after => $new },
 		{ path => $self->{cf}, now => $now, after => $cf,
-			before => $self->before_cf($old, $text, $now, $built) });
+			before => $self->before_cf($old, $text, $now, $site->like($now, $built, $old)) });
 }
 
 # sendmail.cf as it was: the very bytes, where they are known.
@@ -133,9 +134,25 @@ sub insertions {
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without SOCKETMAP')
 	    if $self->has('outbound') && !$compiled{SOCKETMAP};
 	$plan->look($self->parts);
-	$plan->queue if $self->has('queue');
+	if ($self->has('queue')) {
+		$plan->queue;
+		$self->look_at_service($findings);
+	}
 	return (($self->has('milter') ? $plan->milter : ()),
 		$plan->outbound(grep { $_ ne 'milter' } $self->parts));
+}
+
+# Postern starts Sendmail's deliveries, which need what its service may lack.
+sub look_at_service {
+	my ($self, $findings) = @_;
+	my ($code, $status) = $self->{own}->ask('status');
+	my $lacks = $code == EX_OK && ref $status eq 'HASH' ? $status->{confined} : undef;
+	my $place = '/etc/systemd/system/posternd.service.d';
+	return if !defined $lacks;
+	$findings->add('obstacle', 'queue-service', '', "posternd's service confines what it starts "
+		. "($lacks), so that mail would bounce, and it drives no queue. First: mkdir -p $place; "
+		. "cp $self->{places}{examples}/posternd-sendmail.conf $place/; "
+		. 'systemctl daemon-reload; systemctl restart posternd');
 }
 
 # What our lines may change in sendmail.cf; all else must stay, in its order.
@@ -192,6 +209,8 @@ sub look_at_own {
 	my ($self, $findings) = @_;
 	my %sockets = $self->{plan}->sockets($self->parts);
 	$self->{own}->look($findings, %sockets);
+	my $runs_as = Postern::SendmailSite::option($self->{site}{built}, 'RunAsUser') // '';
+	$self->{own}->look_at_access($findings, $1, %sockets) if $runs_as =~ /\A\s*([\w-]+)/;
 	my %told;
 	for my $path (sort keys %sockets) {
 		for (my $above = dirname($path); !$told{$above}++; $above = dirname($above)) {
@@ -217,21 +236,31 @@ sub without_ours {
 	    Postern::SendmailSite::bare($texts->{$self->{cf}});
 	($before, $why) = $site->build($mc);
 	return (undef, $why) if !defined $before;
-	return { $self->{mc} => $mc, $self->{cf} => $before };
+	return { $self->{mc} => $mc,
+		$self->{cf} => $site->like($texts->{$self->{cf}}, $before, $mc) };
+}
+
+# Was the file only built again (sendmailconfig, make -C /etc/mail), with other comments?
+sub is_same {
+	my ($self, $path, $one, $other) = @_;
+	return $path eq $self->{cf} &&
+	    Postern::SendmailSite::bare($one) eq Postern::SendmailSite::bare($other);
 }
 
 # Mail in the directories of a driven queue would be out of sight.
 sub look_before_undo {
-	my ($self, $findings) = @_;
-	return if !$self->has('queue');
-	my $place = Postern::SendmailSite::option(read_file($self->{cf}), 'QueueDirectory') // '';
+	my ($self, $findings, $files) = @_;
+	my ($cf) = grep { $_->{path} eq $self->{cf} } @$files;
+	my ($place, $other) = map { Postern::SendmailSite::option($_, 'QueueDirectory') // '' }
+	    @$cf{qw(now wanted)};
+	return if $place eq $other;
 	my @full = grep { Postern::SendmailPlan::queue_files($_) }
 	    Postern::SendmailPlan::glob_directories($place);
 	return if $place !~ /\*\z/ || !@full;
 	my ($parent) = $place =~ m{\A(.*)/};
 	$findings->add('obstacle', 'queue-files', '', 'mail waits in ' . join(', ', @full)
-		. ", which Sendmail would not see then. Stop it, and: find @full -maxdepth 1 -type f "
-		. "-name '[dhqQ]f*' -exec mv -t $parent {} +");
+		. ", which Sendmail would not see then. Stop it, wait until no process of it is left, "
+		. "and: find @full -maxdepth 1 -type f -name '[dhqQ]f*' -exec mv -t $parent {} +");
 }
 
 # --- Sendmail itself --------------------------------------------------------------

@@ -89,6 +89,14 @@ sub build {
 	return $cf;
 }
 
+# A sendmail.cf that m4 made of the text MC, with what the one that is there (NOW) has besides:
+# Debian's Makefile writes sendmail.mc behind it, as a comment.
+sub like {
+	my ($self, $now, $cf, $mc) = @_;
+	return $cf if $now !~ /^(### \S+ ###\n)(?:#.*\n)*\z/m || $cf =~ /^\Q$1\E/m;
+	return $cf . $1 . join '', map { "# $_" } Postern::Lines::split_lines($mc);
+}
+
 # What of it counts: neither comments nor empty lines.
 sub bare {
 	my ($cf) = @_;
