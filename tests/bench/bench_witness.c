@@ -243,11 +243,10 @@ static void keep(int unused) {
 	struct event_base *base = event_base_new();
 	struct keeper keeper;
 	struct diag diag;
-	unsigned place = segment_role_place(site.segment, ROLE_KEEPER, 0);
+	unsigned place = segment_role_place(ROLE_KEEPER, 0);
 
 	(void)unused;
-	segment_role_starting(site.segment, place, clock_now_ns());
-	segment_role_started(site.segment, place, getpid());
+	segment_role_starting(site.segment, ROLE_KEEPER, 0, clock_now_ns());
 	if (!netlink_open(site.generation, &context) ||
 	    engine_open(&keeper.engine, site.segment, place, &diag) != 0 ||
 	    front_witness_open(&keeper.witness, base, keeper.engine,
@@ -301,7 +300,7 @@ static double share_of(clockid_t clock, void (*do_it)(bool), bool argument) {
 }
 
 static void rest(bool unused) {
-	const struct timespec time = { .tv_sec = seconds };
+	const struct timespec time = { .tv_sec = (time_t)seconds };
 
 	(void)unused;
 	(void)nanosleep(&time, NULL);

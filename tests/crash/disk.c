@@ -23,8 +23,10 @@ static void make_room(struct bytes *bytes, size_t size)
 	bytes->data = disk_allocated(realloc(bytes->data, bytes->room));
 }
 
-void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t size)
+void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t end)
 {
+	size_t size = (size_t)end;
+
 	make_room(bytes, size);
 	if (size > bytes->size) {
 		memset(bytes->data + bytes->size, 0, size - bytes->size);
@@ -35,9 +37,11 @@ void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t siz
 	bytes->size = size;
 }
 
-void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t offset,
+void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t place,
     const uint8_t *from, size_t length)
 {
+	size_t offset = (size_t)place;
+
 	if (offset + length > bytes->size) {
 		make_room(bytes, offset + length);
 		if (offset > bytes->size)
@@ -266,7 +270,7 @@ int64_t disk_read(struct disk *disk, int handle, void *to, size_t length, uint64
 	if (offset >= inode->now.size)
 		return 0;
 	if (length > inode->now.size - offset)
-		length = inode->now.size - offset;
+		length = inode->now.size - (size_t)offset;
 	if (length > 0)
 		memcpy(to, inode->now.data + offset, length);
 	disk->counts.bytes_read += length;
@@ -314,7 +318,7 @@ static size_t fits(const struct disk *disk, const struct inode *inode, size_t le
 	room = inode->now.size + (used < disk->capacity ? disk->capacity - used : 0);
 	if (end <= room)
 		return length;
-	return room > offset ? room - offset : 0;
+	return room > offset ? (size_t)(room - offset) : 0;
 }
 
 int64_t disk_write(struct disk *disk, int handle, const void *from, size_t length,
@@ -407,7 +411,7 @@ void disk_doubt(struct disk *disk, int handle, uint64_t offset)
 	disk_bytes_cut(&inode->now, NULL, offset);
 	if (offset < stable)
 		disk_bytes_put(&inode->now, NULL, offset, inode->stable.data + offset,
-		    stable - offset);
+		    stable - (size_t)offset);
 	for (size_t i = 0; i < inode->unsynced_count; i++) {
 		const struct unsynced *one = &inode->unsynced[i];
 

@@ -50,9 +50,9 @@ struct disk_directory {
 
 void *disk_allocated(void *memory);
 /* Writes into `bytes'; a gap becomes zeros, or what `stale' has there. */
-void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t offset,
+void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t place,
     const uint8_t *from, size_t length);
-void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t size);
+void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t end);
 struct entry *disk_entry(struct disk_directory *directory, const char *name, bool make);
 struct inode *disk_inode_new(void);
 #endif

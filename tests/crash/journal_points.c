@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -294,12 +293,11 @@ static void report(void)
 
 int main(int argc, char **argv)
 {
-	const char *wanted = getenv("TEST_SEED");
 	int option;
 
 	run.wanted = 10000;
 	run.only = ANY_POINT;
-	run.seed = wanted != NULL ? strtoull(wanted, NULL, 10) : (uint64_t)time(NULL);
+	run.seed = random_seed();
 	while ((option = getopt(argc, argv, "n:s:p:")) != -1) {
 		switch (option) {
 		case 'n': run.wanted = strtoull(optarg, NULL, 10); break;

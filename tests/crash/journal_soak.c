@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -256,7 +255,7 @@ int main(int argc, char **argv)
 	struct diag diag;
 	int option;
 
-	dice.state = (uint64_t)time(NULL);
+	dice.state = random_seed();
 	while ((option = getopt(argc, argv, "n:s:")) != -1) {
 		switch (option) {
 		case 'n': wanted = strtoull(optarg, NULL, 10); break;
@@ -266,7 +265,7 @@ int main(int argc, char **argv)
 	}
 	printf("seed %" PRIu64 "\n", dice.state);
 	fflush(stdout);
-	done = calloc(wanted / 8 + 1, 1);
+	done = calloc((size_t)(wanted / 8 + 1), 1);
 	snprintf(place, sizeof(place), "%s/postern-journal.XXXXXX",
 	    parent != NULL ? parent : "/var/tmp");
 	if (done == NULL || mkdtemp(place) == NULL)

@@ -160,6 +160,7 @@ void world_bad_start(struct bad_start *start, struct disk *disk, struct random *
 		{ .what = "reads fail", .act = DISK_READ, .error = EIO },
 		{ .what = "opening fails", .act = DISK_OPEN, .error = EMFILE },
 		{ .what = "writes fail", .act = DISK_WRITE, .error = EIO },
+		{ .what = "syncs fail", .act = DISK_SYNC, .error = EIO },
 	};
 
 	*start = ways[random_below(random, sizeof(ways) / sizeof(ways[0]))];

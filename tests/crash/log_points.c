@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -347,11 +346,10 @@ static void workload(uint64_t number)
 
 int main(int argc, char **argv)
 {
-	const char *wanted = getenv("TEST_SEED");
 	int option;
 
 	run.wanted = 4000;
-	run.seed = wanted != NULL ? strtoull(wanted, NULL, 10) : (uint64_t)time(NULL);
+	run.seed = random_seed();
 	while ((option = getopt(argc, argv, "n:s:")) != -1) {
 		switch (option) {
 		case 'n': run.wanted = strtoull(optarg, NULL, 10); break;

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(messages.list[i].text[0] != '\0');
 	}
 	if (g != NULL) {
-		MUST(generation_verify(g, g->bytes, &diag) == 0);
+		MUST(generation_verify(g, (size_t)g->bytes, &diag) == 0);
 		ask(g);
 		config_restart_differences(g, g, nothing, NULL);
 	}

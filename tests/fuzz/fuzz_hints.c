@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Any bytes as a hints file.  Its first half is laid over a good file, as one of
- * another magic or boot is not looked at further; the reader must stay within
- * what the file has, whatever it says of itself.
+ * Any bytes as a hints file.  They are laid over a good file, as one of another magic or
+ * boot is not looked at further: before it is read, or under a reader that has it mapped
+ * and checked; then it may be cut short, too.  The reader must stay within what the file
+ * has, whatever it says of itself, and answer.
  */
 #include <fcntl.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "segment/hints_file.h"
@@ -46,27 +48,41 @@ static void spoil(const uint8_t *data, size_t size) {
 		close(fd);
 }
 
-static void read_it(const char *address, size_t length) {
-	struct hints_reader *reader = hints_reader_open(path);
+/* Its domain, and nothing that stands in the file. */
+static bool is_asked_for(const char *domain, const char *address, size_t length) {
+	size_t bytes = strlen(domain);
+
+	if (length > 0 && address[length - 1] == '.')
+		length--;
+	return bytes < length && strncasecmp(domain, address + length - bytes, bytes) == 0;
+}
+
+static void read_it(struct hints_reader *reader, const char *address, size_t length) {
 	struct hints_answer answer;
 
-	if (reader == NULL)
-		return;
 	for (unsigned i = 0; i < 3; i++) {
 		hints_reader_ask(reader, "out", address, length, NOW, &answer);
 		if ((answer.kind == HINTS_HELD) != (answer.text[0] != '\0') ||
 		    strnlen(answer.text, sizeof(answer.text)) > HINTS_TEXT_MAX ||
-		    strnlen(answer.next_hop, sizeof(answer.next_hop)) > HINTS_NAME_MAX ||
+		    strnlen(answer.domain, sizeof(answer.domain)) > HINTS_NAME_MAX ||
+		    (answer.kind == HINTS_LANE && !is_asked_for(answer.domain, address, length)) ||
 		    (answer.kind == HINTS_LANE && answer.width == 0))
 			abort();
 	}
-	hints_reader_close(&reader);
+}
+
+static void read_all(struct hints_reader *reader, const uint8_t *data, size_t size) {
+	read_it(reader, "u@a.example", 11);
+	read_it(reader, "v@a.example", 11);
+	read_it(reader, "u@b.example", 11);
+	read_it(reader, "u@c.example", 11);
+	read_it(reader, (const char *)data, size);
 }
 
 static void write_it(struct hints_writer *writer) {
 	static const struct hints_mta mta = { "out", { 1, 2, 5 }, 3 };
-	static const struct hint hints[] = { { "a.example", NULL, 0, 0 },
-		{ "b.example", "[relay.example]", 0, 1 }, { "c.example", NULL, 0, 1 } };
+	static const struct hint hints[] = { { "a.example", 0, 0 },
+		{ "b.example", 0, 1 }, { "c.example", 0, 1 } };
 	static const char *const texts[] = { "held", NULL };
 	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1 };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
@@ -84,22 +100,28 @@ static void write_it(struct hints_writer *writer) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	struct hints_reader *reader;
 	struct hints_writer *writer;
 	struct diag diag;
 
 	if (path[0] == '\0') {
 		snprintf(path, sizeof(path), "/dev/shm/fuzz_hints.%ld", (long)getpid());
 		atexit(remove_file);
+		hints_reader_outlive_cuts();
 	}
 	if (hints_writer_open(&writer, path, (gid_t)-1, &diag) != 0)
 		return 0;
 	write_it(writer);
 	hints_writer_close(&writer);
+	reader = hints_reader_open(path);
+	if (reader == NULL)
+		return 0;
+	if (size > 0 && data[0] % 2 != 0)
+		read_all(reader, data, size);
 	spoil(data, size);
-	read_it("u@a.example", 11);
-	read_it("v@a.example", 11);
-	read_it("u@b.example", 11);
-	read_it("u@c.example", 11);
-	read_it((const char *)data, size);
+	if (size > 1 && data[0] % 4 == 3 && truncate(path, 16 * data[1]) != 0)
+		abort();
+	read_all(reader, data, size);
+	hints_reader_close(&reader);
 	return 0;
 }

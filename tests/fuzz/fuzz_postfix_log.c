@@ -60,6 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case LOG_LINE_SESSION:
 		inside(out.session.name, line, size);
 		break;
+	case LOG_LINE_ACTIVE:
+		inside(out.sender, line, size);
+		MUST(out.queue_id.length > 0);
+		break;
 	case LOG_LINE_REMOVED:
 		MUST(out.queue_id.length > 0);
 		break;

@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST((g == NULL) == (messages.errors > 0));
 	config_messages_free(&messages);
 	if (g != NULL) {
-		MUST(generation_verify(g, g->bytes, &diag) == 0);
+		MUST(generation_verify(g, (size_t)g->bytes, &diag) == 0);
 		ask(g, (struct span){ words, size });
 	}
 	free(g);

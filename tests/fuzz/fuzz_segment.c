@@ -93,7 +93,7 @@ static void hold(unsigned number) {
 	    states_lock(&lock, clock_now_ns(), STATES_CREATE) != STATES_HELD)
 		return;	/* full of those in flight */
 	window_begin(&lock.state.window, &window_defaults);
-	window_suspend(&lock.state.window, INT64_MAX);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, INT64_MAX);
 	lock.state.begun = true;
 	lock.reason = name;
 	(void)flights_take(&lock, &process, &attempt, &ref);

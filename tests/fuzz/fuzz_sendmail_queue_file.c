@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	whole.message.recipient_count = whole.last_count;
 	MUST(whole.last_place <= size);
 	sendmail_queue_resume(&reader, &whole.message, whole.last_place, whole.last_line);
-	read_on(&reader, data + whole.last_place, size - whole.last_place, SIZE_MAX, &rest);
+	read_on(&reader, data + whole.last_place, size - (size_t)whole.last_place, SIZE_MAX, &rest);
 	MUST(rest.end == SENDMAIL_QUEUE_END && rest.recipients == 0);
 	return 0;
 }

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g->bytes = c.block.used;
 	g->mta_count = 1;
 	g->mtas[0] = mta;
-	MUST(generation_verify(g, g->bytes, &diag) == 0);
+	MUST(generation_verify(g, (size_t)g->bytes, &diag) == 0);
 	ask(g);
 	report_end(&c.report);
 	config_messages_free(&messages);

@@ -154,6 +154,15 @@ def hangs(test, site):
     test.equal(site.counter("alert_failures"), 1, "and counted")
 
 
+def loud(test, site):
+    """One that writes more than a pipe holds, which nobody read until its end."""
+    done = site.told / ".loud"
+    site.reload(site.use("loud", f"head -c 200000 /dev/zero; head -c 100000 /dev/zero >&2\n"
+                         f"touch {done}\necho last >&2\n", "root", more='on = "role";'))
+    os.kill(site.postern.roles()["feed.0"], signal.SIGKILL)
+    test.within(3, done.exists, "a command that writes 300,000 bytes comes to its end")
+
+
 def mails(test, site):
     """contrib/alert-mail, to what takes mail as sendmail does."""
     taker = test.directory / "sendmail"
@@ -177,6 +186,7 @@ def body(test):
     again(test, site)
     others(test, site)
     hangs(test, site)
+    loud(test, site)
     mails(test, site)
     told = site.counter("alerts_told")
     test.check(told >= 6, f"{told} were told, and are counted")

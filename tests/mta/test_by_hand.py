@@ -160,6 +160,21 @@ def recipients_and_classes(test, site):
     test.equal(site.postern.ask("resume", "--class", "slow")["state"], "open", "resumed")
     test.equal(site.postern.ask("resume", "u@d.example")["state"], "open", "resumed")
     test.check("u@d.example" not in site.rows(), "and gone")
+    for words, verb, ends in ((["undone.example"], "hold", []), (["u@undone.example"], "hold", []),
+                              (["--class", "slow"], "hold", []),
+                              (["undone.example"], "suspend", []),
+                              (["undone.example"], "hold", ["--for", "1h"]),
+                              (["u@undone.example"], "hold", ["--for", "1h"]),
+                              (["--class", "slow"], "hold", ["--for", "1h"])):
+        site.postern.ask(verb, *ends, *words)
+        site.postern.ask("resume", *words)
+        number = re.findall(r"event=by-hand .*id=(\w{12}) command=resume",
+                            site.postern.log_text())[-1]
+        why = site.postern.ask("why", number)
+        undo = why["undo"]
+        wanted = " ".join([verb, *(["--for", r"3[0-9]{3}s"] if ends else []), *words])
+        test.check(re.search(f" {wanted}$", undo) and why.get("until") is None,
+                   f"what undoes the resume of a {verb}{' with an end' if ends else ''}: {undo}")
 
 
 def learned(test, site):
@@ -182,6 +197,19 @@ def learned(test, site):
     test.within(5, lambda: site.counter("results_ok") >= 3, "deliveries are counted")
     test.equal(site.state("live.example"), "open", "and nothing is held")
     test.equal(site.rows("--relays")["live.example"]["relays"], "192.0.2.2", "--relays tells them")
+
+
+def set_while_dead(test, site):
+    """Another window is no new cause: the next success brings the destination back."""
+    site.write("failed.example", 8)
+    test.within(5, lambda: site.state("failed.example") == "dead", "suspended by its failures")
+    site.postern.ask("set", "failed.example", "--window", "3")
+    row = site.row("failed.example")
+    test.equal((row["state"], row["stopped_by"]), ("dead", "cohorts"),
+               "set --window leaves the cause as it was")
+    site.write("failed.example", 1, "250 2.0.0 Ok", relay="mx.failed.example[192.0.2.3]:25",
+               status="sent")
+    test.within(5, lambda: site.state("failed.example") == "open", "a success revives it")
 
 
 def ask_policy(site, **more):
@@ -283,6 +311,7 @@ def body(test):
     by_hand(test, site)
     recipients_and_classes(test, site)
     learned(test, site)
+    set_while_dead(test, site)
     at_the_door(test, site)
     kept(test, site)
     observed(test, site)

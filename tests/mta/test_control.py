@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from lib.control import Client, frame
+from lib.control import Client, as_user, frame
 from lib.postern import Postern, one_class
 from lib.testing import main
 
@@ -74,25 +74,6 @@ def reloads(test, postern):
     postern.file.write_text(text)
 
 
-AS_NOBODY = """
-import os, socket, sys
-os.setgroups([int(word) for word in sys.argv[4:]])
-os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
-s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
-s.sendall(sys.stdin.buffer.read()); s.shutdown(socket.SHUT_WR)
-data = b""
-while piece := s.recv(65536): data += piece
-sys.stdout.buffer.write(data)
-"""
-
-
-def as_user(postern, name, data, groups=(), place="control"):
-    user = pwd.getpwnam(name)
-    return subprocess.run([sys.executable, "-c", AS_NOBODY, str(postern.root / place),
-                           str(user.pw_gid), str(user.pw_uid), *map(str, groups)], input=data,
-                          capture_output=True, timeout=20).stdout.decode()
-
-
 READERS, WRITERS = "games", "users"     # groups that every system has
 
 
@@ -133,6 +114,25 @@ def groups(test, postern):
     done = status()
     test.check(done.returncode == 77 and f"group {READERS}" in done.stderr,
                f"others: refused, and told who may: {done.stderr.strip()}")
+
+
+def a_role_orders_nothing(test, postern):
+    """The roles' own user, as which code in a compromised role asks: never an operator."""
+    user = pwd.getpwnam("postern")
+    writers = grp.getgrnam(WRITERS).gr_gid
+    reload = frame("protocol=1", "command=reload")
+    before = postern.status()["counters"]["reloads"]
+    for place, more in (("control", ()), ("control", (user.pw_gid,)), ("control10", (writers,))):
+        said = as_user(postern, "postern", reload, more, place)
+        test.check("exit=77" in said, f"a role's user, {place}, groups {more}: reload is refused")
+    said = as_user(postern, "postern", frame("protocol=1", "command=suspend",
+                                             "destination=d.example"))
+    test.check("exit=77" in said, "... so is suspend")
+    test.check("exit=0" in as_user(postern, "postern", frame("protocol=1", "command=ping")),
+               "... it may ask, as the socket's permissions say")
+    test.equal(postern.status()["counters"]["reloads"], before, "nothing was reloaded")
+    test.wait_for(lambda: f"from=control uid={user.pw_uid} command=reload action=refuse"
+                  in postern.log_text(), "the log names the user and what was refused")
 
 
 def permissions(test, postern):
@@ -342,6 +342,7 @@ def body(test):
     test.equal(Client(postern, "control10").ask("command=ping")[1]["exit"], "0",
                "the last of ten control sockets is served, too")
     reloads(test, postern)
+    a_role_orders_nothing(test, postern)
     permissions(test, postern)
     groups(test, postern)
     bad_frames(test, postern)

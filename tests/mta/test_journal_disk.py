@@ -133,8 +133,33 @@ def none(test):
     site.postern.kill()
 
 
+def below_a_file(test):
+    """One cause, one line; and it recovers when the path can be made."""
+    plain = test.directory / "plain"
+    plain.write_text("")
+    test.deaths_expected = True         # roles are started again with the new directory
+    for name, path in (("is", plain), ("stands-below", plain / "journal")):
+        site = Site(test, f'path = "{path}";')
+        site.postern.name = f"{name}-a-file"
+        site.postern.start()
+        test.wait_for(lambda s=site: [row["state"] for row in s.postern.status()["journal"]] ==
+                      ["failed"] * 3, f"journal.path {name} a plain file: status says so of each")
+        lines = [line for line in site.postern.log_text().splitlines()
+                 if "event=journal" in line]
+        test.equal(len(lines), 1, f"journal.path {name} a plain file: one line in the log")
+        test.say(lines[0])
+        if name == "stands-below":
+            plain.unlink()
+            test.wait_for(lambda s=site: all(row["state"] == "written" for row in
+                                             s.postern.status()["journal"]),
+                          "as soon as it is gone the journal is written", limit=35)
+        site.postern.kill()
+        Journal(test, site.postern).lose_state()
+
+
 def body(test):
     none(test)
+    below_a_file(test)
     site = Site(test)
     place = site.postern.journal
     place.mkdir()

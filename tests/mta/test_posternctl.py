@@ -14,7 +14,7 @@ from lib.testing import main
 LIMIT = 2
 CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "sessions", "inbound", "peak",
                "admitted", "refused", "observed"]
-SESSION_NAMES = ["class", "direction", "client", "port", "mta", "age", "proof"]
+SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "proof"]
 XLA = "L/etc/sendmail.la\nL*.insa-lyon.fr\t8\t3\nL*\t15\t16\n"
 HOSTILE = b"a\x1b[2J\xff\xc3\xa9\"\\\n\x7f"
 
@@ -173,9 +173,9 @@ def tables(test, ctl):
     sessions = ctl.json("sessions", "--class", "little")
     test.equal(len(sessions), LIMIT, "open sessions are listed")
     test.equal(list(sessions[0])[:len(SESSION_NAMES)], SESSION_NAMES, "columns of sessions")
-    test.equal({(one["client"], one["port"], one["mta"], one["proof"], one["direction"])
-                for one in sessions},
-               {("192.0.2.7", 1000 + number, "192.0.2.25:25", "owner", "inbound")
+    test.equal({(one["client"], one["client_port"], one["port"], one["mta"], one["proof"],
+                 one["direction"]) for one in sessions},
+               {("192.0.2.7", 1000 + number, 25, "192.0.2.25:25", "owner", "inbound")
                 for number in range(LIMIT)}, "and what is in them")
     test.equal(ctl.text("sessions").splitlines()[0].split(), list(sessions[0]),
                "the same columns in text")
@@ -262,6 +262,25 @@ def check_providers(test, ctl):
     ctl.code(0, "reload")
 
 
+def split_with_a_mistake(test, ctl, good):
+    """Where the daemon is stands in an included file, the mistake in the first one."""
+    included = ctl.postern.file.parent / "included.conf"
+    included.write_text(good)
+    ctl.postern.file.write_text('@include "included.conf"\nobsrve = true;\n')
+    found = ctl.json("reload", code=78)
+    test.equal([(row["file"], row["line"], row["severity"]) for row in found["messages"]],
+               [(str(ctl.postern.file), 2, "error")],
+               "a mistake beside @include: the daemon is asked, and refuses it")
+    done = ctl.run("status")
+    test.equal((done.returncode, done.stderr), (0, b""), "and its state is found")
+    included.write_text(good.replace(f"{ctl.postern.root}/", f"{ctl.postern.root}/elsewhere/"))
+    done = ctl.run("reload")
+    test.check(done.returncode == 69 and b"has errors" in done.stderr,
+               "in the wrong place the mistake is named: " + done.stderr.decode().strip())
+    included.unlink()
+    ctl.postern.file.write_text(good)
+
+
 def reload(test, ctl):
     postern, good = ctl.postern, ctl.postern.file.read_text()
     generation = ctl.json("status")["generation"]
@@ -279,6 +298,7 @@ def reload(test, ctl):
         test.check(re.search(r":\d+: error: ", ctl.text("reload", code=78)),
                    f"{name}: the same in text")
         ctl.code(0, "status")
+    split_with_a_mistake(test, ctl, good)
     postern.file.write_text(good.replace("version = 1;",
                                          'version = 1; policy = { processes = 3; };'))
     found = ctl.json("reload")
@@ -345,7 +365,7 @@ def away(test, ctl):
     test.check(b"no sign of life" in ctl.code(0, "classes").stderr, "its counts can be read")
     whole = state.read_bytes()
     for name, data in (("truncated", whole[:len(whole) // 2]), ("empty", b""),
-                       ("random", os.urandom(1 << 16)),
+                       ("random", test.random.randbytes(1 << 16)),
                        ("of another layout", whole[:16] + b"\0" * 8 + whole[24:])):
         state.write_bytes(data)
         done = ctl.code(65, "status")

@@ -3,7 +3,7 @@
 """Real Postfix asks by milter."""
 from lib.postern import one_class
 from lib.postfix import conf_service
-from lib.scenario import whole
+from lib.scenario import reads_as_explained, whole
 from lib.site import site
 from lib.smtp import admitted, open_sessions
 from lib.testing import main
@@ -17,6 +17,7 @@ def body(test):
                       [one_class("limited", LIMIT, [PORT])], [PORT, OTHER])
     whole(test, postern, ("127.0.0.1", PORT), "limited", LIMIT)
     other_service(test, postern)
+    reads_as_explained(test, postern, ("127.0.0.1", PORT), "limited", LIMIT, "milter", "Postfix")
 
 
 def other_service(test, postern):

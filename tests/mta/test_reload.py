@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: ISC
 """Reload during open sessions: by posternctl and by SIGHUP."""
 import signal
+import subprocess
 
 from lib.postern import one_class, substitute
 from lib.postfix import conf_service
@@ -12,7 +13,7 @@ from lib.testing import main
 
 POLICY, MILTER = 2025, 2026
 PORTS = [POLICY, MILTER]
-EX_CONFIG = 78
+EX_TEMPFAIL, EX_CONFIG = 75, 78
 
 
 class Reloads:
@@ -133,6 +134,37 @@ class Reloads:
         leave_all(held)
         self.test.within(1.0, lambda: self.postern.open("second") == 0, "0 at the end")
 
+    def roles_that_cannot_follow(self):
+        """They keep the old limits: nobody may take that for a reload that worked."""
+        test = self.test
+        roles = {name: pid for name, pid in self.postern.roles().items()
+                 if name.startswith("policy")}
+
+        def may_open(files):  # root may not in a container; their own user may
+            for pid in roles.values():
+                subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={files}:"], check=True,
+                               user="postern", group="postern", extra_groups=[])
+
+        may_open(3)
+        done = self.reload([one_class("second", 9, PORTS)])
+        said = done.stdout + done.stderr
+        test.check(done.returncode == EX_TEMPFAIL and "policy.0" in said and "keeper.0" not in said,
+                   "reload names the roles that cannot map the new configuration")
+        test.say(said.strip())
+        status = self.postern.status()
+        test.equal(status["health"], "behind", "and status says that they are behind")
+        old = {role["role"] for role in status["roles"]
+               if role["pid"] and role["generation"] < status["generation"]}
+        lines = [line for line in self.postern.log_text().splitlines()
+                 if "event=config" in line and "this process keeps the old one" in line]
+        test.equal(len(lines), len(old), "each of them says why in the log, once")
+        test.say(lines[0] if lines else "(no line)")
+        may_open(1024)
+        test.wait_for(lambda: self.postern.status()["health"] == "live",
+                      "they follow as soon as they can")
+        done = self.reload([one_class("second", 6, PORTS)])
+        test.equal(done.returncode, 0, "and the next reload is as good as any")
+
     def broken(self):
         """What the syntax's own parser gives up at, and an orderly stop behind it."""
         done = self.reload([one_class("second", 60, PORTS)],
@@ -152,6 +184,7 @@ def body(test):
     reloads.removed(held, more)
     reloads.renamed(more)
     reloads.restart_needed()
+    reloads.roles_that_cannot_follow()
     reloads.bad()
     reloads.broken()
 

@@ -71,6 +71,9 @@ class World:
     def lists_read(self):
         return self.site.postern.log_text().count("the list of the queue was read")
 
+    def deliveries_read(self):
+        return self.site.postern.status()["counters"]["feed_deliveries"]
+
     def results(self, name):
         """Lines of the log that tell what became of a recipient of that domain."""
         return len(re.findall(rf"to=<[^>]*@{re.escape(name)}>.* status=",
@@ -151,12 +154,40 @@ def by_hand(test, world, count):
     back(test, world, count, "resumed by hand")
 
 
+def alone(test, world, address, *what):
+    """One message: Postfix would take the answer of before, and defer it once more each time."""
+    def deferred():
+        return len(re.findall(rf"to=<{re.escape(address)}>.* status=deferred",
+                              world.postfix.log_until_now()))
+
+    held_name = " ".join(what)
+    world.sink.delivered.clear()
+    world.site.postern.ask("hold", *what)
+    test.wait_for(lambda: world.site.ask(address).startswith("OK retry:"), f"{held_name} is held")
+    read = world.deliveries_read()
+    world.send(1, address.split("@")[0])
+    test.wait_for(lambda: world.deliveries_read() > read, "its message was deferred")
+    test.equal(deferred(), 1, "deferred once")
+    requeues = world.site.postern.log_text().count("event=requeue ")
+    world.site.postern.ask("resume", *what)
+    test.within(3, lambda: world.site.postern.log_text().count("event=requeue ") > requeues,
+                f"{held_name} is back for the mail that waits")
+    time.sleep(2)  # LINT-SLEEP: nothing is to happen
+    world.postfix.send(PORT, "grey.example", 1)
+    test.within(10, world.delivered, f"{held_name}: delivered when Postfix has looked up another")
+    test.equal((world.delivered(), deferred()), ([address], 1),
+               f"{held_name}: resume makes no more deferred lines")
+
+
 def body(test):
     """--rounds N (soak): N messages for dead.example, 3 times as many for others."""
     count = test.rounds or 25
     world = World(test, "6s" if test.rounds == 0 else "300s", 3 * test.rounds // 2 or 10)
     by_itself(test, world, count)
     by_hand(test, world, count)
+    alone(test, world, "alone@dead.example", "dead.example")
+    alone(test, world, "one@dead.example", "one@dead.example")
+    alone(test, world, "classed@dead.example", "--class", "all")
 
 
 main(body, hosts=HOSTS, addresses=list(HOSTS))

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 
+from lib.control import as_user, frame
 from lib.postern import Postern, one_class
 from lib.testing import alive, main, mount
 
@@ -67,6 +68,18 @@ def who_they_are(test, postern, roles):
     test.equal({state["NoNewPrivs"] for state in states.values()}, {"1"}, "no new privileges")
     test.equal({os.stat(f"/proc/{pid}/mem").st_uid for pid in roles.values()}, {0},
                "their memory is root's alone (not dumpable)")
+
+
+def orders_nothing(test, postern):
+    """Landlock covers no connect(2) to a unix socket: who asks there is known by his user."""
+    before = postern.status()["counters"]["reloads"]
+    order = frame("protocol=1", "command=reload")
+    for place, wanted in (("control", "exit=77"), ("queue", "exit=64")):
+        test.check(wanted in as_user(postern, "postern", order, (), place),
+                   f"a reload that a role's user orders over {place} is refused")
+    test.equal(postern.status()["counters"]["reloads"], before, "... and not done")
+    test.wait_for(lambda: f"uid={pwd.getpwnam('postern').pw_uid} command=reload action=refuse"
+                  in postern.log_text(), "... and logged")
 
 
 def has_failpoints(test, postern):
@@ -209,6 +222,7 @@ def body(test):
     roles = postern.roles()
     test.equal({role.split(".")[0] for role in roles}, postern.kinds, "every kind of role runs")
     who_they_are(test, postern, roles)
+    orders_nothing(test, postern)
     test.check(grp.getgrnam(READER).gr_gid in map(int, status_of(roles["keeper.0"])["Groups"].split())
                and "no such group" not in postern.log_text(),
                "hints.group is known to the keeper, which cannot read /etc/group")

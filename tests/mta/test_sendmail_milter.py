@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: ISC
 """Real Sendmail asks by milter."""
 from lib.postern import Postern, one_class
-from lib.scenario import fills, whole
+from lib.scenario import fills, reads_as_explained, whole
 from lib.sendmail import Sendmail, find_root
 from lib.smtp import Session, admitted, open_sessions
 from lib.testing import main
@@ -18,6 +18,7 @@ def body(test):
     sendmail = Sendmail(test, PORT, postern.root / "milter")
     sendmail.start()
     whole(test, postern, ("127.0.0.1", PORT), "limited", LIMIT)
+    reads_as_explained(test, postern, ("127.0.0.1", PORT), "limited", LIMIT, "milter", "Sendmail")
     fills(test, postern, ("::1", PORT), "six", LIMIT, clients=CLIENTS6)
     session = Session(("127.0.0.1", PORT), "127.0.0.3")
     test.equal(session.send()[0], 250, "mail is taken")

@@ -5,6 +5,7 @@ postfix-lanes, mail goes by lanes and is held, later changes of the site are tak
 undo gives back the very file."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -72,6 +73,14 @@ def drift(test, site):
     old, status = main_cf.read_text(), main_cf.stat()
     main_cf.write_text(old + "smtpd_milters = { inet:127.0.0.1:9, default_action=accept }\n")
     os.utime(main_cf, (1e9, 1e9))
+    test.within(5, lambda: site.postern.status()["mtas"][0]["note"] == "no hints: its settings "
+                "have changed: run postern-postfix-setup make", "status names make as the remedy")
+    test.within(3, lambda: re.search(r'event=site-changed .*main\.cf text="no hints until '
+                                     r'postern-postfix-setup make has read it"',
+                                     site.postern.log_text()), "and so does the log")
+    checked = site.postern.command("check")
+    test.check("gets a hint until postern-postfix-setup make has read it"
+               in checked.stdout + checked.stderr, "and check")
     code, told = site.setup("look")
     test.equal((code, told["files"][0]["state"]), (0, "made, out of date"),
                "look: main.cf has changed since")
@@ -111,9 +120,9 @@ def body(test):
     test.equal(site.setup("make")[1]["result"], "unchanged", "make again: nothing to do")
     by_lane(test, site, sink)
     held(test, site, sink)
-    code, told = site.setup("make", "--inbound")
+    code, told = site.setup("make", "--by", "milter")
     test.equal((code, told["lanes"], [row["service"] for row in told["services"]]),
-               (0, True, [f"{PORT}/inet"]), "make --inbound: the lanes stay, the milter comes")
+               (0, True, [f"{PORT}/inet"]), "make --by, after --no-inbound: the lanes stay, the milter comes")
     drift(test, site)
     with site.postfix.renewed():
         code, told = site.setup("undo")

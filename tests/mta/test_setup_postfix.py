@@ -3,6 +3,8 @@
 """postern-postfix-setup on a site with OpenDKIM, SASL submission, a content filter and
 postscreen: mail goes every way as before, limits are in force on port 25, and undo
 leaves byte-identical files."""
+import shutil
+
 from lib.setup_site import BACK, LIMIT, OUTSIDE, Site
 from lib.smtp import open_sessions
 from lib.testing import main
@@ -54,6 +56,18 @@ def limits(test, site):
     test.within(5.0, lambda: site.postern.open("limited") == 0, "0 open after all have left")
 
 
+def no_access(test, site):
+    """A group in postern.conf that is not smtpd's: mail would flow without any limit."""
+    socket = site.postfix.spool / "private/postern-milter"
+    group = socket.stat().st_gid
+    shutil.chown(socket, group=0)
+    code, told = site.setup("look")
+    found = [row for row in told["findings"] if row["word"] == "socket-access"]
+    test.check(code == 69 and [row["where"] for row in found] == [str(socket)] and
+               "postfix may not open" in found[0]["text"], f"look: {found}")
+    shutil.chown(socket, group=group)
+
+
 def body(test):
     site = Site(test)
     site.postern.start()
@@ -67,6 +81,7 @@ def body(test):
                all("X-Filter" in headers for _, headers in as_before[0].values()),
                f"the site works: {as_before}")
     look(test, site)
+    no_access(test, site)
     show(test, site, before)
     with site.postfix.renewed():
         code, told = site.setup("make")

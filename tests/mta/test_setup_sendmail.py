@@ -6,6 +6,7 @@ files."""
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -201,6 +202,20 @@ def by_hand(test, site):
                "a sendmail.cf that was edited by hand is left alone")
 
 
+def runs_as_another(test, site):
+    """Sendmail that gives up root: our sockets are not for everybody, and it is not asked."""
+    own = site.sendmail, site.etc
+    site.sendmail = Sendmail(test, PORT, name="runs-as",
+                             before="define(`confRUN_AS_USER', `nobody')dnl\n")
+    site.etc = site.sendmail.root / "etc"
+    code, told = site.setup("look")
+    found = [row for row in told["findings"] if row["word"] == "socket-access"]
+    test.check(code == 69 and {Path(row["where"]).name for row in found} == {"milter", "map"} and
+               all("nobody" in row["text"] and "group" in row["text"] for row in found),
+               f"look: a RunAsUser that cannot open our sockets: {found[:1]}")
+    site.sendmail, site.etc = own
+
+
 def driven(test, site):
     """--queue: only where the queue lies ready, and undone only when it is empty."""
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/spool")
@@ -218,6 +233,16 @@ def driven(test, site):
                "look --queue: no directories, and mail in the old place")
     (queue / "q0").mkdir(mode=0o700)
     (queue / "qf1").rename(queue / "q0/qf1")
+    confined = test.directory / "confined"      # as the unit that is shipped has it
+    confined.write_text('#!/bin/sh\ncase $* in *status) echo \'{ "confined": "read-only /home" '
+                        f'}}\' ;; *) exec {site.postern.build}/posternctl "$@" ;; esac\n')
+    confined.chmod(0o755)
+    code, told = site.setup("make", "--queue", "--no-milter", "--posternctl", confined)
+    test.check(code == 69 and [row["word"] for row in told["findings"]
+                               if row["kind"] == "obstacle"] == ["queue-service"] and
+               any("posternd-sendmail.conf" in row["text"] for row in told["findings"]) and
+               tree(site.etc) == before, "make --queue: not while posternd's service would have "
+               "mail bounce, and how to change that")
     code, told = site.setup("make", "--queue", "--no-milter", "--no-reload")
     test.check(code == 0 and f"O QueueDirectory={queue}/q*" in sendmail.cf.read_text() and
                "SPosternTurn" in sendmail.cf.read_text() and "Xpostern" not in
@@ -225,6 +250,13 @@ def driven(test, site):
     made = tree(site.etc)
     test.equal((obstacles("undo", "--no-reload"), tree(site.etc)), (["queue-files"], made),
                "undo: not while mail waits where it would be out of sight")
+    store, aside = test.directory / "store", test.directory / "store.aside"
+    store.rename(aside)                         # as after a purge of the package
+    test.equal((obstacles("undo", "--only-ours", "--no-reload"), tree(site.etc)),
+               (["queue-files"], made), "undo --only-ours: neither, where make is not remembered")
+    if store.exists():
+        shutil.rmtree(store)
+    aside.rename(store)
     (queue / "q0/qf1").unlink()
     test.equal((site.setup("undo", "--no-reload")[0], tree(site.etc)), (0, before),
                "undo: byte-identical")
@@ -290,6 +322,44 @@ def whole(test, site):
                "undo: byte-identical")
 
 
+def built_as_debian(test, site, date):
+    """By the rule of /etc/mail/Makefile: what m4 makes, and behind it sendmail.mc."""
+    mc, macros = site.etc / "sendmail.mc", site.sendmail.unpacked / "usr/share/sendmail/cf"
+    cf = test.run(["m4", f"-D_CF_DIR_={macros}/", macros / "m4/cf.m4", mc], cwd=macros / "cf")
+    cf, count = re.subn("^##### built by .*$", f"##### built by root@mta on {date}", cf, flags=re.M)
+    assert count == 1
+    (site.etc / "sendmail.cf").write_text(f"{cf}### {mc} ###\n" + "".join(
+        f"# {line}" for line in mc.read_text().splitlines(True)))
+
+
+def sendmailconfig(test, site):
+    """Debian's own program builds sendmail.cf again, before make and after."""
+    site.sendmail = Sendmail(test, PORT, name="debian")
+    site.etc = site.sendmail.root / "etc"
+    built_as_debian(test, site, "Monday")
+    before, comments = tree(site.etc), (site.etc / "sendmail.cf").read_text().count("\n#")
+    removed = [line for line in site.plain("show").stdout.splitlines()
+               if line.startswith("-#") and not line.startswith(("-#####", "-#O "))]
+    test.equal(removed, [], "show: the comments of sendmail.cf stay")
+    test.equal(site.setup("make", "--no-reload")[0], 0, "make, where Debian built sendmail.cf")
+    mc, cf = ((site.etc / name).read_text() for name in ("sendmail.mc", "sendmail.cf"))
+    test.check(cf.count("\n#") >= comments and cf.endswith("# ".join(
+        ["", *mc.splitlines(True)])), "sendmail.cf ends with the new sendmail.mc, as Debian's does")
+    built_as_debian(test, site, "Tuesday")
+    test.check('"undo" takes it back' in site.plain("look").stdout,
+               "sendmailconfig after make: look says that undo takes it back")
+    test.equal((site.setup("undo", "--no-reload")[0], tree(site.etc)), (0, before),
+               "and so it does: byte-identical")
+    site.setup("make", "--no-reload")
+    mc = site.etc / "sendmail.mc"
+    mc.write_text(mc.read_text().replace("OSTYPE", "define(`confMAX_HOP', `7')dnl\nOSTYPE", 1))
+    built_as_debian(test, site, "Wednesday")
+    test.check('"undo --only-ours" takes it back' in site.plain("look").stdout and
+               site.plain("undo", "--no-reload").returncode == 65,
+               "where sendmail.mc was edited, look says that undo wants --only-ours")
+    test.equal(site.setup("undo", "--only-ours", "--no-reload")[0], 0, "which takes ours out")
+
+
 def body(test):
     site = Site(test)
     before, as_before = tree(site.etc), site.every_way()
@@ -318,10 +388,12 @@ def body(test):
         session.quit()
     built_anew(test, site)
     by_hand(test, site)
+    runs_as_another(test, site)
     driven(test, site)
     spelled_out(test, site)
     half_done(test, site)
     whole(test, site)
+    sendmailconfig(test, site)
 
 
 main(body, hosts=SERVERS, before=find_root)

@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -94,6 +95,7 @@ def refused_starts(test, postern):
         test.equal(processes_of(postern), {}, f"{what}: nothing runs")
 
     postern.root.mkdir()
+    shutil.chown(postern.root, "postern", "postern")
     start("the user root", 67, "must not run", lambda text: 'user = "root";\n' + text)
     start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
@@ -109,10 +111,29 @@ def refused_starts(test, postern):
     path.unlink()
     start("no directory for the state", 73, "cannot make the directory",
           lambda text: text.replace(f"{postern.root}/state", "/run/a/b/state"))
+    shutil.chown(postern.root, "root", "root")
     postern.root.chmod(0o700)
     start("a directory that only root may enter", 73, "cannot reach", lambda text: text)
     postern.root.chmod(0o755)
-    (postern.root / "state").unlink()
+    (postern.root / "state").unlink(missing_ok=True)
+
+
+def directory_of_root(test):
+    """As somebody has it who puts all of it into a directory of his own."""
+    postern = Postern(test, [one_class("all", 5)], name="of-root")
+    postern.root.mkdir(mode=0o755)
+    mine = postern.root / "mine"
+    mine.write_text("root's")
+    postern.start()
+    status = postern.root.stat()
+    test.equal((status.st_uid, stat.S_IMODE(status.st_mode)), (0, 0o1775),
+               "a directory of root's for the state: the roles may make files there")
+    tried = subprocess.run(["rm", "-f", str(mine)], user="postern", group="postern",
+                           extra_groups=[], capture_output=True)
+    test.check(tried.returncode != 0 and mine.read_text() == "root's",
+               "... and remove none of root's")
+    test.equal(postern.command("reload", json_output=False).returncode, 0, "... reload works")
+    postern.stop()
 
 
 def without_the_default_user(test, postern):
@@ -164,16 +185,25 @@ def background(test, postern):
     replaced.unlink()
 
 
+def mail_server_group(otherwise):
+    try:
+        return grp.getgrnam("postfix").gr_gid
+    except KeyError:
+        return otherwise
+
+
 def ownership(test, postern):
     user = pwd.getpwnam("postern")
-    for name, place, mode in (("policy socket", postern.spool / "private/postern", 0o666),
-                              ("milter socket", postern.root / "milter", 0o666),
+    for name, place, mode in (("policy socket", postern.spool / "private/postern", 0o660),
+                              ("milter socket", postern.root / "milter", 0o660),
                               ("policy socket that others cannot reach",
-                               test.directory / "closed/policy", 0o666),
+                               test.directory / "closed/policy", 0o660),
                               ("control socket", postern.root / "control", 0o660),
                               ("socket with owner, group and mode", postern.root / "own", 0o604)):
         found = place.stat()
         owner, group = user.pw_uid, user.pw_gid
+        if place.name in ("postern", "milter", "policy"):
+            group = mail_server_group(group)
         if place.name == "own":
             owner, group = pwd.getpwnam("daemon").pw_uid, grp.getgrnam("mail").gr_gid
         test.check(stat.S_ISSOCK(found.st_mode) and (found.st_uid, found.st_gid) == (owner, group)
@@ -231,16 +261,83 @@ def restarts(test, postern):
                "restarts are counted")
 
 
+def apart(test, postern):
+    """The supervisor maps no shared memory; no process has the addresses of another."""
+    supervisor = postern.status()["pid"]
+    maps = {pid: Path(f"/proc/{pid}/maps").read_text().splitlines()
+            for pid in (supervisor, *postern.roles().values())}
+    shared = [line for line in maps[supervisor] if line.split()[1].endswith("s")]
+    test.equal(shared, [], "the supervisor shares no memory with anybody")
+    test.check(all("/posternd" in line or "deleted" in line for line in
+                   (m[0] for m in maps.values())), "all are posternd")
+    begins = [m[0].split("-")[0] for m in maps.values()]
+    test.equal(len(set(begins)), len(begins), "each process has addresses of its own")
+    wrong = []
+    for name, pid in postern.roles().items():
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(fd)
+            if target.endswith("state.lock") or "memfd:postern-role" in target:
+                wrong.append(f"{name}: {target}")
+    test.equal(wrong, [], "no role has the supervisor's lock or another's context")
+
+
+def has_begun(postern, name, before):
+    """Has it a successor that has had a heartbeat?"""
+    row = next(row for row in postern.status()["roles"] if row["role"] == name)
+    return row["pid"] not in (None, before) and row["heartbeat_age"] < row["uptime"]
+
+
 def lost_generation(test, postern):
     """A role finds its configuration though somebody removed the file."""
     for file in postern.root.glob("state.config.*"):
         file.unlink()
     before = postern.roles()["policy.1"]
     os.kill(before, signal.SIGKILL)
-    test.within(5.0, lambda: postern.roles().get("policy.1") not in (None, before),
-                "a role starts though the published configuration was removed")
-    test.check("published again" in postern.log_text(), "... and the log says so")
+    test.within(5.0, lambda: "published again" in postern.log_text(),
+                "the published configuration was removed: it comes back, and the log says so")
+    test.within(5.0, lambda: has_begun(postern, "policy.1", before),
+                "... and a role starts with it")
     test.equal(postern.command("reload", json_output=False).returncode, 0, "... and reload works")
+
+
+def lost_generation_and_keeper(test, postern):
+    """The next keeper publishes it, and the supervisor, who obeys roles by its number, hears that."""
+    keeper, good = postern.roles()["keeper.0"], postern.file.read_text()
+    os.kill(keeper, signal.SIGSTOP)
+    for file in postern.root.glob("state.config.*"):
+        file.unlink()
+    os.kill(keeper, signal.SIGKILL)
+    test.within(5.0, lambda: "role=keeper.0 text=\"published again" in postern.log_text(),
+                "configuration and keeper are lost: the next keeper publishes it")
+    test.within(5.0, lambda: has_begun(postern, "keeper.0", keeper), "... and begins")
+    postern.file.write_text(broken(good))
+    os.kill(postern.status()["pid"], signal.SIGHUP)
+    test.within(3.0, lambda: re.search(r"not reloaded.* generation="
+                                       f"{postern.status()['generation']} ", postern.log_text()),
+                "... and the supervisor knows its number")
+    postern.file.write_text(good)
+
+
+def lost_state(test, postern):
+    """The same of the state file: roles share it nevertheless."""
+    state, aside = postern.root / "state", postern.root / "state.aside"
+    before = postern.roles()["policy.1"]
+
+    def shares(pid):
+        try:
+            return "policy1" in status_of(pid)["Name"] and pid != before and \
+                str(aside) in Path(f"/proc/{pid}/maps").read_text()
+        except OSError:     # it has ended
+            return False
+
+    state.rename(aside)
+    os.kill(before, signal.SIGKILL)
+    test.within(5.0, lambda: any(shares(int(name)) for name in os.listdir("/proc")
+                                 if name.isdigit()),
+                "a role starts though the state file was removed, and shares it")
+    aside.rename(state)
+    test.within(5.0, lambda: has_begun(postern, "policy.1", before),
+                "... and is there for posternctl when the file is")
 
 
 def back_off(test, postern):
@@ -370,6 +467,22 @@ def reload(test, postern):
     postern.file.write_text(good)
 
 
+def reloads_follow_each_other(test, postern):
+    """A second SIGHUP, while the first one's configuration is still being published."""
+    pid, generation = postern.status()["pid"], postern.status()["generation"]
+    keeper, refused = postern.roles()["keeper.0"], postern.log_text().count("not reloaded")
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(pid, signal.SIGHUP)
+    test.within(2.0, lambda: sum("memfd:postern-generation" in link for link in links(pid)) == 2,
+                "SIGHUP: a configuration waits for the keeper")
+    os.kill(pid, signal.SIGHUP)
+    test.within(2.0, lambda: not int(status_of(pid)["ShdPnd"], 16) & 1, "another SIGHUP is taken")
+    os.kill(keeper, signal.SIGCONT)
+    test.within(3.0, lambda: postern.status()["generation"] == generation + 2,
+                "... and both are published")
+    test.equal(postern.log_text().count("not reloaded"), refused, "... none was refused")
+
+
 def without_root(test, postern):
     uid = pwd.getpwnam("nobody").pw_uid
     place = test.directory / "unprivileged"
@@ -464,6 +577,7 @@ def body(test):
     test.deaths_expected = True
     exit_codes(test, Postern(test, name="codes"))
     refused_starts(test, Postern(test, name="refused"))
+    directory_of_root(test)
     without_the_default_user(test, Postern(test, name="nobody"))
     background(test, Postern(test, ['{ name = "unbound"; match = "a.example"; }'],
                              name="background"))
@@ -476,13 +590,17 @@ def body(test):
     ownership(test, postern)
     privileges(test, postern)
     restarts(test, postern)
+    apart(test, postern)
     lost_generation(test, postern)
+    lost_generation_and_keeper(test, postern)
+    lost_state(test, postern)
     back_off(test, postern)
     hangs(test, postern)
     own_absence(test, postern)
     second_daemon(test, postern)
     dead_supervisor(test, postern)
     reload(test, postern)
+    reloads_follow_each_other(test, postern)
     fewer_roles(test, postern)
     without_root(test, postern)
 

@@ -106,6 +106,10 @@ def follows(test, site):
                ("refused", "few", "192.0.2.7", "class-inbound", 0, 0) if row["count"] is not None
                else ("refused", "few", "192.0.2.7", row["reason"], None, None), "what and why")
     test.check(f"id={row['id']} " in site.postern.log_text(), "its id is that of the log")
+    told = site.postern.ask("why", row["id"])
+    test.equal((row["client_port"], row["port"]), (told["client_port"], told["port"]),
+               "tail and why mean the same by port and client_port")
+    test.check(row["client_port"] >= 4000 and row["port"] == 25, "port is the server's")
     test.check(abs(time.time() - time.mktime(time.strptime(row["time"][:19], "%Y-%m-%dT%H:%M:%S"))
                    + time.timezone) < 10, "and its time is now")
     site.fails("dead.example")
@@ -137,13 +141,15 @@ def remembers(test, site):
     test.equal(len(site.rows("--since", "1h")), len(all_rows) + 1, "since an hour: all")
     test.equal(*([row["id"] for row in site.rows(*words, "--lines", "2")]
                  for words in (("--since", "1h"), ())), "both")
+    site.postern.environment_of_commands = {"TZ": "Asia/Tokyo"}
     text = site.postern.command("tail", "--once", "--lines", "100", json_output=False).stdout
+    site.postern.environment_of_commands = {}
     test.equal(len(text.splitlines()), len(all_rows) + 1, "the same as text")
     # but near the end of a second, as two looks at two clocks are some microseconds apart
-    test.equal([line[6:8] for line, row in zip(text.splitlines(), site.rows("--lines", "100"))
-                if "005" < row["time"][20:23] < "995" and line[6:8] != row["time"][17:19]],
-               [], "a time is the same at each look")
-    test.check(re.search(r"^\d\d:\d\d:\d\d  \w{12}  suspended      dead\.example  by cohorts for "
+    test.equal([line[:19] for line, row in zip(text.splitlines(), site.rows("--lines", "100"))
+                if "005" < row["time"][20:23] < "995" and line[:19] != row["time"][:19]],
+               [], "a time is the same at each look and in every time zone, UTC with its date")
+    test.check(re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \w{12}  suspended      dead\.example  by cohorts for "
                          r"300 s.*: 421 4\.7\.0 .*busy$", text, re.M), "a line for people")
     test.check(all(" " <= c <= "~" or c == "\n" for c in text), "of printable characters")
     for words in (("--kind", "nonsense"), ("--address", "x"), ("--since", "soon"),

@@ -158,9 +158,12 @@ def refused(test, site):
 def unknown(test, site):
     for word, code, words in (("00000000001h", 68, "one of them may be wrong"),
                               ("0000000000ww", 68, "not known"),
-                              ("nobody.example", 68, "nothing was decided about it lately")):
+                              ("nobody.example", 68, "no recent decision matches")):
         found, out, err = person(site, f"posternctl -c {site.postern.file} why {word}")
         test.check(found == code and words in err, f"why {word}: {err.strip()}")
+        test.equal(out, "", "and not a word on the standard output")
+    test.equal(person(site, f"posternctl -c {site.postern.file} --json why nobody.example")[1],
+               "[]\n", "for programs an empty list")
 
 
 def outlives_all(test, site, numbers):
@@ -183,7 +186,15 @@ def outlives_all(test, site, numbers):
     failures = [row for row in site.postern.ask("why", numbers[0])["because"]
                 if row["kind"] == "failure"]
     test.check(failures and "421" in failures[0]["text"], "its causes are there, too")
+    known = [row["id"] for row in site.postern.ask("why", "d.example")]
     fresh = site.postern.ask("hold", "other.example")["id"]
+    again = [row["id"] for row in site.postern.ask("why", "d.example")]
+    test.equal(again, known, "why NAME asks the journal also when the state has something new")
+    test.check(len(again) == len(set(again)) > 1 and set(again) & set(numbers),
+               f"{len(again)} decisions about the destination, each once")
+    latest = site.postern.ask("why")
+    test.equal(([row["time"] for row in latest], latest[-1]["id"]),
+               (sorted(row["time"] for row in latest), fresh), "state and journal by time, in one list")
     test.check(fresh > max(numbers), "no id is given twice")
     test.equal(site.postern.ask("why", fresh)["undo"],
                f"posternctl -c {site.postern.file} resume other.example", "and new ones are found")

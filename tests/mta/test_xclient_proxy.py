@@ -104,8 +104,8 @@ def body(test):
         by_xclient(test, postern, way)
     for header, version in ((proxy_v1, "v1"), (proxy_v2, "v2")):
         by_proxy(test, postern, header, version, "both", 1.0)
-    # Policy alone: until smtpd has gone, max_idle=5s of conf/ later.
-    by_proxy(test, postern, proxy_v2, "v2", "policy", 7.0)
+    # Policy alone: until smtpd has gone, max_idle=1s of conf/ later.
+    by_proxy(test, postern, proxy_v2, "v2", "policy", 2.0)
     by_haproxy(test, postern)
 
 

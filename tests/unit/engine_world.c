@@ -4,26 +4,29 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MTAS "mta = ( { kind = \"sendmail\"; user = \"root\"; }, " \
 	"{ kind = \"postfix\"; } ); adopt = \"always\"; exempt = [ \"192.0.2.9\" ];"
+/* Longer than a world may be without the keeper. */
+#define LEASE "lease = { orphan = \"10m\"; }; "
 #define CLASS(name, mask, sessions, inbound, more) "{ name = \"" name "\"; " \
 	"match = [ " mask " ]; sessions = " #sessions "; inbound = " #inbound \
 	"; " more "}"
 #define NET	"\"203.0.113.0/25\", \"*.net.example\""
 
 static const char *const configurations[] = {
-	"classes = ( " CLASS("net", NET, 4, 3, "") ", "
+	LEASE "classes = ( " CLASS("net", NET, 4, 3, "") ", "
 	CLASS("dom", "\"*.example\"", 3, 3, "") ", "
 	CLASS("all", "\"*\"", 9, 7, "client = { sessions = 3; }; ") " ); " MTAS,
 	/* other limits, other order */
-	"classes = ( " CLASS("dom", "\"*.example\"", 2, 4, "") ", "
+	LEASE "classes = ( " CLASS("dom", "\"*.example\"", 2, 4, "") ", "
 	CLASS("net", NET, 2, 2, "action = \"defer\"; ") ", "
 	CLASS("all", "\"*\"", 20, 5, "") " ); " MTAS,
 	/* one is gone, one renamed, some match nothing */
-	"classes = ( " CLASS("nets", NET, 5, 5, "client = { sessions = 2; }; ") ", "
+	LEASE "classes = ( " CLASS("nets", NET, 5, 5, "client = { sessions = 2; }; ") ", "
 	CLASS("dom", "\"*.example\"", 3, 2, "observe = true; ") " ); " MTAS,
-	"classes = ( " CLASS("all", "\"*\"", 6, 6, "action = \"defer\"; ") " ); "
+	LEASE "classes = ( " CLASS("all", "\"*\"", 6, 6, "action = \"defer\"; ") " ); "
 	MTAS,
 };
 #define CONFIGURATIONS	(sizeof(configurations) / sizeof(configurations[0]))
@@ -173,8 +176,7 @@ static void expire(void) {
 static void role_starts(struct role *role) {
 	struct diag diag;
 
-	segment_role_starting(site.segment, role->place, now_ns);
-	segment_role_started(site.segment, role->place, 1);
+	segment_role_starting(site.segment, role->kind, role->number, now_ns);
 	if (engine_open(&role->engine, site.segment, role->place, &diag) != 0)
 		wrong("engine_open", diag.text);
 	role->generation = engine_pin(role->engine);
@@ -205,10 +207,11 @@ static void role_dies(struct role *role) {
 		return;
 	for (unsigned i = 0; role == &policy && i < PROCESSES; i++)
 		lose_handle(&processes[i]);
-	segment_role_died(site.segment, role->place, now_ns);
+	(void)segment_role_died(site.segment, role->place, getpid());
 	engine_unpin(role->engine, role->generation);
 	lost_engines[lost_engine_count++] = role->engine;
-	*role = (struct role){ .place = role->place };
+	*role = (struct role){ .kind = role->kind, .number = role->number,
+		.place = role->place };
 }
 
 static void restart(struct role *role) {
@@ -246,10 +249,10 @@ void world_open(uint64_t with_seed) {
 	site_open(&site, 4000, configurations[0]);
 	now_ns = clock_now_ns();
 	keeper = site.engine;
-	policy = (struct role){ .place =
-		segment_role_place(site.segment, ROLE_POLICY, 1) };
-	milter = (struct role){ .place =
-		segment_role_place(site.segment, ROLE_MILTER, 0) };
+	policy = (struct role){ .kind = ROLE_POLICY, .number = 1,
+		.place = segment_role_place(ROLE_POLICY, 1) };
+	milter = (struct role){ .kind = ROLE_MILTER,
+		.place = segment_role_place(ROLE_MILTER, 0) };
 	role_starts(&policy);
 	role_starts(&milter);
 	if (witness_open(&witness, keeper, &calls, 4 * CONNS, &diag) != 0)

@@ -129,6 +129,7 @@ static void ask_milter(struct conn *conn, const char *name) {
 	question.owner = OWNER_MILTER;
 	question.listener = site.milter_listener;
 	question.connect_only = true;
+	question.shown = conn->shown = !chance(3);
 	milter.generation = pin(milter.engine, milter.generation);
 	engine_session_open(milter.engine, milter.generation, &question, now_ns,
 	    &answer);
@@ -233,7 +234,8 @@ void disconnect(struct conn *conn) {
 			engine_unpin(keeper, generation);
 		}
 	}
-	if (conn->milter && milter.engine != NULL && chance(90))
+	/* of what nobody ever saw, a role that lives has the only word: it keeps it */
+	if (conn->milter && milter.engine != NULL && (!conn->shown || chance(90)))
 		engine_session_ended(milter.engine, milter.generation,
 		    &conn->ref, OWNER_MILTER, now_ns);
 	if (!conn->policy)

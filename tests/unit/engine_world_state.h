@@ -27,6 +27,7 @@ struct conn {
 	bool invisible;			/* the kernel does not show it: a proxy's */
 	bool any_class;			/* the engine may choose it */
 	bool policy, milter;		/* who knows of it */
+	bool shown;			/* the milter's role saw it in the kernel's table */
 	uint8_t server;			/* outbound: number of the address */
 	enum standing standing;
 	uint32_t uid;
@@ -49,6 +50,8 @@ struct process {
 };
 
 struct role {
+	enum role_kind kind;
+	unsigned number;
 	unsigned place;
 	struct engine *engine;			/* NULL: away */
 	const struct generation *generation;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -556,8 +557,8 @@ void world_restart_role(bool later)
 
 	/* memory is gone with the process; grants stay as they are */
 	queue_close(&world.queue);
-	segment_role_died(world.site.segment, world.site.place, world.now_ns);
-	segment_role_starting(world.site.segment, world.site.place, world.now_ns);
+	segment_role_died(world.site.segment, world.site.place, getpid());
+	segment_role_starting(world.site.segment, ROLE_POLICY, 0, world.now_ns);
 	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
 	    &diag), 0);
 	world_journal_open(world.queue, world.now_ns);

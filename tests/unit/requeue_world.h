@@ -89,6 +89,38 @@ bool windows_observed(const struct generation *generation,
 	return d != NULL && d->observed;
 }
 
+static const char *held_recipient;	/* one at most */
+
+bool windows_recipient_held(const struct engine *engine, const struct generation *generation,
+    const char *address, size_t length, int64_t now_ns, struct window_held *out) {
+	(void)engine;
+	(void)generation;
+	(void)now_ns;
+	(void)out;
+	return held_recipient != NULL && strlen(held_recipient) == length &&
+	    memcmp(held_recipient, address, length) == 0;
+}
+
+static bool class_held;		/* of mail for every domain */
+
+void outbound_class_find(const struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, struct outbound_class *found) {
+	(void)engine;
+	(void)generation;
+	assert_true(length > 0 && destination[0] != '@');
+	*found = (struct outbound_class){ .class_index = 3 };
+}
+
+bool windows_class_held(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct window_held *out) {
+	(void)engine;
+	(void)generation;
+	(void)now_ns;
+	assert_int_equal(class_index, 3);
+	out->observed = false;
+	return class_held;
+}
+
 static unsigned wanted;		/* most places, since it was set to 0 */
 
 void windows_want(const struct engine *engine, const struct window_owner *owner,
@@ -165,6 +197,8 @@ static inline int begin(void **state) {
 	destination_count = out_count = lists = returns = 0;
 	refuses = false;
 	requeued = wanted = 0;
+	held_recipient = NULL;
+	class_held = false;
 	now_ns = 1000 * S;
 	return requeue_open(&requeue, &engine, &calls, &diag);
 }
@@ -187,6 +221,24 @@ static inline void note(const char *id, const char *destination, enum delivery_s
 		.words = span(words), .arrival_ns = now_ns - age_ns };
 
 	(void)requeue_note(requeue, &block.generation, &result, now_ns);
+}
+
+static inline void note_for(const char *id, const char *recipient, enum delivery_status status,
+    enum result_class class, const char *words) {
+	const struct requeue_result result = { .queue_id = span(id),
+		.recipient = span(recipient), .destination = strchr(recipient, '@') + 1,
+		.status = status, .class = class, .words = span(words),
+		.arrival_ns = now_ns - 60 * S, .ended_ns = now_ns };
+
+	(void)requeue_note(requeue, &block.generation, &result, now_ns);
+}
+
+static inline void held_for(const char *id, const char *recipient, const char *words) {
+	note_for(id, recipient, DELIVERY_DEFERRED, RESULT_SUSPENDED, words);
+}
+
+static inline bool taken_up(const char *id, const char *sender) {
+	return requeue_active(requeue, &block.generation, 0, span(id), span(sender));
 }
 
 /* Refused: "connect to ..." */

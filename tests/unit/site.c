@@ -75,15 +75,14 @@ static void begin(struct site *site, uint64_t sessions, const char *classes) {
 	struct diag diag;
 
 	site->sessions = sessions;
-	if (segment_prepare(&site->segment, generation, getuid(), getgid(),
+	if (segment_prepare(&site->segment, generation, getuid(), getgid(), getpid(), false,
 		&site->report, &diag) != 0)
 		fail("segment_prepare", diag.text);
 	if (segment_publish(site->segment, generation, &diag) != 0)
 		fail("segment_publish", diag.text);
 	free(generation);
-	site->place = segment_role_place(site->segment, ROLE_POLICY, 0);
-	segment_role_starting(site->segment, site->place, clock_now_ns());
-	segment_role_started(site->segment, site->place, getpid());
+	site->place = segment_role_place(ROLE_POLICY, 0);
+	segment_role_starting(site->segment, ROLE_POLICY, 0, clock_now_ns());
 	if (engine_open(&site->engine, site->segment, site->place, &diag) != 0)
 		fail("engine_open", diag.text);
 	site->generation = engine_pin(site->engine);

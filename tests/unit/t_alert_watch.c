@@ -2,6 +2,7 @@
 /* What people are told of, out of the segment: each once, and no more than happened. */
 #include <errno.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,22 +13,48 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "role/alert_watch.h"
+#include "role/keeper_orders.h"
 #include "role/supervisor.h"
 #include "segment/decisions.h"
 #include "site.h"
 
 static struct site site;
 static struct supervisor supervisor;
+static struct alert_watch watch;
+static bool socket_is_full;
 static int64_t now_ns;
+
+static struct segment_header *header(void) {
+	return segment_header(site.segment);
+}
+
+/* As it goes from the keeper to the supervisor. */
+static bool found(void *context, const struct alert *alert) {
+	const char *why;
+	struct keeper_report report = { .kind = KEEPER_REPORT_ALERT, .alert = *alert };
+
+	assert_ptr_equal(context, &watch);
+	if (socket_is_full)
+		return false;
+	assert_true(keeper_report_is_sound(&report, &why));
+	alerts_tell(&supervisor.alerts, supervisor.generation, alert, now_ns);
+	return true;
+}
+
+static void watch_begins(uint64_t from) {
+	watch = (struct alert_watch){ .found = found, .context = &watch };
+	alert_watch_begin(&watch, site.segment, from);
+}
 
 static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, "alert = { command = \"/bin/true\"; rate = \"1000/1s\"; };\n"
 	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 4; } );");
-	supervisor = (struct supervisor){ .segment = site.segment,
-		.generation = (struct generation *)(uintptr_t)site.generation };
+	supervisor = (struct supervisor){ .generation = (struct generation *)(uintptr_t)site.generation };
 	now_ns = clock_now_ns();
-	alert_watch_begin(&supervisor);
+	alerts_init(&supervisor.alerts, header()->counters);
+	watch_begins(0);
 	return 0;
 }
 
@@ -35,10 +62,6 @@ static int end(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
-}
-
-static struct segment_header *header(void) {
-	return segment_header(site.segment);
 }
 
 static struct decided event(enum decided_kind kind, const char *name, const char *reason) {
@@ -61,7 +84,7 @@ static const struct alert *told(void) {
 	static struct alert one;
 	struct alerts *alerts = &supervisor.alerts;
 
-	alert_watch_turn(&supervisor, now_ns);
+	alert_watch_turn(&watch, supervisor.generation, now_ns);
 	assert_true(alerts->count <= 1);
 	if (alerts->count == 0)
 		return NULL;
@@ -164,7 +187,7 @@ static void what_was_before_is_not_told(void **state) {
 	happens(&decided);
 	atomic_store(&header()->counters[COUNTER_FAULTS], 7);
 	atomic_store(&header()->gate_shut, 1);
-	alert_watch_begin(&supervisor);
+	watch_begins(0);
 	/* but what is wrong still is */
 	assert_int_equal(told()->kind, ALERT_GATE);
 	assert_null(told());
@@ -225,16 +248,47 @@ static void a_process(void **state) {
 	const struct alert *alert;
 
 	(void)state;
-	alert_watch_died(&supervisor, &child, 9, now_ns);
+	alerts_tell_death(&supervisor, &child, 9, now_ns);
 	alert = told();
 	assert_non_null(alert);
 	assert_int_equal(alert->kind, ALERT_ROLE);
 	assert_string_equal(alert->subject, "policy.1");
 	assert_string_equal(alert->text, "it ended with signal 9 after 90 s and is started again");
 	text_append(child.name, sizeof(child.name), 0, "feed.0");
-	child.killed = "it gave no sign of life";
-	alert_watch_died(&supervisor, &child, 9, now_ns);
-	assert_string_equal(told()->text, "it gave no sign of life, was killed and is started again");
+	child.killed = "it did not respond";
+	alerts_tell_death(&supervisor, &child, 9, now_ns);
+	assert_string_equal(told()->text, "it did not respond, was killed and is started again");
+}
+
+static void a_full_socket_loses_no_alert(void **state) {
+	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
+
+	(void)state;
+	happens(&decided);
+	atomic_store(&header()->gate_shut, 1);
+	socket_is_full = true;
+	assert_null(told());
+	assert_null(told());
+	socket_is_full = false;
+	alert_watch_turn(&watch, supervisor.generation, now_ns);
+	assert_int_equal(supervisor.alerts.count, 2);
+}
+
+static void what_happens_while_there_is_no_keeper_is_found_by_the_next(void **state) {
+	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
+	uint64_t from;
+
+	(void)state;
+	happens(&decided);
+	assert_non_null(told());
+	from = watch.events.next;
+	happens(&decided);
+	watch_begins(from);
+	now_ns += 600 * NS_PER_SECOND;
+	assert_non_null(told());
+	/* what any role could have written there */
+	watch_begins(UINT64_MAX);
+	alert_watch_turn(&watch, supervisor.generation, now_ns);
 }
 
 int main(void) {
@@ -248,6 +302,8 @@ int main(void) {
 		UNIT(faults_in_numbers),
 		UNIT(a_journal_and_a_queue),
 		UNIT(a_process),
+		UNIT(a_full_socket_loses_no_alert),
+		UNIT(what_happens_while_there_is_no_keeper_is_found_by_the_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

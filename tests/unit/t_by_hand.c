@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "engine/decided.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 
@@ -53,7 +54,7 @@ static void suspend_and_resume(void **state)
 	view = view_of("d.example");
 	assert_int_equal(view.state, WINDOW_DEAD);
 	assert_int_equal(view.window, 0);
-	assert_true(view.by_hand);
+	assert_true(view.by == DECIDED_BY_HAND_OF);
 	assert_int_equal(view.until_ns, now_ns + 300 * NS_PER_SECOND);
 	assert_string_equal(view.reason, "suspended by hand");
 	/* good news of what was under way do not overrule it */
@@ -70,7 +71,34 @@ static void suspend_and_resume(void **state)
 	assert_int_equal(view_of("d.example").window, 0);
 	pass(2);
 	assert_int_equal(view_of("d.example").window, 5);
-	assert_false(view_of("d.example").by_hand);
+	assert_false(view_of("d.example").by == DECIDED_BY_HAND_OF);
+	site_close(&site);
+}
+
+/* Suspended as its deliveries failed; then `set NAME --window`. */
+static void a_window_set_while_dead_does_not_become_a_rule(void **state)
+{
+	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 3,
+		.ceiling = BY_HAND_UNSET };
+	struct window_owner owner;
+	struct window_view view;
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 20 && view_of("d.example").state != WINDOW_DEAD; i++)
+		failed("d.example", down);
+	view = view_of("d.example");
+	assert_int_equal(view.by, DECIDED_BY_COHORTS);
+	assert_int_equal(act(&set, &owner), BY_HAND_DONE);
+	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
+	assert_int_equal(view_of("d.example").by, DECIDED_BY_COHORTS);
+	assert_int_equal(view_of("d.example").until_ns, view.until_ns);
+	assert_int_equal(view_of("d.example").stored, 3);
+	/* across a restart with another table, too: by the text of the state */
+	site_restart(&site, 128, configuration);
+	assert_int_equal(view_of("d.example").by, DECIDED_BY_COHORTS);
+	sent("d.example", 100);
+	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
 	site_close(&site);
 }
 
@@ -331,7 +359,7 @@ static void a_rule_leaves_what_people_said(void **state)
 	until_ns = view_of("provider:big").until_ns;
 	assert_int_equal(until_ns, now_ns + 60 * NS_PER_SECOND);
 	assert_string_equal(view_of("provider:big").reason, "suspended by hand");
-	assert_true(view_of("provider:big").by_hand);
+	assert_true(view_of("provider:big").by == DECIDED_BY_HAND_OF);
 	pass(61);
 	assert_int_equal(view_of("provider:big").state, WINDOW_OPEN);
 	(void)feed_line(&line);
@@ -414,7 +442,7 @@ static void a_hold_is_a_hold(void **state)
 			engine_feed_turn(site.engine, site.generation, now_ns);
 		}
 		view = view_of("d.example");
-		assert_int_equal(view.by_hand, now_ns < until_ns);
+		assert_int_equal(view.by == DECIDED_BY_HAND_OF, now_ns < until_ns);
 		if (now_ns < until_ns)
 			assert_int_equal(view.window, 0);
 		else
@@ -429,6 +457,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(suspend_and_resume),
+		cmocka_unit_test(a_window_set_while_dead_does_not_become_a_rule),
 		cmocka_unit_test(held_until_it_is_resumed),
 		cmocka_unit_test(the_echo_does_not_bring_it_back),
 		cmocka_unit_test(set_and_forget),

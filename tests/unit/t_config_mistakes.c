@@ -258,6 +258,15 @@ static const struct {
 	    "2: classes.match: bad mask \"2001:db8::/129\": " },
 	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; sessions = 1; } );\n",
 	    "2: classes.match: bad mask \"a.*.b\": " },
+	{ V "exempt = ( \"10.0.0.0-10.0.0.255\" );\n" C,
+	    "2: exempt: bad mask \"10.0.0.0-10.0.0.255\": a range of addresses is written as prefixes" },
+	{ V "exempt = ( \"!192.0.2.1\" );\n" C, "2: exempt: bad mask \"!192.0.2.1\": a mask cannot be negated" },
+	{ V "exempt = ( \".customer.example\" );\n" C, "2: exempt: bad mask \".customer.example\": a domain and "
+	    "all names below it is written *.domain: did you mean \"*.customer.example\"?" },
+	{ V "exempt = ( \"hash:/etc/postfix/customers\" );\n" C,
+	    "2: exempt: bad mask \"hash:/etc/postfix/customers\": files and lookup tables are not read" },
+	{ CLASS("client = { sessions = 3; };"), "3: note: class a: client.sessions (3) is above inbound (2): "
+	    "one client can fill the class" },
 	{ V "exempt = [ \"127.0.0.1/8\" ];\n" C, "2: exempt: bad mask \"127.0.0.1/8\": " },
 	{ V "exempt = \"*\";\n" C, "2: note: exempt: \"*\" exempts every client" },
 	{ V "state = { classes = 1; };\n"
@@ -309,8 +318,8 @@ static const struct {
 	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client limits nothing" },
 	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "
 	    "\"unix:/2\", \"unix:/3\", \"unix:/4\", \"unix:/5\", \"unix:/6\", \"unix:/7\", "
-	    "\"unix:/8\" ]; };\n" C,
-	    "3: policy.processes and listen.milter ask for 41 processes, 40 are possible" },
+	    "\"unix:/8\", \"unix:/9\", \"unix:/10\", \"unix:/11\", \"unix:/12\" ]; };\n" C,
+	    "3: policy.processes and listen.milter ask for 44 processes, 43 are possible" },
 	{ V "listen = { metrics = \"inet:0.0.0.0:9471\"; };\n" C,
 	    "2: listen.metrics: inet:0.0.0.0:9471 is no address of this host's own "
 	    "(127.0.0.1, ::1): anybody could read there" },

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <string.h>
 
@@ -145,7 +146,7 @@ static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) 
 	now_ns += 2 * site.generation->lease_owner_ns / 3;
 	witness_expire(witness, site.generation, now_ns);
 	assert_int_equal(open_sessions(), 1);
-	segment_role_died(site.segment, site.place, now_ns);
+	segment_role_died(site.segment, site.place, getpid());
 	witness_expire(witness, site.generation, now_ns);
 	assert_int_equal(open_sessions(), 1);
 	now_ns += site.generation->lease_orphan_ns + NS_PER_SECOND;

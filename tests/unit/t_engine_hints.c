@@ -289,6 +289,39 @@ static void what_cannot_be_written_is_told_once(void **state) {
 	}
 }
 
+/* Each try, four times a second, noted the class once more, and washed out the other decisions. */
+static void a_file_that_cannot_be_built_notes_a_full_class_once(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct decisions_cursor cursor = { .begun = false };
+	char path[200];
+	struct decided decided;
+	struct diag diag;
+	unsigned noted = 0;
+	uint64_t lost = 0;
+	bool logged;
+
+	publish(place, "postern-site 1\nmta out\n");
+	see(place, "a.slow.example", 1, true);
+	atomic_store(&site_class(&place->site, "slow")->open, 2);
+	snprintf(path, sizeof(path), "%s.hints.new", segment_path(place->site.segment));
+	assert_int_equal(mkdir(path, 0700), 0);
+	while (decisions_next(place->site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &decided,
+	    &logged, &lost))
+		continue;
+	for (unsigned i = 0; i < 8; i++)
+		(void)engine_hints_turn(place->hints, now_ns += second, &diag);
+	while (decisions_next(place->site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &decided,
+	    &logged, &lost))
+		noted += decided.reason == REASON_CLASS_SESSIONS;
+	assert_int_equal(noted, 1);
+	assert_int_equal(rmdir(path), 0);
+	assert_non_null(ask(place, "a.slow.example", now_ns += second));
+	assert_false(decisions_next(place->site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &decided,
+	    &logged, &lost));
+	atomic_store(&site_class(&place->site, "slow")->open, 0);
+}
+
 /* --- windows and lanes ---------------------------------------------------------- */
 
 #define LANES	"postern-site 1\nmta out\nclone-limit 20\nlane 1\nlane 2\nlane 3\n" \
@@ -876,8 +909,6 @@ static void next_hops_share_a_queue(void **state) {
 	see(place, "b.example", 1, true);
 	see(place, "c.example", 1, true);
 	turn(place, now_ns += second);
-	assert_string_equal(look_up(place, "a.example", now_ns)->next_hop, "[relay.example]:25");
-	assert_string_equal(look_up(place, "c.example", now_ns)->next_hop, "");
 	set_window(place, "a.example", 10, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "10");
 	result(place, "a.example", 10, 900, now_ns);
@@ -1000,6 +1031,7 @@ int main(void) {
 		TEST(a_full_class_is_held_until_it_has_room),
 		TEST(a_doubt_frees_from_a_full_class),
 		TEST(what_cannot_be_written_is_told_once),
+		TEST(a_file_that_cannot_be_built_notes_a_full_class_once),
 		TEST(windows_are_carried_by_lanes),
 		TEST(who_is_suspended_is_held_for_its_reason),
 		TEST(recipients_in_doubt_are_not_held),

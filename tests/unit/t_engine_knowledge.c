@@ -39,7 +39,7 @@ static void held_here_is_held_there_and_resumed_anywhere(void **state) {
 	for (unsigned i = 0; i < NODES; i++) {
 		view = view_at(i, "held.example");
 		assert_int_equal(view.state, WINDOW_HELD);
-		assert_true(view.by_hand);
+		assert_int_equal(view.by, DECIDED_BY_HAND_OF);
 		assert_true(view.event != 0);
 	}
 	assert_string_equal(view.reason, "mx0: held by hand");
@@ -70,7 +70,7 @@ static void dead_for_one_is_dead_for_all(void **state) {
 	there = view_at(0, "dead.example");
 	assert_int_equal(there.state, WINDOW_DEAD);
 	assert_int_equal(there.until_ns, here.until_ns);
-	assert_false(there.by_hand);
+	assert_int_equal(there.by, DECIDED_BY_OTHERS);
 	assert_int_equal(memcmp(there.reason, "mx1: ", 5), 0);
 	must_be_known(0, 1, "dead.example", DECIDED_BY_COHORTS);
 	/* longer for one of them: longer for all */
@@ -232,7 +232,7 @@ static void who_lost_its_state_goes_by_its_own_word_again(void **state) {
 	come_back_without_state(2);
 	view = view_at(2, "held.example");
 	assert_int_equal(view.state, WINDOW_HELD);
-	assert_true(view.by_hand);
+	assert_int_equal(view.by, DECIDED_BY_HAND_OF);
 	assert_string_equal(view.reason, "held by hand");
 	assert_int_equal(view.hold_node, SHARED_OURS);
 	assert_int_equal(view_at(2, "gone.example").state, WINDOW_DEAD);
@@ -241,7 +241,7 @@ static void who_lost_its_state_goes_by_its_own_word_again(void **state) {
 	view = view_at(2, "dead.example");
 	assert_int_equal(view.state, WINDOW_DEAD);
 	assert_int_equal(view.until_ns, until_ns);
-	assert_false(view.by_hand);
+	assert_int_not_equal(view.by, DECIDED_BY_HAND_OF);
 	must_say_nothing_new(2);
 	/* and what it says from now on is newer */
 	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
@@ -471,7 +471,7 @@ static void agree(const char *name) {
 		struct window_view other = view_at(i, name);
 
 		if (first.state != other.state || first.ceiling != other.ceiling ||
-		    first.by_hand != other.by_hand ||
+		    (first.by == DECIDED_BY_HAND_OF) != (other.by == DECIDED_BY_HAND_OF) ||
 		    (first.until_ns - other.until_ns > 2 * NS_PER_SECOND) ||
 		    (other.until_ns - first.until_ns > 2 * NS_PER_SECOND))
 			fail_msg("%s: %s, ceiling %u, %lld here; %s, ceiling %u, %lld at %u", name,

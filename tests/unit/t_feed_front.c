@@ -182,6 +182,13 @@ bool requeue_note(struct requeue *requeue, const struct generation *generation,
 	return false;
 }
 
+bool requeue_active(struct requeue *requeue, const struct generation *generation, unsigned mta,
+    struct span id, struct span sender)
+{
+	(void)requeue, (void)generation, (void)mta, (void)id, (void)sender;
+	return false;
+}
+
 bool requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id)
 {
 	(void)requeue, (void)mta, (void)queue_id;

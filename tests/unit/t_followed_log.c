@@ -322,9 +322,8 @@ static void what_is_no_file_is_told(void **state)
 static void help_is_asked_for(void **state)
 {
 	(void)state;
-	if (geteuid() == 0 && seteuid(65534) != 0)
+	if (geteuid() != 0)
 		skip();
-	assert_int_equal(seteuid(0), 0);
 	put(path, "");
 	assert_int_equal(chmod(directory, 0755), 0);
 	begin();

@@ -202,19 +202,19 @@ static void refused(const void *block, size_t bytes, const char *words)
 
 static void foreign_blocks_are_refused(void **state)
 {
-	struct generation *g = compile(views), *copy = malloc(g->bytes);
+	struct generation *g = compile(views), *copy = malloc((size_t)g->bytes);
 	struct diag diag;
 
 	(void)state;
 	assert_non_null(copy);
-	assert_int_equal(generation_verify(g, g->bytes, &diag), 0);
+	assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), 0);
 	refused(g, 0, "0 bytes");
 	refused(g, sizeof(*g) - 1, "bytes long");
-	refused(g, g->bytes - 1, "bytes long");
+	refused(g, (size_t)g->bytes - 1, "bytes long");
 #define SPOILED(change, words) do { \
-	memcpy(copy, g, g->bytes); \
+	memcpy(copy, g, (size_t)g->bytes); \
 	change; \
-	refused(copy, g->bytes, words); \
+	refused(copy, (size_t)g->bytes, words); \
 } while (0)
 	SPOILED(copy->magic ^= 1, "no configuration");
 	SPOILED(copy->layout ^= 1, "another build");

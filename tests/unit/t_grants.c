@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -183,9 +184,9 @@ static void they_end_with_the_role(void **state)
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
 	engine_heartbeat(site.engine, now_ns);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_WAIT);
-	segment_role_died(site.segment, site.place, now_ns);
+	segment_role_died(site.segment, site.place, getpid());
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
-	segment_role_starting(site.segment, site.place, now_ns);
+	segment_role_starting(site.segment, ROLE_POLICY, 0, now_ns);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
 	grants_begin(site.segment, site.place);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "segment/hints_file.h"
+#include "segment/hints_guard.h"
 
 #define NOW	INT64_C(1000000000000)
 
@@ -98,8 +100,8 @@ static const char *ask(struct place *place, const char *mta, const char *domain,
 }
 
 static const struct hint two[] = {
-	{ "a.example", NULL, OUT, 0 }, { "b.example", NULL, OUT, 1 },
-	{ "a.example", NULL, OTHER, 1 }, { "a.example", NULL, OUT, 1 },
+	{ "a.example", OUT, 0 }, { "b.example", OUT, 1 },
+	{ "a.example", OTHER, 1 }, { "a.example", OUT, 1 },
 };
 static const char *const first_held[] = { "class one", NULL };
 
@@ -140,7 +142,7 @@ static void believes_nothing_stale(void **state) {
 }
 
 static void another_file_is_seen_at_once(void **state) {
-	static const struct hint other[] = { { "c.example", NULL, OUT, 0 } };
+	static const struct hint other[] = { { "c.example", OUT, 0 } };
 	static const char *const held[] = { "again" };
 	struct place *place = *state;
 	struct diag diag;
@@ -175,10 +177,10 @@ static void many_names_of_all_lengths(void **state) {
 	memset(too_long, 'l', HINTS_NAME_MAX + 1);
 	for (unsigned i = 0; i < COUNT; i++) {
 		snprintf(names[i], sizeof(names[i]), "d%u.example", i);
-		hints[i] = (struct hint){ names[i], NULL, OUT, i % 2 };
+		hints[i] = (struct hint){ names[i], OUT, i % 2 };
 	}
-	hints[COUNT] = (struct hint){ longest, NULL, OUT, 0 };
-	hints[COUNT + 1] = (struct hint){ too_long, NULL, OUT, 0 };
+	hints[COUNT] = (struct hint){ longest, OUT, 0 };
+	hints[COUNT + 1] = (struct hint){ too_long, OUT, 0 };
 	publish(place, hints, COUNT + 2, first_held, 2);
 	for (unsigned i = 0; i < COUNT; i++)
 		assert_true((ask(place, "out", names[i], NOW) != NULL) == (i % 2 == 0));
@@ -426,22 +428,175 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
 }
 
-static void next_hops_are_spelled_as_told(void **state) {
-	static const struct hint hints[] = {
-		{ "a.example", "[Relay.Example]:587", OUT, HINTS_NO_GROUP },
-		{ "b.example", NULL, OUT, HINTS_NO_GROUP },
-	};
+static void a_lane_s_answer_names_the_domain_that_was_asked_for(void **state) {
+	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
 	    HINTS_NO_LANE, 0, 0, 0, 0 };
 	struct place *place = *state;
 
-	build(place, hints, 2, NULL, 0);
+	build(place, hints, 1, NULL, 0);
 	hints_writer_set_lanes(place->writer, places[0], &one);
-	hints_writer_set_lanes(place->writer, places[1], &one);
 	put(place);
-	assert_string_equal(ask_whole(place, "out", "u@a.example", NOW)->next_hop,
-	    "[Relay.Example]:587");
-	assert_string_equal(ask_whole(place, "out", "u@b.example", NOW)->next_hop, "");
+	assert_string_equal(ask_whole(place, "out", "u@A.Example.", NOW)->domain, "a.example");
+}
+
+/* The keeper of this file is somebody else's. */
+static struct hints_header *map_header(const struct place *place, size_t *bytes) {
+	int fd = open(place->path, O_RDWR);
+	struct hints_header *header;
+	struct stat status;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	*bytes = (size_t)status.st_size;
+	header = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(header != MAP_FAILED);
+	close(fd);
+	return header;
+}
+
+static void publish_lanes(struct place *place) {
+	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP },
+		{ "b.example", OUT, 0 } };
+	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
+	    HINTS_NO_LANE, 0, 0, 0, 0 };
+
+	build(place, hints, 2, first_held, 1);
+	hints_writer_set_lanes(place->writer, places[0], &one);
+	put(place);
+}
+
+static void a_header_that_changes_after_the_check_leads_nowhere(void **state) {
+	struct place *place = *state;
+	struct hints_header *header, before;
+	size_t bytes;
+
+	publish_lanes(place);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->width, 5);
+	header = map_header(place, &bytes);
+	memcpy(&before, header, sizeof(before));
+	header->buckets_offset = header->names_offset = UINT64_C(1) << 46;
+	header->groups_offset = header->reasons_offset = UINT64_C(1) << 46;
+	header->recipients_offset = UINT64_C(1) << 46;
+	header->bucket_count = header->recipient_count = UINT32_C(1) << 31;
+	header->names_bytes = header->reason_count = header->group_count = UINT32_MAX;
+	header->mta_count = UINT32_MAX;
+	header->mtas[OUT].width_count = UINT32_MAX;
+	for (unsigned i = 0; i < HINTS_WIDTHS_MAX; i++)
+		header->mtas[OUT].widths[i] = 666;
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->width, 5);
+	assert_string_equal(ask(place, "out", "b.example", NOW), "class one");
+	assert_int_equal(ask_whole(place, "none", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	memcpy(header, &before, sizeof(before));
+	munmap(header, bytes);
+}
+
+static void a_table_that_points_outside_leads_nowhere(void **state) {
+	struct place *place = *state;
+	struct hints_bucket *buckets;
+	struct hints_header *header;
+	struct hints_recipient *slots;
+	size_t bytes;
+
+	publish_lanes(place);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->width, 5);
+	header = map_header(place, &bytes);
+	buckets = (void *)((char *)header + header->buckets_offset);
+	slots = (void *)((char *)header + header->recipients_offset);
+	for (uint32_t i = 0; i < header->recipient_count; i++)
+		slots[i] = (struct hints_recipient){ hints_hash(&header->key, OUT, "u@a.example",
+		    11), INT64_MAX, hints_word_held(UINT32_MAX, 0) };
+	for (uint32_t group = 0; group < 2; group++)
+		for (uint32_t i = 0; i < header->bucket_count; i++) {
+			if (atomic_load(&buckets[i].name) == 0)
+				continue;
+			atomic_store(&buckets[i].group, UINT32_MAX - group);
+			atomic_store(&buckets[i].word, hints_word_held(UINT32_MAX - group, 0));
+		}
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	for (uint32_t i = 0; i < header->bucket_count; i++)
+		atomic_store(&buckets[i].word, ~(uint64_t)3 | HINTS_WORD_LANES);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	for (uint32_t i = 0; i < header->bucket_count; i++)
+		atomic_store(&buckets[i].name, header->names_bytes - i % 4);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	for (uint32_t i = 0; i < header->bucket_count; i++)
+		atomic_store(&buckets[i].name, UINT32_MAX);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	munmap(header, bytes);
+}
+
+/* Cut between its look at the file's length and the read: by another thread, again and
+ * again, until that was hit. */
+struct cutter {
+	const struct place *place;
+	off_t bytes;
+	_Atomic bool ends;
+};
+
+static void *cut_and_grow(void *context) {
+	struct cutter *cutter = context;
+
+	while (!atomic_load(&cutter->ends)) {
+		if (truncate(cutter->place->path, 0) != 0 ||
+		    truncate(cutter->place->path, cutter->bytes) != 0)
+			continue;
+	}
+	return NULL;
+}
+
+/* As a keeper would put it there that nobody cuts. */
+static void put_bytes(const struct place *place, const char *bytes, size_t count) {
+	char path[sizeof(place->path) + 8];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.again", place->path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, count), count);
+	close(fd);
+	assert_int_equal(rename(path, place->path), 0);
+}
+
+static void a_file_that_is_cut_while_it_is_read_ends_nobody(void **state) {
+	struct place *place = *state;
+	struct cutter cutter = { .place = place };
+	char *mapping, *copy;
+	pthread_t thread;
+	size_t bytes;
+
+	hints_reader_outlive_cuts();
+	publish_lanes(place);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->width, 5);
+	mapping = (char *)map_header(place, &bytes);
+	copy = malloc(bytes);
+	assert_non_null(copy);
+	memcpy(copy, mapping, bytes);
+	/* the handler itself */
+	hints_guard(mapping, bytes);
+	assert_int_equal(truncate(place->path, 0), 0);
+	assert_int_equal(((volatile char *)mapping)[bytes - 1], 0);
+	assert_true(hints_guard_was_cut());
+	hints_guard(NULL, 0);
+	munmap(mapping, bytes);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	cutter.bytes = (off_t)bytes;
+	assert_int_equal(pthread_create(&thread, NULL, cut_and_grow, &cutter), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		put_bytes(place, copy, bytes);
+		for (unsigned k = 0; k < 50; k++) {
+			const struct hints_answer *answer = ask_whole(place, "out",
+			    "u@a.example", NOW);
+
+			assert_true(answer->kind == HINTS_NOTHING || (answer->width == 5 &&
+			    strcmp(answer->domain, "a.example") == 0));
+		}
+	}
+	atomic_store(&cutter.ends, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	put_bytes(place, copy, bytes);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->width, 5);
+	free(copy);
 }
 
 static void destinations_are_held_for_a_reason(void **state) {
@@ -453,7 +608,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 
 	for (unsigned i = 0; i < 2000; i++) {
 		snprintf(names[i], sizeof(names[i]), "d%u.example", i);
-		hints[i] = (struct hint){ names[i], NULL, OUT, HINTS_NO_GROUP };
+		hints[i] = (struct hint){ names[i], OUT, HINTS_NO_GROUP };
 	}
 	publish(place, hints, 2000, NULL, 0);
 	for (unsigned round = 0; round < 3; round++) {
@@ -601,7 +756,10 @@ int main(void) {
 		TEST(a_canary_is_one_message),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
 		TEST(a_file_that_is_cut_short_is_not_believed),
-		TEST(next_hops_are_spelled_as_told),
+		TEST(a_lane_s_answer_names_the_domain_that_was_asked_for),
+		TEST(a_header_that_changes_after_the_check_leads_nowhere),
+		TEST(a_table_that_points_outside_leads_nowhere),
+		TEST(a_file_that_is_cut_while_it_is_read_ends_nobody),
 		TEST(destinations_are_held_for_a_reason),
 		TEST(keys_come_while_there_is_room),
 		TEST(single_recipients_are_held),

@@ -135,7 +135,7 @@ static void by_hand(struct place *place, enum by_hand_verb verb, const char *nam
 	    place->now_ns, &owner), BY_HAND_DONE);
 }
 
-/* "held", "-" (as without us), or the widest of its lanes and its next hop. */
+/* "held", "-" (as without us), or the widest of its lanes and the site's next hop. */
 static const char *told(struct place *place, unsigned mta, const char *domain) {
 	static char text[300];
 	struct hints_answer answer;
@@ -151,7 +151,8 @@ static const char *told(struct place *place, unsigned mta, const char *domain) {
 		if (answer.width > widest)
 			widest = answer.width;
 	}
-	snprintf(text, sizeof(text), "%u:%s", widest, answer.next_hop);
+	snprintf(text, sizeof(text), "%u:%s", widest, generation_site_next_hop(place->generation,
+	    &place->generation->mtas[mta], domain, strlen(domain)));
 	return text;
 }
 

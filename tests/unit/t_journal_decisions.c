@@ -43,9 +43,9 @@ static void open_journal(void)
 	static const struct journal_listener listener = { note_news, NULL };
 	struct diag diag;
 
-	small = malloc(site.generation->bytes);
+	small = malloc((size_t)site.generation->bytes);
 	assert_non_null(small);
-	memcpy(small, site.generation, site.generation->bytes);
+	memcpy(small, site.generation, (size_t)site.generation->bytes);
 	small->journal.decisions_size = MOST_BYTES;
 	assert_int_equal(journal_decisions_open(&decisions, site.engine, small, &listener,
 	    now_ns, &diag), 0);

@@ -111,6 +111,17 @@ static void test_what_was_synced_outlives_a_fault(void **state)
 	assert_string_equal(next(), "q2 a.example*1");
 }
 
+static void open_with(void (*renewed)(void *context))
+{
+	struct messages_calls calls = { NULL, renewed, NULL };
+	struct diag diag;
+
+	messages_close(&world.m);
+	assert_int_equal(messages_open(&world.m, world.storage, &world.settings, &calls,
+	    world.wall_ns, world.now_ns, &diag), 0);
+	world_turn();
+}
+
 /* Its owner puts all that it has, before recovery is over: that is newer. */
 static void put_all(void *context)
 {
@@ -121,14 +132,8 @@ static void put_all(void *context)
 
 static void test_what_is_put_at_the_renewal_is_newer(void **state)
 {
-	struct messages_calls calls = { NULL, put_all, NULL };
-	struct diag diag;
-
 	(void)state;
-	messages_close(&world.m);
-	assert_int_equal(messages_open(&world.m, world.storage, &world.settings, &calls,
-	    world.wall_ns, world.now_ns, &diag), 0);
-	world_turn();
+	open_with(put_all);
 	put("q1", "a.example*9", 0, HELD);
 	put("q2", "a.example", 0, !HELD);
 	world_sync();
@@ -293,6 +298,136 @@ static void test_what_a_failed_sync_lost_is_not_known_by_the_next_process(void *
 	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
 }
 
+/* A process is killed before it has synced, and the next one's first sync fails. */
+static void test_what_the_next_process_could_not_sync_is_not_known_and_lost_later(void **state)
+{
+	bool known;
+
+	(void)state;
+	put("q1", "a.example", 0, HELD);
+	world_sync();
+	put("q2", "a.example", 0, HELD);
+	world_turn();
+	let_fail(DISK_SYNC, NULL, EIO, 1);
+	crash(DISK_CRASH_KEEP);
+	assert_true(messages_is_degraded(world.m));
+	world_pass(5);
+	world_sync();
+	known = messages_knows(world.m, "m", "/q", "q2", 1);
+	crash(DISK_CRASH_DROP);
+	assert_int_equal(messages_knows(world.m, "m", "/q", "q2", 1), known);
+	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+}
+
+/* --- a mark that can be read, and is not on the disk ------------------------------------ */
+
+/* The next ones follow in a minute at the earliest. */
+static void record_positions(void)
+{
+	world_sync();
+	world_pass(130);
+	put("q4", "a.example", SUSPENDED, HELD);
+	world_sync();
+	assert_false(messages_is_degraded(world.m));
+}
+
+static void let_sync_fail(const char *name)
+{
+	let_fail(DISK_SYNC, name, EIO, 1);
+	for (unsigned i = 0; i < 1300 && failing.times > 0; i++)
+		world_pass(0.1);
+	assert_true(messages_is_degraded(world.m));
+}
+
+static void does_not_come_back(void)
+{
+	record_positions();
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	crash(DISK_CRASH_DROP);
+	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
+	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+}
+
+/* The sync that fails has the mark that the start of q1 allowed. */
+static void deliver_and_fail(void)
+{
+	put("q1", "a.example", 0, HELD);
+	put("q2", "a.example", SUSPENDED, !HELD);
+	record_positions();
+	start("q1");
+	delivered("q1", "a.example", 1);
+	world_sync();
+	assert_non_null(strstr(records(), "[E:q1]"));
+	put("q3", "a.example", 0, HELD);
+	let_sync_fail(NULL);
+}
+
+static void test_what_was_delivered_does_not_come_back_after_a_failed_sync(void **state)
+{
+	(void)state;
+	deliver_and_fail();
+	world_pass(3);
+	does_not_come_back();
+}
+
+static void test_what_was_delivered_does_not_come_back_after_a_failed_sync_and_a_kill(void **state)
+{
+	(void)state;
+	deliver_and_fail();
+	crash(DISK_CRASH_KEEP);
+	does_not_come_back();
+}
+
+static void put_again(void *context)
+{
+	(void)context;
+	world.renewed++;
+	put("q1", "a.example", 0, HELD);
+}
+
+/* It is put again without the envelope before it being known, which is garbage then: the mark
+ * is written, and its sync fails. */
+static void put_again_and_fail(void)
+{
+	let_fail(DISK_WRITE, NULL, ENOSPC, 1);
+	put("q3", "a.example", 0, HELD);
+	world_pass(5);
+	assert_int_equal(world.renewed, 1);
+	world_sync();
+	assert_non_null(strstr(records(), "[E:q1]"));
+	let_sync_fail("0000000002.log");
+	crash(DISK_CRASH_KEEP);
+	world_pass(3);
+	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	finish("q1");
+}
+
+static void test_what_was_put_twice_does_not_come_back_after_a_failed_sync(void **state)
+{
+	(void)state;
+	open_with(put_again);
+	put("q2", "a.example", SUSPENDED, !HELD);
+	put("q5", "a.example", 0, HELD);
+	start("q5");	/* the suffix begins there */
+	put("q1", "a.example", 0, HELD);
+	record_positions();
+	put_again_and_fail();
+	does_not_come_back();
+}
+
+static void test_what_was_put_long_before_does_not_come_back_after_a_failed_sync(void **state)
+{
+	(void)state;
+	open_with(put_again);
+	put("q1", "a.example", 0, HELD);
+	put("q2", "a.example", SUSPENDED, !HELD);
+	record_positions();
+	put_again_and_fail();
+	does_not_come_back();
+}
+
+/* --- positions that cannot be read --------------------------------------------------------- */
+
 /* The first file was deleted, the disk has not heard of it, and the second one is gone: there
  * it says that it was finished. */
 static void test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened(void **state)
@@ -342,6 +477,11 @@ int main(void)
 		TEST(test_what_cannot_be_read_is_read_again),
 		TEST(test_what_can_never_be_read_is_given_up),
 		TEST(test_what_a_failed_sync_lost_is_not_known_by_the_next_process),
+		TEST(test_what_the_next_process_could_not_sync_is_not_known_and_lost_later),
+		TEST(test_what_was_delivered_does_not_come_back_after_a_failed_sync),
+		TEST(test_what_was_delivered_does_not_come_back_after_a_failed_sync_and_a_kill),
+		TEST(test_what_was_put_twice_does_not_come_back_after_a_failed_sync),
+		TEST(test_what_was_put_long_before_does_not_come_back_after_a_failed_sync),
 		TEST(test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened),
 		TEST(test_what_is_damaged_below_a_living_log_is_known_no_more),
 	};

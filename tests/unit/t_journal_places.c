@@ -136,6 +136,36 @@ static void a_link_in_its_place_is_not_followed(void **state) {
 	assert_int_equal(status.st_uid, geteuid());
 }
 
+/* STATE.journal stands in the roles' own directory: a link there would have root give /etc away. */
+static void a_link_of_another_user_above_it_is_not_followed(void **state) {
+	struct identity identity = ours();
+	struct diag diag;
+	struct stat status;
+	char link[128], there[128];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(there, sizeof(there), "%s/etc", root);
+	snprintf(link, sizeof(link), "%s/run", root);
+	snprintf(base, sizeof(base), "%s/run/journal", root);
+	assert_int_equal(mkdir(there, 0755), 0);
+	assert_int_equal(symlink("etc", link), 0);
+	assert_int_equal(lchown(link, NOBODY, NOBODY), 0);
+	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), -1);
+	assert_non_null(strstr(diag.text, "link of another user"));
+	snprintf(there, sizeof(there), "%s/etc/journal", root);
+	assert_int_equal(stat(there, &status), -1);
+	/* root's own is how an administrator moves it to another disk */
+	assert_int_equal(lchown(link, 0, 0), 0);
+	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), 0);
+	assert_int_equal(stat(there, &status), 0);
+	/* and round and round */
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(symlink("run", link), 0);
+	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), -1);
+}
+
 static void a_file_in_the_way_is_told(void **state) {
 	struct identity identity = ours();
 	char path[256];
@@ -231,6 +261,8 @@ int main(void) {
 		    a_directory_that_holds_other_things_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 		    tear_down),
+		cmocka_unit_test_setup_teardown(a_link_of_another_user_above_it_is_not_followed,
+		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_path_that_cannot_be_made_is_told_once, set_up,
 		    tear_down),

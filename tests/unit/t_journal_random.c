@@ -4,7 +4,6 @@
  * starts, delivers and finishes by chance, whose process dies now and then.  At any time
  * what is given, known, shown and counted is what the model has; whatever is due has been
  * given once the owner has taken all that it is given; and the log stays small.
- * TEST_SEED takes the same numbers again.
  */
 #include "tests/unit/messages_world.h"
 

@@ -343,7 +343,7 @@ static void times_are_those_of_the_day(void **state)
 
 	(void)state;
 	lock_begun("d.example", &lock);
-	window_suspend(&lock.state.window, now_ns + 302 * NS_PER_SECOND);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 302 * NS_PER_SECOND);
 	lock.state.window.accepted[0] = 4;
 	lock.state.window.accepted_span = 5;
 	states_store(&lock);
@@ -370,7 +370,7 @@ static void nothing_lasts_longer_where_the_clock_went_back(void **state)
 	(void)state;
 	lock_begun("d.example", &lock);
 	lock.state.resumed_ns = now_ns;
-	window_suspend(&lock.state.window, now_ns + 60 * NS_PER_SECOND);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 60 * NS_PER_SECOND);
 	states_store(&lock);
 	states_unlock(&lock);
 	hold_by_rule("a@r.example", 3600);
@@ -401,7 +401,7 @@ static void what_was_dated_by_a_wrong_clock(void **state)
 	(void)state;
 	wall_ns = 1000 * NS_PER_SECOND;
 	lock_begun("d.example", &lock);
-	window_suspend(&lock.state.window, now_ns + 600 * NS_PER_SECOND);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 600 * NS_PER_SECOND);
 	states_store(&lock);
 	states_unlock(&lock);
 	turns(3);

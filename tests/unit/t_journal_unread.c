@@ -243,6 +243,9 @@ static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
 static void what_was_resumed_meanwhile_is_not_held_again(void **state)
 {
 	(void)state;
+	/* by_hand() takes the real date, which turns must not overtake: feed/ would seem to have
+	 * written the hold after it was resumed */
+	wall_ns -= 3600 * NS_PER_SECOND;
 	lose_all_and_reads();
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "again"));
 	assert_true(by_hand(BY_HAND_RESUME, "open.example", 0, NULL));

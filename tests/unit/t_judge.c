@@ -319,13 +319,13 @@ static void a_postfix_relayhost_is_one_too(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct world w = make_world(main_text, NULL);
 		struct judgement j;
-		char *block = malloc(w.g->bytes + 32);
+		char *block = malloc((size_t)w.g->bytes + 32);
 		struct generation *g = (struct generation *)(void *)block;
 
 		/* the site's file tells it; here it is put behind the block's end */
 		assert_non_null(block);
 		judge_close(&w.judge);
-		memcpy(block, w.g, w.g->bytes);
+		memcpy(block, w.g, (size_t)w.g->bytes);
 		memset(block + g->bytes, 0, 32);
 		memcpy(block + g->bytes, cases[i].relayhost, strlen(cases[i].relayhost));
 		g->mtas[0].relayhost = (uint32_t)g->bytes;
@@ -545,7 +545,9 @@ static const struct {
 	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
 	{ "outlook", "421 RP-001 (X) Some messages were not sent: rate limits are exceeded",
 	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
-	{ "outlook", "421 RP-002 (X) Some messages were not sent: too many connections",
+	{ "outlook", "421 RP-002 (X) Some messages were not sent: the rate of this connection",
+	    "outlook-rate", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
+	{ "outlook", "421 RP-003 (X) Some messages were not sent: too many connections",
 	    "outlook-connections", RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
 	{ "outlook", "451 4.7.500 Server busy. Please try again later from [192.0.2.1]. (S77714)",
 	    "outlook-busy", RESULT_REMOTE_THROTTLE, REPLY_ACTION_SUSPEND },
@@ -661,6 +663,24 @@ static void the_shipped_ceilings(void **state)
 	end_world(&w);
 }
 
+static void ionos_is_on_the_platform_of_gmx(void **state)
+{
+	static const char *const relays[] = { "mx00.kundenserver.de", "mx01.ionos.de",
+		"mx00.ionos.co.uk", "mx00.1and1.com", "mx01.1and1.co.uk", "mx00.perfora.net",
+		"mx00.gmx.net", "mx-ha03.web.de" };
+	static const char *const others[] = { "mail.ionos.example", "mx00.1und1.example",
+		"kundenserver.de.example" };
+	struct world w = shipped_world();
+	uint32_t gmx = generation_find_provider(w.g, "gmx", 3);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(relays) / sizeof(relays[0]); i++)
+		assert_int_equal(judge_provider(w.g, relays[i], strlen(relays[i]), NULL), gmx);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(judge_provider(w.g, others[i], strlen(others[i]), NULL), JUDGE_NONE);
+	end_world(&w);
+}
+
 /* Greylisting is nobody's failure even where the phase says so, and what alerts never
  * has another class than it had. */
 static void greylisting_in_the_greeting_is_no_site_failure(void **state)
@@ -701,6 +721,7 @@ int main(void)
 		cmocka_unit_test(a_pattern_that_gives_up_is_left_out_in_the_end),
 		cmocka_unit_test(the_shipped_rules_know_these),
 		cmocka_unit_test(the_shipped_ceilings),
+		cmocka_unit_test(ionos_is_on_the_platform_of_gmx),
 		cmocka_unit_test(greylisting_in_the_greeting_is_no_site_failure),
 	};
 

@@ -178,8 +178,19 @@ static void what_is_health(void **state) {
 	atomic_store(&role->heartbeat_ns, clock_now_ns() - 5 * NS_PER_SECOND);
 	health_is(false, "role policy.0 gave no sign of life for 5 s\n");
 	engine_heartbeat(site.engine, clock_now_ns());
+	/* it could not take up the configuration in force */
+	atomic_fetch_add(&header->generation, 1);
+	atomic_store(&role->started_ns, clock_now_ns() - 9 * NS_PER_SECOND);
+	atomic_store(&header->published_ns, clock_now_ns() - NS_PER_SECOND);
+	health_is(true, "ok\n");
+	atomic_store(&header->published_ns, clock_now_ns() - 3 * NS_PER_SECOND);
+	health_is(false, "role policy.0 works with configuration 1, not 2 (see the log)\n");
+	assert_string_equal(health_word(&view), "behind");
+	atomic_fetch_sub(&header->generation, 1);
 	/* a second role that is away */
-	(void)segment_role_place(site.segment, ROLE_MILTER, 1);
+	segment_role_starting(site.segment, ROLE_MILTER, 1, clock_now_ns());
+	assert_true(segment_role_died(site.segment, segment_role_place(ROLE_MILTER, 1),
+	    getpid()));
 	health_is(false, "role milter.1 is away\n");
 	atomic_store(&header->heartbeat_ns, clock_now_ns() - 20 * NS_PER_SECOND);
 	health_is(false, "posternd gave no sign of life for 20 s\nrole milter.1 is away\n");

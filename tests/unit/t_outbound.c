@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
@@ -336,8 +337,8 @@ static void role_restarts(void) {
 	memcpy(lost, processes, sizeof(lost));
 	memset(processes, 0, sizeof(processes));
 	lost_engine = site.engine;
-	segment_role_died(site.segment, site.place, now_ns);
-	segment_role_starting(site.segment, site.place, now_ns);
+	segment_role_died(site.segment, site.place, getpid());
+	segment_role_starting(site.segment, ROLE_POLICY, 0, now_ns);
 	assert_int_equal(engine_open(&site.engine, site.segment, site.place,
 	    &diag), 0);
 	engine_unpin(lost_engine, site.generation);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "engine/outbound.h"
@@ -224,7 +225,7 @@ static void without_a_grant_mail_goes_as_ever(void **state)
 	grant("a.example");
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.reason,
 	    REASON_NOT_ITS_TURN);
-	segment_role_died(site.segment, site.place, now_ns);
+	segment_role_died(site.segment, site.place, getpid());
 	assert_true(is_turn("b.example"));
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.verdict, VERDICT_ADMIT);
 }

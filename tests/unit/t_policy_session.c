@@ -285,6 +285,19 @@ static void recipients_are_asked_about_on_any_connection(void **state)
 	assert_int_equal(fake.ended, 0);
 }
 
+/* The connection that opened it led to a role that is gone. */
+static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **state)
+{
+	(void)state;
+	fake.orphan = (struct session_ref){ .client_port = 4711, .serial = 9, .slot = 7 };
+	ask("protocol_state=DATA\n" CLIENT("4711"), DUNNO);
+	assert_int_equal(fake.opens, 0);
+	fake.orphan = (struct session_ref){ .slot = 0 };
+	ask(CONNECT CLIENT("4712"), DUNNO);
+	assert_int_equal(fake.ended, 1);
+	assert_int_equal(fake.last_ended.serial, 9);
+}
+
 static void all_other_states_are_none_of_ours(void **state)
 {
 	static const char *const states[] = { "EHLO", "HELO", "MAIL", "DATA", "END-OF-MESSAGE",
@@ -337,6 +350,7 @@ int main(void)
 		TEST(bulk_for_suspended_destinations_waits),
 		TEST(recipients_that_are_never_deferred),
 		TEST(recipients_are_asked_about_on_any_connection),
+		TEST(a_session_of_a_lost_role_is_ended_by_its_next_connection),
 		TEST(all_other_states_are_none_of_ours),
 		TEST(bad_addresses_are_counted_and_pass),
 #undef TEST

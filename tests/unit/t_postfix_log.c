@@ -259,9 +259,9 @@ static void other_lines(void **state)
 	static const char *const others[] = {
 		HEAD "host mx.example.net[192.0.2.7] said: 451 (in reply to RCPT TO command)",
 		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, size=306, "
-		    "nrcpt=1 (queue active)",
-		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<\"x>, status=expired, y\"@b>, "
-		    "size=306, nrcpt=1 (queue active)",
+		    "nrcpt=1 (queue hold)",
+		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a (queue active)",
+		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=(queue active)",
 		"Nov 21 05:48:22 mx postfix/cleanup[7]: 5C1E9A7E2B8: from=<a@b.example>, "
 		    "status=expired, returned to sender",
 		"Nov 21 05:48:22 mx postfix/smtpd[7]: warning: connect from unknown[192.0.2.1]",
@@ -305,6 +305,22 @@ static void expired_and_removed(void **state)
 	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: removed"),
 	    LOG_LINE_REMOVED);
 	same(line.queue_id, "5C1E9A7E2B8");
+}
+
+static void taken_up(void **state)
+{
+	static const char *const senders[] = { "a@b.example", "", "\"x>, status=expired, y\"@b",
+		"\"x>, size=1, nrcpt=1 (queue active)\"@b", "<a@b>" };
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
+		snprintf(text, sizeof(text), "Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: "
+		    "from=<%s>, size=306, nrcpt=1 (queue active)", senders[i]);
+		assert_int_equal(scan(text), LOG_LINE_ACTIVE);
+		same(line.queue_id, "5C1E9A7E2B8");
+		same(line.sender, senders[i]);
+	}
 }
 
 static void agents(void **state)
@@ -469,6 +485,7 @@ int main(void)
 		cmocka_unit_test(statuses),
 		cmocka_unit_test(other_lines),
 		cmocka_unit_test(expired_and_removed),
+		cmocka_unit_test(taken_up),
 		cmocka_unit_test(agents),
 		cmocka_unit_test(sessions),
 		cmocka_unit_test(cut_lines),

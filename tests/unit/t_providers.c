@@ -23,7 +23,7 @@ static struct generation *compile(const char *text, const char *providers,
 	struct generation *g = config_compile_texts(text, "main", providers, "providers", messages);
 	struct diag diag;
 
-	if (g != NULL && generation_verify(g, g->bytes, &diag) != 0)
+	if (g != NULL && generation_verify(g, (size_t)g->bytes, &diag) != 0)
 		fail_msg("%s", diag.text);
 	return g;
 }
@@ -286,13 +286,13 @@ static void what_points_outside_is_refused(void **state)
 	struct diag diag;
 
 	(void)state;
-	copy = malloc(g->bytes);
+	copy = malloc((size_t)g->bytes);
 	assert_non_null(copy);
 #define SPOILED(change) \
 	do { \
-		memcpy(copy, g, g->bytes); \
+		memcpy(copy, g, (size_t)g->bytes); \
 		change; \
-		assert_int_equal(generation_verify(copy, g->bytes, &diag), -1); \
+		assert_int_equal(generation_verify(copy, (size_t)g->bytes, &diag), -1); \
 		assert_non_null(strstr(diag.text, "outside")); \
 	} while (0)
 #define AT(type, offset, index) (((type *)(void *)((char *)copy + (offset))) + (index))

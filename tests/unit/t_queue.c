@@ -336,6 +336,71 @@ static void a_role_that_is_killed_leaves_nothing_behind(void **state)
 	all_is_delivered(100 * S);
 }
 
+/* Its role is gone, and nobody says that it goes on: it changed the file, and left some. */
+static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state)
+{
+	unsigned mail, locked;
+
+	(void)state;
+	world_open("", 4);
+	servers(2, 10 * MS);
+	world.no_process = true;
+	mail = world_mail("d0.example");
+	locked = world_mail("d1.example");
+	world_run(world.now_ns + 2 * S);
+	world_restart_role(true);
+	world_run(world.now_ns + S);
+	world_touch(mail);
+	world_scan();
+	world_run(world.now_ns + S);
+	assert_int_not_equal(world_wait(mail, NULL), QUEUE_WAITS_RETRY);
+	/* it has the other one still, when a run of the new role comes */
+	world.no_process = false;
+	world_lock(locked, world.now_ns + 3 * S);
+	world_run(world.now_ns + 2 * S);
+	world_touch(locked);
+	world_scan();
+	all_is_delivered(20 * S);
+}
+
+static void what_fails_after_a_restart_waits_for_its_retry_time(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
+	world.no_process = true;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 2 * S);
+	world_restart_role(true);
+	world.no_process = false;
+	world.runs = 0;
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world.runs, 1);
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_RETRY);
+}
+
+/* It delivers, and cannot write its file: the old role's runs are no excuse for long. */
+static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void **state)
+{
+	unsigned mail;
+
+	(void)state;
+	world_open("", 4);
+	servers(1, 10 * MS);
+	world.no_process = true;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 2 * S);
+	world_restart_role(true);
+	world.no_process = false;
+	world.no_disk = true;
+	world_run(world.now_ns + 100 * S);
+	assert_in_range(world_find_server("d0.example")->got, 1, 3);
+	assert_int_equal(world_wait(mail, NULL), QUEUE_WAITS_RETRY);
+}
+
 /* What stands beside it in the file is not locked for minutes. */
 static void a_server_that_hangs_goes_last_in_its_message(void **state)
 {
@@ -615,6 +680,12 @@ int main(void)
 		    tear_down),
 		cmocka_unit_test_teardown(a_role_that_is_killed_leaves_nothing_behind,
 		    tear_down),
+		cmocka_unit_test_teardown(
+		    a_run_that_ends_while_postern_is_away_counts_no_failure, tear_down),
+		cmocka_unit_test_teardown(
+		    what_fails_after_a_restart_waits_for_its_retry_time, tear_down),
+		cmocka_unit_test_teardown(
+		    what_cannot_be_written_after_a_restart_is_not_repeated_for_long, tear_down),
 		cmocka_unit_test_teardown(a_server_that_hangs_goes_last_in_its_message, tear_down),
 		cmocka_unit_test_teardown(a_server_that_is_slow_goes_alone_for_an_hour, tear_down),
 		cmocka_unit_test_teardown(a_server_that_is_new_and_slow_gets_its_time, tear_down),

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@
 #include "role/supervisor.h"
 
 #define NUMBER	7	/* of the generation */
+#define STAYS	"exec sleep 300\n"	/* LINT-SLEEP: until it is killed, and not for ever */
 
 /* --- a supervisor with a Sendmail in a directory of its own -------------------------- */
 
@@ -45,6 +47,7 @@ static char top[] = "/tmp/postern-t-queue-XXXXXX";
 static unsigned logged;
 static char last_line[1024];
 static struct queue_tell tell;
+static char own_user[64], own_uid[16];	/* whose tests these are: Sendmail runs as the same */
 
 static uint32_t text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -105,7 +108,7 @@ static int begin(void **state) {
 	g->mtas[0] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("idle"),
 		.queue_count = 1, .queues = { text("%s/q1", top) } };
 	g->mtas[1] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("out"),
-		.drive = 1, .processes = 2, .cf = text("/etc/x.cf"), .user = text("root"),
+		.drive = 1, .processes = 2, .cf = text("/etc/x.cf"), .user = text("%s", own_user),
 		.sendmail = text("%s/sendmail", top), .queue_count = 2,
 		.queues = { text("%s/q*", top), text("%s/other", top) },
 		.run_limit_ns = 3600 * NS_PER_SECOND };
@@ -193,6 +196,14 @@ static void ask_open(unsigned directory, const char *id, uint32_t ticket) {
 
 	assert_true(queue_order_add_id(&order.ids, id));
 	assert_true(queue_link_ask(&role, &order));
+}
+
+static void wait_for_file(const char *name) {
+	for (unsigned i = 0; access(path_of(name), F_OK) != 0; i++) {
+		if (i >= 20000)
+			fail_msg("%s does not come", name);
+		(void)usleep(1000); /* LINT-SLEEP: another process works */
+	}
 }
 
 static int opened(unsigned directory, const char *id, uint32_t error) {
@@ -433,7 +444,7 @@ static void a_role_that_does_not_read(void **state) {
 /* --- runs ---------------------------------------------------------------------------- */
 
 static void what_is_run(void **state) {
-	char said[4096];
+	char said[4096], last[160];
 
 	(void)state;
 	write_file("sendmail", "#!/bin/sh\n{ echo \"$@\"; env | sort; ls /proc/self/fd | wc -l; "
@@ -447,7 +458,9 @@ static void what_is_run(void **state) {
 	    "-qIAA00001\n")));
 	assert_null(strstr(said, "Timeout.connect"));
 	/* ls has its own of the directory besides 0, 1 and 2 */
-	assert_non_null(strstr(said, "\nLC_ALL=C\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/\n4\n0\n/\n"));
+	snprintf(last, sizeof(last), "\nLC_ALL=C\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/\n4\n%s\n/\n",
+	    own_uid);
+	assert_non_null(strstr(said, last));
 	run("q1", 1, 12, true);
 	ended_so(QUEUE_END_EXIT, 0);
 	read_file("said", said);
@@ -505,11 +518,10 @@ static void a_run_that_says_much_does_not_fill_memory(void **state) {
 
 	(void)state;
 	write_file("sendmail", "#!/bin/sh\nyes | head -c 300000\n: > \"${0%/*}/much\"\n"
-	    "exec tail -f /dev/null\n", 0755);
+	    STAYS, 0755);
 	run("q1", 1, 1, false);
 	process = LIST_FIRST(&supervisor.queue.runs.list);
-	while (access(path_of("much"), F_OK) != 0)
-		(void)usleep(1000); /* LINT-SLEEP: another process works */
+	wait_for_file("much");
 	assert_int_equal(fstat(process->output_fd, &status), 0);
 	assert_int_equal(status.st_size, 65536);
 	assert_true(status.st_blocks * 512 <= 65536);
@@ -603,7 +615,7 @@ static void a_full_process_table(void **state) {
 		skip();
 	block.generation.mtas[1].user = text("nobody");
 	block.generation.mtas[1].processes = 100;
-	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	small = (struct rlimit){ .rlim_cur = 2, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NPROC, &small), 0);
 	do {
@@ -624,7 +636,7 @@ static void a_full_process_table(void **state) {
 
 static void no_more_than_may_be(void **state) {
 	(void)state;
-	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	for (unsigned i = 0; i < 4; i++) {
 		run("q1", 1, i, false);
 		assert_int_equal(tell.error, 0);
@@ -651,7 +663,7 @@ static void a_new_role_is_told_what_lives(void **state) {
 	int fd;
 
 	(void)state;
-	write_file("sendmail", "#!/bin/sh\nexec tail -f /dev/null\n", 0755);
+	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	run("q1", 3, 1, false);
 	pid = tell.pid;
 	queue_link_end_close(&role);
@@ -676,11 +688,10 @@ static void a_run_that_never_ends(void **state) {
 	(void)state;
 	/* deaf to SIGTERM; it says when it is */
 	write_file("sendmail", "#!/bin/sh\ntrap '' TERM\n: > \"${0%/*}/deaf\"\n"
-	    "while :; do tail -f /dev/null; done\n", 0755);
+	    STAYS, 0755);
 	run("q1", 1, 1, false);
 	process = LIST_FIRST(&supervisor.queue.runs.list);
-	while (access(path_of("deaf"), F_OK) != 0)
-		(void)usleep(1000); /* LINT-SLEEP: another process works */
+	wait_for_file("deaf");
 	queue_link_turn(&supervisor, now_ns + 3599 * NS_PER_SECOND);
 	assert_false(process->terminated);
 	assert_true(queue_link_next_ns(&supervisor.queue) <= now_ns + 3601 * NS_PER_SECOND);
@@ -694,7 +705,13 @@ static void a_run_that_never_ends(void **state) {
 /* --- all of it ----------------------------------------------------------------------- */
 
 static int make_all(void **state) {
+	const struct passwd *self = getpwuid(geteuid());
+
 	(void)state;
+	if (self == NULL)
+		return -1;
+	snprintf(own_user, sizeof(own_user), "%s", self->pw_name);
+	snprintf(own_uid, sizeof(own_uid), "%u", (unsigned)self->pw_uid);
 	if (mkdtemp(top) == NULL || mkdir(path_of("q1"), 0700) != 0 ||
 	    mkdir(path_of("q2"), 0700) != 0 || mkdir(path_of("q2/qf"), 0700) != 0 ||
 	    mkdir(path_of("other"), 0700) != 0 || mkdir(path_of("q1/qfDIR1"), 0700) != 0 ||

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -29,9 +30,8 @@ static void begin(bool driven) {
 }
 
 static void role_starts(void) {
-	place = segment_role_place(site.segment, ROLE_QUEUE, 0);
-	segment_role_starting(site.segment, place, now_ns);
-	segment_role_started(site.segment, place, 4711);
+	place = segment_role_place(ROLE_QUEUE, 0);
+	segment_role_starting(site.segment, ROLE_QUEUE, 0, now_ns);
 }
 
 static void role_beats(void) {
@@ -75,7 +75,7 @@ static void a_role_that_beats_is_there(void **state) {
 		role_beats();
 	}
 	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
-	segment_role_died(site.segment, place, now_ns);
+	segment_role_died(site.segment, place, getpid());
 	assert_int_equal(look_after(59), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(1), QUEUE_IS_AWAY);
 	site_close(&site);
@@ -92,7 +92,7 @@ static void a_role_that_dies_again_and_again_is_away(void **state) {
 		told += look_after(1) == QUEUE_IS_AWAY;
 		role_beats();
 		assert_true(look_after(0) != QUEUE_IS_BACK);
-		segment_role_died(site.segment, place, now_ns);
+		segment_role_died(site.segment, place, getpid());
 		told += look_after(1) == QUEUE_IS_AWAY;
 	}
 	assert_int_equal(told, 1);

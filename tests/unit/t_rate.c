@@ -285,9 +285,7 @@ static void the_steady_rate_is_never_refused(void **state)
 			(void)take(&limit, &tat, begin);
 		begin += period;
 		for (int64_t i = 0; i < 3000; i++) {
-			__int128 exact = (__int128)period * i / count;
-
-			assert_true(take(&limit, &tat, begin + (int64_t)exact));
+			assert_true(take(&limit, &tat, begin + period * i / count));
 		}
 	}
 }

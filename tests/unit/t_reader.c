@@ -345,7 +345,7 @@ static void with_bytes(size_t offset, const void *bytes, size_t length, off_t si
 	snprintf(file, sizeof(file), "%s/copy", site.directory);
 	fd = open(file, O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, header, header->bytes), header->bytes);
+	assert_int_equal(write(fd, header, (size_t)header->bytes), header->bytes);
 	if (length > 0)
 		assert_int_equal(pwrite(fd, bytes, length, (off_t)offset), length);
 	if (size >= 0)
@@ -470,7 +470,7 @@ static void noise_behind_the_sizes_is_survived(void **state) {
 	reader_close(&reader);
 	/* so that the site can be closed */
 	memset((char *)header + header->records_offset, 0,
-	    header->bytes - header->records_offset);
+	    (size_t)(header->bytes - header->records_offset));
 }
 
 int main(void) {

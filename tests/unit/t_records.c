@@ -148,15 +148,18 @@ static void two_outages_in_a_row_are_one_gap(void **state) {
 	site_open(&site, 1000, CLASS("all"));
 	role = &site.segment->header->roles[site.place];
 	engine_heartbeat(site.engine, now_ns);
-	segment_role_died(site.segment, site.place, now_ns + NS_PER_MS);
+	assert_true(segment_role_died(site.segment, site.place, getpid()));
+	assert_false(segment_role_died(site.segment, site.place, getpid()));
 	atomic_store(&role->gap_end_ns, now_ns + 300 * NS_PER_MS);
 	atomic_store(&role->heartbeat_ns, now_ns + 300 * NS_PER_MS);
-	segment_role_died(site.segment, site.place, now_ns + NS_PER_SECOND);
+	atomic_store(&role->pid, getpid());
+	assert_true(segment_role_died(site.segment, site.place, getpid()));
 	assert_int_equal(atomic_load(&role->gap_begin_ns), now_ns);
 	/* but not for ever */
 	atomic_store(&role->gap_end_ns, now_ns + NS_PER_SECOND);
 	atomic_store(&role->heartbeat_ns, now_ns + 9 * NS_PER_SECOND);
-	segment_role_died(site.segment, site.place, now_ns + 9 * NS_PER_SECOND);
+	atomic_store(&role->pid, getpid());
+	assert_true(segment_role_died(site.segment, site.place, getpid()));
 	assert_int_equal(atomic_load(&role->gap_begin_ns),
 	    now_ns + 9 * NS_PER_SECOND);
 	site_close(&site);

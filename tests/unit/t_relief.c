@@ -82,8 +82,9 @@ static int set_up(void **state) {
 	lookup_takes_ms = 0;
 	assert_int_equal(witness_open(&keeper, site.engine, &calls, 16, &diag), 0);
 	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
+	segment_role_starting(site.segment, ROLE_KEEPER, 0, now_ns);
 	keeper_role = &segment_header(site.segment)->roles[
-	    segment_role_place(site.segment, ROLE_KEEPER, 0)];
+	    segment_role_place(ROLE_KEEPER, 0)];
 	atomic_store(&keeper_role->incarnation, 77);
 	atomic_store(&keeper_role->heartbeat_ns, now_ns);
 	for (uint16_t i = 0; i < LIMIT; i++)

@@ -346,6 +346,32 @@ static void write_sessions(void)
 	assert_int_equal(fclose(file), 0);
 }
 
+/* Nothing was seen, so that nothing can be recommended. */
+static void no_limits_of_no_sessions(void **state)
+{
+	(void)state;
+	for (unsigned json = 0; json < 2; json++) {
+		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
+
+		write_text(path[0], "");	/* an empty pipe */
+		assert_int_equal(replay(asked), EX_DATAERR);
+		assert_string_equal(output, "");
+		write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=1, "
+		    "delays=1/0/0/0, dsn=4.4.1, status=deferred (no)\n");
+		assert_int_equal(replay(asked), EX_DATAERR);
+		assert_string_equal(output, "");
+		assert_int_equal(unlink(path[0]), 0);
+		assert_int_equal(replay(asked), EX_NOINPUT);
+		assert_string_equal(output, "");
+	}
+	write_text(path[0], "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: connect from a[192.0.2.1]\n"
+	    "Nov 21 05:48:23 mx postfix/submission/smtpd[7]: disconnect from a[192.0.2.1]\n");
+	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	has("sessions                 1\n");
+	has("\n# no sessions on port 25");
+	has_not("classes = (");
+}
+
 static void sessions(void **state)
 {
 	struct config_messages messages;
@@ -429,7 +455,6 @@ static void bad_files(void **state)
 	write_text(path[0], "");
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 0, \"from\": null");
-	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	memset(text, 0, length);
 	write_bytes(path[0], text, 1000);
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
@@ -471,6 +496,7 @@ int main(void)
 		cmocka_unit_test(whole_seconds),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(a_date_of_the_far_future),
+		cmocka_unit_test(no_limits_of_no_sessions),
 		cmocka_unit_test(sessions),
 		cmocka_unit_test(names_of_clients),
 		cmocka_unit_test(bad_files),

@@ -393,6 +393,186 @@ static void words(void **state)
 		assert_true(delivery_phase_word((enum delivery_phase)phase)[0] != '\0');
 }
 
+static enum result_class class_of_stat(const char *text)
+{
+	struct delivery delivery = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
+		.text = span(text), .delays_ms = { -1, -1, -1, 1000 }, .dsn = { 4, 0, 0 } };
+	struct reply reply;
+
+	delivery.relay_address.bytes[15] = 1;
+	reply_judge(&delivery, &reply);
+	return reply.class;
+}
+
+/* Sendmail's giveresponse() puts the host first where the network is at fault; each system
+ * has its own words for one errno. */
+static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
+{
+	static const char *const sites[] = {
+		"No route to host", "Network is unreachable", "Network is down",
+		"Host mx.example.net. is down", "Network dropped connection on reset",
+		"Network dropped connection because of reset", "Software caused connection abort",
+		"Host is unreachable", "Host is down", "Connection refused", "Operation timed out",
+		"Connection reset by peer", "Broken pipe", "Machine is not on the network",
+		"Transport endpoint is not connected", "Socket is not connected",
+		"Cannot send after transport endpoint shutdown", "Link has been severed",
+		"Protocol error", "Can't send after socket shutdown",
+	};
+	static const char *const ours[] = {
+		"Too many open files", "Too many open files in system", "Permission denied",
+		"Operation not permitted", "Cannot allocate memory", "Not enough space",
+		"No buffer space available", "Cannot assign requested address",
+		"Can't assign requested address", "Address already in use", "No space left on device",
+		"Address family not supported by protocol", "Protocol not supported",
+		"Invalid argument", "Read-only file system", "No such file or directory",
+		"Resource temporarily unavailable", "Interrupted system call", "No locks available",
+		"Stale file handle", "World writable directory", "File changed after open",
+		"Bad file descriptor", "Insufficient permission", "Input/output error",
+	};
+	static const char *const hosts[] = { "", "mx.example.net.: ", "mx.example.net: ",
+		"[192.0.2.7]: ", "IPv6:2001:db8::7: ", "mailhub: " };
+	char text[256];
+
+	(void)state;
+	for (size_t h = 0; h < sizeof(hosts) / sizeof(hosts[0]); h++) {
+		for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
+			snprintf(text, sizeof(text), "Deferred: %s%s", hosts[h], sites[i]);
+			if (class_of_stat(text) != RESULT_SITE_FAILURE)
+				fail_msg("%s: %s", text, result_class_word(class_of_stat(text)));
+		}
+		for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+			snprintf(text, sizeof(text), "Deferred: %s%s", hosts[h], ours[i]);
+			if (class_of_stat(text) != RESULT_LOCAL)
+				fail_msg("%s: %s", text, result_class_word(class_of_stat(text)));
+		}
+	}
+	/* a remote that says so is believed no more than any other */
+	assert_int_equal(class_of_stat("Deferred: 450 4.4.1 x.example: No route to host"),
+	    RESULT_RCPT_TEMPORARY);
+}
+
+static void check_in_session(const char *const *texts, size_t count, enum result_class class)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct reply reply;
+
+		reply_judge_text(span(texts[i]), PHASE_MAIL, &reply);
+		if (reply.class != class)
+			fail_msg("%s: %s", texts[i], result_class_word(reply.class));
+	}
+}
+
+/* The next session takes as many: neither is the site ill, nor does it want less. */
+static void a_session_that_took_its_messages_is_no_site_failure(void **state)
+{
+	static const char *const used_up[] = {
+		"421 4.7.0 Maximum number of messages per connection exceeded",
+		"421 Max message per connection reached, closing transmission channel",
+		"421 4.5.0 Too many messages per session, closing",
+		"421 too many messages in this connection", "421 4.4.0 Too many mails in one session",
+		"421 4.7.0 The mail server has exceeded maximum number of messages per connection",
+		"421 Too many recipients for this session", "421 4.5.3 too many recipients this session",
+		"421 4.5.3 too many recipients per connection", "421 message limit per connection reached",
+		"421 4.7.0 Connection expired, try reconnecting.", "421 Too many messages for this session",
+		"421-4.7.0 You reached the limit of messages over 421 4.7.0 this SMTP session",
+	};
+	static const char *const others[] = {
+		"421 4.3.0 closing this connection", "421 Service not available, closing this session",
+		"421 4.3.2 this session is over",
+	};
+
+	(void)state;
+	check_in_session(used_up, sizeof(used_up) / sizeof(used_up[0]), RESULT_RCPT_TEMPORARY);
+	check_in_session(others, sizeof(others) / sizeof(others[0]), RESULT_SITE_FAILURE);
+}
+
+static void a_limit_of_a_time_asks_for_less(void **state)
+{
+	static const char *const less[] = {
+		"450 4.7.1 limit exceeded", "421 4.7.0 Limit has been reached for your address",
+		"451 You have exceeded 100 e-mails", "450 no more than 20 messages per 10 minutes",
+		"450 only 5 per 60-second interval", "421 4.3.2 Resources temporarily unavailable",
+		"451 Resources temporarily not available - Please try again later [#4.16.5]",
+		"450 4.3.2 100 connections in 60 seconds", "452 hourly quota used up",
+		"421 4.7.0 limits reached", "450 too many recipients, 200 per 1 hour",
+		"421 system resources are currently unavailable", "450 10 messages per sec.",
+		"421 too many messages per session, at most 100 per hour",
+		"450 too many recipients per sender", "450 4.7.1 too many mails this hour",
+	};
+	static const char *const others[] = {
+		"452 4.3.4 message size limit exceeded", "450 mailbox limit exceeded",
+		"451 header limit exceeded", "452 4.5.3 recipient limit exceeded",
+		"451 command time limit exceeded", "451 hop limit reached", "451 storage limit reached",
+		"452 4.5.3 too many recipients per message", "450 try again in 10 minutes",
+		"451 Internal resources are temporarily unavailable", "450 line length limit exceeded",
+		"432 4.3.2 recipient thread limit exceeded", "450 mailbox is in the last stage",
+	};
+
+	(void)state;
+	check_in_session(less, sizeof(less) / sizeof(less[0]), RESULT_REMOTE_THROTTLE);
+	check_in_session(others, sizeof(others) / sizeof(others[0]), RESULT_RCPT_TEMPORARY);
+}
+
+/* Whoever defers may say anything. */
+static void a_deferral_that_begins_with_250_is_not_ok(void **state)
+{
+	static const struct {
+		const char *text;
+		enum result_class class;
+	} cases[] = {
+		{ "250 2.0.0 ok, but later", RESULT_RCPT_TEMPORARY },
+		{ "220 mx.example.net", RESULT_RCPT_TEMPORARY },
+		{ "354 go ahead", RESULT_RCPT_TEMPORARY },
+		{ "220-mx.example.net 450 4.2.1 not now", RESULT_RCPT_TEMPORARY },
+		{ "220-mx.example.net 421 4.2.1 Service refused", RESULT_SITE_FAILURE },
+		{ "200 messages per hour are enough", RESULT_REMOTE_THROTTLE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (unsigned source = DELIVERY_OF_SENDMAIL; source <= DELIVERY_OF_OTHER; source++) {
+			struct delivery delivery = { .source = (enum delivery_source)source,
+				.status = DELIVERY_DEFERRED, .text = span(cases[i].text),
+				.phase = source == DELIVERY_OF_OTHER ? PHASE_RCPT : PHASE_UNKNOWN };
+			struct reply reply;
+
+			reply_judge(&delivery, &reply);
+			if (reply.class != cases[i].class)
+				fail_msg("%s: %s", cases[i].text, result_class_word(reply.class));
+		}
+}
+
+/* smtp_tls_policy.c, smtp_proto.c, smtp_connect.c, smtp_addr.c, dns_lookup.c */
+static void what_postfix_says_once_a_year(void **state)
+{
+	static const struct example deferred[] = {
+		{ "TLSA records unusable", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "TLSA lookup error for mx.example.net:25", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "no TLSA records found", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "Verification not possible, MX RRset is insecure", RESULT_SITE_FAILURE,
+		    PHASE_STARTTLS, 0 },
+		{ "unexpected server message", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
+		{ "all network protocols are disabled", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "network address conversion failed: Invalid argument", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "mx.example.net: host not found", RESULT_LOCAL, PHASE_DNS, 0 },
+		{ "Name server loop for mx.example.net", RESULT_LOCAL, PHASE_DNS, 0 },
+		{ "Name service initialization failure", RESULT_LOCAL, PHASE_DNS, 0 },
+		{ "server configuration error", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "Temporary lookup error", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+		{ "REQUIRETLS policy configuration error. The last attempted server was "
+		    "mx.example.net", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
+	};
+	static const struct example bounced[] = {
+		{ "mx.example.net: host not found", RESULT_PERMANENT, PHASE_DNS, 0 },
+		{ "Error looking up name=example.net type=MX: DNS reply filter drops all results",
+		    RESULT_PERMANENT, PHASE_DNS, 0 },
+	};
+
+	(void)state;
+	CHECK_ALL(deferred, .status = DELIVERY_DEFERRED, .dsn = { 4, 4, 4 });
+	CHECK_ALL(bounced, .status = DELIVERY_BOUNCED, .dsn = { 5, 4, 4 });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +587,11 @@ int main(void)
 		cmocka_unit_test(texts_alone),
 		cmocka_unit_test(codes),
 		cmocka_unit_test(words),
+		cmocka_unit_test(no_route_to_host_behind_a_hosts_name_is_the_sites),
+		cmocka_unit_test(a_session_that_took_its_messages_is_no_site_failure),
+		cmocka_unit_test(a_limit_of_a_time_asks_for_less),
+		cmocka_unit_test(a_deferral_that_begins_with_250_is_not_ok),
+		cmocka_unit_test(what_postfix_says_once_a_year),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

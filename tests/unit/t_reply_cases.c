@@ -165,10 +165,73 @@ static void replies(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+/* Class and rule of a text, as the case has provider and phase. */
+static uint32_t judge_words(const char *text, size_t length, enum result_class *class)
+{
+	struct reply reply;
+	uint32_t rule, provider = generation_find_provider(generation, fields[PROVIDER],
+	    strlen(fields[PROVIDER]));
+
+	reply_judge_text((struct span){ text, length }, phase_of(fields[PHASE]), &reply);
+	rule = judge_reply(judge, provider, &reply);
+	/* what people see is what was said */
+	assert_ptr_equal(reply.words.text + reply.words.length, text + length);
+	*class = reply.class;
+	return rule;
+}
+
+/* Breaks a reply of one line before the blank at `at`, and puts its code before each
+ * part.  The length. */
+static size_t break_line(char *out, size_t size, const char *text, size_t at)
+{
+	int code = 3, length;
+
+	if (strspn(text + 4, "0123456789.") >= 5 && text[4] == text[0] && text[5] == '.')
+		code = 4 + (int)strspn(text + 4, "0123456789.");
+	length = snprintf(out, size, "%.3s-%.*s %.*s%s", text, (int)at - 4, text + 4, code, text,
+	    text + at);
+	assert_in_range(length, at, size - 1);
+	return (size_t)length;
+}
+
+/* A server breaks its reply wherever it wants to. */
+static void a_line_break_changes_no_verdict(void **state)
+{
+	FILE *file = open_source("tests/unit/cases/replies");
+	unsigned broken = 0, wrong = 0;
+	char text[sizeof(row) + 64];
+
+	(void)state;
+	assert_non_null(file);
+	while (next_case(file)) {
+		const char *whole = fields[TEXT];
+		enum result_class class, other;
+		uint32_t rule = judge_words(whole, strlen(whole), &class);
+
+		if (strspn(whole, "45") < 1 || strspn(whole, "0123456789") != 3 || whole[3] != ' ')
+			continue;
+		for (const char *at = strchr(whole + 4, ' '); at != NULL; at = strchr(at + 1, ' ')) {
+			size_t length = break_line(text, sizeof(text), whole, (size_t)(at - whole));
+
+			broken++;
+			if (judge_words(text, length, &other) == rule && other == class)
+				continue;
+			wrong++;
+			print_message("%s, not %s: %s\n", result_class_word(other),
+			    result_class_word(class), text);
+		}
+	}
+	fclose(file);
+	print_message("%u breaks: %u wrong\n", broken, wrong);
+	assert_true(broken >= 1000);
+	assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies),
+		cmocka_unit_test(a_line_break_changes_no_verdict),
 	};
 
 	return cmocka_run_group_tests(tests, open_judge, close_judge);

@@ -137,44 +137,150 @@ static void held_by_an_old_answer(void **state) {
 	/* what a class holds is left to Postfix */
 	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "Postern: class x holds 2 of 2 sessions", 0);
-	note("AAAAAA5", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
-	    "Postern: recipient held", 0);
 	pass(100 * S);
 	assert_int_equal(out_count, 9);
 }
 
-/* All of a destination's mail stood still for half a minute: the oldest had been asked about
- * last, and Postfix gave it the answer of before. */
-static void what_was_held_last_is_not_tried_first(void **state) {
+#define SUSPENDED "Postern: b.example is suspended for 5 s"
+
+/* The queue manager remembers the answer about the address of before for 30 s: a message that
+ * it held was handed out six times, and deferred five times. */
+static void one_message_is_not_deferred_again_after_resume(void **state) {
 	(void)state;
-	window_is("b.example", 1);
-	note("AAAAAA2", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 90 * S);
-	held("AAAAAA1", "b.example");
-	pass(S);
-	assert_string_equal(out[0], "AAAAAA2");
 	window_is("b.example", 0);
+	(void)taken_up("AAAAAA1", "s@x.example");
+	held_for("AAAAAA1", "u@b.example", SUSPENDED);
+	pass(2 * S);
+	window_is("b.example", 5);
+	pass(28 * S - 1);
+	assert_int_equal(out_count, 0);
+	pass(1);
+	assert_int_equal(out_count, 1);
+	(void)taken_up("AAAAAA1", "s@x.example");
+	sent("AAAAAA1", "b.example");
+	/* held for long: at once */
+	window_is("b.example", 0);
+	(void)taken_up("AAAAAA2", "s@x.example");
+	held_for("AAAAAA2", "u@b.example", SUSPENDED);
+	pass(30 * S);
+	window_is("b.example", 5);
 	pass(S);
-	held("AAAAAA2", "b.example");
+	assert_int_equal(out_count, 2);
+}
+
+/* Any other mail has it forget. */
+static void other_mail_that_is_taken_up_lets_it_go(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	(void)taken_up("AAAAAA1", "s@x.example");
+	held_for("AAAAAA1", "u@b.example", SUSPENDED);
+	window_is("b.example", 5);
 	pass(5 * S);
-	window_is("b.example", 1);
+	assert_int_equal(out_count, 0);
+	assert_true(taken_up("BBBBBB1", "s@x.example"));
+	assert_false(taken_up("BBBBBB2", "s@x.example"));
+	pass(S);
+	assert_int_equal(out_count, 1);
+}
+
+/* Of the same sender to the same recipient all are remembered by one answer, which is not
+ * renewed; one of another sender is not, and has that answer forgotten. */
+static void the_same_address_is_one_answer(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	(void)taken_up("AAAAAA1", "s@x.example");
+	held_for("AAAAAA1", "u@b.example", SUSPENDED);
+	pass(20 * S);
+	(void)taken_up("AAAAAA2", "s@x.example");
+	held_for("AAAAAA2", "u@b.example", SUSPENDED);
+	window_is("b.example", 5);
+	pass(10 * S - 1);
+	assert_int_equal(out_count, 0);
+	pass(1);
+	assert_int_equal(out_count, 2);
+	window_is("b.example", 0);
+	(void)taken_up("AAAAAA3", "t@x.example");
+	(void)taken_up("AAAAAA4", "s@x.example");
+	held_for("AAAAAA3", "u@b.example", SUSPENDED);
+	held_for("AAAAAA4", "u@b.example", SUSPENDED);
+	pass(S);
+	window_is("b.example", 5);
+	pass(S);
+	assert_int_equal(out_count, 3);
+	assert_string_equal(out[2], "AAAAAA3");
+	(void)taken_up("AAAAAA3", "t@x.example");
+	pass(S);
+	assert_int_equal(out_count, 4);
+}
+
+/* Each of several recipients is asked about once more. */
+static void of_several_recipients_none_is_remembered(void **state) {
+	(void)state;
+	window_is("b.example", 0);
+	(void)taken_up("AAAAAA1", "s@x.example");
+	held_for("AAAAAA1", "u@b.example", SUSPENDED);
+	held_for("AAAAAA1", "v@b.example", SUSPENDED);
+	window_is("b.example", 5);
+	pass(S);
+	assert_int_equal(out_count, 1);
+}
+
+static void a_resumed_recipient_s_mail_is_handed_out(void **state) {
+	static const char words[] = "Postern: recipient held: he asked for it";
+
+	(void)state;
+	held_recipient = "u@b.example";
+	held_for("AAAAAA1", "U@b.example", words);
+	held_for("AAAAAA2", "v@b.example", SUSPENDED);
+	pass(S);
+	assert_int_equal(out_count, 1);
+	assert_string_equal(out[0], "AAAAAA2");
+	pass(100 * S);
+	counts_are(1, 0, 1);
+	/* its destination is down meanwhile */
+	window_is("b.example", 0);
+	held_recipient = NULL;
+	pass(10 * S);
+	assert_int_equal(out_count, 1);
+	window_is("b.example", 5);
 	pass(S);
 	assert_int_equal(out_count, 2);
 	assert_string_equal(out[1], "AAAAAA1");
-	sent("AAAAAA1", "b.example");
-	pass(S);
-	assert_string_equal(out[2], "AAAAAA2");
-	/* of three the next oldest; later nothing is remembered of it */
-	note("AAAAAA3", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 50 * S);
-	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED, "Postern: b", 40 * S);
-	held("AAAAAA2", "b.example");
-	pass(1100 * MS);
-	assert_string_equal(out[3], "AAAAAA3");
+	/* a result of that recipient ends it, whatever else the message waits for */
+	note_for("AAAAAA1", "u@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
+	(void)requeue_removed(requeue, 0, span("AAAAAA2"));
+	counts_are(0, 0, 0);
+}
+
+static void a_resumed_class_s_mail_is_handed_out(void **state) {
+	static const char words[] = "Postern: class x is held until 2026-11-23T10:00:00Z: holds";
+
+	(void)state;
+	class_held = true;
+	held_for("AAAAAA1", "U@b.example", words);
+	held_for("AAAAAA2", "v@b.example", words);
+	pass(100 * S);
+	assert_int_equal(out_count, 0);
+	counts_are(2, 0, 0);
+	/* other results of that destination say nothing of the class */
+	note_for("BBBBBB1", "w@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
+	counts_are(2, 0, 0);
+	/* its destination is down meanwhile */
 	window_is("b.example", 0);
-	pass(31 * S);
-	window_is("b.example", 3);
+	class_held = false;
+	pass(10 * S);
+	assert_int_equal(out_count, 0);
+	window_is("b.example", 5);
 	pass(S);
-	assert_int_equal(out_count, 6);
-	assert_string_equal(out[4], "AAAAAA2");
+	assert_int_equal(out_count, 2);
+	assert_int_equal(returns, 1);
+	/* held by an answer of before: again */
+	held_for("AAAAAA1", "u@b.example", words);
+	pass(2 * S);
+	assert_int_equal(out_count, 3);
+	note_for("AAAAAA1", "u@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
+	note_for("AAAAAA2", "v@b.example", DELIVERY_DEFERRED, RESULT_RCPT_TEMPORARY, "450 no");
+	counts_are(0, 0, 0);
 }
 
 /* Places that a cluster divides are asked for while there is mail for them. */
@@ -193,10 +299,10 @@ static void what_waits_is_told(void **state) {
 	wanted = 0;
 	pass(S);
 	assert_int_equal(wanted, 3);		/* one is due, two are out */
-	sent("AAAAAA1", "b.example");
-	sent("AAAAAA2", "b.example");
+	sent(out[0], "b.example");
+	sent(out[1], "b.example");
 	pass(S);
-	sent("AAAAAA3", "b.example");
+	sent(out[2], "b.example");
 	failed("AAAAAA4", "b.example", 0);	/* it waits for the site, not for a place */
 	pass(S);
 	wanted = 0;
@@ -323,7 +429,12 @@ int main(void) {
 		T(once_for_each_return),
 		T(other_reasons_wait_for_postfix),
 		T(held_by_an_old_answer),
-		T(what_was_held_last_is_not_tried_first),
+		T(one_message_is_not_deferred_again_after_resume),
+		T(other_mail_that_is_taken_up_lets_it_go),
+		T(the_same_address_is_one_answer),
+		T(of_several_recipients_none_is_remembered),
+		T(a_resumed_recipient_s_mail_is_handed_out),
+		T(a_resumed_class_s_mail_is_handed_out),
 		T(what_waits_is_told),
 		T(held_together),
 		T(a_lane_that_postfix_suspended),

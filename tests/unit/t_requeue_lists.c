@@ -299,6 +299,27 @@ static void chance(void **state) {
 	counts_are(0, 0, 0);
 }
 
+/* Held by its class at the start, or until a moment before it; a class that is full is left to
+ * Postfix. */
+static void what_a_class_held_is_handed_out(void **state) {
+	(void)state;
+	pass(0);
+	class_held = true;
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
+	    span("u@b.example"), span("Postern: class x is held (0123456789ab)"), now_ns, now_ns);
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA2"),
+	    span("u@b.example"), span("Postern: class x holds 2 of 2 sessions"), now_ns, now_ns);
+	requeue_listed(requeue, 0, true, now_ns);
+	pass(100 * S);
+	assert_int_equal(out_count, 0);
+	class_held = false;
+	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA3"),
+	    span("u@d.example"), span("Postern: class x is held"), now_ns, now_ns);
+	pass(S);
+	assert_int_equal(out_count, 2);
+	counts_are(1, 0, 2);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(a_flush_that_failed),
@@ -312,6 +333,7 @@ int main(void) {
 		T(what_is_no_queue_id),
 		T(too_many),
 		T(chance),
+		T(what_a_class_held_is_handed_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

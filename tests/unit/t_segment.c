@@ -299,6 +299,8 @@ static void write_text(const struct site *site, const char *form,
 
 #define CLASS_LINE "class all 5 6 7 8 9 10\n"
 #define IN_LINE "session 0 1 192.0.2.1 7 192.0.2.25 25 unknown 0 all 0 0 0 255 5 0\n"
+#define HIDDEN(proof) "session 0 1 192.0.2.1 7 192.0.2.25 25 " proof \
+	" 0 all 0 0 0 255 5 0\n"
 #define ASKED(proof) "session 1 1 100::1 1 unknown 0 " proof " 0 all 0 32 255 255 5 0\n"
 
 static void each_form_of_the_text_is_read(void **state) {
@@ -311,7 +313,14 @@ static void each_form_of_the_text_is_read(void **state) {
 		{ "2", CLASS_LINE IN_LINE, 2, 1 },
 		{ "3", CLASS_LINE IN_LINE, 2, 1 },
 		{ "4", CLASS_LINE IN_LINE, 2, 1 },
-		{ "5", CLASS_LINE IN_LINE, 2, 0 },
+		{ "5", CLASS_LINE IN_LINE, 2, 1 },
+		{ "6", CLASS_LINE IN_LINE, 2, 0 },
+		{ "5", CLASS_LINE HIDDEN("sockets:71:0"), 2, 1 },
+		{ "5", CLASS_LINE HIDDEN("sockets:71"), 2, 0 },
+		{ "5", CLASS_LINE HIDDEN("sockets:71:9999999999"), 2, 0 },
+		{ "5", CLASS_LINE ASKED("sockets:71:72"), 2, 0 },
+		{ "5", "carrier 192.0.2.1 25\n" CLASS_LINE IN_LINE, 3, 1 },
+		{ "5", "carrier 192.0.2.1\n" CLASS_LINE IN_LINE, 3, 0 },
 		{ "4", "instance 7\n" CLASS_LINE IN_LINE, 3, 1 },
 		{ "4", "instance x\n" CLASS_LINE IN_LINE, 3, 0 },
 		{ "0", CLASS_LINE IN_LINE, 2, 0 },

@@ -201,7 +201,7 @@ static void a_place_to_go_on_from(void **state)
 		struct sendmail_message message = { .version = 8, .recipient_count = i + 1 };
 
 		sendmail_queue_resume(&reader, &message, all[i].place, 20 + i);
-		assert_int_equal(read_rest(bytes + all[i].place, length - all[i].place, 10),
+		assert_int_equal(read_rest(bytes + all[i].place, length - (size_t)all[i].place, 10),
 		    SENDMAIL_QUEUE_END);
 		assert_int_equal(seen_count, 19 - i);
 		assert_int_equal(reader.message.recipient_count, 20);

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/file_stamp.h"
 #include "config/compile.h"
+#include "config/site_routes.h"
 
 #define HEAD "postern-site 1\nmta out\n"
 
@@ -59,7 +61,7 @@ static struct generation *compile(struct config_messages *messages)
 	struct diag diag;
 
 	assert_non_null(g);
-	if (generation_verify(g, g->bytes, &diag) != 0)
+	if (generation_verify(g, (size_t)g->bytes, &diag) != 0)
 		fail_msg("%s", diag.text);
 	return g;
 }
@@ -177,6 +179,95 @@ static void lanes_and_next_hops_are_kept(void **state)
 	assert_int_equal(g->mtas[0].site_lanes, 0);
 	assert_string_equal(next_hop(g, "a.example"), "");
 	free(g);
+}
+
+static int64_t look_ns;
+
+/* Where postern-lookup sends it by lane 5, or "-": by no lane. */
+static const char *by_lane(struct site_routes *routes, const char *domain)
+{
+	const char *to;
+
+	look_ns += SITE_ROUTES_LOOK_NS;
+	to = site_routes_next_hop(routes, domain, strlen(domain), 5, look_ns);
+
+	return to == NULL ? "-" : to;
+}
+
+static void write_site(const char *text)
+{
+	char other[sizeof(site_file) + 4];
+
+	snprintf(other, sizeof(other), "%s.new", site_file);
+	write_file(other, text, strlen(text));
+	assert_int_equal(chmod(other, 0644), 0);
+	assert_int_equal(rename(other, site_file), 0);
+}
+
+static void without_the_daemon_next_hops_are_the_same(void **state)
+{
+	static const char *const domains[] = { "a.example", "x.a.example", "b.example",
+		"x.b.example", "c.example", "y.x.b.example" };
+	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\n"
+	    "route a.example [Relay.Example]:587\nroute x.b.example [x]\n"
+	    "route *.b.example mx.b.example  \nrelayhost [smart.example]\nby-setup\n";
+	struct site_routes *routes = site_routes_open(site_file, "out");
+	struct generation *g = good(text);
+
+	(void)state;
+	write_site(text);
+	for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
+		assert_string_equal(by_lane(routes, domains[i]), next_hop(g, domains[i]));
+	assert_null(site_routes_next_hop(routes, "a.example", 9, 4, look_ns));
+	assert_null(site_routes_next_hop(routes, "a.example", 9, 666, look_ns));
+	/* mail for these could be the site's own */
+	assert_string_equal(by_lane(routes, "[127.0.0.1]"), "-");
+	assert_string_equal(by_lane(routes, "127.0.0.1"), "-");
+	assert_string_equal(by_lane(routes, "a.example."), "-");
+	assert_string_equal(by_lane(routes, "a b.example"), "-");
+	write_site(HEAD "lane 5\nexclude *.a.example transport_maps\n");
+	assert_string_equal(by_lane(routes, "x.a.example"), "-");
+	assert_string_equal(by_lane(routes, "b.example"), "");
+	write_site(HEAD "lane 5\nonly-listed\nlist a.example\n");
+	assert_string_equal(by_lane(routes, "a.example"), "");
+	assert_string_equal(by_lane(routes, "b.example"), "-");
+	free(g);
+	site_routes_close(&routes);
+}
+
+static void a_site_file_in_doubt_has_no_lanes(void **state)
+{
+	static const char *const bad[] = { "", "lane 5\n", "postern-site 2\nmta out\nlane 5\n",
+		"postern-site 1\nlane 5\n", "postern-site 1\nmta other\nlane 5\n",
+		HEAD "lane 5\nrefuse all-mail it goes elsewhere\n", HEAD "lane x\n",
+		HEAD "lane 5\nroute a.example\n", HEAD "lane 5\nroute a.example x y\n",
+		HEAD "lane 5\nrelayhost x y\n", HEAD "lane 5\nexclude a@b\n", HEAD };
+	static const char well[] = HEAD "lane 5\n";
+	struct site_routes *routes = site_routes_open(site_file, "out");
+
+	(void)state;
+	unlink(site_file);
+	assert_string_equal(by_lane(routes, "a.example"), "-");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		write_site(well);
+		assert_string_equal(by_lane(routes, "a.example"), "");
+		write_site(bad[i]);
+		assert_string_equal(by_lane(routes, "a.example"), "-");
+	}
+	write_site(well);
+	assert_string_equal(by_lane(routes, "a.example"), "");
+	/* another's could be anything */
+	assert_int_equal(chmod(site_file, 0664), 0);
+	assert_string_equal(by_lane(routes, "a.example"), "-");
+	assert_int_equal(chmod(site_file, 0644), 0);
+	assert_string_equal(by_lane(routes, "a.example"), "");
+	if (geteuid() == 0 && chown(site_file, 12345, (gid_t)-1) == 0)
+		assert_string_equal(by_lane(routes, "a.example"), "-");
+	unlink(site_file);
+	assert_int_equal(symlink(config_file, site_file), 0);
+	assert_string_equal(by_lane(routes, "a.example"), "-");
+	site_routes_close(&routes);
+	unlink(site_file);
 }
 
 static void a_list_leaves_out_the_rest(void **state)
@@ -379,10 +470,10 @@ static void what_points_outside_is_refused(void **state)
 		uint32_t before = *fields[i];
 
 		*fields[i] = (uint32_t)g->bytes;
-		assert_int_equal(generation_verify(g, g->bytes, &diag), -1);
+		assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), -1);
 		*fields[i] = before;
 	}
-	assert_int_equal(generation_verify(g, g->bytes, &diag), 0);
+	assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), 0);
 	free(g);
 }
 
@@ -392,6 +483,8 @@ int main(void)
 		cmocka_unit_test(the_facts_are_kept),
 		cmocka_unit_test(a_relayhost_on_a_port_that_is_not_named_is_told),
 		cmocka_unit_test(lanes_and_next_hops_are_kept),
+		cmocka_unit_test(without_the_daemon_next_hops_are_the_same),
+		cmocka_unit_test(a_site_file_in_doubt_has_no_lanes),
 		cmocka_unit_test(a_list_leaves_out_the_rest),
 		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),
 		cmocka_unit_test(the_first_refusal_counts),

@@ -25,7 +25,7 @@ static void a_state_is_stored_whole(void **state) {
 	assert_true(lock.is_new);
 	assert_false(lock.state.begun);
 	window_begin(&lock.state.window, &window_defaults);
-	window_suspend(&lock.state.window, now_ns + 7);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 7);
 	lock.state.begun = true;
 	lock.state.flags = DESTINATION_FLAGS;
 	lock.state.running = 65535;	/* is cut */
@@ -44,7 +44,7 @@ static void a_state_is_stored_whole(void **state) {
 	assert_true(found.state.begun);
 	assert_memory_equal(&found.state.window, &lock.state.window,
 	    sizeof(struct window));
-	assert_int_equal(found.state.flags, DESTINATION_FLAGS);
+	assert_int_equal(found.state.flags, DESTINATION_FLAGS & ~DESTINATION_HELD);
 	assert_int_equal(found.state.running, 4095);
 	assert_int_equal(found.state.in_flight, 0);
 	assert_int_equal(found.state.ok, UINT32_MAX);
@@ -150,7 +150,7 @@ static void a_senseless_window_is_begun_anew(void **state) {
 	begin("a.example", 5, "why");
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	lock.state.ok = 3;
-	lock.state.window.state = 9;
+	lock.state.window.state = 7;
 	states_store(&lock);
 	states_unlock(&lock);
 	assert_true(find("a.example", &found));
@@ -334,7 +334,7 @@ static void reasons_of_the_dead_stay_longest(void **state) {
 	assert_int_equal(lock_it("dead.example", STATES_CREATE, &lock),
 	    STATES_HELD);
 	window_begin(&lock.state.window, &window_defaults);
-	window_suspend(&lock.state.window, INT64_MAX);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, INT64_MAX);
 	lock.state.begun = true;
 	lock.reason = "gone";
 	states_store(&lock);
@@ -367,7 +367,7 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	states_unlock(&lock);
 	begin(names[2], 0, NULL);
 	assert_int_equal(lock_it(names[2], STATES_CREATE, &lock), STATES_HELD);
-	window_suspend(&lock.state.window, INT64_MAX);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, INT64_MAX);
 	states_store(&lock);
 	states_unlock(&lock);
 	begin(names[3], 4, NULL);
@@ -392,14 +392,24 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	assert_int_equal(counted(COUNTER_DESTINATIONS_FULL), 0);
 }
 
+static void hold(struct state_lock *lock) {
+	window_begin(&lock->state.window, &window_defaults);
+	window_hold(&lock->state.window, WINDOW_CAUSE_HAND, INT64_MAX);
+	lock->state.begun = true;
+	states_store(lock);
+}
+
 /* What says by which lane a canary went is no hold: nobody may look there again. */
 static void a_canary_s_lane_keeps_nobody(void **state) {
 	struct destination_window found;
+	struct state_lock lock;
 	char name[32];
 
 	(void)state;
 	set_flags("lane.example", (uint8_t)(uint8_t)~DESTINATION_BY_HAND);
-	set_flags("hand.example", DESTINATION_HELD);
+	assert_int_equal(lock_it("hand.example", STATES_CREATE, &lock), STATES_HELD);
+	hold(&lock);
+	states_unlock(&lock);
 	for (unsigned i = 0; i < 3000; i++) {
 		snprintf(name, sizeof(name), "n%u.example", i);
 		begin(name, 6, NULL);
@@ -425,8 +435,7 @@ static void what_is_held_by_hand_is_never_given_up(void **state) {
 			continue;
 		}
 		assert_int_equal(locked, STATES_HELD);
-		lock.state.flags = DESTINATION_HELD;
-		states_store(&lock);
+		hold(&lock);
 		states_unlock(&lock);
 		held++;
 	}

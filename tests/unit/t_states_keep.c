@@ -31,7 +31,7 @@ static void fill(int64_t now_ns) {
 	assert_int_equal(lock_it("dead.example", STATES_CREATE, &lock),
 	    STATES_HELD);
 	window_begin(&lock.state.window, &window_defaults);
-	window_suspend(&lock.state.window, now_ns + 90 * NS_PER_SECOND);
+	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 90 * NS_PER_SECOND);
 	lock.state.begun = true;
 	lock.state.window.accepted[0] = 4;
 	lock.state.window.accepted_span = 77;
@@ -49,9 +49,8 @@ static void fill(int64_t now_ns) {
 	assert_int_equal(lock_it("held.example", STATES_CREATE, &lock),
 	    STATES_HELD);
 	window_begin(&lock.state.window, &window_defaults);
-	window_hold(&lock.state.window, INT64_MAX);
+	window_hold(&lock.state.window, WINDOW_CAUSE_HAND, INT64_MAX);
 	lock.state.begun = true;
-	lock.state.flags = DESTINATION_HELD;
 	states_store(&lock);
 	states_unlock(&lock);
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
@@ -87,12 +86,12 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_true(find("open.example", &found));
 	assert_true(found.state.begun);
 	assert_true(find("held.example", &found));
-	assert_int_equal(found.state.flags, DESTINATION_HELD);
+	assert_true(window_is_by_hand(&found.state.window));
 	assert_int_equal(found.state.window.state, WINDOW_HELD);
 	assert_true(found.state.window.until_ns == INT64_MAX);
 	assert_true(find("dead.example", &found));
 	assert_int_equal(found.state.window.state, WINDOW_DEAD);
-	assert_int_equal(found.state.window.by_rule, 1);
+	assert_int_equal(found.state.window.cause, WINDOW_CAUSE_RULE);
 	assert_in_range(found.state.window.until_ns,
 	    now_ns + 90 * NS_PER_SECOND - slack_ns,
 	    now_ns + 90 * NS_PER_SECOND + slack_ns);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "ctl/why.h"
 #include "policy/decision.h"
 
@@ -54,12 +55,14 @@ static struct why_event event_of(enum decided_kind kind, unsigned reason, const 
 	return event;
 }
 
+#define WALL_NS	(1000 * NS_PER_SECOND)	/* now */
+
 static const struct why_undo *undo(const struct ctl *ctl, const struct why_event *event,
     const struct why_event *held)
 {
 	static struct why_undo out;
 
-	why_undo(ctl, event, held, &out);
+	why_undo(ctl, event, held, WALL_NS, &out);
 	return &out;
 }
 
@@ -184,6 +187,24 @@ static void what_was_held_by_hand_in_observe_mode_is_undone(void **state)
 	assert_string_equal(undo(&plain, &hand, &hand)->command, "posternctl resume d.example");
 }
 
+/* It was offered without an end, and "suspend" for a recipient. */
+static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
+{
+	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "-u@d.example");
+
+	(void)state;
+	hand.d.by = 3;
+	hand.d.flags = DECIDED_WAS_HELD;
+	hand.until_wall_ns = WALL_NS + 90 * NS_PER_SECOND - 1;
+	assert_string_equal(undo(&plain, &hand, NULL)->command,
+	    "posternctl hold --for 90s -- -u@d.example");
+	hand.until_wall_ns = INT64_MAX;
+	assert_string_equal(undo(&plain, &hand, NULL)->command, "posternctl hold -- -u@d.example");
+	hand.until_wall_ns = WALL_NS;
+	assert_string_equal(undo(&plain, &hand, NULL)->command, "");
+	assert_non_null(undo(&plain, &hand, NULL)->none);
+}
+
 /* No kind, reason or verb leaves it without an answer. */
 static void there_is_always_an_answer(void **state)
 {
@@ -206,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
 		cmocka_unit_test(what_holds_mail_is_resumed),
+		cmocka_unit_test(a_resumed_hold_is_held_again_for_the_time_that_is_left),
 		cmocka_unit_test(numbers_get_back_what_they_were),
 		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
 		cmocka_unit_test(a_share_without_a_lease_is_no_limit_to_raise),

@@ -224,6 +224,39 @@ static void who_listens_to_throttling(void **state)
 
 /* --- by rule and by hand ---------------------------------------------------------- */
 
+/* `set NAME --window` is no new reason to be suspended. */
+static void another_concurrency_keeps_the_cause(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	begin(&b, WINDOW_LAW_POSTFIX, "1");
+	for (unsigned i = 0; b.window.state != WINDOW_DEAD && i < 100; i++)
+		tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND);
+	assert_int_equal(b.window.cause, WINDOW_CAUSE_COHORTS);
+	for (unsigned i = 0; i < 2; i++) {
+		struct window was = b.window, dead;
+
+		window_set_concurrency(&b.window, &b.settings, 3);
+		assert_int_equal(b.window.state, WINDOW_DEAD);
+		assert_int_equal(b.window.cause, WINDOW_CAUSE_COHORTS);
+		assert_int_equal(b.window.until_ns, was.until_ns);
+		assert_true(b.window.fail_cohorts >= was.fail_cohorts);
+		dead = b.window;
+		window_turn(&b.window, &b.settings, 0, was.until_ns, &b.change);
+		assert_int_equal(window_now(&b.window, &b.settings, was.until_ns), 3);
+		b.window = dead;
+	}
+	good(&b, 1);
+	assert_int_equal(b.window.state, WINDOW_OPEN);
+	window_hold(&b.window, WINDOW_CAUSE_NODE, INT64_MAX);
+	window_set_concurrency(&b.window, &b.settings, 4);
+	assert_int_equal(b.window.state, WINDOW_HELD);
+	assert_int_equal(b.window.cause, WINDOW_CAUSE_NODE);
+	good(&b, 1);
+	assert_int_equal(b.window.state, WINDOW_HELD);
+}
+
 static void by_rule_and_by_hand(void **state)
 {
 	struct bench b;
@@ -232,14 +265,14 @@ static void by_rule_and_by_hand(void **state)
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	good(&b, 11);
 	assert_int_equal(b.window.concurrency, 7);
-	window_suspend(&b.window, b.now + 3600 * SECOND);
+	window_suspend(&b.window, WINDOW_CAUSE_RULE, b.now + 3600 * SECOND);
 	assert_int_equal(window_now(&b.window, &b.settings, b.now), 0);
 	good(&b, 1);	/* no good news overrule a rule */
 	assert_int_equal(b.window.state, WINDOW_DEAD);
-	window_suspend(&b.window, b.now + 60 * SECOND);	/* nor does a shorter one */
+	window_suspend(&b.window, WINDOW_CAUSE_RULE, b.now + 60 * SECOND);	/* nor does a shorter one */
 	assert_int_equal(b.window.until_ns, b.now + 3600 * SECOND);
-	window_hold(&b.window, INT64_MAX);
-	window_suspend(&b.window, b.now);
+	window_hold(&b.window, WINDOW_CAUSE_HAND, INT64_MAX);
+	window_suspend(&b.window, WINDOW_CAUSE_RULE, b.now);
 	assert_int_equal(b.window.state, WINDOW_HELD);
 	window_turn(&b.window, &b.settings, 0, INT64_MAX - 1, &b.change);
 	assert_int_equal(b.window.state, WINDOW_HELD);
@@ -248,7 +281,7 @@ static void by_rule_and_by_hand(void **state)
 	assert_int_equal(window_now(&b.window, &b.settings, b.now), 7);
 	window_resume(&b.window, &b.settings, 30);
 	assert_int_equal(window_now(&b.window, &b.settings, b.now), 20);
-	window_hold(&b.window, b.now + 1);
+	window_hold(&b.window, WINDOW_CAUSE_HAND, b.now + 1);
 	window_turn(&b.window, &b.settings, 0, b.now + 1, &b.change);
 	assert_true(b.change.revived);
 	stands(&b, 20, 0, 0, 0);
@@ -363,6 +396,7 @@ int main(void)
 		cmocka_unit_test(dead_after_a_cohort),
 		cmocka_unit_test(back_from_the_dead),
 		cmocka_unit_test(who_listens_to_throttling),
+		cmocka_unit_test(another_concurrency_keeps_the_cause),
 		cmocka_unit_test(by_rule_and_by_hand),
 		cmocka_unit_test(feedback_forms),
 		cmocka_unit_test(what_is_no_window),

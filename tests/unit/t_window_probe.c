@@ -463,6 +463,28 @@ static void two_logs_one_of_them_late(void **state)
 	assert_int_equal(b.window.ceiling, 0);
 }
 
+/* A log may give any time.  A refusal that seems to start in the year 2262, or before
+ * all time, lowers the ceiling as one that starts now; the canary follows as soon. */
+static void a_refusal_from_another_century_puts_no_canary_off(void **state)
+{
+	static const int64_t starts[] = { INT64_MAX, INT64_MAX / 2, 1, -1, INT64_MIN + 1,
+		INT64_MIN };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		struct bench b;
+		struct window_result result = { .class = RESULT_SITE_FAILURE, .level = 6,
+			.in_flight = 5, .start_ns = starts[i] };
+
+		begin(&b, WINDOW_LAW_PROBE, "1");
+		window_result(&b.window, &b.settings, &result, b.now, &b.change);
+		assert_true(window_is_sound(&b.window));
+		assert_int_equal(b.window.ceiling, 5);
+		assert_true(window_canary_due(&b.window, &b.settings, b.now +
+		    b.settings.canary_least_ns));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +501,7 @@ int main(void)
 		cmocka_unit_test(what_drains_above_a_known_ceiling),
 		cmocka_unit_test(a_limit_that_fell),
 		cmocka_unit_test(two_logs_one_of_them_late),
+		cmocka_unit_test(a_refusal_from_another_century_puts_no_canary_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,13 +203,18 @@ static void do_something(struct random *random, struct window *window,
 
 	switch (random_below(random, 40)) {
 	case 0:
-		window_suspend(window, now + random_below(random, 100) * SECOND);
+		window_suspend(window, (enum window_cause)random_below(random, WINDOW_CAUSE_COUNT),
+		    now + random_below(random, 100) * SECOND);
 		break;
 	case 1:
-		window_hold(window, now + random_below(random, 100) * SECOND);
+		window_hold(window, (enum window_cause)random_below(random, WINDOW_CAUSE_COUNT),
+		    now + random_below(random, 100) * SECOND);
 		break;
 	case 2:
-		window_resume(window, settings, random_below(random, 30));
+		if (random_below(random, 2) == 0)
+			window_resume(window, settings, random_below(random, 30));
+		else
+			window_set_concurrency(window, settings, random_below(random, 30));
 		break;
 	case 3:
 		window_set_ceiling(window, settings, random_below(random, 30), now);

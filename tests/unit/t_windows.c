@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "engine/decided.h"
 #include "engine/feed_internal.h"
 #include "tests/unit/results.h"
 
@@ -85,8 +86,7 @@ static void cohorts_suspend_and_time_brings_back(void **state)
 	view = view_of("D.Example.");
 	assert_int_equal(view.state, WINDOW_DEAD);
 	assert_int_equal(view.window, 0);
-	assert_false(view.by_hand);
-	assert_false(view.by_rule);
+	assert_int_equal(view.by, DECIDED_BY_COHORTS);
 	assert_string_equal(view.reason, down);
 	assert_int_equal(told.count[WINDOW_DIED], 1);
 	assert_string_equal(told.name, "d.example");
@@ -254,7 +254,7 @@ static void rules_act(void **state)
 	assert_int_equal(told.count[WINDOW_RULE_SUSPENDED], 0);
 	(void)feed_line(&line);
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
-	assert_true(view_of("d.example").by_rule);
+	assert_int_equal(view_of("d.example").by, DECIDED_BY_RULE);
 	assert_int_equal(told.count[WINDOW_RULE_SUSPENDED], 1);
 	assert_string_equal(told.name, "provider:big");
 	assert_int_equal(told.for_ns, 120 * NS_PER_SECOND);

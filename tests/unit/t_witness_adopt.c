@@ -230,6 +230,10 @@ static void begin_and_end_of_a_gap_ask_for_a_dump_at_once(void **state) {
 	(void)wants(&at_once);
 	assert_true(at_once);
 	dump();
+	pass(1000);	/* its successor's heartbeat ends it */
+	(void)wants(&at_once);
+	assert_true(at_once);
+	dump();
 	pass(1000);
 	(void)wants(&at_once);
 	assert_false(at_once);

@@ -24,6 +24,8 @@ static struct witness *witness;
 static struct connection kernel[64];	/* what lookups and dumps show */
 static size_t kernel_count;
 static bool kernel_is_silent;
+static uint32_t sockets[8];	/* that the mail server holds, in order */
+static size_t socket_count;
 static unsigned lookups;
 static int64_t now_ns;
 
@@ -48,16 +50,34 @@ static inline enum lookup_result look_up(void *context, const struct connection 
 	return LOOKUP_GONE;
 }
 
+static inline bool all_sockets(void *context, const uint32_t **list, size_t *count) {
+	(void)context;
+	*list = sockets;
+	*count = socket_count;
+	return !kernel_is_silent;
+}
+
+static inline enum lookup_result one_socket(void *context, uint32_t inode, uint32_t *peer) {
+	(void)context;
+	*peer = 0;
+	for (size_t i = 0; i < socket_count; i++)
+		if (sockets[i] == inode)
+			return LOOKUP_ALIVE;
+	return LOOKUP_GONE;
+}
+
 static inline int set_up(void **state) {
-	const struct witness_calls calls = { .lookup = look_up };
+	const struct witness_calls calls = { .lookup = look_up, .sockets = all_sockets,
+		.socket = one_socket };
 	struct diag diag;
 
 	(void)state;
 	site_open(&site, 1000, FOUR);
-	kernel_count = 0;
+	kernel_count = socket_count = 0;
 	kernel_is_silent = false;
 	now_ns = clock_now_ns();
 	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
 	assert_int_equal(witness_open(&witness, site.engine, &calls, 16, &diag), 0);
 	return 0;
 }

@@ -23,6 +23,7 @@ class BadDisk:
             raise Skipped(f"no library to fail with: {built.stderr}")
         self.file = test.directory / "bad_disk"
         self.file.write_bytes(bytes(mmap.PAGESIZE))
+        self.file.chmod(0o666)          # roles are executed, and map it as their user
         with open(self.file, "r+b") as file:
             self.page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
         self.page[0:8] = struct.pack("@Q", os.stat(path).st_dev)

@@ -3,6 +3,7 @@
 too much; or a real Redis is behind them, and what it replies is changed on the way."""
 import itertools
 import os
+import random
 import socket
 import threading
 import time
@@ -70,7 +71,7 @@ STRANGERS = {
     "silence": silent,
     "an error that repeats what it was told": repeats,
     "hangs up": hang_up,
-    "chance": always(os.urandom(400)),
+    "chance": always(random.Random(20260101).randbytes(400)),
     "unasked replies": unasked,
     "a reply that never ends, slowly": drip,
     "a line without an end": lambda sock: flood(sock, b"+", b"a"),

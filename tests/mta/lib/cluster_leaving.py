@@ -55,14 +55,16 @@ class LeavingPostfix:
         self.test, self.network, self.node = cluster.test, cluster.network, node
         self.hints = f"{node.root}/state.hints"
         self.lookup = build_directory() / "postern-lookup"
+        self.site_file = self.test.directory / "site" / node.name
         services = [f"{PORT} inet n - n - - smtpd\n", "smtp unix - - y - - smtp\n",
-                    conf_hints(self.lookup, self.hints, "out", f"postfix-{node.name}")]
+                    conf_hints(self.lookup, self.hints, "out", f"postfix-{node.name}",
+                               self.site_file)]
         self.postfix = PostfixThere(self.test, self.network, node, services, MAIN)
         self.postfix.log.touch()
         node.more = lambda text: outgoing(
             text, f'kind = "postfix"; config_directory = "{self.postfix.etc}"; '
             f'log = "{self.postfix.log}"; syslog_name = "postfix-{node.name}"; '
-            f'site = "{self.test.directory}/site/{node.name}";', settings)
+            f'site = "{self.site_file}";', settings)
         node.kinds = node.kinds | {"feed"}
         node.write()
 
@@ -80,7 +82,7 @@ class LeavingPostfix:
 
     def lookup_says(self, address):
         key = f"transport {address}"
-        done = subprocess.run([self.lookup, self.hints, "out"], text=True,
+        done = subprocess.run([self.lookup, self.hints, "out", self.site_file], text=True,
                               input=f"{len(key)}:{key},", capture_output=True)
         return done.stdout.partition(":")[2][:-1].strip()
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: ISC
 """The control protocol, spoken by hand."""
+import pwd
 import socket
+import subprocess
+import sys
 
 
 def frame(*lines):
@@ -47,3 +50,22 @@ class Client:
     def ask(self, *lines):
         self.send(frame(*lines))
         return self.answer()
+
+
+AS_NOBODY = """
+import os, socket, sys
+os.setgroups([int(word) for word in sys.argv[4:]])
+os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[3]))
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(sys.stdin.buffer.read()); s.shutdown(socket.SHUT_WR)
+data = b""
+while piece := s.recv(65536): data += piece
+sys.stdout.buffer.write(data)
+"""
+
+
+def as_user(postern, name, data, groups=(), place="control"):
+    user = pwd.getpwnam(name)
+    return subprocess.run([sys.executable, "-c", AS_NOBODY, str(postern.root / place),
+                           str(user.pw_gid), str(user.pw_uid), *map(str, groups)], input=data,
+                          capture_output=True, timeout=20).stdout.decode()

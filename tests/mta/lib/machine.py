@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lib.postern import build_directory
+from lib.postern import build_tree
 from lib.postfix import MAIN, MASTER, listening, without
 from lib.testing import SOURCE, Skipped, alive, mount
 
@@ -45,7 +45,7 @@ class Machine:
         """make install, as README says."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("MAKE")}
-        self.test.run(["make", "-s", "-C", build_directory(), "install"], env=environment)
+        self.test.run(["make", "-s", "-C", build_tree(), "install"], env=environment)
 
     def begin(self):
         """What systemctl start posternd comes to."""

@@ -35,7 +35,7 @@ class Host:
                           "exec sleep infinity"])], f"host-{name}")
         test.wait_for((self.root / "up").exists, f"{name} is up")
         self.words = ["nsenter", "-t", str(self.holder.pid), "--net", "--mount", "--uts",
-                      "--root", "--"]
+                      "--root", "--wd", "--"]
         self.service = None
 
     def file(self, path):

@@ -33,6 +33,7 @@ class Outbound:
         postern = "postern" if name == "A" else f"postern-{name}"
         self.state = test.directory / postern / "state"
         self.lookup = build_directory() / "postern-lookup"
+        self.site_file = test.directory / "site" / self.name
         # the lanes of conf/ are clones of Debian's line
         self.plain = [f"{port} inet n - n - - smtpd\n",
                       "smtp unix - - y - - smtp\n", *services]
@@ -48,7 +49,7 @@ class Outbound:
 
     def services(self):
         return [*self.plain, conf_hints(self.lookup, f"{self.state}.hints", "out",
-                                        f"postfix-{self.name}")]
+                                        f"postfix-{self.name}", self.site_file)]
 
     def edit(self, text, classes):
         text = substitute(text, r"^outbound *= .*?;\s*};", "outbound = { observe = false; };")
@@ -57,7 +58,7 @@ class Outbound:
         return text + (
             f'mta = ( {{ name = "out"; kind = "postfix"; ports = [ {REMOTE} ];\n'
             f'  config_directory = "{self.postfix.etc}"; log = "{self.postfix.log}";\n'
-            f'  syslog_name = "postfix-{self.name}"; site = "{self.test.directory}/site/{self.name}";\n'
+            f'  syslog_name = "postfix-{self.name}"; site = "{self.site_file}";\n'
             f"  {self.mta} }}{self.others} );\n{self.settings}")
 
     def read_site(self):
@@ -70,7 +71,7 @@ class Outbound:
     def ask_often(self, address, count, **more):
         """The same, so many times in a row.  `more`: as whom."""
         key = f"transport {address}"
-        done = subprocess.run([self.lookup, f"{self.state}.hints", "out"], text=True,
+        done = subprocess.run([self.lookup, f"{self.state}.hints", "out", self.site_file], text=True,
                               input=f"{len(key)}:{key}," * count, capture_output=True, **more)
         answers, rest = [], done.stdout
         while rest:
@@ -81,14 +82,15 @@ class Outbound:
 
     def drain(self, address, done, text):
         """Queue runs, as an admin would make them, until all is done: each may fill the
-        class again and hold what it finds then.  (The last message of all is told for
-        30 s what it was told before: Postfix's resolver remembers the last address.)"""
+        class again and hold what it finds then.  A queue manager remembers for 30 s what it
+        was told of the last address: where that is all that is left, a new one asks again."""
         def run():
             if not done() and self.ask(address) == "NOTFOUND":
                 self.postfix.flush()
-                self.test.poll(done, 0.3)
+                if self.test.poll(done, 0.5) is None and self.ask(address) == "NOTFOUND":
+                    self.postfix.reload()
             return done()
-        self.test.wait_for(run, text, limit=45)
+        self.test.wait_for(run, text)
 
     def explain(self, domain):
         """(hint, doubt) of a destination."""

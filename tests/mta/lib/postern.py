@@ -8,17 +8,25 @@ import signal
 import subprocess
 from pathlib import Path
 
-from lib.testing import SOURCE, Failed, alive
+from lib import readable
+from lib.testing import SOURCE, TREE, Failed, alive
 
 
-def build_directory():
-    """Where the programs under test are: POSTERN_BUILD, else the build tree that
-    make gives, else the current directory."""
+def build_tree():
+    """POSTERN_BUILD, else the build tree that make gives, else the current directory."""
     for place in (os.environ.get("POSTERN_BUILD"), os.environ.get("top_builddir"),
-                  os.getcwd(), SOURCE):
+                  os.getcwd(), TREE):
         if place and (Path(place) / "posternd").exists():
             return Path(place).resolve()
     raise Failed("no posternd: set POSTERN_BUILD to the build directory")
+
+
+def build_directory():
+    """Where the programs under test are, for any user."""
+    tree = build_tree()
+    if all(readable.open_to_all(tree / name) for name in readable.PROGRAMS):
+        return tree
+    return readable.view_of_build(tree, Path("/run/build"))
 
 
 def substitute(text, pattern, new):
@@ -54,6 +62,7 @@ class Postern:
         (self.spool / "private").mkdir(parents=True, exist_ok=True)
         self.file = test.directory / f"{name}.conf"
         self.process = None
+        self.environment_of_commands = {}       # besides ours
         self.environment = []           # words before the program's: env, NAME=VALUE ...
         self.kinds = {"policy", "milter", "keeper"}     # that run when it is ready
         self.settings = {"observe": observe, "exempt": exempt}
@@ -109,7 +118,8 @@ class Postern:
     def command(self, *words, json_output=True):
         flag = ["--json"] if json_output else []
         return subprocess.run([self.build / "posternctl", "-c", self.file, *flag,
-                               *map(str, words)], text=True, capture_output=True, timeout=20)
+                               *map(str, words)], text=True, capture_output=True, timeout=20,
+                              env={**os.environ, **self.environment_of_commands})
 
     def ask(self, *words):
         done = self.command(*words)

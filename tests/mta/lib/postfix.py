@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,14 +77,15 @@ def conf_service(name, port, extra=(), leave_out=()):
     return "\n".join(lines + [f"  -o {option}" for option in extra]) + "\n"
 
 
-def conf_hints(lookup, hints, mta, syslog_name):
+def conf_hints(lookup, hints, mta, syslog_name, site):
     """The services of conf/postfix-hints.master.cf with the names that an admin
-    would put in: the program, the hints file, the mta, the syslog_name."""
+    would put in: the program, the hints file, the mta, the syslog_name, the site's file."""
     text = "\n".join(line for line in (SOURCE / "conf/postfix-hints.master.cf").read_text()
                      .splitlines() if line and not line.startswith("#")) + "\n"
-    shipped = "argv=/usr/local/sbin/postern-lookup /run/postern/state.hints postfix\n"
+    shipped = ("argv=/usr/local/sbin/postern-lookup /run/postern/state.hints postfix "
+               "/var/lib/postern/postfix.site\n")
     assert text.count(shipped) == 1
-    return text.replace(shipped, f"argv={lookup} {hints} {mta}\n").replace(
+    return text.replace(shipped, f"argv={lookup} {hints} {mta} {site}\n").replace(
         "syslog_name=postfix/", f"syslog_name={syslog_name}/")
 
 
@@ -136,11 +138,24 @@ class Postfix:
         services = list(services)
         (self.etc / "master.cf").write_text(without(MASTER, services) + "".join(services))
 
+    def launch(self):
+        done = subprocess.run(["postfix", "-c", self.etc, "start"], capture_output=True, text=True)
+        # "master -w" now and then gives up on a master that has started all the same
+        if done.returncode != 0:
+            self.test.say(f"postfix start: exit code {done.returncode}: {done.stderr.strip()}")
+            self.test.wait_for(self.is_up, "Postfix has started all the same")
+
     def start(self, *ports):
-        self.test.run(["postfix", "-c", self.etc, "start"])
+        self.launch()
         self.test.at_end(self.stop)
         for port in ports:
             self.test.wait_for(lambda: listening(port), f"Postfix listens on port {port}")
+
+    def is_up(self):
+        try:
+            return alive(self.master())
+        except (OSError, ValueError):
+            return False
 
     def master(self):
         return int((self.spool / "pid/master.pid").read_text())

@@ -2,9 +2,10 @@
 """What must hold at every attachment: a class never holds more than its limit,
 and forgets each session within a second of its end."""
 import random
+import re
 import socket
 
-from lib.smtp import LEAVE, Herd, admitted, open_sessions
+from lib.smtp import LEAVE, Herd, Session, admitted, open_sessions
 
 
 def sources(count, net="127.0.1"):
@@ -135,3 +136,23 @@ def whole(test, postern, to, name, limit):
     """All of it; the long form with --rounds."""
     fills(test, postern, to, name, limit)
     Crowd(test, postern, to, name, limit).run(test.rounds or 4)
+
+
+def reads_as_explained(test, postern, to, name, limit, way, of=None):
+    """Who is refused reads what explain session said that he would; `way`: policy, milter;
+    `of`: which mail server's words of several."""
+    held = open_sessions(to, ["127.0.8.1"] * limit)
+    test.wait_for(lambda: postern.open(name) == limit, "the class is full")
+    told = postern.ask("explain", "session", "127.0.8.1", "--port", to[1])
+    said = told[f"client_reads_{way}"]
+    if of:
+        said = next(part for part in said.split("; ") if f" ({of})" in part).replace(f" ({of})", "")
+    refused = Session(to, "127.0.8.1")
+    plain = [re.sub(r" \([0-9a-z-]+\)$", "", text)
+             for text in (said, f"{refused.code} {refused.text}")]
+    test.check(re.fullmatch(re.escape(plain[0]).replace("HOST", r"[\w.-]+"), plain[1]),
+               f"the client reads what explain says: {refused.code} {refused.text}")
+    if plain[0] != plain[1]:
+        test.say(f"explain: {said}")
+    leave_all(held)
+    test.wait_for(lambda: postern.open(name) == 0, "all have left")

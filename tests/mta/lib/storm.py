@@ -195,7 +195,7 @@ class Watcher:
             end = time.monotonic()
             if done.returncode == 0:
                 self.looks.append(Look(begin, end, {
-                    (row["client"], row["port"]) for row in json.loads(done.stdout)
+                    (row["client"], row["client_port"]) for row in json.loads(done.stdout)
                     if row["class"] is not None}))
 
     def stop(self):
@@ -316,7 +316,7 @@ class PostfixServer:
         master = self.postfix.master()
         self.test.run(["postfix", "-c", self.postfix.etc, how])
         self.test.wait_for(lambda: not alive(master), "Postfix is down")
-        self.test.run(["postfix", "-c", self.postfix.etc, "start"])
+        self.postfix.launch()
 
     def children(self):
         """smtpd processes that have had a session before: were one killed in its

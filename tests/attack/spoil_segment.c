@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What a role taken over by somebody else can do to the segment, with the rights of its user.
+ *
+ *     spoil_segment STATE locks            every mutex gets a kind that is none
+ *     spoil_segment STATE words SECONDS SEED
+ *                                          words all over the file get other values, at random
+ *
+ * The caller changes the user before.  Ends with 0 when it has done so.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/internal.h"
+
+static int spoil_locks(const char *path)
+{
+	struct segment *segment;
+	struct diag diag;
+	int fd = segment_open_file(path, geteuid(), &diag);
+
+	if (fd < 0 || segment_attach(&segment, fd, path, &diag) != 0) {
+		fprintf(stderr, "%s\n", diag.text);
+		return 1;
+	}
+	for (uint32_t i = 0; i < segment->header->record_count; i++)
+		memset(&segment->records[i].mutex, 0xff, sizeof(pthread_mutex_t));
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		memset(&segment->session_shards[i].mutex, 0xff, sizeof(pthread_mutex_t));
+		memset(&segment->client_shards[i].mutex, 0xff, sizeof(pthread_mutex_t));
+	}
+	return 0;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* One word in a hundred microseconds or so; half of them in the header and what follows it. */
+static int spoil_words(const char *path, long seconds, uint64_t seed)
+{
+	int64_t end_ns = clock_now_ns() + seconds * NS_PER_SECOND;
+	const struct timespec pause = { .tv_nsec = 100000 };
+	uint64_t state = seed | 1, count = 0;
+
+	while (clock_now_ns() < end_ns) {
+		int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		struct stat status;
+		uint64_t *words;
+
+		if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < 4096) {
+			if (fd >= 0)
+				close(fd);
+			(void)nanosleep(&pause, NULL);
+			continue;	/* it is just being built again */
+		}
+		words = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fd, 0);
+		close(fd);
+		if (words == MAP_FAILED)
+			return 1;
+		for (unsigned i = 0; i < 200 && clock_now_ns() < end_ns; i++) {
+			uint64_t all = (uint64_t)status.st_size / sizeof(*words);
+			uint64_t near = all < 65536 ? all : 65536;
+			uint64_t at = next_random(&state) % (i % 2 == 0 ? near : all);
+			uint64_t value = next_random(&state);
+
+			words[at] = i % 3 == 0 ? value : i % 3 == 1 ? value & 0xffff : UINT64_MAX;
+			count++;
+			(void)nanosleep(&pause, NULL);
+		}
+		munmap(words, (size_t)status.st_size);
+	}
+	printf("%" PRIu64 " words\n", count);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[2], "locks") == 0)
+		return spoil_locks(argv[1]);
+	if (argc == 5 && strcmp(argv[2], "words") == 0)
+		return spoil_words(argv[1], strtol(argv[3], NULL, 10),
+		    strtoull(argv[4], NULL, 10));
+	fputs("usage: spoil_segment STATE locks | words SECONDS SEED\n", stderr);
+	return 64;
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""A role that was taken over writes what it likes into the segment (tests/attack): the supervisor
+lives, runs nothing that is not configured, and the service is back by itself."""
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from lib.postern import Postern, build_tree, one_class
+from lib.testing import alive, main
+
+ASKS = (b"request=smtpd_access_policy\nprotocol_state=CONNECT\nclient_address=192.0.2.%d\n"
+        b"client_port=%d\nserver_address=192.0.2.250\nserver_port=25\n\n")
+
+
+def attacker(postern, *words):
+    """With the rights of the roles: their user, their group, nothing else."""
+    program = build_tree() / "tests/attack/spoil_segment"
+    copy = postern.test.directory / "spoil_segment"
+    if not copy.exists():
+        copy.write_bytes(program.read_bytes())
+        copy.chmod(0o755)
+    return subprocess.Popen([str(copy), str(postern.root / "state"), *words], user="postern",
+                            group="postern", extra_groups=[], stdout=subprocess.PIPE, text=True)
+
+
+def answer(postern, number):
+    """What a policy client reads within 2 s, or ""."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(2)
+        try:
+            client.connect(str(postern.spool / "private/postern"))
+            client.sendall(ASKS % (number % 250, 1024 + number))
+            return client.recv(1000).decode()
+        except OSError:
+            return ""
+
+
+def works(postern):
+    return answer(postern, 7).startswith("action=") and postern.command("status").returncode == 0
+
+
+def spoiled_locks(test, postern, supervisor):
+    test.equal(attacker(postern, "locks").wait(20), 0, "every lock of the segment is spoiled")
+    for number in range(30):
+        answer(postern, number)
+    test.within(20.0, lambda: "is built again" in postern.log_text(),
+                "roles die of it: the segment is built again")
+    test.within(20.0, lambda: works(postern), "the service is back, without an administrator")
+    test.check(alive(supervisor), "the supervisor has lived through it")
+    test.check("reason=\"roles died of it\"" in postern.log_text(), "the log says why")
+
+
+def random_words(test, postern, supervisor, seconds):
+    seed = str(test.seed)
+    attack = attacker(postern, "words", str(seconds), seed)
+    number, reloads = 0, 0
+    while attack.poll() is None:
+        answer(postern, number)
+        number += 1
+        if number % 20 == 0:
+            os.kill(supervisor, signal.SIGHUP)
+            reloads += 1
+        time.sleep(0.02)
+    test.equal(attack.returncode, 0, f"words were overwritten for {seconds} s: "
+               f"{attack.stdout.read().strip()}, {number} questions, {reloads} reloads")
+    test.check(alive(supervisor), "the supervisor lives")
+    test.equal(os.stat(f"/proc/{supervisor}").st_uid, 0, "as root, and as the same process")
+    marks = [path for path in Path("/run/t").glob("pwned*")]
+    test.equal(marks, [], "and has run nothing that is not configured")
+    # what is left in the segment may still end roles, until it is built again
+    test.within(60.0, lambda: works(postern), "the service is back by itself")
+
+
+def body(test):
+    test.deaths_expected = test.attacked = True
+    postern = Postern(test, [one_class("all", 5000)])
+    postern.start()
+    supervisor = postern.status()["pid"]
+    test.check(works(postern), "it answers")
+    spoiled_locks(test, postern, supervisor)
+    random_words(test, postern, supervisor, test.rounds or 8)
+    postern.stop()
+
+
+if __name__ == "__main__":
+    main(body)

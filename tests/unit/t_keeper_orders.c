@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: ISC */
+/* Orders and reports between supervisor and keeper, whose end may be anybody's. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "role/generation_memory.h"
+#include "role/keeper_orders.h"
+#include "site.h"
+
+static struct keeper_orders orders;
+static struct keeper_order order;
+static struct keeper_report report;
+static int keeper_fd, generation_fd;
+static const char *why;
+
+static int connected(void **state) {
+	struct diag diag;
+
+	(void)state;
+	keeper_orders_init(&orders);
+	keeper_fd = keeper_orders_open(&orders, &diag);
+	return keeper_fd >= 0 ? 0 : -1;
+}
+
+static int closed(void **state) {
+	(void)state;
+	close(keeper_fd);
+	keeper_orders_close(&orders);
+	return 0;
+}
+
+static void orders_arrive(void **state) {
+	(void)state;
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 0);
+	assert_true(keeper_orders_died(&orders, 7, 4711));
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
+	assert_int_equal(order.kind, KEEPER_ORDER_DIED);
+	assert_int_equal(order.place, 7);
+	assert_int_equal(order.pid, 4711);
+	assert_int_equal(generation_fd, -1);
+	keeper_orders_close(&orders);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), -1);
+}
+
+static void counts_wait_for_a_keeper(void **state) {
+	struct diag diag;
+
+	(void)state;
+	keeper_orders_close(&orders);
+	keeper_orders_count(&orders, COUNTER_RELOADS);
+	keeper_orders_count(&orders, COUNTER_RELOADS);
+	keeper_orders_turn(&orders);
+	close(keeper_fd);
+	keeper_fd = keeper_orders_open(&orders, &diag);
+	keeper_orders_turn(&orders);
+	keeper_orders_turn(&orders);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
+	assert_int_equal(order.kind, KEEPER_ORDER_COUNT);
+	assert_int_equal(order.counter, COUNTER_RELOADS);
+	assert_int_equal(order.amount, 2);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 0);
+}
+
+static void a_generation_comes_sealed_and_whole(void **state) {
+	struct generation *copy;
+	struct site site;
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
+	fd = generation_memory_make(site.generation, &diag);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	assert_true(keeper_orders_publish(&orders, fd, 3));
+	close(fd);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
+	assert_int_equal(order.ticket, 3);
+	assert_true(generation_fd >= 0);
+	assert_int_equal(fcntl(generation_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	copy = generation_memory_read(generation_fd, &diag);
+	assert_non_null(copy);
+	assert_memory_equal(copy, site.generation, site.generation->bytes);
+	free(copy);
+	close(generation_fd);
+	site_close(&site);
+}
+
+static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
+	int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	static const char zeros[65536];
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), (int)sizeof(zeros));
+	assert_null(generation_memory_read(fd, &diag));
+	assert_int_equal(fcntl(fd, F_ADD_SEALS,
+	    F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+	assert_null(generation_memory_read(fd, &diag));
+	close(fd);
+	assert_null(generation_memory_read(-1, &diag));
+}
+
+static struct keeper_report alert_report(void) {
+	struct keeper_report alert = { .kind = KEEPER_REPORT_ALERT };
+
+	alert_begin(&alert.alert, ALERT_GATE, "gate");
+	return alert;
+}
+
+static void reports_arrive(void **state) {
+	struct keeper_report sent = alert_report();
+
+	(void)state;
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	assert_true(keeper_report_send(keeper_fd, &sent));
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_string_equal(report.alert.subject, "gate");
+	close(keeper_fd);
+	keeper_fd = -1;
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	assert_int_equal(orders.fd, -1);
+}
+
+static void is_refused(const struct keeper_report *sent) {
+	assert_true(keeper_report_send(keeper_fd, sent));
+	why = NULL;
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), -1);
+	assert_non_null(why);
+}
+
+static void a_report_that_makes_no_sense_is_refused(void **state) {
+	struct keeper_report sent = alert_report();
+
+	(void)state;
+	sent.kind = 99;
+	is_refused(&sent);
+	sent = alert_report();
+	sent.alert.kind = (enum alert_kind)ALERT_KINDS;
+	is_refused(&sent);
+	sent = alert_report();
+	memset(sent.alert.text, 'x', sizeof(sent.alert.text));
+	is_refused(&sent);
+	sent = alert_report();
+	memcpy(sent.alert.subject, "--help\n", sizeof("--help\n"));
+	is_refused(&sent);
+	sent = alert_report();
+	memset(&sent.alert.observed, 2, sizeof(sent.alert.observed));
+	is_refused(&sent);
+	sent = (struct keeper_report){ .kind = KEEPER_REPORT_REFUSED, .text = "\x1b[2J" };
+	is_refused(&sent);
+	assert_int_equal(send(keeper_fd, "short", 5, 0), 5);
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), -1);
+}
+
+int main(void) {
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, connected, closed)
+	const struct CMUnitTest tests[] = {
+		UNIT(orders_arrive),
+		UNIT(counts_wait_for_a_keeper),
+		UNIT(a_generation_comes_sealed_and_whole),
+		UNIT(what_is_not_sealed_or_no_generation_is_refused),
+		UNIT(reports_arrive),
+		UNIT(a_report_that_makes_no_sense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

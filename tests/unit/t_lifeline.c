@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/lifeline.h"
+
+static int fds[2];
+
+static int set_up(void **state) {
+	struct diag diag;
+
+	(void)state;
+	return lifeline_open(fds, &diag);
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	close(fds[0]);
+	close(fds[1]);
+	return 0;
+}
+
+static void heartbeats_and_the_last_call_are_read(void **state) {
+	struct lifeline_news news = lifeline_read(fds[0]);
+
+	(void)state;
+	assert_false(news.beat);
+	assert_int_equal(news.stopped_call, -1);
+	lifeline_beat(fds[1]);
+	lifeline_beat(fds[1]);
+	news = lifeline_read(fds[0]);
+	assert_true(news.beat);
+	assert_int_equal(news.stopped_call, -1);
+	lifeline_stopped(fds[1], 0);	/* read(2) is number 0 on x86-64 */
+	news = lifeline_read(fds[0]);
+	assert_false(news.beat);
+	assert_int_equal(news.stopped_call, 0);
+	lifeline_stopped(fds[1], 59);
+	assert_int_equal(lifeline_read(fds[0]).stopped_call, 59);
+	assert_false(lifeline_read(fds[0]).beat);
+}
+
+/* A role that writes all the time keeps nobody. */
+static void a_flood_ends_and_garbage_is_no_call(void **state) {
+	static char garbage[65536];
+	struct lifeline_news news;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(garbage); i++)
+		garbage[i] = (char)0xff;
+	assert_int_equal(write(fds[1], garbage, sizeof(garbage)), (int)sizeof(garbage));
+	lifeline_beat(fds[1]);		/* the pipe is full: lost, and nobody waits */
+	news = lifeline_read(fds[0]);
+	assert_false(news.beat);
+	assert_int_equal(news.stopped_call, -1);
+	assert_int_equal(write(fds[1], garbage, 3), 3);
+	assert_false(lifeline_read(fds[0]).beat);
+}
+
+static void neither_end_survives_exec_or_waits(void **state) {
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+		assert_int_equal(fcntl(fds[i], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(heartbeats_and_the_last_call_are_read,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_flood_ends_and_garbage_is_no_call, set_up,
+		    tear_down),
+		cmocka_unit_test_setup_teardown(neither_end_survives_exec_or_waits, set_up,
+		    tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

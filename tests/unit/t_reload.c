@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: ISC */
+/* A reload on its way to the keeper, which may die or be late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "role/generation_memory.h"
+#include "role/reload.h"
+#include "role/supervisor.h"
+
+static struct supervisor supervisor;
+static char path[] = "/tmp/postern-t-reload-XXXXXX";
+static int orders_fd, link_fd;		/* the keeper's ends */
+
+static void on_line(void *context, const char *line) {
+	(void)context, (void)line;
+}
+
+static void configure(void) {
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs("version = 1;\nclasses = ( { name = \"all\"; match = \"*\"; } );\n",
+	    file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void begin_keeper(void) {
+	struct diag diag;
+
+	orders_fd = keeper_orders_open(&supervisor.orders, &diag);
+	link_fd = keeper_link_open(&supervisor.link, &diag);
+	assert_true(orders_fd >= 0 && link_fd >= 0);
+}
+
+static void end_keeper(void) {
+	close(orders_fd);
+	close(link_fd);
+	keeper_orders_close(&supervisor.orders);
+	keeper_link_close(&supervisor.link);
+}
+
+static int begin(void **state) {
+	struct config_messages messages;
+	struct diag diag;
+	int fd = mkstemp(path);
+
+	(void)state;
+	close(fd);
+	log_redirect(on_line, NULL);
+	configure();
+	supervisor = (struct supervisor){ .config_file = path,
+		.generation = config_compile(path, &messages) };
+	config_messages_free(&messages);
+	keeper_orders_init(&supervisor.orders);
+	keeper_link_init(&supervisor.link);
+	supervisor.generation_fd = generation_memory_make(supervisor.generation, &diag);
+	begin_keeper();
+	return supervisor.generation_fd >= 0 ? 0 : -1;
+}
+
+static int end(void **state) {
+	(void)state;
+	end_keeper();
+	reload_end(&supervisor.reload);
+	close(supervisor.generation_fd);
+	free(supervisor.generation);
+	unlink(path);
+	snprintf(path, sizeof(path), "/tmp/postern-t-reload-XXXXXX");
+	return 0;
+}
+
+/* The ticket of the next order to publish; -1: there is none. */
+static int64_t ordered(void) {
+	struct keeper_order order;
+	int fd;
+
+	while (keeper_order_receive(orders_fd, &order, &fd) > 0) {
+		if (order.kind != KEEPER_ORDER_PUBLISH)
+			continue;
+		assert_true(fd >= 0);
+		close(fd);
+		return (int64_t)order.ticket;
+	}
+	return -1;
+}
+
+static void published(int64_t ticket, uint64_t number) {
+	const struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED,
+		.ticket = (uint64_t)ticket, .number = number };
+
+	reload_hear(&supervisor, &report);
+}
+
+static bool is_answered(void) {
+	char text[64];
+
+	return recv(link_fd, text, sizeof(text), MSG_DONTWAIT) > 0;
+}
+
+static void who_asked_is_answered_when_it_is_published(void **state) {
+	int64_t ticket;
+
+	(void)state;
+	reload_begin(&supervisor, true);
+	ticket = ordered();
+	assert_true(ticket > 0);
+	assert_true(reload_is_busy(&supervisor.reload));
+	assert_false(is_answered());
+	published(ticket, 7);
+	assert_false(reload_is_busy(&supervisor.reload));
+	assert_int_equal(supervisor.generation->number, 7);
+	assert_true(is_answered());
+}
+
+/* The next keeper would take it for the answer to what it asks itself, or end. */
+static void a_keeper_that_did_not_ask_gets_no_answer(void **state) {
+	int64_t first, second;
+
+	(void)state;
+	reload_begin(&supervisor, true);
+	first = ordered();
+	end_keeper();
+	begin_keeper();
+	reload_send_again(&supervisor.reload);
+	reload_turn(&supervisor, clock_now_ns());
+	second = ordered();
+	assert_true(second > first);
+	published(second, 8);
+	assert_int_equal(supervisor.generation->number, 8);
+	assert_false(is_answered());
+}
+
+/* It is ordered, given up as its time is over, and published after all. */
+static void give_up_and_publish(uint64_t number) {
+	int64_t ticket;
+
+	reload_begin(&supervisor, false);
+	ticket = ordered();
+	assert_true(ticket > 0);
+	reload_turn(&supervisor, clock_now_ns() + 11 * NS_PER_SECOND);
+	assert_false(reload_is_busy(&supervisor.reload));
+	published(ticket, number);
+}
+
+static void a_configuration_that_was_given_up_does_not_stay_in_force(void **state) {
+	int64_t now_ns = clock_now_ns();
+
+	(void)state;
+	give_up_and_publish(2);
+	reload_turn(&supervisor, now_ns);
+	assert_int_equal(ordered(), 0);
+	published(0, 3);
+	assert_int_equal(supervisor.generation->number, 3);
+	/* once a second at most, but never forgotten */
+	give_up_and_publish(4);
+	reload_turn(&supervisor, now_ns + NS_PER_SECOND / 2);
+	assert_int_equal(ordered(), -1);
+	reload_turn(&supervisor, now_ns + NS_PER_SECOND);
+	assert_int_equal(ordered(), 0);
+	reload_turn(&supervisor, now_ns + 3 * NS_PER_SECOND);
+	assert_int_equal(ordered(), -1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_asked_is_answered_when_it_is_published,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(a_keeper_that_did_not_ask_gets_no_answer, begin,
+		    end),
+		cmocka_unit_test_setup_teardown(
+		    a_configuration_that_was_given_up_does_not_stay_in_force, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
