@@ -85,8 +85,12 @@ class World:
 
     def cut(self, name):
         network = self.cluster.network
+        # others make room for them: who leaves is back before any guest
+        self.clients.demand(**{**dict.fromkeys(self.nodes, WANTED), name: 0})
         self.guests.demand(**{name: 3})
         self.test.wait_for(lambda: self.guests.open(name) == 3, "guests that stay")
+        self.clients.demand(**dict.fromkeys(self.nodes, WANTED))
+        self.has_again(name, f"{name} has guests")
         begin = time.monotonic()
         network.cut(name)
         done = time.monotonic()
