@@ -11,7 +11,7 @@ import time
 from lib.postern import Postern, one_class
 from lib.postfix import Postfix, conf_service
 from lib.smtp import LEAVE, Herd, Session, admitted, open_sessions
-from lib.testing import main
+from lib.testing import main, processes
 
 HERE, THERE = "10.9.0.1", "10.9.0.2"
 POLICY, MILTER, BOTH, MORTAL = 2025, 2026, 2027, 2028
@@ -89,7 +89,10 @@ def exact(test, postern):
 def smtpd_dies(test, postern, postfix):
     # Postfix stops a service for a minute whose process did not end its first session
     held = come(test, postern, MORTAL, 3, "policy")
-    for pid in servers(postfix):
+    mortal = [pid for pid, command in processes(postfix.master()).items()
+              if command.startswith(f"smtpd -n {MORTAL} ")]
+    test.check(len(mortal) >= 3, "they have an smtpd each")
+    for pid in mortal:
         with contextlib.suppress(ProcessLookupError):   # one that was idle for long enough
             os.kill(pid, signal.SIGKILL)
     test.within(1.0, zero(postern), "0 after kill -9 of the smtpd processes")
@@ -105,22 +108,6 @@ def made_anew(test, postern):
     test.wait_for(lambda: postern.roles().get("keeper.0") not in (None, keeper)
                   and postern.ready(), "a new namespace has the keeper begin anew")
     test.check("made anew" in postern.log_text(), "a namespace that is made anew is opened")
-
-
-def servers(postfix):
-    """Its smtpd processes."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat") as stat:
-                text = stat.read()
-        except OSError:
-            continue
-        if "(smtpd)" in text and int(text.rpartition(")")[2].split()[1]) == postfix.master():
-            found.append(int(entry))
-    return found
 
 
 def by_milter(test, postern, port, what):
