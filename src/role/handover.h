@@ -11,6 +11,7 @@
 
 #include "base/diag.h"
 #include "base/log.h"
+#include "role/privileges.h"
 #include "role/role.h"
 
 /* What the process is for. */
@@ -25,6 +26,7 @@ struct handover {
 	struct role_context context;	/* without segment; its pointers are made again by
 					 * handover_receive, and stay for the process's life */
 	pid_t supervisor_pid;
+	struct identity identity;	/* whom it is to become */
 	char name[24];			/* "policy.0" */
 	char state_path[PATH_MAX];
 	enum log_target log_target;

@@ -95,7 +95,7 @@ int identity_find(struct identity *identity, const struct generation *generation
 }
 
 /* Files are given to groups that need not be the user's. */
-static int join_groups(const struct identity *identity, gid_t more) {
+static int join_more(const struct identity *identity, gid_t more) {
 	gid_t groups[NGROUPS_MAX];
 	int count = getgroups(NGROUPS_MAX - 2, groups);
 
@@ -108,14 +108,20 @@ static int join_groups(const struct identity *identity, gid_t more) {
 	return setgroups((size_t)count, groups) == 0 ? 0 : errno;
 }
 
-/* The user and the groups, for good. */
-static int change_user(const struct identity *identity, gid_t group, struct diag *diag) {
-	int error = identity->user[0] != '\0' ?
-	    initgroups(identity->user, identity->gid) :
-	    setgroups(0, NULL);
+int privileges_join(const struct identity *identity, gid_t group, struct diag *diag) {
+	int error;
 
-	if (error != 0 || join_groups(identity, group) != 0)
+	if (!identity->drop)
+		return 0;
+	error = identity->user[0] != '\0' ? initgroups(identity->user, identity->gid) :
+	    setgroups(0, NULL);
+	if (error != 0 || join_more(identity, group) != 0)
 		return diag_set(diag, errno, "cannot set supplementary groups");
+	return 0;
+}
+
+/* The user and the group, for good. */
+static int change_user(const struct identity *identity, struct diag *diag) {
 	if (setresgid(identity->gid, identity->gid, identity->gid) != 0)
 		return diag_set(diag, errno, "cannot become group %u",
 		    identity->gid);
@@ -142,13 +148,13 @@ static int prove_user(const struct identity *identity, struct diag *diag) {
 	return 0;
 }
 
-int privileges_drop(const struct identity *identity, gid_t group, struct diag *diag) {
+int privileges_drop(const struct identity *identity, struct diag *diag) {
 	bool unbound;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return diag_set(diag, errno, "cannot set no_new_privs");
 	unbound = capabilities_unbind();
-	if (identity->drop && change_user(identity, group, diag) != 0)
+	if (identity->drop && change_user(identity, diag) != 0)
 		return -1;
 	if (capabilities_clear(unbound, diag) != 0)
 		return -1;

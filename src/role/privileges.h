@@ -28,11 +28,14 @@ int identity_find(struct identity *identity, const struct generation *generation
 int identity_user(const char *name, uid_t *uid, struct diag *diag);
 int identity_group(const char *name, gid_t *gid, struct diag *diag);
 
-/* In a role: supplementary groups, group and user for good, every capability, no new
- * privileges, not dumpable; proves all of it, and that there is no way back.  Clears the
- * parent-death signal: set it again afterwards.  `group`: one to be in besides; (gid_t)-1:
- * none. */
-int privileges_drop(const struct identity *identity, gid_t group, struct diag *diag);
+/* Before a role's exec: the user's supplementary groups, hints.group and `group`; (gid_t)-1:
+ * none.  Nothing of the name services that know them stays in the role.  -1 with *diag. */
+int privileges_join(const struct identity *identity, gid_t group, struct diag *diag);
+
+/* In a role, after exec: group and user for good, every capability, no new privileges, not
+ * dumpable; proves all of it, and that there is no way back.  Clears the parent-death signal:
+ * set it again afterwards.  -1 with *diag. */
+int privileges_drop(const struct identity *identity, struct diag *diag);
 
 /* Raises the limit of open files to `wanted`, or as far as it may go. */
 void privileges_raise_files(unsigned long wanted);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The first steps of a role's process after exec.
- * MODEL    It has its descriptors and no privilege; what is left to do is to map the segment,
- *          to make itself unreadable for others of its user (exec forgets that), and to
- *          enter its sandbox.
+ * MODEL    It has its descriptors and is root still: exec makes a process readable for all of
+ *          its user, a change of user ends that.  So it reads what the supervisor hands over,
+ *          nothing else, drops its privileges, maps the segment, and enters its sandbox.
  * ERRORS   Any: the process ends, the supervisor starts another.
  * THREADS  One.
  */
@@ -28,6 +28,7 @@
 #include "role/keeper_duties.h"
 #include "role/misdeed.h"
 #include "role/prepare.h"
+#include "role/privileges.h"
 #include "role/role.h"
 #include "role/sandbox.h"
 #include "segment/segment.h"
@@ -109,7 +110,7 @@ int role_begin(const char *descriptor) {
 	struct diag diag;
 	uint32_t fd;
 
-	/* before anything else: exec has made the process readable for its user's others */
+	/* started by another user than root, it has nothing to drop that would do this */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return EX_NOPERM;
 	if (!text_to_u32(descriptor, strlen(descriptor), INT32_MAX, &fd) ||
@@ -117,9 +118,11 @@ int role_begin(const char *descriptor) {
 		fputs("posternd: " ROLE_BEGIN_OPTION " is for posternd alone\n", stderr);
 		return EX_USAGE;
 	}
-	role_die_with(handover.supervisor_pid);
 	log_open(handover.log_target, "posternd", handover.log_facility);
 	log_set_role(handover.name);
+	if (privileges_drop(&handover.identity, &diag) != 0)
+		return role_failed("cannot drop privileges", &diag, EX_NOPERM);
+	role_die_with(handover.supervisor_pid);
 	role_set_title(&handover);
 	process_reset_signals();
 	if (handover.duty != HANDOVER_SERVE)

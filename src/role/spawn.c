@@ -3,9 +3,10 @@
  * PURPOSE  Make a role out of a fork of the supervisor.
  * MODEL    The child first makes sure that it dies with its parent, takes the
  *          roles' lock while it still has the daemon's (so that a new supervisor can
- *          never miss it), opens what only root can, drops its privileges, and
- *          executes this program once more: no address of the supervisor is known
- *          there, and of its descriptors only those that the role was given are open.
+ *          never miss it), opens what only root can, and executes this program once
+ *          more: no address of the supervisor is known there, and of its descriptors
+ *          only those that the role was given are open.  It drops its privileges there
+ *          (role_begin.c): others of the roles' user could look at what that one executes.
  * ERRORS   A child that cannot become its role exits; the supervisor tries
  *          again.
  * THREADS  One on both sides.
@@ -133,6 +134,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	(void)setpgid(0, 0);
 	log_set_role(name);
 	handover->supervisor_pid = supervisor->pid;
+	handover->identity = supervisor->identity;
 	handover->log_target = supervisor->log_target;
 	handover->log_facility = generation_log_facility(generation);
 	handover->readers = supervisor->readers;
@@ -151,9 +153,8 @@ static void end_process(const struct supervisor *supervisor, gid_t group,
     const struct handover *handover) {
 	struct diag diag;
 
-	if (privileges_drop(&supervisor->identity, group, &diag) != 0)
+	if (privileges_join(&supervisor->identity, group, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
-	role_die_with(supervisor->pid);
 	execute(supervisor, handover);
 }
 

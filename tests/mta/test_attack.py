@@ -1,12 +1,14 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""A role that was taken over writes what it likes into the segment (tests/attack): the supervisor
-lives, runs nothing that is not configured, and the service is back by itself."""
+"""A role that was taken over (tests/attack) sees nothing of the others, not in the moment of their
+start either.  It writes what it likes into the segment: the supervisor lives, runs nothing that is
+not configured, and the service is back by itself."""
 import os
 import signal
 import socket
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 from lib.postern import Postern, build_tree, one_class
@@ -16,15 +18,19 @@ ASKS = (b"request=smtpd_access_policy\nprotocol_state=CONNECT\nclient_address=19
         b"client_port=%d\nserver_address=192.0.2.250\nserver_port=25\n\n")
 
 
-def attacker(postern, *words):
-    """With the rights of the roles: their user, their group, nothing else."""
-    program = build_tree() / "tests/attack/spoil_segment"
-    copy = postern.test.directory / "spoil_segment"
+def with_their_rights(postern, name, *words):
+    """A program with the rights of the roles: their user, their group, nothing else."""
+    copy = postern.test.directory / name
     if not copy.exists():
-        copy.write_bytes(program.read_bytes())
+        copy.write_bytes((build_tree() / "tests/attack" / name).read_bytes())
         copy.chmod(0o755)
-    return subprocess.Popen([str(copy), str(postern.root / "state"), *words], user="postern",
-                            group="postern", extra_groups=[], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([str(copy), *words], user="postern", group="postern",
+                            extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True)
+
+
+def attacker(postern, *words):
+    return with_their_rights(postern, "spoil_segment", str(postern.root / "state"), *words)
 
 
 def answer(postern, number):
@@ -41,6 +47,24 @@ def answer(postern, number):
 
 def works(postern):
     return answer(postern, 7).startswith("action=") and postern.command("status").returncode == 0
+
+
+def starts_are_seen(test, postern, rounds):
+    """exec makes a process readable for its user's others: a role is not that user's by then."""
+    watcher = with_their_rights(postern, "look_at_roles")
+    watcher.stdout.readline()               # it looks
+    starts = 0
+    for _ in range(rounds):
+        for role, before in sorted(postern.roles().items()):
+            os.kill(before, signal.SIGKILL)
+            test.poll(lambda name=role, pid=before:
+                      postern.roles().get(name) not in (None, pid), 10)
+            starts += postern.roles().get(role) not in (None, before)
+    *seen, last = watcher.communicate(timeout=20)[0].splitlines()
+    ways = Counter(line.split()[0] for line in seen)
+    test.equal((ways, watcher.returncode), (Counter(), 0), f"in {starts} starts of roles no other process "
+               f"of their user reads, opens or traces one ({last})")
+    test.check(int(last.split()[1]) > starts >= rounds, "... and it did look at them")
 
 
 def spoiled_locks(test, postern, supervisor):
@@ -81,6 +105,7 @@ def body(test):
     postern.start()
     supervisor = postern.status()["pid"]
     test.check(works(postern), "it answers")
+    starts_are_seen(test, postern, test.rounds or 3)
     spoiled_locks(test, postern, supervisor)
     random_words(test, postern, supervisor, test.rounds or 8)
     postern.stop()
