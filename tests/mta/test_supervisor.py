@@ -551,6 +551,7 @@ def without_a_mail_server(test, postern):
         line = next(n for n, one in enumerate(text, 1) if f'"{path}"' in one)
         test.check(f"{postern.file}:{line}: listener {path} is left out" in postern.log_text(),
                    f"without Postfix: {name} is left out, and its line is named")
+    test.poll(lambda: len(postern.roles()) == 4, 5)
     test.equal(sorted(postern.roles()), ["keeper.0", "milter.0", "policy.0", "policy.1"],
                "... and what there is a socket for runs: the milter, and the socket map's roles")
     with socket.socket(socket.AF_UNIX) as sendmail:
