@@ -24,6 +24,7 @@
 #define CONFIRM_STEP_MS		5
 #define FAULTS_APART_NS		(2 * NS_PER_SECOND)
 #define LIFELINE_APART_NS	(NS_PER_SECOND / 8)
+#define REFUSALS_APART_NS	(10 * NS_PER_SECOND)
 #define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 200 ms */
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
@@ -103,15 +104,22 @@ void engine_close(struct engine **engine) {
 	*engine = NULL;
 }
 
-/* Under mapping_mutex.  False: refused, and not logged yet; *diag says why. */
+/* Under mapping_mutex.  False: refused, and to be logged; *diag says why.  Anybody can write
+ * another number each time: the log is not for that. */
 static bool follow(struct engine *engine, uint64_t wanted, struct diag *diag) {
-	bool logged = engine->logged_number == wanted;
+	int64_t now_ns;
 
 	if (engine->newest->generation->number == wanted ||
 	    engine->refused_number == wanted || take_up(engine, wanted, diag) == 0)
 		return true;
-	engine->refused_number = engine->logged_number = wanted;
-	return logged;
+	engine->refused_number = wanted;
+	now_ns = clock_now_ns();
+	if (engine->logged_number == wanted || (engine->logged_ns != 0 &&
+	    now_ns - engine->logged_ns < REFUSALS_APART_NS))
+		return true;
+	engine->logged_number = wanted;
+	engine->logged_ns = now_ns;
+	return false;
 }
 
 const struct generation *engine_pin(struct engine *engine) {

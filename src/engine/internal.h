@@ -48,7 +48,8 @@ struct engine {
 	pthread_mutex_t mapping_mutex;	/* of this process: guards the list */
 	struct mapped_generation *newest;
 	uint64_t refused_number;	/* a generation that could not be mapped */
-	uint64_t logged_number;		/* the last such generation in the log */
+	uint64_t logged_number;		/* the last such generation in the log, */
+	int64_t logged_ns;		/* and when; 0: none was */
 	int lifeline_fd;		/* -1: nobody waits for it */
 	_Atomic int64_t lifeline_ns;	/* when it was last written to */
 	struct late_ends late;

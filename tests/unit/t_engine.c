@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/outbound.h"
 #include "engine/witness.h"
 #include "segment/internal.h"
@@ -451,6 +452,33 @@ static void explain_changes_nothing(void **state) {
 	site_close(&site);
 }
 
+static void count_line(void *context, const char *line) {
+	assert_non_null(strstr(line, "this process keeps the old one"));
+	(*(unsigned *)context)++;
+}
+
+/* By another role, say: each number is one that there is no file of. */
+static void numbers_written_at_random_do_not_flood_the_log(void **state) {
+	struct segment_header *header;
+	const struct generation *generation;
+	unsigned lines = 0;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, CUSTOMER);
+	header = site.segment->header;
+	log_redirect(count_line, &lines);
+	for (uint64_t number = 1000; number < 2000; number++) {
+		atomic_store(&header->generation, number);
+		generation = engine_pin(site.engine);
+		assert_ptr_equal(generation, site.generation);
+		engine_unpin(site.engine, generation);
+	}
+	log_redirect(NULL, NULL);
+	assert_int_equal(lines, 1);
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inbound_is_admitted_below_and_refused_at_its_number),
@@ -469,6 +497,7 @@ int main(void) {
 		cmocka_unit_test(rates_are_counted_by_class_and_client),
 		cmocka_unit_test(adopted_sessions_are_decided_without_their_own_count),
 		cmocka_unit_test(explain_changes_nothing),
+		cmocka_unit_test(numbers_written_at_random_do_not_flood_the_log),
 	};
 
 	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
