@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: ISC
 """The supervisor from outside: start, stop, exit codes, sockets and their owners,
 privileges, roles that die or hang, a second daemon, a dead supervisor, reload."""
+import ctypes
 import grp
 import os
 import pwd
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -279,6 +281,60 @@ def apart(test, postern):
             if target.endswith("state.lock") or "memfd:postern-role" in target:
                 wrong.append(f"{name}: {target}")
     test.equal(wrong, [], "no role has the supervisor's lock or another's context")
+
+
+def links_of(pid, supervisor):
+    """Numbers of its descriptors that lead to the supervisor, both ways."""
+    numbers, pidfd = [], os.pidfd_open(pid)
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(fd).startswith("socket:"):
+            with taken(pidfd, int(fd.name)) as copy:
+                if copy.family == socket.AF_UNIX and copy.type != socket.SOCK_DGRAM and \
+                        not copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and \
+                        struct.unpack("iII", copy.getsockopt(
+                            socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0] == supervisor:
+                    numbers.append(int(fd.name))
+    os.close(pidfd)
+    return sorted(numbers)
+
+
+def taken(pidfd, number):
+    """A descriptor of another process, as a socket of ours."""
+    copy = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, number, 0)   # pidfd_getfd
+    if copy < 0:
+        raise OSError(ctypes.get_errno(), "pidfd_getfd")
+    return socket.socket(fileno=copy)
+
+
+def nonsense_of_the_keeper(test, postern):
+    """Over each of its links: the supervisor ends it, or the link, and goes on."""
+    supervisor = postern.status()["pid"]
+    try:
+        count = len(links_of(postern.roles()["keeper.0"], supervisor))
+    except (AttributeError, OSError) as error:
+        return test.say(f"no other process's descriptors can be had here: {error}")
+    test.equal(count, 3, "the keeper has three links to the supervisor")
+    for which in range(count):
+        keeper, before = postern.roles()["keeper.0"], len(postern.log_text())
+        number = links_of(keeper, supervisor)[which]
+        pidfd = os.pidfd_open(keeper)
+        with taken(pidfd, number) as link:
+            kind = link.type
+            link.send(b"nonsense\n" * 20)
+        os.close(pidfd)
+
+        def noticed(since=before):
+            return re.search("event=bad-request from=keeper text=.*", postern.log_text()[since:])
+
+        test.wait_for(noticed, f"nonsense over link {which}, of type {int(kind)}, is logged")
+        test.say(noticed()[0])
+        if "action=close" in noticed()[0]:
+            test.equal(postern.roles()["keeper.0"], keeper, "... the link is closed")
+        else:
+            test.within(5.0, lambda old=keeper: has_begun(postern, "keeper.0", old),
+                        "... the keeper is killed, and has a successor")
+    test.equal(postern.status()["pid"], supervisor, "the supervisor goes on")
+    return test.equal(postern.command("reload").returncode, 0, "... and reloads")
 
 
 def has_begun(postern, name, before):
@@ -592,6 +648,7 @@ def body(test):
     privileges(test, postern)
     restarts(test, postern)
     apart(test, postern)
+    nonsense_of_the_keeper(test, postern)
     lost_generation(test, postern)
     lost_generation_and_keeper(test, postern)
     lost_state(test, postern)

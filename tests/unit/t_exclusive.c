@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: ISC */
+/* The locks of a state, in a directory where somebody else may have put anything. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "segment/segment.h"
+
+static char directory[64], path[96], lock[128], other[128];
+
+static int set_up(void **state) {
+	int fd;
+
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/state", directory);
+	snprintf(lock, sizeof(lock), "%s.roles", path);
+	snprintf(other, sizeof(other), "%s/other", directory);
+	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	(void)unlink(lock);
+	(void)unlink(other);
+	return rmdir(directory);
+}
+
+static mode_t mode_of(const char *file) {
+	struct stat status;
+
+	assert_int_equal(stat(file, &status), 0);
+	return status.st_mode & 07777;
+}
+
+static void a_lock_is_made_and_shared(void **state) {
+	struct diag diag;
+	int one, two;
+
+	(void)state;
+	one = segment_lock_role(path, &diag);
+	two = segment_lock_role(path, &diag);
+	assert_true(one >= 0 && two >= 0);
+	assert_int_equal(mode_of(lock), 0600);
+	close(one);
+	close(two);
+}
+
+/* As root it would change the mode of a file of somebody else's, and lock it. */
+static void a_file_with_a_second_name_is_not_locked(void **state) {
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(link(other, lock), 0);
+	assert_int_equal(segment_lock_role(path, &diag), -1);
+	assert_non_null(strstr(diag.text, "is no file of Postern's"));
+	assert_int_equal(mode_of(other), 0644);
+}
+
+static void a_link_is_not_followed(void **state) {
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(symlink("other", lock), 0);
+	assert_int_equal(segment_lock_role(path, &diag), -1);
+	assert_int_equal(mode_of(other), 0644);
+}
+
+static void a_fifo_hangs_nobody(void **state) {
+	struct diag diag;
+
+	(void)state;
+	assert_int_equal(mkfifo(lock, 0600), 0);
+	assert_int_equal(segment_lock_role(path, &diag), -1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_lock_is_made_and_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_with_a_second_name_is_not_locked, set_up,
+		    tear_down),
+		cmocka_unit_test_setup_teardown(a_link_is_not_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("exclusive", tests, NULL, NULL);
+}
