@@ -95,6 +95,11 @@ static long do_io_uring(void)
 	return syscall(425, 8, NULL);			/* io_uring_setup */
 }
 
+static long do_keyctl(void)
+{
+	return syscall(SYS_keyctl, 0, -3, 1);		/* the session's keyring, made if need be */
+}
+
 static long do_ignore_sigsys(void)
 {
 	return signal(SIGSYS, SIG_IGN) == SIG_ERR ? -1 : 0;
@@ -140,6 +145,7 @@ static const struct misdeed {
 	{ "chmod", do_chmod }, { "chown", do_chown }, { "unshare", do_unshare },
 	{ "bpf", do_bpf }, { "io_uring_setup", do_io_uring },
 	{ "rt_sigaction", do_ignore_sigsys }, { "connect", do_connect },
+	{ "keyctl", do_keyctl },
 };
 
 static void on_signal(int number, siginfo_t *info, void *context)

@@ -20,7 +20,7 @@ from lib.testing import alive, main, mount
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
-            "io_uring_setup", "rt_sigaction", "connect")
+            "io_uring_setup", "rt_sigaction", "connect", "keyctl")
 FILES = {"passwd", "write", "code"}
 CALLS = {"calls", "calls+files"}
 REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
