@@ -134,7 +134,7 @@ int prepare_begin(const struct handover *handover) {
 
 /* --- in the supervisor -------------------------------------------------------------------- */
 
-static bool stop_is_wanted(void) {
+bool prepare_stop_is_wanted(void) {
 	sigset_t pending;
 
 	return sigpending(&pending) == 0 &&
@@ -147,7 +147,7 @@ static int wait_for(pid_t child, int64_t most_ns) {
 	int64_t now_ns = clock_now_ns(), end_ns = now_ns + most_ns, said_ns = now_ns;
 	int status;
 
-	for (; now_ns < end_ns && !stop_is_wanted(); now_ns = clock_now_ns()) {
+	for (; now_ns < end_ns && !prepare_stop_is_wanted(); now_ns = clock_now_ns()) {
 		pid_t ended = waitpid(child, &status, WNOHANG);
 
 		if (ended == child)
@@ -191,7 +191,7 @@ static bool read_result(struct supervisor *supervisor, int fd, bool *is_unlearne
 static int make_segment(struct supervisor *supervisor, bool damaged, bool *is_unlearned) {
 	int code = EX_SOFTWARE;
 
-	for (int i = 0; i < TRIES && !stop_is_wanted(); i++) {
+	for (int i = 0; i < TRIES && !prepare_stop_is_wanted(); i++) {
 		int fds[2], status;
 		bool done;
 

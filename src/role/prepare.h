@@ -7,12 +7,17 @@
 #ifndef ROLE_PREPARE_H
 #define ROLE_PREPARE_H
 
+#include <stdbool.h>
+
 #include "role/handover.h"
 #include "role/supervisor.h"
 
 /* In the supervisor, while there is no role: 0, or the exit code; logged by whom it happened
  * to.  `damaged`: what is there is not adopted. */
 int prepare(struct supervisor *supervisor, bool damaged);
+
+/* In the supervisor: a signal to stop waits to be read. */
+bool prepare_stop_is_wanted(void);
 
 /* In such a process: its exit code. */
 int prepare_begin(const struct handover *handover);

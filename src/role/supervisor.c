@@ -26,6 +26,7 @@
 #include "base/sd_notify.h"
 #include "role/background.h"
 #include "role/children.h"
+#include "role/prepare.h"
 #include "role/reload.h"
 #include "role/site_watch.h"
 #include "role/startup.h"
@@ -298,7 +299,8 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	queue_link_init(&supervisor.queue);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
-		if (!loop(&supervisor))
+		/* a signal to stop gives up the building of a segment, which is no failure */
+		if (!loop(&supervisor) && !prepare_stop_is_wanted())
 			code = EX_TEMPFAIL;
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 
 from lib.postern import Postern, build_tree, one_class
 from lib.testing import alive, main
@@ -78,6 +79,25 @@ def spoiled_locks(test, postern, supervisor):
     test.check("reason=\"roles died of it\"" in postern.log_text(), "the log says why")
 
 
+def stopped_while_built_again(test):
+    """SIGTERM that comes while the segment is being built again."""
+    postern = Postern(test, [one_class("all", 5000)], name="stopped")
+    postern.start()
+    supervisor = postern.status()["pid"]
+    test.equal(attacker(postern, "locks").wait(20), 0, "once more every lock is spoiled")
+    asker = Thread(target=lambda: [answer(postern, number) for number in range(30)])
+    asker.start()
+    # all roles are ended for it
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children")
+    end = time.monotonic() + 20
+    while len(children.read_text().split()) > 1 and time.monotonic() < end:
+        pass
+    os.kill(supervisor, signal.SIGTERM)
+    test.equal(postern.process.wait(10), 0, "SIGTERM while the segment is built again: it ends with 0")
+    test.check("is built again" in postern.log_text(), "... and it had begun to build")
+    asker.join()
+
+
 def random_words(test, postern, supervisor, seconds):
     seed = str(test.seed)
     attack = attacker(postern, "words", str(seconds), seed)
@@ -109,6 +129,7 @@ def body(test):
     spoiled_locks(test, postern, supervisor)
     random_words(test, postern, supervisor, test.rounds or 8)
     postern.stop()
+    stopped_while_built_again(test)
 
 
 if __name__ == "__main__":
