@@ -251,7 +251,9 @@ static void role_rows(void *context, struct writer *writer) {
 			value_toned_if(value_text(view_role_name(&role, name)), away, TONE_BAD),
 			away ? value_unknown() : value_number((uint64_t)role.pid),
 			away ? value_unknown() : value_since(now_ns, role.started_ns),
-			value_since(now_ns, role.heartbeat_ns),
+			/* its start is no sign of life: it may have opened nothing yet */
+			role.heartbeat_ns > role.started_ns ?
+			    value_since(now_ns, role.heartbeat_ns) : value_unknown(),
 			value_toned_if(value_number(role.restarts), role.restarts > 0, TONE_WARN),
 			value_toned_if(value_number(role.generation),
 			    health_role_is_behind(view, &role), TONE_BAD),

@@ -4,6 +4,7 @@
 whoever asks a real question is answered all the same, and no role grows beyond a bound."""
 import os
 import re
+import resource
 import socket
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import time
 
 from lib.postern import Postern, one_class
-from lib.testing import Failed, main
+from lib.testing import Failed, Skipped, main
 
 ASKED = 200             # questions of each measurement, each by a connection of its own
 PATIENCE = 1.0          # the longest that an answer may take, s
@@ -196,9 +197,19 @@ def judge(test, names, quiet, busy):
                      f"{1000 * percentile(quiet[name]):.1f} ms in the quiet")
 
 
+def raise_files(wanted):
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+        except ValueError:
+            raise Skipped(f"a process may have {most} files open here, and {wanted} are needed") from None
+
+
 def body(test):
     long = test.rounds > 0
     idle, slow = (10000, 1000) if long else (1000, 100)
+    raise_files(2 * (idle + slow))
     if long:
         with open("/proc/sys/fs/file-max") as most:
             if int(most.read()) < SYSTEM_FILES:
