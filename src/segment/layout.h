@@ -357,7 +357,13 @@ struct table_place {
 	uint32_t reserved;
 };
 
+/* What tells sizes and places lies in pages of its own, of any of this platform's sizes: a
+ * process that attaches the segment has a private copy of them (segment_attach). */
+#define SEGMENT_FIXED_BYTES	65536
+
 struct segment_header {
+	union {
+	struct {
 	_Atomic uint64_t magic;		/* stored last when the segment is made */
 	uint32_t version;
 	uint32_t header_bytes;
@@ -404,6 +410,9 @@ struct segment_header {
 	uint32_t attempt_lines;
 	uint64_t decided_offset[DECIDED_RINGS];	/* struct decided_slot */
 	uint32_t decided_slots[DECIDED_RINGS];	/* powers of two */
+	};
+	unsigned char fixed[SEGMENT_FIXED_BYTES];
+	};
 
 	_Atomic uint64_t generation;	/* published configuration */
 	_Atomic int64_t published_ns;	/* when */

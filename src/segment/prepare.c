@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@
 #include "segment/shared.h"
 
 #define STATE_MODE 0640
+#define PAGE_LEAST	4096	/* of any platform */
 #define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */
 
 void segment_bind(struct segment *segment, void *mapping) {
@@ -51,6 +53,24 @@ void segment_bind(struct segment *segment, void *mapping) {
 	segment->session_slots = (void *)(base + header->slots_offset);
 	segment->client_lines = (void *)(base + header->client_lines_offset);
 	segment->client_slots = (void *)(base + header->clients_offset);
+}
+
+/* Of what any role can write, no size and no place is read twice: the pages that have them
+ * become this process's own, at the address that they have.  An errno, or 0. */
+static int own_fixed(void *mapping, int fd) {
+	_Static_assert(offsetof(struct segment_header, generation) == SEGMENT_FIXED_BYTES,
+	    "what lives begins on another page");
+	volatile unsigned char *byte;
+
+	if (mmap(mapping, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		fd, 0) == MAP_FAILED)
+		return errno;
+	/* a page is copied when it is written */
+	for (size_t at = 0; at < SEGMENT_FIXED_BYTES; at += PAGE_LEAST) {
+		byte = (unsigned char *)mapping + at;
+		*byte = *byte;
+	}
+	return mprotect(mapping, SEGMENT_FIXED_BYTES, PROT_READ) == 0 ? 0 : errno;
 }
 
 struct segment_header *segment_header(const struct segment *segment) {
@@ -516,6 +536,8 @@ int segment_attach(struct segment **result, int fd, const char *path, struct dia
 	    (mapping = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		fd, 0)) == MAP_FAILED)
 		why = "it cannot be mapped";
+	if (why == NULL && own_fixed(mapping, fd) != 0)
+		why = "its sizes cannot be copied";
 	close(fd);
 	if (why == NULL && (why = check_layout(mapping, (uint64_t)status.st_size)) == NULL) {
 		segment_bind(segment, mapping);

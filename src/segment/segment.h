@@ -49,7 +49,8 @@ void segment_unmap(struct segment **segment);
 /* The file of the segment that was prepared at `path`, unmapped; or -1 with *diag: it is not
  * `uid`'s alone.  Who keeps it can attach others though its name is gone. */
 int segment_open_file(const char *path, uid_t uid, struct diag *diag);
-/* In a role: maps that file, if it is of this layout, and closes it. */
+/* In a role: maps that file, if it is of this layout, and closes it.  Its sizes and places
+ * are a copy from then on, which no other role can change. */
 int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag);
 
 struct segment_header *segment_header(const struct segment *segment);

@@ -3,6 +3,7 @@
  * What a role taken over by somebody else can do to the segment, with the rights of its user.
  *
  *     spoil_segment STATE locks            every mutex gets a kind that is none
+ *     spoil_segment STATE cut              the file is cut to a page
  *     spoil_segment STATE words SECONDS SEED
  *                                          words all over the file get other values, at random
  *
@@ -38,6 +39,14 @@ static int spoil_locks(const char *path)
 		memset(&segment->client_shards[i].mutex, 0xff, sizeof(pthread_mutex_t));
 	}
 	return 0;
+}
+
+static int cut(const char *path)
+{
+	if (truncate(path, 4096) == 0)
+		return 0;
+	perror(path);
+	return 1;
 }
 
 static uint64_t next_random(uint64_t *state)
@@ -91,9 +100,11 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[2], "locks") == 0)
 		return spoil_locks(argv[1]);
+	if (argc == 3 && strcmp(argv[2], "cut") == 0)
+		return cut(argv[1]);
 	if (argc == 5 && strcmp(argv[2], "words") == 0)
 		return spoil_words(argv[1], strtol(argv[3], NULL, 10),
 		    strtoull(argv[4], NULL, 10));
-	fputs("usage: spoil_segment STATE locks | words SECONDS SEED\n", stderr);
+	fputs("usage: spoil_segment STATE locks | cut | words SECONDS SEED\n", stderr);
 	return 64;
 }

@@ -79,6 +79,17 @@ def spoiled_locks(test, postern, supervisor):
     test.check("reason=\"roles died of it\"" in postern.log_text(), "the log says why")
 
 
+def cut(test):
+    postern = Postern(test, [one_class("all", 5000)], name="cut")
+    postern.start()
+    supervisor = postern.status()["pid"]
+    test.equal(attacker(postern, "cut").wait(20), 0, "the file of the segment is cut")
+    test.within(20.0, lambda: "is built again" in postern.log_text() and works(postern),
+                "roles die of it: the segment is built again, and the service is back")
+    test.check(alive(supervisor), "the supervisor has lived through it")
+    postern.stop()
+
+
 def stopped_while_built_again(test):
     """SIGTERM that comes while the segment is being built again."""
     postern = Postern(test, [one_class("all", 5000)], name="stopped")
@@ -125,10 +136,11 @@ def body(test):
     postern.start()
     supervisor = postern.status()["pid"]
     test.check(works(postern), "it answers")
-    starts_are_seen(test, postern, test.rounds or 3)
+    starts_are_seen(test, postern, 20 if test.rounds else 3)
     spoiled_locks(test, postern, supervisor)
     random_words(test, postern, supervisor, test.rounds or 8)
     postern.stop()
+    cut(test)
     stopped_while_built_again(test)
 
 

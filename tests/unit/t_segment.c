@@ -603,6 +603,32 @@ static void a_pinned_generation_outlives_reloads(void **state) {
 	site_close(&site);
 }
 
+/* Whoever has attached it goes on with the sizes and places that it checked. */
+static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
+	static unsigned char before[SEGMENT_FIXED_BYTES];
+	struct segment *other;
+	struct session_ref ref;
+	struct site site;
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&other, fd, segment_path(site.segment), &diag), 0);
+	memcpy(before, site.segment->header, sizeof(before));
+	memset(site.segment->header, 0xff, sizeof(before));
+	assert_memory_equal(other->header, before, sizeof(before));
+	assert_int_equal(segment_save_sessions(other, clock_now_ns(), &diag), 0);
+	memset(site.segment->header, 0, sizeof(before));
+	assert_int_equal(segment_save_sessions(other, clock_now_ns(), &diag), 0);
+	segment_unmap(&other);
+	memcpy(site.segment->header, before, sizeof(before));
+	assert_int_equal(open_of(&site, "all"), 1);
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_costs_at_most_128_bytes),
@@ -620,6 +646,7 @@ int main(void) {
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
+		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
 	};
 
 	return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
