@@ -363,7 +363,7 @@ static void with_bytes(size_t offset, const void *bytes, size_t length, off_t si
 static void damage_is_told(void **state) {
 	(void)state;
 	with_bytes(0, "", 0, 100, "only 100 bytes");
-	with_bytes(0, "", 0, 1 << 17, "truncated: 131072 bytes");
+	with_bytes(0, "", 0, 1 << 18, "truncated: 262144 bytes");
 	with_bytes(0, "", 0, 1 << 26, "truncated: 67108864 bytes");
 	WITH(magic, 0, "not ready");
 	WITH(magic, 1, "not a state file");
