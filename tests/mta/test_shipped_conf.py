@@ -31,11 +31,12 @@ class AsShipped(Postern):
 
 
 def own_places(test):
-    """/etc and /var/spool/postfix are ours in this mount namespace."""
+    """/etc, /var/lib and /var/spool/postfix are ours in this mount namespace."""
     etc = test.directory / "etc"
     test.run(["cp", "-a", "/etc", etc])
     (etc / "postern").mkdir(exist_ok=True)
     mount("--bind", etc, "/etc")
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/lib")
     spool = Path("/var/spool/postfix")
     if not spool.is_dir():
         raise Skipped("postfix is not installed")
