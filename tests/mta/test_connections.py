@@ -209,7 +209,7 @@ def raise_files(wanted):
 def body(test):
     long = test.rounds > 0
     idle, slow = (10000, 1000) if long else (1000, 100)
-    raise_files(2 * (idle + slow))
+    raise_files(idle + slow + 64)
     if long:
         with open("/proc/sys/fs/file-max") as most:
             if int(most.read()) < SYSTEM_FILES:

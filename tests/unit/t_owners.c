@@ -140,6 +140,21 @@ static void a_session_the_kernel_shows_outlives_a_policy_connection(void **state
 	assert_over(&one);
 }
 
+/* Its role could not see it at its begin, and took the server's end of its connection. */
+static void a_session_the_kernel_shows_outlives_its_milter(void **state) {
+	struct session_ref one = hidden(OWNER_MILTER, "192.0.2.1", 1001, 71);
+
+	(void)state;
+	kernel_has("192.0.2.1", 1001);
+	lose_the_role();
+	for (unsigned i = 0; i < 10; i++)
+		look();
+	assert_lives(&one);
+	kernel_count = 0;
+	look();
+	assert_over(&one);
+}
+
 /* XCLIENT on a port whose other sessions the kernel shows. */
 static void a_hidden_session_outlives_its_milter_role_among_visible_ones(void **state) {
 	struct session_ref shown = hidden(OWNER_MILTER, "192.0.2.2", 1002, 0), one;
@@ -269,6 +284,7 @@ int main(void) {
 		TEST(a_process_that_asks_again_takes_its_session_over),
 		TEST(sockets_that_cannot_be_read_leave_the_lease),
 		TEST(a_session_the_kernel_shows_outlives_a_policy_connection),
+		TEST(a_session_the_kernel_shows_outlives_its_milter),
 		TEST(a_hidden_session_outlives_its_milter_role_among_visible_ones),
 		TEST(a_session_too_short_for_any_dump_is_not_counted_for_ever),
 		TEST(a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it),
