@@ -18,7 +18,7 @@ from pathlib import Path
 from lib.driven import PORT, Driven, hosts
 from lib.sendmail import find_root
 from lib.smtp import Session
-from lib.testing import Failed, main, processes
+from lib.testing import Failed, main
 
 SITES = hosts(12)
 NAMES = list(SITES.values())
@@ -80,11 +80,13 @@ class Load(threading.Thread):
         self.join(15)
 
 
-def of_sendmail(world):
+def all_processes(world):
+    """A run of the queue that was just being started is Postern's until it is Sendmail's."""
+    programs = (str(world.sendmail.binary), str(world.postern.build / "posternd"))
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.readlink(f"/proc/{pid}/exe") == str(world.sendmail.binary):
+            if os.readlink(f"/proc/{pid}/exe") in programs:
                 found.append(int(pid))
         except OSError:
             continue
@@ -94,8 +96,7 @@ def of_sendmail(world):
 def kill_everything(test, world):
     """Nobody has the time to write anything down; then again, for those that were just
     being started."""
-    supervisor = world.postern.process.pid
-    pids = [supervisor, *processes(supervisor), *of_sendmail(world)]
+    pids = all_processes(world)
     test.random.shuffle(pids)
     while pids:
         for pid in pids:
@@ -103,7 +104,7 @@ def kill_everything(test, world):
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        pids = of_sendmail(world)
+        pids = all_processes(world)
     world.postern.process.wait(15)
     world.sendmail.process.wait(15)
 
