@@ -38,7 +38,6 @@
 #include "segment/shared.h"
 
 #define STATE_MODE 0640
-#define PAGE_LEAST	4096	/* of any platform */
 #define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */
 
 void segment_bind(struct segment *segment, void *mapping) {
@@ -56,20 +55,19 @@ void segment_bind(struct segment *segment, void *mapping) {
 }
 
 /* Of what any role can write, no size and no place is read twice: the pages that have them
- * become this process's own, at the address that they have.  An errno, or 0. */
+ * become this process's own, at the address that they have.  They are no private pages of the
+ * file, which go when it is cut.  An errno, or 0. */
 static int own_fixed(void *mapping, int fd) {
 	_Static_assert(offsetof(struct segment_header, generation) == SEGMENT_FIXED_BYTES,
 	    "what lives begins on another page");
-	volatile unsigned char *byte;
+	ssize_t got;
 
-	if (mmap(mapping, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-		fd, 0) == MAP_FAILED)
+	if (mmap(mapping, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return errno;
-	/* a page is copied when it is written */
-	for (size_t at = 0; at < SEGMENT_FIXED_BYTES; at += PAGE_LEAST) {
-		byte = (unsigned char *)mapping + at;
-		*byte = *byte;
-	}
+	got = pread(fd, mapping, SEGMENT_FIXED_BYTES, 0);
+	if (got != SEGMENT_FIXED_BYTES)
+		return got < 0 ? errno : EIO;
 	return mprotect(mapping, SEGMENT_FIXED_BYTES, PROT_READ) == 0 ? 0 : errno;
 }
 

@@ -629,6 +629,35 @@ static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
 	site_close(&site);
 }
 
+/* A file that is cut gives up the private pages of it too: those must not be the copy. */
+static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
+	static unsigned char before[SEGMENT_FIXED_BYTES];
+	struct segment *other;
+	struct site site;
+	struct diag diag;
+	size_t bytes;
+	void *whole;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	bytes = (size_t)site.segment->header->bytes;
+	whole = malloc(bytes);
+	assert_non_null(whole);
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&other, fd, segment_path(site.segment), &diag), 0);
+	memcpy(before, other->header, sizeof(before));
+	memcpy(whole, site.segment->header, bytes);
+	assert_int_equal(truncate(segment_path(site.segment), 0), 0);
+	assert_int_equal(truncate(segment_path(site.segment), (off_t)bytes), 0);
+	memset(site.segment->header, 0xff, sizeof(before));
+	assert_memory_equal(other->header, before, sizeof(before));
+	memcpy(site.segment->header, whole, bytes);
+	free(whole);
+	segment_unmap(&other);
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_costs_at_most_128_bytes),
@@ -647,6 +676,7 @@ int main(void) {
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
+		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
 	};
 
 	return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
