@@ -21,6 +21,7 @@ static struct index client_index(const struct segment *segment, uint32_t shard) 
 	return (struct index){
 		.lines = segment->client_lines + (size_t)shard * lines,
 		.line_count = lines,
+		.slots = segment->header->clients_per_shard,
 	};
 }
 
@@ -28,6 +29,15 @@ static struct client_slot *client_at(const struct segment *segment,
     uint32_t shard, uint32_t slot) {
 	return &segment->client_slots[(size_t)shard *
 		segment->header->clients_per_shard + slot];
+}
+
+/* Any role can write another number. */
+static uint32_t client_high_water(const struct segment *segment, uint32_t shard) {
+	uint32_t high = atomic_load_explicit(&segment->client_shards[shard].high_water,
+	    memory_order_relaxed);
+	uint32_t all = segment->header->clients_per_shard;
+
+	return high < all ? high : all;
 }
 
 static uint64_t client_hash(const struct segment *segment, uint16_t record,
@@ -58,8 +68,7 @@ static void client_free_push(struct segment *segment, uint32_t shard_number,
 static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 	struct shard *shard = &segment->client_shards[number];
 	struct index index = client_index(segment, number);
-	uint32_t high = atomic_load_explicit(&shard->high_water,
-	    memory_order_relaxed);
+	uint32_t high = client_high_water(segment, number);
 	uint32_t used = 0;
 
 	index_clear(&index);
@@ -206,8 +215,10 @@ static uint32_t client_take(struct client_lock *lock) {
 	if (shard->free_head == SEGMENT_NO_SLOT &&
 	    high >= lock->segment->header->clients_per_shard)
 		client_evict(lock);
-	slot = shard->free_head;
+	slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
 	if (slot != SEGMENT_NO_SLOT) {
+		/* who inherits the mutex makes the list anew */
+		MUST(slot < lock->segment->header->clients_per_shard);
 		shard->free_head = atomic_load_explicit(
 		    &client_at(lock->segment, lock->shard_number, slot)->open,
 		    memory_order_relaxed);
@@ -276,9 +287,7 @@ void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
 
 		if (!client_shard_lock(segment, shard, now_ns))
 			continue;
-		high = atomic_load_explicit(
-		    &segment->client_shards[shard].high_water,
-		    memory_order_relaxed);
+		high = client_high_water(segment, shard);
 		for (uint32_t i = 0; i < high; i++) {
 			struct client_slot *client = client_at(segment, shard, i);
 
@@ -313,9 +322,7 @@ static bool zero_clients(struct segment *segment, uint16_t record,
 
 		if (!client_shard_lock(segment, shard, now_ns))
 			return false;
-		high = atomic_load_explicit(
-		    &segment->client_shards[shard].high_water,
-		    memory_order_relaxed);
+		high = client_high_water(segment, shard);
 		for (uint32_t i = 0; i < high; i++) {
 			struct client_slot *client = client_at(segment, shard, i);
 

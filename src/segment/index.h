@@ -17,6 +17,7 @@
 struct index {
 	struct index_line *lines;
 	uint32_t line_count;
+	uint32_t slots;		/* that it can name: any role can write other numbers */
 };
 
 /* A walk over the slots whose tag fits `hash`. */
@@ -103,7 +104,7 @@ static inline uint32_t index_walk_next(const struct index *index,
 
 			walk->fitting &= walk->fitting - 1;
 			/* without the mutex it may have been emptied by now */
-			if (slot != 0)
+			if (slot != 0 && slot <= index->slots)
 				return slot - 1;
 		}
 		if (walk->lines_left <= 1 ||

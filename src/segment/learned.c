@@ -329,8 +329,10 @@ static uint32_t take_slot(const struct learned *table, uint32_t number) {
 	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
 	uint32_t high = learned_high_water(table, number);
-	uint32_t slot = shard->free_head;
+	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
 
+	/* who inherits the mutex makes the list anew */
+	MUST((slot == SEGMENT_NO_SLOT ? high : slot) < table->place->per_shard);
 	if (slot != SEGMENT_NO_SLOT) {
 		shard->free_head =
 		    (uint32_t)RELAXED(learned_slot(table, number, slot)[1]);

@@ -167,6 +167,7 @@ static inline struct index learned_index(const struct learned *table, uint32_t s
 	return (struct index){
 		.lines = table->lines + (size_t)shard * lines,
 		.line_count = lines,
+		.slots = table->place->per_shard,
 	};
 }
 uint64_t learned_hash(const struct learned *table, const uint64_t *words);

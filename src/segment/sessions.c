@@ -37,6 +37,7 @@ static struct index shard_index(const struct segment *segment, uint32_t shard) {
 	return (struct index){
 		.lines = segment->session_lines + (size_t)shard * lines,
 		.line_count = lines,
+		.slots = segment->header->slots_per_shard,
 	};
 }
 
@@ -226,9 +227,12 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 uint32_t sessions_take(struct session_lock *lock) {
 	struct shard *shard = lock->shard;
 	struct segment *segment = lock->segment;
-	uint32_t slot = shard->free_head, high;
+	uint32_t all = segment->header->slots_per_shard, high;
+	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
 
 	if (slot != SEGMENT_NO_SLOT) {
+		/* who inherits the mutex makes the list anew */
+		MUST(slot - lock->shard_number * all < all);
 		shard->free_head = (uint32_t)atomic_load_explicit(
 		    &segment->session_slots[slot].words[1],
 		    memory_order_relaxed);
@@ -236,10 +240,9 @@ uint32_t sessions_take(struct session_lock *lock) {
 	} else {
 		high = atomic_load_explicit(&shard->high_water,
 		    memory_order_relaxed);
-		if (high >= segment->header->slots_per_shard)
+		if (high >= all)
 			return SEGMENT_NO_SLOT;
-		slot = lock->shard_number * segment->header->slots_per_shard +
-		    high;
+		slot = lock->shard_number * all + high;
 		/* an adopted file may hold anything up there */
 		session_store_control(segment, slot, no_session);
 		FAILPOINT();
