@@ -12,10 +12,25 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#if !defined(SO_PASSRIGHTS) && !defined(__hppa__) && !defined(__sparc__)
+#define SO_PASSRIGHTS	83	/* Linux 6.16; those two number their options otherwise */
+#endif
+
 union control {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(sizeof(int))];
 };
+
+void datagram_refuse_descriptors(int fd)
+{
+#ifdef SO_PASSRIGHTS
+	static const int no = 0;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+#else
+	(void)fd;
+#endif
+}
 
 bool datagram_send(int fd, const void *data, size_t length, int passed_fd)
 {
@@ -23,14 +38,15 @@ bool datagram_send(int fd, const void *data, size_t length, int passed_fd)
 	struct iovec part = { (void *)(uintptr_t)data, length };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
-	if (passed_fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
-	}
+	/* roles may not call sendmsg */
+	if (passed_fd < 0)
+		return send(fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+	message.msg_control = &control;
+	message.msg_controllen = sizeof(control);
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
 }
 

@@ -10,6 +10,11 @@
 /* `passed_fd` (or -1) stays the caller's.  False, with errno: it was not sent. */
 bool datagram_send(int fd, const void *data, size_t length, int passed_fd);
 
+/* From now on no descriptor can be sent to `fd`: whoever tries gets EPERM.  One that nobody
+ * takes is closed by who receives, which lasts as long as its sender likes (SO_LINGER).
+ * Kernels before 6.16 cannot refuse; nothing is changed there. */
+void datagram_refuse_descriptors(int fd);
+
 /* As recvmsg(2), never waiting: the length, 0, or -1 with errno.  *passed_fd is the
  * descriptor that came along (close-on-exec, the caller's), or -1. */
 ssize_t datagram_receive(int fd, void *data, size_t size, int *passed_fd);

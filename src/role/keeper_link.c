@@ -17,6 +17,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/datagram.h"
 #include "role/reload.h"
 #include "wire/control_frame.h"
 
@@ -37,6 +38,7 @@ int keeper_link_open(struct keeper_link *link, struct diag *diag) {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
 		fds) != 0)
 		return diag_set(diag, errno, "cannot make a socket pair");
+	datagram_refuse_descriptors(fds[0]);
 	link->fd = fds[0];
 	return fds[1];
 }

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/datagram.h"
+
 void keeper_orders_init(struct keeper_orders *orders) {
 	memset(orders, 0, sizeof(*orders));
 	orders->fd = -1;
@@ -26,6 +28,7 @@ int keeper_orders_open(struct keeper_orders *orders, struct diag *diag) {
 	keeper_orders_close(orders);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
 		return diag_set(diag, errno, "cannot make a socket pair");
+	datagram_refuse_descriptors(fds[0]);
 	orders->fd = fds[0];
 	return fds[1];
 }

@@ -133,6 +133,14 @@ static long do_connect(void)
 	return fd < 0 ? -1 : connect(fd, (const struct sockaddr *)&other, sizeof(other));
 }
 
+/* The call that could send descriptors. */
+static long do_sendmsg(void)
+{
+	const struct msghdr message = { .msg_iovlen = 0 };
+
+	return sendmsg(-1, &message, MSG_DONTWAIT);
+}
+
 static const struct misdeed {
 	const char *name;
 	long (*act)(void);
@@ -145,7 +153,7 @@ static const struct misdeed {
 	{ "chmod", do_chmod }, { "chown", do_chown }, { "unshare", do_unshare },
 	{ "bpf", do_bpf }, { "io_uring_setup", do_io_uring },
 	{ "rt_sigaction", do_ignore_sigsys }, { "connect", do_connect },
-	{ "keyctl", do_keyctl },
+	{ "keyctl", do_keyctl }, { "sendmsg", do_sendmsg },
 };
 
 static void on_signal(int number, siginfo_t *info, void *context)

@@ -58,6 +58,7 @@ int mta_commands_link(struct mta_commands *commands, enum mta_asker asker,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
 		fds) != 0)
 		return diag_set(diag, errno, "cannot make a socket pair");
+	datagram_refuse_descriptors(fds[0]);
 	commands->link_fds[asker] = fds[0];
 	commands->links[asker]++;
 	return fds[1];

@@ -87,6 +87,7 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 		return diag_set(diag, errno, "cannot make a socket pair");
 	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
 		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	datagram_refuse_descriptors(fds[0]);
 	link->fd = fds[0];
 	link->stale_ns = 0;
 	link->looked_ns = clock_now_ns();

@@ -20,11 +20,12 @@ from lib.testing import alive, main, mount
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
-            "io_uring_setup", "rt_sigaction", "connect", "keyctl")
+            "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg")
 FILES = {"passwd", "write", "code"}
 CALLS = {"calls", "calls+files"}
 REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
 READER = "games"                                # a group that every system has
+LINKED = {"keeper", "feed", "queue"}            # that have a link to the supervisor
 READERS = {"policy", "milter", "metrics", "cluster"}       # that may open nothing for writing
 
 
@@ -187,7 +188,12 @@ def misdeeds(test, postern, roles):
         if role.split(".")[0] in READERS:
             test.check(prompter.ended(role, MISDEEDS.index("write"), "open(at)?"),
                        f"write: {role} is ended, as it may only read")
-    killing = [which for which, name in enumerate(MISDEEDS) if name not in FILES | {"connect"}]
+    for role in sorted(roles):
+        if role.split(".")[0] in LINKED:
+            test.check(prompter.ended(role, MISDEEDS.index("sendmsg")), f"sendmsg: {role} is ended: "
+                       "it could send the supervisor descriptors that take long to be closed")
+    killing = [which for which, name in enumerate(MISDEEDS)
+               if name not in FILES | {"connect", "sendmsg"}]
     # each role a few, in turn: one that dies within a second of its start has to wait
     for number in range(0, len(killing), 1 if test.rounds else 3):
         for at, role in enumerate(sorted(roles)):
