@@ -93,10 +93,15 @@ static void make_words(struct words *words, const char *program, const char *cf,
 	words->list[count] = NULL;
 }
 
+void queue_runs_forget(struct queue_runs *runs) {
+	runs->known = false;
+}
+
 /* Names are looked up once: a directory service that hangs must not hold up each run. */
 static void take_generation(struct queue_runs *runs, const struct generation *generation) {
-	if (runs->generation == generation->number)
+	if (runs->known && runs->generation == generation->number)
 		return;
+	runs->known = true;
 	runs->generation = generation->number;
 	memset(runs->programs, 0, sizeof(runs->programs));
 	for (uint32_t i = 0; i < generation->mta_count; i++) {

@@ -47,9 +47,13 @@ struct queue_program {
 struct queue_runs {
 	LIST_HEAD(, queue_run_process) list;
 	bool fork_fails;	/* as it was last tried: logged once */
-	uint64_t generation;	/* of the programs */
+	bool known;		/* the programs are those of `generation` */
+	uint64_t generation;
 	struct queue_program programs[GENERATION_MTAS_MAX];
 };
+
+/* There is another configuration.  Its number does not tell: the keeper chooses that. */
+void queue_runs_forget(struct queue_runs *runs);
 
 /* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, or the
  * process table is full; ENOSPC: Sendmail could not write what it

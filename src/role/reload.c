@@ -182,6 +182,7 @@ static void reload_published(struct supervisor *supervisor, uint64_t number) {
 	supervisor->generation = block;
 	supervisor->generation_fd = reload->fd;
 	reload->block = NULL;
+	queue_runs_forget(&supervisor->queue.runs);
 	if (reload->is_reload) {
 		children_replan(supervisor);
 		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS);
@@ -199,6 +200,7 @@ void reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 	struct reload *reload = &supervisor->reload;
 	bool is_awaited = reload_is_busy(reload) && reload->sent &&
 	    report->ticket == reload->ticket;
+	char text[sizeof(report->text)];
 
 	if (report->kind == KEEPER_REPORT_PUBLISHED && is_awaited)
 		reload_published(supervisor, report->number);
@@ -207,7 +209,8 @@ void reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 	else if (report->kind == KEEPER_REPORT_PUBLISHED && report->ticket == 0)
 		supervisor->generation->number = report->number;
 	else if (report->kind == KEEPER_REPORT_REFUSED)
-		log_event(EVENT_SYSTEM, "text=\"%s\"", report->text);
+		log_event(EVENT_SYSTEM, "text=\"%s\"",
+		    log_sentence(text, sizeof(text), report->text));
 	else if (!reload_is_busy(reload))
 		supervisor->is_to_repeat = true;
 }

@@ -19,10 +19,12 @@
 
 static struct supervisor supervisor;
 static char path[] = "/tmp/postern-t-reload-XXXXXX";
+static char last_line[1024];
 static int orders_fd, link_fd;		/* the keeper's ends */
 
 static void on_line(void *context, const char *line) {
-	(void)context, (void)line;
+	(void)context;
+	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
 static void configure(void) {
@@ -171,6 +173,28 @@ static void a_configuration_that_was_given_up_does_not_stay_in_force(void **stat
 	assert_int_equal(ordered(), -1);
 }
 
+/* A compromised keeper says the number of before: users and programs of the configuration of
+ * before are not those of this one. */
+static void a_number_that_was_there_before_keeps_no_users(void **state) {
+	(void)state;
+	supervisor.generation->number = 7;
+	supervisor.queue.runs.known = true;
+	supervisor.queue.runs.generation = 7;
+	reload_begin(&supervisor, false);
+	published(ordered(), 7);
+	assert_int_equal(supervisor.generation->number, 7);
+	assert_false(supervisor.queue.runs.known);
+}
+
+static void what_a_keeper_says_stays_within_its_quotes(void **state) {
+	const struct keeper_report report = { .kind = KEEPER_REPORT_REFUSED,
+		.text = "x\" event=started pid=1 text=\"y" };
+
+	(void)state;
+	reload_hear(&supervisor, &report);
+	assert_string_equal(last_line, "event=system text=\"x' event=started pid=1 text='y\"");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_asked_is_answered_when_it_is_published,
@@ -179,6 +203,10 @@ int main(void) {
 		    end),
 		cmocka_unit_test_setup_teardown(
 		    a_configuration_that_was_given_up_does_not_stay_in_force, begin, end),
+		cmocka_unit_test_setup_teardown(a_number_that_was_there_before_keeps_no_users,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(what_a_keeper_says_stays_within_its_quotes,
+		    begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
