@@ -40,6 +40,10 @@
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
 #define REPORTS_A_TURN	256
 
+/* By posternctl. */
+static const struct rate_limit ordered_reloads = { .period_ns = NS_PER_SECOND, .count = 4,
+	.burst = 10 };
+
 enum polled {
 	POLLED_SIGNALS,
 	POLLED_LINK,
@@ -115,17 +119,27 @@ static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
 	kill_keeper(supervisor);
 }
 
+/* Each is work for root, and some lines of log: one that is not ours any more could order
+ * thousands a second.  Who asks too soon, or while a configuration is being published,
+ * waits. */
+static bool may_ask(const struct supervisor *supervisor, int64_t now_ns) {
+	return !reload_is_busy(&supervisor->reload) &&
+	    rate_allows(&ordered_reloads, supervisor->reload_tat_ns, now_ns);
+}
+
 /* One request a turn, as there may always be a next one.  True: perhaps there is
  * one more, that was read already. */
 static bool serve_keeper(struct supervisor *supervisor) {
+	int64_t now_ns = clock_now_ns();
 	const char *why = "";
 
 	keeper_link_write(&supervisor->link);
-	/* who asks while a configuration is being published waits */
-	if (reload_is_busy(&supervisor->reload))
+	if (!may_ask(supervisor, now_ns))
 		return false;
 	switch (keeper_link_next(&supervisor->link, &why)) {
 	case KEEPER_RELOAD:
+		supervisor->reload_tat_ns = rate_after(&ordered_reloads,
+		    supervisor->reload_tat_ns, now_ns);
 		reload_begin(supervisor, true);
 		break;
 	case KEEPER_GATE_SHUT:
@@ -262,8 +276,9 @@ static bool loop(struct supervisor *supervisor) {
 		queue_link_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
 		polled[POLLED_LINK].fd = supervisor->link.fd;
-		polled[POLLED_LINK].events = reload_is_busy(&supervisor->reload) ? 0 :
-		    keeper_link_events(&supervisor->link);
+		polled[POLLED_LINK].events = keeper_link_events(&supervisor->link);
+		if (!may_ask(supervisor, now_ns))
+			polled[POLLED_LINK].events &= POLLOUT;
 		polled[POLLED_ORDERS].fd = supervisor->orders.fd;
 		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
 		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);

@@ -61,6 +61,7 @@ struct supervisor {
 	struct keeper_orders orders;
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
+	int64_t reload_tat_ns;	/* of those that the keeper orders: their rate */
 	bool is_to_repeat;	/* the generation in force is to be published again */
 	int64_t repeated_ns;	/* when it last was */
 	bool journal_failed;	/* as the keeper reported */
