@@ -31,7 +31,7 @@ path, seconds = sys.argv[1], float(sys.argv[2])
 os.setgroups([])
 os.setgid(int(sys.argv[4]))
 os.setuid(int(sys.argv[3]))
-random.seed(7)
+random.seed(int(sys.argv[5]))
 good = open(path, "rb").read()
 header_bytes = struct.unpack_from("=I", good, 12)[0]
 now = lambda: int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1e9)
@@ -41,7 +41,7 @@ VALUES = (0, 1, 1 << 31, 1 << 32, 1 << 46, (1 << 64) - 1, len(good), len(good) -
 # in place: another next hop, another domain, a next hop where there was none
 AIMS = ((b"[hop.example]", b"[bad.example]"), (b"open.example", b"port.example"),
         (b"\x0c\x00\x00open.example", b"\x0c\x0d\x00open.example[bad.example]"))
-counts = [0] * 5
+counts = [0] * 6
 
 def write(fd, data):
     os.pwrite(fd, data[:beat] + struct.pack("=q", now()) + data[beat + 8:], 0)
@@ -89,6 +89,10 @@ def spoil(how, fd):
         at = good.find(old)
         if at >= 0:
             os.pwrite(fd, new, at)
+    elif how == 5:      # any bytes, anywhere
+        for _ in range(random.choice((1, 10, 100))):
+            at = random.randrange(len(good))
+            os.pwrite(fd, random.randbytes(min(random.choice((1, 4, 64, 4096)), len(good) - at)), at)
     counts[how] += 1
 
 end = time.monotonic() + seconds
@@ -96,7 +100,7 @@ while time.monotonic() < end:
     fd = os.open(path, os.O_RDWR)
     write(fd, good)
     time.sleep(random.choice((0.001, 0.01)))
-    spoil(random.randrange(5), fd)
+    spoil(random.randrange(6), fd)
     time.sleep(random.choice((0.0001, 0.001, 0.005)))
     os.close(fd)
 print(*counts)
@@ -165,13 +169,13 @@ def is_as_before(plain, outcome):
                                 all(result[4:6] == ("4.7.1", "deferred") for result in outcome[1]))
 
 
-def attacked(test, routing, site, plain):
+def attacked(test, routing, site, plain, seconds):
     hints = routing.postern.root / "state.hints"
     owner = hints.stat()
     test.check(owner.st_uid != 0, "the hints file is no file of root's")
     routing.postern.stop()
-    attack = subprocess.Popen([sys.executable, "-c", ATTACK, hints, str(SECONDS),
-                               str(owner.st_uid), str(owner.st_gid)],
+    attack = subprocess.Popen([sys.executable, "-c", ATTACK, hints, str(seconds),
+                               str(owner.st_uid), str(owner.st_gid), str(test.seed)],
                               stdout=subprocess.PIPE, text=True)
     asker, rounds, wrong = Asker(routing, site), 0, []
     routing.widths.clear()
@@ -204,7 +208,7 @@ def body(test):
     for address, next_hop in NEXT_HOPS.items():
         test.wait_for(lambda: re.fullmatch(rf"OK lane\d+:{re.escape(next_hop)}",
                                            routing.ask(site, address)), f"{address} has a lane")
-    attacked(test, routing, site, plain)
+    attacked(test, routing, site, plain, test.rounds or SECONDS)
     test.equal(len(evil.delivered), 0, "nothing came to the host that the attack named")
     test.check(len(sink.delivered) > 0, "mail went")
     for line in site.postfix.log_text().splitlines():
