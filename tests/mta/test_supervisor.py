@@ -328,11 +328,9 @@ def nonsense_of_the_keeper(test, postern):
 
         test.wait_for(noticed, f"nonsense over link {which}, of type {int(kind)}, is logged")
         test.say(noticed()[0])
-        if "action=close" in noticed()[0]:
-            test.equal(postern.roles()["keeper.0"], keeper, "... the link is closed")
-        else:
-            test.within(5.0, lambda old=keeper: has_begun(postern, "keeper.0", old),
-                        "... the keeper is killed, and has a successor")
+        # killed, or by itself where only the link was closed
+        test.within(5.0, lambda old=keeper: has_begun(postern, "keeper.0", old),
+                    "... the keeper ends, and has a successor")
     test.equal(postern.status()["pid"], supervisor, "the supervisor goes on")
     return test.equal(postern.command("reload").returncode, 0, "... and reloads")
 
@@ -340,7 +338,7 @@ def nonsense_of_the_keeper(test, postern):
 def has_begun(postern, name, before):
     """Has it a successor that has had a heartbeat?"""
     row = next(row for row in postern.status()["roles"] if row["role"] == name)
-    return row["pid"] not in (None, before) and row["heartbeat_age"] < row["uptime"]
+    return row["pid"] not in (None, before) and row["heartbeat_age"] is not None
 
 
 def lost_generation(test, postern):
