@@ -110,7 +110,8 @@ static bool look_at_policy(struct dump *dump, uint32_t slot,
 	return false;
 }
 
-bool owners_look(struct dump *dump, uint32_t slot, const struct session *session) {
+bool owners_look(struct dump *dump, uint32_t slot, const struct session *session,
+    bool is_shown) {
 	const struct segment *segment = dump->witness->segment;
 
 	if (!has_socket(session) ||
@@ -118,14 +119,15 @@ bool owners_look(struct dump *dump, uint32_t slot, const struct session *session
 	    (int32_t)(session->dump_sequence - dump->sequence) >= 0 ||
 	    incarnation_lives(segment, session->milter_owner))
 		return false;
+	/* it goes on without its role, and the kernel tells its end; a dump may miss one */
+	if ((is_shown || session->control.proof == SESSION_PROOF_WITNESS) &&
+	    proof_applies(dump->generation, session))
+		return false;
 	if (session->milter_socket != 0)
 		return is_held(dump, session->milter_socket) == LOOKUP_GONE &&
 		    end(dump, slot, session);
-	if (incarnation_lives(segment, session->policy_owner) ||
-	    (session->control.proof == SESSION_PROOF_WITNESS &&
-		proof_applies(dump->generation, session)))
-		return false;
-	return look_at_policy(dump, slot, session);
+	return !incarnation_lives(segment, session->policy_owner) &&
+	    look_at_policy(dump, slot, session);
 }
 
 bool owners_want_look(const struct witness *witness, int64_t now_ns) {

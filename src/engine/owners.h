@@ -19,8 +19,10 @@
 void owners_begin(struct dump *dump);
 
 /* A session that a role held which is gone: ended, where the server's end of its connection
- * is gone too.  True: it was. */
-bool owners_look(struct dump *dump, uint32_t slot, const struct session *session);
+ * is gone too.  `is_shown`: the dump has its connection, and so the kernel tells its end.
+ * True: it was ended. */
+bool owners_look(struct dump *dump, uint32_t slot, const struct session *session,
+    bool is_shown);
 
 /* Does the server's end of a connection speak for the session, and can it be seen? */
 bool owners_see(const struct witness *witness, const struct session *session,

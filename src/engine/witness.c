@@ -318,9 +318,7 @@ static void look_at_session(void *context, uint32_t slot,
 		return;
 	}
 	alive = search(dump, session);
-	/* whom the kernel's table shows, the server serves on without its milter, too */
-	if (((alive == NULL || !proof_applies(dump->generation, session)) &&
-		owners_look(dump, slot, session)) || end_carrier(dump, slot, session))
+	if (owners_look(dump, slot, session, alive != NULL) || end_carrier(dump, slot, session))
 		return;
 	if ((session->control.flags & SESSION_FLAG_CARRIED) != 0 &&
 	    witness->carried_count < WITNESS_CARRIED_MAX)
