@@ -251,7 +251,7 @@ static void role_rows(void *context, struct writer *writer) {
 			value_toned_if(value_text(view_role_name(&role, name)), away, TONE_BAD),
 			away ? value_unknown() : value_number((uint64_t)role.pid),
 			away ? value_unknown() : value_since(now_ns, role.started_ns),
-			/* its start is no sign of life: it may have opened nothing yet */
+			/* its start is no heartbeat: it may have opened nothing yet */
 			role.heartbeat_ns > role.started_ns ?
 			    value_since(now_ns, role.heartbeat_ns) : value_unknown(),
 			value_toned_if(value_number(role.restarts), role.restarts > 0, TONE_WARN),
