@@ -24,7 +24,6 @@ SITES = hosts(12)
 NAMES = list(SITES.values())
 HELD, SUSPENDED, LIMITED, JUST, OPEN = *NAMES[:4], NAMES[4:]
 ADDRESS = {name: address for address, name in SITES.items()}
-UNAVAILABLE = 69                        # its sockets are taken
 QUEUED = 120                            # messages that wait, more or less
 # Fewer in memory than are queued: the others come from the journal.
 SETTINGS = "schedule = { qmgr_message_active_limit = \"40\"; };\n"
@@ -132,17 +131,9 @@ def forget_state(world):
     shutil.rmtree(world.postern.root)
 
 
-def start_again(test, world, ready):
-    """As a service manager does: a role that is just about to end may listen still."""
-    for _ in range(5):
-        try:
-            world.postern.start(wait=ready)
-            world.start_sendmail()
-            return
-        except Failed:
-            if world.postern.process.poll() != UNAVAILABLE:
-                raise
-    raise Failed("Postern does not start again")
+def start_again(world, ready):
+    world.postern.start_again(ready)
+    world.start_sendmail()
 
 
 def unsent(world):
@@ -198,14 +189,14 @@ def one_round(test, world, load, number, known, record):
     if reboot:
         forget_state(world)
     hurry = number % 5 == 4
-    start_again(test, world, ready=not hurry)
+    start_again(world, ready=not hurry)
     if hurry:                           # and once more, while it recovers
         test.throughout(test.random.random(), lambda: True, "it starts")
         kill_everything(test, world)
         again += may_come_again(test, world, record)
         if reboot:
             forget_state(world)
-        start_again(test, world, ready=True)
+        start_again(world, ready=True)
     test.equal(told_by_hand(world), known, f"kill {number + 1}{', with the state file' if reboot else ''}: "
                "what was learned and told by hand is there")
     test.equal(row(world, JUST).get("reason"), f"just before kill {number + 1}",

@@ -16,7 +16,6 @@ from lib.testing import Failed, main
 SITES = hosts(10)
 NAMES = list(SITES.values())
 DELAY = 0.02
-UNAVAILABLE = 69                        # its sockets are taken
 
 
 def kill(pid):
@@ -39,18 +38,6 @@ def kill_run(test, world):
     return bool(runs) and kill(test.random.choice(runs))
 
 
-def start_again(world):
-    """As a service manager does: a role that is just about to end may listen still."""
-    for _ in range(5):
-        try:
-            world.postern.start()
-            return
-        except Failed:
-            if world.postern.process.poll() != UNAVAILABLE:
-                raise
-    raise Failed("Postern does not start again")
-
-
 def kill_all(test, world):
     pids = [world.postern.process.pid, *world.postern.roles().values()]
     if test.random.random() < 0.5:
@@ -58,7 +45,7 @@ def kill_all(test, world):
     for pid in pids:
         kill(pid)
     world.postern.process.wait(15)
-    start_again(world)
+    world.postern.start_again()
     return True
 
 

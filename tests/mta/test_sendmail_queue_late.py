@@ -12,20 +12,11 @@ from lib.testing import Failed, main
 SITES = hosts(10)
 NAMES = list(SITES.values())
 MESSAGES, KILLS = 50, 3
-UNAVAILABLE = 69                        # sockets of a role that is just about to end
 
 
 def kill_and_start(world):
-    world.postern.process.send_signal(signal.SIGKILL)
-    world.postern.process.wait(15)
-    for _ in range(5):
-        try:
-            world.postern.start()
-            return
-        except Failed:
-            if world.postern.process.poll() != UNAVAILABLE:
-                raise
-    raise Failed("Postern does not start again")
+    world.postern.kill()
+    world.postern.start_again()
 
 
 def late(test, world, number):

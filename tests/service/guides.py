@@ -214,24 +214,10 @@ def body(test, mta):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mta", choices=("postfix", "sendmail"))
-    arguments = parser.parse_args()
-    arguments.rounds, arguments.seed = 0, 0
-    test = Test(f"guides, {arguments.mta}", arguments)
-
-    def too_long(*_):
-        raise Failed("not done in 10 minutes")
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(600)
-    try:
-        body(test, {"postfix": Postfix, "sendmail": Sendmail}[arguments.mta]())
-    except Failed as reason:
-        test.check(False, str(reason))
-    if test.failures > 0:
-        subprocess.run("tail -n 40 /var/log/mail.log; journalctl --no-pager -u posternd -n 40",
-                       shell=True)
-    test.end()
-    print(f"{test.name}: {test.checks - test.failures} of {test.checks} checks passed", flush=True)
-    sys.exit(1 if test.failures > 0 else 0)
+    mta = parser.parse_args().mta
+    own_machine.main(f"guides, {mta}",
+                     lambda test: body(test, {"postfix": Postfix, "sendmail": Sendmail}[mta]()), 600,
+                     "tail -n 40 /var/log/mail.log; journalctl --no-pager -u posternd -n 40")
 
 
 main()

@@ -352,31 +352,20 @@ def body(test, service, packages):
     gone(test, mail)
 
 
+def keep_logs(test):
+    shutil.rmtree("/opt/logs", ignore_errors=True)
+    shutil.copytree(test.logs, "/opt/logs")
+    return ("tail -n 20 /opt/logs/apt /var/log/postfix.log; "
+            "journalctl --no-pager -n 40 2>/dev/null || tail -n 40 /opt/logs/posternd")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("packages", nargs=2, type=Path)
-    arguments = parser.parse_args()
-    arguments.rounds, arguments.seed = 0, 0
+    packages = parser.parse_args().packages
     kind = Systemd if Path("/run/systemd/system").is_dir() else ByHand
-    test = Test(f"package, {kind.name}", arguments)
-
-    def too_long(*_):
-        raise Failed("not done in 10 minutes")
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(600)
-    try:
-        body(test, kind(test), arguments.packages)
-    except Failed as reason:
-        test.check(False, str(reason))
-    if test.failures > 0:
-        shutil.rmtree("/opt/logs", ignore_errors=True)
-        shutil.copytree(test.logs, "/opt/logs")
-        subprocess.run("tail -n 20 /opt/logs/apt /var/log/postfix.log; "
-                       "journalctl --no-pager -n 40 2>/dev/null || tail -n 40 /opt/logs/posternd",
-                       shell=True)
-    test.end()
-    print(f"{test.name}: {test.checks - test.failures} of {test.checks} checks passed")
-    sys.exit(1 if test.failures > 0 else 0)
+    own_machine.main(f"package, {kind.name}", lambda test: body(test, kind(test), packages), 600,
+                     keep_logs)
 
 
 main()

@@ -4,7 +4,6 @@
 queue" has it: users' .forward to files below /home and in /tmp, to programs, to one that is
 set-group-ID, to procmail.  No mail bounces: not with the unit as it is shipped (which drives
 nothing then, and says so), not with its drop-in, not with what an admin adds to that."""
-import argparse
 import grp
 import json
 import os
@@ -18,10 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mta"))
 os.environ["POSTERN_SENDMAIL_ROOT"] = "/"
+from lib import own_machine
 from lib.postfix import listening
 from lib.sendmail import Sendmail
 from lib.smtp import Session
-from lib.testing import Failed, Skipped, Test, loopback_up
+from lib.testing import Failed, loopback_up
 
 CONF = Path("/etc/postern/postern.conf")
 EXAMPLES = Path("/usr/local/share/doc/postern/examples")
@@ -215,28 +215,5 @@ def body(test):
     tighter(test, world)
 
 
-def main():
-    test = Test("sendmail", argparse.Namespace(rounds=0, seed=0))
-
-    def too_long(*_):
-        raise Failed("not done in 100 s")
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(100)
-    code = 1
-    try:
-        body(test)
-        code = 1 if test.failures > 0 else 0
-    except Skipped as reason:
-        print(f"skipped: {reason}")
-        code = 77
-    except Failed as reason:
-        test.check(False, str(reason))
-    if code == 1:
-        subprocess.run("journalctl --no-pager -n 80 -t sendmail -t posternd; "
-                       "systemctl status --no-pager posternd sendmail", shell=True)
-    test.end()
-    print(f"sendmail: {test.checks - test.failures} of {test.checks} checks passed")
-    sys.exit(code)
-
-
-main()
+own_machine.main("sendmail", body, 100, "journalctl --no-pager -n 80 -t sendmail -t posternd; "
+                 "systemctl status --no-pager posternd sendmail")

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: ISC
 """posternd.service as "make install" leaves it, under a real systemd (tests/service/unit):
 its life, what it is allowed, and what its commands still can do."""
-import argparse
 import json
 import os
 import re
@@ -13,9 +12,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mta"))
+from lib import own_machine
 from lib.postfix import Postfix, conf_service
 from lib.smtp import admitted, open_sessions
-from lib.testing import Failed, Skipped, Test, alive, loopback_up
+from lib.testing import Failed, alive, loopback_up
 
 SERVER = "198.51.100.1"
 CLIENTS = [f"198.51.100.{number}" for number in range(11, 14)]
@@ -249,28 +249,5 @@ def body(test):
     stops(test)
 
 
-def main():
-    test = Test("unit", argparse.Namespace(rounds=0, seed=0))
-
-    def too_long(*_):
-        raise Failed("not done in 100 s")
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(100)
-    code = 1
-    try:
-        body(test)
-        code = 1 if test.failures > 0 else 0
-    except Skipped as reason:
-        print(f"skipped: {reason}")
-        code = 77
-    except Failed as reason:
-        test.check(False, str(reason))
-    if code == 1:
-        subprocess.run("journalctl --no-pager -n 60; systemctl status --no-pager posternd; "
-                       "tail -n 20 /run/t/log/*", shell=True)
-    test.end()
-    print(f"unit: {test.checks - test.failures} of {test.checks} checks passed")
-    sys.exit(code)
-
-
-main()
+own_machine.main("unit", body, 100, "journalctl --no-pager -n 60; systemctl status --no-pager "
+                 "posternd; tail -n 20 /run/t/log/*")

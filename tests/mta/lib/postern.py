@@ -11,6 +11,8 @@ from pathlib import Path
 from lib import readable
 from lib.testing import SOURCE, TREE, Failed, alive
 
+UNAVAILABLE = 69                        # its sockets are taken
+
 
 def build_tree():
     """POSTERN_BUILD, else the build tree that make gives, else the current directory."""
@@ -93,6 +95,16 @@ class Postern:
         if wait:
             self.test.wait_for(self.ready, f"{self.name} is ready")
         return self.process
+
+    def start_again(self, wait=True):
+        """As a service manager does: a role that is just about to end may listen still."""
+        for _ in range(5):
+            try:
+                return self.start(wait)
+            except Failed:
+                if self.process.poll() != UNAVAILABLE:
+                    raise
+        raise Failed("Postern does not start again")
 
     def ready(self):
         if self.process.poll() is not None:
