@@ -70,7 +70,8 @@ int engine_open(struct engine **result, struct segment *segment,
 		return diag_set(diag, 0, "no memory for the engine");
 	engine->segment = segment;
 	engine->lifeline_fd = -1;
-	engine->role = &segment->header->roles[role_slot];
+	engine->role = segment_role(segment, role_slot);
+	engine->timings = segment->header->timings[role_slot];
 	engine->incarnation = (uint16_t)atomic_load(&engine->role->incarnation);
 	pthread_mutex_init(&engine->mapping_mutex, NULL);
 	pthread_mutex_init(&engine->late.mutex, NULL);
@@ -175,10 +176,9 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 }
 
 int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns) {
-	struct segment_header *header = engine->segment->header;
 	int64_t now_ns = clock_now_ns();
 
-	timing_note(&header->timings[engine->role - header->roles][kind], now_ns - began_ns);
+	timing_note(&engine->timings[kind], now_ns - began_ns);
 	return now_ns;
 }
 

@@ -44,6 +44,7 @@ struct engine {
 	struct segment *segment;
 	struct relief *relief;		/* NULL: no look of its own */
 	struct role_record *role;
+	struct timing_record *timings;	/* of its place; no onlooker asks how long it took */
 	uint16_t incarnation;
 	pthread_mutex_t mapping_mutex;	/* of this process: guards the list */
 	struct mapped_generation *newest;

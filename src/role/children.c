@@ -139,6 +139,24 @@ static void report_deaths(struct supervisor *supervisor) {
 	}
 }
 
+/* Metrics cannot write that itself; other roles do. */
+static void report_start(struct supervisor *supervisor) {
+	for (unsigned i = 0; i < supervisor->child_count; i++) {
+		struct child *child = &supervisor->children[i];
+
+		if (child->kind == ROLE_METRICS && child->pid != child->reported_pid &&
+		    child->pid != 0 && keeper_orders_started(&supervisor->orders,
+			child->pid, child->started_ns))
+			child->reported_pid = child->pid;
+	}
+}
+
+/* Of a new keeper nothing is known. */
+static void forget_reports(struct supervisor *supervisor) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		supervisor->children[i].reported_pid = 0;
+}
+
 void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct diag diag;
 	unsigned i;
@@ -156,6 +174,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		if (spawn_role(supervisor, child, &diag) == 0) {
 			if (child->kind != ROLE_KEEPER)
 				continue;
+			forget_reports(supervisor);
 			report_deaths(supervisor);
 			reload_send_again(&supervisor->reload);
 			continue;
@@ -164,6 +183,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		    child->name, diag.text);
 		child->start_ns = now_ns + NS_PER_SECOND;
 	}
+	report_start(supervisor);
 }
 
 static int64_t delay_ns(const struct child *child) {
@@ -256,7 +276,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	    (long long)(life_ns / NS_PER_MS), (long long)(delay / NS_PER_MS));
 	if (event_of(child, status) == EVENT_ROLE_DIED)
 		alerts_tell_death(supervisor, child, status, now_ns);
-	child->pid = 0;
+	child->pid = child->reported_pid = 0;
 	child->start_ns = now_ns + delay;
 	spawn_unlink(supervisor, child);
 	report_deaths(supervisor);

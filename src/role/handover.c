@@ -171,6 +171,7 @@ static void keep_descriptors(const struct handover *handover) {
 	(void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	keep(handover->result_fd);
 	keep(context->state_fd);
+	keep(context->onlooker_fd);
 	keep(context->roles_lock_fd);
 	keep(context->lifeline_fd);
 	keep(context->generation_fd);

@@ -21,10 +21,12 @@
 #include "role/alert_watch.h"
 #include "role/generation_memory.h"
 #include "role/keeper_orders.h"
+#include "segment/onlooker.h"
 #include "segment/segment.h"
 
 struct keeper_duties {
 	struct segment *segment;
+	struct onlooker *onlooker;
 	int fd;
 	struct event_base *base;
 	struct event *event;
@@ -106,6 +108,9 @@ static void carry_out(struct keeper_duties *duties, const struct keeper_order *o
 		segment_count_some(duties->segment, (enum counter)order->counter,
 		    order->amount);
 		break;
+	case KEEPER_ORDER_STARTED:
+		onlooker_started(duties->segment, order->pid, (int64_t)order->amount);
+		break;
 	case KEEPER_ORDER_END:
 		end_all(duties->segment);
 	}
@@ -145,6 +150,7 @@ int keeper_duties_open(struct keeper_duties **result, const struct role_context 
 	if (duties == NULL)
 		return diag_set(diag, 0, "no memory for the keeper's duties");
 	duties->segment = context->segment;
+	duties->onlooker = context->onlooker;
 	duties->fd = context->orders_fd;
 	duties->base = base;
 	duties->watch.found = report_alert;
@@ -158,6 +164,7 @@ int keeper_duties_open(struct keeper_duties **result, const struct role_context 
 
 void keeper_duties_beat(struct keeper_duties *duties, const struct generation *generation,
     int64_t now_ns) {
+	onlooker_carry(duties->segment, duties->onlooker, now_ns);
 	alert_watch_turn(&duties->watch, generation, now_ns);
 }
 

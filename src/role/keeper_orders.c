@@ -71,6 +71,11 @@ bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid)
 		.place = place, .pid = pid }, -1);
 }
 
+bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns) {
+	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_STARTED,
+		.pid = pid, .amount = (uint64_t)started_ns }, -1);
+}
+
 bool keeper_orders_end(struct keeper_orders *orders) {
 	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_END }, -1);
 }

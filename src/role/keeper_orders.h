@@ -19,6 +19,7 @@ enum keeper_order_kind {
 	KEEPER_ORDER_PUBLISH = 1,	/* the generation of the descriptor that comes along */
 	KEEPER_ORDER_DIED,		/* process `pid` of `place` */
 	KEEPER_ORDER_COUNT,		/* `amount` more of `counter` */
+	KEEPER_ORDER_STARTED,		/* the metrics role, as `pid`, at `amount` (ns) */
 	KEEPER_ORDER_END,		/* the daemon stops: readers are to see that at once */
 };
 
@@ -63,6 +64,7 @@ void keeper_orders_close(struct keeper_orders *orders);
 /* Each is false where it could not be sent: there is no keeper, or it does not read. */
 bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t ticket);
 bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid);
+bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns);
 bool keeper_orders_end(struct keeper_orders *orders);
 
 /* Counts; the keeper hears of it with the next keeper_orders_turn. */

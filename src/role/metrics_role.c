@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The metrics role: shows the state by HTTP.  It reads the state file as anybody may who is
- * allowed to; of the memory that it shares with the others it writes its heartbeat and
- * counters alone. */
+ * allowed to, and can write nothing there: its heartbeat and counters stand in a page that it
+ * shares with the keeper (segment/onlooker.h). */
 #include <sysexits.h>
 
 #include "base/log.h"

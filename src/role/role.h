@@ -18,6 +18,7 @@
 
 struct control_access;
 struct cluster_secret;
+struct onlooker;
 struct queue_places;
 struct segment;
 
@@ -47,6 +48,8 @@ struct role_context {
 	uint64_t alerts_from;		/* alert_watch_begin */
 	bool planned[SEGMENT_ROLES_MAX];	/* places of roles that there are to be */
 	int state_fd;			/* the segment's file, to be mapped */
+	int onlooker_fd;		/* metrics, keeper: segment/onlooker.h; or -1 */
+	struct onlooker *onlooker;	/* the same, mapped */
 	int roles_lock_fd;		/* held as long as the process lives */
 	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */

@@ -31,6 +31,7 @@
 #include "role/privileges.h"
 #include "role/role.h"
 #include "role/sandbox.h"
+#include "segment/onlooker.h"
 #include "segment/segment.h"
 
 static int role_failed(const char *what, const struct diag *diag, int code) {
@@ -56,7 +57,7 @@ static void role_set_title(const struct handover *handover) {
 }
 
 static int role_enter_sandbox(const struct role_context *context, struct diag *diag) {
-	struct segment_header *header = segment_header(context->segment);
+	const struct segment_header *header = segment_header(context->segment);
 	const struct generation *generation;
 	uint32_t what;
 	int result;
@@ -69,7 +70,7 @@ static int role_enter_sandbox(const struct role_context *context, struct diag *d
 	result = sandbox_enter(generation, context->kind, context->lifeline_fd, &what, diag);
 	segment_unmap_generation(generation);
 	if (result == 0)
-		atomic_store(&header->roles[context->role_slot].sandbox, what);
+		atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
 	return result;
 }
 
@@ -104,6 +105,17 @@ static int role_main(const struct role_context *context) {
 	return EX_SOFTWARE;
 }
 
+static int role_attach(struct role_context *context, const char *path, struct diag *diag) {
+	context->onlooker = NULL;
+	if (context->onlooker_fd >= 0 &&
+	    (context->onlooker = onlooker_map(context->onlooker_fd, diag)) == NULL)
+		return -1;
+	if (context->kind == ROLE_METRICS)
+		return segment_attach_to_look(&context->segment, context->state_fd, path,
+		    context->onlooker, diag);
+	return segment_attach(&context->segment, context->state_fd, path, diag);
+}
+
 int role_begin(const char *descriptor) {
 	static struct handover handover;
 	struct role_context *context = &handover.context;
@@ -127,8 +139,7 @@ int role_begin(const char *descriptor) {
 	process_reset_signals();
 	if (handover.duty != HANDOVER_SERVE)
 		return prepare_begin(&handover);
-	if (segment_attach(&context->segment, context->state_fd, handover.state_path,
-		&diag) != 0)
+	if (role_attach(context, handover.state_path, &diag) != 0)
 		return role_failed("cannot map the state", &diag, EX_DATAERR);
 	segment_role_starting(context->segment, context->kind, context->number,
 	    clock_now_ns());

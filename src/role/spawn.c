@@ -102,6 +102,10 @@ static void open_for_role(const struct supervisor *supervisor, struct role_conte
 	feed_role_open(generation, context);
 	if (cluster_role_open(generation, context, &diag) != 0)
 		give_up("cannot keep its password", &diag, EX_OSERR);
+	/* the other descriptor stays behind at exec */
+	if (context->kind == ROLE_METRICS && (context->state_fd = segment_open_to_look(
+		supervisor->state_fd, &diag)) < 0)
+		give_up("cannot hand the state over", &diag, EX_OSERR);
 }
 
 static void execute(const struct supervisor *supervisor, const struct handover *handover)
@@ -175,6 +179,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	handover = (struct handover){ .duty = HANDOVER_SERVE, .result_fd = -1,
 		.context = { .kind = child->kind, .number = child->number,
 			.role_slot = child->place, .state_fd = supervisor->state_fd,
+			.onlooker_fd = is_keeper || child->kind == ROLE_METRICS ?
+			    supervisor->onlooker_fd : -1,
 			.supervisor_fd = links->control_fd,
 			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
 			.queue_fd = links->queue_fd, .lifeline_fd = links->lifeline_fd,
@@ -208,7 +214,8 @@ pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool 
 	handover = (struct handover){ .duty = duty, .result_fd = result_fd,
 		.damaged = damaged,
 		.has_terminal = supervisor->ready_fd >= 0,
-		.context = { .kind = ROLE_KEEPER, .state_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
+		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
+			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
 			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
 			.generation_fd = supervisor->generation_fd } };
 	begin_process(supervisor, duty == HANDOVER_PREPARE ? "prepare" : "restore", &handover);

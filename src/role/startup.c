@@ -30,6 +30,7 @@
 #include "role/generation_memory.h"
 #include "role/prepare.h"
 #include "role/sandbox.h"
+#include "segment/onlooker.h"
 #include "segment/segment.h"
 
 static int failed(const struct supervisor *supervisor, int code,
@@ -151,7 +152,9 @@ static int lock_state(struct supervisor *supervisor) {
 		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
 			EX_CANTCREAT, &diag);
 	supervisor->generation_fd = generation_memory_make(supervisor->generation, &diag);
-	return supervisor->generation_fd >= 0 ? 0 : failed(supervisor, EX_OSERR, &diag);
+	if (supervisor->generation_fd >= 0)
+		supervisor->onlooker_fd = onlooker_make(&diag);
+	return supervisor->onlooker_fd >= 0 ? 0 : failed(supervisor, EX_OSERR, &diag);
 }
 
 /* What is missing here is told once, as each role would say the same. */

@@ -306,7 +306,8 @@ int supervisor_run(const char *config_file, struct generation *generation,
 
 	supervisor = (struct supervisor){ .config_file = config_file,
 		.generation = generation, .pid = getpid(), .lock_fd = -1, .state_fd = -1,
-		.signal_fd = -1, .exe_fd = -1, .generation_fd = -1, .ready_fd = ready_fd };
+		.onlooker_fd = -1, .signal_fd = -1, .exe_fd = -1, .generation_fd = -1,
+		.ready_fd = ready_fd };
 	keeper_link_init(&supervisor.link);
 	keeper_orders_init(&supervisor.orders);
 	alerts_init(&supervisor.alerts, supervisor.orders.counts);

@@ -36,6 +36,7 @@ struct child {
 	unsigned place;		/* in the segment's roles */
 	char name[24];		/* "policy.0" */
 	pid_t pid;		/* 0: down */
+	pid_t reported_pid;		/* of which this keeper knows that it was started; or 0 */
 	pid_t dead_pid;		/* of which the keeper may not have heard; or 0 */
 	int lifeline_fd;	/* with pid: what it has to report (base/lifeline.h) */
 	int64_t started_ns;
@@ -72,6 +73,7 @@ struct supervisor {
 	pid_t pid;
 	int lock_fd;
 	int state_fd;		/* the segment's file, for roles: it is not mapped here */
+	int onlooker_fd;	/* segment/onlooker.h, for metrics and keeper: not mapped here */
 	int signal_fd;
 	int exe_fd;		/* this program, as roles are to run it */
 	enum log_target log_target;

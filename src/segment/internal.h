@@ -9,6 +9,8 @@
 #include "segment/layout.h"
 #include "segment/segment.h"
 
+struct onlooker;
+
 struct segment {
 	struct segment_header *header;
 	struct class_record *records;
@@ -18,6 +20,8 @@ struct segment {
 	struct session_slot *session_slots;
 	struct index_line *client_lines;
 	struct client_slot *client_slots;
+	_Atomic uint64_t *counters;	/* in the header, or an onlooker's own */
+	struct onlooker *onlooker;	/* NULL: the mapping can be written to */
 	gid_t readers;		/* group of the file */
 	char path[PATH_MAX];
 };
@@ -73,8 +77,7 @@ static inline void seq_end(_Atomic uint32_t *seq) {
 
 static inline void segment_count(const struct segment *segment,
     enum counter counter, uint64_t amount) {
-	atomic_fetch_add_explicit(&segment->header->counters[counter], amount,
-	    memory_order_relaxed);
+	atomic_fetch_add_explicit(&segment->counters[counter], amount, memory_order_relaxed);
 }
 
 #endif

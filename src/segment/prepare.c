@@ -33,6 +33,7 @@
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/grants.h"
+#include "segment/onlooker.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
 #include "segment/shared.h"
@@ -45,6 +46,7 @@ void segment_bind(struct segment *segment, void *mapping) {
 	struct segment_header *header = mapping;
 
 	segment->header = header;
+	segment->counters = header->counters;
 	segment->records = (void *)(base + header->records_offset);
 	segment->session_shards = (void *)(base + header->shards_offset);
 	segment->client_shards = segment->session_shards + header->shard_count;
@@ -523,7 +525,18 @@ int segment_open_file(const char *path, uid_t uid, struct diag *diag) {
 	return diag_set(diag, 0, "%s was replaced", path);
 }
 
-int segment_attach(struct segment **result, int fd, const char *path, struct diag *diag) {
+int segment_open_to_look(int fd, struct diag *diag) {
+	char name[32];
+	int look_fd;
+
+	/* the same file, whatever its name leads to by now */
+	text_append(name, sizeof(name), 0, "/proc/self/fd/%d", fd);
+	look_fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state to read");
+}
+
+static int attach(struct segment **result, int fd, int access, const char *path,
+    struct diag *diag) {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	const char *why = "no memory";
 	void *mapping = MAP_FAILED;
@@ -531,8 +544,8 @@ int segment_attach(struct segment **result, int fd, const char *path, struct dia
 
 	*result = NULL;
 	if (segment != NULL && (why = check_file(fd, geteuid(), &status)) == NULL &&
-	    (mapping = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		fd, 0)) == MAP_FAILED)
+	    (mapping = mmap(NULL, (size_t)status.st_size, access, MAP_SHARED, fd, 0)) ==
+		MAP_FAILED)
 		why = "it cannot be mapped";
 	if (why == NULL && own_fixed(mapping, fd) != 0)
 		why = "its sizes cannot be copied";
@@ -548,6 +561,19 @@ int segment_attach(struct segment **result, int fd, const char *path, struct dia
 		munmap(mapping, (size_t)status.st_size);
 	free(segment);
 	return diag_set(diag, 0, "%s: %s", path, why);
+}
+
+int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag) {
+	return attach(segment, fd, PROT_READ | PROT_WRITE, path, diag);
+}
+
+int segment_attach_to_look(struct segment **segment, int fd, const char *path,
+    struct onlooker *onlooker, struct diag *diag) {
+	if (attach(segment, fd, PROT_READ, path, diag) != 0)
+		return -1;
+	(*segment)->onlooker = onlooker;
+	(*segment)->counters = onlooker->counters;
+	return 0;
 }
 
 void segment_unmap(struct segment **segment) {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
+#include "segment/onlooker.h"
 
 #define GAPS_APART_NS	(2 * NS_PER_SECOND)
 
@@ -68,8 +69,13 @@ bool segment_role_died(struct segment *segment, unsigned place, pid_t pid) {
 	return true;
 }
 
-void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
-    int64_t now_ns) {
+struct role_record *segment_role(const struct segment *segment, unsigned place) {
+	return segment->onlooker != NULL ? &segment->onlooker->role :
+	    &segment->header->roles[place];
+}
+
+static void begin_role(struct segment *segment, enum role_kind kind, unsigned number,
+    pid_t pid, int64_t now_ns) {
 	unsigned place = segment_role_place(kind, number);
 	struct role_record *role = &segment->header->roles[place];
 	uint32_t incarnation;
@@ -89,7 +95,18 @@ void segment_role_starting(struct segment *segment, enum role_kind kind, unsigne
 	atomic_store(&role->sandbox, 0);
 	atomic_store(&role->started_ns, now_ns);
 	atomic_store(&role->heartbeat_ns, now_ns);
-	atomic_store(&role->pid, getpid());
+	atomic_store(&role->pid, pid);
+}
+
+void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
+    int64_t now_ns) {
+	/* an onlooker's is the keeper's to write */
+	if (segment->onlooker == NULL)
+		begin_role(segment, kind, number, getpid(), now_ns);
+}
+
+void segment_metrics_started(struct segment *segment, pid_t pid, int64_t started_ns) {
+	begin_role(segment, ROLE_METRICS, 0, pid, started_ns);
 }
 
 void segment_roles_missed(struct segment *segment) {
@@ -108,6 +125,8 @@ void segment_count_some(struct segment *segment, enum counter counter, uint64_t 
 }
 
 void segment_beat(struct segment *segment, int64_t now_ns) {
+	if (segment->onlooker != NULL)
+		return;
 	atomic_store(&segment->header->heartbeat_ns, now_ns);
 }
 

@@ -49,11 +49,15 @@ void segment_unmap(struct segment **segment);
 /* The file of the segment that was prepared at `path`, unmapped; or -1 with *diag: it is not
  * `uid`'s alone.  Who keeps it can attach others though its name is gone. */
 int segment_open_file(const char *path, uid_t uid, struct diag *diag);
+/* The same file once more, from which nothing can be written; -1 with *diag. */
+int segment_open_to_look(int fd, struct diag *diag);
 /* In a role: maps that file, if it is of this layout, and closes it.  Its sizes and places
  * are a copy from then on, which no other role can change. */
 int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag);
 
 struct segment_header *segment_header(const struct segment *segment);
+/* What a role writes of itself: its place, or an onlooker's own (onlooker.h). */
+struct role_record *segment_role(const struct segment *segment, unsigned place);
 const char *segment_path(const struct segment *segment);
 
 /* Finds or makes the class records of `generation` (fills `record` and `number`
@@ -84,6 +88,8 @@ void segment_role_forget(struct segment *segment, unsigned place);
 /* In the role, before anything else: gives its place the next incarnation. */
 void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
     int64_t now_ns);
+/* The same of the metrics role, which cannot: in the keeper. */
+void segment_metrics_started(struct segment *segment, pid_t pid, int64_t started_ns);
 /* The process `pid` of this place died: its gap goes from its last heartbeat until its
  * successor's first.  False: that was noted before. */
 bool segment_role_died(struct segment *segment, unsigned place, pid_t pid);

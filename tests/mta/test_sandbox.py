@@ -20,8 +20,9 @@ from lib.testing import alive, main, mount
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
-            "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg")
+            "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg", "state", "remap")
 FILES = {"passwd", "write", "code"}
+STATE = {"state", "remap"}                      # for metrics, which may only look at it
 CALLS = {"calls", "calls+files"}
 REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
 READER = "games"                                # a group that every system has
@@ -193,13 +194,37 @@ def misdeeds(test, postern, roles):
             test.check(prompter.ended(role, MISDEEDS.index("sendmsg")), f"sendmsg: {role} is ended: "
                        "it could send the supervisor descriptors that take long to be closed")
     killing = [which for which, name in enumerate(MISDEEDS)
-               if name not in FILES | {"connect", "sendmsg"}]
+               if name not in FILES | STATE | {"connect", "sendmsg"}]
     # each role a few, in turn: one that dies within a second of its start has to wait
     for number in range(0, len(killing), 1 if test.rounds else 3):
         for at, role in enumerate(sorted(roles)):
             which = killing[(number + at) % len(killing)]
             test.check(prompter.ended(role, which),
                        f"{MISDEEDS[which]}: {role} is ended, the others answer, it is back")
+
+
+def only_looks(test, postern):
+    """Metrics has the state in its memory, and nothing that it could write to it by."""
+    pid, state = postern.roles()["metrics.0"], str(postern.root / "state")
+    with open(f"/proc/{pid}/maps") as maps:
+        rights = {line.split()[1] for line in maps if line.rstrip().endswith(state)}
+    test.equal(rights, {"r--s"}, "metrics maps the state to read, and not else")
+    open_there = [fd for fd in os.listdir(f"/proc/{pid}/fd")
+                  if os.readlink(f"/proc/{pid}/fd/{fd}") == state]
+    test.equal(open_there, [], "... and has no descriptor of it")
+    row = next(row for row in postern.status()["roles"] if row["role"] == "metrics.0")
+    test.check(row["sandbox"] == sandbox_of(postern)["keeper.0"] and row["heartbeat_age"] < 3
+               and row["generation"] == postern.status()["generation"],
+               "what it says of itself is in the status all the same")
+
+
+def looks_only(test, postern):
+    """The same, as code that was brought in would try it."""
+    prompter = Prompter(test, postern)
+    test.check(prompter.refused("metrics.0", MISDEEDS.index("remap"), errno.EACCES),
+               "remap: metrics cannot make its mapping of the state writable")
+    test.check(prompter.ended("metrics.0", MISDEEDS.index("state"), "open(at)?"),
+               "state: metrics is ended, as it opens the state to write")
 
 
 def other_disk(test, postern):
@@ -237,8 +262,10 @@ def body(test):
     test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")
     test.equal({status_of(pid)["Seccomp"] for pid in roles.values()}, {"2"},
                "the kernel has a filter for each")
+    only_looks(test, postern)
     if has_failpoints(test, postern):
-        misdeeds(test, postern, roles)
+        looks_only(test, postern)
+        misdeeds(test, postern, postern.roles())
     other_disk(test, postern)
 
 
