@@ -10,6 +10,8 @@
 #include "role/keeper_duties.h"
 
 #include <event2/event.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +26,15 @@
 #include "segment/onlooker.h"
 #include "segment/segment.h"
 
+#define PUBLISH_WAIT_NS	(3 * NS_PER_SECOND)
+
 struct keeper_duties {
 	struct segment *segment;
 	struct onlooker *onlooker;
 	int fd;
 	struct event_base *base;
 	struct event *event;
+	uint64_t published;		/* how many generations */
 	struct alert_watch watch;
 };
 
@@ -37,51 +42,30 @@ static uint64_t published(const struct segment *segment) {
 	return atomic_load(&segment_header(segment)->generation);
 }
 
-static int publish(struct segment *segment, int generation_fd, uint64_t *number,
+static int publish(struct segment *segment, int generation_fd, uint64_t number,
     struct diag *diag) {
 	struct generation *generation = generation_memory_read(generation_fd, diag);
 	int result;
 
 	if (generation == NULL)
 		return -1;
+	generation->number = number;
 	result = segment_publish(segment, generation, diag);
-	*number = generation->number;
 	free(generation);
 	return result;
-}
-
-int keeper_duties_prepare(const struct role_context *context, struct diag *diag) {
-	struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED };
-	struct segment *segment = context->segment;
-	const struct generation *there;
-
-	for (unsigned place = 0; place < SEGMENT_ROLES_MAX; place++)
-		if (!context->planned[place])
-			segment_role_forget(segment, place);
-	/* it was asked for before this keeper's time, and could not be had */
-	if (segment_is_unlearned(segment))
-		segment_has_learned(segment, false);
-	if (segment_map_generation(segment, published(segment), &there, diag) != 0) {
-		log_event(EVENT_SYSTEM, "text=\"published again: %s\"", diag->text);
-		if (publish(segment, context->generation_fd, &report.number, diag) != 0)
-			return -1;
-		/* it obeys roles by the number */
-		(void)keeper_report_send(context->orders_fd, &report);
-		return 0;
-	}
-	segment_unmap_generation(there);
-	return 0;
 }
 
 static void carry_out_publish(struct keeper_duties *duties, const struct keeper_order *order,
     int generation_fd) {
 	struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED,
-		.ticket = order->ticket };
+		.number = order->number };
 	struct diag diag;
 
-	if (publish(duties->segment, generation_fd, &report.number, &diag) != 0) {
+	if (publish(duties->segment, generation_fd, order->number, &diag) != 0) {
 		report.kind = KEEPER_REPORT_REFUSED;
 		log_sentence(report.text, sizeof(report.text), diag.text);
+	} else {
+		duties->published++;
 	}
 	(void)keeper_report_send(duties->fd, &report);
 }
@@ -116,18 +100,74 @@ static void carry_out(struct keeper_duties *duties, const struct keeper_order *o
 	}
 }
 
-static void on_order(evutil_socket_t fd, short what, void *argument) {
-	struct keeper_duties *duties = argument;
+/* -1: the supervisor hung up. */
+static int keeper_duties_obey(struct keeper_duties *duties) {
 	struct keeper_order order;
 	int generation_fd, got;
 
-	(void)what;
-	while ((got = keeper_order_receive(fd, &order, &generation_fd)) > 0) {
+	while ((got = keeper_order_receive(duties->fd, &order, &generation_fd)) > 0) {
 		carry_out(duties, &order, generation_fd);
 		if (generation_fd >= 0)
 			close(generation_fd);
 	}
-	if (got == 0)
+	return got;
+}
+
+/* What stands in the segment's place of it is the generation in force, and sound. */
+static bool is_in_force(const struct role_context *context, struct diag *diag) {
+	uint64_t number = published(context->segment);
+	const struct generation *generation;
+
+	/* a keeper before this one may have published what was given up meanwhile */
+	if (number != context->generation_number) {
+		diag_set(diag, 0, "generation %" PRIu64 " is not in force", number);
+		return false;
+	}
+	if (segment_map_generation(context->segment, number, &generation, diag) != 0)
+		return false;
+	segment_unmap_generation(generation);
+	return true;
+}
+
+/* Carries out orders until one published a generation. */
+static int publish_again(struct keeper_duties *duties, struct diag *diag) {
+	const struct keeper_report report = { .kind = KEEPER_REPORT_MISSING };
+	uint64_t before = duties->published;
+	struct pollfd link = { .fd = duties->fd, .events = POLLIN };
+	int64_t end_ns = clock_now_ns() + PUBLISH_WAIT_NS;
+
+	(void)keeper_report_send(duties->fd, &report);
+	while (duties->published == before && clock_now_ns() < end_ns) {
+		(void)poll(&link, 1, 100);
+		if (keeper_duties_obey(duties) < 0)
+			break;
+	}
+	return duties->published != before ? 0 :
+	    diag_set(diag, 0, "the supervisor gave no configuration to publish");
+}
+
+int keeper_duties_prepare(const struct role_context *context, struct diag *diag) {
+	struct keeper_duties duties = { .segment = context->segment,
+		.fd = context->orders_fd };
+
+	for (unsigned place = 0; place < SEGMENT_ROLES_MAX; place++)
+		if (!context->planned[place])
+			segment_role_forget(context->segment, place);
+	/* it was asked for before this keeper's time, and could not be had */
+	if (segment_is_unlearned(context->segment))
+		segment_has_learned(context->segment, false);
+	if (is_in_force(context, diag))
+		return 0;
+	log_event(EVENT_SYSTEM, "text=\"to be published again: %s\"", diag->text);
+	return publish_again(&duties, diag);
+}
+
+static void on_order(evutil_socket_t fd, short what, void *argument) {
+	struct keeper_duties *duties = argument;
+
+	(void)fd;
+	(void)what;
+	if (keeper_duties_obey(duties) == 0)
 		return;
 	/* the keeper that is started in our place has a new link */
 	log_event(EVENT_SYSTEM, "from=keeper text=\"the supervisor gives no more orders\"");

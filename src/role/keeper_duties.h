@@ -13,8 +13,8 @@
 struct event_base;
 struct keeper_duties;
 
-/* Before the engine is opened: a published generation that is gone or damaged is published
- * again, and places of roles that are no more are forgotten.  0, or -1 with *diag. */
+/* Before the engine is opened: where the published generation is not the one in force, is gone
+ * or damaged, the supervisor is asked to have that published again, for 3 s, and places of roles that are no more are forgotten.  0, or -1 with *diag. */
 int keeper_duties_prepare(const struct role_context *context, struct diag *diag);
 
 /* `base`: the keeper's loop.  0, or -1 with *diag. */

@@ -61,9 +61,9 @@ static bool order_send(const struct keeper_orders *orders, struct keeper_order o
 	    (ssize_t)sizeof(order);
 }
 
-bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t ticket) {
+bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number) {
 	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_PUBLISH,
-		.ticket = ticket }, generation_fd);
+		.number = number }, generation_fd);
 }
 
 bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid) {

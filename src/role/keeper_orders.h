@@ -16,7 +16,7 @@
 #include "segment/layout.h"
 
 enum keeper_order_kind {
-	KEEPER_ORDER_PUBLISH = 1,	/* the generation of the descriptor that comes along */
+	KEEPER_ORDER_PUBLISH = 1,	/* that of the descriptor that comes along, as `number` */
 	KEEPER_ORDER_DIED,		/* process `pid` of `place` */
 	KEEPER_ORDER_COUNT,		/* `amount` more of `counter` */
 	KEEPER_ORDER_STARTED,		/* the metrics role, as `pid`, at `amount` (ns) */
@@ -29,13 +29,13 @@ struct keeper_order {
 	int32_t pid;
 	uint32_t counter;	/* enum counter */
 	uint64_t amount;
-	uint64_t ticket;	/* of PUBLISH: comes back with its report */
+	uint64_t number;	/* of a generation: it comes back with the report */
 };
 
 enum keeper_report_kind {
-	KEEPER_REPORT_PUBLISHED = 1,	/* `ticket`, as generation `number` */
-	KEEPER_REPORT_REFUSED,		/* `ticket`: could not be published, and why */
-	KEEPER_REPORT_MISSING,		/* the published generation is to be published again */
+	KEEPER_REPORT_PUBLISHED = 1,	/* generation `number` */
+	KEEPER_REPORT_REFUSED,		/* generation `number` could not be published, and why */
+	KEEPER_REPORT_MISSING,		/* the generation in force is not published */
 	KEEPER_REPORT_STATE,		/* each second: `journal_failed`, `alerts_from` */
 	KEEPER_REPORT_ALERT,
 };
@@ -43,7 +43,6 @@ enum keeper_report_kind {
 struct keeper_report {
 	uint32_t kind;
 	uint32_t journal_failed;	/* 1: a journal cannot be written */
-	uint64_t ticket;
 	uint64_t number;
 	uint64_t alerts_from;		/* for the next keeper: what was not looked at yet */
 	char text[400];			/* printable ASCII */
@@ -62,7 +61,7 @@ int keeper_orders_open(struct keeper_orders *orders, struct diag *diag);
 void keeper_orders_close(struct keeper_orders *orders);
 
 /* Each is false where it could not be sent: there is no keeper, or it does not read. */
-bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t ticket);
+bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number);
 bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid);
 bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns);
 bool keeper_orders_end(struct keeper_orders *orders);

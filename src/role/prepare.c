@@ -88,6 +88,7 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 	if (generation_text(generation, generation->journal.path)[0] == '\0' &&
 	    segment_is_unlearned(segment))
 		segment_has_learned(segment, true);
+	generation->number = handover->context.generation_number;
 	if (segment_publish(segment, generation, &diag) != 0)
 		return failed(handover, EX_CANTCREAT, &diag);
 	result.generation = generation->number;
@@ -181,9 +182,13 @@ static int run(struct supervisor *supervisor, enum handover_duty duty, bool dama
 static bool read_result(struct supervisor *supervisor, int fd, bool *is_unlearned) {
 	struct prepare_result result;
 
-	if (read(fd, &result, sizeof(result)) != (ssize_t)sizeof(result))
+	if (read(fd, &result, sizeof(result)) != (ssize_t)sizeof(result) ||
+	    result.generation == 0 || result.generation > SEGMENT_GENERATION_MAX)
 		return false;
-	supervisor->generation->number = result.generation;
+	/* which number an adopted state had before is known there alone */
+	if (supervisor->last_number == 0)
+		supervisor->last_number = result.generation;
+	supervisor->generation->number = supervisor->last_number;
 	*is_unlearned = result.is_unlearned != 0;
 	return true;
 }
@@ -197,6 +202,8 @@ static int make_segment(struct supervisor *supervisor, bool damaged, bool *is_un
 
 		if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 			return EX_OSERR;
+		if (supervisor->last_number != 0)
+			supervisor->last_number++;
 		status = run(supervisor, HANDOVER_PREPARE, damaged, fds[1],
 		    PREPARE_WAIT_NS);
 		close(fds[1]);

@@ -124,8 +124,7 @@ void reload_begin(struct supervisor *supervisor, bool answer) {
 	struct generation *wanted;
 	char text[64];
 
-	*reload = (struct reload){ .ticket = reload->ticket, .is_reload = true,
-		.answer = answer };
+	*reload = (struct reload){ .is_reload = true, .answer = answer };
 	sd_notify_reloading();
 	wanted = config_compile(supervisor->config_file, &reload->outcome.messages);
 	supervisor_log_messages(&reload->outcome.messages);
@@ -140,15 +139,17 @@ void reload_begin(struct supervisor *supervisor, bool answer) {
 }
 
 void reload_site(struct supervisor *supervisor, struct generation *block) {
-	supervisor->reload = (struct reload){ .ticket = supervisor->reload.ticket };
+	supervisor->reload = (struct reload){ .is_reload = false };
 	reload_order(supervisor, block);
 }
 
 /* A keeper that asks for it all the time gets it once a second. */
 static void reload_repeat(struct supervisor *supervisor, int64_t now_ns) {
 	if (!supervisor->is_to_repeat || now_ns - supervisor->repeated_ns < NS_PER_SECOND ||
-	    !keeper_orders_publish(&supervisor->orders, supervisor->generation_fd, 0))
+	    !keeper_orders_publish(&supervisor->orders, supervisor->generation_fd,
+		supervisor->last_number + 1))
 		return;
+	supervisor->again_number = ++supervisor->last_number;
 	supervisor->is_to_repeat = false;
 	supervisor->repeated_ns = now_ns;
 	log_event(EVENT_SYSTEM, "text=\"published again: generation %" PRIu64
@@ -163,8 +164,8 @@ void reload_turn(struct supervisor *supervisor, int64_t now_ns) {
 		return;
 	}
 	if (!reload->sent && keeper_orders_publish(&supervisor->orders, reload->fd,
-		reload->ticket + 1)) {
-		reload->ticket++;
+		supervisor->last_number + 1)) {
+		reload->number = ++supervisor->last_number;
 		reload->sent = true;
 	}
 	if (now_ns - reload->began_ns > PUBLISH_LIMIT_NS)
@@ -172,11 +173,11 @@ void reload_turn(struct supervisor *supervisor, int64_t now_ns) {
 		    "the keeper did not publish it in time" : "there is no keeper to publish it");
 }
 
-static void reload_published(struct supervisor *supervisor, uint64_t number) {
+static void reload_published(struct supervisor *supervisor) {
 	struct reload *reload = &supervisor->reload;
 	struct generation *before = supervisor->generation, *block = reload->block;
 
-	block->number = number;
+	block->number = reload->number;
 	supervisor->is_to_repeat = false;
 	close(supervisor->generation_fd);
 	supervisor->generation = block;
@@ -199,14 +200,15 @@ static void reload_published(struct supervisor *supervisor, uint64_t number) {
 void reload_hear(struct supervisor *supervisor, const struct keeper_report *report) {
 	struct reload *reload = &supervisor->reload;
 	bool is_awaited = reload_is_busy(reload) && reload->sent &&
-	    report->ticket == reload->ticket;
+	    report->number == reload->number;
 	char text[sizeof(report->text)];
 
 	if (report->kind == KEEPER_REPORT_PUBLISHED && is_awaited)
-		reload_published(supervisor, report->number);
+		reload_published(supervisor);
 	else if (report->kind == KEEPER_REPORT_REFUSED && is_awaited)
 		reload_refuse(supervisor, EX_TEMPFAIL, report->text);
-	else if (report->kind == KEEPER_REPORT_PUBLISHED && report->ticket == 0)
+	else if (report->kind == KEEPER_REPORT_PUBLISHED &&
+	    report->number == supervisor->again_number)
 		supervisor->generation->number = report->number;
 	else if (report->kind == KEEPER_REPORT_REFUSED)
 		log_event(EVENT_SYSTEM, "text=\"%s\"",

@@ -27,7 +27,7 @@ struct reload_outcome {
 struct reload {
 	struct generation *block;	/* NULL: there is none */
 	int fd;				/* the same, sealed; with block */
-	uint64_t ticket;		/* of the last order */
+	uint64_t number;		/* as which it was ordered to be published */
 	int64_t began_ns;
 	bool sent;			/* to the keeper that there is */
 	bool is_reload;			/* else: a mail server's site has changed */

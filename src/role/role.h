@@ -43,7 +43,8 @@ struct role_context {
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
 	/* keeper, and who prepares the segment for it */
-	int generation_fd;		/* the generation in force (generation_memory.h), or -1 */
+	int generation_fd;		/* to be published (generation_memory.h), or -1 */
+	uint64_t generation_number;	/* as which it is, or was, to be published */
 	int orders_fd;			/* keeper_orders.h; or -1 */
 	uint64_t alerts_from;		/* alert_watch_begin */
 	bool planned[SEGMENT_ROLES_MAX];	/* places of roles that there are to be */

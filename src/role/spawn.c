@@ -184,7 +184,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 			.supervisor_fd = links->control_fd,
 			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
 			.queue_fd = links->queue_fd, .lifeline_fd = links->lifeline_fd,
-			.generation_fd = is_keeper ? supervisor->generation_fd : -1,
+			.generation_fd = -1,
+			.generation_number = supervisor->generation->number,
 			.alerts_from = supervisor->alerts_from,
 			.hints_group = supervisor->identity.hints_group,
 			/* to others it would tell an address of ours */
@@ -217,7 +218,8 @@ pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool 
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
 			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
 			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
-			.generation_fd = supervisor->generation_fd } };
+			.generation_fd = supervisor->generation_fd,
+			.generation_number = supervisor->last_number } };
 	begin_process(supervisor, duty == HANDOVER_PREPARE ? "prepare" : "restore", &handover);
 	end_process(supervisor, supervisor->readers, &handover);
 }

@@ -63,7 +63,9 @@ struct supervisor {
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
 	int64_t reload_tat_ns;	/* of those that the keeper orders: their rate */
-	bool is_to_repeat;	/* the generation in force is to be published again */
+	uint64_t last_number;	/* that was given to a generation; none is given twice */
+	uint64_t again_number;	/* as which the one in force was ordered again */
+	bool is_to_repeat;	/* it is to be */
 	int64_t repeated_ns;	/* when it last was */
 	bool journal_failed;	/* as the keeper reported */
 	uint64_t alerts_from;	/* for the next keeper */

@@ -24,6 +24,9 @@
 #include "segment/sessions.h"
 #include "segment/shared.h"
 
+/* Numbers that were not published are passed over. */
+#define GENERATIONS_SWEPT 512
+
 static void config_path(const struct segment *segment, uint64_t number,
     const char *suffix, char out[PATH_MAX + 32]) {
 	snprintf(out, PATH_MAX + 32, "%s.config.%llu%s", segment->path,
@@ -322,7 +325,9 @@ static int put_block(const struct segment *segment,
 
 int segment_publish(struct segment *segment, struct generation *generation,
     struct diag *diag) {
-	uint64_t number = 1 + atomic_load(&segment->header->generation);
+	uint64_t previous = atomic_load(&segment->header->generation);
+	uint64_t number = generation->number != 0 ? generation->number :
+	    previous < SEGMENT_GENERATION_MAX ? previous + 1 : 1;
 	uint8_t *in_force = calloc(segment->header->record_count, 1);
 	int64_t now_ns = clock_now_ns();
 	char path[PATH_MAX + 32];
@@ -343,10 +348,11 @@ int segment_publish(struct segment *segment, struct generation *generation,
 	atomic_store(&segment->header->published_ns, now_ns);
 	atomic_store_explicit(&segment->header->generation, number,
 	    memory_order_release);
-	for (uint64_t old = number >= 18 ? number - 18 : 0; old + 1 < number;
-	     old++) {
+	for (uint64_t old = number > GENERATIONS_SWEPT ? number - GENERATIONS_SWEPT : 0;
+	     old < number; old++) {
 		config_path(segment, old, "", path);
-		unlink(path);
+		if (old != previous)
+			unlink(path);
 	}
 	return 0;
 }

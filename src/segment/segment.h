@@ -62,9 +62,10 @@ const char *segment_path(const struct segment *segment);
 
 /* Finds or makes the class records of `generation` (fills `record` and `number`
  * in it), marks those of removed classes, writes the block to
- * PATH.config.NUMBER and publishes the number.  When it fails, the generation in
- * force stays in force.
+ * PATH.config.NUMBER and publishes the number: that of `generation`; 0: the next.  When it
+ * fails, the generation in force stays in force.
  * The keeper, and who prepares the segment before there is one. */
+#define SEGMENT_GENERATION_MAX	(UINT64_MAX / 2)	/* where a state may begin with */
 int segment_publish(struct segment *segment, struct generation *generation,
     struct diag *diag);
 

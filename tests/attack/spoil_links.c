@@ -95,8 +95,7 @@ static size_t report_message(void)
 	memset(&report, 0, sizeof(report));
 	report.kind = 1 + below(KEEPER_REPORT_ALERT);
 	report.journal_failed = (uint32_t)some_number();
-	report.ticket = below(2) == 0 ? 0 : below(64);
-	report.number = some_number();
+	report.number = below(2) == 0 ? below(64) : some_number();
 	report.alerts_from = some_number();
 	some_text(report.text, sizeof(report.text));
 	report.alert.kind = (enum alert_kind)below(ALERT_KINDS);
@@ -437,8 +436,7 @@ static int order_reloads(pid_t supervisor, const char *title, long seconds)
 				close(fd);
 			if (order.kind != KEEPER_ORDER_PUBLISH)
 				continue;
-			report.ticket = order.ticket;
-			report.number++;
+			report.number = order.number;
 			(void)keeper_report_send(orders, &report);
 		}
 		while (recv(link, message, sizeof(message), MSG_DONTWAIT) > 0)

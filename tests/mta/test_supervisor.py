@@ -361,7 +361,7 @@ def lost_generation_and_keeper(test, postern):
     for file in postern.root.glob("state.config.*"):
         file.unlink()
     os.kill(keeper, signal.SIGKILL)
-    test.within(5.0, lambda: "role=keeper.0 text=\"published again" in postern.log_text(),
+    test.within(5.0, lambda: "role=keeper.0 text=\"to be published again" in postern.log_text(),
                 "configuration and keeper are lost: the next keeper publishes it")
     test.within(5.0, lambda: has_begun(postern, "keeper.0", keeper), "... and begins")
     postern.file.write_text(broken(good))

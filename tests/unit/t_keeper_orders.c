@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "role/generation_memory.h"
+#include "role/keeper_duties.h"
 #include "role/keeper_orders.h"
 #include "site.h"
 
@@ -88,7 +89,7 @@ static void a_generation_comes_sealed_and_whole(void **state) {
 	assert_true(keeper_orders_publish(&orders, fd, 3));
 	close(fd);
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
-	assert_int_equal(order.ticket, 3);
+	assert_int_equal(order.number, 3);
 	assert_true(generation_fd >= 0);
 	assert_int_equal(fcntl(generation_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	copy = generation_memory_read(generation_fd, &diag);
@@ -112,6 +113,33 @@ static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
 	assert_null(generation_memory_read(fd, &diag));
 	close(fd);
 	assert_null(generation_memory_read(-1, &diag));
+}
+
+/* Its predecessor published what the supervisor had given up by then, and died. */
+static void a_keeper_puts_the_configuration_in_force_back(void **state) {
+	struct role_context context = { .orders_fd = keeper_fd };
+	struct diag diag;
+	struct site site;
+	int fd;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
+	context.segment = site.segment;
+	context.generation_number = site.generation->number;
+	assert_int_equal(keeper_duties_prepare(&context, &diag), 0);
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	context.generation_number++;
+	fd = generation_memory_make(site.generation, &diag);
+	assert_true(keeper_orders_publish(&orders, fd, 77));
+	close(fd);
+	assert_int_equal(keeper_duties_prepare(&context, &diag), 0);
+	assert_int_equal(atomic_load(&segment_header(site.segment)->generation), 77);
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_int_equal(report.kind, KEEPER_REPORT_MISSING);
+	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_int_equal(report.kind, KEEPER_REPORT_PUBLISHED);
+	assert_int_equal(report.number, 77);
+	site_close(&site);
 }
 
 static struct keeper_report alert_report(void) {
@@ -171,6 +199,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		UNIT(orders_arrive),
 		UNIT(counts_wait_for_a_keeper),
+		UNIT(a_keeper_puts_the_configuration_in_force_back),
 		UNIT(a_generation_comes_sealed_and_whole),
 		UNIT(what_is_not_sealed_or_no_generation_is_refused),
 		UNIT(reports_arrive),

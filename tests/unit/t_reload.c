@@ -81,7 +81,7 @@ static int end(void **state) {
 	return 0;
 }
 
-/* The ticket of the next order to publish; -1: there is none. */
+/* The number of the next order to publish; -1: there is none. */
 static int64_t ordered(void) {
 	struct keeper_order order;
 	int fd;
@@ -91,14 +91,14 @@ static int64_t ordered(void) {
 			continue;
 		assert_true(fd >= 0);
 		close(fd);
-		return (int64_t)order.ticket;
+		return (int64_t)order.number;
 	}
 	return -1;
 }
 
-static void published(int64_t ticket, uint64_t number) {
+static void published(int64_t number) {
 	const struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED,
-		.ticket = (uint64_t)ticket, .number = number };
+		.number = (uint64_t)number };
 
 	reload_hear(&supervisor, &report);
 }
@@ -110,15 +110,16 @@ static bool is_answered(void) {
 }
 
 static void who_asked_is_answered_when_it_is_published(void **state) {
-	int64_t ticket;
+	int64_t number;
 
 	(void)state;
+	supervisor.last_number = 6;
 	reload_begin(&supervisor, true);
-	ticket = ordered();
-	assert_true(ticket > 0);
+	number = ordered();
+	assert_int_equal(number, 7);
 	assert_true(reload_is_busy(&supervisor.reload));
 	assert_false(is_answered());
-	published(ticket, 7);
+	published(number);
 	assert_false(reload_is_busy(&supervisor.reload));
 	assert_int_equal(supervisor.generation->number, 7);
 	assert_true(is_answered());
@@ -137,53 +138,59 @@ static void a_keeper_that_did_not_ask_gets_no_answer(void **state) {
 	reload_turn(&supervisor, clock_now_ns());
 	second = ordered();
 	assert_true(second > first);
-	published(second, 8);
-	assert_int_equal(supervisor.generation->number, 8);
+	published(second);
+	assert_int_equal(supervisor.generation->number, second);
 	assert_false(is_answered());
 }
 
 /* It is ordered, given up as its time is over, and published after all. */
-static void give_up_and_publish(uint64_t number) {
-	int64_t ticket;
+static void give_up_and_publish(void) {
+	int64_t number;
 
 	reload_begin(&supervisor, false);
-	ticket = ordered();
-	assert_true(ticket > 0);
+	number = ordered();
+	assert_true(number > 0);
 	reload_turn(&supervisor, clock_now_ns() + 11 * NS_PER_SECOND);
 	assert_false(reload_is_busy(&supervisor.reload));
-	published(ticket, number);
+	published(number);
 }
 
 static void a_configuration_that_was_given_up_does_not_stay_in_force(void **state) {
-	int64_t now_ns = clock_now_ns();
+	int64_t now_ns = clock_now_ns(), again;
 
 	(void)state;
-	give_up_and_publish(2);
+	give_up_and_publish();
 	reload_turn(&supervisor, now_ns);
-	assert_int_equal(ordered(), 0);
-	published(0, 3);
-	assert_int_equal(supervisor.generation->number, 3);
+	again = ordered();
+	assert_int_equal(again, supervisor.last_number);
+	published(again);
+	assert_int_equal(supervisor.generation->number, again);
 	/* once a second at most, but never forgotten */
-	give_up_and_publish(4);
+	give_up_and_publish();
 	reload_turn(&supervisor, now_ns + NS_PER_SECOND / 2);
 	assert_int_equal(ordered(), -1);
 	reload_turn(&supervisor, now_ns + NS_PER_SECOND);
-	assert_int_equal(ordered(), 0);
+	assert_true(ordered() > again);
 	reload_turn(&supervisor, now_ns + 3 * NS_PER_SECOND);
 	assert_int_equal(ordered(), -1);
 }
 
-/* A compromised keeper says the number of before: users and programs of the configuration of
- * before are not those of this one. */
-static void a_number_that_was_there_before_keeps_no_users(void **state) {
+/* A compromised keeper says another number than it was told. */
+static void a_number_of_the_keepers_own_is_not_believed(void **state) {
 	(void)state;
-	supervisor.generation->number = 7;
+	supervisor.last_number = supervisor.generation->number = supervisor.again_number = 7;
 	supervisor.queue.runs.known = true;
 	supervisor.queue.runs.generation = 7;
 	reload_begin(&supervisor, false);
-	published(ordered(), 7);
+	assert_int_equal(ordered(), 8);
+	published(9);
+	assert_true(reload_is_busy(&supervisor.reload));
 	assert_int_equal(supervisor.generation->number, 7);
+	published(8);
+	assert_int_equal(supervisor.generation->number, 8);
 	assert_false(supervisor.queue.runs.known);
+	published(INT64_MAX);
+	assert_int_equal(supervisor.generation->number, 8);
 }
 
 static void what_a_keeper_says_stays_within_its_quotes(void **state) {
@@ -203,7 +210,7 @@ int main(void) {
 		    end),
 		cmocka_unit_test_setup_teardown(
 		    a_configuration_that_was_given_up_does_not_stay_in_force, begin, end),
-		cmocka_unit_test_setup_teardown(a_number_that_was_there_before_keeps_no_users,
+		cmocka_unit_test_setup_teardown(a_number_of_the_keepers_own_is_not_believed,
 		    begin, end),
 		cmocka_unit_test_setup_teardown(what_a_keeper_says_stays_within_its_quotes,
 		    begin, end),

@@ -696,6 +696,41 @@ static void a_spoiled_free_list_writes_nothing_outside(void **state) {
 	site_close(&site);
 }
 
+static void publish_as(struct site *site, uint64_t number) {
+	struct generation *generation = malloc(site->generation->bytes);
+	struct diag diag;
+
+	assert_non_null(generation);
+	memcpy(generation, site->generation, site->generation->bytes);
+	generation->number = number;
+	assert_int_equal(segment_publish(site->segment, generation, &diag), 0);
+	free(generation);
+}
+
+/* Numbers that were not used lie between them; a role may be about to map the one before. */
+static void the_generation_before_stays_and_older_ones_go(void **state) {
+	struct segment_header *header;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
+	header = segment_header(site.segment);
+	publish_as(&site, 100);
+	publish_as(&site, 130);
+	assert_false(segment_generation_is_there(site.segment, site.generation->number));
+	assert_true(segment_generation_is_there(site.segment, 100));
+	publish_as(&site, 0);
+	assert_int_equal(atomic_load(&header->generation), 131);
+	assert_false(segment_generation_is_there(site.segment, 100));
+	assert_true(segment_generation_is_there(site.segment, 130));
+	/* as a role may have written it there */
+	atomic_store(&header->generation, UINT64_MAX);
+	publish_as(&site, 0);
+	assert_int_equal(atomic_load(&header->generation), 1);
+	assert_true(segment_generation_is_there(site.segment, 1));
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_session_costs_at_most_128_bytes),
@@ -713,6 +748,7 @@ int main(void) {
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
+		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
 		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
 		cmocka_unit_test(a_spoiled_free_list_writes_nothing_outside),
