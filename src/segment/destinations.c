@@ -158,6 +158,8 @@ static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
 	uint32_t at;
 
 	memcpy(relay, address, sizeof(relay));
+	if (control->relay_count > DESTINATION_RELAYS)
+		control->relay_count = DESTINATION_RELAYS;
 	while (rank < control->relay_count &&
 	    !relay_at(slot, place_of(*control, rank), relay))
 		rank++;

@@ -171,6 +171,12 @@ static bool is_of(const struct flight *flight,
 	    RELAXED(flight->start_ticks) == process->start_ticks;
 }
 
+/* Is there such a slot?  A role can write any number. */
+static bool has_slot(const struct segment_header *header, struct flight_control control) {
+	return control.shard < header->destinations.shards &&
+	    control.slot < header->destinations.per_shard;
+}
+
 /* NULL: it names none. */
 static struct flight *flight_of(const struct segment_header *header,
     const struct flight_ref *ref, struct flight_control *control) {
@@ -180,8 +186,8 @@ static struct flight *flight_of(const struct segment_header *header,
 		return NULL;
 	flight = flights_of(header) + ref->number - 1;
 	*control = load_control(flight);
-	return control->state == FLIGHT_RUNNING && control->serial == ref->serial ?
-	    flight : NULL;
+	return control->state == FLIGHT_RUNNING && control->serial == ref->serial &&
+	    has_slot(header, *control) ? flight : NULL;
 }
 
 /* The process's place at the locked destination, or NULL. */
@@ -371,7 +377,7 @@ static bool copy_flight(const struct segment *segment, uint32_t number,
 	struct flight_control control = load_control(flight), again;
 	uint64_t copy[LEARNED_WORDS_MAX], level = RELAXED(flight->level);
 
-	if (control.state != FLIGHT_RUNNING)
+	if (control.state != FLIGHT_RUNNING || !has_slot(segment->header, control))
 		return false;
 	out->ref = (struct flight_ref){ number + 1, control.serial };
 	out->process.pid = (int32_t)RELAXED(flight->process);
@@ -433,7 +439,7 @@ void flights_used_in(const struct segment_header *sizes, const void *mapping,
 /* --- keeping ------------------------------------------------------------------------ */
 
 static bool is_slot(const struct learned *table, struct flight_control control) {
-	return control.shard < table->place->shards &&
+	return has_slot(table->header, control) &&
 	    control.slot < learned_high_water(table, control.shard) &&
 	    learned_load_control(learned_slot(table, control.shard,
 		control.slot)).used;

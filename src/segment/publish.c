@@ -357,6 +357,15 @@ int segment_publish(struct segment *segment, struct generation *generation,
 	return 0;
 }
 
+/* Whoever decides goes by the numbers of the classes' records unasked. */
+static int check_records(const struct segment *segment, const struct generation *generation,
+    struct diag *diag) {
+	for (uint32_t c = 0; c < generation->class_count; c++)
+		if (generation_class(generation, c)->record >= segment->header->record_count)
+			return diag_set(diag, 0, "its class %u has no record", c);
+	return 0;
+}
+
 int segment_map_generation(const struct segment *segment, uint64_t number,
     const struct generation **generation, struct diag *diag) {
 	char path[PATH_MAX + 32];
@@ -377,7 +386,8 @@ int segment_map_generation(const struct segment *segment, uint64_t number,
 	close(fd);
 	if (mapping == MAP_FAILED)
 		return diag_set(diag, errno, "cannot map %s", path);
-	if (generation_verify(mapping, (size_t)status.st_size, diag) != 0) {
+	if (generation_verify(mapping, (size_t)status.st_size, diag) != 0 ||
+	    check_records(segment, mapping, diag) != 0) {
 		munmap(mapping, (size_t)status.st_size);
 		return -1;
 	}

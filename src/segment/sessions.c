@@ -41,6 +41,15 @@ static struct index shard_index(const struct segment *segment, uint32_t shard) {
 	};
 }
 
+/* Any role can write the number of a class that there is not: such a session is in none. */
+static void bound_class(const struct segment *segment, struct session_control *control) {
+	if (control->class_record < segment->header->record_count)
+		return;
+	control->class_record = SEGMENT_NO_CLASS;
+	if (control->state == SESSION_OPEN)
+		control->state = SESSION_UNCOUNTED;
+}
+
 void session_load(const struct segment *segment, uint32_t slot,
     struct session *session) {
 	uint64_t words[SESSION_WORDS];
@@ -51,6 +60,7 @@ void session_load(const struct segment *segment, uint32_t slot,
 		words[i] = atomic_load_explicit(&from->words[i],
 		    memory_order_relaxed);
 	memcpy(session, words, sizeof(*session));
+	bound_class(segment, &session->control);
 }
 
 struct session_control session_load_control(const struct segment *segment,
@@ -60,6 +70,7 @@ struct session_control session_load_control(const struct segment *segment,
 	struct session_control control;
 
 	memcpy(&control, &word, sizeof(control));
+	bound_class(segment, &control);
 	return control;
 }
 

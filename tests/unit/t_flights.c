@@ -72,6 +72,44 @@ static void a_place_counts_until_it_ends(void **state) {
 	assert_int_equal(in_flight("a.example"), 1);
 }
 
+static void count_seen(void *context, const struct flight_seen *seen) {
+	(void)seen;
+	++*(unsigned *)context;
+}
+
+/* Any role can write any number there. */
+static void a_flight_to_a_place_that_there_is_not_is_left_alone(void **state) {
+	static const struct flight_control hostile[] = { { .shard = UINT8_MAX },
+		{ .slot = UINT32_MAX }, { .slot = UINT32_C(1) << 20 } };
+	const struct segment_header *header = segment_header(site.segment);
+	struct flight_control control;
+	struct flight_ref ref;
+	struct flight *flight;
+	unsigned shown;
+
+	(void)state;
+	assert_true(take("a.example", 100, "Q", 1, &ref));
+	flight = (struct flight *)(void *)((char *)(uintptr_t)header + header->flights_offset) +
+	    ref.number - 1;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t before = atomic_load(&flight->control), word;
+
+		memcpy(&control, &before, sizeof(control));
+		if (hostile[i].shard != 0)
+			control.shard = hostile[i].shard;
+		else
+			control.slot = hostile[i].slot;
+		memcpy(&word, &control, sizeof(word));
+		atomic_store(&flight->control, word);
+		assert_false(end(&ref));
+		shown = 0;
+		flights_each(site.segment, count_seen, &shown);
+		assert_int_equal(shown, 0);
+		atomic_store(&flight->control, before);
+	}
+	assert_true(end(&ref));
+}
+
 static unsigned connected(const char *name) {
 	struct destination_window found;
 
@@ -469,6 +507,7 @@ int main(void) {
 		TEST(a_process_goes_on_with_another_message),
 		TEST(dead_processes_give_their_places_back),
 		TEST(however_many_fly_a_sweep_looks_at_some),
+		TEST(a_flight_to_a_place_that_there_is_not_is_left_alone),
 		TEST(flights_are_listed),
 		TEST(a_full_table_lets_go_uncounted),
 		TEST(they_survive_a_restart),

@@ -696,6 +696,49 @@ static void a_spoiled_free_list_writes_nothing_outside(void **state) {
 	site_close(&site);
 }
 
+static void a_session_of_a_class_that_there_is_not_ends(void **state) {
+	struct session_control *control;
+	struct session_ref ref;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
+	control = (void *)&site.segment->session_slots[ref.slot - 1];
+	control->class_record = 0xfff0;
+	assert_true(session_load_control(site.segment, ref.slot - 1).class_record ==
+	    SEGMENT_NO_CLASS);
+	engine_session_close(site.engine, &ref, clock_now_ns());
+	assert_int_equal(control->state, SESSION_FREE);
+	site_close(&site);
+}
+
+static void a_generation_of_records_that_there_are_not_is_not_mapped(void **state) {
+	const struct generation *mapped;
+	struct generation_class class;
+	struct site site;
+	struct diag diag;
+	char path[PATH_MAX + 32];
+	uint64_t number;
+	off_t at;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	number = site.generation->number;
+	at = (const char *)generation_class(site.generation, 0) - (const char *)site.generation;
+	snprintf(path, sizeof(path), "%s.config.%llu", segment_path(site.segment),
+	    (unsigned long long)number);
+	class = *generation_class(site.generation, 0);
+	class.record = segment_header(site.segment)->record_count;
+	fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, &class, sizeof(class), at), (ssize_t)sizeof(class));
+	close(fd);
+	assert_int_equal(segment_map_generation(site.segment, number, &mapped, &diag), -1);
+	assert_string_equal(diag.text, "its class 0 has no record");
+	site_close(&site);
+}
+
 static void publish_as(struct site *site, uint64_t number) {
 	struct generation *generation = malloc(site->generation->bytes);
 	struct diag diag;
@@ -748,6 +791,8 @@ int main(void) {
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
+		cmocka_unit_test(a_session_of_a_class_that_there_is_not_ends),
+		cmocka_unit_test(a_generation_of_records_that_there_are_not_is_not_mapped),
 		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
 		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
