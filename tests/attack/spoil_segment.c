@@ -57,14 +57,27 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* One word in a hundred microseconds or so; half of them in the header and what follows it. */
+/* Most of the file was never used: rather a word that is. */
+static uint64_t used_word(const uint64_t *words, uint64_t first, uint64_t count,
+    uint64_t *state)
+{
+	uint64_t at = first + next_random(state) % (count - first);
+
+	for (unsigned i = 0; i < 64 && words[at] == 0; i++)
+		at = first + (i % 8 == 7 ? next_random(state) : at + 1 - first) %
+		    (count - first);
+	return at;
+}
+
+/* One word in a hundred microseconds or so; half of them in the header and what follows it.
+ * Sizes and places only now and then: nobody could begin with the segment any more. */
 static int spoil_words(const char *path, long seconds, uint64_t seed)
 {
 	int64_t end_ns = clock_now_ns() + seconds * NS_PER_SECOND;
 	const struct timespec pause = { .tv_nsec = 100000 };
 	uint64_t state = seed | 1, count = 0;
 
-	while (clock_now_ns() < end_ns) {
+	for (uint64_t pass = 1; clock_now_ns() < end_ns; pass++) {
 		int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 		struct stat status;
 		uint64_t *words;
@@ -83,7 +96,8 @@ static int spoil_words(const char *path, long seconds, uint64_t seed)
 		for (unsigned i = 0; i < 200 && clock_now_ns() < end_ns; i++) {
 			uint64_t all = (uint64_t)status.st_size / sizeof(*words);
 			uint64_t near = all < 65536 ? all : 65536;
-			uint64_t at = next_random(&state) % (i % 2 == 0 ? near : all);
+			uint64_t first = pass % 8 == 0 ? 0 : SEGMENT_FIXED_BYTES / 8;
+			uint64_t at = used_word(words, first, i % 2 == 0 ? near : all, &state);
 			uint64_t value = next_random(&state);
 
 			words[at] = i % 3 == 0 ? value : i % 3 == 1 ? value & 0xffff : UINT64_MAX;

@@ -109,10 +109,53 @@ def stopped_while_built_again(test):
     asker.join()
 
 
+def deliver(postern, is_over, counts):
+    """Results of deliveries to some hundred destinations."""
+    while not is_over():
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(2)
+                client.connect(str(postern.root / "events"))
+                while not is_over():
+                    number = counts["results"]
+                    how = "sent" if number % 3 else "deferred reply=451%20busy phase=connect"
+                    client.sendall(f"delivery status={how} recipient=u@d{number * 7919 % 300}.example "
+                                   "relay=mx.example address=192.0.2.11 port=25\nsync\n".encode())
+                    if not client.recv(1000):
+                        break
+                    counts["results"] += 1
+        except OSError:
+            time.sleep(0.05)
+
+
+def read(test, postern, is_over, counts):
+    """Commands that an administrator gives meanwhile: they end by themselves, with text."""
+    commands = [("status", "--all"), ("classes",), ("sessions", "--all"), ("destinations", "--relays"),
+                ("why",), ("why", "d7.example"), ("explain", "session", "192.0.2.1"),
+                ("explain", "destination", "d7.example"), ("tail", "--since", "1h")]
+    while not is_over():
+        words = commands[counts["commands"] % len(commands)]
+        if words[0] == "tail":
+            done = subprocess.run(["timeout", "-s", "INT", "1", postern.build / "posternctl", "-c",
+                                   postern.file, *words], capture_output=True, text=True)
+        else:
+            done = postern.command(*words, json_output=counts["commands"] % 2 == 0)
+        counts["commands"] += 1
+        bad = [c for c in done.stdout + done.stderr if ord(c) < 32 and c not in "\n\t"]
+        if done.returncode < 0 or bad or "runtime error" in done.stderr:
+            counts["failed"] += 1
+            test.check(False, f"posternctl {' '.join(words)}: exit code {done.returncode}, {bad[:5]}: "
+                       f"{done.stderr[-300:]}")
+
+
 def random_words(test, postern, supervisor, seconds):
     seed = str(test.seed)
     attack = attacker(postern, "words", str(seconds), seed)
-    number, reloads = 0, 0
+    number, reloads, counts = 0, 0, Counter()
+    others = [Thread(target=deliver, args=(postern, lambda: attack.poll() is not None, counts)),
+              Thread(target=read, args=(test, postern, lambda: attack.poll() is not None, counts))]
+    for thread in others:
+        thread.start()
     while attack.poll() is None:
         answer(postern, number)
         number += 1
@@ -120,8 +163,13 @@ def random_words(test, postern, supervisor, seconds):
             os.kill(supervisor, signal.SIGHUP)
             reloads += 1
         time.sleep(0.02)
+    for thread in others:
+        thread.join()
     test.equal(attack.returncode, 0, f"words were overwritten for {seconds} s: "
-               f"{attack.stdout.read().strip()}, {number} questions, {reloads} reloads")
+               f"{attack.stdout.read().strip()}, {number} questions, {reloads} reloads, "
+               f"{counts['results']} results of deliveries")
+    test.check(counts["results"] > seconds, "results of deliveries were taken meanwhile")
+    test.equal(counts["failed"], 0, f"{counts['commands']} commands of an administrator ended by themselves")
     test.check(alive(supervisor), "the supervisor lives")
     test.equal(os.stat(f"/proc/{supervisor}").st_uid, 0, "as root, and as the same process")
     marks = [path for path in Path("/run/t").glob("pwned*")]
@@ -132,7 +180,9 @@ def random_words(test, postern, supervisor, seconds):
 
 def body(test):
     test.deaths_expected = test.attacked = True
-    postern = Postern(test, [one_class("all", 5000)])
+    postern = Postern(test, [one_class("all", 5000)], edit=lambda text: text.replace(
+        "listen = {", f'listen = {{\n\tevents = "unix:{test.directory}/postern/events";', 1) +
+        'mta = ( { name = "a"; log = ""; } );\n')
     postern.start()
     supervisor = postern.status()["pid"]
     test.check(works(postern), "it answers")
