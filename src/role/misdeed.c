@@ -60,6 +60,12 @@ static long do_kill(void)
 	return kill(getppid(), SIGTERM);
 }
 
+/* Every process that it may signal: the other roles are of its user. */
+static long do_kill_others(void)
+{
+	return kill(-1, SIGKILL);
+}
+
 static long do_setuid(void)
 {
 	return setuid(0);
@@ -116,6 +122,16 @@ static long do_code(void)
 static long do_passwd(void)
 {
 	return open("/etc/passwd", O_RDONLY);
+}
+
+static long do_home(void)
+{
+	return open("/home", O_RDONLY | O_DIRECTORY);
+}
+
+static long do_spool(void)
+{
+	return open("/var/spool", O_RDONLY | O_DIRECTORY);
 }
 
 static long do_write(void)
@@ -188,7 +204,8 @@ static const struct misdeed {
 	{ "bpf", do_bpf }, { "io_uring_setup", do_io_uring },
 	{ "rt_sigaction", do_ignore_sigsys }, { "connect", do_connect },
 	{ "keyctl", do_keyctl }, { "sendmsg", do_sendmsg }, { "state", do_state },
-	{ "remap", do_remap },
+	{ "remap", do_remap }, { "home", do_home }, { "spool", do_spool },
+	{ "kill", do_kill_others },
 };
 
 static void on_signal(int number, siginfo_t *info, void *context)

@@ -20,8 +20,10 @@ from lib.testing import alive, main, mount
 # As in src/role/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
-            "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg", "state", "remap")
-FILES = {"passwd", "write", "code"}
+            "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg", "state", "remap",
+            "home", "spool", "kill")
+HIDDEN = {"passwd", "home", "spool"}            # of everybody's to read, but not a role's
+FILES = HIDDEN | {"write", "code"}
 STATE = {"state", "remap"}                      # for metrics, which may only look at it
 CALLS = {"calls", "calls+files"}
 REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
@@ -177,12 +179,13 @@ def misdeeds(test, postern, roles):
     prompter = Prompter(test, postern)
     files = "files" in next(iter(sandbox_of(postern).values()))
     for which, name in enumerate(MISDEEDS):
-        if name not in FILES or (name == "passwd" and not files):
+        if name not in FILES or (name in HIDDEN and not files):
             continue
         living = [role for role in roles if not (
             name == "code" and role.startswith("feed") or
             name == "write" and (role.split(".")[0] in READERS or not files))]
-        test.equal([role for role in living if not prompter.refused(role, which)], [],
+        test.equal([role for role in living if not prompter.refused(
+            role, which, errno.EACCES if name in HIDDEN else None)], [],
                    f"{name}: refused to {', '.join(living)}")
     test.check(not os.path.exists("/tmp/misdeed"), "... and nothing was written")
     for role in sorted(roles):
