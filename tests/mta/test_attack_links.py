@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,7 @@ from lib.testing import Failed, alive, main
 
 SERVER, CLIENTS, PORT = "192.0.2.250", "192.0.2.1", 25
 KINDS = ("policy", "milter", "feed", "keeper", "queue", "metrics", "cluster")
+NAMES = ("gate", "alert", "postqueue", "postfix", "sendmail")
 LINKED = {"feed", "keeper", "queue"}            # the others have a lifeline, no more
 STAYS_OPEN = 20
 ASK = ("request=smtpd_access_policy\nprotocol_state=CONNECT\nclient_address={}\nclient_port={}\n"
@@ -27,6 +29,29 @@ ASK = ("request=smtpd_access_policy\nprotocol_state=CONNECT\nclient_address={}\n
 RECORDS = """#!/bin/sh
 for word; do printf '%s\\0' "$word"; done >>{calls}/{name}.$$
 printf '\\n\\0' >>{calls}/{name}.$$
+"""
+PUBLISHES = r"""
+import glob, os, pwd, sys, time
+user = pwd.getpwnam("postern")
+os.setgroups([])
+os.setgid(user.pw_gid)
+os.setuid(user.pw_uid)
+end = time.monotonic() + float(sys.argv[2])
+count = 0
+while time.monotonic() < end:
+    for path in glob.glob(sys.argv[1]):
+        try:
+            os.chmod(path, 0o600)
+            with open(path, "r+b") as file:
+                data = file.read()
+                if b"/programs/" in data:
+                    file.seek(0)
+                    file.write(data.replace(b"/programs/", b"/anywhere/"))
+                    count += 1
+        except FileNotFoundError:
+            pass
+    time.sleep(0.01)
+print(count)
 """
 GROWTH_KB = 4096
 REFUSES = (6, 16)       # kernels that refuse descriptors where nobody wants them (SO_PASSRIGHTS)
@@ -42,12 +67,13 @@ class Site:
         self.calls.mkdir()
         self.calls.chmod(0o1777)
         self.programs, self.queue = test.directory / "programs", test.directory / "queue"
-        self.postfix = test.directory / "postfix"
-        for directory in (self.programs, self.queue, self.postfix):
+        self.postfix, self.elsewhere = test.directory / "postfix", test.directory / "anywhere"
+        for directory in (self.programs, self.elsewhere, self.queue, self.postfix):
             directory.mkdir()
-        for name in ("gate", "alert", "postqueue", "postfix", "sendmail"):
-            (self.programs / name).write_text(RECORDS.format(calls=self.calls, name=name))
-            (self.programs / name).chmod(0o755)
+        for place, mark in ((self.programs, ""), (self.elsewhere, "other-")):
+            for name in NAMES:
+                (place / name).write_text(RECORDS.format(calls=self.calls, name=mark + name))
+                (place / name).chmod(0o755)
         (test.directory / "mail.log").touch()
         for file in ("main.cf", "master.cf"):
             (self.postfix / file).write_text("")
@@ -87,7 +113,7 @@ cluster = {{ redis = "unix:{self.postern_root()}/no-redis"; node = "mx1"; nodes 
     def is_allowed(self, name, words):
         directory = re.escape(str(self.postfix))
         line = "\0".join(words)
-        return re.fullmatch({
+        return name in NAMES and re.fullmatch({
             "gate": "shut|open",
             "alert": "[a-z-]+ [ -~]+",
             "postqueue": rf"-c\0{directory}\0(-j|-i\0[0-9A-Za-z]{{6,31}})",
@@ -259,6 +285,20 @@ def orders_few_reloads(test, site, supervisor):
     few_lines(test, "reloads", lines_of_supervisor(site.postern.log_text()[since:]), 2)
 
 
+def publishes_another_configuration(test, site, supervisor):
+    """Its programs lie elsewhere: those of the file that root compiled are run."""
+    before = len(site.called())
+    writer = subprocess.Popen([sys.executable, "-c", PUBLISHES,
+                               site.postern.root / "state.config.*", "3"],
+                              stdout=subprocess.PIPE, text=True)
+    while writer.poll() is None:
+        attacker(supervisor, "keeper.0", 1, test.seed).communicate()
+    test.check(int(writer.communicate()[0] or 0) > 0, "the published configuration was overwritten")
+    called = site.called()
+    test.check(len(called) > before, f"programs were run meanwhile: {len(called) - before}")
+    test.equal([name for name, _ in called if name not in NAMES], [], "... none that it named")
+
+
 def comes_back(test, site, supervisor, sessions):
     test.within(20.0, lambda: is_healthy(site, supervisor), "all roles are back, status is healthy, "
                 "the supervisor is the same")
@@ -300,9 +340,13 @@ def body(test):
             lines, took = attacked(test, site, supervisor, sessions, kind,
                                    each + (kind in LINKED and not test.rounds))
             few_lines(test, kind, lines, took)
+            if kind in LINKED:
+                test.check(any(f"event=bad-request from={kind} " in line for line in lines),
+                           f"{kind}: nonsense over its link is logged with its name")
             (all_as_before if kind in LINKED else comes_back)(test, site, supervisor, sessions)
         has_not_grown(test, figures, before, f"turn {turn + 1}")
     orders_few_reloads(test, site, supervisor)
+    publishes_another_configuration(test, site, supervisor)
     all_as_before(test, site, supervisor, sessions)
     test.check(sessions.asked > sessions.count * 0.9, f"{sessions.asked} of {sessions.count} sessions "
                "were answered meanwhile")

@@ -16,8 +16,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from lib.executed import Opened
 from lib.postern import Postern, one_class
 from lib.testing import alive, main, processes
+
+
+LOCKS = {"state.lock", "state.roles"}
 
 
 def daemon(postern, *options, **more):
@@ -394,6 +398,26 @@ def lost_state(test, postern):
                 "... and is there for posternctl when the file is")
 
 
+def reads_nothing_of_roles(test, postern):
+    """Started where only the text files are left, reloaded, a role lost, stopped: root opens no file
+    that roles write."""
+    postern.stop()
+    (postern.root / "state").unlink()
+    opened = Opened(test, postern.root)
+    postern.start()
+    supervisor, keeper = postern.process.pid, postern.roles()["keeper.0"]
+    postern.command("reload")
+    os.kill(keeper, signal.SIGKILL)
+    test.wait_for(lambda: has_begun(postern, "keeper.0", keeper), "the keeper is back")
+    postern.stop()
+    found = {(number, Path(path).name) for number, path in opened.all()}
+    if not opened.possible:
+        return test.say("this kernel does not tell what is opened")
+    test.check({"state", "state.sessions"} <= {name for _, name in found}, "roles open their files")
+    return test.equal({name for number, name in found if number == supervisor}, LOCKS,
+                      "the supervisor opens none of them, nor the text of sessions, but its locks")
+
+
 def back_off(test, postern):
     def deaths():
         """How long it had lived each time, and how long it waits then."""
@@ -658,6 +682,7 @@ def body(test):
     reload(test, postern)
     reloads_follow_each_other(test, postern)
     fewer_roles(test, postern)
+    reads_nothing_of_roles(test, postern)
     without_root(test, postern)
 
 
