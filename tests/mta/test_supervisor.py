@@ -21,7 +21,7 @@ from lib.postern import Postern, one_class
 from lib.testing import alive, main, processes
 
 
-LOCKS = {"state.lock", "state.roles"}
+OPENS = {"state.lock", "state.roles", "state"}
 
 
 def daemon(postern, *options, **more):
@@ -399,7 +399,7 @@ def lost_state(test, postern):
 
 
 def reads_nothing_of_roles(test, postern):
-    """Started where only the text files are left, reloaded, a role lost, stopped: root opens no file
+    """Started where only the text files are left, reloaded, a role lost, stopped: root reads no file
     that roles write."""
     postern.stop()
     (postern.root / "state").unlink()
@@ -414,8 +414,8 @@ def reads_nothing_of_roles(test, postern):
     if not opened.possible:
         return test.say("this kernel does not tell what is opened")
     test.check({"state", "state.sessions"} <= {name for _, name in found}, "roles open their files")
-    return test.equal({name for number, name in found if number == supervisor}, LOCKS,
-                      "the supervisor opens none of them, nor the text of sessions, but its locks")
+    return test.equal({name for number, name in found if number == supervisor}, OPENS,
+                      "root opens its locks and, for the roles, the state; no text, no configuration of theirs")
 
 
 def back_off(test, postern):
