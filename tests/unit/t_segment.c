@@ -494,6 +494,20 @@ static void random_slots_are_scrubbed_at_adoption(void **state) {
 	site_close(&site);
 }
 
+/* Who knew it could choose addresses that all fall into one place. */
+static void the_key_of_hashes_is_another_in_each_segment(void **state) {
+	struct site site;
+	unsigned char first[sizeof(((struct segment_header *)NULL)->key)];
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	memcpy(first, &site.segment->header->key, sizeof(first));
+	site_close(&site);
+	site_open(&site, 1000, ALL);
+	assert_memory_not_equal(first, &site.segment->header->key, sizeof(first));
+	site_close(&site);
+}
+
 static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
 	struct site site;
 	struct diag diag;
@@ -786,6 +800,7 @@ int main(void) {
 		cmocka_unit_test(a_torn_text_file_gives_nothing),
 		cmocka_unit_test(files_that_make_no_sense_are_replaced),
 		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
+		cmocka_unit_test(the_key_of_hashes_is_another_in_each_segment),
 		cmocka_unit_test(a_second_supervisor_is_told_who_holds_the_lock),
 		cmocka_unit_test(nobody_else_can_hold_the_locks),
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
