@@ -323,6 +323,9 @@ static const struct {
 	{ V "listen = { metrics = \"inet:0.0.0.0:9471\"; };\n" C,
 	    "2: listen.metrics: inet:0.0.0.0:9471 is no address of this host's own "
 	    "(127.0.0.1, ::1): anybody could read there" },
+	{ V "listen = { syslog = \"inet:0.0.0.0:514\"; };\n" C,
+	    "2: listen.syslog: inet:0.0.0.0:514 is no address of this host's own "
+	    "(127.0.0.1, ::1): anybody could send there" },
 	{ V "mta = ( { lanes = [ 5, 2 ]; } );\n" C,
 	    "2: note: mta.lanes: the narrowest lane is 2: no window below that is kept" },
 	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "
