@@ -1,10 +1,13 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """A keeper that is not ours any more: a program of the roles' user overwrites, replaces and
-cuts the hints file, at random and aimed, while a real Postfix asks postern-lookup.  No answer
-names another next hop or another transport, mail goes where it went or is held, and
-postern-lookup never ends by itself."""
+cuts the hints file, at random and aimed, while a real Postfix asks postern-lookup; and then the
+state that hints are made of, while Postern runs, questions and reloads come.  No answer names
+another next hop or another transport, mail goes where it went or is held, and postern-lookup
+never ends by itself."""
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +15,8 @@ import time
 
 from lib.limiter import Limiter
 from lib.routing import REMOTE, Routing, Site
-from lib.testing import main
+from lib.testing import alive, main
+from test_attack import answer, attacker
 
 PORT, SECONDS = 2025, 6
 HOSTS = {"192.0.2.11": "open.example", "192.0.2.12": "hop.example", "192.0.2.13": "slow.example"}
@@ -169,6 +173,44 @@ def is_as_before(plain, outcome):
                                 all(result[4:6] == ("4.7.1", "deferred") for result in outcome[1]))
 
 
+def rounds_of_mail(routing, site, plain, attack, meanwhile=lambda number: None):
+    """Until the attack ends: how many, and what went elsewhere."""
+    rounds, wrong = 0, []
+    while attack.poll() is None:
+        meanwhile(rounds)
+        found = routing.outcomes(site, site.send(list(plain)))
+        wrong += [(name, outcome) for name, outcome in found.items()
+                  if not is_as_before(plain[name], outcome)]
+        site.empty()
+        rounds += 1
+        time.sleep(0.05)
+    return rounds, wrong[:5]
+
+
+def state_attacked(test, routing, site, plain, seconds):
+    """Roles die of it, and the segment may be built again: mail has no other way for that."""
+    postern = routing.postern
+    test.deaths_expected = test.attacked = True
+    postern.start()
+    supervisor = postern.status()["pid"]
+    attack = attacker(postern, "words", str(seconds), str(test.seed))
+
+    def meanwhile(number):
+        answer(postern, number)
+        if number % 4 == 0:
+            os.kill(supervisor, signal.SIGHUP)
+    asker = Asker(routing, site)
+    rounds, wrong = rounds_of_mail(routing, site, plain, attack, meanwhile)
+    status = asker.stop()
+    test.equal(attack.returncode, 0, f"words of the state were overwritten for {seconds} s: "
+               f"{attack.stdout.read().strip()}")
+    test.equal((status, asker.wrong[:5]), (0, []), "postern-lookup ended when it was let go, no answer "
+               f"named another next hop or transport: {asker.kinds}")
+    test.equal(wrong, [], f"{rounds} rounds of mail went where they went, or were held")
+    test.check(alive(supervisor), "the supervisor lives")
+    postern.stop()
+
+
 def attacked(test, routing, site, plain, seconds):
     hints = routing.postern.root / "state.hints"
     owner = hints.stat()
@@ -177,22 +219,16 @@ def attacked(test, routing, site, plain, seconds):
     attack = subprocess.Popen([sys.executable, "-c", ATTACK, hints, str(seconds),
                                str(owner.st_uid), str(owner.st_gid), str(test.seed)],
                               stdout=subprocess.PIPE, text=True)
-    asker, rounds, wrong = Asker(routing, site), 0, []
+    asker = Asker(routing, site)
     routing.widths.clear()
-    while attack.poll() is None:
-        found = routing.outcomes(site, site.send(list(plain)))
-        wrong += [(name, outcome) for name, outcome in found.items()
-                  if not is_as_before(plain[name], outcome)]
-        site.empty()
-        rounds += 1
-        time.sleep(0.05)
+    rounds, wrong = rounds_of_mail(routing, site, plain, attack)
     status = asker.stop()
     done = attack.stdout.read().strip()
     test.equal(attack.returncode, 0, f"the attack ran to its end: {done}")
     test.equal(status, 0, f"postern-lookup ended when it was let go: {asker.kinds}")
     test.equal(asker.wrong[:5], [], "no answer named another next hop or transport")
     test.check(asker.kinds.get("OK lane", 0) > 0, "lanes were answered meanwhile")
-    test.equal(wrong[:5], [], f"{rounds} rounds of mail went where they went, or were held")
+    test.equal(wrong, [], f"{rounds} rounds of mail went where they went, or were held")
 
 
 def body(test):
@@ -209,6 +245,7 @@ def body(test):
         test.wait_for(lambda: re.fullmatch(rf"OK lane\d+:{re.escape(next_hop)}",
                                            routing.ask(site, address)), f"{address} has a lane")
     attacked(test, routing, site, plain, test.rounds or SECONDS)
+    state_attacked(test, routing, site, plain, test.rounds or SECONDS)
     test.equal(len(evil.delivered), 0, "nothing came to the host that the attack named")
     test.check(len(sink.delivered) > 0, "mail went")
     for line in site.postfix.log_text().splitlines():
