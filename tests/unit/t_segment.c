@@ -508,6 +508,40 @@ static void the_key_of_hashes_is_another_in_each_segment(void **state) {
 	site_close(&site);
 }
 
+static void is_not_opened(const char *path, uid_t uid) {
+	struct diag diag;
+
+	assert_int_equal(segment_open_file(path, uid, &diag), -1);
+}
+
+/* Root opens it for the roles, where they can have put anything. */
+static void what_is_no_plain_file_of_the_roles_is_not_opened(void **state) {
+	char link_path[120];
+	const char *path;
+	struct diag diag;
+	struct site site;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	path = segment_path(site.segment);
+	snprintf(link_path, sizeof(link_path), "%s.link", path);
+	fd = segment_open_file(path, geteuid(), &diag);
+	assert_true(fd >= 0);
+	close(fd);
+	is_not_opened(path, geteuid() + 1);
+	assert_int_equal(link(path, link_path), 0);
+	is_not_opened(path, geteuid());
+	assert_int_equal(unlink(link_path), 0);
+	assert_int_equal(symlink(path, link_path), 0);
+	is_not_opened(link_path, geteuid());
+	assert_int_equal(unlink(link_path), 0);
+	assert_int_equal(mkfifo(link_path, 0600), 0);
+	is_not_opened(link_path, geteuid());
+	assert_int_equal(unlink(link_path), 0);
+	site_close(&site);
+}
+
 static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
 	struct site site;
 	struct diag diag;
@@ -801,6 +835,7 @@ int main(void) {
 		cmocka_unit_test(files_that_make_no_sense_are_replaced),
 		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
 		cmocka_unit_test(the_key_of_hashes_is_another_in_each_segment),
+		cmocka_unit_test(what_is_no_plain_file_of_the_roles_is_not_opened),
 		cmocka_unit_test(a_second_supervisor_is_told_who_holds_the_lock),
 		cmocka_unit_test(nobody_else_can_hold_the_locks),
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
