@@ -115,6 +115,27 @@ static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
 	assert_null(generation_memory_read(-1, &diag));
 }
 
+/* The same bytes, which somebody could still change under the reader. */
+static void a_generation_that_is_not_sealed_is_refused(void **state) {
+	int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct generation *copy;
+	struct site site;
+	struct diag diag;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
+	assert_int_equal(write(fd, site.generation, site.generation->bytes),
+	    (int)site.generation->bytes);
+	assert_null(generation_memory_read(fd, &diag));
+	assert_int_equal(fcntl(fd, F_ADD_SEALS,
+	    F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+	copy = generation_memory_read(fd, &diag);
+	assert_non_null(copy);
+	free(copy);
+	close(fd);
+	site_close(&site);
+}
+
 /* Its predecessor published what the supervisor had given up by then, and died. */
 static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 	struct role_context context = { .orders_fd = keeper_fd };
@@ -201,6 +222,7 @@ int main(void) {
 		UNIT(counts_wait_for_a_keeper),
 		UNIT(a_keeper_puts_the_configuration_in_force_back),
 		UNIT(a_generation_comes_sealed_and_whole),
+		UNIT(a_generation_that_is_not_sealed_is_refused),
 		UNIT(what_is_not_sealed_or_no_generation_is_refused),
 		UNIT(reports_arrive),
 		UNIT(a_report_that_makes_no_sense_is_refused),
