@@ -35,10 +35,10 @@ def attacker(postern, *words):
     return with_their_rights(postern, "spoil_segment", str(postern.root / "state"), *words)
 
 
-def answer(postern, number):
-    """What a policy client reads within 2 s, or ""."""
+def answer(postern, number, seconds=2):
+    """What a policy client reads within that time, or ""."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(2)
+        client.settimeout(seconds)
         try:
             client.connect(str(postern.spool / "private/postern"))
             client.sendall(ASKS % (number % 250, 1024 + number))
@@ -157,12 +157,14 @@ def random_words(test, postern, supervisor, seconds):
               Thread(target=read, args=(test, postern, lambda: attack.poll() is not None, counts))]
     for thread in others:
         thread.start()
+    next_reload = 0
     while attack.poll() is None:
-        answer(postern, number)
+        answer(postern, number, 0.2)
         number += 1
-        if number % 20 == 0:
+        if time.monotonic() > next_reload:
             os.kill(supervisor, signal.SIGHUP)
             reloads += 1
+            next_reload = time.monotonic() + 0.4
         time.sleep(0.02)
     for thread in others:
         thread.join()
