@@ -69,24 +69,27 @@ static bool is_planned(const struct supervisor *supervisor, uint32_t kind,
 
 void children_plan(struct supervisor *supervisor) {
 	const struct generation *generation = supervisor->generation;
-	unsigned i, milters = 0, policies = 0;
+	unsigned i, policies = 0, milters = 0;
 	bool metrics = false;
 
 	supervisor->child_count = 0;
-	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
 	for (i = 0; i < generation->listener_count; i++) {
 		uint8_t kind = generation->listeners[i].kind;
 
 		if (supervisor->sockets.list[i].fd < 0)
 			continue;	/* left out */
-		if (kind == LISTENER_MILTER)
-			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
-		else if (kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP)
+		if (kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP)
 			policies = generation->policy_processes;
 		metrics |= kind == LISTENER_METRICS;
 	}
+	/* in the order of their start: those that mail waits for come first */
 	for (i = 0; i < policies; i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
+	for (i = 0; i < generation->listener_count; i++)
+		if (generation->listeners[i].kind == LISTENER_MILTER &&
+		    supervisor->sockets.list[i].fd >= 0)
+			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
+	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
 	if (feed_role_needed(generation))
 		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
 	if (generation_drives(generation))
