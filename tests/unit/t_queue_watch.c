@@ -131,6 +131,28 @@ static void where_nothing_is_driven_nobody_is_missed(void **state) {
 	site_close(&site);
 }
 
+/* Any role can write them. */
+static void times_that_make_no_sense_neither_end_the_keeper_nor_silence_it(void **state) {
+	static const int64_t times_ns[] = { INT64_MIN, -1, INT64_MAX };
+	struct segment_header *header;
+
+	(void)state;
+	for (size_t i = 0; i < 3 * 3; i++) {
+		begin(true);
+		header = site.segment->header;
+		role_starts();
+		atomic_store(&header->roles[place].heartbeat_ns, times_ns[i % 3]);
+		atomic_store(&header->roles[place].started_ns, times_ns[i / 3]);
+		atomic_store(&header->queue_away_ns, times_ns[i % 3]);
+		assert_int_equal(look_after(0), QUEUE_NO_NEWS);
+		segment_role_died(site.segment, place, getpid());
+		assert_int_equal(look_after(59), QUEUE_NO_NEWS);
+		assert_int_equal(look_after(1), QUEUE_IS_AWAY);
+		assert_int_equal(away_ns, 60 * NS_PER_SECOND);
+		site_close(&site);
+	}
+}
+
 int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(told_once_after_a_minute_and_once_when_it_is_back),
@@ -138,6 +160,7 @@ int main(void) {
 		cmocka_unit_test(a_role_that_dies_again_and_again_is_away),
 		cmocka_unit_test(a_new_keeper_does_not_tell_it_again),
 		cmocka_unit_test(where_nothing_is_driven_nobody_is_missed),
+		cmocka_unit_test(times_that_make_no_sense_neither_end_the_keeper_nor_silence_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
