@@ -11,12 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <time.h>
@@ -25,11 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
-#include "engine/engine.h"
-#include "engine/journal_restore.h"
-#include "front/journal_news.h"
-#include "role/generation_memory.h"
-#include "role/sandbox.h"
+#include "role/prepare_begin.h"
 #include "role/spawn.h"
 #include "segment/segment.h"
 
@@ -37,103 +28,6 @@
 #define RESTORE_WAIT_NS	(40 * NS_PER_SECOND)	/* it takes half of that by itself */
 #define LOOK_NS		(NS_PER_MS / 2)
 #define TRIES		3
-
-struct prepare_result {
-	uint64_t generation;
-	uint64_t is_unlearned;
-};
-
-/* --- in the processes ------------------------------------------------------------------- */
-
-static int failed(const struct handover *handover, int code, const struct diag *diag) {
-	char text[sizeof(diag->text)];
-
-	log_event(EVENT_SYSTEM, "text=\"cannot start: %s\"",
-	    log_sentence(text, sizeof(text), diag->text));
-	if (handover->has_terminal)
-		fprintf(stderr, "posternd: %s\n", diag->text);
-	return code;
-}
-
-static void log_segment(const struct segment_report *report, const char *path) {
-	static const char *const origins[] = {
-		[SEGMENT_MADE] = "made", [SEGMENT_ADOPTED] = "adopted",
-		[SEGMENT_REBUILT] = "rebuilt" };
-	char quoted[PATH_MAX];
-
-	log_quote(quoted, sizeof(quoted), path, strlen(path));
-	log_event(EVENT_STATE, "path=%s origin=%s sessions=%" PRIu64 "%s%s%s", quoted,
-	    origins[report->origin], report->sessions,
-	    report->reason[0] == '\0' ? "" : " reason=\"", report->reason,
-	    report->reason[0] == '\0' ? "" : "\"");
-	if (report->not_tmpfs)
-		log_event(EVENT_CONFIG_NOTE, "text=\"state.path is not on a tmpfs; disk writes "
-		    "may slow down decisions\" path=%s", quoted);
-}
-
-static int prepare_segment(const struct handover *handover, struct generation *generation) {
-	struct prepare_result result = { 0 };
-	struct segment_report report;
-	struct segment *segment;
-	struct diag diag;
-
-	if (segment_prepare(&segment, generation, geteuid(), handover->readers,
-		handover->supervisor_pid, handover->damaged, &report, &diag) != 0) {
-		if (diag.error == EACCES)
-			diag_set(&diag, 0, "the roles, which run as uid %u, cannot reach the "
-			    "directory of %s, or write there", geteuid(), handover->state_path);
-		return failed(handover, EX_CANTCREAT, &diag);
-	}
-	log_segment(&report, handover->state_path);
-	if (generation_text(generation, generation->journal.path)[0] == '\0' &&
-	    segment_is_unlearned(segment))
-		segment_has_learned(segment, true);
-	generation->number = handover->context.generation_number;
-	if (segment_publish(segment, generation, &diag) != 0)
-		return failed(handover, EX_CANTCREAT, &diag);
-	result.generation = generation->number;
-	result.is_unlearned = segment_is_unlearned(segment);
-	return write(handover->result_fd, &result, sizeof(result)) ==
-	    (ssize_t)sizeof(result) ? EX_OK : EX_OSERR;
-}
-
-static int restore_journal(const struct handover *handover) {
-	const struct generation *generation;
-	struct engine *engine;
-	struct segment *segment;
-	struct diag diag;
-	bool all;
-	int fd = segment_open_file(handover->state_path, geteuid(), &diag);
-
-	if (fd < 0 || segment_attach(&segment, fd, handover->state_path, &diag) != 0 ||
-	    engine_open(&engine, segment, segment_role_place(ROLE_KEEPER, 0), &diag) != 0) {
-		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
-		return EX_OSERR;
-	}
-	generation = engine_pin(engine);
-	all = engine_journal_restore(engine, generation, &journal_news_log, clock_now_ns(),
-	    clock_wall_ns());
-	segment_has_learned(segment, all);
-	return all ? EX_OK : EX_TEMPFAIL;
-}
-
-int prepare_begin(const struct handover *handover) {
-	struct generation *generation;
-	struct diag diag;
-	uint32_t what;
-
-	generation = generation_memory_read(handover->context.generation_fd, &diag);
-	if (generation == NULL)
-		return failed(handover, EX_OSERR, &diag);
-	tzset();
-	if (sandbox_enter(generation, ROLE_KEEPER, handover->context.lifeline_fd, &what,
-		&diag) != 0)
-		return failed(handover, EX_NOPERM, &diag);
-	return handover->duty == HANDOVER_PREPARE ? prepare_segment(handover, generation) :
-	    restore_journal(handover);
-}
-
-/* --- in the supervisor -------------------------------------------------------------------- */
 
 bool prepare_stop_is_wanted(void) {
 	sigset_t pending;

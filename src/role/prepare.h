@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 
-#include "role/handover.h"
 #include "role/supervisor.h"
 
 /* In the supervisor, while there is no role: 0, or the exit code; logged by whom it happened
@@ -18,8 +17,5 @@ int prepare(struct supervisor *supervisor, bool damaged);
 
 /* In the supervisor: a signal to stop waits to be read. */
 bool prepare_stop_is_wanted(void);
-
-/* In such a process: its exit code. */
-int prepare_begin(const struct handover *handover);
 
 #endif

@@ -27,7 +27,7 @@
 #include "role/handover.h"
 #include "role/keeper_duties.h"
 #include "role/misdeed.h"
-#include "role/prepare.h"
+#include "role/prepare_begin.h"
 #include "role/privileges.h"
 #include "role/role.h"
 #include "role/sandbox.h"
