@@ -41,7 +41,9 @@
 /* What a text file is for: the segment does not outlive another layout. */
 struct saver {
 	const struct segment *segment;
-	int (*save)(const struct segment *, int64_t now_ns, struct diag *);
+	int (*renew)(const struct segment *, struct segment_saved *, int64_t now_ns,
+	    struct diag *);
+	struct segment_saved saved;
 };
 
 struct keeper {
@@ -75,13 +77,14 @@ static void rest(int64_t ns) {
 }
 
 static void *save_again_and_again(void *argument) {
-	const struct saver *saver = argument;
+	struct saver *saver = argument;
 	bool had_failed = false;
 
 	for (;;) {
 		int64_t began_ns = clock_now_ns(), rest_ns;
 		struct diag diag;
-		bool failed = saver->save(saver->segment, began_ns, &diag) != 0;
+		bool failed = saver->renew(saver->segment, &saver->saved,
+		    began_ns, &diag) != 0;
 
 		if (failed && !had_failed)
 			log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
@@ -247,10 +250,10 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
 	    start_thread(turn_windows, keeper->engine, diag) != 0)
 		return -1;
-	keeper->savers[0] = (struct saver){ context->segment,
-		segment_save_sessions };
-	keeper->savers[1] = (struct saver){ context->segment,
-		segment_save_destinations };
+	keeper->savers[0] = (struct saver){ context->segment, segment_renew_sessions,
+		{ .written = false } };
+	keeper->savers[1] = (struct saver){ context->segment, segment_renew_destinations,
+		{ .written = false } };
 	for (unsigned i = 0; i < 2; i++) {
 		if (start_thread(save_again_and_again, &keeper->savers[i],
 			diag) != 0)

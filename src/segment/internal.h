@@ -46,6 +46,9 @@ int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
 int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
+/* Tells PATH.sessions that all is as it says up to now; false: it cannot be told. */
+bool segment_sessions_heard(const struct segment *segment, int64_t now_ns);
+
 /* The record named so, or a free one that it gives the name; SEGMENT_NO_CLASS:
  * all are taken.  Supervisor only. */
 uint16_t segment_record(struct segment *segment, const char *name, int64_t now_ns);

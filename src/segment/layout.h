@@ -183,6 +183,7 @@ struct shard {
 	_Atomic uint32_t used;
 	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
 	uint32_t hand;			/* where the search for one to give up goes on */
+	_Atomic uint32_t given;		/* what was learned: how often the mutex was given back */
 };
 
 struct class_record {

@@ -234,7 +234,11 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 }
 
 void learned_unlock(const struct learned *table, const struct learned_key *key) {
-	lock_give(&table->shards[key->shard].mutex);
+	struct shard *shard = &table->shards[key->shard];
+
+	/* whoever sees it sees what changed (saved.c) */
+	atomic_store_explicit(&shard->given, 1 + RELAXED(shard->given), memory_order_release);
+	lock_give(&shard->mutex);
 }
 
 _Atomic uint64_t *learned_find(const struct learned *table,

@@ -115,4 +115,20 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 int segment_save_destinations(const struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
+/* What a file says, and which file it is; zeros: none was written. */
+struct segment_saved {
+	bool written;
+	uint64_t mark;
+	uint64_t device, inode;
+	int64_t wall_ahead_s;	/* the wall clock, of the boot's */
+};
+
+/* The same where something changed since *saved, or another file is there.  Where nothing
+ * did, it costs no look at a slot: PATH.sessions is only told, in place, that all is as
+ * it says. */
+int segment_renew_sessions(const struct segment *segment, struct segment_saved *saved,
+    int64_t now_ns, struct diag *diag);
+int segment_renew_destinations(const struct segment *segment, struct segment_saved *saved,
+    int64_t now_ns, struct diag *diag);
+
 #endif

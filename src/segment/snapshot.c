@@ -3,9 +3,9 @@
  * PURPOSE  The sessions as text, for the day when the layout is another one.
  * MODEL    PATH.sessions, renewed through a rename:
  *
- *	postern-sessions 5
+ *	postern-sessions 6
  *	boot BOOT-ID
- *	saved BOOTTIME-NS
+ *	saved BOOTTIME-NS HEARD-NS	(20 digits each)
  *	class NAME PEAK ADMITTED REFUSED DEFERRED OBSERVED ADOPTED
  *	listener NUMBER PORT SEEN UNSEEN ABSENT
  *	carrier ADDRESS PORT
@@ -18,7 +18,9 @@
  *          Class names hold no blank.  PROOF-CLIENT of a session that a delivering
  *          process holds is process:PID:START-TICKS; its own PORT stands for the
  *          class, whose record may be another one.  That of a client which the kernel does
- *          not show is sockets:POLICY:MILTER.  Forms 1 to 4 are read too: they knew no
+ *          not show is sockets:POLICY:MILTER.  AGE and LEFT are as of BOOTTIME-NS; up to HEARD-NS,
+ *          which is written in place while nothing changes (saved.c), all was as the file
+ *          says.  Forms 1 to 5 are read too: they knew no HEARD-NS, those before 5 no
  *          sockets, the first no processes.  A file without its last line, or of another boot, is
  *          as good as none.  states_text.c saves how far logs were read.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
@@ -177,6 +179,26 @@ static unsigned write_sessions(const struct segment *segment, FILE *file,
 	return lines;
 }
 
+#define HEARD_FORMAT	"%020lld"
+#define HEARD_DIGITS	20
+
+#define HEAD_FORMAT	"postern-sessions 6\nboot %s\nsaved "
+
+bool segment_sessions_heard(const struct segment *segment, int64_t now_ns) {
+	char path[PATH_MAX + 16], text[HEARD_DIGITS + 1];
+	int at = snprintf(NULL, 0, HEAD_FORMAT, segment->header->boot_id), fd;
+	bool done;
+
+	snapshot_path(segment, "", path);
+	fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	snprintf(text, sizeof(text), HEARD_FORMAT, (long long)now_ns);
+	done = pwrite(fd, text, HEARD_DIGITS, at + HEARD_DIGITS + 1) == HEARD_DIGITS;
+	close(fd);
+	return done;
+}
+
 int segment_save_sessions(const struct segment *segment, int64_t now_ns,
     struct diag *diag) {
 	char temporary[PATH_MAX + 16], path[PATH_MAX + 16];
@@ -198,8 +220,8 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
 	instance = atomic_load(&segment->header->cluster_instance);
-	fprintf(file, "postern-sessions 5\nboot %s\nsaved %lld\n",
-	    segment->header->boot_id, (long long)now_ns);
+	fprintf(file, HEAD_FORMAT HEARD_FORMAT " " HEARD_FORMAT "\n",
+	    segment->header->boot_id, (long long)now_ns, (long long)now_ns);
 	lines = write_classes(segment, file);
 	if (instance != 0 && fprintf(file, "instance %" PRIu64 "\n", instance) > 0)
 		lines++;
@@ -405,7 +427,12 @@ static bool parse_proof(char *text, const char *port, struct session *s) {
 	    parse_process(text + sizeof(process) - 1, &s->proof_address);
 }
 
-static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
+static uint32_t less(uint64_t value, uint64_t by) {
+	return value > by ? (uint32_t)(value - by) : 0;
+}
+
+static bool parse_session(char **words, struct session *s, uint32_t now_ds,
+    uint32_t kept_ds) {
 	uint64_t v[8];
 	static const unsigned at[8] = { 1, 2, 10, 11, 12, 13, 14, 15 };
 	static const uint64_t max[8] = { SESSION_OUTBOUND, SESSION_STATES - 1,
@@ -425,22 +452,23 @@ static bool parse_session(char **words, struct session *s, uint32_t now_ds) {
 	s->control.flags = (uint8_t)v[3] | SESSION_FLAG_RESTORED;
 	s->control.listener = (uint8_t)v[4];
 	s->control.client_bits = (uint8_t)v[5];
-	s->opened_ds = now_ds >= v[6] ? now_ds - (uint32_t)v[6] : 0;
-	s->until_ds = now_ds + (uint32_t)v[7];
+	s->opened_ds = less(now_ds, v[6] + kept_ds);
+	s->until_ds = now_ds + less(v[7], kept_ds);
 	return s->control.state != SESSION_FREE &&
 	    (v[5] <= 128 || v[5] == 255) && parse_proof(words[7], words[8], s);
 }
 
 /* Puts the slot in; the counters follow from sessions_rebuild. */
 static bool restore_session(struct segment *segment, char **words,
-    unsigned count, int64_t now_ns) {
+    unsigned count, int64_t now_ns, int64_t kept_ns) {
 	struct session_lock lock;
 	struct session_key key;
 	struct session session;
 	uint32_t slot;
 
 	if (count != 16 ||
-	    !parse_session(words, &session, segment_ds(segment, now_ns)))
+	    !parse_session(words, &session, segment_ds(segment, now_ns),
+		(uint32_t)(kept_ns / (NS_PER_SECOND / 10))))
 		return false;
 	session.control.class_record = SEGMENT_NO_CLASS;
 	if (strcmp(words[9], "-") != 0 && strlen(words[9]) <= SEGMENT_NAME_MAX)
@@ -464,7 +492,7 @@ static bool restore_session(struct segment *segment, char **words,
 }
 
 /* When the old segment was last heard of: from then on nobody counted. */
-static void restore_gap(struct segment *segment, int64_t saved_ns) {
+static void restore_gap(struct segment *segment, int64_t heard_ns) {
 	static const enum role_kind kinds[] = { ROLE_POLICY, ROLE_MILTER,
 		ROLE_KEEPER };
 
@@ -472,21 +500,34 @@ static void restore_gap(struct segment *segment, int64_t saved_ns) {
 		unsigned place = segment_role_place(kinds[i], 0);
 
 		atomic_store(&segment->header->roles[place].heartbeat_ns,
-		    saved_ns);
+		    heard_ns);
 	}
+}
+
+/* The lines before the others: of this boot? */
+static bool read_head(const struct segment *segment, FILE *file, int64_t now_ns,
+    long long *saved_ns, long long *heard_ns) {
+	char boot[64];
+	unsigned form;
+
+	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld", &form, boot,
+		saved_ns) != 3 || form < 1 || form > 6)
+		return false;
+	*heard_ns = *saved_ns;
+	if (form == 6 && fscanf(file, "%lld", heard_ns) != 1)
+		return false;
+	return fgetc(file) == '\n' && strcmp(boot, segment->header->boot_id) == 0 &&
+	    *saved_ns >= 0 && *heard_ns >= *saved_ns && *heard_ns <= now_ns;
 }
 
 static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
     struct diag *diag) {
-	char line[LINE_BYTES], *words[17], boot[64];
+	char line[LINE_BYTES], *words[17];
 	int64_t sessions = 0;
-	long long saved_ns;
+	long long saved_ns, heard_ns;
 	uint64_t lines = 0, said;
-	unsigned form;
 
-	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld\n", &form,
-		boot, &saved_ns) != 3 || form < 1 || form > 5 ||
-	    strcmp(boot, segment->header->boot_id) != 0 || saved_ns > now_ns)
+	if (!read_head(segment, file, now_ns, &saved_ns, &heard_ns))
 		return diag_set(diag, 0, "no saved sessions of this boot");
 	while (fgets(line, sizeof(line), file) != NULL) {
 		unsigned count = split(line, words, 17);
@@ -494,7 +535,7 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 
 		if (count == 2 && strcmp(words[0], "end") == 0 &&
 		    number(words[1], UINT64_MAX, &said) && said == lines) {
-			restore_gap(segment, saved_ns);
+			restore_gap(segment, heard_ns);
 			return sessions;
 		}
 		lines++;
@@ -511,7 +552,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 		else if (count > 0 && strcmp(words[0], "instance") == 0)
 			good = restore_instance(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "session") == 0) {
-			good = restore_session(segment, words, count, now_ns);
+			good = restore_session(segment, words, count, now_ns,
+			    heard_ns - saved_ns);
 			sessions++;
 		}
 		if (!good)

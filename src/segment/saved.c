@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The text files are written again only after something in them changed.
+ * MODEL    Whoever changes a slot raises a number of its shard after that: sessions their
+ *          sequence (sessions_change_end), what was learned `given` (learned_unlock).  A mark
+ *          is taken from these numbers, and from the few words that have none, before a file
+ *          is written: what changes meanwhile changes the next mark.
+ * ERRORS   A file that is not the one that was written is written again.
+ * THREADS  One for each struct segment_saved.
+ */
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "segment/internal.h"
+
+#define WALL_STEP_S	2	/* the clocks are read one after the other */
+
+static uint64_t mix(uint64_t mark, uint64_t word) {
+	mark = (mark ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return mark ^ mark >> 29;
+}
+
+static uint64_t mix_bytes(uint64_t mark, const void *bytes, size_t length) {
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < length; i++)
+		mark = mix(mark, at[i]);
+	return mark;
+}
+
+static uint64_t mark_classes(const struct segment *segment, uint64_t mark) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		const struct class_record *record = &segment->records[i];
+
+		if (atomic_load(&record->in_use) == 0)
+			continue;
+		mark = mix(mark, (uint64_t)i << 32 | atomic_load(&record->uses));
+		mark = mix(mark, atomic_load(&record->peak));
+		mark = mix(mark, atomic_load(&record->admitted));
+		mark = mix(mark, atomic_load(&record->refused));
+		mark = mix(mark, atomic_load(&record->deferred));
+		mark = mix(mark, atomic_load(&record->observed));
+		mark = mix(mark, atomic_load(&record->adopted));
+	}
+	return mark;
+}
+
+static uint64_t mark_mtas(const struct segment *segment, uint64_t mark) {
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
+		mark = mix_bytes(mark, segment->header->mtas[i].name, SEGMENT_NAME_MAX);
+	return mark;
+}
+
+static uint64_t mark_sessions(const struct segment *segment) {
+	const struct segment_header *header = segment->header;
+	uint64_t mark = mark_classes(segment, atomic_load(&header->cluster_instance));
+
+	for (uint32_t i = 0; i < header->shard_count; i++)
+		mark = mix(mark, atomic_load(&segment->session_shards[i].seq));
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		const struct listener_record *record = &header->listeners[i];
+
+		if (atomic_load(&record->key) == 0)
+			continue;
+		mark = mix(mark, atomic_load(&record->key));
+		mark = mix(mark, atomic_load(&record->seen));
+		mark = mix(mark, atomic_load(&record->unseen));
+		mark = mix(mark, atomic_load(&record->absent));
+	}
+	for (unsigned i = 0; i < SEGMENT_CARRIERS; i++) {
+		const struct carrier_record *record = &header->carriers[i];
+
+		if (atomic_load(&record->seen_ns) == 0)
+			continue;
+		mark = mix_bytes(mark, &record->address, sizeof(record->address));
+		mark = mix(mark, (uint64_t)i << 32 | record->port);
+	}
+	return mark_mtas(segment, mark);
+}
+
+static uint64_t mark_table(const struct segment *segment, const struct table_place *place,
+    uint64_t mark) {
+	const struct shard *shards = (const void *)((const char *)segment->header +
+	    place->shards_offset);
+
+	for (uint32_t i = 0; i < place->shards; i++)
+		mark = mix(mark, atomic_load(&shards[i].given));
+	return mark;
+}
+
+static uint64_t mark_destinations(const struct segment *segment) {
+	const struct segment_header *header = segment->header;
+	uint64_t mark = mark_table(segment, &header->destinations, 0);
+
+	mark = mark_table(segment, &header->relays, mark);
+	mark = mark_table(segment, &header->recipients, mark);
+	for (unsigned i = 0; i < SEGMENT_LOG_FILES; i++) {
+		mark = mix(mark, atomic_load(&header->logs[i].check));
+		mark = mix(mark, atomic_load(&header->logs[i].place));
+		mark = mix(mark, atomic_load(&header->logs[i].epoch));
+	}
+	return mark_mtas(segment, mark);
+}
+
+/* Is the file the one that was written? */
+static bool is_there(const struct segment_saved *saved, const char *path) {
+	struct stat status;
+
+	return saved->written && lstat(path, &status) == 0 &&
+	    status.st_dev == saved->device && status.st_ino == saved->inode;
+}
+
+static void remember(struct segment_saved *saved, const char *path, uint64_t mark,
+    int64_t wall_ahead_s) {
+	struct stat status;
+
+	*saved = (struct segment_saved){ .mark = mark, .wall_ahead_s = wall_ahead_s };
+	if (lstat(path, &status) != 0)
+		return;
+	saved->written = true;
+	saved->device = status.st_dev;
+	saved->inode = status.st_ino;
+}
+
+int segment_renew_sessions(const struct segment *segment, struct segment_saved *saved,
+    int64_t now_ns, struct diag *diag) {
+	uint64_t mark = mark_sessions(segment);
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s.sessions", segment->path);
+	if (saved->mark == mark && is_there(saved, path) &&
+	    segment_sessions_heard(segment, now_ns))
+		return 0;
+	saved->written = false;
+	if (segment_save_sessions(segment, now_ns, diag) != 0)
+		return -1;
+	remember(saved, path, mark, 0);
+	return 0;
+}
+
+int segment_renew_destinations(const struct segment *segment, struct segment_saved *saved,
+    int64_t now_ns, struct diag *diag) {
+	/* in another boot its times hold by the wall clock: when that is set, they are others */
+	int64_t ahead_s = clock_wall_s() - now_ns / NS_PER_SECOND;
+	int64_t step_s = ahead_s - saved->wall_ahead_s;
+	uint64_t mark = mark_destinations(segment);
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s.destinations", segment->path);
+	if (saved->mark == mark && step_s < WALL_STEP_S && step_s > -WALL_STEP_S &&
+	    is_there(saved, path))
+		return 0;
+	saved->written = false;
+	if (segment_save_destinations(segment, now_ns, diag) != 0)
+		return -1;
+	remember(saved, path, mark, ahead_s);
+	return 0;
+}
