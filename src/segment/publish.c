@@ -87,56 +87,129 @@ static bool record_name(struct segment *segment, uint16_t number,
 	return true;
 }
 
-static uint16_t record_find(const struct segment *segment, const char *name) {
-	for (uint32_t i = 0; i < segment->header->record_count; i++) {
-		const struct class_record *record = &segment->records[i];
+static bool record_is(const struct segment *segment, uint32_t number, const char *name) {
+	const struct class_record *record = &segment->records[number];
 
-		if (atomic_load_explicit(&record->in_use,
-			memory_order_relaxed) != 0 &&
-		    strcmp(record->name, name) == 0)
-			return (uint16_t)i;
+	return atomic_load_explicit(&record->in_use, memory_order_relaxed) != 0 &&
+	    strncmp(record->name, name, sizeof(record->name)) == 0;
+}
+
+/* For many classes at once: a look through all records for each would be too much. */
+struct record_finder {
+	struct segment *segment;
+	uint32_t *heads;	/* by hash of the name: 1 + a number, or 0 */
+	uint32_t *next;		/* of the same hash, by number */
+	uint32_t buckets;	/* a power of two */
+	uint32_t at[2];		/* free ones, and removed ones, were looked through up to here */
+	bool *taken;		/* by a class of the new generation */
+	int64_t now_ns;
+};
+
+static uint32_t *finder_bucket(const struct record_finder *finder, const char *name) {
+	return &finder->heads[siphash13(&finder->segment->header->key, name,
+	    strnlen(name, sizeof(finder->segment->records->name))) & (finder->buckets - 1)];
+}
+
+static bool finder_open(struct record_finder *finder, struct segment *segment, int64_t now_ns) {
+	uint32_t count = segment->header->record_count;
+
+	*finder = (struct record_finder){ .segment = segment, .buckets = 1, .now_ns = now_ns };
+	while (finder->buckets < count)
+		finder->buckets *= 2;
+	finder->heads = calloc(finder->buckets, sizeof(*finder->heads));
+	finder->next = calloc(count, sizeof(*finder->next));
+	finder->taken = calloc(count, sizeof(*finder->taken));
+	if (finder->heads == NULL || finder->next == NULL || finder->taken == NULL)
+		return false;
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t *bucket;
+
+		if (atomic_load_explicit(&segment->records[i].in_use,
+			memory_order_relaxed) == 0)
+			continue;
+		bucket = finder_bucket(finder, segment->records[i].name);
+		finder->next[i] = *bucket;
+		*bucket = i + 1;
 	}
+	return true;
+}
+
+static void finder_close(struct record_finder *finder) {
+	free(finder->heads);
+	free(finder->next);
+	free(finder->taken);
+}
+
+/* One that has no sessions gets the name.  Of those that cannot be had now none is tried twice. */
+static uint16_t finder_take(struct record_finder *finder, const char *name) {
+	static const uint32_t wanted[] = { 0, 2 };	/* free, else removed */
+	struct segment *segment = finder->segment;
+
+	for (unsigned w = 0; w < 2; w++)
+		while (finder->at[w] < segment->header->record_count) {
+			uint32_t i = finder->at[w]++;
+			const struct class_record *record = &segment->records[i];
+
+			if (!finder->taken[i] && atomic_load_explicit(&record->in_use,
+				memory_order_relaxed) == wanted[w] &&
+			    atomic_load_explicit(&record->open,
+				memory_order_relaxed) == 0 &&
+			    record_name(segment, (uint16_t)i, name, finder->now_ns))
+				return (uint16_t)i;
+		}
 	return SEGMENT_NO_CLASS;
+}
+
+static uint16_t finder_record(struct record_finder *finder, const char *name) {
+	uint16_t found = SEGMENT_NO_CLASS;
+
+	for (uint32_t i = *finder_bucket(finder, name); i != 0; i = finder->next[i - 1])
+		if (record_is(finder->segment, i - 1, name)) {
+			found = (uint16_t)(i - 1);
+			break;
+		}
+	if (found == SEGMENT_NO_CLASS)
+		found = finder_take(finder, name);
+	if (found != SEGMENT_NO_CLASS)
+		finder->taken[found] = true;
+	return found;
 }
 
 uint16_t segment_record(struct segment *segment, const char *name,
     int64_t now_ns) {
-	static const uint32_t wanted[] = { 0, 2 };	/* free, else removed */
-	uint16_t found = record_find(segment, name);
+	struct record_finder finder;
+	uint16_t found = SEGMENT_NO_CLASS;
 
-	for (unsigned w = 0; w < 2 && found == SEGMENT_NO_CLASS; w++) {
-		for (uint32_t i = 0; i < segment->header->record_count &&
-		     found == SEGMENT_NO_CLASS; i++) {
-			const struct class_record *record =
-			    &segment->records[i];
-
-			if (atomic_load_explicit(&record->in_use,
-				memory_order_relaxed) == wanted[w] &&
-			    atomic_load_explicit(&record->open,
-				memory_order_relaxed) == 0 &&
-			    record_name(segment, (uint16_t)i, name, now_ns))
-				found = (uint16_t)i;
-		}
-	}
+	if (finder_open(&finder, segment, now_ns))
+		found = finder_record(&finder, name);
+	finder_close(&finder);
 	return found;
+}
+
+static int resolve_class(struct record_finder *finder, struct generation *generation,
+    struct generation_class *class, struct diag *diag) {
+	const char *name = generation_text(generation, class->name);
+	uint16_t record = finder_record(finder, name);
+
+	if (record == SEGMENT_NO_CLASS)
+		return diag_set(diag, 0, "class %s: all %u class records are in use; raise "
+		    "state.classes", name, finder->segment->header->record_count);
+	class->record = record;
+	class->record_use = atomic_load(&finder->segment->records[record].uses);
+	return 0;
 }
 
 static int resolve_records(struct segment *segment, struct generation *generation,
     int64_t now_ns, struct diag *diag) {
-	for (uint32_t i = 0; i < generation->class_count; i++) {
-		struct generation_class *class = (struct generation_class *)
-		    (void *)((char *)generation + generation->classes) + i;
-		const char *name = generation_text(generation, class->name);
-		uint16_t record = segment_record(segment, name, now_ns);
+	struct record_finder finder;
+	int result = finder_open(&finder, segment, now_ns) ? 0 :
+	    diag_set(diag, 0, "no memory for the classes");
 
-		if (record == SEGMENT_NO_CLASS)
-			return diag_set(diag, 0, "class %s: all %u class records "
-			    "are in use; raise state.classes", name,
-			    segment->header->record_count);
-		class->record = record;
-		class->record_use = atomic_load(&segment->records[record].uses);
-	}
-	return 0;
+	for (uint32_t i = 0; i < generation->class_count && result == 0; i++)
+		result = resolve_class(&finder, generation, (struct generation_class *)
+		    (void *)((char *)generation + generation->classes) + i, diag);
+	finder_close(&finder);
+	return result;
 }
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t length) {
