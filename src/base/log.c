@@ -211,6 +211,7 @@ static size_t begin_line(enum event_kind event, char *line)
 	return length;
 }
 
+/* With the mutex held.  False: the line is left out, and counted. */
 static bool within_rate(enum event_kind event, int64_t now_ns)
 {
 	if (events[event].per_second == 0)
@@ -219,10 +220,20 @@ static bool within_rate(enum event_kind event, int64_t now_ns)
 		state.flood[event].window_ns = now_ns;
 		state.flood[event].passed = 0;
 	}
-	if (state.flood[event].passed >= events[event].per_second)
-		return false;
-	state.flood[event].passed++;
-	return true;
+	if (state.flood[event].passed < events[event].per_second)
+		return true;
+	state.flood[event].left_out++;
+	return false;
+}
+
+bool log_wants(enum event_kind event)
+{
+	bool wants;
+
+	pthread_mutex_lock(&state.mutex);
+	wants = within_rate(event, clock_now_ns());
+	pthread_mutex_unlock(&state.mutex);
+	return wants;
 }
 
 /* Values went through log_quote; this keeps the promise of one line an event
@@ -246,10 +257,9 @@ bool log_event(enum event_kind event, const char *format, ...)
 
 	pthread_mutex_lock(&state.mutex);
 	left_out = &state.flood[event].left_out;
-	if (!within_rate(event, clock_now_ns())) {
-		(*left_out)++;
+	if (!within_rate(event, clock_now_ns()))
 		goto out;
-	}
+	state.flood[event].passed++;
 	length = begin_line(event, line);
 	if (*left_out > 0)
 		length = text_append(line, sizeof(line), length,

@@ -37,6 +37,10 @@ void log_set_role(const char *role);
 bool log_event(enum event_kind event, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Would a line of this event pass its rate now?  False: it counts as left out, and needs not be
+ * put together. */
+bool log_wants(enum event_kind event);
+
 /* Writes what was left out of each flood, if anything; call about once a second. */
 void log_flush(void);
 

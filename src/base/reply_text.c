@@ -69,15 +69,24 @@ size_t reply_text_longest(const char *text, size_t class_name_length) {
 }
 
 static size_t add(char *out, size_t length, const char *text, size_t count) {
-	while (count-- > 0 && length < REPLY_TEXT_SIZE - 1) {
-		char c = *text++;
+	size_t end = count < REPLY_TEXT_SIZE - 1 - length ? length + count :
+	    REPLY_TEXT_SIZE - 1;
 
-		out[length++] = c >= ' ' && c <= '~' ? c : '?';
-	}
+	for (; length < end; length++, text++)
+		out[length] = *text >= ' ' && *text <= '~' ? *text : '?';
 	return length;
 }
 
-static size_t add_value(char *out, size_t length, const char *value) {
+static size_t add_value(char *out, size_t length, enum placeholder which,
+    const struct reply_values *values) {
+	const char *value = which == PLACE_ID ? values->id :
+	    which == PLACE_CLASS ? values->class_name : values->client;
+	char retry[RETRY_LONGEST + 1];
+
+	if (which == PLACE_RETRY) {
+		snprintf(retry, sizeof(retry), "%" PRIu32, values->retry_s);
+		value = retry;
+	}
 	if (value == NULL || value[0] == '\0')
 		value = "-";
 	return add(out, length, value, strlen(value));
@@ -86,22 +95,18 @@ static size_t add_value(char *out, size_t length, const char *value) {
 const char *reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values) {
 	size_t length = 0;
-	char retry[16];
 
 	if (text[strspn(text, " \t")] == '\0')
 		text = USUAL_TEXT;
-	snprintf(retry, sizeof(retry), "%" PRIu32, values->retry_s);
 	while (*text != '\0') {
-		const char *const each[PLACES] = { retry, values->id,
-			values->class_name, values->client };
-		enum placeholder which = placeholder_at(text);
+		enum placeholder which = *text == '{' ? placeholder_at(text) : PLACES;
+		size_t plain = which == PLACES ? 1 + strcspn(text + 1, "{") : 0;
 
-		if (which == PLACES) {
-			length = add(out, length, text++, 1);
-			continue;
-		}
-		length = add_value(out, length, each[which]);
-		text += strlen(words[which]);
+		if (plain > 0)
+			length = add(out, length, text, plain);
+		else
+			length = add_value(out, length, which, values);
+		text += plain > 0 ? plain : strlen(words[which]);
 	}
 	out[length] = '\0';
 	return out;

@@ -104,6 +104,9 @@ static void write_event(struct engine *engine,
 	char share[DECISION_SHARE_SHOWN];
 	struct decision_rule rule;
 
+	/* of a flood most lines are left out */
+	if (!log_wants(decision_event(answer)))
+		return;
 	decision_rule_words(generation, answer, &rule);
 	log_quote(name, sizeof(name), question->name,
 	    question->name == NULL ? 0 : question->name_length);
@@ -143,7 +146,7 @@ const char *decision_client_text(const struct generation *generation,
     char out[REPLY_TEXT_SIZE])
 {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
-	struct reply_values values = { .retry_s = RETRY_S, .client = client };
+	struct reply_values values = { .retry_s = RETRY_S };
 	const char *text = "";
 
 	if (answer->decision.reason == REASON_UNUSABLE)
@@ -158,7 +161,10 @@ const char *decision_client_text(const struct generation *generation,
 	}
 	if (answer->id != 0)
 		values.id = decision_id_text(answer->id, id);
-	address_format(&question->client, client);
+	if (strstr(text, "{client}") != NULL) {
+		address_format(&question->client, client);
+		values.client = client;
+	}
 	(void)reply_text_expand(out, text, &values);
 	/* whoever is refused can tell which refusal it was, whatever the text */
 	if (answer->id != 0 && text[strspn(text, " \t")] != '\0' &&

@@ -114,6 +114,26 @@ static void the_next_line_tells_what_was_left_out(void **state)
 	log_redirect(NULL, NULL);
 }
 
+/* Asked first, as many pass and as many are told as left out as if none had asked. */
+static void whoever_asks_before_a_flood_loses_no_count(void **state)
+{
+	struct caught caught = { 0, "" };
+	unsigned passed;
+
+	(void)state;
+	log_flush();
+	log_redirect(catch_line, &caught);
+	for (int i = 0; i < 1000; i++)
+		if (log_wants(EVENT_OBSERVED))
+			log_event(EVENT_OBSERVED, "n=%d", i);
+	passed = caught.lines;
+	assert_in_range(passed, 20, 200);
+	log_flush();
+	assert_in_range((unsigned)strtoul(strstr(caught.last, "left_out=") + 9, NULL, 10) + passed,
+	    980, 1000);
+	log_redirect(NULL, NULL);
+}
+
 static void one_flood_does_not_silence_another_event(void **state)
 {
 	struct caught caught = { 0, "" };
@@ -255,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_long_line_is_cut),
 		cmocka_unit_test(a_flood_is_cut_and_told),
 		cmocka_unit_test(the_next_line_tells_what_was_left_out),
+		cmocka_unit_test(whoever_asks_before_a_flood_loses_no_count),
 		cmocka_unit_test(one_flood_does_not_silence_another_event),
 		cmocka_unit_test(quoted_values_are_one_safe_token),
 		cmocka_unit_test(a_sentence_does_not_end_its_quotes),

@@ -25,6 +25,9 @@ static void each_placeholder(void **state) {
 	    "2001:db8::7 of c: 90 s, 5f3a-1c");
 	assert_string_equal(expand("{id}{id}", "c"), "5f3a-1c5f3a-1c");
 	assert_string_equal(expand("nothing } here", "c"), "nothing } here");
+	assert_string_equal(expand("{", "c"), "{");
+	assert_string_equal(expand("{{id}", "c"), "{5f3a-1c");
+	assert_string_equal(expand("a {idx} {id", "c"), "a {idx} {id");
 	assert_string_equal(expand("{class}", NULL), "-");
 	assert_string_equal(expand("{class}", ""), "-");
 }
