@@ -24,7 +24,8 @@
 #define AT_LISTENERS(kind) PLACE_LISTENERS, (kind), 0
 
 #define SETTING_ROW(path, type, fallback, allowed, effect, place, offset, bytes, help) \
-	{ path, SETTING_##type, fallback, allowed, EFFECT_##effect, place, offset, bytes, help },
+	{ path, SETTING_##type, fallback, allowed, EFFECT_##effect, place, offset, bytes, help, \
+	    sizeof(path) - 1 },
 #define SETTING_SPREAD(row) SETTING_ROW row
 #define SETTING(path, type, fallback, allowed, effect, at, help) \
 	SETTING_SPREAD((path, type, fallback, allowed, effect, at, help))
@@ -57,8 +58,12 @@ const struct setting *settings(size_t *count)
 
 const struct setting *setting_find_in(enum setting_book book, const char *path)
 {
+	size_t length = strlen(path);
+
+	/* a site may have 60,000 classes of ten settings each */
 	for (size_t i = 0; i < books[book].count; i++)
-		if (strcmp(books[book].rows[i].path, path) == 0)
+		if (books[book].rows[i].path_length == length &&
+		    memcmp(books[book].rows[i].path, path, length) == 0)
 			return &books[book].rows[i];
 	return NULL;
 }

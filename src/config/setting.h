@@ -61,6 +61,7 @@ struct setting {
 	size_t offset;		/* in struct generation; PLACE_LISTENERS: the kind */
 	size_t bytes;
 	const char *help;
+	size_t path_length;
 };
 
 struct setting_value {
