@@ -5,7 +5,10 @@
  *          yet, ends go unseen, and sessions that are over would turn living ones
  *          away.  So the role that is about to refuse looks itself: one exact
  *          lookup for each session of the class, now and then, and for a twentieth
- *          of its time at most.
+ *          of its time at most.  A question waits for one step of such a look at most:
+ *          SLOTS_AT_ONCE slots of the table and LOOKUPS_AT_ONCE lookups.  The next step
+ *          goes on where this one ended, for each class on its own: so each session of a
+ *          full class is looked at in a round, however many there are.
  * ERRORS   What cannot be looked up stays in the count.
  * THREADS  Any: one looks, the others wait for it.
  */
@@ -20,7 +23,8 @@
 #define PAUSE_NS	(50 * NS_PER_MS)
 #define PAUSE_TIMES	20	/* as long as the look took, at least */
 #define REST_TIMES	4	/* before any look, or many full classes take all time */
-#define LOOKUPS_AT_MOST	2000
+#define SLOTS_AT_ONCE	16384
+#define LOOKUPS_AT_ONCE	500
 
 struct relief {
 	struct witness *witness;
@@ -28,13 +32,14 @@ struct relief {
 	uint32_t record;		/* the class of the last look */
 	int64_t next_ns;		/* no other look at it before */
 	int64_t rest_until_ns;		/* nor at any class */
+	uint32_t *next;			/* for each class record: the slot to go on with */
 };
 
 struct look {
 	struct witness *witness;
 	const struct generation *generation;
 	uint32_t record;
-	unsigned lookups_left;
+	unsigned slots_left, lookups_left;
 	int64_t now_ns;
 };
 
@@ -44,7 +49,13 @@ int engine_lend_witness(struct engine *engine, const struct witness_calls *calls
 
 	if (relief == NULL)
 		return diag_set(diag, 0, "no memory for the witness");
+	relief->next = calloc(engine->segment->header->record_count, sizeof(*relief->next));
+	if (relief->next == NULL) {
+		free(relief);
+		return diag_set(diag, 0, "no memory for the witness");
+	}
 	if (witness_open(&relief->witness, engine, calls, 0, diag) != 0) {
+		free(relief->next);
 		free(relief);
 		return -1;
 	}
@@ -58,6 +69,7 @@ void relief_close(struct relief **relief) {
 		return;
 	witness_close(&(*relief)->witness);
 	pthread_mutex_destroy(&(*relief)->mutex);
+	free((*relief)->next);
 	free(*relief);
 	*relief = NULL;
 }
@@ -85,16 +97,42 @@ enum lookup_result relief_lookup(struct relief *relief, const struct connection 
 	return result;
 }
 
-static void look_at(void *context, uint32_t slot, const struct session *session) {
-	struct look *look = context;
+static void look_at(struct look *look, uint32_t shard, uint32_t slot) {
+	const struct segment *segment = look->witness->segment;
+	struct session_control control = session_load_control(segment, slot);
+	struct session session;
 
-	if (session->control.state != SESSION_OPEN ||
-	    session->control.class_record != look->record ||
-	    look->lookups_left == 0)
+	look->slots_left--;
+	if (control.state != SESSION_OPEN || control.class_record != look->record ||
+	    !session_read(segment, shard, slot, &session) ||
+	    session.control.state != SESSION_OPEN ||
+	    session.control.class_record != look->record)
 		return;
 	look->lookups_left--;
-	proof_missing(look->witness, look->generation, slot, session,
+	proof_missing(look->witness, look->generation, slot, &session,
 	    look->now_ns);
+}
+
+/* From *next on; true: to the end of the table. */
+static bool look_on(struct look *look, uint32_t *next) {
+	const struct segment *segment = look->witness->segment;
+	uint32_t shard = *next / segment->header->slots_per_shard, slot = *next;
+
+	for (; shard < segment->header->shard_count; shard++) {
+		uint32_t first, count;
+
+		sessions_range(segment, shard, &first, &count);
+		slot = slot > first ? slot : first;
+		for (; slot < first + count; slot++) {
+			if (look->slots_left == 0 || look->lookups_left == 0) {
+				*next = slot;
+				return false;
+			}
+			look_at(look, shard, slot);
+		}
+	}
+	*next = 0;
+	return true;
 }
 
 /* A client's limit is asked for on suspicion only while nobody else looks. */
@@ -126,16 +164,17 @@ void relief_seek(struct engine *engine, const struct generation *generation,
 	    (relief->record != class->record || begun_ns >= relief->next_ns)) {
 		struct look look = { .witness = relief->witness,
 			.generation = generation, .record = class->record,
-			.lookups_left = LOOKUPS_AT_MOST, .now_ns = now_ns };
+			.slots_left = SLOTS_AT_ONCE, .lookups_left = LOOKUPS_AT_ONCE,
+			.now_ns = now_ns };
+		bool round = look_on(&look, &relief->next[class->record]);
 
-		witness_each_session(relief->witness, look_at, &look);
 		over_ns = clock_now_ns();
 		relief->record = class->record;
 		relief->rest_until_ns =
 		    over_ns + (over_ns - begun_ns) * REST_TIMES;
-		relief->next_ns = over_ns + PAUSE_NS;
-		if ((over_ns - begun_ns) * PAUSE_TIMES > PAUSE_NS)
-			relief->next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
+		relief->next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
+		if (round && relief->next_ns < over_ns + PAUSE_NS)
+			relief->next_ns = over_ns + PAUSE_NS;
 	}
 	pthread_mutex_unlock(&relief->mutex);
 }

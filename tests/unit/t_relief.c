@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <poll.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "engine/witness.h"
 #include "segment/internal.h"
 #include "segment/segment.h"
+#include "segment/sessions.h"
 #include "site.h"
 
 #define LIMIT	3
@@ -53,12 +55,13 @@ static enum verdict open_one(uint16_t port) {
 	return answer.decision.verdict;
 }
 
-/* The keeper's dump shows all of them. */
-static void dump(void) {
-	struct connection list[LIMIT];
+/* The keeper's dump shows so many of them. */
+static void dump(uint16_t count) {
+	struct connection *list = calloc(count, sizeof(*list));
 	uint32_t sequence = witness_dump_begin(keeper);
 
-	for (uint16_t i = 0; i < LIMIT; i++) {
+	assert_non_null(list);
+	for (uint16_t i = 0; i < count; i++) {
 		struct question question = site_question(CLIENT,
 		    (uint16_t)(1001 + i), NULL);
 
@@ -67,7 +70,8 @@ static void dump(void) {
 			.server = question.server, .server_port = 25,
 			.alive = true };
 	}
-	witness_dump_end(keeper, site.generation, sequence, list, LIMIT, now_ns);
+	witness_dump_end(keeper, site.generation, sequence, list, count, now_ns);
+	free(list);
 }
 
 static int set_up(void **state) {
@@ -89,7 +93,7 @@ static int set_up(void **state) {
 	atomic_store(&keeper_role->heartbeat_ns, now_ns);
 	for (uint16_t i = 0; i < LIMIT; i++)
 		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
-	dump();
+	dump(LIMIT);
 	lookups = 0;
 	return 0;
 }
@@ -201,6 +205,105 @@ static void test_full_classes_by_turns(void **state) {
 	assert_int_equal(lookups, LIMIT);
 }
 
+#define MANY	40000
+#define AT_ONCE	500	/* lookups of one step */
+
+static void open_world(const char *classes) {
+	const struct witness_calls calls = { .lookup = look_up };
+	struct diag diag;
+
+	site_open(&site, MANY + 10, classes);
+	now_ns = clock_now_ns();
+	gone = 0;
+	kernel_is_silent = false;
+	lookup_takes_ms = 0;
+	assert_int_equal(witness_open(&keeper, site.engine, &calls, 16, &diag), 0);
+	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
+}
+
+static enum verdict ask(const char *client, uint16_t port) {
+	struct question question = site_question(client, port, NULL);
+	struct answer answer;
+
+	question.listener = site.auto_listener;
+	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	return answer.decision.verdict;
+}
+
+/* A full class of very many: no question waits for more than a step, and whoever has gone
+ * is found when as many steps were taken as there are sessions for. */
+static void test_full_class_of_many_sessions(void **state) {
+	unsigned tries = 0, before = 0;
+	enum verdict verdict;
+
+	(void)state;
+	open_world("classes = ( { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 20000; inbound = 20000; } );");
+	for (uint16_t i = 0; i < 20000; i++)
+		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
+	dump(20000);
+	gone = 14711;
+	lookups = 0;
+	do {
+		verdict = open_one(30001);
+		assert_true(lookups - before <= AT_ONCE);
+		before = lookups;
+		poll(NULL, 0, 1);
+	} while (verdict != VERDICT_ADMIT && ++tries < 10000);
+	assert_int_equal(verdict, VERDICT_ADMIT);
+	assert_true(lookups <= 20000);
+}
+
+/* A dump that shows this connection. */
+static void show(const char *client, uint16_t port) {
+	struct question question = site_question(client, port, NULL);
+	struct connection shown = { .client = question.client, .client_port = port,
+		.server = question.server, .server_port = 25, .alive = true };
+	uint32_t sequence = witness_dump_begin(keeper);
+
+	witness_dump_end(keeper, site.generation, sequence, &shown, 1, now_ns);
+}
+
+/* A port whose session lies in the last part of the table. */
+static uint16_t last_port(const char *client) {
+	struct session_lock lock;
+
+	for (uint16_t port = 1;; port++) {
+		struct question question = site_question(client, port, NULL);
+		struct session_key key = { question.client, port, SESSION_INBOUND };
+
+		sessions_aim(site.segment, &key, now_ns, &lock);
+		if (lock.shard_number == site.segment->header->shard_count - 1)
+			return port;
+	}
+}
+
+/* The table is not walked in one go either, and each class goes on where it was. */
+static void test_full_class_beside_very_many_sessions(void **state) {
+	enum verdict verdict = VERDICT_REFUSE;
+	uint16_t port;
+
+	(void)state;
+	open_world("classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; "
+	    "sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; "
+	    "sessions = 40000; inbound = 40000; } );");
+	for (uint16_t i = 0; i < MANY; i++)
+		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
+	port = last_port("203.0.113.1");
+	assert_int_equal(ask("203.0.113.1", port), VERDICT_ADMIT);
+	show("203.0.113.1", port);
+	gone = port;
+	lookups = 0;
+	assert_int_equal(ask("203.0.113.1", 60001), VERDICT_REFUSE);
+	assert_int_equal(lookups, 0);
+	for (unsigned tries = 0; verdict != VERDICT_ADMIT && tries < 10000; tries++) {
+		poll(NULL, 0, 1);
+		verdict = ask("203.0.113.1", 60001);
+	}
+	assert_int_equal(verdict, VERDICT_ADMIT);
+	assert_int_equal(lookups, 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
@@ -212,6 +315,9 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_silent_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end_is_final, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full_classes_by_turns, set_up, tear_down),
+		cmocka_unit_test_teardown(test_full_class_of_many_sessions, tear_down),
+		cmocka_unit_test_teardown(test_full_class_beside_very_many_sessions,
+		    tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
