@@ -14,12 +14,14 @@ import sys
 import time
 from pathlib import Path
 
+import cpu
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "mta"))
 from lib.cluster import Cluster, sleep_until        # noqa: E402
 from lib.cluster_clients import Clients             # noqa: E402
 from lib.control import Client                      # noqa: E402
 from lib.postern import build_directory             # noqa: E402
-from lib.testing import Failed, main, processes     # noqa: E402
+from lib.testing import Failed, main     # noqa: E402
 
 LEASE = 15              # as shipped
 CONNECTIONS = 50
@@ -30,18 +32,9 @@ def show(name, value, rest=""):
     print(f"{name:<58} {value:>10}{rest}", flush=True)
 
 
-def cpu_ns(pids):
-    total = 0
-    for pid in pids:
-        for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            total += int(task.read_text().split()[0])
-    return total
-
-
 def load(node, units):
     """Figures of one run of the load generator, and the CPU time of all processes, in us."""
-    pids = [node.process.pid, *processes(node.process.pid)]
-    before = cpu_ns(pids)
+    before = cpu.used_ns(node.process.pid)
     done = subprocess.run([build_directory() / "tests/bench/load_policy", f"unix:{node.policy}",
                            "-c", str(CONNECTIONS), "-n", str(units), "-w", "5000"],
                           text=True, capture_output=True)
@@ -53,7 +46,7 @@ def load(node, units):
             raise Failed(f"load_policy: unexpected answers: {words}")
         if words[0] != "answer":
             figures[words[0]] = float(words[1])
-    figures["cpu_us"] = (cpu_ns(pids) - before) / 1000 / (units + 5000)
+    figures["cpu_us"] = (cpu.used_ns(node.process.pid) - before) / 1000 / (units + 5000)
     return figures
 
 
