@@ -450,7 +450,9 @@ void hint_queues_read(struct engine_hints *hints, const struct generation *gener
 	struct lane_use use;
 	bool lost = false;
 
-	while (lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost)) {
+	/* whoever writes all the time must not keep us for ever */
+	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
+	     lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost); i++) {
 		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
 		struct hint_queue *queue;
 

@@ -170,7 +170,7 @@ static uint8_t mta_of(const struct restore *r, const char *name) {
 	const struct segment_header *header = r->engine->segment->header;
 
 	for (uint8_t i = 0; i < SEGMENT_MTAS; i++)
-		if (strcmp(header->mtas[i].name, name) == 0)
+		if (strncmp(header->mtas[i].name, name, sizeof(header->mtas[i].name)) == 0)
 			return i;
 	return RECIPIENT_ANY_MTA;
 }

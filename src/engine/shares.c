@@ -17,6 +17,7 @@
 #include "base/failpoint.h"
 #include "engine/internal.h"
 #include "policy/limit.h"
+#include "segment/name.h"
 #include "segment/shared.h"
 
 #define POOL(array, n)	atomic_load_explicit(&(array)[n], memory_order_relaxed)
@@ -355,7 +356,7 @@ unsigned shares_parted(struct engine *engine, int64_t now_ns, struct share_parte
 			continue;
 		out[count] = (struct share_parted){ .record = (uint16_t)i,
 			.number = atomic_load(&record->share_parted) };
-		memcpy(out[count].name, record->name, sizeof(out[count].name));
+		name_copy(record->name, out[count].name);
 		count += out[count].number != 0;
 		class_unlock(segment, (uint16_t)i);
 	}

@@ -29,11 +29,19 @@
 
 /* Bits of a control word; 0 in all: the place is free. */
 #define MODE_OF(word)	((unsigned)((word) & 0xff))
-#define COUNT_OF(word)	((unsigned)((word) >> 8 & 0xff))
+#define COUNT_BITS_OF(word) ((unsigned)((word) >> 8 & 0xff))
 #define SERIAL_OF(word)	((uint32_t)((word) >> 32))
 #define CONTROL(mode, count, serial) \
 	((uint64_t)(serial) << 32 | (uint64_t)(count) << 8 | (uint64_t)(mode))
 #define SERIAL_ALONE(word) ((word) & ~UINT64_C(0xffffffff))
+
+/* Any role can write another number. */
+static unsigned count_of(uint64_t control)
+{
+	unsigned count = COUNT_BITS_OF(control);
+
+	return count < GRANT_DOMAINS ? count : GRANT_DOMAINS;
+}
 
 static bool is_only(uint64_t control)
 {
@@ -155,7 +163,7 @@ bool grants_withdraw(struct segment *segment, const struct grant_ref *ref, uint3
 {
 	uint64_t control;
 	struct grant_place *place = place_of(segment, ref, &control);
-	unsigned count = place == NULL ? 0 : COUNT_OF(control);
+	unsigned count = place == NULL ? 0 : count_of(control);
 
 	if (place == NULL)
 		return true;
@@ -240,10 +248,10 @@ static bool in_force(const struct segment *segment, int64_t now_ns)
 static bool is_granted(const struct grant_place *place, uint64_t control, uint32_t domain,
     bool *torn)
 {
-	unsigned count = COUNT_OF(control);
+	unsigned count = count_of(control);
 	bool listed = false;
 
-	for (unsigned i = 0; i < count && i < GRANT_DOMAINS && !listed; i++)
+	for (unsigned i = 0; i < count && !listed; i++)
 		listed = RELAXED(place->domains[i]) == domain;
 	atomic_thread_fence(memory_order_acquire);
 	*torn = SERIAL_OF(RELAXED(place->control)) != SERIAL_OF(control) ||

@@ -87,7 +87,8 @@ bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *curs
 bool lane_uses_next_in(const struct segment_header *header,
     const struct lane_use_slot *slots, struct lane_uses_cursor *cursor,
     struct lane_use *out, bool *lost) {
-	for (;;) {
+	/* whoever writes all the time must not keep us for ever */
+	for (uint32_t looked = 0; looked <= SEGMENT_LANE_USES; looked++) {
 		uint64_t end = atomic_load_explicit(&header->lane_uses_next,
 		    memory_order_acquire);
 		const struct lane_use_slot *slot;
@@ -114,10 +115,12 @@ bool lane_uses_next_in(const struct segment_header *header,
 		if (number == cursor->next && atomic_load_explicit(&slot->number,
 			memory_order_relaxed) == number) {
 			out->domain = words[0];
-			out->ended_ns = (int64_t)words[1];
+			/* any role can write another: one before the boot is as old as any */
+			out->ended_ns = (int64_t)words[1] < 0 ? 0 : (int64_t)words[1];
 			unpack(words[2], out);
 			return true;
 		}
 		*lost = true;
 	}
+	return false;
 }

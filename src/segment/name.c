@@ -106,6 +106,12 @@ bool recipient_is_folded(const char address[RECIPIENT_MAX]) {
 	return is_folded(address, RECIPIENT_MAX);
 }
 
+void name_copy(const char from[SEGMENT_NAME_MAX], char out[SEGMENT_NAME_MAX + 1]) {
+	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++)
+		out[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	out[SEGMENT_NAME_MAX] = '\0';
+}
+
 static bool is_harmless_byte(char c) {
 	return c >= ' ' && c < 0x7f;
 }

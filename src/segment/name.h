@@ -31,6 +31,9 @@ bool recipient_is_folded(const char address[RECIPIENT_MAX]);
 /* Is it what name_fold makes? */
 bool name_is_folded(const char name[SEGMENT_NAME_MAX]);
 
+/* A class's or a mail server's name, from where any role can write: read once, and ended. */
+void name_copy(const char from[SEGMENT_NAME_MAX], char out[SEGMENT_NAME_MAX + 1]);
+
 /* Text that may be shown and saved: printable ASCII, and NULs behind it.  The first
  * copies it, cut at size; '?' stands for all other bytes. */
 void text_harmless(const char *from, char *to, size_t size);

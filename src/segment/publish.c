@@ -334,7 +334,7 @@ static void refresh_mtas(struct segment *segment,
 		const char *name = i >= generation->mta_count ? "" :
 		    generation_text(generation, generation->mtas[i].name);
 
-		if (strcmp(record->name, name) == 0)
+		if (strncmp(record->name, name, sizeof(record->name)) == 0)
 			continue;
 		destinations_forget_mta(segment, i, now_ns);
 		recipients_forget_mta(segment, i, now_ns);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "segment/name.h"
 
 #define READER_TRIES	100
 
@@ -56,14 +57,6 @@ static bool read_again(unsigned tried, uint32_t seq, uint32_t first,
 	return false;
 }
 
-/* The name is not atomic in the record: a racing byte shows in the sequence. */
-static void copy_name(const struct class_record *record,
-    char out[SEGMENT_NAME_MAX + 1]) {
-	for (size_t i = 0; i < SEGMENT_NAME_MAX; i++)
-		out[i] = __atomic_load_n(&record->name[i], __ATOMIC_RELAXED);
-	out[SEGMENT_NAME_MAX] = '\0';
-}
-
 static void copy_share(const struct class_record *record, struct reader_class *out) {
 	out->share_since_ns = RELAXED(record->share_since_ns);
 	out->shared = out->share_since_ns != 0;
@@ -81,7 +74,8 @@ static uint32_t copy_record(const struct class_record *record,
     struct reader_class *out) {
 	uint32_t in_use = RELAXED(record->in_use);
 
-	copy_name(record, out->name);
+	/* not atomic: a racing byte shows in the sequence */
+	name_copy(record->name, out->name);
 	out->removed = in_use == 2;
 	out->observe = RELAXED(record->observe) != 0;
 	out->open = RELAXED(record->open);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "segment/destinations.h"
 #include "segment/internal.h"
+#include "segment/name.h"
 
 #define NO_NAME	"-"
 
@@ -98,8 +99,9 @@ static size_t write_mtas(const struct segment *segment, const char *key, uint8_t
 	const char *before = "";
 
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
-		const char *name = segment->header->mtas[i].name;
+		char name[SEGMENT_NAME_MAX + 1];
 
+		name_copy(segment->header->mtas[i].name, name);
 		if ((bits >> i & 1) == 0 || name[0] == '\0')
 			continue;
 		if (*before == '\0')
@@ -149,7 +151,8 @@ static uint8_t read_mtas(const struct segment *segment, char *names) {
 	for (char *name = strtok_r(names, ",", &rest); name != NULL;
 	     name = strtok_r(NULL, ",", &rest))
 		for (unsigned i = 0; i < SEGMENT_MTAS; i++)
-			if (strcmp(segment->header->mtas[i].name, name) == 0)
+			if (strncmp(segment->header->mtas[i].name, name,
+				sizeof(segment->header->mtas[i].name)) == 0)
 				bits |= (uint8_t)(1 << i);
 	return bits;
 }

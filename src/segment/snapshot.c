@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/name.h"
 #include "segment/sessions.h"
 
 #define LINE_BYTES 512
@@ -53,11 +54,13 @@ static unsigned write_classes(const struct segment *segment, FILE *file) {
 
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		const struct class_record *record = &segment->records[i];
+		char name[SEGMENT_NAME_MAX + 1];
 
 		if (atomic_load(&record->in_use) == 0)
 			continue;
+		name_copy(record->name, name);
 		fprintf(file, "class %s %u %llu %llu %llu %llu %llu\n",
-		    record->name, atomic_load(&record->peak),
+		    name, atomic_load(&record->peak),
 		    (unsigned long long)atomic_load(&record->admitted),
 		    (unsigned long long)atomic_load(&record->refused),
 		    (unsigned long long)atomic_load(&record->deferred),
@@ -108,8 +111,9 @@ static unsigned write_mtas(const struct segment *segment, FILE *file) {
 	unsigned lines = 0;
 
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
-		const char *name = segment->header->mtas[i].name;
+		char name[SEGMENT_NAME_MAX + 1];
 
+		name_copy(segment->header->mtas[i].name, name);
 		if (name[0] == '\0')
 			continue;
 		fprintf(file, "mta %u %s\n", i, name);
@@ -141,11 +145,10 @@ static void format_proof(const struct session *s, char text[PROOF_TEXT_MAX]) {
 static void write_session(const struct segment *segment, FILE *file,
     const struct session *s, uint32_t now_ds) {
 	char client[ADDRESS_TEXT_MAX], server[ADDRESS_TEXT_MAX];
-	char proof[PROOF_TEXT_MAX];
-	const char *class = "-";
+	char proof[PROOF_TEXT_MAX], class[SEGMENT_NAME_MAX + 1] = "-";
 
 	if (s->control.class_record < segment->header->record_count)
-		class = segment->records[s->control.class_record].name;
+		name_copy(segment->records[s->control.class_record].name, class);
 	address_format(&s->client, client);
 	address_format(&s->server, server);
 	format_proof(s, proof);

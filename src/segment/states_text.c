@@ -44,6 +44,7 @@
 #include "segment/destination_table.h"
 #include "segment/feed_position.h"
 #include "segment/flights.h"
+#include "segment/name.h"
 #include "segment/recipients.h"
 #include "segment/seen_text.h"
 #include "segment/state_text.h"
@@ -125,8 +126,9 @@ static void write_all(const struct segment *segment, FILE *file, int64_t now_ns)
 	fprintf(file, "postern-destinations 1\nboot %s\nsaved %" PRId64 " %" PRId64
 	    "\n", segment->header->boot_id, now_ns, (int64_t)clock_wall_s());
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
-		const char *name = segment->header->mtas[i].name;
+		char name[SEGMENT_NAME_MAX + 1];
 
+		name_copy(segment->header->mtas[i].name, name);
 		if (name[0] != '\0') {
 			fprintf(file, "mta %u %s\n", i, name);
 			writing.lines++;

@@ -227,6 +227,36 @@ static void a_full_table_takes_no_more(void **state)
 	assert_int_equal(ask("7AL0", "a.example"), GRANT_WAIT);
 }
 
+/* A count that a role made up leads into no other grant's place. */
+static void a_count_beyond_the_domains_leads_nowhere(void **state)
+{
+	const uint32_t first[] = { 1 }, other = 77;
+	struct grant_ref ref = put("4711", GRANT_EXCEPT, 1, first);
+	struct grant_table *table = (void *)((char *)site.segment->header +
+	    site.segment->header->grants_offset);
+	struct grant_place *place = &table->places[ref.number - 1];
+	const struct grant_place *end = place + 1;
+	uint64_t control = atomic_load(&place->control) & ~UINT64_C(0xff00);
+	struct grant_place was;
+
+	(void)state;
+	for (unsigned count = GRANT_DOMAINS; count <= 0xff; count++) {
+		struct grant_asked asked;
+
+		atomic_store(&place->control, control | (uint64_t)count << 8);
+		memcpy(&was, place, sizeof(was));
+		assert_false(grants_withdraw(site.segment, &ref, other));
+		assert_memory_equal(place, &was, sizeof(was));
+		assert_int_equal(ask_as("4711", "a.example", &asked), GRANT_GO);
+	}
+	/* nor is what stands behind them taken for one */
+	atomic_store(&place->deferred[0], other);
+	atomic_store(&place->control, control | 0xff00);
+	assert_false(grants_withdraw(site.segment, &ref, other));
+	if (ref.number < GRANT_PLACES)
+		assert_int_equal(atomic_load(&end->control), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +267,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_role_sees_what_was_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(they_end_with_the_role, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_table_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_count_beyond_the_domains_leads_nowhere, set_up,
+		    tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

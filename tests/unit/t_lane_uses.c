@@ -117,6 +117,18 @@ static void what_is_half_written_is_lost(void **state) {
 	assert_int_equal(use.domain, 1);
 }
 
+static void a_time_before_the_boot_is_none(void **state) {
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct lane_use use = some;
+	bool lost = false;
+
+	(void)state;
+	use.ended_ns = INT64_MIN;
+	lane_uses_note(site.segment, &use);
+	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
+	assert_int_equal(use.ended_ns, 0);
+}
+
 static void names_are_told_apart(void **state) {
 	(void)state;
 	assert_true(lane_uses_hash(site.segment, "A.Example.", 10) ==
@@ -132,6 +144,7 @@ int main(void) {
 		TEST(what_was_noted_is_read_in_order),
 		TEST(who_is_late_is_told),
 		TEST(what_is_half_written_is_lost),
+		TEST(a_time_before_the_boot_is_none),
 		TEST(names_are_told_apart),
 	};
 

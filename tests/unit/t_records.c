@@ -165,6 +165,38 @@ static void two_outages_in_a_row_are_one_gap(void **state) {
 	site_close(&site);
 }
 
+/* What follows it in the segment is not taken for a part of it. */
+static void a_name_without_an_end_is_cut(void **state) {
+	char path[PATH_MAX], word[256], *at;
+	char names[2][sizeof(word)] = { "", "" };
+	struct class_record *record;
+	struct mta_record *mta;
+	struct site site;
+	struct diag diag;
+	FILE *file;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("all"));
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	record = site_class(&site, "all");
+	memset(record->name, 'c', sizeof(record->name));
+	atomic_store(&record->share_until_ns, INT64_C(0x6363636363636363));
+	mta = &site.segment->header->mtas[0];
+	memset(mta, 'm', 2 * sizeof(*mta));
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
+	snprintf(path, sizeof(path), "%s.sessions", segment_path(site.segment));
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fscanf(file, "%255s", word) == 1)
+		if ((at = strchr("cm", word[0])) != NULL && strspn(word, at) > 2)
+			snprintf(names[*at == 'm'], sizeof(word), "%s", word);
+	fclose(file);
+	assert_int_equal(strlen(names[0]), SEGMENT_NAME_MAX);
+	assert_int_equal(strlen(names[1]), SEGMENT_NAME_MAX);
+	memset(mta, 0, 2 * sizeof(*mta));
+	site_close(&site);
+}
+
 static void a_file_of_another_time_is_replaced(void **state) {
 	struct site site;
 
@@ -274,6 +306,7 @@ int main(void) {
 		cmocka_unit_test(refused_sessions_leave_room_for_counted_ones),
 		cmocka_unit_test(a_full_client_table_still_counts_clients),
 		cmocka_unit_test(two_outages_in_a_row_are_one_gap),
+		cmocka_unit_test(a_name_without_an_end_is_cut),
 		cmocka_unit_test(a_file_of_another_time_is_replaced),
 		cmocka_unit_test(
 		    a_session_of_a_later_dump_is_taken_over_as_one_of_today),
