@@ -10,6 +10,7 @@
 #include "segment/segment.h"
 
 struct onlooker;
+struct stat;
 
 struct segment {
 	struct segment_header *header;
@@ -28,6 +29,17 @@ struct segment {
 
 /* Points the handle into a mapping whose header is valid. */
 void segment_bind(struct segment *segment, void *mapping);
+
+/* Why an open file is none that a segment can be in, or NULL; *status is its own then. */
+const char *segment_check_file(int fd, uid_t uid, struct stat *status);
+
+/* Of what any role can write, no size and no place is read twice: the pages that have them
+ * become this process's own, at the address that they have.  They are no private pages of the
+ * file, which go when it is cut.  An errno, or 0. */
+int segment_own_fixed(void *mapping, int fd);
+
+/* Why a mapped file of these bytes is no segment of this layout, or NULL. */
+const char *segment_check_layout(const struct segment_header *header, uint64_t bytes);
 
 /* What the witness learned of a listener on a service port; makes the record.
  * NULL: 256 are known already. */

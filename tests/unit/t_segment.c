@@ -737,6 +737,32 @@ static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
 	site_close(&site);
 }
 
+/* A role of before may live on: what it writes to the file after that was looked at is not
+ * believed either. */
+static void sizes_that_change_after_adoption_are_not_believed(void **state) {
+	static unsigned char before[SEGMENT_FIXED_BYTES], spoiled[SEGMENT_FIXED_BYTES];
+	struct site site;
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
+	site_restart(&site, 1000, ALL);
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	memcpy(before, site.segment->header, sizeof(before));
+	fd = open(segment_path(site.segment), O_RDWR);
+	assert_true(fd >= 0);
+	memset(spoiled, 0xff, sizeof(spoiled));
+	assert_int_equal(pwrite(fd, spoiled, sizeof(spoiled), 0), sizeof(spoiled));
+	assert_memory_equal(site.segment->header, before, sizeof(before));
+	assert_int_equal(site_inbound(&site, "192.0.2.1", 2, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
+	assert_int_equal(open_of(&site, "all"), 2);
+	close(fd);
+	site_close(&site);
+}
+
 /* A list of free slots that one role spoiled leads no other outside of the segment: the role
  * ends.  The page beyond stands for any memory of its own. */
 static void a_spoiled_free_list_writes_nothing_outside(void **state) {
@@ -875,6 +901,7 @@ int main(void) {
 		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
 		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
+		cmocka_unit_test(sizes_that_change_after_adoption_are_not_believed),
 		cmocka_unit_test(a_spoiled_free_list_writes_nothing_outside),
 	};
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The segment's file as a process maps it.
+ * MODEL    What any role can write there may change at any moment.  Sizes and places are
+ *          therefore the process's own copy, which is checked; the rest is checked where it is
+ *          read.
+ * ERRORS   Of the environment, and what is no segment of ours: diag.
+ * THREADS  One, before any other uses the handle.
+ */
+#include "segment/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "segment/geometry.h"
+#include "segment/onlooker.h"
+
+void segment_bind(struct segment *segment, void *mapping) {
+	char *base = mapping;
+	struct segment_header *header = mapping;
+
+	segment->header = header;
+	segment->counters = header->counters;
+	segment->records = (void *)(base + header->records_offset);
+	segment->session_shards = (void *)(base + header->shards_offset);
+	segment->client_shards = segment->session_shards + header->shard_count;
+	segment->session_lines = (void *)(base + header->lines_offset);
+	segment->session_slots = (void *)(base + header->slots_offset);
+	segment->client_lines = (void *)(base + header->client_lines_offset);
+	segment->client_slots = (void *)(base + header->clients_offset);
+}
+
+int segment_own_fixed(void *mapping, int fd) {
+	_Static_assert(offsetof(struct segment_header, generation) == SEGMENT_FIXED_BYTES,
+	    "what lives begins on another page");
+	ssize_t got;
+
+	if (mmap(mapping, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return errno;
+	got = pread(fd, mapping, SEGMENT_FIXED_BYTES, 0);
+	if (got != SEGMENT_FIXED_BYTES)
+		return got < 0 ? errno : EIO;
+	return mprotect(mapping, SEGMENT_FIXED_BYTES, PROT_READ) == 0 ? 0 : errno;
+}
+
+struct segment_header *segment_header(const struct segment *segment) {
+	return segment->header;
+}
+
+const char *segment_path(const struct segment *segment) {
+	return segment->path;
+}
+
+const char *segment_check_layout(const struct segment_header *header, uint64_t bytes) {
+	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
+		return "it is no state file, or was never finished";
+	if (header->version != SEGMENT_VERSION ||
+	    header->layout != segment_layout_hash() ||
+	    header->header_bytes != sizeof(*header))
+		return "it has another layout";
+	if (!segment_geometry_valid(header, bytes))
+		return "its sizes contradict each other";
+	return NULL;
+}
+
+const char *segment_check_file(int fd, uid_t uid, struct stat *status) {
+	if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))
+		return "it is no regular file";
+	if (status->st_uid != uid && status->st_uid != geteuid())
+		return "it belongs to another user";
+	if ((uint64_t)status->st_size < sizeof(struct segment_header))
+		return "it is too small";
+	if ((uint64_t)status->st_size >= SIZE_MAX)
+		return "it is too large";
+	return NULL;
+}
+
+int segment_open_file(const char *path, uid_t uid, struct diag *diag) {
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s", path);
+	/* root opens it for others, in a directory of theirs: it may be any file by now */
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == uid &&
+	    status.st_nlink == 1)
+		return fd;
+	close(fd);
+	return diag_set(diag, 0, "%s was replaced", path);
+}
+
+int segment_open_to_look(int fd, struct diag *diag) {
+	char name[32];
+	int look_fd;
+
+	/* the same file, whatever its name leads to by now */
+	text_append(name, sizeof(name), 0, "/proc/self/fd/%d", fd);
+	look_fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state to read");
+}
+
+static int attach(struct segment **result, int fd, int access, const char *path,
+    struct diag *diag) {
+	struct segment *segment = calloc(1, sizeof(*segment));
+	const char *why = "no memory";
+	void *mapping = MAP_FAILED;
+	struct stat status;
+
+	*result = NULL;
+	if (segment != NULL && (why = segment_check_file(fd, geteuid(), &status)) == NULL &&
+	    (mapping = mmap(NULL, (size_t)status.st_size, access, MAP_SHARED, fd, 0)) ==
+		MAP_FAILED)
+		why = "it cannot be mapped";
+	if (why == NULL && segment_own_fixed(mapping, fd) != 0)
+		why = "its sizes cannot be copied";
+	close(fd);
+	if (why == NULL && (why = segment_check_layout(mapping, (uint64_t)status.st_size)) == NULL) {
+		segment_bind(segment, mapping);
+		segment->readers = status.st_gid;
+		text_copy(segment->path, sizeof(segment->path), path, strlen(path));
+		*result = segment;
+		return 0;
+	}
+	if (mapping != MAP_FAILED)
+		munmap(mapping, (size_t)status.st_size);
+	free(segment);
+	return diag_set(diag, 0, "%s: %s", path, why);
+}
+
+int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag) {
+	return attach(segment, fd, PROT_READ | PROT_WRITE, path, diag);
+}
+
+int segment_attach_to_look(struct segment **segment, int fd, const char *path,
+    struct onlooker *onlooker, struct diag *diag) {
+	if (attach(segment, fd, PROT_READ, path, diag) != 0)
+		return -1;
+	(*segment)->onlooker = onlooker;
+	(*segment)->counters = onlooker->counters;
+	return 0;
+}
+
+void segment_unmap(struct segment **segment) {
+	if (*segment == NULL)
+		return;
+	munmap((*segment)->header, (size_t)(*segment)->header->bytes);
+	free(*segment);
+	*segment = NULL;
+}
