@@ -298,11 +298,40 @@ static void a_file_with_holes_is_filled_before_it_is_used(void **state) {
 	site_close(&site);
 }
 
+/* The record that a class was just given looks like one of a class that was removed. */
+static void classes_that_come_together_get_a_record_each(void **state) {
+	struct class_record *records;
+	uint32_t count;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 64, CLASS("first"));
+	records = site.segment->records;
+	count = segment_header(site.segment)->record_count;
+	for (uint32_t i = 0; i + 2 < count; i++)
+		if (atomic_load(&records[i].in_use) == 0) {
+			snprintf(records[i].name, sizeof(records[i].name), "x%u", i);
+			atomic_store(&records[i].in_use, 1);
+		}
+	for (uint32_t i = count - 5; i < count - 2; i++)
+		atomic_store(&records[i].in_use, 2);
+	site_reload(&site, "classes = ( { name = \"a\"; match = \"192.0.2.1\"; }, "
+	    "{ name = \"b\"; match = \"192.0.2.2\"; }, { name = \"c\"; match = \"192.0.2.3\"; }, "
+	    "{ name = \"d\"; match = \"*\"; } );");
+	for (unsigned i = 0; i < 4; i++) {
+		const char name[] = { (char)('a' + i), '\0' };
+
+		assert_string_equal(records[generation_class(site.generation, i)->record].name, name);
+	}
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_late_session_keeps_its_removed_class),
 		cmocka_unit_test(
 		    a_reused_record_takes_no_session_of_the_class_before),
+		cmocka_unit_test(classes_that_come_together_get_a_record_each),
 		cmocka_unit_test(refused_sessions_leave_room_for_counted_ones),
 		cmocka_unit_test(a_full_client_table_still_counts_clients),
 		cmocka_unit_test(two_outages_in_a_row_are_one_gap),

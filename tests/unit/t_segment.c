@@ -654,34 +654,6 @@ static void a_pinned_generation_outlives_reloads(void **state) {
 	site_close(&site);
 }
 
-/* The record that a class was just given looks like one of a class that was removed. */
-static void classes_that_come_together_get_a_record_each(void **state) {
-	struct class_record *records;
-	uint32_t count;
-	struct site site;
-
-	(void)state;
-	site_open(&site, 64, ALL);
-	records = site.segment->records;
-	count = segment_header(site.segment)->record_count;
-	for (uint32_t i = 0; i + 2 < count; i++)
-		if (atomic_load(&records[i].in_use) == 0) {
-			snprintf(records[i].name, sizeof(records[i].name), "x%u", i);
-			atomic_store(&records[i].in_use, 1);
-		}
-	for (uint32_t i = count - 5; i < count - 2; i++)
-		atomic_store(&records[i].in_use, 2);
-	site_reload(&site, "classes = ( { name = \"a\"; match = \"192.0.2.1\"; }, "
-	    "{ name = \"b\"; match = \"192.0.2.2\"; }, { name = \"c\"; match = \"192.0.2.3\"; }, "
-	    "{ name = \"d\"; match = \"*\"; } );");
-	for (unsigned i = 0; i < 4; i++) {
-		const char name[] = { (char)('a' + i), '\0' };
-
-		assert_string_equal(records[generation_class(site.generation, i)->record].name, name);
-	}
-	site_close(&site);
-}
-
 /* Whoever has attached it goes on with the sizes and places that it checked. */
 static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
@@ -894,7 +866,6 @@ int main(void) {
 		cmocka_unit_test(nobody_else_can_hold_the_locks),
 		cmocka_unit_test(classes_keep_their_records_through_reloads),
 		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
-		cmocka_unit_test(classes_that_come_together_get_a_record_each),
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
 		cmocka_unit_test(a_session_of_a_class_that_there_is_not_ends),
 		cmocka_unit_test(a_generation_of_records_that_there_are_not_is_not_mapped),
