@@ -32,9 +32,9 @@ static void close_site(void) {
 	site_close(&site);
 }
 
-/* Writes over the mapping: it is the file. */
+/* Writes to the file: the mapping's sizes are its own. */
 static void spoil(const uint8_t *data, size_t size) {
-	unsigned char *base = (unsigned char *)site.segment->header;
+	int fd = open(segment_path(site.segment), O_WRONLY | O_CLOEXEC);
 	uint64_t bytes = site.segment->header->bytes;
 
 	while (size > 5) {
@@ -53,10 +53,12 @@ static void spoil(const uint8_t *data, size_t size) {
 		if (offset <= offsetof(struct segment_header, bytes) + 8 &&
 		    offset + count > offsetof(struct segment_header, bytes))
 			count = 0;
-		memcpy(base + offset, data, count);
+		if (pwrite(fd, data, count, (off_t)offset) != (ssize_t)count)
+			abort();
 		data += count;
 		size -= count;
 	}
+	close(fd);
 }
 
 static void note(unsigned number) {
