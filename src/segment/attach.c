@@ -111,7 +111,7 @@ static int attach(struct segment **result, int fd, int access, const char *path,
     struct diag *diag) {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	const char *why = "no memory";
-	void *mapping = MAP_FAILED;
+	void *mapping = MAP_FAILED, *fixed = NULL;
 	struct stat status;
 
 	*result = NULL;
@@ -119,11 +119,15 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 	    (mapping = mmap(NULL, (size_t)status.st_size, access, MAP_SHARED, fd, 0)) ==
 		MAP_FAILED)
 		why = "it cannot be mapped";
+	if (why == NULL && (access & PROT_WRITE) != 0 && (fixed = mmap(NULL, SEGMENT_FIXED_BYTES,
+		access, MAP_SHARED, fd, 0)) == MAP_FAILED)
+		why = "it cannot be mapped";
 	if (why == NULL && segment_own_fixed(mapping, fd) != 0)
 		why = "its sizes cannot be copied";
 	close(fd);
 	if (why == NULL && (why = segment_check_layout(mapping, (uint64_t)status.st_size)) == NULL) {
 		segment_bind(segment, mapping);
+		segment->fixed_in_file = fixed;
 		segment->readers = status.st_gid;
 		text_copy(segment->path, sizeof(segment->path), path, strlen(path));
 		*result = segment;
@@ -131,6 +135,8 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 	}
 	if (mapping != MAP_FAILED)
 		munmap(mapping, (size_t)status.st_size);
+	if (fixed != NULL && fixed != MAP_FAILED)
+		munmap(fixed, SEGMENT_FIXED_BYTES);
 	free(segment);
 	return diag_set(diag, 0, "%s: %s", path, why);
 }
@@ -148,9 +154,19 @@ int segment_attach_to_look(struct segment **segment, int fd, const char *path,
 	return 0;
 }
 
+bool segment_restore_fixed(struct segment *segment) {
+	if (memcmp(segment->fixed_in_file, segment->header, SEGMENT_FIXED_BYTES) == 0)
+		return false;
+	memcpy(segment->fixed_in_file, segment->header, SEGMENT_FIXED_BYTES);
+	segment_count(segment, COUNTER_REPAIRS, 1);
+	return true;
+}
+
 void segment_unmap(struct segment **segment) {
 	if (*segment == NULL)
 		return;
+	if ((*segment)->fixed_in_file != NULL)
+		munmap((*segment)->fixed_in_file, SEGMENT_FIXED_BYTES);
 	munmap((*segment)->header, (size_t)(*segment)->header->bytes);
 	free(*segment);
 	*segment = NULL;

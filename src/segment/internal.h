@@ -14,6 +14,7 @@ struct stat;
 
 struct segment {
 	struct segment_header *header;
+	void *fixed_in_file;	/* SEGMENT_FIXED_BYTES that others may write to; NULL: an onlooker's */
 	struct class_record *records;
 	struct shard *session_shards;
 	struct shard *client_shards;

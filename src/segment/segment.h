@@ -46,6 +46,12 @@ int segment_prepare(struct segment **segment, const struct generation *generatio
     struct segment_report *report, struct diag *diag);
 void segment_unmap(struct segment **segment);
 
+/* Sizes and places are the same from the segment's beginning to its end, and each process has
+ * a copy of its own.  Writes the caller's into the file again if another process changed them
+ * there: who comes later could not attach it.  True: it did, and counted a repair.  A handle
+ * that can write; any thread.  A file that was cut short ends the process (SIGBUS). */
+bool segment_restore_fixed(struct segment *segment);
+
 /* The file of the segment that was prepared at `path`, unmapped; or -1 with *diag: it is not
  * `uid`'s alone.  Who keeps it can attach others though its name is gone. */
 int segment_open_file(const char *path, uid_t uid, struct diag *diag);

@@ -680,6 +680,29 @@ static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
 	site_close(&site);
 }
 
+static void sizes_that_were_overwritten_are_restored_for_those_who_come_later(void **state) {
+	struct segment *keeper, *later;
+	struct site site;
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
+	assert_false(segment_restore_fixed(keeper));
+	site.segment->header->record_count++;
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&later, fd, segment_path(site.segment), &diag), -1);
+	assert_true(segment_restore_fixed(keeper));
+	assert_false(segment_restore_fixed(keeper));
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&later, fd, segment_path(site.segment), &diag), 0);
+	segment_unmap(&later);
+	segment_unmap(&keeper);
+	site_close(&site);
+}
+
 /* A file that is cut gives up the private pages of it too: those must not be the copy. */
 static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
@@ -871,6 +894,8 @@ int main(void) {
 		cmocka_unit_test(a_generation_of_records_that_there_are_not_is_not_mapped),
 		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
+		cmocka_unit_test(
+		    sizes_that_were_overwritten_are_restored_for_those_who_come_later),
 		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
 		cmocka_unit_test(sizes_that_change_after_adoption_are_not_believed),
 		cmocka_unit_test(a_spoiled_free_list_writes_nothing_outside),
