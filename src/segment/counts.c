@@ -91,12 +91,11 @@ static bool client_shard_lock(struct segment *segment, uint32_t number,
     int64_t now_ns) {
 	struct shard *shard = &segment->client_shards[number];
 
-	switch (lock_take(&shard->mutex, &shard->stuck_until_ns, now_ns)) {
+	switch (lock_acquire(&shard->lock, now_ns)) {
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
 		client_shard_rebuild(segment, number);
-		lock_repaired(&shard->mutex);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -278,7 +277,7 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 }
 
 void client_unlock(struct client_lock *lock) {
-	lock_give(&lock->shard->mutex);
+	lock_release(&lock->shard->lock);
 }
 
 void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
@@ -294,7 +293,7 @@ void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
 			if (client->used && client->class_record == record)
 				client_release(segment, shard, i);
 		}
-		lock_give(&segment->client_shards[shard].mutex);
+		lock_release(&segment->client_shards[shard].lock);
 	}
 }
 
@@ -315,13 +314,18 @@ static bool recount_client(struct segment *segment, const struct session *sessio
 	return true;
 }
 
+/* False: not all; each lock was tried, so that those without an owner are found together. */
 static bool zero_clients(struct segment *segment, uint16_t record,
     int64_t now_ns) {
+	bool whole = true;
+
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		uint32_t high;
 
-		if (!client_shard_lock(segment, shard, now_ns))
-			return false;
+		if (!client_shard_lock(segment, shard, now_ns)) {
+			whole = false;
+			continue;
+		}
 		high = client_high_water(segment, shard);
 		for (uint32_t i = 0; i < high; i++) {
 			struct client_slot *client = client_at(segment, shard, i);
@@ -330,9 +334,9 @@ static bool zero_clients(struct segment *segment, uint16_t record,
 				atomic_store_explicit(&client->open, 0,
 				    memory_order_relaxed);
 		}
-		lock_give(&segment->client_shards[shard].mutex);
+		lock_release(&segment->client_shards[shard].lock);
 	}
-	return true;
+	return whole;
 }
 
 static void open_peak(struct class_record *record, uint32_t open) {
@@ -408,13 +412,12 @@ static bool class_repair(struct segment *segment, uint16_t number,
 bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
 	struct class_record *record = &segment->records[number];
 
-	switch (lock_take(&record->mutex, &record->stuck_until_ns, now_ns)) {
+	switch (lock_acquire(&record->lock, now_ns)) {
 	case LOCK_HELD:
 		break;
 	case LOCK_INHERITED:
 		/* whoever cannot finish the repair leaves it to the next */
 		atomic_store_explicit(&record->torn, 1, memory_order_relaxed);
-		lock_repaired(&record->mutex);
 		break;
 	case LOCK_TIMED_OUT:
 		return false;
@@ -422,12 +425,12 @@ bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
 	if (atomic_load_explicit(&record->torn, memory_order_relaxed) == 0 ||
 	    class_repair(segment, number, now_ns))
 		return true;
-	lock_give(&record->mutex);
+	lock_release(&record->lock);
 	return false;
 }
 
 void class_unlock(struct segment *segment, uint16_t record) {
-	lock_give(&segment->records[record].mutex);
+	lock_release(&segment->records[record].lock);
 }
 
 void class_add(struct segment *segment, uint16_t number,
@@ -458,9 +461,8 @@ static void rebuild_client_shard(struct segment *segment, uint32_t number) {
 	struct shard *shard = &segment->client_shards[number];
 	uint32_t high = atomic_load(&shard->high_water);
 
-	lock_init(&shard->mutex);
+	lock_reset(&shard->lock);
 	atomic_store(&shard->seq, 0);
-	atomic_store(&shard->stuck_until_ns, 0);
 	if (high > segment->header->clients_per_shard) {
 		high = segment->header->clients_per_shard;
 		atomic_store(&shard->high_water, high);
@@ -486,8 +488,7 @@ uint64_t sessions_rebuild(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
 
-		lock_init(&record->mutex);
-		atomic_store(&record->stuck_until_ns, 0);
+		lock_reset(&record->lock);
 		atomic_store(&record->torn, 0);
 		zero_record(record);
 	}

@@ -10,9 +10,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#ifdef __GLIBC__
-#include <gnu/libc-version.h>
-#endif
 
 #include "segment/shared.h"
 
@@ -44,7 +41,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 
 /* Where one of these differs, a segment is another program's. */
 static const size_t declarations[] = {
-	sizeof(pthread_mutex_t), sizeof(struct session),
+	sizeof(struct lock), sizeof(struct session),
 	sizeof(struct session_control), offsetof(struct session, client),
 	offsetof(struct session, server),
 	offsetof(struct session, proof_address),
@@ -149,15 +146,6 @@ static const char names[] =
 #undef TIMING
 ;
 
-/* Other C libraries than glibc do not say their version. */
-static const char *c_library_version(void) {
-#ifdef __GLIBC__
-	return gnu_get_libc_version();
-#else
-	return "";
-#endif
-}
-
 static uint64_t mix_text(uint64_t hash, const char *text) {
 	for (; *text != '\0'; text++)
 		hash = mix(hash, (unsigned char)*text);
@@ -170,8 +158,7 @@ uint64_t segment_layout_hash(void) {
 	hash = mix(hash, SEGMENT_VERSION);
 	for (size_t i = 0; i < sizeof(declarations) / sizeof(declarations[0]); i++)
 		hash = mix(hash, declarations[i]);
-	hash = mix_text(hash, names);
-	return mix_text(hash, c_library_version());
+	return mix_text(hash, names);
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {

@@ -9,8 +9,8 @@
 
 #include "segment/layout.h"
 
-/* A hash over the declarations of layout.h (sizes and offsets), the size of a
- * mutex and the version of the C library: another value, another layout. */
+/* A hash over the declarations of layout.h (sizes and offsets): another value,
+ * another layout. */
 uint64_t segment_layout_hash(void);
 
 /* Fills the sizes and offsets of `header` (record_count ... bytes) for so many

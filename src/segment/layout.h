@@ -17,7 +17,6 @@
 #ifndef SEGMENT_LAYOUT_H
 #define SEGMENT_LAYOUT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +28,7 @@
 #include "segment/layout_decisions.h"
 #include "segment/layout_destinations.h"
 #include "segment/layout_shared.h"
+#include "segment/lock.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
 #define SEGMENT_VERSION		9
@@ -166,8 +166,7 @@ struct index_line {
 };
 _Static_assert(sizeof(struct index_line) == 64, "a cache line");
 
-/* A mutex has the size that the platform gives it, and what holds one is whole cache
- * lines, which offsets in the segment keep. */
+/* What holds a lock is whole cache lines, which offsets in the segment keep. */
 #define CACHE_LINE	64
 /* Processes share them: a lock within the C library would be of one alone. */
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words change in one piece");
@@ -176,19 +175,17 @@ _Static_assert(offsetof(struct { char c; _Atomic uint64_t word; }, word) == 8,
 
 /* A shard of any table; its lines and slots follow elsewhere. */
 struct shard {
-	_Alignas(CACHE_LINE) pthread_mutex_t mutex;
+	_Alignas(CACHE_LINE) struct lock lock;
 	_Atomic uint32_t seq;		/* odd while a slot changes */
 	uint32_t free_head;		/* slot number or SEGMENT_NO_SLOT */
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
-	_Atomic int64_t stuck_until_ns;	/* a lock that timed out is not waited for again */
 	uint32_t hand;			/* where the search for one to give up goes on */
 	_Atomic uint32_t given;		/* what was learned: how often the mutex was given back */
 };
 
 struct class_record {
-	_Alignas(CACHE_LINE) pthread_mutex_t mutex;
-	_Atomic int64_t stuck_until_ns;
+	_Alignas(CACHE_LINE) struct lock lock;
 	_Atomic uint32_t seq;		/* odd while the counters change */
 	_Atomic uint32_t open;
 	_Atomic uint32_t open_inbound;
@@ -368,7 +365,7 @@ struct segment_header {
 	_Atomic uint64_t magic;		/* stored last when the segment is made */
 	uint32_t version;
 	uint32_t header_bytes;
-	uint64_t layout;		/* hash of these declarations, mutex, C library */
+	uint64_t layout;		/* hash of these declarations */
 	uint64_t bytes;			/* of the file */
 	char boot_id[40];
 	int64_t created_ns;

@@ -211,7 +211,7 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
     int64_t now_ns) {
 	struct shard *shard = &table->shards[key->shard];
 
-	switch (lock_take(&shard->mutex, &shard->stuck_until_ns, now_ns)) {
+	switch (lock_acquire(&shard->lock, now_ns)) {
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
@@ -225,7 +225,6 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 		    1, memory_order_release);
 		atomic_fetch_add_explicit(&table->header->states_version, 1,
 		    memory_order_release);
-		lock_repaired(&shard->mutex);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -238,7 +237,7 @@ void learned_unlock(const struct learned *table, const struct learned_key *key) 
 
 	/* whoever sees it sees what changed (saved.c) */
 	atomic_store_explicit(&shard->given, 1 + RELAXED(shard->given), memory_order_release);
-	lock_give(&shard->mutex);
+	lock_release(&shard->lock);
 }
 
 _Atomic uint64_t *learned_find(const struct learned *table,

@@ -129,9 +129,8 @@ static void scrub_shard(const struct learned *table, uint32_t number,
 	struct shard *shard = &table->shards[number];
 	uint32_t high = learned_high_water(table, number);
 
-	lock_init(&shard->mutex);
+	lock_reset(&shard->lock);
 	atomic_store(&shard->seq, 0);
-	atomic_store(&shard->stuck_until_ns, 0);
 	atomic_store(&shard->high_water, high);
 	shard->hand = 0;
 	for (uint32_t i = 0; i < high; i++) {

@@ -183,14 +183,12 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
 }
 
 bool sessions_lock(struct session_lock *lock) {
-	switch (lock_take(&lock->shard->mutex, &lock->shard->stuck_until_ns,
-	    lock->now_ns)) {
+	switch (lock_acquire(&lock->shard->lock, lock->now_ns)) {
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
 		shard_rebuild(lock->segment, lock->shard_number);
 		segment_count(lock->segment, COUNTER_REPAIRS, 1);
-		lock_repaired(&lock->shard->mutex);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -199,7 +197,7 @@ bool sessions_lock(struct session_lock *lock) {
 }
 
 void sessions_unlock(struct session_lock *lock) {
-	lock_give(&lock->shard->mutex);
+	lock_release(&lock->shard->lock);
 }
 
 static bool same_server(const struct session *session,
@@ -330,9 +328,8 @@ static void scrub_shard(struct segment *segment, uint32_t number) {
 	uint32_t dump_sequence = atomic_load(&segment->header->dump_sequence);
 	uint32_t first, count;
 
-	lock_init(&shard->mutex);
+	lock_reset(&shard->lock);
 	atomic_store(&shard->seq, 0);
-	atomic_store(&shard->stuck_until_ns, 0);
 	if (atomic_load(&shard->high_water) > segment->header->slots_per_shard)
 		atomic_store(&shard->high_water,
 		    segment->header->slots_per_shard);

@@ -2,7 +2,7 @@
 /*
  * What a role taken over by somebody else can do to the segment, with the rights of its user.
  *
- *     spoil_segment STATE locks            every mutex gets a kind that is none
+ *     spoil_segment STATE locks            every lock names an owner that does not hold it
  *     spoil_segment STATE cut              the file is cut to a page
  *     spoil_segment STATE words SECONDS SEED
  *                                          words all over the file get other values, at random
@@ -33,10 +33,10 @@ static int spoil_locks(const char *path)
 		return 1;
 	}
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
-		memset(&segment->records[i].mutex, 0xff, sizeof(pthread_mutex_t));
+		atomic_store(&segment->records[i].lock.word, 1);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
-		memset(&segment->session_shards[i].mutex, 0xff, sizeof(pthread_mutex_t));
-		memset(&segment->client_shards[i].mutex, 0xff, sizeof(pthread_mutex_t));
+		atomic_store(&segment->session_shards[i].lock.word, 1);
+		atomic_store(&segment->client_shards[i].lock.word, 1);
 	}
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,67 +22,37 @@
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"sessions = 50; inbound = 50; client = { sessions = 9; }; } );"
 
-/* Somebody who holds mutexes until told otherwise, or dies with them. */
+/* Another thread's locks; thread 1 is always there. */
 struct holder {
-	pthread_t thread;
-	pthread_mutex_t *mutexes[64];
+	struct lock *locks[64];
 	unsigned count;
-	bool dies;
-	sem_t holds, go;
 };
 
-static void *hold(void *argument) {
-	struct holder *holder = argument;
-
-	for (unsigned i = 0; i < holder->count; i++)
-		pthread_mutex_lock(holder->mutexes[i]);
-	sem_post(&holder->holds);
-	if (holder->dies)
-		return NULL;
-	while (sem_wait(&holder->go) != 0)
-		;
-	for (unsigned i = 0; i < holder->count; i++)
-		pthread_mutex_unlock(holder->mutexes[i]);
-	return NULL;
-}
-
 static void holder_start(struct holder *holder) {
-	sem_init(&holder->holds, 0, 0);
-	sem_init(&holder->go, 0, 0);
-	assert_int_equal(pthread_create(&holder->thread, NULL, hold, holder), 0);
-	while (sem_wait(&holder->holds) != 0)
-		;
-	if (holder->dies)
-		pthread_join(holder->thread, NULL);
+	for (unsigned i = 0; i < holder->count; i++)
+		atomic_store(&holder->locks[i]->word, 1);
 }
 
 static void holder_end(struct holder *holder) {
-	sem_post(&holder->go);
-	pthread_join(holder->thread, NULL);
+	for (unsigned i = 0; i < holder->count; i++)
+		atomic_store(&holder->locks[i]->word, 0);
+}
+
+static void *die_with(void *lock) {
+	assert_int_equal(lock_acquire(lock, clock_now_ns()), LOCK_HELD);
+	return NULL;
 }
 
 static void add_session_shards(struct holder *holder, const struct site *site) {
 	for (uint32_t i = 0; i < site->segment->header->shard_count; i++)
-		holder->mutexes[holder->count++] =
-		    &site->segment->session_shards[i].mutex;
+		holder->locks[holder->count++] =
+		    &site->segment->session_shards[i].lock;
 }
 
 static void add_client_shards(struct holder *holder, const struct site *site) {
 	for (uint32_t i = 0; i < site->segment->header->shard_count; i++)
-		holder->mutexes[holder->count++] =
-		    &site->segment->client_shards[i].mutex;
-}
-
-static void a_timeout_is_forgotten_when_the_lock_is_had(void **state) {
-	_Atomic int64_t stuck_until_ns = INT64_MAX;
-	pthread_mutex_t mutex;
-
-	(void)state;
-	lock_init(&mutex);
-	assert_int_equal(lock_take(&mutex, &stuck_until_ns, 1), LOCK_HELD);
-	lock_give(&mutex);
-	/* the next one that finds it busy waits again */
-	assert_true(atomic_load(&stuck_until_ns) <= 1);
+		holder->locks[holder->count++] =
+		    &site->segment->client_shards[i].lock;
 }
 
 static void end_while_stuck(uint8_t how) {
@@ -101,7 +70,7 @@ static void end_while_stuck(uint8_t how) {
 	if (how < 2)
 		add_session_shards(&holder, &site);
 	else
-		holder.mutexes[holder.count++] = &site_class(&site, "all")->mutex;
+		holder.locks[holder.count++] = &site_class(&site, "all")->lock;
 	holder_start(&holder);
 	if (how % 2 == 0)
 		engine_session_ended(site.engine, site.generation,
@@ -139,7 +108,7 @@ static void a_deferred_session_outlives_a_stuck_class(void **state) {
 	    VERDICT_DEFER);
 	ended = atomic_load(&site.segment->header->counters[COUNTER_ENDED]);
 	question = site_question("192.0.2.2", 2, NULL);
-	holder.mutexes[holder.count++] = &class->mutex;
+	holder.locks[holder.count++] = &class->lock;
 	holder_start(&holder);
 	engine_session_recipient(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
@@ -169,8 +138,9 @@ static void spoil_clients(const struct site *site) {
 
 /* The class's owner died, and a client shard is not to be had. */
 static void a_repair_that_cannot_be_finished_is_left_to_the_next(void **state) {
-	struct holder victim = { .dies = true }, holder = { 0 };
+	struct holder holder = { 0 };
 	struct site site;
+	pthread_t victim;
 	struct class_record *class;
 
 	(void)state;
@@ -179,8 +149,8 @@ static void a_repair_that_cannot_be_finished_is_left_to_the_next(void **state) {
 	for (uint16_t i = 1; i <= 9; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1", i, NULL, NULL),
 		    VERDICT_ADMIT);
-	victim.mutexes[victim.count++] = &class->mutex;
-	holder_start(&victim);
+	assert_int_equal(pthread_create(&victim, NULL, die_with, &class->lock), 0);
+	pthread_join(victim, NULL);
 	/* it left the counts like this */
 	atomic_store(&class->open, 3);
 	spoil_clients(&site);
@@ -226,7 +196,6 @@ static void faults_in_a_row_are_one_gap(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_timeout_is_forgotten_when_the_lock_is_had),
 		cmocka_unit_test(
 		    an_end_that_a_lock_stood_in_the_way_of_comes_later),
 		cmocka_unit_test(a_deferred_session_outlives_a_stuck_class),
