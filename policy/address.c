@@ -66,20 +66,21 @@ static bool parse_decimal(const char *text, size_t length, unsigned max,
 
 static bool parse_quad(const char *text, size_t length, uint8_t out[4])
 {
-	size_t from = 0;
+	size_t at = 0;
 
 	for (int part = 0; part < 4; part++) {
-		size_t to = from + find_char(text + from, length - from, '.');
-		unsigned value;
+		size_t from = at;
+		unsigned value = 0;
 
-		if (!parse_decimal(text + from, to - from, 255, &value))
+		for (; at < length && is_digit(text[at]) && value < 256; at++)
+			value = value * 10 + (unsigned)(text[at] - '0');
+		if (at == from || value > 255 || (text[from] == '0' && at > from + 1))
 			return false;
 		out[part] = (uint8_t)value;
-		if ((to == length) != (part == 3))
+		if (part < 3 && (at == length || text[at++] != '.'))
 			return false;
-		from = to + 1;
 	}
-	return true;
+	return at == length;
 }
 
 /* One to four hex digits at text[*at]; *at moves behind them. */
@@ -180,15 +181,14 @@ static bool parse_either(const char *text, size_t length, struct address *out,
 	struct address parsed;
 	bool tagged;
 
-	if (!unwrap(&text, &length, &tagged) || length == 0)
-		return false;
-	*colons = find_char(text, length, ':') < length;
+	memcpy(parsed.bytes, v4_head, sizeof v4_head);
+	*colons = !parse_quad(text, length, parsed.bytes + V4_FIRST);
 	if (*colons) {
-		if (!parse_v6(text, length, parsed.bytes))
+		if (!unwrap(&text, &length, &tagged))
 			return false;
-	} else {
-		memcpy(parsed.bytes, v4_head, sizeof v4_head);
-		if (tagged || !parse_quad(text, length, parsed.bytes + V4_FIRST))
+		/* [192.0.2.1] */
+		*colons = tagged || !parse_quad(text, length, parsed.bytes + V4_FIRST);
+		if (*colons && !parse_v6(text, length, parsed.bytes))
 			return false;
 	}
 	*out = parsed;

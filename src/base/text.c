@@ -70,12 +70,18 @@ static size_t leading_number(const char *text, size_t length, uint64_t max,
 
 bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out)
 {
-	uint64_t value;
+	uint64_t value = 0;
 
-	if (length == 0 || leading_number(text, length, max, &value) != length)
-		return false;
-	*out = (uint32_t)value;
-	return true;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(text[i] - '0');
+		if (value > max)
+			return false;
+	}
+	if (length > 0)
+		*out = (uint32_t)value;
+	return length > 0;
 }
 
 bool text_to_u64(const char *text, uint64_t *out)

@@ -58,6 +58,7 @@ struct policy_request {
 
 struct policy_parser {
 	uint32_t line;			/* where the line begins that is read now */
+	uint32_t value;			/* and its value; not behind that: no '=' was seen yet */
 	uint32_t seen;			/* bytes looked at */
 	struct policy_request request;
 };
