@@ -401,6 +401,15 @@ static uint32_t match(const struct generation *g, uint32_t index,
 	return class_index_match((const char *)g + index, address, name, name_length);
 }
 
+/* A number of rules[]: the index is not verified. */
+static uint32_t match_rule(const struct generation *g, uint32_t index,
+    const struct address *address, const char *name, size_t name_length)
+{
+	uint32_t rule = match(g, index, address, name, name_length);
+
+	return rule < g->rule_count ? rule : CLASS_NO_RULE;
+}
+
 uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
     const struct address *client, const char *name, size_t name_length)
 {
@@ -411,13 +420,13 @@ uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
 			index = g->port_index[i];
 			break;
 		}
-	return match(g, index, client, name, name_length);
+	return match_rule(g, index, client, name, name_length);
 }
 
 uint32_t generation_match_outbound(const struct generation *g,
     const struct address *server, const char *name, size_t name_length)
 {
-	return match(g, g->outbound_index, server, name, name_length);
+	return match_rule(g, g->outbound_index, server, name, name_length);
 }
 
 bool generation_is_exempt(const struct generation *g,

@@ -220,9 +220,9 @@ void keeper_duties_second(struct keeper_duties *duties) {
 		.journal_failed = journal_failed(segment_header(duties->segment)),
 		.alerts_from = duties->watch.events.next };
 
-	if (segment_restore_fixed(duties->segment))
+	if (segment_restore(duties->segment, getppid()))
 		log_event(EVENT_REPAIRED,
-		    "text=\"sizes in the state file were overwritten; restored\"");
+		    "text=\"the head of the state file was overwritten; restored\"");
 	(void)keeper_report_send(duties->fd, &report);
 	if (segment_generation_is_there(duties->segment, published(duties->segment)))
 		return;

@@ -42,8 +42,9 @@ struct role_context {
 	struct segment *segment;
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
-	/* keeper, and who prepares the segment for it */
-	int generation_fd;		/* to be published (generation_memory.h), or -1 */
+	/* the supervisor's configuration (generation_memory.h): what a role takes its sandbox from,
+	 * and what is to be published; -1: not any more */
+	int generation_fd;
 	uint64_t generation_number;	/* as which it is, or was, to be published */
 	int orders_fd;			/* keeper_orders.h; or -1 */
 	uint64_t alerts_from;		/* alert_watch_begin */

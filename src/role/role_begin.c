@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
@@ -24,6 +25,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "role/generation_memory.h"
 #include "role/handover.h"
 #include "role/keeper_duties.h"
 #include "role/misdeed.h"
@@ -56,19 +58,20 @@ static void role_set_title(const struct handover *handover) {
 	(void)prctl(PR_SET_NAME, title, 0, 0, 0);
 }
 
-static int role_enter_sandbox(const struct role_context *context, struct diag *diag) {
-	const struct segment_header *header = segment_header(context->segment);
-	const struct generation *generation;
+/* By the supervisor's own configuration: any role could have written what is published. */
+static int role_enter_sandbox(struct role_context *context, struct diag *diag) {
+	struct generation *generation = generation_memory_read(context->generation_fd, diag);
 	uint32_t what;
 	int result;
 
-	if (segment_map_generation(context->segment, atomic_load(&header->generation),
-	    &generation, diag) != 0)
+	if (generation == NULL)
 		return -1;
+	close(context->generation_fd);
+	context->generation_fd = -1;
 	tzset();	/* its file is read once */
 	misdeed_listen();
 	result = sandbox_enter(generation, context->kind, context->lifeline_fd, &what, diag);
-	segment_unmap_generation(generation);
+	free(generation);
 	if (result == 0)
 		atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
 	return result;

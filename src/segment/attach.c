@@ -129,6 +129,8 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 		segment_bind(segment, mapping);
 		segment->fixed_in_file = fixed;
 		segment->readers = status.st_gid;
+		segment->device = status.st_dev;
+		segment->inode = status.st_ino;
 		text_copy(segment->path, sizeof(segment->path), path, strlen(path));
 		*result = segment;
 		return 0;
@@ -154,10 +156,28 @@ int segment_attach_to_look(struct segment **segment, int fd, const char *path,
 	return 0;
 }
 
-bool segment_restore_fixed(struct segment *segment) {
-	if (memcmp(segment->fixed_in_file, segment->header, SEGMENT_FIXED_BYTES) == 0)
+/* Is the file that is mapped the one at its path? */
+static bool segment_is_in_place(const struct segment *segment) {
+	struct stat status;
+
+	return lstat(segment->path, &status) == 0 && status.st_dev == segment->device &&
+	    status.st_ino == segment->inode;
+}
+
+bool segment_restore(struct segment *segment, pid_t supervisor_pid) {
+	struct segment_header *header = segment->header;
+	bool is_fixed = memcmp(segment->fixed_in_file, header, SEGMENT_FIXED_BYTES) != 0;
+	bool is_replaced = atomic_load(&header->replaced) != 0 && segment_is_in_place(segment);
+	bool is_other = atomic_load(&header->supervisor_pid) != supervisor_pid;
+
+	if (is_fixed)
+		memcpy(segment->fixed_in_file, header, SEGMENT_FIXED_BYTES);
+	if (is_replaced)
+		atomic_store(&header->replaced, 0);
+	if (is_other)
+		atomic_store(&header->supervisor_pid, supervisor_pid);
+	if (!is_fixed && !is_replaced && !is_other)
 		return false;
-	memcpy(segment->fixed_in_file, segment->header, SEGMENT_FIXED_BYTES);
 	segment_count(segment, COUNTER_REPAIRS, 1);
 	return true;
 }

@@ -12,6 +12,13 @@
 struct onlooker;
 struct stat;
 
+/* What a role's record says as long as it lives; kind 0: this process did not begin it. */
+struct role_begun {
+	uint32_t kind, number;
+	int32_t pid;
+	uint32_t incarnation;
+};
+
 struct segment {
 	struct segment_header *header;
 	void *fixed_in_file;	/* SEGMENT_FIXED_BYTES that others may write to; NULL: an onlooker's */
@@ -25,6 +32,9 @@ struct segment {
 	_Atomic uint64_t *counters;	/* in the header, or an onlooker's own */
 	struct onlooker *onlooker;	/* NULL: the mapping can be written to */
 	gid_t readers;		/* group of the file */
+	dev_t device;
+	ino_t inode;
+	struct role_begun begun[SEGMENT_ROLES_MAX];
 	char path[PATH_MAX];
 };
 

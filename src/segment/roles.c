@@ -63,6 +63,7 @@ bool segment_role_died(struct segment *segment, unsigned place, pid_t pid) {
 	/* its successor may be doing the same */
 	if (pid == 0 || !atomic_compare_exchange_strong(&role->pid, &expected, 0))
 		return false;
+	segment->begun[place].kind = ROLE_NONE;
 	begin_gap(role);
 	(void)atomic_compare_exchange_strong(&role->incarnation, &incarnation, 0);
 	atomic_fetch_add(&role->restarts, 1);
@@ -96,6 +97,20 @@ static void begin_role(struct segment *segment, enum role_kind kind, unsigned nu
 	atomic_store(&role->started_ns, now_ns);
 	atomic_store(&role->heartbeat_ns, now_ns);
 	atomic_store(&role->pid, pid);
+	segment->begun[place] = (struct role_begun){ (uint32_t)kind, number, pid,
+		incarnation & UINT16_MAX };
+}
+
+/* Whoever counts by it, or shows it, would take the role for dead, or for another. */
+static void restore_role(struct role_record *role, const struct role_begun *begun) {
+	if (atomic_load(&role->kind) == begun->kind && atomic_load(&role->number) ==
+		begun->number && atomic_load(&role->pid) == begun->pid &&
+	    atomic_load(&role->incarnation) == begun->incarnation)
+		return;
+	atomic_store(&role->kind, begun->kind);
+	atomic_store(&role->number, begun->number);
+	atomic_store(&role->incarnation, begun->incarnation);
+	atomic_store(&role->pid, begun->pid);
 }
 
 void segment_role_starting(struct segment *segment, enum role_kind kind, unsigned number,
@@ -127,6 +142,9 @@ void segment_count_some(struct segment *segment, enum counter counter, uint64_t 
 void segment_beat(struct segment *segment, int64_t now_ns) {
 	if (segment->onlooker != NULL)
 		return;
+	for (unsigned place = 0; place < SEGMENT_ROLES_MAX; place++)
+		if (segment->begun[place].kind != ROLE_NONE)
+			restore_role(&segment->header->roles[place], &segment->begun[place]);
 	atomic_store(&segment->header->heartbeat_ns, now_ns);
 }
 

@@ -46,11 +46,11 @@ int segment_prepare(struct segment **segment, const struct generation *generatio
     struct segment_report *report, struct diag *diag);
 void segment_unmap(struct segment **segment);
 
-/* Sizes and places are the same from the segment's beginning to its end, and each process has
- * a copy of its own.  Writes the caller's into the file again if another process changed them
- * there: who comes later could not attach it.  True: it did, and counted a repair.  A handle
- * that can write; any thread.  A file that was cut short ends the process (SIGBUS). */
-bool segment_restore_fixed(struct segment *segment);
+/* Sizes, places and the supervisor's process are the same from a segment's beginning to its
+ * end.  Writes them into the file again if another process changed them there, or says there
+ * that it was replaced: who comes later could not attach it.  True: it did, and counted a
+ * repair.  The keeper; a file that was cut short ends the process (SIGBUS). */
+bool segment_restore(struct segment *segment, pid_t supervisor_pid);
 
 /* The file of the segment that was prepared at `path`, unmapped; or -1 with *diag: it is not
  * `uid`'s alone.  Who keeps it can attach others though its name is gone. */
@@ -106,7 +106,8 @@ void segment_roles_missed(struct segment *segment);
 /* Counts. */
 void segment_count_some(struct segment *segment, enum counter counter, uint64_t amount);
 
-/* The daemon's heartbeat, each second; any role's. */
+/* The daemon's heartbeat, each second; any role's.  What the records of roles that this process
+ * began say of them is restored where it was overwritten. */
 void segment_beat(struct segment *segment, int64_t now_ns);
 
 /* The layout-independent text file PATH.sessions: the keeper renews it each

@@ -4,6 +4,7 @@
  *
  *     spoil_segment STATE locks            every lock names an owner that does not hold it
  *     spoil_segment STATE cut              the file is cut to a page
+ *     spoil_segment STATE sandbox NUMBER   the published configuration NUMBER says: no sandbox
  *     spoil_segment STATE words SECONDS SEED
  *                                          words all over the file get other values, at random
  *
@@ -11,6 +12,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/generation.h"
 #include "segment/internal.h"
 
 static int spoil_locks(const char *path)
@@ -46,6 +49,20 @@ static int cut(const char *path)
 	if (truncate(path, 4096) == 0)
 		return 0;
 	perror(path);
+	return 1;
+}
+
+static int switch_off_sandbox(const char *path, const char *number)
+{
+	const uint8_t off = SANDBOX_OFF;
+	char file[4096];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s.config.%s", path, number);
+	fd = open(file, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && pwrite(fd, &off, 1, offsetof(struct generation, sandbox)) == 1)
+		return 0;
+	perror(file);
 	return 1;
 }
 
@@ -116,9 +133,11 @@ int main(int argc, char **argv)
 		return spoil_locks(argv[1]);
 	if (argc == 3 && strcmp(argv[2], "cut") == 0)
 		return cut(argv[1]);
+	if (argc == 4 && strcmp(argv[2], "sandbox") == 0)
+		return switch_off_sandbox(argv[1], argv[3]);
 	if (argc == 5 && strcmp(argv[2], "words") == 0)
 		return spoil_words(argv[1], strtol(argv[3], NULL, 10),
 		    strtoull(argv[4], NULL, 10));
-	fputs("usage: spoil_segment STATE locks | cut | words SECONDS SEED\n", stderr);
+	fputs("usage: spoil_segment STATE locks | cut | sandbox NUMBER | words SECONDS SEED\n", stderr);
 	return 64;
 }

@@ -69,6 +69,27 @@ def starts_are_seen(test, postern, rounds):
     test.check(int(last.split()[1]) > starts >= rounds, "... and it did look at them")
 
 
+def seccomp_of(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(line.split()[1] for line in status.splitlines() if line.startswith("Seccomp:"))
+
+
+def sandbox_stays(test, postern):
+    """What is published is written by a role; whoever starts has its sandbox from root."""
+    before = {role: seccomp_of(pid) for role, pid in postern.roles().items()}
+    number = str(postern.status()["generation"])
+    test.equal(attacker(postern, "sandbox", number).wait(20), 0,
+               "the published configuration switches the sandbox off")
+    killed = postern.roles()
+    for pid in killed.values():
+        os.kill(pid, signal.SIGKILL)
+    test.within(20.0, lambda: set(postern.roles()) == set(killed) and
+                not set(postern.roles().values()) & set(killed.values()) and works(postern),
+                "all roles are started again")
+    test.equal({role: seccomp_of(pid) for role, pid in postern.roles().items()}, before,
+               "... each in the sandbox that it had")
+
+
 def spoiled_locks(test, postern):
     """Nobody holds them, and each names an owner that does not know of it (thread 1)."""
     roles = postern.roles()
@@ -198,6 +219,7 @@ def body(test):
     executed = Executed(test, supervisor)
     test.check(works(postern), "it answers")
     starts_are_seen(test, postern, 20 if test.rounds else 3)
+    sandbox_stays(test, postern)
     spoiled_locks(test, postern)
     random_words(test, postern, supervisor, test.rounds or 5)
     if executed.possible:

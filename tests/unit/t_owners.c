@@ -25,6 +25,8 @@ static struct session_ref hidden(enum session_owner owner, const char *client, u
 }
 
 static void lose_the_role(void) {
+	/* what beats on is another's engine */
+	site.segment->begun[role() - site.segment->header->roles].kind = ROLE_NONE;
 	atomic_store(&role()->incarnation, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Sizes and places of a segment that another process overwrites. */
+/* The head of a segment, and records of roles, that another process overwrites. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,16 +53,64 @@ static void sizes_that_were_overwritten_are_restored_for_those_who_come_later(vo
 	site_open(&site, 1000, ALL);
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
-	assert_false(segment_restore_fixed(keeper));
+	assert_false(segment_restore(keeper, getpid()));
 	site.segment->header->record_count++;
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&later, fd, segment_path(site.segment), &diag), -1);
-	assert_true(segment_restore_fixed(keeper));
-	assert_false(segment_restore_fixed(keeper));
+	assert_true(segment_restore(keeper, getpid()));
+	assert_false(segment_restore(keeper, getpid()));
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&later, fd, segment_path(site.segment), &diag), 0);
 	segment_unmap(&later);
 	segment_unmap(&keeper);
+	site_close(&site);
+}
+
+static void a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place(void **state) {
+	struct segment_header *header;
+	struct segment *keeper;
+	struct site site;
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	header = site.segment->header;
+	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
+	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
+	atomic_store(&header->replaced, 1);
+	atomic_store(&header->supervisor_pid, 0);
+	assert_true(segment_restore(keeper, getpid()));
+	assert_int_equal(atomic_load(&header->replaced), 0);
+	assert_int_equal(atomic_load(&header->supervisor_pid), getpid());
+	/* where another has its name, it is */
+	assert_int_equal(unlink(segment_path(site.segment)), 0);
+	atomic_store(&header->replaced, 1);
+	assert_false(segment_restore(keeper, getpid()));
+	assert_int_equal(atomic_load(&header->replaced), 1);
+	segment_unmap(&keeper);
+	site_close(&site);
+}
+
+static void a_role_restores_what_its_record_says_of_it(void **state) {
+	struct role_record before, *role;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	segment_role_starting(site.segment, ROLE_FEED, 0, clock_now_ns());
+	role = segment_role(site.segment, segment_role_place(ROLE_FEED, 0));
+	memcpy(&before, role, sizeof(before));
+	atomic_store(&role->kind, ROLE_NONE);
+	atomic_store(&role->number, 7);
+	atomic_store(&role->pid, 1);
+	atomic_store(&role->incarnation, 0);
+	segment_beat(site.segment, clock_now_ns());
+	assert_memory_equal(role, &before, sizeof(before));
+	/* of one that is known to be dead nobody says that it lives */
+	assert_true(segment_role_died(site.segment, segment_role_place(ROLE_FEED, 0), getpid()));
+	segment_beat(site.segment, clock_now_ns());
+	assert_int_equal(atomic_load(&role->pid), 0);
 	site_close(&site);
 }
 
@@ -126,6 +174,8 @@ int main(void) {
 		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
 		cmocka_unit_test(
 		    sizes_that_were_overwritten_are_restored_for_those_who_come_later),
+		cmocka_unit_test(a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place),
+		cmocka_unit_test(a_role_restores_what_its_record_says_of_it),
 		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
 		cmocka_unit_test(sizes_that_change_after_adoption_are_not_believed),
 	};
