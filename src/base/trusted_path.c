@@ -114,3 +114,13 @@ int trusted_path_open(const char *path, bool make, mode_t mode) {
 	close(walk.fd);
 	return fd;
 }
+
+bool trusted_path_is_only_name(int fd, int directory_fd, const char *name, struct stat *status) {
+	struct stat named;
+
+	/* in this order: who removed the name after it was opened has left one name elsewhere */
+	return fstat(fd, status) == 0 && status->st_nlink == 1 &&
+	    fstatat(directory_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    named.st_dev == status->st_dev && named.st_ino == status->st_ino &&
+	    named.st_nlink == 1;
+}

@@ -14,4 +14,10 @@
  * link).  Any thread. */
 int trusted_path_open(const char *path, bool make, mode_t mode);
 
+/* Is what was opened by this name, without following a link, what the name leads to, and is that
+ * its only name?  Else it may be another's file, that had this name for a moment.  *status: of
+ * fstat.  Any thread. */
+struct stat;
+bool trusted_path_is_only_name(int fd, int directory_fd, const char *name, struct stat *status);
+
 #endif

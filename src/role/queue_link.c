@@ -21,8 +21,10 @@
 #include "base/clock.h"
 #include "base/datagram.h"
 #include "base/log.h"
+#include "base/trusted_path.h"
 #include "role/supervisor.h"
 
+#define OPEN_TRIES	4
 #define ORDERS_A_TURN	256
 #define LOOK_EVERY_NS	(60 * NS_PER_SECOND)
 #define SEND_ROOM	(4 << 20)
@@ -107,15 +109,23 @@ void queue_link_poll(const struct queue_link *link, struct pollfd *polled) {
 static int open_file(const struct queue_place *place, const char *id) {
 	char name[SENDMAIL_QUEUE_ID_MAX + 3];
 	struct stat status;
-	int fd;
 
 	snprintf(name, sizeof(name), "qf%s", id);
-	fd = openat(place->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-		return fd;
-	close(fd);
+	for (unsigned i = 0; i < OPEN_TRIES; i++) {
+		int fd = openat(place->fd, name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		bool is_only;
+
+		if (fd < 0)
+			return -1;
+		is_only = trusted_path_is_only_name(fd, place->fd, name, &status);
+		if (is_only && S_ISREG(status.st_mode))
+			return fd;
+		close(fd);
+		/* else Sendmail has just renamed another one over it */
+		if (is_only || status.st_nlink > 1)
+			break;
+	}
 	errno = EINVAL;
 	return -1;
 }

@@ -26,8 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/datagram.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trusted_path.h"
 #include "config/listen_address.h"
 
 #define BACKLOG 4096		/* the kernel cuts it to net.core.somaxconn */
@@ -192,7 +194,8 @@ static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
 
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot find what was just bound");
-	if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
+	if (!trusted_path_is_only_name(fd, AT_FDCWD, out->path, &status) ||
+	    !S_ISSOCK(status.st_mode))
 		result = diag_set(diag, 0, "what was just bound was replaced");
 	else if ((status.st_uid != uid || status.st_gid != gid) &&
 	    fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0)
@@ -271,11 +274,15 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	    type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (out->fd < 0)
 		return diag_set(diag, errno, "cannot make a socket");
-	if (address.socket_address.ss_family == AF_UNIX)
+	if (address.socket_address.ss_family == AF_UNIX) {
+		/* a client's socket that lingers would hold up who closes it last; connections
+		 * inherit this */
+		datagram_refuse_descriptors(out->fd);
 		result = bind_unix(out, &address, type, listener->mode, uid,
 		    gid, diag);
-	else
+	} else {
 		result = bind_inet(out, &address, type, diag);
+	}
 	if (type == SOCK_DGRAM)
 		make_room(out->fd);
 	else if (result == 0 && listen(out->fd, BACKLOG) != 0)
@@ -325,12 +332,16 @@ static bool is_for_no_postfix(const struct generation *generation,
 	    lstat(queue, &status) != 0 && errno == ENOENT;
 }
 
-static void close_one(struct listen_socket *socket) {
+static void unlink_one(const struct listen_socket *socket) {
 	struct stat status;
 
 	if (socket->path[0] != '\0' && lstat(socket->path, &status) == 0 &&
 	    status.st_dev == socket->device && status.st_ino == socket->inode)
 		unlink(socket->path);
+}
+
+static void close_one(struct listen_socket *socket) {
+	unlink_one(socket);
 	if (socket->fd >= 0)
 		close(socket->fd);
 	*socket = (struct listen_socket){ .fd = -1 };
@@ -365,7 +376,8 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 			say_left_out(generation, listener, inner.text);
 			continue;
 		}
-		sockets_remove(sockets);
+		for (i = 0; i < sockets->count; i++)
+			close_one(&sockets->list[i]);
 		diag_set(diag, 0, "%s:%u: listener %s: %s",
 		    generation_text(generation, generation->file), listener->line,
 		    generation_text(generation, listener->address), inner.text);
@@ -375,9 +387,7 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 	return 0;
 }
 
-void sockets_remove(struct sockets *sockets) {
-	unsigned i;
-
-	for (i = 0; i < sockets->count; i++)
-		close_one(&sockets->list[i]);
+void sockets_remove(const struct sockets *sockets) {
+	for (unsigned i = 0; i < sockets->count; i++)
+		unlink_one(&sockets->list[i]);
 }

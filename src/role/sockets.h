@@ -42,7 +42,8 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 int sockets_reader_group(const struct generation *generation, const struct identity *identity,
     gid_t *gid, struct diag *diag);
 
-/* Closes all and removes the paths that are still ours. */
-void sockets_remove(struct sockets *sockets);
+/* Removes the paths that are still ours.  The sockets end with the process: to close one could
+ * take as long as a client wants who sent a lingering socket there (before Linux 6.16). */
+void sockets_remove(const struct sockets *sockets);
 
 #endif

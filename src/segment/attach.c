@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_path.h"
 #include "segment/geometry.h"
 #include "segment/onlooker.h"
 
@@ -90,8 +91,8 @@ int segment_open_file(const char *path, uid_t uid, struct diag *diag) {
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s", path);
 	/* root opens it for others, in a directory of theirs: it may be any file by now */
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == uid &&
-	    status.st_nlink == 1)
+	if (trusted_path_is_only_name(fd, AT_FDCWD, path, &status) &&
+	    S_ISREG(status.st_mode) && status.st_uid == uid)
 		return fd;
 	close(fd);
 	return diag_set(diag, 0, "%s was replaced", path);

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/trusted_path.h"
+
 #define LOCK_MODE	0600
 #define WAIT_STEP_MS	20
 #define WAIT_LOCK_MS	2000
@@ -38,7 +40,8 @@ static int open_lock(const char *path, const char *suffix, struct diag *diag) {
 		return diag_set(diag, errno, "cannot open %s", name);
 	/* the directory is the roles' user's, and we may be root: what stands there may be any
 	 * file, by another name */
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) {
+	if (!trusted_path_is_only_name(fd, AT_FDCWD, name, &status) ||
+	    !S_ISREG(status.st_mode)) {
 		close(fd);
 		return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
 	}
@@ -66,16 +69,11 @@ static int lock_within(int fd, int operation, int limit_ms) {
 static void holder_of(int fd, char *out, size_t size) {
 	ssize_t length = pread(fd, out, size - 1, 0);
 
-	if (length <= 0)
-		length = snprintf(out, size, "unknown");
-	out[length] = '\0';
-	for (char *c = out; *c != '\0'; c++) {
-		if (*c < '0' || *c > '9') {
-			if (c != out && *c == '\n')
-				*c = '\0';
-			break;
-		}
-	}
+	/* a role may have written it */
+	out[length > 0 ? length : 0] = '\0';
+	out[strspn(out, "0123456789")] = '\0';
+	if (out[0] == '\0')
+		snprintf(out, size, "unknown");
 }
 
 int segment_lock(const char *path, int *lock_fd, struct diag *diag) {

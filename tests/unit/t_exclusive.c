@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -85,6 +86,22 @@ static void a_fifo_hangs_nobody(void **state) {
 	assert_int_equal(segment_lock_role(path, &diag), -1);
 }
 
+/* The message goes to root's terminal; a role can write the file. */
+static void a_holder_that_a_role_wrote_is_a_number(void **state) {
+	static const char spoiled[] = "17\x1b]0;owned\x07\x1b[31m";
+	struct diag diag;
+	int fd, taken;
+
+	(void)state;
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	assert_int_equal(write(fd, spoiled, sizeof(spoiled)), sizeof(spoiled));
+	assert_int_equal(segment_lock(path, &taken, &diag), -1);
+	assert_non_null(strstr(diag.text, "(pid 17)"));
+	close(fd);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_lock_is_made_and_shared, set_up, tear_down),
@@ -92,6 +109,8 @@ int main(void) {
 		    tear_down),
 		cmocka_unit_test_setup_teardown(a_link_is_not_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_holder_that_a_role_wrote_is_a_number, set_up,
+		    tear_down),
 	};
 
 	return cmocka_run_group_tests_name("exclusive", tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/datagram.h"
 #include "role/sockets.h"
 #include "tests/unit/site.h"
 
@@ -91,6 +92,26 @@ static void a_socket_of_somebody_else_is_not_taken(void **state)
 	assert_int_equal(open_all(), 0);
 }
 
+/* A socket that lingers, in a connection that nobody accepted, held up who closed it last. */
+static void a_client_attaches_no_descriptor(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)state;
+	assert_int_equal(open_all(), 0);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/c", site.directory);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(datagram_send(fd, "none", 4, -1));
+	if (datagram_send(fd, "with", 4, STDIN_FILENO)) {
+		close(fd);
+		print_message("this kernel cannot refuse descriptors\n");
+		skip();
+	}
+	assert_int_equal(errno, EPERM);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -99,6 +120,7 @@ int main(void)
 		    begin, end),
 		cmocka_unit_test_setup_teardown(a_socket_of_somebody_else_is_not_taken, begin,
 		    end),
+		cmocka_unit_test_setup_teardown(a_client_attaches_no_descriptor, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

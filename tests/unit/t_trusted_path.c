@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: ISC */
+/* Is what was opened by a name the only file of that name?  In a directory where another user may
+ * put and take away names at each moment. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/trusted_path.h"
+
+static char directory[64];
+static int directory_fd, fd;
+
+static void make(const char *name) {
+	int made = openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(made >= 0);
+	close(made);
+}
+
+/* "lock" is another name of "other", and opened. */
+static int set_up(void **state) {
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	make("other");
+	if (linkat(directory_fd, "other", directory_fd, "lock", 0) != 0)
+		return -1;
+	fd = openat(directory_fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	close(fd);
+	(void)unlinkat(directory_fd, "lock", 0);
+	(void)unlinkat(directory_fd, "other", 0);
+	close(directory_fd);
+	return rmdir(directory);
+}
+
+static bool is_only(const char *name) {
+	struct stat status;
+
+	return trusted_path_is_only_name(fd, directory_fd, name, &status);
+}
+
+static void a_file_of_one_name_is_taken(void **state) {
+	(void)state;
+	assert_int_equal(unlinkat(directory_fd, "other", 0), 0);
+	assert_true(is_only("lock"));
+}
+
+static void a_second_name_is_seen(void **state) {
+	(void)state;
+	assert_false(is_only("lock"));
+}
+
+/* Between open and fstat: the file has one name again, and it is not this one. */
+static void a_second_name_that_was_removed_meanwhile_is_seen(void **state) {
+	(void)state;
+	assert_int_equal(unlinkat(directory_fd, "lock", 0), 0);
+	assert_false(is_only("lock"));
+	make("lock");
+	assert_false(is_only("lock"));
+}
+
+static void a_link_to_the_file_is_not_its_name(void **state) {
+	(void)state;
+	assert_int_equal(unlinkat(directory_fd, "lock", 0), 0);
+	assert_int_equal(symlinkat("other", directory_fd, "lock"), 0);
+	assert_false(is_only("lock"));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_file_of_one_name_is_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_second_name_is_seen, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_second_name_that_was_removed_meanwhile_is_seen,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_link_to_the_file_is_not_its_name, set_up,
+		    tear_down),
+	};
+
+	return cmocka_run_group_tests_name("trusted_path", tests, NULL, NULL);
+}
