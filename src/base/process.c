@@ -13,7 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define FIELDS_BEFORE_START 19	/* after the state: fields 4 to 22 of proc(5) */
 
@@ -85,4 +89,18 @@ void process_reset_signals(void) {
 			(void)signal(number, number == SIGPIPE ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+bool process_await(pid_t pid, int64_t until_ns) {
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	for (;;) {
+		pid_t ended = waitpid(pid, NULL, WNOHANG);
+
+		if (ended == pid || (ended < 0 && errno != EINTR))
+			return true;
+		if (clock_now_ns() >= until_ns)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
 }

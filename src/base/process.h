@@ -20,4 +20,8 @@ bool process_is_over(pid_t pid, uint64_t start_ticks);
  * SIGPIPE, which is ignored; none is blocked. */
 void process_reset_signals(void);
 
+/* Waits for a child, until then at most (clock_now_ns).  False: it has not ended: after SIGKILL,
+ * as something traces it, or it is in a call that does not end. */
+bool process_await(pid_t pid, int64_t until_ns);
+
 #endif

@@ -12,18 +12,17 @@
  */
 #include "role/children.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "role/feed_role.h"
 #include "role/prepare.h"
@@ -40,6 +39,8 @@
 #define HUNG_SOON_NS	(5 * NS_PER_SECOND)	/* after its start */
 #define DAMAGE_DEATHS	6
 #define REBUILT_APART_NS	(20 * NS_PER_SECOND)	/* it may be a bug of ours */
+#define KILLED_NS	(3 * NS_PER_SECOND)	/* that a killed one has to end */
+#define REBUILD_AGAIN_NS (5 * NS_PER_SECOND)
 #define END_NS		(200 * NS_PER_MS)	/* for the keeper to say that all ended */
 
 _Static_assert(GENERATION_ROLES_MAX + SEGMENT_ROLES_SINGLE <= SEGMENT_ROLES_MAX,
@@ -164,6 +165,8 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct diag diag;
 	unsigned i;
 
+	if (supervisor->has_no_state)
+		return;
 	for (i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
@@ -241,7 +244,8 @@ static bool is_of_damage(const struct child *child, int status, int64_t now_ns) 
 
 static void note_damage(struct supervisor *supervisor, const struct child *child, int status,
     int64_t now_ns) {
-	if (!is_of_damage(child, status, now_ns))
+	/* metrics only reads it */
+	if (child->kind == ROLE_METRICS || !is_of_damage(child, status, now_ns))
 		return;
 	if (supervisor->damage_deaths == 0 || now_ns - supervisor->damage_ns > DAMAGE_NS) {
 		supervisor->damage_deaths = 0;
@@ -251,8 +255,7 @@ static void note_damage(struct supervisor *supervisor, const struct child *child
 }
 
 bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns) {
-	return supervisor->damage_deaths >= DAMAGE_DEATHS && (supervisor->rebuilt_ns == 0 ||
-	    now_ns - supervisor->rebuilt_ns > REBUILT_APART_NS);
+	return supervisor->damage_deaths >= DAMAGE_DEATHS && now_ns >= supervisor->rebuild_from_ns;
 }
 
 static void bury(struct supervisor *supervisor, struct child *child, int status,
@@ -370,6 +373,8 @@ int64_t children_next_ns(const struct supervisor *supervisor) {
 	int64_t next_ns = INT64_MAX;
 	unsigned i;
 
+	if (supervisor->has_no_state)
+		return supervisor->rebuild_from_ns;
 	for (i = 0; i < supervisor->child_count; i++) {
 		const struct child *child = &supervisor->children[i];
 
@@ -380,20 +385,12 @@ int64_t children_next_ns(const struct supervisor *supervisor) {
 	return next_ns;
 }
 
-/* Waits for it, until then at most; 0: as long as it takes. */
+/* Once it was killed; afterwards there is none. */
 static void await_end(struct child *child, int64_t until_ns) {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-
-	while (child->pid != 0) {
-		pid_t ended = waitpid(child->pid, NULL, until_ns == 0 ? 0 : WNOHANG);
-
-		if (ended == child->pid || (ended < 0 && errno != EINTR))
-			child->pid = 0;
-		else if (until_ns != 0 && clock_now_ns() >= until_ns)
-			return;
-		else if (until_ns != 0)
-			(void)nanosleep(&pause, NULL);
-	}
+	if (child->pid != 0 && !process_await(child->pid, until_ns))
+		log_event(EVENT_SYSTEM, "name=%s pid=%ld text=\"it was killed, and does not end\"",
+		    child->name, (long)child->pid);
+	child->pid = 0;
 }
 
 void children_end(struct supervisor *supervisor) {
@@ -406,28 +403,30 @@ void children_end(struct supervisor *supervisor) {
 			(void)kill(supervisor->children[i].pid, SIGKILL);
 	if (keeper_orders_end(&supervisor->orders))
 		for (i = 0; i < supervisor->child_count; i++)
-			if (supervisor->children[i].kind == ROLE_KEEPER)
-				await_end(&supervisor->children[i], until_ns);
+			if (supervisor->children[i].kind == ROLE_KEEPER &&
+			    supervisor->children[i].pid != 0 &&
+			    process_await(supervisor->children[i].pid, until_ns))
+				supervisor->children[i].pid = 0;
 	for (i = 0; i < supervisor->child_count; i++)
 		if (supervisor->children[i].pid != 0)
 			(void)kill(supervisor->children[i].pid, SIGKILL);
+	until_ns = clock_now_ns() + KILLED_NS;
 	for (i = 0; i < supervisor->child_count; i++)
-		await_end(&supervisor->children[i], 0);
+		await_end(&supervisor->children[i], until_ns);
 }
 
-int children_rebuild(struct supervisor *supervisor) {
-	int64_t now_ns = clock_now_ns();
+/* All at once, whatever they do. */
+static void end_all(struct supervisor *supervisor, int64_t now_ns) {
+	unsigned i;
 
-	log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"roles keep dying of what they find "
-	    "in the state; it is built again from its saved sessions and the journal\"",
-	    supervisor->damage_deaths,
-	    (long long)((now_ns - supervisor->damage_ns) / NS_PER_MS));
-	for (unsigned i = 0; i < supervisor->child_count; i++) {
+	for (i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid != 0)
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+	for (i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->pid != 0) {
-			(void)kill(child->pid, SIGKILL);
-			await_end(child, 0);
+			await_end(child, now_ns + KILLED_NS);
 			close(child->lifeline_fd);
 			spawn_unlink(supervisor, child);
 		}
@@ -435,8 +434,27 @@ int children_rebuild(struct supervisor *supervisor) {
 		child->quick_deaths = 0;
 		child->start_ns = now_ns;
 	}
-	supervisor->damage_deaths = 0;
-	supervisor->rebuilt_ns = now_ns;
+}
+
+void children_rebuild(struct supervisor *supervisor, int64_t now_ns) {
+	if (!supervisor->has_no_state)
+		log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"roles keep dying of what "
+		    "they find in the state; it is built again from its saved sessions and the "
+		    "journal\"", supervisor->damage_deaths,
+		    (long long)((now_ns - supervisor->damage_ns) / NS_PER_MS));
+	end_all(supervisor, now_ns);
+	/* its room is needed */
+	if (supervisor->state_fd >= 0)
+		close(supervisor->state_fd);
+	supervisor->state_fd = -1;
 	supervisor->alerts_from = 0;
-	return prepare(supervisor, true);
+	supervisor->has_no_state = prepare(supervisor, true) != 0;
+	now_ns = clock_now_ns();
+	supervisor->rebuild_from_ns = now_ns +
+	    (supervisor->has_no_state ? REBUILD_AGAIN_NS : REBUILT_APART_NS);
+	if (supervisor->has_no_state)
+		log_event(EVENT_STATE, "retry_in_ms=%lld text=\"the state could not be built; "
+		    "nothing is served until it can\"", (long long)(REBUILD_AGAIN_NS / NS_PER_MS));
+	else
+		supervisor->damage_deaths = 0;
 }

@@ -31,8 +31,9 @@ void children_check_journal(struct supervisor *supervisor);
 bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns);
 
 /* Ends all roles, has the segment built again from what the text files and the journal hold, and
- * lets the roles start.  0, or the exit code: there is no segment. */
-int children_rebuild(struct supervisor *supervisor);
+ * lets the roles start.  Where it cannot be built (a full disk), none is started, and damage is
+ * found again some seconds later. */
+void children_rebuild(struct supervisor *supervisor, int64_t now_ns);
 
 /* Does every role run, with a first heartbeat? */
 bool children_ready(const struct supervisor *supervisor);

@@ -205,8 +205,7 @@ void command_end(struct command *command) {
 		return;
 	(void)kill(-command->pid, SIGKILL);
 	(void)kill(command->pid, SIGKILL);
-	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)process_await(command->pid, clock_now_ns() + NS_PER_SECOND);
 	forget_output(command);
 	close(command->output_fd);
 	command->pid = 0;

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/sd_notify.h"
 #include "role/prepare_begin.h"
 #include "role/spawn.h"
@@ -56,7 +57,9 @@ static int wait_for(pid_t child, int64_t most_ns) {
 		(void)nanosleep(&pause, NULL);
 	}
 	(void)kill(child, SIGKILL);
-	(void)waitpid(child, &status, 0);
+	if (!process_await(child, clock_now_ns() + NS_PER_SECOND))
+		log_event(EVENT_SYSTEM, "pid=%ld text=\"it was killed, and does not end\"",
+		    (long)child);
 	return -1;
 }
 

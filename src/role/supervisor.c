@@ -26,7 +26,6 @@
 #include "base/sd_notify.h"
 #include "role/background.h"
 #include "role/children.h"
-#include "role/prepare.h"
 #include "role/reload.h"
 #include "role/site_watch.h"
 #include "role/startup.h"
@@ -247,8 +246,7 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* False: there is no segment any more. */
-static bool loop(struct supervisor *supervisor) {
+static void loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .turn_ns = now_ns, .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
@@ -263,9 +261,8 @@ static bool loop(struct supervisor *supervisor) {
 		};
 
 		children_reap(supervisor, now_ns);
-		if (children_find_damage(supervisor, now_ns) &&
-		    children_rebuild(supervisor) != 0)
-			return false;
+		if (children_find_damage(supervisor, now_ns))
+			children_rebuild(supervisor, now_ns);
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
@@ -296,7 +293,6 @@ static bool loop(struct supervisor *supervisor) {
 		now_ns = clock_now_ns();
 		keep_rhythm(supervisor, &rhythm, now_ns);
 	}
-	return true;
 }
 
 int supervisor_run(const char *config_file, struct generation *generation,
@@ -315,9 +311,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	queue_link_init(&supervisor.queue);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
-		/* a signal to stop gives up the building of a segment, which is no failure */
-		if (!loop(&supervisor) && !prepare_stop_is_wanted())
-			code = EX_TEMPFAIL;
+		loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		gate_command_end(&supervisor);

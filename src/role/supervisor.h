@@ -85,7 +85,8 @@ struct supervisor {
 	int64_t present_ns;	/* we have been awake without a break since */
 	unsigned damage_deaths;	/* of roles, as a damaged segment would have them, in a row */
 	int64_t damage_ns;	/* when the first of them was */
-	int64_t rebuilt_ns;	/* when the segment was last built again; 0: never */
+	bool has_no_state;	/* it was to be built again, and could not be: nothing is started */
+	int64_t rebuild_from_ns;	/* not before */
 	struct child children[SEGMENT_ROLES_MAX];
 	unsigned child_count;
 };

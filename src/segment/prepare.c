@@ -231,6 +231,8 @@ static int give(int fd, uid_t uid, gid_t gid) {
 	return fchown(fd, root ? uid : (uid_t)-1, gid) == 0 ? 0 : errno;
 }
 
+static const char died_of_it[] = "roles died of it";
+
 /* Why the file is not adopted (static text), or NULL with the mapping.  *old: the
  * file as it was, where only its sizes were wrong. */
 static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damaged,
@@ -243,7 +245,10 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 	*mapping = MAP_FAILED;
 	*old = NULL;
 	if (fd < 0)
-		return errno == ENOENT ? "" : "it cannot be opened";
+		return errno != ENOENT ? "it cannot be opened" : damaged ? died_of_it : "";
+	/* its room is needed for the next one */
+	if (damaged)
+		(void)unlink(path);
 	why = segment_check_file(fd, uid, &status);
 	if (why == NULL)
 		*mapping = mmap(NULL, (size_t)status.st_size,
@@ -260,7 +265,7 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 		return why;
 	}
 	header = *mapping;
-	why = damaged ? "roles died of it" :
+	why = damaged ? died_of_it :
 	    check_header(header, (uint64_t)status.st_size, generation);
 	/* a store into a hole of a full file system would be our end */
 	if ((why == NULL || why == other_sizes) &&

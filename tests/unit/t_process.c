@@ -69,6 +69,19 @@ static void a_zombie_is_none(void **state) {
 	assert_false(process_start_ticks(pid, &ticks));
 }
 
+/* A zombie that something traces, or one in a call that does not end, held up whoever waited. */
+static void one_that_does_not_end_holds_nobody_up(void **state) {
+	pid_t pid = child("stays");
+	int64_t began_ns = clock_now_ns();
+
+	(void)state;
+	assert_false(process_await(pid, began_ns + 20 * NS_PER_MS));
+	assert_true(clock_now_ns() - began_ns >= 20 * NS_PER_MS);
+	kill(pid, SIGKILL);
+	assert_true(process_await(pid, clock_now_ns() + 60 * NS_PER_SECOND));
+	assert_int_equal(waitpid(pid, NULL, 0), -1);
+}
+
 /* The name stands in the same line, before the time. */
 static void a_name_can_hold_anything(void **state) {
 	static const char *const names[] = { "a) R 1 2 3", "x) Z 1", ")))) 1",
@@ -121,6 +134,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mine_began_before_now),
 		cmocka_unit_test(a_zombie_is_none),
+		cmocka_unit_test(one_that_does_not_end_holds_nobody_up),
 		cmocka_unit_test(a_name_can_hold_anything),
 		cmocka_unit_test(what_is_no_process_is_none),
 		cmocka_unit_test(in_doubt_it_is_not_over),
