@@ -6,7 +6,7 @@
  * (a window of one second), and leaves in one system call that cannot block: a
  * log daemon that hangs, or a pipe that nobody reads, must not hold up mail.
  * What could not be written is counted as left out.  Hence no syslog(3), which
- * waits.
+ * waits.  Where stderr has hung up, lines go to the log daemon.
  *
  * ERRORS: none are reported; there is no better place to report them to.
  * THREADS: any; one mutex guards the windows and the syslog socket.
@@ -171,9 +171,12 @@ static bool write_stderr(int severity, const char *line, size_t length)
 	time_t now = (time_t)clock_wall_s();
 	struct tm tm;
 	size_t head;
+	int count = poll(&ready, 1, 0);
 
-	if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 ||
-	    gmtime_r(&now, &tm) == NULL)
+	/* who else has it, a role too, can have shut it down for all */
+	if (count == 1 && (ready.revents & (POLLERR | POLLHUP)) != 0)
+		return write_syslog(severity, line, length);
+	if (count != 1 || (ready.revents & POLLOUT) == 0 || gmtime_r(&now, &tm) == NULL)
 		return false;
 	if (state.to_journal)
 		head = text_append(text, HEAD_MAX_BYTES, 0, "<%d>", severity);
@@ -183,9 +186,9 @@ static bool write_stderr(int severity, const char *line, size_t length)
 		    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
 		    state.identity, (long)getpid());
 	memcpy(text + head, line, length);
-	length += head;
-	text[length++] = '\n';
-	return write(STDERR_FILENO, text, length) >= 0;
+	text[head + length] = '\n';
+	return write(STDERR_FILENO, text, head + length + 1) >= 0 ||
+	    (errno == EPIPE && write_syslog(severity, line, length));
 }
 
 /* Called with the mutex held; `line` has a NUL at [length]. */

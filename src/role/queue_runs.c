@@ -99,7 +99,8 @@ void queue_runs_forget(struct queue_runs *runs) {
 
 /* Names are looked up once: a directory service that hangs must not hold up each run. */
 static void take_generation(struct queue_runs *runs, const struct generation *generation) {
-	if (runs->known && runs->generation == generation->number)
+	/* not by the number, which a keeper can have raised each second */
+	if (runs->known)
 		return;
 	runs->known = true;
 	runs->generation = generation->number;
@@ -334,7 +335,7 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	make_words(&words, generation_text(generation, mta->sendmail),
 	    generation_text(generation, mta->cf), place->path, order);
 	run->place = number;
-	run->generation = generation->number;
+	run->generation = runs->generation;
 	run->pid = fork_run(run, &words, &program->user);
 	error = errno;
 	note_fork(runs, name, run->pid < 0, error);

@@ -207,7 +207,7 @@ void reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 		reload_published(supervisor);
 	else if (report->kind == KEEPER_REPORT_REFUSED && is_awaited)
 		reload_refuse(supervisor, EX_TEMPFAIL, report->text);
-	else if (report->kind == KEEPER_REPORT_PUBLISHED &&
+	else if (report->kind == KEEPER_REPORT_PUBLISHED && report->number != 0 &&
 	    report->number == supervisor->again_number)
 		supervisor->generation->number = report->number;
 	else if (report->kind == KEEPER_REPORT_REFUSED)

@@ -126,6 +126,23 @@ static void execute(const struct supervisor *supervisor, const struct handover *
 	give_up("cannot start", &diag, EX_OSERR);
 }
 
+/* The terminal of -f is root's: it keeps Ctrl-C, and nobody else reads from it or types into
+ * it.  What is logged there goes there. */
+static void leave_terminal(void) {
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), log_fd = null_fd;
+
+	if (isatty(STDERR_FILENO)) {
+		log_fd = open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		if (log_fd < 0)		/* it hung up */
+			log_fd = null_fd;
+		if (dup2(log_fd, STDERR_FILENO) < 0)
+			_exit(EX_OSERR);
+	}
+	if (setsid() < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	    dup2(null_fd, STDOUT_FILENO) < 0)
+		_exit(EX_OSERR);
+}
+
 /* The first steps of each new process: what all of them hand over. */
 static void begin_process(const struct supervisor *supervisor, const char *name,
     struct handover *handover) {
@@ -134,8 +151,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	struct diag diag;
 
 	role_die_with(supervisor->pid);
-	/* Ctrl-C in the terminal of -f is for the supervisor */
-	(void)setpgid(0, 0);
+	leave_terminal();
 	log_set_role(name);
 	handover->supervisor_pid = supervisor->pid;
 	handover->identity = supervisor->identity;
