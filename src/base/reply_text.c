@@ -8,11 +8,11 @@
  */
 #include "base/reply_text.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 
 #define USUAL_TEXT	"Too many sessions, try again in {retry} seconds ({id})"
 #define RETRY_LONGEST	10	/* digits of 32 bits */
@@ -72,8 +72,16 @@ static size_t add(char *out, size_t length, const char *text, size_t count) {
 	size_t end = count < REPLY_TEXT_SIZE - 1 - length ? length + count :
 	    REPLY_TEXT_SIZE - 1;
 
-	for (; length < end; length++, text++)
-		out[length] = *text >= ' ' && *text <= '~' ? *text : '?';
+	while (length < end) {
+		if (end - length >= 8 && text_eight_printable(text)) {
+			memcpy(out + length, text, 8);
+			length += 8;
+			text += 8;
+			continue;
+		}
+		out[length++] = *text >= ' ' && *text <= '~' ? *text : '?';
+		text++;
+	}
 	return length;
 }
 
@@ -81,11 +89,15 @@ static size_t add_value(char *out, size_t length, enum placeholder which,
     const struct reply_values *values) {
 	const char *value = which == PLACE_ID ? values->id :
 	    which == PLACE_CLASS ? values->class_name : values->client;
-	char retry[RETRY_LONGEST + 1];
+	char retry[RETRY_LONGEST + 1], *digit = retry + RETRY_LONGEST;
+	uint32_t left = values->retry_s;
 
 	if (which == PLACE_RETRY) {
-		snprintf(retry, sizeof(retry), "%" PRIu32, values->retry_s);
-		value = retry;
+		*digit = '\0';
+		do
+			*--digit = (char)('0' + left % 10);
+		while ((left /= 10) > 0);
+		value = digit;
 	}
 	if (value == NULL || value[0] == '\0')
 		value = "-";

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* printf at the end of a bounded string: returns the new length, never above
  * size - 1; what does not fit is cut. */
@@ -41,5 +42,17 @@ size_t text_bare_host(const char **text, size_t length);
 
 /* ASCII only, independent of the locale. */
 bool text_equal_nocase(const char *a, const char *b, size_t length);
+
+/* Are eight bytes printable ASCII, all of them?  For loops over long texts: then they can be
+ * taken as they are. */
+static inline bool text_eight_printable(const char *eight)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101);
+	uint64_t word;
+
+	memcpy(&word, eight, sizeof(word));
+	/* the highest bit of the lowest byte that is below ' ', or above '~', is set */
+	return (((word - ' ' * each) | word | (word + each)) & 0x80 * each) == 0;
+}
 
 #endif

@@ -30,11 +30,13 @@ static void count_adopted(struct session_lock *lock, uint32_t slot,
 	uint16_t record = (uint16_t)class->record;
 	unsigned bits = client_bits(class, &session->client);
 	struct client_lock client;
-	bool has_client = class->has_client_limit &&
-	    client_lock(segment, record, &session->client, bits, lock->now_ns,
-		&client);
-	bool counts_client = has_client && client_reserve(&client);
+	bool has_client = false, counts_client;
 
+	if (class->has_client_limit) {
+		client_aim(segment, record, &session->client, bits, lock->now_ns, &client);
+		has_client = client_lock(&client);
+	}
+	counts_client = has_client && client_reserve(&client);
 	session->control.state = SESSION_OPEN;
 	session->control.class_record = record;
 	if (counts_client)

@@ -144,6 +144,16 @@ const struct generation *engine_pin(struct engine *engine) {
 	return generation;
 }
 
+const struct generation *engine_pin_newer(struct engine *engine,
+    const struct generation *held) {
+	if (held != NULL && held->number == atomic_load_explicit(
+		&engine->segment->header->generation, memory_order_acquire))
+		return held;
+	if (held != NULL)
+		engine_unpin(engine, held);
+	return engine_pin(engine);
+}
+
 void engine_pin_again(struct engine *engine, const struct generation *generation) {
 	pthread_mutex_lock(&engine->mapping_mutex);
 	for (struct mapped_generation *m = engine->newest; m != NULL; m = m->older)

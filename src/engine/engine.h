@@ -80,9 +80,13 @@ int engine_open(struct engine **engine, struct segment *segment,
 void engine_close(struct engine **engine);
 
 /* The generation in force, pinned until engine_unpin.  Takes up a newly
- * published one. Cheap: an atomic load when nothing changed. */
+ * published one. */
 const struct generation *engine_pin(struct engine *engine);
 void engine_unpin(struct engine *engine, const struct generation *generation);
+/* The same in place of `held`, a pinned one or NULL, which is unpinned if it is another: for
+ * who always has one.  A load when nothing changed. */
+const struct generation *engine_pin_newer(struct engine *engine,
+    const struct generation *held);
 
 /* An inbound session began (policy CONNECT and XCLIENT, milter connect).
  * VERDICT_DEFER: the session is let in, each recipient is to be asked about. */

@@ -14,7 +14,6 @@ void engine_explain(struct engine *engine, const struct generation *generation,
     uint32_t *open, uint32_t *client_open) {
 	struct inquiry inquiry;
 	struct limit_state state = { 0 };
-	struct client_lock client;
 	uint16_t record;
 
 	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
@@ -25,13 +24,10 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 	}
 	record = (uint16_t)inquiry.class->record;
 	limit_state_read(engine->segment, record, &state);
-	if (inquiry.class->has_client_limit &&
-	    client_lock(engine->segment, record, &question->client,
-		client_bits(inquiry.class, &question->client), now_ns,
-		&client)) {
-		client_counts(&client, &state.client_open,
+	if (inquiry.class->has_client_limit && client_lock(&inquiry.client)) {
+		client_counts(&inquiry.client, &state.client_open,
 		    &state.client_rate_tat_ns);
-		client_unlock(&client);
+		client_unlock(&inquiry.client);
 	}
 	*open = state.open;
 	*client_open = state.client_open;

@@ -188,22 +188,18 @@ static void ask_class(struct inquiry *inquiry, struct client_lock *client) {
 /* False: locks were not to be had. */
 static bool ask_under_locks(struct inquiry *inquiry) {
 	const struct generation_class *class = inquiry->class;
-	const struct address *address = &inquiry->question->client;
 	struct segment *segment = inquiry->engine->segment;
 	uint16_t record = (uint16_t)class->record;
-	struct client_lock client;
 
 	if (!class_lock_for(segment, class, inquiry->lock.now_ns))
 		return false;
 	if (class->has_client_limit) {
-		if (!client_lock(segment, record, address,
-			client_bits(class, address), inquiry->lock.now_ns,
-			&client)) {
+		if (!client_lock(&inquiry->client)) {
 			class_unlock(segment, record);
 			return false;
 		}
-		ask_class(inquiry, &client);
-		client_unlock(&client);
+		ask_class(inquiry, &inquiry->client);
+		client_unlock(&inquiry->client);
 	} else {
 		ask_class(inquiry, NULL);
 	}

@@ -42,6 +42,10 @@ void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
 	answer->class_index =
 	    generation_rule(generation, answer->rule)->class_index;
 	inquiry->class = generation_class(generation, answer->class_index);
+	if (inquiry->class->has_client_limit)
+		client_aim(engine->segment, (uint16_t)inquiry->class->record,
+		    &question->client, client_bits(inquiry->class, &question->client),
+		    now_ns, &inquiry->client);
 }
 
 void inquiry_note_gate(struct inquiry *inquiry) {

@@ -15,6 +15,7 @@ struct inquiry {
 	bool gate_shut;		/* where there is no class */
 	uint32_t dump_sequence;
 	struct session_lock lock;
+	struct client_lock client;	/* where the class limits its clients */
 	/* a deferred session that is decided anew, in its own slot */
 	uint32_t again_slot;	/* or SEGMENT_NO_SLOT */
 	struct session again;

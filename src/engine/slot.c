@@ -103,10 +103,12 @@ static bool uncount(struct session_lock *lock, uint32_t slot,
 	bool has_client = session->control.client_bits != 255;
 	struct client_lock client;
 
+	if (has_client)
+		client_aim(segment, record, &session->client,
+		    session->control.client_bits, lock->now_ns, &client);
 	if (!class_lock(segment, record, lock->now_ns))
 		return false;
-	if (has_client && !client_lock(segment, record, &session->client,
-		session->control.client_bits, lock->now_ns, &client)) {
+	if (has_client && !client_lock(&client)) {
 		class_unlock(segment, record);
 		return false;
 	}

@@ -141,6 +141,17 @@ void decision_log(struct engine *engine, const struct generation *generation,
 	write_event(engine, generation, question, answer);
 }
 
+static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id)
+{
+	size_t length = strlen(out), id_length = strlen(id);
+
+	if (length + id_length + sizeof(" ()") > REPLY_TEXT_SIZE)
+		return;
+	memcpy(out + length, " (", 2);
+	memcpy(out + length + 2, id, id_length);
+	memcpy(out + length + 2 + id_length, ")", 2);
+}
+
 const char *decision_client_text(const struct generation *generation,
     const struct question *question, const struct answer *answer,
     char out[REPLY_TEXT_SIZE])
@@ -168,8 +179,7 @@ const char *decision_client_text(const struct generation *generation,
 	(void)reply_text_expand(out, text, &values);
 	/* whoever is refused can tell which refusal it was, whatever the text */
 	if (answer->id != 0 && text[strspn(text, " \t")] != '\0' &&
-	    strstr(text, "{id}") == NULL &&
-	    strlen(out) + strlen(id) + sizeof(" ()") <= REPLY_TEXT_SIZE)
-		(void)text_append(out, REPLY_TEXT_SIZE, strlen(out), " (%s)", id);
+	    strstr(text, "{id}") == NULL)
+		put_id_behind(out, id);
 	return out;
 }

@@ -48,6 +48,7 @@ TAILQ_HEAD(connection_list, connection);
 
 struct policy_front {
 	struct engine *engine;
+	const struct generation *generation;	/* the newest, pinned */
 	struct event_base *base;
 	struct event second;
 	struct acceptor *acceptor;
@@ -56,6 +57,12 @@ struct policy_front {
 	struct stream_list newcomers;	/* that have never asked anything */
 	char bytes[READ_BYTES];
 };
+
+static const struct generation *generation_of(struct policy_front *front)
+{
+	front->generation = engine_pin_newer(front->engine, front->generation);
+	return front->generation;
+}
 
 static void connection_free(struct connection *c, const struct generation *generation,
     int64_t now_ns)
@@ -210,8 +217,7 @@ static enum outcome write_replies(struct connection *c,
 static void on_event(evutil_socket_t fd, short what, void *argument)
 {
 	struct connection *c = argument;
-	struct engine *engine = c->front->engine;
-	const struct generation *generation = engine_pin(engine);
+	const struct generation *generation = generation_of(c->front);
 	int64_t now_ns = clock_now_ns();
 	enum outcome outcome = c->stream.writing ? write_replies(c, generation, now_ns) :
 	    read_requests(c, generation, now_ns);
@@ -219,7 +225,6 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	(void)fd, (void)what;
 	if (outcome == MUST_CLOSE)
 		connection_free(c, generation, now_ns);
-	engine_unpin(engine, generation);
 }
 
 static bool connection_new(void *context, int fd, uint8_t listener)
@@ -246,26 +251,22 @@ static bool spare_one(void *context)
 {
 	struct policy_front *front = context;
 	struct connection *c = stream_spare(&front->newcomers);
-	const struct generation *generation;
 
 	if (c == NULL)
 		return false;
-	generation = engine_pin(front->engine);
-	connection_free(c, generation, clock_now_ns());
-	engine_unpin(front->engine, generation);
+	connection_free(c, generation_of(front), clock_now_ns());
 	return true;
 }
 
 static void close_stalled(struct policy_front *front, int64_t now_ns)
 {
-	const struct generation *generation = engine_pin(front->engine);
+	const struct generation *generation = generation_of(front);
 	struct connection *c;
 
 	while ((c = stream_overdue(&front->waiting, now_ns, POLICY_PATIENCE_NS)) != NULL) {
 		report_stalled(c);
 		connection_free(c, generation, now_ns);
 	}
-	engine_unpin(front->engine, generation);
 }
 
 static void on_second(evutil_socket_t fd, short what, void *argument)
@@ -330,15 +331,14 @@ void policy_front_run(struct policy_front *front)
 void policy_front_close(struct policy_front **result)
 {
 	struct policy_front *front = *result;
-	const struct generation *generation;
 	struct connection *c;
 
 	if (front == NULL)
 		return;
-	generation = engine_pin(front->engine);
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
-		connection_free(c, generation, clock_now_ns());
-	engine_unpin(front->engine, generation);
+		connection_free(c, generation_of(front), clock_now_ns());
+	if (front->generation != NULL)
+		engine_unpin(front->engine, front->generation);
 	acceptor_close(&front->acceptor);
 	event_del(&front->second);
 	event_base_free(front->base);

@@ -120,9 +120,11 @@ static uint32_t client_find(const struct client_lock *lock) {
 	return SEGMENT_NO_SLOT;
 }
 
-bool client_lock(struct segment *segment, uint16_t record,
+void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock) {
+	struct index index;
+
 	lock->segment = segment;
 	lock->record = record;
 	lock->client = *client;
@@ -132,7 +134,14 @@ bool client_lock(struct segment *segment, uint16_t record,
 	lock->shard_number =
 	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
 	lock->shard = &segment->client_shards[lock->shard_number];
-	if (!client_shard_lock(segment, lock->shard_number, now_ns))
+	lock->slot = SEGMENT_NO_SLOT;
+	__builtin_prefetch(lock->shard, 1);
+	index = client_index(segment, lock->shard_number);
+	index_prefetch(&index, lock->hash);
+}
+
+bool client_lock(struct client_lock *lock) {
+	if (!client_shard_lock(lock->segment, lock->shard_number, lock->now_ns))
 		return false;
 	lock->slot = client_find(lock);
 	return true;
@@ -158,15 +167,21 @@ static bool client_is_idle(const struct client_slot *client, int64_t now_ns) {
 	    now_ns;
 }
 
-static void client_release(struct segment *segment, uint32_t shard_number,
-    uint32_t slot) {
+static void client_forget(struct segment *segment, uint32_t shard_number,
+    uint32_t slot, uint64_t hash) {
 	struct index index = client_index(segment, shard_number);
-	const struct client_slot *client = client_at(segment, shard_number, slot);
 
-	MUST(index_remove(&index, client_hash(segment, client->class_record,
-	    &client->client), slot));
+	MUST(index_remove(&index, hash, slot));
 	client_free_push(segment, shard_number, slot);
 	guarded_add(&segment->client_shards[shard_number].used, UINT32_MAX);
+}
+
+static void client_release(struct segment *segment, uint32_t shard_number,
+    uint32_t slot) {
+	const struct client_slot *client = client_at(segment, shard_number, slot);
+
+	client_forget(segment, shard_number, slot,
+	    client_hash(segment, client->class_record, &client->client));
 }
 
 /* All places are taken: gives back those of clients at rest among the next few,
@@ -271,7 +286,7 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 		atomic_store_explicit(&client->rate_tat_ns, rate_tat_ns,
 		    memory_order_relaxed);
 	if (client_is_idle(client, lock->now_ns)) {
-		client_release(lock->segment, lock->shard_number, lock->slot);
+		client_forget(lock->segment, lock->shard_number, lock->slot, lock->hash);
 		lock->slot = SEGMENT_NO_SLOT;
 	}
 }
@@ -305,8 +320,9 @@ static bool recount_client(struct segment *segment, const struct session *sessio
 
 	if (session->control.client_bits == 255)
 		return true;
-	if (!client_lock(segment, session->control.class_record,
-		&session->client, session->control.client_bits, now_ns, &lock))
+	client_aim(segment, session->control.class_record, &session->client,
+	    session->control.client_bits, now_ns, &lock);
+	if (!client_lock(&lock))
 		return false;
 	if (client_reserve(&lock))
 		client_add(&lock, 1, 0);

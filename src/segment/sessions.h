@@ -102,10 +102,13 @@ struct client_lock {
 	uint16_t record;
 	int64_t now_ns;
 };
-/* False: not to be had within 50 ms. Truncates the address to `bits` (of 128). */
-bool client_lock(struct segment *segment, uint16_t record,
+/* Works out where the client's count lies, its address truncated to `bits` (of 128), and has
+ * the memory fetched meanwhile; nothing is held yet, and no mutex needed. */
+void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock);
+/* False: not to be had within 50 ms. */
+bool client_lock(struct client_lock *lock);
 void client_counts(const struct client_lock *lock, uint32_t *open,
     int64_t *rate_tat_ns);
 /* Makes sure that the client has a slot, so that it can be counted.  False: the

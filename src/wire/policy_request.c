@@ -252,10 +252,19 @@ long policy_parser_feed(struct policy_parser *parser, const char *data,
 /* Adds what fits of `text`, tamed, to out[at], leaving two bytes of `size`. */
 static size_t add(char *out, size_t size, size_t at, const char *text)
 {
-	for (; *text != '\0' && at < size - 2; text++) {
+	size_t end = at + strnlen(text, size - 2 - at);
+
+	while (at < end) {
 		unsigned char c = (unsigned char)*text;
 
+		if (end - at >= 8 && text_eight_printable(text)) {
+			memcpy(out + at, text, 8);
+			at += 8;
+			text += 8;
+			continue;
+		}
 		out[at++] = c < 0x20 || c == 0x7f ? ' ' : *text;
+		text++;
 	}
 	return at;
 }

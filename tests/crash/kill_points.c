@@ -384,7 +384,8 @@ static void touch_everything(void) {
 		struct address client = { .bytes = { byte++ } };
 		struct client_lock lock;
 
-		if (!client_lock(segment, 0, &client, 128, 0, &lock))
+		client_aim(segment, 0, &client, 128, 0, &lock);
+		if (!client_lock(&lock))
 			abort();
 		seen |= UINT32_C(1) << lock.shard_number;
 		client_unlock(&lock);

@@ -106,6 +106,12 @@ void engine_unpin(struct engine *engine, const struct generation *generation)
 	engine->pins--;
 }
 
+const struct generation *engine_pin_newer(struct engine *engine,
+    const struct generation *held)
+{
+	return held != NULL ? held : engine_pin(engine);
+}
+
 void engine_session_open(struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, struct answer *answer)
 {

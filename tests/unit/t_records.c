@@ -326,11 +326,34 @@ static void classes_that_come_together_get_a_record_each(void **state) {
 	site_close(&site);
 }
 
+static void a_held_generation_gives_way_to_a_newer_one(void **state) {
+	struct site site;
+	const struct generation *held;
+	struct engine *late;
+	struct diag diag;
+	uint64_t number;
+
+	(void)state;
+	site_open(&site, 1000, CLASS("first"));
+	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
+	held = engine_pin_newer(late, NULL);
+	number = held->number;
+	assert_ptr_equal(engine_pin_newer(late, held), held);
+	site_reload(&site, CLASS("second"));
+	held = engine_pin_newer(late, held);
+	assert_int_equal(held->number, number + 1);
+	assert_ptr_equal(engine_pin_newer(late, held), held);
+	engine_unpin(late, held);
+	engine_close(&late);
+	site_close(&site);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_late_session_keeps_its_removed_class),
 		cmocka_unit_test(
 		    a_reused_record_takes_no_session_of_the_class_before),
+		cmocka_unit_test(a_held_generation_gives_way_to_a_newer_one),
 		cmocka_unit_test(classes_that_come_together_get_a_record_each),
 		cmocka_unit_test(refused_sessions_leave_room_for_counted_ones),
 		cmocka_unit_test(a_full_client_table_still_counts_clients),

@@ -206,6 +206,25 @@ static void hosts_are_bared(void **state)
 	}
 }
 
+/* Each value at each of eight places, beside each other place's least and highest. */
+static void eight_bytes_are_printable_when_each_is(void **state)
+{
+	static const char others[] = " ~a";
+
+	(void)state;
+	for (unsigned other = 0; other < 3; other++)
+		for (unsigned place = 0; place < 8; place++)
+			for (unsigned value = 0; value < 256; value++) {
+				char eight[8];
+
+				memset(eight, others[other], sizeof(eight));
+				eight[place] = (char)value;
+				assert_int_equal(text_eight_printable(eight),
+				    value >= ' ' && value <= '~');
+			}
+	assert_false(text_eight_printable("a\x1f bcde\xff"));
+}
+
 static void the_clock_goes_on(void **state)
 {
 	int64_t before = clock_now_ns();
@@ -229,6 +248,7 @@ int main(void)
 		cmocka_unit_test(diag_keeps_the_error_and_says_it),
 		cmocka_unit_test(distances_count_edits),
 		cmocka_unit_test(hosts_are_bared),
+		cmocka_unit_test(eight_bytes_are_printable_when_each_is),
 		cmocka_unit_test(the_clock_goes_on),
 	};
 
