@@ -141,11 +141,16 @@ void hints_writer_beat(struct hints_writer *writer, int64_t now_ns);
 
 struct hints_reader;
 
+/* How often the reader looks whether its file is still whole: that costs as much as the
+ * rest of an answer. */
+#define HINTS_LOOK_NS	(INT64_C(10) * 1000 * 1000)
+
 /* Opens nothing yet: the file may come later.  NULL: no memory. */
 struct hints_reader *hints_reader_open(const char *path);
 void hints_reader_close(struct hints_reader **reader);
 /* From here on a file that is cut short while it is read does not end the process: the
- * answer is HINTS_NOTHING.  Takes the process's SIGBUS; all questions from one thread. */
+ * answer is HINTS_NOTHING.  Takes the process's SIGBUS; all questions from one thread.
+ * Whoever asks a reader more than once needs it. */
 void hints_reader_outlive_cuts(void);
 
 enum hints_kind {

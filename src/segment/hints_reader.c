@@ -6,10 +6,11 @@
  *          The header is copied, the copy checked, and only that is used; of the file
  *          itself the beat is read, and what lies in the tables: each word once, where a
  *          table has its place and its size from the copy, and each number in it checked
- *          before it leads anywhere.
+ *          before it leads anywhere.  What is kept for a bucket is only touched where
+ *          something was ever offered: else each question would touch another page.
  * ERRORS   None: each doubt means that nothing is held.  A file that somebody cuts short,
- *          as our writer never does, is let go of at the next question; cut while an
- *          answer is read, it is hints_guard.c's.
+ *          as our writer never does, is let go of 10 ms later; what is read behind its
+ *          end before that is hints_guard.c's.
  * THREADS  One.
  */
 #include "segment/hints_file.h"
@@ -42,6 +43,7 @@ struct hints_reader {
 	dev_t device;
 	ino_t inode;
 	int fd;				/* of it, where live is set */
+	int64_t looked_ns;		/* whether it is whole */
 	uint16_t since;			/* HINTS_MOMENT when it was mapped */
 	uint32_t turn;			/* of lanes that share a key's mail */
 	struct given *given;		/* for each bucket */
@@ -148,15 +150,19 @@ static bool take(struct hints_reader *reader, int fd, int64_t now_ns) {
 	reader->device = status.st_dev;
 	reader->inode = status.st_ino;
 	reader->fd = fd;
+	reader->looked_ns = now_ns;
 	reader->since = HINTS_MOMENT(now_ns);
 	reader->given = calloc(header.bucket_count, sizeof(*reader->given));
 	hints_guard(live, bytes);
 	return true;
 }
 
-static bool is_whole(const struct hints_reader *reader) {
+static bool is_whole(struct hints_reader *reader, int64_t now_ns) {
 	struct stat status;
 
+	if (now_ns >= reader->looked_ns && now_ns - reader->looked_ns < HINTS_LOOK_NS)
+		return true;
+	reader->looked_ns = now_ns;
 	return fstat(reader->fd, &status) == 0 &&
 	    (uint64_t)status.st_size >= reader->bytes;
 }
@@ -176,7 +182,7 @@ static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
 static bool find_file(struct hints_reader *reader, int64_t now_ns) {
 	int fd;
 
-	if (reader->live != NULL && !is_whole(reader))
+	if (reader->live != NULL && !is_whole(reader, now_ns))
 		forget(reader);
 	if (is_alive(reader, now_ns))
 		return true;
@@ -318,13 +324,20 @@ static bool take_single(struct given *given, uint16_t issued, uint16_t since,
 		given->single = lanes->single_serial + 1u;
 		return false;
 	}
+	/* of the first ones that were ever offered each is ours, if the last is */
 	if (given->single == 0)
-		owed = hints_is_since(issued, since) ? 1 : 0;
+		owed = !hints_is_since(issued, since) ? 0 :
+		    lanes->single_serial <= most ? lanes->single_serial : 1;
 	if (owed > most)
 		owed = most;
 	/* 1 to 65536: 0 is kept for what is not known */
 	given->single = (uint16_t)(lanes->single_serial + (owed == 0 ? 0 : 1 - owed)) + 1u;
 	return owed > 0;
+}
+
+static bool was_never_offered(const struct hint_lanes *lanes) {
+	return lanes->canary == HINTS_NO_LANE && lanes->single == HINTS_NO_LANE &&
+	    lanes->single_serial == 0;
 }
 
 /* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE.  What
@@ -335,7 +348,7 @@ static uint8_t take_one(struct hints_reader *reader, uint32_t place, uint32_t is
 	struct given *given;
 	bool fresh;
 
-	if (reader->given == NULL)
+	if (reader->given == NULL || was_never_offered(lanes))
 		return HINTS_NO_LANE;
 	given = &reader->given[place];
 	if (lanes->canary != HINTS_NO_LANE && given->canary != lanes->serial + 1u) {

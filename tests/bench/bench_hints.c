@@ -45,7 +45,7 @@ static size_t name_of(uint32_t number, char name[NAME])
 static struct hints_writer *write_file(const char *path, uint32_t count)
 {
 	const struct hint_lanes lanes = { .count = 2, .lane = { 3, 1 }, .share = { 5, 2 },
-		.canary = HINTS_NO_LANE };
+		.canary = HINTS_NO_LANE, .single = HINTS_NO_LANE };
 	struct hint *hints = calloc(count, sizeof(*hints));
 	char (*names)[NAME] = calloc(count, sizeof(*names));
 	uint32_t *places = calloc(count, sizeof(*places));

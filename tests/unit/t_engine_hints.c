@@ -939,6 +939,7 @@ static void what_is_cut_short_is_made_anew(void **state) {
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char path[200];
 
+	hints_reader_outlive_cuts();
 	snprintf(path, sizeof(path), "%s.hints", segment_path(place->site.segment));
 	publish(place, LANES);
 	see(place, "a.example", 1, true);

@@ -355,6 +355,28 @@ static void a_canary_is_one_message(void **state) {
 	assert_int_equal(widths[10], 0);
 }
 
+/* Nothing is kept of a key before that: its questions touch no memory of their own. */
+static void the_first_single_messages_that_are_offered_are_all_given(void **state) {
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0,
+	    0, 0 };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	build(place, two, 2, NULL, 0);
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	put(place);
+	deal(place, "a.example", 20, widths);
+	assert_int_equal(widths[5], 20);
+	lanes.single = 4;
+	lanes.single_serial = lanes.single_count = 3;
+	lanes.single_ns = NOW + NS_PER_SECOND;
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	deal(place, "a.example", 20, widths);
+	assert_int_equal(widths[10], 3);
+	deal(place, "a.example", 20, widths);
+	assert_int_equal(widths[10], 0);
+}
+
 /* Postfix ends the lookup's connection every 100 s, and starts another process. */
 static void a_process_that_comes_later_gives_no_canary_again(void **state) {
 	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW };
@@ -413,7 +435,7 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
 	assert_false(hints_writer_was_cut(place->writer));
 	assert_int_equal(truncate(place->path, 100), 0);
-	assert_null(ask(place, "out", "a.example", NOW));
+	assert_null(ask(place, "out", "a.example", NOW + HINTS_LOOK_NS));
 	assert_true(hints_writer_was_cut(place->writer));
 	assert_false(hints_writer_was_cut(place->writer));
 	hints_writer_beat(place->writer, NOW);
@@ -425,7 +447,7 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 	assert_int_equal(truncate(place->path, 0), 0);
 	build(place, two, 2, first_held, 2);
 	assert_int_equal(hints_writer_publish(place->writer, NOW, &diag), 0);
-	assert_string_equal(ask(place, "out", "a.example", NOW), "class one");
+	assert_string_equal(ask(place, "out", "a.example", NOW + HINTS_LOOK_NS), "class one");
 }
 
 static void a_lane_s_answer_names_the_domain_that_was_asked_for(void **state) {
@@ -754,6 +776,7 @@ int main(void) {
 		TEST(believes_nothing_foreign_or_torn),
 		TEST(lanes_share_the_mail),
 		TEST(a_canary_is_one_message),
+		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
 		TEST(a_file_that_is_cut_short_is_not_believed),
 		TEST(a_lane_s_answer_names_the_domain_that_was_asked_for),
