@@ -27,7 +27,7 @@ void engine_feed_expect(struct engine *engine, const struct span *domains, unsig
 	for (unsigned i = 0; i < known; i++)
 		found[i] = feed_destination_likely(memory->table, keys[i].hash);
 	for (unsigned i = 0; i < known; i++) {
-		if (found[i] != NULL && found[i]->hash == keys[i].hash) {
+		if (found[i] != NULL) {
 			keys[i].place = found[i]->place;
 			__builtin_prefetch(found[i]->level.entries);
 		}

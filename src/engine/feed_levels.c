@@ -24,14 +24,22 @@ _Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
 #define IDLE_NS			(60 * NS_PER_SECOND)
 #define RUNNING_NS		(50 * NS_PER_MS)
 #define LOOKS_MAX		64
+#define LOOK_AGAIN_NS		NS_PER_MS	/* after a look that found nobody idle */
 #define SWEEP			256	/* buckets that a turn looks at */
 #define SHRINK			16	/* of so many entries less than one is in use */
 
+/* With its hash, so that a search touches no destination but the one that it finds. */
+struct bucket {
+	uint64_t hash;
+	struct feed_destination *destination;	/* NULL: free */
+};
+
 struct feed_table {
-	struct feed_destination *buckets[BUCKETS];	/* linear probing, no gaps */
+	struct bucket buckets[BUCKETS];	/* linear probing, no gaps */
 	uint32_t count;
 	uint32_t entries;
 	uint32_t hand;
+	int64_t in_vain_ns;		/* when nobody was found idle */
 };
 
 struct feed_table *feed_table_open(void)
@@ -52,8 +60,8 @@ void feed_table_close(struct feed_table **table)
 	if (*table == NULL)
 		return;
 	for (uint32_t i = 0; i < BUCKETS; i++)
-		if ((*table)->buckets[i] != NULL)
-			destination_free(*table, (*table)->buckets[i]);
+		if ((*table)->buckets[i].destination != NULL)
+			destination_free(*table, (*table)->buckets[i].destination);
 	free(*table);
 	*table = NULL;
 }
@@ -74,9 +82,9 @@ static uint32_t find(const struct feed_table *table, uint64_t hash,
 {
 	uint32_t at = bucket_of(hash);
 
-	for (; table->buckets[at] != NULL; at = (at + 1) % BUCKETS)
-		if (table->buckets[at]->hash == hash &&
-		    strcmp(table->buckets[at]->owner.name, owner->name) == 0)
+	for (; table->buckets[at].destination != NULL; at = (at + 1) % BUCKETS)
+		if (table->buckets[at].hash == hash &&
+		    strcmp(table->buckets[at].destination->owner.name, owner->name) == 0)
 			break;
 	return at;
 }
@@ -84,9 +92,9 @@ static uint32_t find(const struct feed_table *table, uint64_t hash,
 /* Closes the gap: whoever may move into it does. */
 static void take_out(struct feed_table *table, uint32_t gap)
 {
-	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at] != NULL;
+	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at].destination != NULL;
 	     at = (at + 1) % BUCKETS) {
-		uint32_t home = bucket_of(table->buckets[at]->hash);
+		uint32_t home = bucket_of(table->buckets[at].hash);
 
 		/* is its home at or before the gap, going round? */
 		if ((at + BUCKETS - home) % BUCKETS < (at + BUCKETS - gap) % BUCKETS)
@@ -94,7 +102,7 @@ static void take_out(struct feed_table *table, uint32_t gap)
 		table->buckets[gap] = table->buckets[at];
 		gap = at;
 	}
-	table->buckets[gap] = NULL;
+	table->buckets[gap] = (struct bucket){ 0, NULL };
 }
 
 bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns)
@@ -109,9 +117,10 @@ static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int
 
 	for (unsigned i = 0; i < looks && given_up < most; i++) {
 		uint32_t at = table->hand;
+		struct feed_destination *destination = table->buckets[at].destination;
 
-		if (table->buckets[at] != NULL && feed_is_idle(table->buckets[at], now_ns)) {
-			destination_free(table, table->buckets[at]);
+		if (destination != NULL && feed_is_idle(destination, now_ns)) {
+			destination_free(table, destination);
 			take_out(table, at);	/* somebody may stand there now */
 			given_up++;
 		} else {
@@ -119,6 +128,18 @@ static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int
 		}
 	}
 	return given_up > 0;
+}
+
+/* Room for one more, from what is idle.  Where nobody is, each line that needs room would
+ * look at as many in vain. */
+static bool make_room(struct feed_table *table, int64_t now_ns)
+{
+	if (now_ns >= table->in_vain_ns && now_ns - table->in_vain_ns < LOOK_AGAIN_NS)
+		return false;
+	if (give_up(table, LOOKS_MAX, 1, now_ns))
+		return true;
+	table->in_vain_ns = now_ns;
+	return false;
 }
 
 void feed_table_sweep(struct feed_table *table, int64_t now_ns)
@@ -149,22 +170,24 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
     const struct window_owner *owner, const struct state_key *key, int64_t now_ns)
 {
 	struct feed_table *table = memory->table;
+	struct feed_destination *found;
 	uint64_t hash = key->hash;
 	uint32_t at = find(table, hash, owner);
 
-	if (table->buckets[at] == NULL) {
+	if (table->buckets[at].destination == NULL) {
 		if (table->count >= DESTINATIONS_MAX) {
-			if (!give_up(table, LOOKS_MAX, 1, now_ns))
+			if (!make_room(table, now_ns))
 				return NULL;
 			at = find(table, hash, owner);
 		}
-		table->buckets[at] = make(memory, hash, owner);
+		table->buckets[at] = (struct bucket){ hash, make(memory, hash, owner) };
 	}
-	if (table->buckets[at] != NULL) {
-		table->buckets[at]->owner.provider = owner->provider; /* it may change */
-		table->buckets[at]->used_ns = now_ns;
+	found = table->buckets[at].destination;
+	if (found != NULL) {
+		found->owner.provider = owner->provider; /* it may change */
+		found->used_ns = now_ns;
 	}
-	return table->buckets[at];
+	return found;
 }
 
 void feed_destination_near(const struct feed_table *table, uint64_t hash)
@@ -175,7 +198,8 @@ void feed_destination_near(const struct feed_table *table, uint64_t hash)
 const struct feed_destination *feed_destination_likely(const struct feed_table *table,
     uint64_t hash)
 {
-	const struct feed_destination *found = table->buckets[bucket_of(hash)];
+	const struct bucket *bucket = &table->buckets[bucket_of(hash)];
+	const struct feed_destination *found = bucket->hash == hash ? bucket->destination : NULL;
 
 	for (size_t at = 0; found != NULL && at < sizeof(*found); at += 64)
 		__builtin_prefetch((const char *)found + at);

@@ -14,6 +14,7 @@
 #define FIRST	16	/* entries of a new one */
 #define MOST	16384	/* of one */
 #define ALL	(1u << 20)
+#define TABLE	32768	/* destinations */
 
 static struct feed_memory *begin(void)
 {
@@ -73,6 +74,24 @@ static void a_burst_gives_its_memory_back(void **state)
 	site_close(&site);
 }
 
+/* With more destinations than have room, each line would look at 64 others in vain. */
+static void a_full_table_is_not_searched_for_each_line(void **state)
+{
+	struct feed_memory *memory = begin();
+
+	(void)state;
+	for (unsigned i = 0; i < TABLE; i++)
+		assert_non_null(destination(memory, i));
+	now_ns += 60 * NS_PER_SECOND - NS_PER_MS / 2;
+	assert_null(destination(memory, TABLE));
+	now_ns += NS_PER_MS / 2;	/* all are idle, and it looked just now */
+	assert_null(destination(memory, TABLE));
+	now_ns += NS_PER_MS / 2;
+	for (unsigned i = 0; i < 1000; i++)
+		assert_non_null(destination(memory, TABLE + i));
+	site_close(&site);
+}
+
 static void large_destinations_leave_room_for_others(void **state)
 {
 	struct feed_memory *memory = begin();
@@ -98,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_gives_its_memory_back),
+		cmocka_unit_test(a_full_table_is_not_searched_for_each_line),
 		cmocka_unit_test(large_destinations_leave_room_for_others),
 	};
 
