@@ -939,13 +939,12 @@ static void what_is_cut_short_is_made_anew(void **state) {
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char path[200];
 
-	hints_reader_outlive_cuts();
 	snprintf(path, sizeof(path), "%s.hints", segment_path(place->site.segment));
 	publish(place, LANES);
 	see(place, "a.example", 1, true);
 	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
 	assert_int_equal(truncate(path, 0), 0);
-	assert_string_equal(lanes(place, "a.example", now_ns), "-");
+	assert_string_equal(lanes(place, "a.example", now_ns + HINTS_LOOK_NS), "-");
 	turn(place, now_ns += second);
 	assert_string_equal(lanes(place, "a.example", now_ns), "5");
 	result(place, "a.example", 5, 0, now_ns);
