@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MAX ((size_t)1 << 31)
+#include "config/generation.h"
 
 static bool grow(struct block *block, size_t bytes)
 {
 	size_t room = block->room;
 	char *data;
 
-	if (block->failed || bytes > BLOCK_MAX - block->used) {
+	if (block->failed || bytes > GENERATION_BYTES_MAX - block->used) {
 		block->failed = true;
 		return false;
 	}
@@ -52,7 +52,7 @@ uint32_t block_reserve(struct block *block, size_t bytes)
 	size_t padding = -block->used & 7;
 	size_t offset;
 
-	if (bytes > BLOCK_MAX || !grow(block, padding + bytes)) {
+	if (bytes > GENERATION_BYTES_MAX || !grow(block, padding + bytes)) {
 		block->failed = true;
 		return 0;
 	}

@@ -15,7 +15,7 @@ struct block {
 	uint32_t *texts;	/* hash table of offsets, 0: free */
 	size_t text_count;
 	size_t text_room;
-	bool failed;		/* no memory, or beyond 2 GiB: the block is not to be used */
+	bool failed;		/* no memory, or beyond GENERATION_BYTES_MAX: the block is not to be used */
 };
 
 /* Begins with `bytes` zeroes. */

@@ -274,7 +274,8 @@ static struct generation *finish(struct compilation *c, const char *name)
 	/* the block ends with a NUL: no text in it runs over */
 	(void)block_reserve(&c->block, 8);
 	if (c->block.failed) {
-		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory");
+		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory, or it would "
+		    "need more than %zu MiB", GENERATION_BYTES_MAX >> 20);
 	} else if (c->report.messages->errors == 0) {
 		result = compilation_header(c);
 		result->bytes = c->block.used;

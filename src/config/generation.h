@@ -20,6 +20,7 @@
 #include "policy/window.h"
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
+#define GENERATION_BYTES_MAX	((size_t)1 << 29)	/* each process has a copy */
 #define GENERATION_LISTENERS_MAX 32
 #define GENERATION_ROLES_MAX 43	/* of policy and milter, as the segment has places for */
 #define GENERATION_PORTS_MAX	64	/* distinct service ports named by classes */

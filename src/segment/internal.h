@@ -49,6 +49,10 @@ const char *segment_check_file(int fd, uid_t uid, struct stat *status);
  * file, which go when it is cut.  An errno, or 0. */
 int segment_own_fixed(void *mapping, int fd);
 
+/* PATH.config.NUMBER, and behind it the suffix. */
+void segment_config_path(const struct segment *segment, uint64_t number,
+    const char *suffix, char out[PATH_MAX + 32]);
+
 /* Why a mapped file of these bytes is no segment of this layout, or NULL. */
 const char *segment_check_layout(const struct segment_header *header, uint64_t bytes);
 

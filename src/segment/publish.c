@@ -4,7 +4,7 @@
  *          name, the block in a file, its number in the header; what becomes of shares.
  * MODEL    The block is complete in PATH.config.N before the number N is stored.
  *          The one before it stays for roles that are just about to map it.
- * THREADS  Publishing: the keeper alone.  Mapping: any.
+ * THREADS  The keeper alone.
  */
 #include "segment/internal.h"
 
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,12 +25,6 @@
 
 /* Numbers that were not published are passed over. */
 #define GENERATIONS_SWEPT 512
-
-static void config_path(const struct segment *segment, uint64_t number,
-    const char *suffix, char out[PATH_MAX + 32]) {
-	snprintf(out, PATH_MAX + 32, "%s.config.%llu%s", segment->path,
-	    (unsigned long long)number, suffix);
-}
 
 /* Nothing is leased any more; `since_ns`: shared from then on, 0: not at all. */
 static void forget_share(struct class_record *record, int64_t since_ns) {
@@ -384,8 +377,8 @@ static int put_block(const struct segment *segment,
     const struct generation *generation, struct diag *diag) {
 	char temporary[PATH_MAX + 32], path[PATH_MAX + 32];
 
-	config_path(segment, generation->number, ".new", temporary);
-	config_path(segment, generation->number, "", path);
+	segment_config_path(segment, generation->number, ".new", temporary);
+	segment_config_path(segment, generation->number, "", path);
 	if (write_block(temporary, segment->readers, generation, diag) != 0)
 		return -1;
 	if (rename(temporary, path) != 0) {
@@ -423,60 +416,9 @@ int segment_publish(struct segment *segment, struct generation *generation,
 	    memory_order_release);
 	for (uint64_t old = number > GENERATIONS_SWEPT ? number - GENERATIONS_SWEPT : 0;
 	     old < number; old++) {
-		config_path(segment, old, "", path);
+		segment_config_path(segment, old, "", path);
 		if (old != previous)
 			unlink(path);
 	}
 	return 0;
-}
-
-/* Whoever decides goes by the numbers of the classes' records unasked. */
-static int check_records(const struct segment *segment, const struct generation *generation,
-    struct diag *diag) {
-	for (uint32_t c = 0; c < generation->class_count; c++)
-		if (generation_class(generation, c)->record >= segment->header->record_count)
-			return diag_set(diag, 0, "its class %u has no record", c);
-	return 0;
-}
-
-int segment_map_generation(const struct segment *segment, uint64_t number,
-    const struct generation **generation, struct diag *diag) {
-	char path[PATH_MAX + 32];
-	struct stat status;
-	void *mapping;
-	int fd;
-
-	config_path(segment, number, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot open %s", path);
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-	    (uint64_t)status.st_size < sizeof(**generation)) {
-		close(fd);
-		return diag_set(diag, 0, "%s is too small", path);
-	}
-	mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (mapping == MAP_FAILED)
-		return diag_set(diag, errno, "cannot map %s", path);
-	if (generation_verify(mapping, (size_t)status.st_size, diag) != 0 ||
-	    check_records(segment, mapping, diag) != 0) {
-		munmap(mapping, (size_t)status.st_size);
-		return -1;
-	}
-	*generation = mapping;
-	return 0;
-}
-
-bool segment_generation_is_there(const struct segment *segment, uint64_t number) {
-	char path[PATH_MAX + 32];
-	struct stat status;
-
-	config_path(segment, number, "", path);
-	return lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
-	    (uint64_t)status.st_size >= sizeof(struct generation);
-}
-
-void segment_unmap_generation(const struct generation *generation) {
-	munmap((void *)(uintptr_t)generation, (size_t)generation->bytes);
 }

@@ -75,7 +75,8 @@ const char *segment_path(const struct segment *segment);
 int segment_publish(struct segment *segment, struct generation *generation,
     struct diag *diag);
 
-/* Maps a published generation read-only; segment_unmap_generation gives it back. */
+/* A checked copy of a published generation, read-only and this process's own: whatever becomes
+ * of the file does not change it.  segment_unmap_generation gives it back. */
 int segment_map_generation(const struct segment *segment, uint64_t number,
     const struct generation **generation, struct diag *diag);
 void segment_unmap_generation(const struct generation *generation);

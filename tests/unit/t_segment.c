@@ -732,6 +732,77 @@ static void a_generation_of_records_that_there_are_not_is_not_mapped(void **stat
 	site_close(&site);
 }
 
+/* A role that was taken over writes into the file, and cuts it. */
+static void a_configuration_overwritten_after_it_was_checked_changes_nothing(void **state) {
+	const struct generation *mapped;
+	struct generation *before;
+	struct site site;
+	struct diag diag;
+	char path[PATH_MAX + 32];
+	size_t bytes;
+	int fd;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	bytes = (size_t)site.generation->bytes;
+	segment_config_path(site.segment, site.generation->number, "", path);
+	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
+	    &diag), 0);
+	before = malloc(bytes);
+	assert_non_null(before);
+	memcpy(before, mapped, bytes);
+	fd = open(path, O_WRONLY);
+	for (size_t at = 0; at < bytes; at++)
+		assert_int_equal(pwrite(fd, "x", 1, (off_t)at), 1);
+	assert_memory_equal(mapped, before, bytes);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_memory_equal(mapped, before, bytes);
+	close(fd);
+	segment_unmap_generation(mapped);
+	free(before);
+	site_close(&site);
+}
+
+/* Sparse, it costs who makes it nothing. */
+static void a_configuration_too_large_for_any_is_not_mapped(void **state) {
+	const struct generation *mapped;
+	struct site site;
+	struct diag diag;
+	char path[PATH_MAX + 32];
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	segment_config_path(site.segment, site.generation->number, "", path);
+	assert_int_equal(truncate(path, (off_t)GENERATION_BYTES_MAX + 1), 0);
+	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
+	    &diag), -1);
+	assert_non_null(strstr(diag.text, "has no size of a configuration"));
+	site_close(&site);
+}
+
+static void what_is_in_force_cannot_be_written_to(void **state) {
+	const struct generation *mapped;
+	struct site site;
+	struct diag diag;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	site_open(&site, 1000, ALL);
+	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
+	    &diag), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)signal(SIGSEGV, SIG_DFL);
+		*(volatile uint32_t *)(uintptr_t)&mapped->class_count = 0;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	segment_unmap_generation(mapped);
+	site_close(&site);
+}
+
 static void publish_as(struct site *site, uint64_t number) {
 	struct generation *generation = malloc(site->generation->bytes);
 	struct diag diag;
@@ -788,6 +859,9 @@ int main(void) {
 		cmocka_unit_test(a_pinned_generation_outlives_reloads),
 		cmocka_unit_test(a_session_of_a_class_that_there_is_not_ends),
 		cmocka_unit_test(a_generation_of_records_that_there_are_not_is_not_mapped),
+		cmocka_unit_test(a_configuration_overwritten_after_it_was_checked_changes_nothing),
+		cmocka_unit_test(a_configuration_too_large_for_any_is_not_mapped),
+		cmocka_unit_test(what_is_in_force_cannot_be_written_to),
 		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
 		cmocka_unit_test(a_spoiled_free_list_writes_nothing_outside),
 	};
