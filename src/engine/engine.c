@@ -21,7 +21,7 @@
 #include "segment/timings.h"
 
 #define CONFIRM_WAIT_MS		2000
-#define CONFIRM_STEP_MS		5
+#define CONFIRM_STEP_MS		1
 #define FAULTS_APART_NS		(2 * NS_PER_SECOND)
 #define LIFELINE_APART_NS	(NS_PER_SECOND / 8)
 #define REFUSALS_APART_NS	(10 * NS_PER_SECOND)

@@ -83,14 +83,17 @@ void children_plan(struct supervisor *supervisor) {
 			policies = generation->policy_processes;
 		metrics |= kind == LISTENER_METRICS;
 	}
-	/* in the order of their start: those that mail waits for come first */
-	for (i = 0; i < policies; i++)
+	/* in the order of their start: those that mail waits for come first, and the keeper, by
+	 * which they wait until the sessions that were adopted are confirmed */
+	if (policies > 0)
+		add_child(supervisor, ROLE_POLICY, "policy", 0, 0);
+	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
+	for (i = 1; i < policies; i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
 	for (i = 0; i < generation->listener_count; i++)
 		if (generation->listeners[i].kind == LISTENER_MILTER &&
 		    supervisor->sockets.list[i].fd >= 0)
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
-	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
 	if (feed_role_needed(generation))
 		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
 	if (generation_drives(generation))

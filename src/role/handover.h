@@ -18,7 +18,6 @@
 enum handover_duty {
 	HANDOVER_SERVE,		/* to be the role */
 	HANDOVER_PREPARE,	/* to make or adopt the segment (prepare.h) */
-	HANDOVER_RESTORE,	/* to read the journal into it */
 };
 
 struct handover {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  See prepare.h.
- * MODEL    One process makes the segment and ends; where it was newly built, another reads
- *          the journal, which may take long or fail without harm.
+ * MODEL    One process makes the segment, reports, and where it was newly built reads the
+ *          journal, which may take long or fail without harm.
  * ERRORS   A process that is killed is started again, a few times; what it left is what a
  *          crash leaves.  Without the journal it is served all the same.
- * THREADS  One in each.
+ * THREADS  One.
  */
 #include "role/prepare.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -28,6 +29,7 @@
 #define PREPARE_WAIT_NS	(30 * NS_PER_SECOND)
 #define RESTORE_WAIT_NS	(40 * NS_PER_SECOND)	/* it takes half of that by itself */
 #define LOOK_NS		(NS_PER_MS / 2)
+#define STOP_LOOK_MS	50		/* whether we are to stop */
 #define TRIES		3
 
 bool prepare_stop_is_wanted(void) {
@@ -37,98 +39,123 @@ bool prepare_stop_is_wanted(void) {
 	    (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT));
 }
 
-/* Its status; -1: it took too long, or we are to stop. */
-static int wait_for(pid_t child, int64_t most_ns) {
+/* What the process has reported, and what became of it. */
+struct preparation {
+	int fd;			/* where it reports */
+	struct prepare_result result;
+	bool reported;
+	int status;		/* -1: it took too long, or we are to stop */
+};
+
+/* True: it is over. */
+static bool prepare_look(struct preparation *work, pid_t child, int64_t *end_ns) {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	int64_t now_ns = clock_now_ns(), end_ns = now_ns + most_ns, said_ns = now_ns;
-	int status;
+	struct pollfd report = { .fd = work->fd, .events = POLLIN };
+	pid_t ended;
+
+	(void)poll(&report, 1, STOP_LOOK_MS);
+	if ((report.revents & POLLIN) != 0 && !work->reported) {
+		work->reported = read(work->fd, &work->result, sizeof(work->result)) ==
+		    (ssize_t)sizeof(work->result);
+		*end_ns = clock_now_ns() + RESTORE_WAIT_NS;
+		return false;
+	}
+	if (report.revents == 0)
+		return false;
+	/* its end is closed: it has ended, or is about to */
+	ended = waitpid(child, &work->status, WNOHANG);
+	if (ended < 0 && errno != EINTR)
+		work->status = -1;
+	if (ended == 0)
+		(void)nanosleep(&pause, NULL);
+	return ended != 0;
+}
+
+static void wait_for(struct preparation *work, pid_t child) {
+	int64_t now_ns = clock_now_ns(), end_ns = now_ns + PREPARE_WAIT_NS, said_ns = now_ns;
 
 	for (; now_ns < end_ns && !prepare_stop_is_wanted(); now_ns = clock_now_ns()) {
-		pid_t ended = waitpid(child, &status, WNOHANG);
-
-		if (ended == child)
-			return status;
-		if (ended < 0 && errno != EINTR)
-			return -1;
+		if (prepare_look(work, child, &end_ns))
+			return;
 		if (now_ns - said_ns > NS_PER_SECOND) {
 			sd_notify_send("WATCHDOG=1");
 			said_ns = now_ns;
 		}
-		(void)nanosleep(&pause, NULL);
 	}
 	(void)kill(child, SIGKILL);
 	if (!process_await(child, clock_now_ns() + NS_PER_SECOND))
 		log_event(EVENT_SYSTEM, "pid=%ld text=\"it was killed, and does not end\"",
 		    (long)child);
-	return -1;
+	work->status = -1;
 }
 
-/* Its status, or -1. */
-static int run(struct supervisor *supervisor, enum handover_duty duty, bool damaged,
-    int result_fd, int64_t most_ns) {
+/* False: no process could be made. */
+static bool run(struct supervisor *supervisor, bool damaged, struct preparation *work) {
 	struct diag diag;
-	pid_t child = spawn_helper(supervisor, duty, damaged, result_fd, &diag);
+	pid_t child;
+	int fds[2];
 
-	if (child > 0)
-		return wait_for(child, most_ns);
-	log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
-	return -1;
-}
-
-/* False: it did not say. */
-static bool read_result(struct supervisor *supervisor, int fd, bool *is_unlearned) {
-	struct prepare_result result;
-
-	if (read(fd, &result, sizeof(result)) != (ssize_t)sizeof(result) ||
-	    result.generation == 0 || result.generation > SEGMENT_GENERATION_MAX)
+	*work = (struct preparation){ .status = -1 };
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
-	/* which number an adopted state had before is known there alone */
-	if (supervisor->last_number == 0)
-		supervisor->last_number = result.generation;
-	supervisor->generation->number = supervisor->last_number;
-	*is_unlearned = result.is_unlearned != 0;
+	work->fd = fds[0];
+	child = spawn_helper(supervisor, damaged, fds[1], &diag);
+	close(fds[1]);
+	if (child > 0)
+		wait_for(work, child);
+	else
+		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
+	close(fds[0]);
 	return true;
 }
 
-static int make_segment(struct supervisor *supervisor, bool damaged, bool *is_unlearned) {
+/* False: it did not say. */
+static bool take_result(struct supervisor *supervisor, const struct preparation *work) {
+	if (!work->reported || work->result.generation == 0 ||
+	    work->result.generation > SEGMENT_GENERATION_MAX)
+		return false;
+	/* which number an adopted state had before is known there alone */
+	if (supervisor->last_number == 0)
+		supervisor->last_number = work->result.generation;
+	supervisor->generation->number = supervisor->last_number;
+	return true;
+}
+
+/* It made the segment: then what it did not read of the journal is no reason not to start. */
+static void tell_unread(const struct preparation *work) {
+	if (work->status == -1)
+		log_event(EVENT_JOURNAL_FAILED,
+		    "text=\"what was learned could not be read: it took too long\"");
+	else if (WIFSIGNALED(work->status))
+		log_event(EVENT_JOURNAL_FAILED,
+		    "text=\"what was learned could not be read: signal %d\"",
+		    WTERMSIG(work->status));
+	else if (work->status != 0)
+		log_event(EVENT_JOURNAL_FAILED, "text=\"not all that was learned could be read: "
+		    "what was not stays in its files\"");
+}
+
+static int make_segment(struct supervisor *supervisor, bool damaged) {
 	int code = EX_SOFTWARE;
 
 	for (int i = 0; i < TRIES && !prepare_stop_is_wanted(); i++) {
-		int fds[2], status;
-		bool done;
+		struct preparation work;
 
-		if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
-			return EX_OSERR;
 		if (supervisor->last_number != 0)
 			supervisor->last_number++;
-		status = run(supervisor, HANDOVER_PREPARE, damaged, fds[1],
-		    PREPARE_WAIT_NS);
-		close(fds[1]);
-		done = status == 0 && read_result(supervisor, fds[0], is_unlearned);
-		close(fds[0]);
-		if (done)
+		if (!run(supervisor, damaged, &work))
+			return EX_OSERR;
+		if (take_result(supervisor, &work)) {
+			tell_unread(&work);
 			return 0;
-		if (status > 0 && WIFEXITED(status))
-			return WEXITSTATUS(status);
+		}
+		if (work.status > 0 && WIFEXITED(work.status))
+			return WEXITSTATUS(work.status);
 		log_event(EVENT_SYSTEM, "text=\"the state could not be prepared: %s %d\"",
-		    status > 0 ? "signal" : "no end within its time",
-		    status > 0 ? WTERMSIG(status) : 0);
+		    work.status > 0 ? "signal" : "no end within its time",
+		    work.status > 0 ? WTERMSIG(work.status) : 0);
 	}
 	return code;
-}
-
-static void restore(struct supervisor *supervisor) {
-	int status = run(supervisor, HANDOVER_RESTORE, false, -1, RESTORE_WAIT_NS);
-
-	if (status == -1)
-		log_event(EVENT_JOURNAL_FAILED,
-		    "text=\"what was learned could not be read: it took too long\"");
-	else if (WIFSIGNALED(status))
-		log_event(EVENT_JOURNAL_FAILED,
-		    "text=\"what was learned could not be read: signal %d\"", WTERMSIG(status));
-	else if (status != 0)
-		log_event(EVENT_JOURNAL_FAILED, "text=\"not all that was learned could be read: "
-		    "what was not stays in its files\"");
 }
 
 /* It is not mapped here: roles get it, whoever has removed its name meanwhile. */
@@ -147,12 +174,7 @@ static int keep_segment(struct supervisor *supervisor) {
 }
 
 int prepare(struct supervisor *supervisor, bool damaged) {
-	bool is_unlearned = false;
-	int code = make_segment(supervisor, damaged, &is_unlearned);
+	int code = make_segment(supervisor, damaged);
 
-	if (code == 0)
-		code = keep_segment(supervisor);
-	if (code == 0 && is_unlearned)
-		restore(supervisor);
-	return code;
+	return code == 0 ? keep_segment(supervisor) : code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The segment before there is any role: made, adopted or rebuilt, the first generation
- * published, the journal read into it.  In unprivileged processes, for which the supervisor
+ * published, the journal read into it.  In an unprivileged process, for which the supervisor
  * waits: it maps no segment.
  */
 #ifndef ROLE_PREPARE_H

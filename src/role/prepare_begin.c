@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The processes that make the segment, and that read the journal into it (prepare.h).
- * MODEL    They have dropped their privileges, and enter the keeper's sandbox first.
+ * PURPOSE  The process that makes the segment, and reads the journal into it (prepare.h).
+ * MODEL    It has dropped its privileges, and enters the keeper's sandbox first.
  * ERRORS   Logged, and shown on the terminal of who started the daemon: the process ends.
- * THREADS  One in each.
+ * THREADS  One.
  */
 #include "role/prepare_begin.h"
 
@@ -51,7 +51,8 @@ static void log_segment(const struct segment_report *report, const char *path) {
 		    "may slow down decisions\" path=%s", quoted);
 }
 
-static int prepare_segment(const struct handover *handover, struct generation *generation) {
+static int prepare_segment(const struct handover *handover, struct generation *generation,
+    struct segment **result_segment) {
 	struct prepare_result result = { 0 };
 	struct segment_report report;
 	struct segment *segment;
@@ -71,22 +72,19 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 	generation->number = handover->context.generation_number;
 	if (segment_publish(segment, generation, &diag) != 0)
 		return failed(handover, EX_CANTCREAT, &diag);
+	*result_segment = segment;
 	result.generation = generation->number;
-	result.is_unlearned = segment_is_unlearned(segment);
 	return write(handover->result_fd, &result, sizeof(result)) ==
 	    (ssize_t)sizeof(result) ? EX_OK : EX_OSERR;
 }
 
-static int restore_journal(const struct handover *handover) {
+static int restore_journal(struct segment *segment) {
 	const struct generation *generation;
 	struct engine *engine;
-	struct segment *segment;
 	struct diag diag;
 	bool all;
-	int fd = segment_open_file(handover->state_path, geteuid(), &diag);
 
-	if (fd < 0 || segment_attach(&segment, fd, handover->state_path, &diag) != 0 ||
-	    engine_open(&engine, segment, segment_role_place(ROLE_KEEPER, 0), &diag) != 0) {
+	if (engine_open(&engine, segment, segment_role_place(ROLE_KEEPER, 0), &diag) != 0) {
 		log_event(EVENT_SYSTEM, "text=\"%s\"", diag.text);
 		return EX_OSERR;
 	}
@@ -99,8 +97,10 @@ static int restore_journal(const struct handover *handover) {
 
 int prepare_begin(const struct handover *handover) {
 	struct generation *generation;
+	struct segment *segment;
 	struct diag diag;
 	uint32_t what;
+	int code;
 
 	generation = generation_memory_read(handover->context.generation_fd, &diag);
 	if (generation == NULL)
@@ -109,6 +109,6 @@ int prepare_begin(const struct handover *handover) {
 	if (sandbox_enter(generation, ROLE_KEEPER, handover->context.lifeline_fd, &what,
 		&diag) != 0)
 		return failed(handover, EX_NOPERM, &diag);
-	return handover->duty == HANDOVER_PREPARE ? prepare_segment(handover, generation) :
-	    restore_journal(handover);
+	code = prepare_segment(handover, generation, &segment);
+	return code == EX_OK && segment_is_unlearned(segment) ? restore_journal(segment) : code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* What prepare.h has done by processes of their own, without privileges. */
+/* What prepare.h has done by a process of its own, without privileges. */
 #ifndef ROLE_PREPARE_BEGIN_H
 #define ROLE_PREPARE_BEGIN_H
 
@@ -10,7 +10,6 @@
 /* What the one that makes the segment reports; nobody believes more of it than is checked. */
 struct prepare_result {
 	uint64_t generation;	/* its number */
-	uint64_t is_unlearned;	/* segment_is_unlearned */
 };
 
 /* Does its duty; the exit code of the process. */

@@ -10,6 +10,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -96,16 +97,19 @@ int identity_find(struct identity *identity, const struct generation *generation
 
 /* Files are given to groups that need not be the user's. */
 static int join_more(const struct identity *identity, gid_t more) {
-	gid_t groups[NGROUPS_MAX];
-	int count = getgroups(NGROUPS_MAX - 2, groups);
+	int count = getgroups(0, NULL), error;
+	gid_t *groups = count < 0 ? NULL : calloc((size_t)count + 2, sizeof(*groups));
 
-	if (count < 0)
+	if (groups == NULL)
 		return errno;
-	if (identity->hints_group != (gid_t)-1)
+	count = getgroups(count, groups);
+	if (count >= 0 && identity->hints_group != (gid_t)-1)
 		groups[count++] = identity->hints_group;
-	if (more != (gid_t)-1)
+	if (count >= 0 && more != (gid_t)-1)
 		groups[count++] = more;
-	return setgroups((size_t)count, groups) == 0 ? 0 : errno;
+	error = count >= 0 && setgroups((size_t)count, groups) == 0 ? 0 : errno;
+	free(groups);
+	return error;
 }
 
 int privileges_join(const struct identity *identity, gid_t group, struct diag *diag) {

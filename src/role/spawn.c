@@ -219,8 +219,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	end_process(supervisor, is_keeper ? supervisor->readers : (gid_t)-1, &handover);
 }
 
-pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool damaged,
-    int result_fd, struct diag *diag) {
+pid_t spawn_helper(struct supervisor *supervisor, bool damaged, int result_fd,
+    struct diag *diag) {
 	static struct handover handover;
 	pid_t pid = fork();
 
@@ -228,7 +228,7 @@ pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool 
 		diag_set(diag, errno, "cannot fork");
 	if (pid != 0)
 		return pid;
-	handover = (struct handover){ .duty = duty, .result_fd = result_fd,
+	handover = (struct handover){ .duty = HANDOVER_PREPARE, .result_fd = result_fd,
 		.damaged = damaged,
 		.has_terminal = supervisor->ready_fd >= 0,
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
@@ -236,7 +236,7 @@ pid_t spawn_helper(struct supervisor *supervisor, enum handover_duty duty, bool 
 			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->last_number } };
-	begin_process(supervisor, duty == HANDOVER_PREPARE ? "prepare" : "restore", &handover);
+	begin_process(supervisor, "prepare", &handover);
 	end_process(supervisor, supervisor->readers, &handover);
 }
 

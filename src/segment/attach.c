@@ -44,7 +44,7 @@ int segment_own_fixed(void *mapping, int fd) {
 	ssize_t got;
 
 	if (mmap(mapping, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == MAP_FAILED)
 		return errno;
 	got = pread(fd, mapping, SEGMENT_FIXED_BYTES, 0);
 	if (got != SEGMENT_FIXED_BYTES)

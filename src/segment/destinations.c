@@ -455,6 +455,14 @@ uint64_t destinations_version(const struct segment *segment) {
 
 /* --- keeping ----------------------------------------------------------------- */
 
+void destinations_begin(struct segment *segment) {
+	struct learned destinations = destination_table(segment);
+	struct learned relays = relay_table(segment);
+
+	learned_scrub(&destinations, 0);
+	learned_scrub(&relays, 0);
+}
+
 void destinations_scrub(struct segment *segment, int64_t now_ns) {
 	struct learned destinations = destination_table(segment);
 	struct learned relays = relay_table(segment);

@@ -126,8 +126,9 @@ unsigned destinations_each_in(const struct segment_header *sizes,
 void destinations_used_in(const struct segment_header *sizes,
     const void *mapping, uint64_t *destinations, uint64_t *relays);
 
-/* Checks both tables of an adopted file, or begins them in a new one.  Supervisor
- * only, while nobody else has the segment. */
+/* Begins both tables in a new file, or checks those of an adopted one.  While nobody else has
+ * the segment. */
+void destinations_begin(struct segment *segment);
 void destinations_scrub(struct segment *segment, int64_t now_ns);
 
 /* Notes all that another segment knows, where only the sizes differ; nobody uses

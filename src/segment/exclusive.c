@@ -22,7 +22,7 @@
 #include "base/trusted_path.h"
 
 #define LOCK_MODE	0600
-#define WAIT_STEP_MS	20
+#define WAIT_STEP_MS	2
 #define WAIT_LOCK_MS	2000
 #define WAIT_ROLES_MS	5000
 

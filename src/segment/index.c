@@ -6,6 +6,8 @@
  */
 #include "segment/index.h"
 
+#include <string.h>
+
 #include "base/failpoint.h"
 
 /* Some tables are looked up without their mutex: single stores, no torn ones. */
@@ -61,7 +63,12 @@ bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
 }
 
 void index_clear(struct index *index) {
+	static const struct index_line empty;
+
 	for (uint32_t i = 0; i < index->line_count; i++) {
+		/* in a new file nothing is to be written, and no page to be made for it */
+		if (memcmp(&index->lines[i], &empty, sizeof(empty)) == 0)
+			continue;
 		for (unsigned p = 0; p < INDEX_PLACES; p++)
 			PUT(index->lines[i].place[p], 0);
 		PUT(index->lines[i].passed, 0);

@@ -233,6 +233,19 @@ static int give(int fd, uid_t uid, gid_t gid) {
 
 static const char died_of_it[] = "roles died of it";
 
+static bool on_tmpfs(const char *path) {
+	struct statfs status;
+
+	return statfs(path, &status) == 0 &&
+	    ((uint32_t)status.f_type == TMPFS_MAGIC || (uint32_t)status.f_type == RAMFS_MAGIC);
+}
+
+/* A tmpfs counts nothing but pages of the file.  Asked once more for pages that nobody wrote to
+ * yet, it would clear them all. */
+static bool is_whole(const char *path, const struct stat *status) {
+	return on_tmpfs(path) && status->st_blocks * 512 >= status->st_size;
+}
+
 /* Why the file is not adopted (static text), or NULL with the mapping.  *old: the
  * file as it was, where only its sizes were wrong. */
 static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damaged,
@@ -268,7 +281,7 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 	why = damaged ? died_of_it :
 	    check_header(header, (uint64_t)status.st_size, generation);
 	/* a store into a hole of a full file system would be our end */
-	if ((why == NULL || why == other_sizes) &&
+	if ((why == NULL || why == other_sizes) && !is_whole(path, &status) &&
 	    posix_fallocate(fd, 0, status.st_size) != 0)
 		why = "there is no room for all of it";
 	/* its readers may have been another group */
@@ -351,7 +364,7 @@ static void init_locks(struct segment *segment) {
 		segment->session_shards[i].free_head = SEGMENT_NO_SLOT;
 		segment->client_shards[i].free_head = SEGMENT_NO_SLOT;
 	}
-	destinations_scrub(segment, segment->header->created_ns);
+	destinations_begin(segment);
 	recipients_scrub(segment, segment->header->created_ns);
 	sessions_rebuild(segment);
 }
@@ -400,13 +413,6 @@ bool segment_is_unlearned(const struct segment *segment) {
 
 void segment_has_learned(struct segment *segment, bool all) {
 	atomic_store(&segment->header->unlearned, all ? 0 : 2);
-}
-
-static bool on_tmpfs(const char *path) {
-	struct statfs status;
-
-	return statfs(path, &status) == 0 &&
-	    ((uint32_t)status.f_type == TMPFS_MAGIC || (uint32_t)status.f_type == RAMFS_MAGIC);
 }
 
 int segment_prepare(struct segment **result, const struct generation *generation,
