@@ -11,6 +11,8 @@ struct class_work {
 	struct generation_class *classes;
 	const config_setting_t **groups;	/* of each class */
 	uint32_t class_count;
+	uint32_t good_text;	/* that was checked last, with a class name so long */
+	size_t good_name;
 	/* One entry a mask: */
 	struct generation_rule *rules;
 	struct class_rule *masks;

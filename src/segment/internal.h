@@ -35,6 +35,7 @@ struct segment {
 	dev_t device;
 	ino_t inode;
 	struct role_begun begun[SEGMENT_ROLES_MAX];
+	bool unnamed;		/* a class of what was published here last has no record */
 	char path[PATH_MAX];
 };
 

@@ -93,7 +93,7 @@ struct record_finder {
 	uint32_t *heads;	/* by hash of the name: 1 + a number, or 0 */
 	uint32_t *next;		/* of the same hash, by number */
 	uint32_t buckets;	/* a power of two */
-	uint32_t at[2];		/* free ones, and removed ones, were looked through up to here */
+	uint32_t at[3];		/* by `wanted`: those were looked through up to here */
 	bool *taken;		/* by a class of the new generation */
 	int64_t now_ns;
 };
@@ -133,39 +133,41 @@ static void finder_close(struct record_finder *finder) {
 	free(finder->taken);
 }
 
-/* One that has no sessions gets the name.  Of those that cannot be had now none is tried twice. */
-static uint16_t finder_take(struct record_finder *finder, const char *name) {
-	static const uint32_t wanted[] = { 0, 2 };	/* free, else removed */
-	struct segment *segment = finder->segment;
+/* The next that no class of the new generation has, of these, without a session. */
+static uint16_t finder_next(struct record_finder *finder, uint32_t in_use) {
+	while (finder->at[in_use] < finder->segment->header->record_count) {
+		uint32_t i = finder->at[in_use]++;
+		const struct class_record *record = &finder->segment->records[i];
 
-	for (unsigned w = 0; w < 2; w++)
-		while (finder->at[w] < segment->header->record_count) {
-			uint32_t i = finder->at[w]++;
-			const struct class_record *record = &segment->records[i];
-
-			if (!finder->taken[i] && atomic_load_explicit(&record->in_use,
-				memory_order_relaxed) == wanted[w] &&
-			    atomic_load_explicit(&record->open,
-				memory_order_relaxed) == 0 &&
-			    record_name(segment, (uint16_t)i, name, finder->now_ns))
-				return (uint16_t)i;
-		}
+		if (!finder->taken[i] && atomic_load_explicit(&record->in_use,
+			memory_order_relaxed) == in_use &&
+		    atomic_load_explicit(&record->open, memory_order_relaxed) == 0)
+			return (uint16_t)i;
+	}
 	return SEGMENT_NO_CLASS;
 }
 
-static uint16_t finder_record(struct record_finder *finder, const char *name) {
-	uint16_t found = SEGMENT_NO_CLASS;
+/* One gets the name: a free one, else a removed one.  Of those that cannot be had now none is
+ * tried twice. */
+static uint16_t finder_take(struct record_finder *finder, const char *name) {
+	uint16_t found;
 
+	for (uint32_t in_use = 0; in_use <= 2; in_use += 2)
+		while ((found = finder_next(finder, in_use)) != SEGMENT_NO_CLASS)
+			if (record_name(finder->segment, found, name, finder->now_ns)) {
+				finder->taken[found] = true;
+				return found;
+			}
+	return SEGMENT_NO_CLASS;
+}
+
+static uint16_t finder_find(struct record_finder *finder, const char *name) {
 	for (uint32_t i = *finder_bucket(finder, name); i != 0; i = finder->next[i - 1])
 		if (record_is(finder->segment, i - 1, name)) {
-			found = (uint16_t)(i - 1);
-			break;
+			finder->taken[i - 1] = true;
+			return (uint16_t)(i - 1);
 		}
-	if (found == SEGMENT_NO_CLASS)
-		found = finder_take(finder, name);
-	if (found != SEGMENT_NO_CLASS)
-		finder->taken[found] = true;
-	return found;
+	return SEGMENT_NO_CLASS;
 }
 
 uint16_t segment_record(struct segment *segment, const char *name,
@@ -173,34 +175,76 @@ uint16_t segment_record(struct segment *segment, const char *name,
 	struct record_finder finder;
 	uint16_t found = SEGMENT_NO_CLASS;
 
-	if (finder_open(&finder, segment, now_ns))
-		found = finder_record(&finder, name);
+	if (finder_open(&finder, segment, now_ns) &&
+	    (found = finder_find(&finder, name)) == SEGMENT_NO_CLASS)
+		found = finder_take(&finder, name);
 	finder_close(&finder);
 	return found;
 }
 
-static int resolve_class(struct record_finder *finder, struct generation *generation,
+static struct generation_class *class_of(struct generation *generation, uint32_t number) {
+	return (struct generation_class *)(void *)((char *)generation + generation->classes) +
+	    number;
+}
+
+/* A record for a class that has none.  When all others are gone, that of a class which is
+ * removed only now: it is still in force, and gets its name last (name_records). */
+static int resolve_class(struct record_finder *finder, const struct generation *generation,
     struct generation_class *class, struct diag *diag) {
 	const char *name = generation_text(generation, class->name);
-	uint16_t record = finder_record(finder, name);
+	uint16_t record = finder_take(finder, name);
 
+	class->record_use = 0;
+	if (record == SEGMENT_NO_CLASS) {
+		record = finder_next(finder, 1);
+		class->record_use = 1;
+	}
 	if (record == SEGMENT_NO_CLASS)
-		return diag_set(diag, 0, "class %s: all %u class records are in use; raise "
-		    "state.classes", name, finder->segment->header->record_count);
+		return diag_set(diag, 0, "class %s: all %u class records are in use, by classes or "
+		    "by sessions of removed ones: raise state.classes", name,
+		    finder->segment->header->record_count);
 	class->record = record;
-	class->record_use = atomic_load(&finder->segment->records[record].uses);
+	class->record_use += atomic_load(&finder->segment->records[record].uses);
 	return 0;
 }
 
+static bool is_named(const struct segment *segment, const struct generation_class *class) {
+	return atomic_load(&segment->records[class->record].uses) == class->record_use;
+}
+
+/* Until the generation is in force, which is soon, who asks about a class that loses its record
+ * here is let in uncounted, as roles see that it has another use.  Where a session came in
+ * between, a class has no record: so it is until the same is published once more. */
+static void name_records(struct segment *segment, struct generation *generation,
+    int64_t now_ns) {
+	segment->unnamed = false;
+	for (uint32_t c = 0; c < generation->class_count; c++) {
+		const struct generation_class *class = class_of(generation, c);
+
+		if (!is_named(segment, class) && !record_name(segment, (uint16_t)class->record,
+			generation_text(generation, class->name), now_ns))
+			segment->unnamed = true;
+	}
+}
+
+/* Those that are there come first: nobody takes them then. */
 static int resolve_records(struct segment *segment, struct generation *generation,
     int64_t now_ns, struct diag *diag) {
 	struct record_finder finder;
 	int result = finder_open(&finder, segment, now_ns) ? 0 :
 	    diag_set(diag, 0, "no memory for the classes");
 
-	for (uint32_t i = 0; i < generation->class_count && result == 0; i++)
-		result = resolve_class(&finder, generation, (struct generation_class *)
-		    (void *)((char *)generation + generation->classes) + i, diag);
+	for (uint32_t c = 0; c < generation->class_count && result == 0; c++) {
+		struct generation_class *class = class_of(generation, c);
+		uint16_t found = finder_find(&finder, generation_text(generation, class->name));
+
+		class->record = found == SEGMENT_NO_CLASS ? GENERATION_NO_RECORD : found;
+		if (found != SEGMENT_NO_CLASS)
+			class->record_use = atomic_load(&segment->records[found].uses);
+	}
+	for (uint32_t c = 0; c < generation->class_count && result == 0; c++)
+		if (class_of(generation, c)->record == GENERATION_NO_RECORD)
+			result = resolve_class(&finder, generation, class_of(generation, c), diag);
 	finder_close(&finder);
 	return result;
 }
@@ -292,6 +336,8 @@ static void refresh_records(struct segment *segment,
 		    generation_class(generation, c);
 		struct class_record *record = &segment->records[class->record];
 
+		if (!is_named(segment, class))
+			continue;
 		in_force[class->record] = 1;
 		atomic_store(&record->sessions, class->limits.sessions);
 		atomic_store(&record->inbound, class->limits.inbound);
@@ -407,6 +453,7 @@ int segment_publish(struct segment *segment, struct generation *generation,
 		free(in_force);
 		return -1;
 	}
+	name_records(segment, generation, now_ns);
 	refresh_records(segment, generation, in_force, now_ns);
 	refresh_shares(segment, generation, now_ns);
 	refresh_mtas(segment, generation, now_ns);

@@ -99,7 +99,7 @@ bool segment_generation_is_there(const struct segment *segment, uint64_t number)
 	struct stat status;
 
 	segment_config_path(segment, number, "", path);
-	return lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+	return !segment->unnamed && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
 	    (uint64_t)status.st_size >= sizeof(struct generation);
 }
 

@@ -80,7 +80,8 @@ int segment_publish(struct segment *segment, struct generation *generation,
 int segment_map_generation(const struct segment *segment, uint64_t number,
     const struct generation **generation, struct diag *diag);
 void segment_unmap_generation(const struct generation *generation);
-/* Is its file still there, whole?  A look at its name and size alone. */
+/* Is its file still there, whole, and has each of its classes a record?  A look at its name and
+ * size alone. */
 bool segment_generation_is_there(const struct segment *segment, uint64_t number);
 
 /* Was it newly built, without what was learned and done by hand up to a moment ago?  Then

@@ -7,11 +7,13 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/compile.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
 #include "site.h"
@@ -28,6 +30,79 @@ static struct answer ask(struct site *site, struct engine *engine,
 	engine_session_open(engine, generation, &question, clock_now_ns(),
 	    &answer);
 	return answer;
+}
+
+#define MANY 40	/* of the site's 64 records */
+
+/* So many classes, NAME0 and so on. */
+static const char *many(const char *name) {
+	static char text[MANY * 80];
+	size_t at = (size_t)snprintf(text, sizeof(text), "classes = ( ");
+
+	for (unsigned i = 0; i < MANY; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+		    "{ name = \"%s%u\"; match = \"h%u.example\"; sessions = 5; }%s", name, i, i,
+		    i + 1 < MANY ? ", " : " );");
+	return text;
+}
+
+static struct answer ask_of(struct site *site, unsigned host) {
+	struct question question;
+	struct answer answer;
+	char name[32];
+
+	snprintf(name, sizeof(name), "h%u.example", host);
+	question = site_question("192.0.2.1", (uint16_t)(1000 + host), name);
+	engine_session_open(site->engine, site->generation, &question, clock_now_ns(), &answer);
+	return answer;
+}
+
+/* There are not enough for the old ones and the new ones at once. */
+static void all_classes_renamed_find_records_though_few_are_free(void **state) {
+	static const char *const names[] = { "second", "third", "first" };
+	struct answer answer;
+	struct site site;
+
+	(void)state;
+	site_open(&site, 1000, many("first"));
+	for (unsigned i = 0; i < 3; i++) {
+		site_reload(&site, many(names[i]));
+		assert_true(segment_generation_is_there(site.segment, site.generation->number));
+	}
+	answer = ask_of(&site, 39);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
+	assert_int_equal(atomic_load(&site.segment->counters[COUNTER_FAULTS]), 0);
+	engine_session_close(site.engine, &answer.session, clock_now_ns());
+	site_close(&site);
+}
+
+/* A record is nobody else's while it counts; the configuration before stays in force. */
+static void renamed_classes_are_refused_where_sessions_hold_the_records(void **state) {
+	struct config_messages messages;
+	struct answer answers[30];
+	struct generation *wanted;
+	struct site site;
+	struct diag diag;
+	uint64_t number;
+
+	(void)state;
+	site_open(&site, 1000, many("first"));
+	for (unsigned i = 0; i < 30; i++)
+		answers[i] = ask_of(&site, i);
+	number = site.generation->number;
+	wanted = config_compile_text(many("second"), "test", &messages);
+	assert_non_null(wanted);
+	assert_int_equal(segment_publish(site.segment, wanted, &diag), -1);
+	assert_non_null(strstr(diag.text, "all 64 class records are in use"));
+	assert_int_equal(atomic_load(&segment_header(site.segment)->generation), number);
+	for (unsigned i = 0; i < 30; i++)
+		engine_session_close(site.engine, &answers[i].session, clock_now_ns());
+	assert_int_equal(ask_of(&site, 39).decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
+	config_messages_free(&messages);
+	free(wanted);
+	site_close(&site);
 }
 
 /* A role that works with the configuration before: a removed class stays known
@@ -350,6 +425,8 @@ static void a_held_generation_gives_way_to_a_newer_one(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_classes_renamed_find_records_though_few_are_free),
+		cmocka_unit_test(renamed_classes_are_refused_where_sessions_hold_the_records),
 		cmocka_unit_test(a_late_session_keeps_its_removed_class),
 		cmocka_unit_test(
 		    a_reused_record_takes_no_session_of_the_class_before),
