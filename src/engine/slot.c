@@ -27,6 +27,8 @@ enum ref_state session_lock_ref(struct engine *engine,
 	    ref->slot > header->shard_count * header->slots_per_shard)
 		return REF_OVER;
 	sessions_aim(engine->segment, &key, now_ns, lock);
+	if (!sessions_may_have(lock, ref->slot - 1))
+		return REF_OVER;
 	__builtin_prefetch(&engine->segment->session_slots[ref->slot - 1]);
 	__builtin_prefetch(
 	    &engine->segment->session_slots[ref->slot - 1].words[SESSION_WORDS - 1]);

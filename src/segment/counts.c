@@ -65,6 +65,7 @@ static void client_free_push(struct segment *segment, uint32_t shard_number,
 	FAILPOINT();
 }
 
+/* Index and free list, from what is used. */
 static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 	struct shard *shard = &segment->client_shards[number];
 	struct index index = client_index(segment, number);
@@ -76,15 +77,19 @@ static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 	for (uint32_t i = high; i-- > 0;) {
 		struct client_slot *client = client_at(segment, number, i);
 
-		if (!client->used) {
+		if (client->used && index_insert(&index, client_hash(segment,
+			client->class_record, &client->client), i))
+			used++;
+		else
 			client_free_push(segment, number, i);
-			continue;
-		}
-		MUST(index_insert(&index, client_hash(segment,
-		    client->class_record, &client->client), i));
-		used++;
 	}
 	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+}
+
+/* Any role can write what does not fit together. */
+static void client_shard_mend(struct segment *segment, uint32_t number) {
+	client_shard_rebuild(segment, number);
+	segment_count(segment, COUNTER_REPAIRS, 1);
 }
 
 static bool client_shard_lock(struct segment *segment, uint32_t number,
@@ -171,7 +176,11 @@ static void client_forget(struct segment *segment, uint32_t shard_number,
     uint32_t slot, uint64_t hash) {
 	struct index index = client_index(segment, shard_number);
 
-	MUST(index_remove(&index, hash, slot));
+	if (!index_remove(&index, hash, slot)) {
+		client_at(segment, shard_number, slot)->used = 0;
+		client_shard_mend(segment, shard_number);
+		return;
+	}
 	client_free_push(segment, shard_number, slot);
 	guarded_add(&segment->client_shards[shard_number].used, UINT32_MAX);
 }
@@ -221,6 +230,14 @@ static void client_evict(struct client_lock *lock) {
 	}
 }
 
+/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that is free. */
+static bool client_first_free(const struct client_lock *lock, uint32_t *slot) {
+	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
+	return *slot == SEGMENT_NO_SLOT ||
+	    (*slot < lock->segment->header->clients_per_shard &&
+		!client_at(lock->segment, lock->shard_number, *slot)->used);
+}
+
 static uint32_t client_take(struct client_lock *lock) {
 	struct shard *shard = lock->shard;
 	uint32_t slot, high;
@@ -229,10 +246,12 @@ static uint32_t client_take(struct client_lock *lock) {
 	if (shard->free_head == SEGMENT_NO_SLOT &&
 	    high >= lock->segment->header->clients_per_shard)
 		client_evict(lock);
-	slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
+	if (!client_first_free(lock, &slot)) {
+		client_shard_mend(lock->segment, lock->shard_number);
+		if (!client_first_free(lock, &slot))
+			return SEGMENT_NO_SLOT;
+	}
 	if (slot != SEGMENT_NO_SLOT) {
-		/* who inherits the mutex makes the list anew */
-		MUST(slot < lock->segment->header->clients_per_shard);
 		shard->free_head = atomic_load_explicit(
 		    &client_at(lock->segment, lock->shard_number, slot)->open,
 		    memory_order_relaxed);
@@ -266,8 +285,10 @@ bool client_reserve(struct client_lock *lock) {
 	FAILPOINT();
 	client->used = 1;
 	FAILPOINT();
-	MUST(index_insert(&index, lock->hash, slot));
-	guarded_add(&lock->shard->used, 1);
+	if (index_insert(&index, lock->hash, slot))
+		guarded_add(&lock->shard->used, 1);
+	else
+		client_shard_mend(lock->segment, lock->shard_number);
 	lock->slot = slot;
 	return true;
 }
@@ -275,6 +296,11 @@ bool client_reserve(struct client_lock *lock) {
 void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 	struct client_slot *client;
 
+	/* one that counts is never given up: the index lost it */
+	if (lock->slot == SEGMENT_NO_SLOT && change < 0) {
+		client_shard_mend(lock->segment, lock->shard_number);
+		lock->slot = client_find(lock);
+	}
 	if (lock->slot == SEGMENT_NO_SLOT)
 		return;
 	client = client_at(lock->segment, lock->shard_number, lock->slot);
@@ -402,9 +428,7 @@ static bool class_recount(struct segment *segment, uint16_t number,
 	struct class_record *record = &segment->records[number];
 	bool whole;
 
-	/* odd already where its owner died in class_add */
-	if (atomic_load_explicit(&record->seq, memory_order_relaxed) % 2 == 0)
-		seq_begin(&record->seq);
+	seq_begin(&record->seq);
 	zero_record(record);
 	whole = zero_clients(segment, number, now_ns);
 	whole &= count_slots(segment, number, now_ns);
@@ -458,6 +482,9 @@ void class_add(struct segment *segment, uint16_t number,
 	FAILPOINT();
 	open = atomic_load_explicit(&record->open, memory_order_relaxed) +
 	    (uint32_t)change;
+	/* below none: any role can write a number, and this one would stay for ever */
+	if (change < 0 && open == UINT32_MAX)
+		atomic_store_explicit(&record->torn, 1, memory_order_relaxed);
 	atomic_store_explicit(&record->open, open, memory_order_relaxed);
 	FAILPOINT();
 	if (direction == SESSION_INBOUND)

@@ -320,17 +320,16 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 	slot = learned_find(&table, &key);
 	if (slot != NULL && has_name(slot, &relay)) {
 		mark_seen(slot, SEEN_DS(relay.seen));
-	} else {
-		/* none of them is kept for ever: there is always one to take */
-		if (slot != NULL)
-			rename_relay(&table, &key, slot, &relay);
-		else
-			write_relay(learned_take(&table, &key,
-			    SEEN_DS(relay.seen)), &relay);
-		raise_version(segment);
+		learned_unlock(&table, &key);
+		return true;
 	}
+	if (slot != NULL)
+		rename_relay(&table, &key, slot, &relay);
+	else if ((slot = learned_take(&table, &key, SEEN_DS(relay.seen))) != NULL)
+		write_relay(slot, &relay);
+	raise_version(segment);
 	learned_unlock(&table, &key);
-	return true;
+	return slot != NULL || lost(segment, COUNTER_NOTES_LOST);
 }
 
 bool destinations_note(struct segment *segment, const struct delivery_seen *seen,

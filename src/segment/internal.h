@@ -95,15 +95,17 @@ static inline void guarded_add(_Atomic uint32_t *value, uint32_t change) {
 	    memory_order_relaxed), memory_order_relaxed);
 }
 
-/* Seqlock, writer's side, under the mutex: odd from begin to end. */
+/* Seqlock, writer's side, under the mutex: odd from begin to end, also where it was odd before:
+ * its writer died, or any role wrote that. */
 static inline void seq_begin(_Atomic uint32_t *seq) {
-	guarded_add(seq, 1);
+	atomic_store_explicit(seq, (1 + atomic_load_explicit(seq,
+	    memory_order_relaxed)) | 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 }
 
 static inline void seq_end(_Atomic uint32_t *seq) {
-	atomic_store_explicit(seq, 1 + atomic_load_explicit(seq,
-	    memory_order_relaxed), memory_order_release);
+	atomic_store_explicit(seq, 1 + (atomic_load_explicit(seq,
+	    memory_order_relaxed) | 1), memory_order_release);
 }
 
 static inline void segment_count(const struct segment *segment,

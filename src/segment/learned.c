@@ -5,8 +5,9 @@
  *          word 1).  An index only ever gets and loses single places while readers
  *          walk it, so that they never miss an entry that stays; only whoever
  *          inherits a mutex makes it anew, with the shard's sequence odd.
- * ERRORS   Whoever inherits a shard's mutex rebuilds index and free list from the
- *          control words, which are never torn.
+ * ERRORS   Whoever inherits a shard's mutex, or finds that index, free list and slots do
+ *          not fit together, as any role can write to them, makes index and free list from
+ *          the control words, which are never torn.
  * THREADS  Any, of any process.
  */
 #include "segment/learned.h"
@@ -180,9 +181,7 @@ void learned_rebuild(const struct learned *table, uint32_t number) {
 	struct index index = learned_index(table, number);
 	uint32_t used = 0;
 
-	/* odd already where somebody died in here, or in a change */
-	if (RELAXED(shard->seq) % 2 == 0)
-		seq_begin(&shard->seq);
+	seq_begin(&shard->seq);
 	index_clear(&index);
 	shard->free_head = SEGMENT_NO_SLOT;
 	for (uint32_t i = learned_high_water(table, number); i-- > 0;) {
@@ -193,18 +192,31 @@ void learned_rebuild(const struct learned *table, uint32_t number) {
 			load_key(table, slot, key);
 			hash = learned_hash(table, key);
 			if (find_slot(table, number, hash, key) ==
-			    SEGMENT_NO_SLOT) {
-				MUST(index_insert(&index, hash, i));
+				SEGMENT_NO_SLOT &&
+			    index_insert(&index, hash, i)) {
 				used++;
 				continue;
 			}
-			/* only a file that others wrote has one twice */
+			/* only where others wrote there is one twice */
 			learned_store_control(slot, free_slot);
 		}
 		free_push(table, number, i);
 	}
 	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
 	seq_end(&shard->seq);
+}
+
+static void mend(const struct learned *table, uint32_t shard) {
+	if (table->kind->repair != NULL)
+		table->kind->repair(table, shard);
+	learned_rebuild(table, shard);
+	atomic_fetch_add_explicit(&table->header->counters[COUNTER_REPAIRS], 1,
+	    memory_order_relaxed);
+	/* a change that nobody announced may be among them */
+	atomic_fetch_add_explicit(&table->header->destinations_version, 1,
+	    memory_order_release);
+	atomic_fetch_add_explicit(&table->header->states_version, 1,
+	    memory_order_release);
 }
 
 bool learned_lock(const struct learned *table, const struct learned_key *key,
@@ -215,16 +227,7 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		if (table->kind->repair != NULL)
-			table->kind->repair(table, key->shard);
-		learned_rebuild(table, key->shard);
-		atomic_fetch_add_explicit(&table->header->counters[
-		    COUNTER_REPAIRS], 1, memory_order_relaxed);
-		/* a change that nobody announced may be among them */
-		atomic_fetch_add_explicit(&table->header->destinations_version,
-		    1, memory_order_release);
-		atomic_fetch_add_explicit(&table->header->states_version, 1,
-		    memory_order_release);
+		mend(table, key->shard);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -255,9 +258,12 @@ static void forget(const struct learned *table, uint32_t shard, uint32_t number)
 
 	load_key(table, slot, key);
 	learned_store_control(slot, free_slot);
-	MUST(index_remove(&index, learned_hash(table, key), number));
-	free_push(table, shard, number);
-	guarded_add(&table->shards[shard].used, UINT32_MAX);
+	if (index_remove(&index, learned_hash(table, key), number)) {
+		free_push(table, shard, number);
+		guarded_add(&table->shards[shard].used, UINT32_MAX);
+	} else {
+		mend(table, shard);
+	}
 	if (table->kind->forgotten != NULL)
 		table->kind->forgotten(table, shard, number);
 }
@@ -289,11 +295,12 @@ static void fetch_some(const struct learned *table, uint32_t shard, uint32_t at)
 	}
 }
 
-/* All are taken, but for a spare one: gives up the one that is worth least among the next few.  Never all
- * are looked at: that would be each note's cost where there are many. */
+/* All are taken, but for a spare one: gives up the one that is worth least among the next few.
+ * Never all are looked at: that would be each note's cost where there are many.  Where more
+ * are free any role wrote otherwise. */
 static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) {
 	uint32_t count = table->place->per_shard;
-	uint32_t at = table->shards[shard].hand % count, least = at;
+	uint32_t at = table->shards[shard].hand % count, least = at, unused = 0;
 	uint64_t least_worth = LEARNED_NEVER;
 
 	fetch_some(table, shard, at);
@@ -302,6 +309,7 @@ static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) 
 		uint64_t worth;
 
 		at = at + 1 < count ? at + 1 : 0;
+		unused += !learned_load_control(learned_slot(table, shard, at)).used;
 		worth = worth_of(table, shard, at, now_ds);
 		if (worth < least_worth) {
 			least = at;
@@ -309,6 +317,10 @@ static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) 
 		}
 	}
 	table->shards[shard].hand = at;
+	if (unused > table->kind->has_spare) {
+		mend(table, shard);
+		return true;
+	}
 	if (least_worth == LEARNED_NEVER)
 		return false;
 	forget(table, shard, least);
@@ -327,15 +339,17 @@ static bool has_room(const struct learned *table, uint32_t number) {
 	    learned_high_water(table, number) < all;
 }
 
-/* A free slot of the shard, in no list; there is one. */
+/* A free slot of the shard, in no list.  SEGMENT_NO_SLOT: there is none, or the list names one
+ * that is not. */
 static uint32_t take_slot(const struct learned *table, uint32_t number) {
 	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
-	uint32_t high = learned_high_water(table, number);
+	uint32_t all = table->place->per_shard, high = learned_high_water(table, number);
 	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
 
-	/* who inherits the mutex makes the list anew */
-	MUST((slot == SEGMENT_NO_SLOT ? high : slot) < table->place->per_shard);
+	if (slot == SEGMENT_NO_SLOT ? high >= all : slot >= all ||
+	    learned_load_control(learned_slot(table, number, slot)).used)
+		return SEGMENT_NO_SLOT;
 	if (slot != SEGMENT_NO_SLOT) {
 		shard->free_head =
 		    (uint32_t)RELAXED(learned_slot(table, number, slot)[1]);
@@ -349,14 +363,26 @@ static uint32_t take_slot(const struct learned *table, uint32_t number) {
 	return high;
 }
 
-static _Atomic uint64_t *take(const struct learned *table, const struct learned_key *key) {
+static _Atomic uint64_t *try_take(const struct learned *table,
+    const struct learned_key *key) {
 	uint32_t slot = take_slot(table, key->shard);
 	struct index index = learned_index(table, key->shard);
 
 	/* there are more places than slots */
-	MUST(index_insert(&index, key->hash, slot));
+	if (slot == SEGMENT_NO_SLOT || !index_insert(&index, key->hash, slot))
+		return NULL;
 	guarded_add(&table->shards[key->shard].used, 1);
 	return learned_slot(table, key->shard, slot);
+}
+
+/* NULL: there is none. */
+static _Atomic uint64_t *take(const struct learned *table, const struct learned_key *key) {
+	_Atomic uint64_t *slot = try_take(table, key);
+
+	if (slot != NULL)
+		return slot;
+	mend(table, key->shard);
+	return try_take(table, key);
 }
 
 _Atomic uint64_t *learned_take(const struct learned *table,

@@ -101,7 +101,7 @@ _Atomic uint64_t *learned_find_at(const struct learned *table,
     const struct learned_key *key, _Atomic uint64_t *likely);
 
 /* A free slot, linked for the key; the caller writes it, control word last.  NULL: all
- * that were looked at are never given up. */
+ * that were looked at are never given up, or some role spoils the shard right now. */
 _Atomic uint64_t *learned_take(const struct learned *table,
     const struct learned_key *key, uint32_t now_ds);
 

@@ -178,11 +178,15 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 		return false;
 	}
 	slot = learned_find(&table, &key);
-	if (slot == NULL)
-		write_slot(learned_take(&table, &key, SEEN_DS(r.seen)), &r);
-	else
+	if (slot != NULL)
 		hold_again(&table, &key, slot, &r);
+	else if ((slot = learned_take(&table, &key, SEEN_DS(r.seen))) != NULL)
+		write_slot(slot, &r);
 	learned_unlock(&table, &key);
+	if (slot == NULL) {
+		segment_count(segment, COUNTER_NOTES_LOST, 1);
+		return false;
+	}
 	raise_version(segment);
 	return true;
 }

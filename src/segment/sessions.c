@@ -4,8 +4,9 @@
  * MODEL    A shard's slots are either linked in its index or chained in its free
  *          list (by word 1 of the slot), or in the hands of whoever holds its
  *          mutex.  Slots never used lie above high_water.
- * ERRORS   Whoever inherits a shard's mutex rebuilds index and free list from the
- *          control words, which are never torn.
+ * ERRORS   Whoever inherits a shard's mutex, or finds that index, free list and slots do
+ *          not fit together, as any role can write to them, makes index and free list from
+ *          the control words, which are never torn.
  * THREADS  Any, of any process.
  */
 #include "segment/sessions.h"
@@ -137,8 +138,21 @@ static void free_push(struct segment *segment, struct shard *shard,
 	shard->free_head = slot;
 }
 
-/* Index and free list from the control words. */
-static void shard_rebuild(struct segment *segment, uint32_t number) {
+static uint32_t shard_of(const struct segment *segment, uint64_t hash) {
+	return (uint32_t)hash & (segment->header->shard_count - 1);
+}
+
+/* Nobody finds it by its key; its class counts anew. */
+static void drop(struct segment *segment, uint32_t slot, struct session_control control) {
+	if (control.state == SESSION_OPEN)
+		atomic_store_explicit(&segment->records[control.class_record].torn, 1,
+		    memory_order_relaxed);
+	session_store_control(segment, slot, no_session);
+}
+
+/* Index and free list from the control words, but for a slot that is in the caller's hands
+ * (or SEGMENT_NO_SLOT). */
+static void shard_rebuild(struct segment *segment, uint32_t number, uint32_t held) {
 	struct shard *shard = &segment->session_shards[number];
 	struct index index = shard_index(segment, number);
 	uint32_t first, count, used = 0;
@@ -150,21 +164,32 @@ static void shard_rebuild(struct segment *segment, uint32_t number) {
 		uint32_t slot = first + i;
 		struct session session;
 		struct session_key key;
+		uint64_t hash;
 
-		session_load(segment, slot, &session);
-		if (session.control.state == SESSION_FREE) {
-			free_push(segment, shard, slot);
+		if (slot == held)
 			continue;
-		}
+		session_load(segment, slot, &session);
 		key = (struct session_key){ session.client,
 			session.client_port, session.control.direction };
-		MUST(index_insert(&index, key_hash(segment, &key), i));
-		used++;
+		hash = key_hash(segment, &key);
+		if (session.control.state != SESSION_FREE &&
+		    shard_of(segment, hash) == number && index_insert(&index, hash, i)) {
+			used++;
+			continue;
+		}
+		if (session.control.state != SESSION_FREE)
+			drop(segment, slot, session.control);
+		free_push(segment, shard, slot);
 	}
 	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
 	/* an odd number would keep readers waiting for a dead writer */
 	if (atomic_load_explicit(&shard->seq, memory_order_relaxed) % 2 != 0)
 		atomic_fetch_add_explicit(&shard->seq, 1, memory_order_release);
+}
+
+static void shard_mend(struct segment *segment, uint32_t number, uint32_t held) {
+	shard_rebuild(segment, number, held);
+	segment_count(segment, COUNTER_REPAIRS, 1);
 }
 
 void sessions_aim(struct segment *segment, const struct session_key *key,
@@ -175,8 +200,7 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
 	lock->key = *key;
 	lock->hash = key_hash(segment, key);
 	lock->now_ns = now_ns;
-	lock->shard_number =
-	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
+	lock->shard_number = shard_of(segment, lock->hash);
 	lock->shard = &segment->session_shards[lock->shard_number];
 	index = shard_index(segment, lock->shard_number);
 	index_prefetch(&index, lock->hash);
@@ -187,8 +211,7 @@ bool sessions_lock(struct session_lock *lock) {
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		shard_rebuild(lock->segment, lock->shard_number);
-		segment_count(lock->segment, COUNTER_REPAIRS, 1);
+		shard_mend(lock->segment, lock->shard_number, SEGMENT_NO_SLOT);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -198,6 +221,21 @@ bool sessions_lock(struct session_lock *lock) {
 
 void sessions_unlock(struct session_lock *lock) {
 	lock_release(&lock->shard->lock);
+}
+
+bool sessions_may_have(const struct session_lock *lock, uint32_t slot) {
+	uint32_t all = lock->segment->header->slots_per_shard;
+	struct session_lock its = *lock;
+
+	if (slot - lock->shard_number * all < all)
+		return true;
+	its.shard_number = slot / all;
+	its.shard = &its.segment->session_shards[its.shard_number];
+	if (sessions_lock(&its)) {
+		shard_mend(its.segment, its.shard_number, SEGMENT_NO_SLOT);
+		sessions_unlock(&its);
+	}
+	return false;
 }
 
 static bool same_server(const struct session *session,
@@ -233,15 +271,26 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 	return SEGMENT_NO_SLOT;
 }
 
+/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that is free. */
+static bool first_free(const struct session_lock *lock, uint32_t *slot) {
+	uint32_t all = lock->segment->header->slots_per_shard;
+
+	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
+	return *slot == SEGMENT_NO_SLOT || (*slot - lock->shard_number * all < all &&
+	    session_load_control(lock->segment, *slot).state == SESSION_FREE);
+}
+
 uint32_t sessions_take(struct session_lock *lock) {
 	struct shard *shard = lock->shard;
 	struct segment *segment = lock->segment;
-	uint32_t all = segment->header->slots_per_shard, high;
-	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
+	uint32_t all = segment->header->slots_per_shard, high, slot;
 
+	if (!first_free(lock, &slot)) {
+		shard_mend(segment, lock->shard_number, SEGMENT_NO_SLOT);
+		if (!first_free(lock, &slot))
+			return SEGMENT_NO_SLOT;
+	}
 	if (slot != SEGMENT_NO_SLOT) {
-		/* who inherits the mutex makes the list anew */
-		MUST(slot - lock->shard_number * all < all);
 		shard->free_head = (uint32_t)atomic_load_explicit(
 		    &segment->session_slots[slot].words[1],
 		    memory_order_relaxed);
@@ -280,14 +329,21 @@ static uint32_t within_shard(const struct session_lock *lock, uint32_t slot) {
 void sessions_link(struct session_lock *lock, uint32_t slot) {
 	struct index index = shard_index(lock->segment, lock->shard_number);
 
-	MUST(index_insert(&index, lock->hash, within_shard(lock, slot)));
+	if (!index_insert(&index, lock->hash, within_shard(lock, slot))) {
+		shard_mend(lock->segment, lock->shard_number, slot);
+		/* where that fails, too, its end finds it out */
+		(void)index_insert(&index, lock->hash, within_shard(lock, slot));
+	}
 	guarded_add(&lock->shard->used, 1);
 }
 
 void sessions_release(struct session_lock *lock, uint32_t slot) {
 	struct index index = shard_index(lock->segment, lock->shard_number);
 
-	MUST(index_remove(&index, lock->hash, within_shard(lock, slot)));
+	if (!index_remove(&index, lock->hash, within_shard(lock, slot))) {
+		shard_mend(lock->segment, lock->shard_number, SEGMENT_NO_SLOT);
+		return;
+	}
 	FAILPOINT();
 	free_push(lock->segment, lock->shard, slot);
 	FAILPOINT();
@@ -336,14 +392,9 @@ static void scrub_shard(struct segment *segment, uint32_t number) {
 	sessions_range(segment, number, &first, &count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct session session;
-		struct session_key key;
 
 		session_load(segment, first + i, &session);
-		key = (struct session_key){ session.client,
-			session.client_port, session.control.direction };
-		if (!slot_makes_sense(segment, &session) ||
-		    ((uint32_t)key_hash(segment, &key) &
-			(segment->header->shard_count - 1)) != number) {
+		if (!slot_makes_sense(segment, &session)) {
 			session_store_control(segment, first + i, no_session);
 			continue;
 		}
@@ -353,7 +404,7 @@ static void scrub_shard(struct segment *segment, uint32_t number) {
 			session_store(segment, first + i, &session);
 		}
 	}
-	shard_rebuild(segment, number);
+	shard_rebuild(segment, number, SEGMENT_NO_SLOT);
 }
 
 void sessions_scrub(struct segment *segment) {

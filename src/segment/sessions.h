@@ -51,6 +51,10 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 uint32_t sessions_take(struct session_lock *lock);
 void sessions_put_back(struct session_lock *lock, uint32_t slot);
 
+/* Is the slot of the shard that its key belongs to?  Else any role wrote the key there: that
+ * shard is mended.  Before it is locked. */
+bool sessions_may_have(const struct session_lock *lock, uint32_t slot);
+
 /* Are only slots left that what is counted should have? (an eighth) */
 bool sessions_are_scarce(const struct session_lock *lock);
 

@@ -242,7 +242,8 @@ static void set_seen(struct state_lock *lock, uint32_t sequence) {
 /* All of it, or nothing. */
 static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	struct state_shard *shard = shard_of(&lock->table, lock->key.shard);
-	uint32_t sequence = SEEN_SEQUENCE(RELAXED(lock->slot[1]));
+	/* odd from here on, also where any role wrote another number */
+	uint32_t sequence = (SEEN_SEQUENCE(RELAXED(lock->slot[1])) + 1) | 1;
 	uint32_t number = destination_number(&lock->table,
 	    lock->key.shard, lock->slot);
 
@@ -253,14 +254,14 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	atomic_store_explicit(&shard->undo_slot, 1 + (uint64_t)number,
 	    memory_order_release);
 	FAILPOINT();
-	set_seen(lock, sequence + 1);
+	set_seen(lock, sequence);
 	for (unsigned i = 0; i < STATE_WORDS; i++) {
 		if (words[i] == lock->words[i])
 			continue;
 		STORE(lock->slot[KEPT_AT + i], words[i]);
 		FAILPOINT();
 	}
-	set_seen(lock, sequence + 2);
+	set_seen(lock, sequence + 1);
 	states_mark_unkept(&lock->table, lock->key.shard, number);
 	if (matters(lock->words, words)) {
 		states_mark_timed(&lock->table, lock->key.shard, number,
