@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/lifeline.h"
@@ -50,6 +52,9 @@
 enum condition {
 	FREELY,
 	TO_READ,	/* opened for reading alone */
+	NO_SET_ID,	/* no file that gives its user or group away */
+	OF_ITS_OWN,	/* fcntl: no locks, and no signals to others */
+	OF_A_CONNECTION,	/* setsockopt: what spoils no listener */
 	OF_BYTES,	/* ioctl: those that libraries use */
 	OF_THIS_HOST,	/* unix sockets */
 	TO_REDIS,	/* TCP, to connect */
@@ -62,6 +67,8 @@ enum condition {
 	AS_UNKNOWN,	/* ENOSYS, as an older kernel says */
 };
 
+#define SIGNALS_MOST	64	/* a power of two */
+
 #define BIT(kind)	(1u << (kind))
 #define EVERY		UINT32_MAX
 #define KEEPER		BIT(ROLE_KEEPER)
@@ -71,8 +78,7 @@ enum condition {
 #define WATCHERS	(FEED | BIT(ROLE_QUEUE))
 #define THREADED	(WRITERS | BIT(ROLE_MILTER))
 #define UNCOMPILING	(~FEED)
-/* Who waits for connections; and the cluster role where its Redis is not of this host. */
-#define LISTENERS	(~BIT(ROLE_CLUSTER))
+/* The cluster role where its Redis is not of this host. */
 #define FAR		BIT(ROLE_KINDS)
 
 static const struct call {
@@ -126,6 +132,38 @@ static int add_open(scmp_filter_ctx filter, int number, bool at) {
 	    SCMP_CMP(at ? 2 : 1, SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
 }
 
+/* A mode counts where a file may be made. */
+static int add_modes(scmp_filter_ctx filter, int number, unsigned mode_at) {
+	static const uint64_t making = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+	int error = allow_where(filter, number,
+	    SCMP_CMP(mode_at, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0));
+
+	return error != 0 || mode_at == 1 ? error : allow_where(filter, number,
+	    SCMP_CMP(mode_at - 1, SCMP_CMP_MASKED_EQ, making, 0));
+}
+
+static int add_options(scmp_filter_ctx filter, int number) {
+	static const uint64_t options[] = { SO_KEEPALIVE, SO_REUSEADDR };
+	int error = allow_where(filter, number, SCMP_CMP(1, SCMP_CMP_EQ, IPPROTO_TCP, 0));
+
+	for (size_t i = 0; i < 2 && error == 0; i++)
+		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2,
+		    SCMP_CMP(1, SCMP_CMP_EQ, SOL_SOCKET, 0),
+		    SCMP_CMP(2, SCMP_CMP_EQ, options[i], 0));
+	return error;
+}
+
+/* One of its bits is another.  The kernel looks at half of them alone, so "not equal", which
+ * compares all, would let SIGSYS through. */
+static int add_signals(scmp_filter_ctx filter, int number) {
+	int error = 0;
+
+	for (uint64_t bit = 1; bit <= SIGNALS_MOST && error == 0; bit <<= 1)
+		error = allow_where(filter, number,
+		    SCMP_CMP(0, SCMP_CMP_MASKED_EQ, bit, bit & ~(uint64_t)SIGSYS));
+	return error;
+}
+
 static int add_code(scmp_filter_ctx filter, int number, bool only_logs) {
 	int error = allow_where(filter, number, SCMP_CMP(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 
@@ -150,12 +188,22 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
     bool only_logs) {
 	static const uint64_t byte_requests[] = { FIONREAD, FIONBIO, TCGETS,
 		TERMINAL_2 };
+	static const uint64_t own_commands[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD,
+		F_GETFL, F_SETFL, F_GET_SEALS };
 	static const uint64_t naming[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
 	uint64_t self = (uint64_t)getpid();
 
 	switch (call->condition) {
 	case FREELY:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+	case NO_SET_ID:
+		return add_modes(filter, number, strcmp(call->name, "openat") == 0 ? 3 :
+		    strcmp(call->name, "open") == 0 ? 2 : 1);
+	case OF_ITS_OWN:
+		return allow_each(filter, number, 1, own_commands,
+		    sizeof(own_commands) / sizeof(own_commands[0]));
+	case OF_A_CONNECTION:
+		return add_options(filter, number);
 	case TO_READ:
 		return add_open(filter, number, strcmp(call->name, "openat") == 0);
 	case OF_BYTES:
@@ -171,7 +219,7 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
 		return allow_where(filter, number, SCMP_CMP(CLONE_FLAGS_AT,
 		    SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	case NOT_SIGSYS:
-		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_NE, SIGSYS, 0));
+		return add_signals(filter, number);
 	case OF_ITSELF:
 		return allow_where(filter, number, SCMP_CMP(0, SCMP_CMP_EQ, self, 0));
 	case A_NAME:

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: ISC */
+/* System calls of which the arguments decide: a role that makes one is ended by SIGSYS. */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "role/sandbox.h"
+#include "tests/unit/site.h"
+
+#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n"
+
+static struct site site;
+static char made[128];
+static int listener, lifeline[2];
+
+static int begin(void **state) {
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	(void)state;
+	site_open(&site, 64, CLASSES);
+	snprintf(made, sizeof(made), "%s/made", site.directory);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return bind(listener, (struct sockaddr *)&any, sizeof(any)) == 0 &&
+	    listen(listener, 8) == 0 && pipe2(lifeline, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -1;
+}
+
+static int end(void **state) {
+	(void)state;
+	(void)unlink(made);
+	close(listener);
+	close(lifeline[0]);
+	close(lifeline[1]);
+	site_close(&site);
+	return 0;
+}
+
+/* Makes the call in a process that is this role: 0, or the signal that ended it. */
+static int signal_of(enum role_kind kind, void (*call)(void)) {
+	const struct rlimit none = { 0, 0 };
+	struct diag diag;
+	uint32_t what;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)setrlimit(RLIMIT_CORE, &none);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		    sandbox_enter(site.generation, kind, lifeline[1], &what, &diag) != 0 ||
+		    (what & ROLE_SANDBOX_CALLS) == 0)
+			_exit(99);
+		call();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
+		skip();
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void handles_sigsys(void) {
+	char action[256] = { 0 };
+
+	(void)syscall(SYS_rt_sigaction, SIGSYS | UINT64_C(1) << 32, action, NULL, 8);
+}
+
+static void handles_another_signal(void) {
+	(void)signal(SIGUSR1, SIG_IGN);
+	(void)signal(SIGRTMAX, SIG_IGN);
+}
+
+/* The kernel looks at half of the number. */
+static void sigsys_is_not_handled_by_a_number_of_64_bits(void **state) {
+	(void)state;
+	assert_int_equal(signal_of(ROLE_KEEPER, handles_sigsys), SIGSYS);
+	assert_int_equal(signal_of(ROLE_KEEPER, handles_another_signal), 0);
+}
+
+static void makes_set_user_id(void) {
+	(void)syscall(SYS_openat, AT_FDCWD, made, O_WRONLY | O_CREAT, 04755);
+}
+
+static void turns_set_user_id(void) {
+	(void)fchmod(open(made, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 02755);
+}
+
+static void makes_a_file(void) {
+	int fd = open(made, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+
+	if (fchmod(fd, 0600) != 0)
+		_exit(1);
+	/* without O_CREAT the mode is anything */
+	(void)syscall(SYS_openat, AT_FDCWD, made, O_RDONLY, -1L);
+}
+
+static void no_file_gives_its_user_away(void **state) {
+	struct stat status;
+
+	(void)state;
+	assert_int_equal(signal_of(ROLE_KEEPER, makes_set_user_id), SIGSYS);
+	assert_int_equal(signal_of(ROLE_KEEPER, turns_set_user_id), SIGSYS);
+	assert_int_equal(signal_of(ROLE_KEEPER, makes_a_file), 0);
+	assert_int_equal(stat(made, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+}
+
+static void shuts_down(void) {
+	(void)shutdown(listener, SHUT_RDWR);
+}
+
+static void listens_again(void) {
+	(void)listen(listener, 0);
+}
+
+static void locks_its_filter(void) {
+	static const int on = 1;
+
+	(void)setsockopt(listener, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
+}
+
+static void sets_keepalive(void) {
+	static const int on = 1;
+
+	if (setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) != 0 ||
+	    setsockopt(listener, IPPROTO_TCP, 1 /* TCP_NODELAY */, &on, sizeof(on)) != 0)
+		_exit(1);
+}
+
+/* It has the socket from the supervisor, for all that come after it. */
+static void a_listener_is_not_spoiled(void **state) {
+	(void)state;
+	assert_int_equal(signal_of(ROLE_POLICY, shuts_down), SIGSYS);
+	assert_int_equal(signal_of(ROLE_POLICY, listens_again), SIGSYS);
+	assert_int_equal(signal_of(ROLE_POLICY, locks_its_filter), SIGSYS);
+	assert_int_equal(signal_of(ROLE_POLICY, sets_keepalive), 0);
+}
+
+static void signals_another(void) {
+	(void)fcntl(listener, F_SETOWN, 1);
+}
+
+static void locks_by_fcntl(void) {
+	struct flock lock = { .l_type = F_RDLCK };
+
+	(void)fcntl(listener, F_SETLK, &lock);
+}
+
+static void does_not_block(void) {
+	if (fcntl(listener, F_SETFL, O_NONBLOCK) != 0 || fcntl(listener, F_GETFD) < 0)
+		_exit(1);
+}
+
+/* Before Linux 6.12 Landlock does not see signals of a descriptor. */
+static void a_descriptor_signals_and_locks_nobody(void **state) {
+	(void)state;
+	assert_int_equal(signal_of(ROLE_QUEUE, signals_another), SIGSYS);
+	assert_int_equal(signal_of(ROLE_QUEUE, locks_by_fcntl), SIGSYS);
+	assert_int_equal(signal_of(ROLE_QUEUE, does_not_block), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(sigsys_is_not_handled_by_a_number_of_64_bits,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(no_file_gives_its_user_away, begin, end),
+		cmocka_unit_test_setup_teardown(a_listener_is_not_spoiled, begin, end),
+		cmocka_unit_test_setup_teardown(a_descriptor_signals_and_locks_nobody, begin, end),
+	};
+
+	if (sandbox_lacks_calls() != NULL) {
+		printf("no sandbox here: %s\n", sandbox_lacks_calls());
+		return 77;
+	}
+	return cmocka_run_group_tests_name("sandbox_calls", tests, NULL, NULL);
+}
