@@ -3,7 +3,7 @@
  * PURPOSE  Tell people by alert.command.
  * MODEL    An alert of a kind and subject that was told within alert.interval, one above
  *          alert.rate and one for which there is no room are left out; the next one that is
- *          told says how many.  The others wait for a place among alert.processes.
+ *          told says how many.  Deaths of roles have a rate of their own, and more room.  The others wait for a place among alert.processes.
  * ERRORS   A command that fails, cannot be run or is killed is counted and logged; nothing
  *          else comes of it.
  * THREADS  The supervisor's.
@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "role/supervisor.h"
 
+#define RING		(ALERTS_WAITING_MAX + ALERTS_OWN_MAX)
 #define OUTPUT_SHOWN	400
 #define LINE_MAX_BYTES	(ALERT_SUBJECT_MAX + ALERT_TEXT_MAX + 200)
 #define VARIABLES	9
@@ -81,22 +82,27 @@ static void remember(struct alerts *alerts, const struct alert *alert, int64_t n
 	alerts->remembered[oldest].told_ns = now_ns;
 }
 
-void alerts_tell(struct alerts *alerts, const struct generation *generation,
-    const struct alert *alert, int64_t now_ns) {
+static void tell(struct alerts *alerts, const struct generation *generation,
+    const struct alert *alert, int64_t *tat_ns, unsigned most, int64_t now_ns) {
 	const struct generation_alert *setting = &generation->alert;
 
 	if (setting->word_count == 0 || (setting->on >> alert->kind & 1) == 0)
 		return;
-	if (alerts->count == ALERTS_WAITING_MAX ||
+	if (alerts->count >= most ||
 	    !alerts_due(alerts, generation, alert->kind, alert->subject, now_ns) ||
-	    !rate_allows(&setting->rate, alerts->rate_tat_ns, now_ns)) {
+	    !rate_allows(&setting->rate, *tat_ns, now_ns)) {
 		count(alerts, COUNTER_ALERTS_LEFT_OUT);
 		alerts->left_out++;
 		return;
 	}
-	alerts->rate_tat_ns = rate_after(&setting->rate, alerts->rate_tat_ns, now_ns);
+	*tat_ns = rate_after(&setting->rate, *tat_ns, now_ns);
 	remember(alerts, alert, now_ns);
-	alerts->waiting[(alerts->first + alerts->count++) % ALERTS_WAITING_MAX] = *alert;
+	alerts->waiting[(alerts->first + alerts->count++) % RING] = *alert;
+}
+
+void alerts_tell(struct alerts *alerts, const struct generation *generation,
+    const struct alert *alert, int64_t now_ns) {
+	tell(alerts, generation, alert, &alerts->rate_tat_ns, ALERTS_WAITING_MAX, now_ns);
 }
 
 void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
@@ -113,7 +119,8 @@ void alerts_tell_death(struct supervisor *supervisor, const struct child *child,
 		    WIFSIGNALED(status) ? "signal" : "exit code",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		    (now_ns - child->started_ns) / NS_PER_SECOND);
-	alerts_tell(&supervisor->alerts, supervisor->generation, &alert, now_ns);
+	tell(&supervisor->alerts, supervisor->generation, &alert, &supervisor->alerts.own_tat_ns,
+	    RING, now_ns);
 }
 
 /* --- how -------------------------------------------------------------------------- */
@@ -186,7 +193,7 @@ static void start(struct supervisor *supervisor, struct alert_run *place, int64_
 		count(alerts, COUNTER_ALERTS_TOLD);
 		alerts->left_out = 0;
 	}
-	alerts->first = (alerts->first + 1) % ALERTS_WAITING_MAX;
+	alerts->first = (alerts->first + 1) % RING;
 	alerts->count--;
 }
 

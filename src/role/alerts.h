@@ -16,6 +16,7 @@
 #include "role/command.h"
 
 #define ALERTS_WAITING_MAX	32
+#define ALERTS_OWN_MAX	8	/* more, for those of the supervisor */
 #define ALERTS_AT_ONCE_MAX	16	/* as alert.processes allows */
 #define ALERTS_REMEMBERED	512
 #define ALERT_SUBJECT_MAX	324	/* a name of 80 bytes, quoted */
@@ -37,7 +38,7 @@ struct alert {
 
 struct alerts {
 	_Atomic uint64_t *counters;	/* the caller's: enum counter */
-	struct alert waiting[ALERTS_WAITING_MAX];	/* a ring */
+	struct alert waiting[ALERTS_WAITING_MAX + ALERTS_OWN_MAX];	/* a ring */
 	unsigned first, count;
 	struct alert_run {
 		struct command command;
@@ -47,7 +48,7 @@ struct alerts {
 		uint64_t key;		/* of kind and subject */
 		int64_t told_ns;	/* 0: a free place */
 	} remembered[ALERTS_REMEMBERED];
-	int64_t rate_tat_ns;
+	int64_t rate_tat_ns, own_tat_ns;	/* of the keeper's, and of ours */
 	uint64_t left_out;		/* since the last one that was told */
 };
 
@@ -60,11 +61,11 @@ void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject)
 bool alerts_due(const struct alerts *alerts, const struct generation *generation,
     enum alert_kind kind, const char *subject, int64_t now_ns);
 
-/* It is told as soon as there is a place, or left out and counted.  Nothing waits. */
+/* One of the keeper's.  It is told as soon as there is a place, or left out and counted.  Nothing waits. */
 void alerts_tell(struct alerts *alerts, const struct generation *generation,
     const struct alert *alert, int64_t now_ns);
 
-/* A role died by itself, or as we killed it. */
+/* A role died by itself, or as we killed it: no number of the keeper's alerts leaves it out. */
 void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
     int64_t now_ns);
 

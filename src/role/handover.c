@@ -77,8 +77,18 @@ static bool get_logs(FILE *in, struct role_context *context) {
 	return true;
 }
 
+/* An address of ours is of no use there, but to an attacker. */
 static bool put_places(FILE *out, const struct queue_places *places) {
-	if (!put(out, places, sizeof(*places)))
+	static struct queue_places copy;
+
+	memset(&copy, 0, sizeof(copy));
+	copy.count = places->count;
+	copy.notify_fd = places->notify_fd;
+	for (unsigned i = 0; i < places->count; i++) {
+		copy.list[i] = places->list[i];
+		copy.list[i].mta_name = copy.list[i].path = NULL;
+	}
+	if (!put(out, &copy, sizeof(copy)))
 		return false;
 	for (unsigned i = 0; i < places->count; i++)
 		if (!put_text(out, places->list[i].mta_name) ||
@@ -119,10 +129,30 @@ static bool get_accesses(FILE *in, struct role_context *context) {
 	return true;
 }
 
+/* Without addresses of ours. */
+static bool put_handover(FILE *out, const struct handover *handover) {
+	static struct handover copy;	/* for a stack it is large */
+	struct role_context *context = &copy.context;
+
+	copy = *handover;
+	context->segment = NULL;
+	context->onlooker = NULL;
+	context->queue_places = NULL;
+	context->secret = NULL;
+	for (unsigned i = 0; i < context->socket_count; i++)
+		context->sockets[i].access = NULL;
+	for (unsigned i = 0; i < context->log_count; i++) {
+		context->logs[i].log = NULL;
+		for (unsigned f = 0; f < context->logs[i].count; f++)
+			context->logs[i].list[f].path = NULL;
+	}
+	return put(out, &copy, sizeof(copy));
+}
+
 static bool put_all(FILE *out, const struct handover *handover) {
 	const struct role_context *context = &handover->context;
 
-	return put(out, handover, sizeof(*handover)) && put_accesses(out, context) &&
+	return put_handover(out, handover) && put_accesses(out, context) &&
 	    put_logs(out, context) &&
 	    (context->kind != ROLE_QUEUE || put_places(out, context->queue_places)) &&
 	    (context->kind != ROLE_CLUSTER ||

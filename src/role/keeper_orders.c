@@ -109,6 +109,8 @@ static bool is_alert(const struct alert *alert) {
 	memcpy(&observed, &alert->observed, sizeof(observed));
 	return (unsigned)alert->kind < ALERT_KINDS && observed <= 1 &&
 	    is_text(alert->subject, sizeof(alert->subject)) && alert->subject[0] != '\0' &&
+	    /* deaths are reported here: it could have the real one left out as a repetition */
+	    (alert->kind != ALERT_ROLE || strcmp(alert->subject, "queue") == 0) &&
 	    is_text(alert->text, sizeof(alert->text)) &&
 	    is_text(alert->rule, sizeof(alert->rule)) && is_text(alert->id, sizeof(alert->id));
 }

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -34,6 +35,8 @@
 /* policy.connections may be raised while the role lives. */
 #define FILES_AT_LEAST	65536
 #define FILES_BESIDES	1024
+#define OOM_MORE	100
+#define OOM_MOST	1000	/* OOM_SCORE_ADJ_MAX */
 
 static void give_up(const char *what, const struct diag *diag, int code)
     __attribute__((noreturn));
@@ -143,6 +146,21 @@ static void leave_terminal(void) {
 		_exit(EX_OSERR);
 }
 
+/* Where memory ends, a role can be started again. */
+static void go_before_the_supervisor(void) {
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), score = 0;
+	char text[16] = "";
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0)
+		score = atoi(text);
+	score = score + OOM_MORE < OOM_MOST ? score + OOM_MORE : OOM_MOST;
+	text_append(text, sizeof(text), 0, "%d", score);
+	(void)!write(fd, text, strlen(text));
+	close(fd);
+}
+
 /* The first steps of each new process: what all of them hand over. */
 static void begin_process(const struct supervisor *supervisor, const char *name,
     struct handover *handover) {
@@ -152,6 +170,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 
 	role_die_with(supervisor->pid);
 	leave_terminal();
+	go_before_the_supervisor();
 	log_set_role(name);
 	handover->supervisor_pid = supervisor->pid;
 	handover->identity = supervisor->identity;

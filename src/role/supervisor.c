@@ -38,9 +38,10 @@
 #define ABSENCE_NS	NS_PER_SECOND
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
 #define REPORTS_A_TURN	256
+#define FILES		65536
 
-/* By posternctl. */
-static const struct rate_limit ordered_reloads = { .period_ns = NS_PER_SECOND, .count = 4,
+/* By posternctl, and whatever else the keeper asks for. */
+static const struct rate_limit requests = { .period_ns = NS_PER_SECOND, .count = 4,
 	.burst = 10 };
 
 enum polled {
@@ -123,22 +124,25 @@ static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
  * waits. */
 static bool may_ask(const struct supervisor *supervisor, int64_t now_ns) {
 	return !reload_is_busy(&supervisor->reload) &&
-	    rate_allows(&ordered_reloads, supervisor->reload_tat_ns, now_ns);
+	    rate_allows(&requests, supervisor->request_tat_ns, now_ns);
 }
 
 /* One request a turn, as there may always be a next one.  True: perhaps there is
  * one more, that was read already. */
 static bool serve_keeper(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
+	enum keeper_request request;
 	const char *why = "";
 
 	keeper_link_write(&supervisor->link);
 	if (!may_ask(supervisor, now_ns))
 		return false;
-	switch (keeper_link_next(&supervisor->link, &why)) {
+	request = keeper_link_next(&supervisor->link, &why);
+	if (request != KEEPER_NOTHING)
+		supervisor->request_tat_ns = rate_after(&requests, supervisor->request_tat_ns,
+		    now_ns);
+	switch (request) {
 	case KEEPER_RELOAD:
-		supervisor->reload_tat_ns = rate_after(&ordered_reloads,
-		    supervisor->reload_tat_ns, now_ns);
 		reload_begin(supervisor, true);
 		break;
 	case KEEPER_GATE_SHUT:
@@ -304,6 +308,8 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		.generation = generation, .pid = getpid(), .lock_fd = -1, .state_fd = -1,
 		.onlooker_fd = -1, .signal_fd = -1, .exe_fd = -1, .generation_fd = -1,
 		.ready_fd = ready_fd };
+	/* a queue of many directories, runs, links: each has some */
+	privileges_raise_files(FILES);
 	keeper_link_init(&supervisor.link);
 	keeper_orders_init(&supervisor.orders);
 	alerts_init(&supervisor.alerts, supervisor.orders.counts);

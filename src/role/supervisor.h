@@ -62,7 +62,7 @@ struct supervisor {
 	struct keeper_orders orders;
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
-	int64_t reload_tat_ns;	/* of those that the keeper orders: their rate */
+	int64_t request_tat_ns;	/* of those of the keeper's: their rate */
 	uint64_t last_number;	/* that was given to a generation; none is given twice */
 	uint64_t again_number;	/* as which the one in force was ordered again */
 	bool is_to_repeat;	/* it is to be */

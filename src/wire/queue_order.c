@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "wire/control_frame.h"
 
+#define RUN_ID_LEAST	6	/* Sendmail's have 8 and more */
+
 static const char *const end_words[] = {
 	[QUEUE_END_EXIT] = "exit", [QUEUE_END_SIGNAL] = "signal", [QUEUE_END_NOT_RUN] = "error",
 };
@@ -109,11 +111,14 @@ static bool take_long_number(const struct control_frame *frame, const char *key,
 	return text != NULL && text_to_u64(text, out);
 }
 
+/* For runs.  Sendmail takes each message whose id contains one: "0" would be most of them. */
 static bool take_ids(const char *text, struct queue_order_ids *ids)
 {
 	for (;;) {
 		size_t length = strcspn(text, ",");
 
+		if (length < RUN_ID_LEAST)
+			return false;
 		if (!add_id(ids, text, length))
 			return false;
 		if (text[length] == '\0')

@@ -186,6 +186,29 @@ static void the_longest_facts_fit(void **state) {
 
 /* --- which are told ---------------------------------------------------------------- */
 
+/* A keeper that reports all the time uses up alert.rate, and all places. */
+static void a_death_is_told_whatever_the_keeper_reports(void **state) {
+	struct child one = { .name = "policy.0" }, other = { .name = "policy.1" };
+	char subject[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(subject, sizeof(subject), "d%u.example", i);
+		tell(ALERT_SUSPENDED, subject, BEGUN_NS);
+	}
+	assert_int_equal(supervisor.alerts.count, 10);
+	alerts_tell_death(&supervisor, &one, SIGKILL, BEGUN_NS);
+	assert_int_equal(supervisor.alerts.count, 11);
+	block.generation.alert.rate.count = 10000;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(subject, sizeof(subject), "e%u.example", i);
+		tell(ALERT_SUSPENDED, subject, BEGUN_NS + 100 * NS_PER_SECOND);
+	}
+	assert_int_equal(supervisor.alerts.count, ALERTS_WAITING_MAX);
+	alerts_tell_death(&supervisor, &other, SIGKILL, BEGUN_NS + 100 * NS_PER_SECOND);
+	assert_int_equal(supervisor.alerts.count, ALERTS_WAITING_MAX + 1);
+}
+
 static void the_same_is_told_once_in_the_interval(void **state) {
 	(void)state;
 	program("echo \"$2\" $POSTERN_ALERT_LEFT_OUT >>told");
@@ -320,6 +343,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		UNIT(every_fact_is_one_argument_or_variable),
 		UNIT(the_longest_facts_fit),
+		UNIT(a_death_is_told_whatever_the_keeper_reports),
 		UNIT(the_same_is_told_once_in_the_interval),
 		UNIT(a_storm_is_cut_to_the_rate),
 		UNIT(what_waits_is_bounded),

@@ -40,6 +40,40 @@ static struct handover empty(enum role_kind kind) {
 
 static struct handover received;
 
+static bool holds(int fd, const void *pointer) {
+	static char bytes[1 << 20];
+	ssize_t length = pread(fd, bytes, sizeof(bytes), 0);
+
+	assert_in_range(length, sizeof(received), sizeof(bytes) - 1);
+	return memmem(bytes, (size_t)length, &pointer, sizeof(pointer)) != NULL;
+}
+
+/* Whoever has taken a role over would know where to write in the supervisor's memory. */
+static void no_address_of_ours_goes_along(void **state) {
+	static struct queue_places places;
+	static char name[] = "sm", path[] = "/queue", stale[] = "closed";
+	static const struct control_access access;
+	struct handover handover = empty(ROLE_QUEUE);
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	places = (struct queue_places){ .count = 1, .notify_fd = any_fd(), .list = {
+		{ .mta_name = name, .path = path, .fd = any_fd() },
+		{ .mta_name = stale, .path = stale, .fd = -1 } } };
+	handover.context.queue_places = &places;
+	handover.context.socket_count = 1;
+	handover.context.sockets[0] = (struct role_socket){ .fd = any_fd(), .access = &access };
+	fd = handover_send(&handover, &diag);
+	assert_true(fd >= 0);
+	assert_false(holds(fd, &places));
+	assert_false(holds(fd, &access));
+	assert_false(holds(fd, name));
+	assert_false(holds(fd, path));
+	assert_false(holds(fd, stale));
+	close(fd);
+}
+
 static void send_and_receive(const struct handover *handover) {
 	struct diag diag;
 	int fd = handover_send(handover, &diag);
@@ -162,6 +196,7 @@ static void what_is_no_handover_is_refused(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_address_of_ours_goes_along),
 		cmocka_unit_test(logs_and_sockets_arrive),
 		cmocka_unit_test(a_descriptor_that_is_not_named_does_not_survive_exec),
 		cmocka_unit_test(queue_directories_arrive),

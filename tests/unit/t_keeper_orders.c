@@ -198,6 +198,9 @@ static void a_report_that_makes_no_sense_is_refused(void **state) {
 	sent.kind = 99;
 	is_refused(&sent);
 	sent = alert_report();
+	/* the death of another role is not for it to report */
+	sent.alert.kind = ALERT_ROLE;
+	assert_false(keeper_report_is_sound(&sent, &why));
 	sent.alert.kind = (enum alert_kind)ALERT_KINDS;
 	is_refused(&sent);
 	sent = alert_report();

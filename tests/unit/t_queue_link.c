@@ -351,7 +351,7 @@ static void refused_so(unsigned directory) {
 	int fd;
 
 	opened(directory, "AA1", ESTALE);
-	assert_true(queue_order_add_id(&order.ids, "AA1"));
+	assert_true(queue_order_add_id(&order.ids, "AA00001"));
 	assert_true(queue_link_ask(&role, &order));
 	do
 		hear(&fd);
@@ -587,6 +587,19 @@ static void a_full_disk_starts_no_run(void **state) {
 	assert_int_equal(rmdir(path_of("q5")), 0);
 }
 
+/* Sendmail takes it for a part of an id: its run would be of most of the queue. */
+static void a_part_of_an_id_is_no_order(void **state) {
+	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .directory = directory_of("q1"),
+		.generation = NUMBER, .checkpoint = 1 };
+
+	(void)state;
+	assert_true(queue_order_add_id(&order.ids, "AA00001"));
+	assert_true(queue_order_add_id(&order.ids, "0"));
+	assert_true(queue_link_ask(&role, &order));
+	hears_end();
+	assert_non_null(strstr(last_line, "run names what is no queue id"));
+}
+
 static void no_checkpoint_is_no_order(void **state) {
 	static const uint32_t bad[] = { 0, 11, 2500 };
 
@@ -596,7 +609,7 @@ static void no_checkpoint_is_no_order(void **state) {
 			.directory = directory_of("q1"), .generation = NUMBER,
 			.checkpoint = bad[i] };
 
-		assert_true(queue_order_add_id(&order.ids, "AA1"));
+		assert_true(queue_order_add_id(&order.ids, "AA00001"));
 		assert_true(queue_link_ask(&role, &order));
 		hears_end();
 		assert_non_null(strstr(last_line, "checkpoint is not from 1 to 10"));
@@ -758,6 +771,7 @@ int main(void) {
 		RUN(a_program_that_is_not_there),
 		RUN(our_own_lines_are_no_reason),
 		RUN(a_run_that_says_much_does_not_fill_memory),
+		RUN(a_part_of_an_id_is_no_order),
 		RUN(no_checkpoint_is_no_order),
 		RUN(a_full_process_table),
 		RUN(no_more_than_may_be),
