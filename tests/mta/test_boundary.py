@@ -1,0 +1,130 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""What a role can do to what it shares with root: the terminal of posternd -f, the log, the disk of
+the state, and how often it dies."""
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import socket
+import subprocess
+import termios
+
+from lib.postern import Postern, one_class
+from lib.terminal import have_terminals
+from lib.testing import alive, main, mount
+
+FULL = "event=state deaths="
+
+
+def begin(test, postern, **more):
+    """Its process, with these standard streams."""
+    postern.process = subprocess.Popen([postern.build / "posternd", "-c", postern.file, "-f"], **more)
+    test.at_end(lambda: postern.process.poll() is None and postern.process.kill())
+
+
+def open_mode(pid, number):
+    with open(f"/proc/{pid}/fdinfo/{number}") as info:
+        flags = next(int(line.split()[1], 8) for line in info if line.startswith("flags:"))
+    return flags & os.O_ACCMODE
+
+
+def terminal(test):
+    """Root's shell reads what is typed there."""
+    postern = Postern(test, [one_class("all", 50)], name="terminal")
+    postern.configure([one_class("all", 50)])
+    have_terminals()
+    master, slave = pty.openpty()
+
+    def own_it():
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    begin(test, postern, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_it)
+    name = os.ttyname(slave)
+    os.close(slave)
+    test.wait_for(lambda: postern.ready(), "it runs on a terminal")
+    for role, pid in postern.roles().items():
+        leads = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)]
+        test.equal(leads, ["/dev/null", "/dev/null", name], f"{role} has no terminal but to log")
+        test.equal(open_mode(pid, 2), os.O_WRONLY, "... which it cannot read from")
+        test.check(os.getsid(pid) == pid, "... and a session of its own")
+    roles = list(postern.roles().values())
+    os.write(master, b"\x03")
+    test.within(10, lambda: postern.process.poll() is not None, "Ctrl-C stops it")
+    test.equal(postern.process.poll(), 0, "... in order")
+    test.check(not any(map(alive, roles)), "... with its roles")
+    os.close(master)
+
+
+def log_shut_down(test):
+    """As any process that has the same socket can."""
+    postern = Postern(test, [one_class("all", 50)], name="log")
+    postern.configure([one_class("all", 50)])
+    ours, its = socket.socketpair()
+    begin(test, postern, stdin=subprocess.DEVNULL, stdout=its, stderr=its)
+    test.wait_for(lambda: postern.ready(), "it logs to a stream socket")
+    its.shutdown(socket.SHUT_WR)
+    its.close()
+    os.kill(postern.roles()["policy.0"], signal.SIGKILL)
+    test.wait_for(lambda: "event=role-died name=policy.0" in test.syslog(),
+                  "a role shut the log down: the supervisor's lines are in syslog")
+    postern.process.terminate()
+    test.equal(postern.process.wait(20), 0, "it stops")
+    ours.close()
+
+
+def metrics_alone(test):
+    postern = Postern(test, [one_class("all", 50)], name="metrics", edit=lambda text: text.replace(
+        "listen = {", 'listen = { metrics = "inet:127.0.0.1:9471";', 1))
+    postern.start()
+    before = postern.roles()
+    for _ in range(7):
+        pid = postern.roles()["metrics.0"]
+        os.kill(pid, signal.SIGSEGV)
+        test.wait_for(lambda old=pid: postern.roles().get("metrics.0") not in (None, old),
+                      "metrics is back")
+    test.check(FULL not in postern.log_text(), "metrics died seven times: no state is built again")
+    test.equal({name: pid for name, pid in postern.roles().items() if name != "metrics.0"},
+               {name: pid for name, pid in before.items() if name != "metrics.0"},
+               "... and the other roles go on")
+    postern.stop()
+
+
+def full_disk(test):
+    """One role filled the disk of the state, and spoiled the state."""
+    postern = Postern(test, [one_class("all", 50)], name="full")
+    postern.root.mkdir()
+    mount("-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", postern.root)
+    shutil.chown(postern.root, "postern", "postern")
+    postern.start()
+    supervisor = postern.process.pid
+    # more than the state needs, so that its own room is not enough
+    filler = postern.root / "filler"
+    (postern.root / "state").write_bytes(b"")
+    with open(filler, "wb") as file:
+        try:
+            while True:
+                os.write(file.fileno(), bytes(1 << 20))
+        except OSError:
+            pass
+    test.wait_for(lambda: FULL in postern.log_text(), "roles die of the state", 60)
+    test.wait_for(lambda: "the state could not be built" in postern.log_text(),
+                  "there is no room to build it again, and the log says so", 60)
+    test.check(alive(supervisor) and postern.process.poll() is None, "the supervisor goes on")
+    filler.unlink()
+    test.wait_for(lambda: postern.ready(), "there is room again: it serves", 60)
+    test.equal(postern.process.poll(), None, "... the same supervisor")
+    postern.stop()
+
+
+def body(test):
+    test.deaths_expected = True
+    terminal(test)
+    log_shut_down(test)
+    metrics_alone(test)
+    full_disk(test)
+
+
+if __name__ == "__main__":
+    main(body, seconds=300)
