@@ -154,7 +154,7 @@ static void go_before_the_supervisor(void) {
 	if (fd < 0)
 		return;
 	if (read(fd, text, sizeof(text) - 1) > 0)
-		score = atoi(text);
+		score = (int)strtol(text, NULL, 10);
 	score = score + OOM_MORE < OOM_MOST ? score + OOM_MORE : OOM_MOST;
 	text_append(text, sizeof(text), 0, "%d", score);
 	(void)!write(fd, text, strlen(text));
