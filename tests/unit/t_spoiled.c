@@ -195,7 +195,7 @@ static void spoil_shards(const struct table_place *place, uint32_t used, uint32_
 	}
 }
 
-static bool hold(unsigned number) {
+static bool hold_once(unsigned number) {
 	char address[32];
 	const struct recipient_hold it = { .address = address, .until_ns = INT64_MAX,
 		.length = (size_t)snprintf(address, sizeof(address), "u%u@a.example", number) };
@@ -203,6 +203,11 @@ static bool hold(unsigned number) {
 
 	return recipients_hold(site.segment, &it, now_ns) &&
 	    recipients_find(site.segment, address, it.length, 0, now_ns, &held);
+}
+
+/* The first try may be what finds the damage. */
+static bool hold(unsigned number) {
+	return hold_once(number) || hold_once(number);
 }
 
 static void spoiled_counts_of_recipients_keep_none_from_being_held(void **state) {
