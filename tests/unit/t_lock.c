@@ -7,12 +7,14 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tsan.h"
 #include "segment/lock.h"
 
 #define SECOND	NS_PER_SECOND
@@ -221,7 +223,14 @@ static void a_lock_that_was_overwritten_while_it_was_held_is_left_to_others(void
 	lock_release(&lock);
 }
 
-/* Each of several threads adds to what the lock guards, and some die with it. */
+/* Each of several threads adds to what the lock guards, and dies with it at the end.  To
+ * ThreadSanitizer, which does not see what the kernel hands over, they give it back. */
+#ifdef BASE_TSAN
+#define DIES_WITH_IT	false
+#else
+#define DIES_WITH_IT	true
+#endif
+
 struct race {
 	struct lock lock;
 	uint64_t guarded, inherited;
@@ -240,7 +249,7 @@ static void *race_run(void *argument) {
 		}
 		race->guarded++;
 		race->inherited += result == LOCK_INHERITED;
-		if (i + 1 == 20000)
+		if (DIES_WITH_IT && i + 1 == 20000)
 			return NULL;
 		lock_release(&race->lock);
 	}
@@ -258,8 +267,8 @@ static void threads_that_race_and_die_lose_no_turn(void **state) {
 		pthread_join(threads[i], NULL);
 	assert_int_equal(race.guarded + atomic_load(&race.timed_out), 6 * 20000);
 	assert_int_equal(atomic_load(&race.timed_out), 0);
-	assert_int_equal(race.inherited, 5);
-	assert_int_equal(acquire(&race.lock), LOCK_INHERITED);
+	assert_int_equal(race.inherited, DIES_WITH_IT ? 5 : 0);
+	assert_int_equal(acquire(&race.lock), DIES_WITH_IT ? LOCK_INHERITED : LOCK_HELD);
 	lock_release(&race.lock);
 }
 
