@@ -20,10 +20,10 @@
 #define CLIMB_PART	8u
 /* So many accepted deliveries pay for a refused one: 0.05 %. */
 #define CALM_ENOUGH	2000u
-/* Accepted ones since the last canary for each place of the ceiling, times so many a second:
- * then it pays to look.  With 5 places, at 20 a second that is 320 of them, in 16 s; at 5 it is
- * 1280, in 256 s.  Never more often than one of 320: 0.3 %. */
-#define BRISK_ENOUGH	256
+/* Accepted ones since the last canary, times so many a second: then it pays to look.  At 20 a
+ * second that is 320 of them, in 16 s; at 5 it is 1280, in 256 s.  Never more often than one of
+ * 320: 0.3 %. */
+#define BRISK_ENOUGH	6400
 #define BRISK_LEAST	320
 
 static bool probes(const struct window *window, const struct window_settings *settings)
@@ -64,11 +64,10 @@ static bool is_brisk(const struct window *window, const struct window_settings *
     int64_t now_ns)
 {
 	int64_t since_ns = now_ns - (window->canary_ns - interval(window, settings));
-	int64_t calm = window->calm, enough = (int64_t)window->ceiling * window->ceiling *
-	    BRISK_ENOUGH;
+	int64_t calm = window->calm;
 
 	return calm >= BRISK_LEAST && since_ns >= settings->canary_least_ns &&
-	    calm * calm >= since_ns / (SECOND / 1000) * enough / 1000;
+	    calm * calm >= since_ns / (SECOND / 1000) * BRISK_ENOUGH / 1000;
 }
 
 void window_canary_calm(struct window *window, const struct window_settings *settings,

@@ -429,6 +429,13 @@ static bool hear_late_refusal(struct window *window, const struct window_setting
 		begin_run(window, level, now_ns);
 	else if (level < window->run_level)
 		window->run_level = (uint16_t)level;
+	/* A log tells what was in flight, not which connections were open besides, and so waited
+	 * for more: one refusal alone shows no site that takes less than any is tried with. */
+	if (window->ceiling == 0 && level <= settings->initial &&
+	    window->refused_run + 1u < settings->believe_run) {
+		window->refused_run++;
+		return false;
+	}
 	/* In the order of starts: what was accepted meanwhile was heard of. */
 	window->run_below = BELOW_ENOUGH;
 	return hear_refusal(window, settings, level, now_ns, now_ns);

@@ -231,16 +231,7 @@ static void canaries_that_cost_little(void **state)
 	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND - 1));
 }
 
-/* A limiter of 5, just found. */
-static void begin_at_five(struct bench *b)
-{
-	begin(b, WINDOW_LAW_PROBE, "1");
-	tell(b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
-	assert_int_equal(b->window.ceiling, 5);
-	b->now += 10 * SECOND;
-}
-
-/* How many are accepted, at so many a second, until the next canary is due; the last one
+/* How many are accepted, at so many a second, until the next canary, of 2, is due; the last one
  * was refused just now. */
 static unsigned until_due(struct bench *b, unsigned each_second)
 {
@@ -249,12 +240,12 @@ static unsigned until_due(struct bench *b, unsigned each_second)
 
 	for (; !window_canary_due(&b->window, &b->settings, b->now); count++) {
 		b->now = since + (count + 1) * SECOND / each_second;
-		tell(b, RESULT_OK, b->window.ceiling, 1, SECOND / 4);
+		tell(b, RESULT_OK, 2, 1, SECOND / 4);
 	}
 	return count;
 }
 
-/* With a ceiling of 5, the number accepted since, times the number a second, is to be 6400: 20 a second for 16 s, 16
+/* The number accepted since, times the number a second, is to be 6400: 20 a second for 16 s, 16
  * for 25 s, 5 for 256 s; 320 at least, so 25 for 12.8 s; but never before 10 s.  At 2 a second that would be 3200
  * in 1600 s: after 600 s the canary goes anyhow. */
 static void canaries_go_sooner_where_deliveries_are_quick(void **state)
@@ -266,13 +257,13 @@ static void canaries_go_sooner_where_deliveries_are_quick(void **state)
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		struct bench b;
 
-		begin_at_five(&b);
+		begin_climb(&b);
 		for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
-			send_canary(&b, RESULT_SITE_FAILURE, 6);
+			send_canary(&b, RESULT_SITE_FAILURE, 3);
 			b.now += interval;
 		}
 		b.now += 600 * SECOND;
-		send_canary(&b, RESULT_SITE_FAILURE, 6);
+		send_canary(&b, RESULT_SITE_FAILURE, 3);
 		assert_int_equal(until_due(&b, wanted[i][0]), wanted[i][1]);
 	}
 }
@@ -289,7 +280,7 @@ static void canaries_cost_few_and_come_soon(void **state)
 		struct bench b;
 		int64_t end;
 
-		begin_at_five(&b);
+		begin_climb(&b);
 		end = b.now + 3600 * SECOND;
 		while (b.now < end) {
 			int64_t since = b.now;
@@ -302,7 +293,7 @@ static void canaries_cost_few_and_come_soon(void **state)
 				assert_true(each_second < 18 || b.now - since <= 20 * SECOND);
 				assert_true(b.now - since <= 600 * SECOND + SECOND);
 			}
-			send_canary(&b, RESULT_SITE_FAILURE, 6);
+			send_canary(&b, RESULT_SITE_FAILURE, 3);
 		}
 		assert_true(canaries <= 8 + all / 300);
 	}
