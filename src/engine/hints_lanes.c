@@ -343,7 +343,7 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	*now = (struct lane_now){ .blocked = suspended, .given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
 		.slow = slow(queue),
-		.allowed = allowed, .proven = view->proven, .singles = queue->singles, .canary = queue->canary,
+		.allowed = allowed, .singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
 		.patient = queue->wide_ns != 0 && (is_share(view) ||
