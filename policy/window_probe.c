@@ -83,15 +83,6 @@ uint32_t window_accepted(const struct window *window)
 
 /* --- the ceiling -------------------------------------------------------------- */
 
-uint32_t window_proven(const struct window *window, const struct window_settings *settings)
-{
-	uint32_t accepted = window_accepted(window);
-
-	if (settings->law != WINDOW_LAW_PROBE || window->ceiling != 0)
-		return 0;
-	return accepted > settings->initial ? accepted : settings->initial;
-}
-
 /* How many refusals in a row are likelier a limiter than chance. */
 uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
     uint32_t level)
@@ -307,7 +298,7 @@ static void hear_success(struct window *window, const struct window_settings *se
 {
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
-	window_canary_calm(window, settings, now_ns);
+	window_canary_calm(window, now_ns);
 	if (result->level != 0) {
 		int sign = contradicts(window, settings, result);
 
@@ -429,13 +420,6 @@ static bool hear_late_refusal(struct window *window, const struct window_setting
 		begin_run(window, level, now_ns);
 	else if (level < window->run_level)
 		window->run_level = (uint16_t)level;
-	/* A log tells what was in flight, not which connections were open besides, and so waited
-	 * for more: one refusal alone shows no site that takes less than any is tried with. */
-	if (window->ceiling == 0 && level <= settings->initial &&
-	    window->refused_run + 1u < settings->believe_run) {
-		window->refused_run++;
-		return false;
-	}
 	/* In the order of starts: what was accepted meanwhile was heard of. */
 	window->run_below = BELOW_ENOUGH;
 	return hear_refusal(window, settings, level, now_ns, now_ns);

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "random.h"
 #include "tests/unit/window_bench.h"
 
 /* A limiter of 5: level 6 is refused, believed at once, and one canary goes after 10,
@@ -229,98 +228,6 @@ static void canaries_that_cost_little(void **state)
 	send_canary(&b, RESULT_OK, 3);
 	assert_int_equal(b.window.ceiling, 3);
 	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND - 1));
-}
-
-/* How many are accepted, at so many a second, until the next canary, of 2, is due; the last one
- * was refused just now. */
-static unsigned until_due(struct bench *b, unsigned each_second)
-{
-	int64_t since = b->now;
-	unsigned count = 0;
-
-	for (; !window_canary_due(&b->window, &b->settings, b->now); count++) {
-		b->now = since + (count + 1) * SECOND / each_second;
-		tell(b, RESULT_OK, 2, 1, SECOND / 4);
-	}
-	return count;
-}
-
-/* The number accepted since, times the number a second, is to be 6400: 20 a second for 16 s, 16
- * for 25 s, 5 for 256 s; 320 at least, so 25 for 12.8 s; but never before 10 s.  At 2 a second that would be 3200
- * in 1600 s: after 600 s the canary goes anyhow. */
-static void canaries_go_sooner_where_deliveries_are_quick(void **state)
-{
-	static const unsigned wanted[][2] = { { 20, 320 }, { 25, 320 }, { 16, 400 }, { 40, 400 }, { 5, 1280 },
-		{ 2, 1200 } };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct bench b;
-
-		begin_climb(&b);
-		for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
-			send_canary(&b, RESULT_SITE_FAILURE, 3);
-			b.now += interval;
-		}
-		b.now += 600 * SECOND;
-		send_canary(&b, RESULT_SITE_FAILURE, 3);
-		assert_int_equal(until_due(&b, wanted[i][0]), wanted[i][1]);
-	}
-}
-
-/* Whatever the pace, for an hour: never twice within 10 s; at 18 and more a second within 20 s,
- * and no more than one of 300 is lost that way once the first few have gone. */
-static void canaries_cost_few_and_come_soon(void **state)
-{
-	struct random random = random_seeded("canaries_cost_few_and_come_soon");
-
-	(void)state;
-	for (unsigned run = 0; run < 40; run++) {
-		unsigned each_second = 1 + random_below(&random, 60), canaries = 0, all = 0;
-		struct bench b;
-		int64_t end;
-
-		begin_climb(&b);
-		end = b.now + 3600 * SECOND;
-		while (b.now < end) {
-			int64_t since = b.now;
-			unsigned count = until_due(&b, each_second);
-
-			all += count;
-			canaries++;
-			if (canaries > 1) {
-				assert_true(b.now - since >= 10 * SECOND);
-				assert_true(each_second < 18 || b.now - since <= 20 * SECOND);
-				assert_true(b.now - since <= 600 * SECOND + SECOND);
-			}
-			send_canary(&b, RESULT_SITE_FAILURE, 3);
-		}
-		assert_true(canaries <= 8 + all / 300);
-	}
-}
-
-/* What ran at once while no ceiling was known. */
-static void a_window_is_proven_by_what_was_accepted(void **state)
-{
-	struct bench b;
-
-	(void)state;
-	begin(&b, WINDOW_LAW_PROBE, "1");
-	assert_int_equal(window_proven(&b.window, &b.settings), 5);
-	tell(&b, RESULT_OK, 3, 5, SECOND);
-	assert_int_equal(window_proven(&b.window, &b.settings), 5);
-	tell(&b, RESULT_OK, 7, 6, SECOND);
-	assert_int_equal(window_proven(&b.window, &b.settings), 7);
-	/* believe_ns, twice, later it is forgotten */
-	b.now += 900 * SECOND;
-	tell(&b, RESULT_OK, 2, 5, SECOND);
-	assert_int_equal(window_proven(&b.window, &b.settings), 5);
-	/* a ceiling says how much is too much */
-	tell(&b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
-	assert_int_equal(b.window.ceiling, 5);
-	assert_int_equal(window_proven(&b.window, &b.settings), 0);
-	begin(&b, WINDOW_LAW_POSTFIX, "1");
-	assert_int_equal(window_proven(&b.window, &b.settings), 0);
 }
 
 /* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
@@ -586,9 +493,6 @@ int main(void)
 		cmocka_unit_test(canaries_climb),
 		cmocka_unit_test(a_climb_that_goes_too_far),
 		cmocka_unit_test(canaries_that_cost_little),
-		cmocka_unit_test(canaries_go_sooner_where_deliveries_are_quick),
-		cmocka_unit_test(canaries_cost_few_and_come_soon),
-		cmocka_unit_test(a_window_is_proven_by_what_was_accepted),
 		cmocka_unit_test(probe_doubts),
 		cmocka_unit_test(probe_knows_chance),
 		cmocka_unit_test(probe_corrects_itself),
