@@ -346,7 +346,7 @@ def keep_logs(test):
     print(f"---- logs are kept in {keep}", flush=True)
 
 
-def main(body, hosts=None, addresses=(), seconds=60, before=None, options=()):
+def main(body, hosts=None, addresses=(), seconds=100, before=None, options=()):
     """Runs body(test).  `hosts`: address -> name; `addresses`: more IPv4 and IPv6
     addresses of the loopback interface; `seconds`: the test's own time limit;
     before() runs while there is a network; `options`: more of them, as (flag, how
