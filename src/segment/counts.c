@@ -230,11 +230,13 @@ static void client_evict(struct client_lock *lock) {
 	}
 }
 
-/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that is free. */
+/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that was in use once and
+ * is free. */
 static bool client_first_free(const struct client_lock *lock, uint32_t *slot) {
 	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
 	return *slot == SEGMENT_NO_SLOT ||
 	    (*slot < lock->segment->header->clients_per_shard &&
+		*slot < atomic_load_explicit(&lock->shard->high_water, memory_order_relaxed) &&
 		!client_at(lock->segment, lock->shard_number, *slot)->used);
 }
 

@@ -347,7 +347,7 @@ static uint32_t take_slot(const struct learned *table, uint32_t number) {
 	uint32_t all = table->place->per_shard, high = learned_high_water(table, number);
 	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
 
-	if (slot == SEGMENT_NO_SLOT ? high >= all : slot >= all ||
+	if (slot == SEGMENT_NO_SLOT ? high >= all : slot >= high ||
 	    learned_load_control(learned_slot(table, number, slot)).used)
 		return SEGMENT_NO_SLOT;
 	if (slot != SEGMENT_NO_SLOT) {

@@ -271,12 +271,14 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 	return SEGMENT_NO_SLOT;
 }
 
-/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that is free. */
+/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that was in use once and
+ * is free. */
 static bool first_free(const struct session_lock *lock, uint32_t *slot) {
-	uint32_t all = lock->segment->header->slots_per_shard;
+	uint32_t first, count;
 
+	sessions_range(lock->segment, lock->shard_number, &first, &count);
 	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
-	return *slot == SEGMENT_NO_SLOT || (*slot - lock->shard_number * all < all &&
+	return *slot == SEGMENT_NO_SLOT || (*slot - first < count &&
 	    session_load_control(lock->segment, *slot).state == SESSION_FREE);
 }
 

@@ -156,6 +156,33 @@ static void a_spoiled_free_list_gives_no_used_slot(void **state) {
 	assert_true(repairs() > 0);
 }
 
+/* Slots above the high water would be lost when the shard is mended. */
+static void a_free_list_of_slots_never_used_loses_no_session(void **state) {
+	struct segment *segment = site.segment;
+	uint32_t all = segment->header->slots_per_shard;
+	struct session_ref refs[8];
+	unsigned count = 0;
+
+	(void)state;
+	site_reload(&site, CLIENTS);
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		segment->session_shards[i].free_head = i * all + all - 1;
+		segment->client_shards[i].free_head =
+		    segment->header->clients_per_shard - 1;
+	}
+	for (uint16_t port = 1; count < 8; port++) {
+		struct session_key key = { tuple("192.0.2.1", port).client, port, SESSION_INBOUND };
+		struct session_lock lock;
+
+		sessions_aim(segment, &key, now_ns, &lock);
+		if (lock.shard_number == 1)
+			refs[count++] = open_one("192.0.2.1", port);
+	}
+	for (unsigned i = 0; i < count; i++)
+		assert_lives(&refs[i]);
+	assert_int_equal(open_of("all"), count);
+}
+
 static void a_count_below_none_is_counted_again(void **state) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two = open_one("192.0.2.1", 1002);
 
@@ -283,6 +310,7 @@ int main(void) {
 		TEST(sessions_that_the_index_lost_end),
 		TEST(a_full_index_takes_sessions),
 		TEST(a_spoiled_free_list_gives_no_used_slot),
+		TEST(a_free_list_of_slots_never_used_loses_no_session),
 		TEST(a_count_below_none_is_counted_again),
 		TEST(a_spoiled_sequence_lasts_until_the_next_change),
 		TEST(spoiled_counts_of_recipients_keep_none_from_being_held),
