@@ -333,7 +333,7 @@ static bool has_room(const struct learned *table, uint32_t number) {
 	const struct shard *shard = &table->shards[number];
 	uint32_t all = table->place->per_shard;
 
-	if (table->kind->has_spare && all > 1 && RELAXED(shard->used) + 1 >= all)
+	if (table->kind->has_spare && all > 1 && RELAXED(shard->used) >= all - 1)
 		return false;
 	return shard->free_head != SEGMENT_NO_SLOT ||
 	    learned_high_water(table, number) < all;

@@ -244,6 +244,9 @@ static void spoiled_counts_of_recipients_keep_none_from_being_held(void **state)
 	spoil_shards(place, UINT32_MAX, 0);
 	for (unsigned i = 0; i < 8; i++)
 		assert_true(hold(i));
+	/* none: whoever looks for one does not look */
+	for (uint32_t i = 0; i < place->shards; i++)
+		assert_int_not_equal(shards_at(place->shards_offset)[i].used, 0);
 	spoil_shards(place, 1, UINT32_MAX);
 	for (unsigned i = 8; i < 16; i++)
 		assert_true(hold(i));
