@@ -103,6 +103,13 @@ static bool is_within(double value, double least, double most)
 	return value >= least && value <= most;		/* false for a NaN */
 }
 
+/* Sums and differences with other times do not overflow. */
+static bool is_time(int64_t time_ns)
+{
+	return time_ns == INT64_MAX ||
+	    (time_ns >= INT64_MIN / 2 && time_ns <= INT64_MAX / 4 * 3);
+}
+
 bool window_is_sound(const struct window *window)
 {
 	return window->concurrency >= 1 && window->state < WINDOW_STATE_COUNT &&
@@ -110,6 +117,7 @@ bool window_is_sound(const struct window *window)
 	    window->canary_step <= CANARY_STEP_MOST &&
 	    (window->state != WINDOW_LIMITED || window->ceiling != 0) &&
 	    (window->state != WINDOW_OPEN || window->ceiling == 0) &&
+	    is_time(window->until_ns) && is_time(window->canary_ns) &&
 	    is_within(window->success, -1, 2) && is_within(window->failure, -2, 2) &&
 	    is_within(window->fail_cohorts, 0, COHORTS_MOST);
 }

@@ -24,4 +24,10 @@ int64_t clock_wall_ns(void);
 #define CLOCK_BOOT_ID	40
 bool clock_boot_id(char out[CLOCK_BOOT_ID]);
 
+/* A time that another process wrote, within what sums and differences of two times take: the
+ * clock begins at 0, and nothing lasts 146 years. */
+static inline int64_t clock_bounded_ns(int64_t time_ns) {
+	return time_ns < 0 ? 0 : time_ns > INT64_MAX / 2 ? INT64_MAX / 2 : time_ns;
+}
+
 #endif

@@ -59,7 +59,7 @@ static bool service_of_port(const struct witness *witness,
 		uint32_t key = atomic_load_explicit(&record->key,
 		    memory_order_relaxed);
 		uint8_t listener = (uint8_t)(key >> 16);
-		int64_t fault_ns = atomic_load(&record->fault_until_ns);
+		int64_t fault_ns = segment_time_ns(&record->fault_until_ns);
 
 		if (key == 0 || listener >= generation->listener_count)
 			continue;
@@ -82,10 +82,9 @@ static bool service_of_port(const struct witness *witness,
 
 static bool was_away(const struct role_record *role, int64_t when_ns) {
 	int64_t begin_ns = atomic_load(&role->gap_begin_ns);
-	int64_t end_ns = atomic_load(&role->gap_end_ns);
+	int64_t end_ns = segment_time_ns(&role->gap_end_ns);
 
-	return end_ns != 0 && when_ns >= begin_ns &&
-	    (end_ns == INT64_MAX || when_ns <= end_ns + AFTER_GAP_NS);
+	return end_ns != 0 && when_ns >= begin_ns && when_ns <= end_ns + AFTER_GAP_NS;
 }
 
 static bool in_gap(const struct witness *witness, const struct service *service,

@@ -48,10 +48,10 @@ static bool all_were_at_work(const struct witness *witness, int64_t since_ns) {
 
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		uint32_t kind = atomic_load_explicit(&roles[i].kind, memory_order_relaxed);
-		int64_t end_ns = atomic_load(&roles[i].gap_end_ns);
+		int64_t end_ns = segment_time_ns(&roles[i].gap_end_ns);
 
 		if ((kind == ROLE_POLICY || kind == ROLE_MILTER) &&
-		    (end_ns == INT64_MAX || since_ns <= end_ns + AFTER_GAP_NS))
+		    since_ns <= end_ns + AFTER_GAP_NS)
 			return false;
 	}
 	return true;

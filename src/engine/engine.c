@@ -249,8 +249,7 @@ bool keeper_is_away(const struct segment *segment, int64_t now_ns) {
 		    ROLE_KEEPER)
 			return atomic_load_explicit(&role->incarnation,
 				memory_order_relaxed) == 0 ||
-			    now_ns - atomic_load_explicit(&role->heartbeat_ns,
-				memory_order_relaxed) > KEEPER_SILENCE_NS;
+			    now_ns - segment_time_ns(&role->heartbeat_ns) > KEEPER_SILENCE_NS;
 	}
 	return false;
 }
@@ -262,7 +261,7 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 
 	if (record != NULL) {
 		/* one gap while they follow each other */
-		if (now_ns - atomic_load(&record->fault_until_ns) >
+		if (now_ns - segment_time_ns(&record->fault_until_ns) >
 		    FAULTS_APART_NS)
 			atomic_store(&record->fault_begin_ns, now_ns);
 		atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);

@@ -61,7 +61,7 @@ enum gate_news gate_watch_look(struct gate_watch *watch, struct engine *engine,
 	struct segment_header *header = engine->segment->header;
 	bool full = gate_is_shut(engine->segment, generation);
 	bool shut = atomic_load(&header->gate_shut) != 0;
-	int64_t since_ns = atomic_load(&header->gate_since_ns);
+	int64_t since_ns = segment_time_ns(&header->gate_since_ns);
 	/* a time to come is nobody's: the state may be an adopted one */
 	bool settled = since_ns > now_ns || now_ns - since_ns >= GATE_CHANGE_NS;
 

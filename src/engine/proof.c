@@ -120,9 +120,7 @@ static bool incarnation_is_fresh(const struct segment *segment,
 	for (unsigned i = 0; incarnation != 0 && i < SEGMENT_ROLES_MAX; i++) {
 		if (atomic_load_explicit(&roles[i].incarnation,
 			memory_order_relaxed) == incarnation)
-			return now_ns - atomic_load_explicit(
-			    &roles[i].heartbeat_ns, memory_order_relaxed) <
-			    FRESH_NS;
+			return now_ns - segment_time_ns(&roles[i].heartbeat_ns) < FRESH_NS;
 	}
 	return false;
 }

@@ -9,23 +9,16 @@
 
 #include "engine/internal.h"
 
-/* Other roles write the times in the header: nothing outside 0 to INT64_MAX is subtracted. */
-static int64_t time_in_header(const _Atomic int64_t *time_ns) {
-	int64_t value_ns = atomic_load(time_ns);
-
-	return value_ns > 0 ? value_ns : 0;
-}
-
 /* The last sign of life of a role that drives queues; 0: there is none now. */
 static int64_t last_sign_ns(const struct segment_header *header) {
 	int64_t last_ns = 0;
 
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		const struct role_record *role = &header->roles[i];
-		int64_t beat_ns = time_in_header(&role->heartbeat_ns);
+		int64_t beat_ns = segment_time_ns(&role->heartbeat_ns);
 
 		if (atomic_load(&role->kind) == ROLE_QUEUE && atomic_load(&role->pid) > 0 &&
-		    beat_ns - time_in_header(&role->started_ns) >= QUEUE_SETTLED_NS &&
+		    beat_ns - segment_time_ns(&role->started_ns) >= QUEUE_SETTLED_NS &&
 		    beat_ns > last_ns)
 			last_ns = beat_ns;
 	}
@@ -35,7 +28,7 @@ static int64_t last_sign_ns(const struct segment_header *header) {
 enum queue_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
     const struct generation *generation, int64_t now_ns, int64_t *away_ns) {
 	struct segment_header *header = engine->segment->header;
-	int64_t sign_ns = last_sign_ns(header), told_ns = time_in_header(&header->queue_away_ns);
+	int64_t sign_ns = last_sign_ns(header), told_ns = segment_time_ns(&header->queue_away_ns);
 
 	/* no keeper said so */
 	if (told_ns > now_ns)

@@ -61,7 +61,7 @@ static enum share_state state_of(const struct generation *generation,
 		return SHARE_LEASED;
 	if (generation->cluster.without != CLUSTER_ALONE)
 		return SHARE_ENDED;
-	since_ns = atomic_load_explicit(&record->share_since_ns, memory_order_relaxed);
+	since_ns = segment_time_ns(&record->share_since_ns);
 	return since_ns != 0 && now_ns - since_ns >= generation->cluster.lease_ns ?
 	    SHARE_ALONE : SHARE_ENDED;
 }

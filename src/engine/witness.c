@@ -179,7 +179,7 @@ static void notice_gaps(struct witness *witness, int64_t now_ns) {
 
 		if (kind != ROLE_POLICY && kind != ROLE_MILTER)
 			continue;
-		end_ns = atomic_load(&roles[i].gap_end_ns);
+		end_ns = segment_time_ns(&roles[i].gap_end_ns);
 		if (end_ns == witness->gap_ends_ns[i])
 			continue;
 		witness->gap_ends_ns[i] = end_ns;

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define TRIES	100
 #define PAUSE_NS	50000
 
@@ -33,7 +35,17 @@ static void bound_text(char *text, size_t size) {
 			text[i] = '?';
 }
 
+static void bound_times(struct cluster_told *told) {
+	int64_t *times[] = { &told->since_ns, &told->told_ns, &told->renewed_ns,
+		&told->until_ns, &told->error_ns, &told->next_ns, &told->wait_until_ns,
+		&told->compared_ns };
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		*times[i] = clock_bounded_ns(*times[i]);
+}
+
 static void bound(struct cluster_told *told) {
+	bound_times(told);
 	if (told->state >= CLUSTER_STATE_COUNT)
 		told->state = CLUSTER_STATE_OFF;
 	if (told->error > CLUSTER_ERRORS)
@@ -49,8 +61,12 @@ static void bound(struct cluster_told *told) {
 		told->node_count = CLUSTER_TOLD_NODES;
 	if (told->cell_count > CLUSTER_TOLD_CELLS)
 		told->cell_count = CLUSTER_TOLD_CELLS;
-	for (uint32_t i = 0; i < told->node_count; i++)
-		bound_text(told->nodes[i].name, sizeof(told->nodes[i].name));
+	for (uint32_t i = 0; i < told->node_count; i++) {
+		struct cluster_told_node *node = &told->nodes[i];
+
+		bound_text(node->name, sizeof(node->name));
+		node->word_ns = clock_bounded_ns(node->word_ns);
+	}
 	for (uint32_t i = 0; i < told->cell_count; i++)
 		if (told->cells[i].node >= told->node_count)
 			told->cells[i].node = 0;

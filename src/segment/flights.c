@@ -387,7 +387,7 @@ static bool copy_flight(const struct segment *segment, uint32_t number,
 		.rank = (uint16_t)(level >> RANK_SHIFT),
 		.canary = (level & CANARY) != 0,
 		.connected = (level & CONNECTED) != 0 };
-	out->started_ns = (int64_t)RELAXED(flight->started_ns);
+	out->started_ns = clock_bounded_ns((int64_t)RELAXED(flight->started_ns));
 	if (learned_copy(&table, control.shard, control.slot, copy) !=
 	    LEARNED_COPIED)
 		return false;

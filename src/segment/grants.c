@@ -194,7 +194,7 @@ void grants_see(const struct segment *segment, const struct grant_ref *ref,
 	memset(out, 0, sizeof(*out));
 	if (place == NULL)
 		return;
-	out->progress_ns = RELAXED(place->progress_ns);
+	out->progress_ns = segment_time_ns(&place->progress_ns);
 	out->asked = RELAXED(place->asked);
 	out->connected = RELAXED(place->connected);
 	out->current = RELAXED(place->current);
@@ -241,7 +241,7 @@ static bool in_force(const struct segment *segment, int64_t now_ns)
 	record = &segment->header->roles[role - 1];
 	return (uint32_t)owner != 0 &&
 	    RELAXED(record->incarnation) == (uint32_t)owner &&
-	    now_ns - RELAXED(record->heartbeat_ns) < SILENCE_NS;
+	    now_ns - segment_time_ns(&record->heartbeat_ns) < SILENCE_NS;
 }
 
 /* Is the domain granted there?  False, and *torn: the grant ended meanwhile. */

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "base/clock.h"
 #include "segment/layout.h"
 #include "segment/segment.h"
 
@@ -80,6 +81,11 @@ bool segment_sessions_heard(const struct segment *segment, int64_t now_ns);
 /* The record named so, or a free one that it gives the name; SEGMENT_NO_CLASS:
  * all are taken.  Supervisor only. */
 uint16_t segment_record(struct segment *segment, const char *name, int64_t now_ns);
+
+/* A time in the segment that is to be reckoned with: any role can have written any number. */
+static inline int64_t segment_time_ns(const _Atomic int64_t *time_ns) {
+	return clock_bounded_ns(atomic_load(time_ns));
+}
 
 /* Tenths of seconds since the segment was made. */
 static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns) {

@@ -115,8 +115,8 @@ bool lane_uses_next_in(const struct segment_header *header,
 		if (number == cursor->next && atomic_load_explicit(&slot->number,
 			memory_order_relaxed) == number) {
 			out->domain = words[0];
-			/* any role can write another: one before the boot is as old as any */
-			out->ended_ns = (int64_t)words[1] < 0 ? 0 : (int64_t)words[1];
+			/* any role can write another */
+			out->ended_ns = clock_bounded_ns((int64_t)words[1]);
 			unpack(words[2], out);
 			return true;
 		}

@@ -149,7 +149,8 @@ static bool lock_is_stuck(const struct lock *lock, int64_t now_ns) {
 /* Somebody waited in vain for the owner in `word`.  False: too long for it to be one. */
 static bool lock_note_stuck(struct lock *lock, uint32_t word, int64_t now_ns) {
 	uint32_t owner = word & FUTEX_TID_MASK;
-	int64_t since_ns = atomic_load_explicit(&lock->stuck_since_ns, memory_order_relaxed);
+	int64_t since_ns = clock_bounded_ns(atomic_load_explicit(&lock->stuck_since_ns,
+	    memory_order_relaxed));
 	bool is_same = atomic_load_explicit(&lock->stuck_until_ns, memory_order_relaxed) != 0 &&
 	    atomic_load_explicit(&lock->stuck_word, memory_order_relaxed) == owner &&
 	    since_ns <= now_ns;

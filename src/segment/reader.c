@@ -210,7 +210,7 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 static void read_journals(const struct reader *reader, struct reader_status *out) {
 	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++) {
 		const struct journal_record *record = &reader->live->journals[i];
-		int64_t told_ns = RELAXED(record->told_ns);
+		int64_t told_ns = segment_time_ns(&record->told_ns);
 
 		if (told_ns <= 0 || out->now_ns - told_ns > READER_STALE_NS ||
 		    RELAXED(record->fares) > JOURNAL_FARES_ILL)
@@ -218,7 +218,7 @@ static void read_journals(const struct reader *reader, struct reader_status *out
 		out->journals[i] = (struct reader_journal){
 			.fares = (enum journal_fares)RELAXED(record->fares),
 			.error = (int)RELAXED(record->error),
-			.since_ns = RELAXED(record->since_ns),
+			.since_ns = segment_time_ns(&record->since_ns),
 			.bytes = RELAXED(record->bytes),
 			.files = RELAXED(record->files),
 			.records = RELAXED(record->records),
@@ -235,18 +235,18 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 
 	memset(out, 0, sizeof(*out));
 	out->now_ns = clock_now_ns();
-	out->created_ns = reader->sizes.created_ns;
+	out->created_ns = clock_bounded_ns(reader->sizes.created_ns);
 	out->created_wall_s = reader->sizes.created_wall_s;
 	out->file_bytes = reader->map_bytes;
-	out->started_ns = RELAXED(live->started_ns);
-	out->heartbeat_ns = RELAXED(live->heartbeat_ns);
+	out->started_ns = segment_time_ns(&live->started_ns);
+	out->heartbeat_ns = segment_time_ns(&live->heartbeat_ns);
 	out->supervisor_pid = RELAXED(live->supervisor_pid);
 	out->generation = RELAXED(live->generation);
-	out->published_ns = RELAXED(live->published_ns);
+	out->published_ns = segment_time_ns(&live->published_ns);
 	out->gate_shut = RELAXED(live->gate_shut) != 0;
 	out->unproven = RELAXED(live->unproven);
-	out->gate_since_ns = RELAXED(live->gate_since_ns);
-	out->queue_away_ns = RELAXED(live->queue_away_ns);
+	out->gate_since_ns = segment_time_ns(&live->gate_since_ns);
+	out->queue_away_ns = segment_time_ns(&live->queue_away_ns);
 	out->queue_paused = RELAXED(live->queue_paused);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		out->counters[i] = RELAXED(live->counters[i]);
@@ -267,8 +267,8 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 		out->kind = (enum role_kind)kind;
 		out->number = RELAXED(role->number);
 		out->pid = RELAXED(role->pid);
-		out->heartbeat_ns = RELAXED(role->heartbeat_ns);
-		out->started_ns = RELAXED(role->started_ns);
+		out->heartbeat_ns = segment_time_ns(&role->heartbeat_ns);
+		out->started_ns = segment_time_ns(&role->started_ns);
 		out->generation = RELAXED(role->generation);
 		out->restarts = RELAXED(role->restarts);
 		out->sandbox = RELAXED(role->sandbox);

@@ -58,10 +58,10 @@ static bool read_again(unsigned tried, uint32_t seq, uint32_t first,
 }
 
 static void copy_share(const struct class_record *record, struct reader_class *out) {
-	out->share_since_ns = RELAXED(record->share_since_ns);
+	out->share_since_ns = segment_time_ns(&record->share_since_ns);
 	out->shared = out->share_since_ns != 0;
 	out->share_alone = RELAXED(record->share_alone) != 0;
-	out->share_until_ns = RELAXED(record->share_until_ns);
+	out->share_until_ns = segment_time_ns(&record->share_until_ns);
 	for (unsigned i = 0; i < 2; i++) {
 		out->share_fixed[i] = RELAXED(record->share_fixed[i]);
 		out->share_leased[i] = RELAXED(record->share[i]);

@@ -230,7 +230,7 @@ static void decode(const struct segment_header *sizes, const uint64_t *copy,
 	out->address[RECIPIENT_MAX] = '\0';
 	out->mta = (uint8_t)r.mta;
 	out->rule = (uint16_t)r.rule;
-	out->until_ns = r.until_ns;
+	out->until_ns = r.until_ns == INT64_MAX ? INT64_MAX : clock_bounded_ns(r.until_ns);
 	out->event = r.event;
 	out->since_ns = sizes->created_ns + SEEN_DS(r.seen) * DS_NS;
 	memcpy(out->reason, r.reason, sizeof(r.reason));

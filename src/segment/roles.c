@@ -45,10 +45,10 @@ void segment_role_forget(struct segment *segment, unsigned place) {
 /* From the last heartbeat on.  A gap that has just ended goes on: what began in
  * it may not have been adopted yet. */
 static void begin_gap(struct role_record *role) {
-	int64_t last_ns = atomic_load(&role->heartbeat_ns);
-	int64_t end_ns = atomic_load(&role->gap_end_ns);
+	int64_t last_ns = segment_time_ns(&role->heartbeat_ns);
+	int64_t end_ns = segment_time_ns(&role->gap_end_ns);
 
-	if (end_ns == INT64_MAX)
+	if (atomic_load(&role->gap_end_ns) == INT64_MAX)
 		return;
 	if (end_ns == 0 || last_ns - end_ns > GAPS_APART_NS)
 		atomic_store(&role->gap_begin_ns, last_ns);

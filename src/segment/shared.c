@@ -95,13 +95,14 @@ static void decode(const struct table *table, const struct shared_slot *slot,
 
 	*out = (struct shared_seen){ .known = true,
 		.share = (uint16_t)share, .alone = (uint16_t)(share >> 16),
-		.until_ns = RELAXED(table->head->until_ns),
+		.until_ns = segment_time_ns(&table->head->until_ns),
 		.serial = (uint32_t)serial,
 		.lanes = (uint16_t)lanes, .wanted = (uint16_t)(lanes >> 16),
 		.lanes_serial = (uint32_t)(lanes >> 32),
-		.asked_ns = (int64_t)RELAXED(slot->asked_ns),
-		.canary_ns = (int64_t)RELAXED(slot->canary_ns),
-		.canary_asked_ns = (int64_t)RELAXED(slot->canary_asked_ns),
+		.asked_ns = clock_bounded_ns((int64_t)RELAXED(slot->asked_ns)),
+		.canary_ns = clock_bounded_ns((int64_t)RELAXED(slot->canary_ns)),
+		.canary_asked_ns =
+		    clock_bounded_ns((int64_t)RELAXED(slot->canary_asked_ns)),
 		.hold_node = (uint8_t)(origin & HOLD_NODE),
 		.ceiling_node = (uint8_t)((origin & CEILING_NODE) >> 8),
 		.ceiling = (uint16_t)((origin & CEILING) >> 16),
@@ -229,7 +230,7 @@ void shared_set_until(const struct segment *segment, int64_t until_ns) {
 }
 
 int64_t shared_until(const struct segment *segment) {
-	return RELAXED(table_of(segment).head->until_ns);
+	return segment_time_ns(&table_of(segment).head->until_ns);
 }
 
 void shared_set_share(struct shared_slot *slot, uint32_t share, uint32_t alone) {
