@@ -107,6 +107,16 @@ size_t class_index_build(const struct class_rule *rules, uint32_t count,
 	return (size_t)end;
 }
 
+bool class_index_is_sound(const void *index, size_t bytes)
+{
+	const struct class_index *header = index;
+
+	return bytes >= sizeof *header &&
+	    name_table_is_sound(index, bytes, &header->names) &&
+	    net_table_is_sound(index, bytes, &header->v4) &&
+	    net_table_is_sound(index, bytes, &header->v6);
+}
+
 static uint32_t lower(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;

@@ -87,4 +87,9 @@ uint32_t class_index_match(const void *index, const struct address *address,
  * not found.) */
 uint32_t class_index_cover(const void *index, const struct mask *mask);
 
+/* Of a block of `bytes`, 8-byte aligned, that anybody may have written: do all lookups in it
+ * end, soon, and read nothing outside?  Costs one walk over its tables; what they answer is
+ * any number. */
+bool class_index_is_sound(const void *index, size_t bytes);
+
 #endif

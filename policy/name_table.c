@@ -274,6 +274,54 @@ uint32_t name_table_cover(const void *index, const struct name_table *table,
 	return CLASS_NO_RULE;
 }
 
+/* Blocks that others wrote. */
+
+/* Slots in a row that are taken: find_slot looks at no more.  At this load chance makes no
+ * row of more than some hundred. */
+#define ROW_MOST	4096
+
+static bool slot_is_sound(const struct name_slot *slot, uint32_t label_bytes)
+{
+	uint32_t offset;
+
+	if (slot->length <= NAME_LABEL_INLINE)
+		return true;
+	memcpy(&offset, slot->label + LABEL_HEAD, sizeof offset);
+	return offset <= label_bytes && slot->length <= label_bytes - offset;
+}
+
+/* The last row goes on at the first slot. */
+static bool rows_are_short(const struct name_slot *slots, uint32_t slot_count)
+{
+	uint32_t row = 0, first = NO_SLOT;
+
+	for (uint32_t i = 0; i < slot_count; i++) {
+		row = slots[i].length == 0 ? 0 : row + 1;
+		if (row > ROW_MOST)
+			return false;
+		if (row == 0 && first == NO_SLOT)
+			first = i;
+	}
+	return first != NO_SLOT && row + first <= ROW_MOST;
+}
+
+bool name_table_is_sound(const void *index, size_t bytes, const struct name_table *table)
+{
+	const struct name_slot *slots = table_slots(index, table);
+
+	if (table->slot_count == 0)
+		return true;
+	if (table->slots % _Alignof(struct name_slot) != 0 || table->slots > bytes ||
+	    table->slot_count > (bytes - table->slots) / sizeof *slots ||
+	    table->labels > bytes || table->label_bytes > bytes - table->labels ||
+	    table->depth_backward > NAME_LABELS_MAX || table->depth_forward > NAME_LABELS_MAX)
+		return false;
+	for (uint32_t i = 0; i < table->slot_count; i++)
+		if (!slot_is_sound(&slots[i], table->label_bytes))
+			return false;
+	return rows_are_short(slots, table->slot_count);
+}
+
 /* Building. */
 
 static bool rule_has_name(const struct class_rule *rule)

@@ -12,6 +12,7 @@
 #ifndef POLICY_NAME_TABLE_H
 #define POLICY_NAME_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,9 @@ uint64_t name_table_bytes(const struct name_need *need);
  * follow; fills *table and moves *end behind what is used. */
 void name_table_build(struct name_table *table, void *index, uint64_t *end,
     const struct class_rule *rules, uint32_t count, const struct name_need *need);
+
+/* class_index_is_sound for this table of an index of `bytes`. */
+bool name_table_is_sound(const void *index, size_t bytes, const struct name_table *table);
 
 /* A name made ready: folded, split and its slots on their way to the cache. */
 #define NAME_LABELS_MAX	((MASK_NAME_MAX + 1) / 2 + 1)

@@ -154,3 +154,70 @@ uint32_t net_table_cover(const void *index, const struct net_table *table,
 			return nets[i].lowest;
 	return CLASS_NO_RULE;
 }
+
+/* Blocks that others wrote. */
+
+static bool array_fits(uint64_t offset, uint64_t count, size_t each, size_t alignment,
+    size_t bytes)
+{
+	return offset % alignment == 0 && offset <= bytes && count <= (bytes - offset) / each;
+}
+
+/* Each level has a line; the last has the keys, the first of which is 0. */
+static bool tree_is_sound(const void *index, size_t bytes, const struct net_table *table)
+{
+	uint32_t last;
+
+	if (table->level_count == 0 || table->level_count >= NET_LEVELS_MAX)
+		return false;
+	for (uint32_t level = 0; level < table->level_count; level++)
+		if (table->level[level] >= table->level[level + 1])
+			return false;
+	last = table->level[table->level_count - 1];
+	return array_fits(table->tree, table->level[table->level_count],
+	    NET_LINE_KEYS * sizeof(uint64_t), 8, bytes) &&
+	    table->key_count > 0 && (table->key_count - 1) / NET_LINE_KEYS <
+	    table->level[table->level_count] - last && keys_of(index, table)[0] == 0;
+}
+
+/* Of a wide table: each key's ranges follow those of the key before. */
+static bool runs_are_sound(const void *index, size_t bytes, const struct net_table *table)
+{
+	const uint32_t *runs = at(index, table->runs);
+	const uint64_t *lows = at(index, table->lows);
+
+	if (!array_fits(table->runs, (uint64_t)table->key_count + 1, sizeof *runs, 4, bytes) ||
+	    !array_fits(table->lows, table->range_count, sizeof *lows, 8, bytes) ||
+	    runs[0] != 0 || lows[0] != 0 || runs[table->key_count] > table->range_count)
+		return false;
+	for (uint32_t key = 0; key < table->key_count; key++)
+		if (runs[key] >= runs[key + 1])
+			return false;
+	return true;
+}
+
+/* What is around a net stands before it. */
+static bool nets_are_sound(const void *index, size_t bytes, const struct net_table *table)
+{
+	const struct net *nets = at(index, table->nets);
+
+	if (!array_fits(table->nets, table->net_count, sizeof *nets, 8, bytes))
+		return false;
+	for (uint32_t i = 0; i < table->net_count; i++)
+		if (nets[i].bits > 128 || (nets[i].parent != NET_NONE && nets[i].parent >= i))
+			return false;
+	return true;
+}
+
+bool net_table_is_sound(const void *index, size_t bytes, const struct net_table *table)
+{
+	if (!nets_are_sound(index, bytes, table))
+		return false;
+	if (table->range_count == 0)
+		return true;
+	if (!tree_is_sound(index, bytes, table) ||
+	    !array_fits(table->rules, table->range_count, sizeof(uint32_t), 4, bytes))
+		return false;
+	return table->wide != 0 ? runs_are_sound(index, bytes, table) :
+	    table->key_count <= table->range_count;
+}

@@ -13,6 +13,7 @@
 #ifndef POLICY_NET_TABLE_H
 #define POLICY_NET_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,6 +72,9 @@ uint64_t net_table_scratch_bytes(uint64_t prefixes);
  * moves *end behind what is used. */
 void net_table_build(struct net_table *table, void *index, uint64_t *end,
     const struct class_rule *rules, uint32_t count, bool v4, void *scratch);
+
+/* class_index_is_sound for this table of an index of `bytes`. */
+bool net_table_is_sound(const void *index, size_t bytes, const struct net_table *table);
 
 struct net_key net_key_of(const struct address *address, bool v4);
 

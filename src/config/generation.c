@@ -183,7 +183,8 @@ static bool text_fits(const struct generation *g, uint32_t offset)
 
 static bool index_fits(const struct generation *g, uint32_t offset)
 {
-	return offset == 0 || array_fits(g, offset, 1, 8, 8);
+	return offset == 0 || (array_fits(g, offset, 1, 8, 8) &&
+	    class_index_is_sound((const char *)g + offset, (size_t)(g->bytes - offset)));
 }
 
 static bool cluster_fits(const struct generation *g)
@@ -401,7 +402,7 @@ static uint32_t match(const struct generation *g, uint32_t index,
 	return class_index_match((const char *)g + index, address, name, name_length);
 }
 
-/* A number of rules[]: the index is not verified. */
+/* A number of rules[]: any may stand in the index. */
 static uint32_t match_rule(const struct generation *g, uint32_t index,
     const struct address *address, const char *name, size_t name_length)
 {

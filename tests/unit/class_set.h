@@ -62,6 +62,7 @@ static inline void set_build(struct set *set)
 	set->index = malloc(set->bytes);
 	assert_non_null(set->index);
 	memcpy(set->index, block, set->bytes);
+	assert_true(class_index_is_sound(set->index, set->bytes));
 	memset(block, 0x5a, most);
 	free(block);
 	free(scratch);

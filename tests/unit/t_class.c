@@ -11,8 +11,10 @@
 #include <cmocka.h>
 
 #include "policy/class.h"
+#include "policy/name_table.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
+#include "tests/unit/random.h"
 
 static struct address parse(const char *text)
 {
@@ -231,6 +233,121 @@ static void too_small_a_block_is_refused(void **state)
 	set_free(&set);
 }
 
+/* --- indexes that others wrote -------------------------------------------------- */
+
+#define MASKS	3000
+
+/* Of names and networks, wide ones too, as many as three levels of a tree have. */
+static struct set many_masks(void)
+{
+	struct set set = set_new(3 * MASKS);
+	char text[128];
+
+	for (unsigned i = 0; i < MASKS; i++) {
+		snprintf(text, sizeof text, "%s%u.a-label-of-more-than-19-bytes-%u.example",
+		    i % 3 == 0 ? "*." : "", i, i % 100);
+		assert_true(set_add(&set, text));
+		snprintf(text, sizeof text, "10.%u.%u.0/24", i / 250, i % 250);
+		assert_true(set_add(&set, text));
+		snprintf(text, sizeof text, "2001:db8::%x:0:0/112", i);
+		assert_true(set_add(&set, text));
+	}
+	set_build(&set);
+	return set;
+}
+
+static void look_everywhere(const struct set *set)
+{
+	static const char *const names[] = { "example", "7.a-label-of-more-than-19-bytes-7.example",
+		"x.9.a-label-of-more-than-19-bytes-9.example", "mail.7", "." };
+	static const char *const addresses[] = { "10.1.2.3", "0.0.0.0", "255.255.255.255",
+		"2001:db8::5:0:1", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" };
+	struct mask mask;
+	const char *why;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		(void)class_index_match(set->index, NULL, names[i], strlen(names[i]));
+		if (mask_parse(names[i], strlen(names[i]), &mask, &why))
+			(void)class_index_cover(set->index, &mask);
+	}
+	for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+		struct address address;
+
+		assert_true(address_parse(addresses[i], strlen(addresses[i]), &address));
+		(void)class_index_match(set->index, &address, NULL, 0);
+		assert_true(mask_parse(addresses[i], strlen(addresses[i]), &mask, &why));
+		(void)class_index_cover(set->index, &mask);
+	}
+}
+
+/* Without a free slot a name that is not there would be sought for ever. */
+static void a_full_table_of_names_is_not_sound(void **state)
+{
+	struct set set = many_masks();
+	const struct name_table *table = (const struct name_table *)(const void *)
+	    ((const char *)set.index + 16);
+	struct name_slot *slots = (struct name_slot *)(void *)
+	    ((char *)set.index + table->slots);
+
+	(void)state;
+	assert_true(table->slot_count > MASKS && table->slots < set.bytes);
+	look_everywhere(&set);
+	for (uint32_t i = 0; i < table->slot_count; i++)
+		if (slots[i].length == 0)
+			slots[i].length = 1;
+	assert_false(class_index_is_sound(set.index, set.bytes));
+	/* one is free: sound, but for how long one looks for it */
+	slots[0].length = 0;
+	assert_int_equal(class_index_is_sound(set.index, set.bytes),
+	    table->slot_count <= 4096);
+	set_free(&set);
+}
+
+static void an_index_that_is_cut_is_not_sound(void **state)
+{
+	struct set set = many_masks();
+
+	(void)state;
+	assert_false(class_index_is_sound(set.index, 0));
+	assert_false(class_index_is_sound(set.index, set.bytes / 2));
+	assert_false(class_index_is_sound(set.index, set.bytes - 64));
+	set_free(&set);
+}
+
+/* Whatever stands in an index that is sound: all lookups end, and stay within it (ASan). */
+static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
+{
+	static const uint32_t edges[] = { 0, 1, 2, 0x7fffffff, 0x80000000, UINT32_MAX,
+		UINT32_MAX - 1, 64 };
+	struct random random = { random_seed() };
+	struct set set = many_masks();
+	unsigned char *pristine = malloc(set.bytes);
+	unsigned sound = 0;
+
+	(void)state;
+	assert_non_null(pristine);
+	memcpy(pristine, set.index, set.bytes);
+	for (unsigned round = 0; round < 4000; round++) {
+		uint32_t words = (uint32_t)(set.bytes / 4), changes = 1 + random_below(&random, 3);
+
+		memcpy(set.index, pristine, set.bytes);
+		while (changes-- > 0) {
+			/* mostly the header, which is small */
+			uint32_t at = random_below(&random, round % 4 == 0 ? words : 64);
+			uint32_t value = edges[random_below(&random, 8)];
+
+			memcpy((char *)set.index + (size_t)at * 4, &value, 4);
+		}
+		if (!class_index_is_sound(set.index, set.bytes))
+			continue;
+		sound++;
+		look_everywhere(&set);
+	}
+	assert_true(sound > 100 && sound < 3900);
+	free(pristine);
+	set_free(&set);
+}
+
 static void covers(void **state)
 {
 	static const struct {
@@ -288,6 +405,9 @@ int main(void)
 		cmocka_unit_test(no_rules),
 		cmocka_unit_test(too_small_a_block_is_refused),
 		cmocka_unit_test(covers),
+		cmocka_unit_test(a_full_table_of_names_is_not_sound),
+		cmocka_unit_test(an_index_that_is_cut_is_not_sound),
+		cmocka_unit_test(lookups_in_a_spoiled_index_that_is_sound_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "config/compile.h"
+#include "policy/name_table.h"
 
 static struct generation *compile(const char *text)
 {
@@ -200,6 +201,18 @@ static void refused(const void *block, size_t bytes, const char *words)
 		fail_msg("%s", diag.text);
 }
 
+/* Names that are not there would be sought in it for ever. */
+static void fill_names(struct generation *g)
+{
+	char *index = (char *)g + g->outbound_index;
+	const struct name_table *table = (const struct name_table *)(const void *)(index + 16);
+	struct name_slot *slots = (struct name_slot *)(void *)(index + table->slots);
+
+	assert_true(table->slot_count > 0);
+	for (uint32_t i = 0; i < table->slot_count; i++)
+		slots[i].length = 1;
+}
+
 static void foreign_blocks_are_refused(void **state)
 {
 	struct generation *g = compile(views), *copy = malloc((size_t)g->bytes);
@@ -216,6 +229,7 @@ static void foreign_blocks_are_refused(void **state)
 	change; \
 	refused(copy, (size_t)g->bytes, words); \
 } while (0)
+	SPOILED(fill_names(copy), "outside");
 	SPOILED(copy->magic ^= 1, "no configuration");
 	SPOILED(copy->layout ^= 1, "another build");
 	SPOILED(copy->bytes--, "bytes long");
