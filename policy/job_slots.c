@@ -432,24 +432,29 @@ static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 {
 	const struct job_slot *child = job_level(search->board, search->transport, level) + first;
 	double score[JOB_FANOUT];
+	uint64_t width = 1;
 
-	for (unsigned i = 0; i < JOB_FANOUT; i++)
-		score[i] = child[i].shorter < search->shorter || child[i].fewer == 0 ? -1 :
+	for (uint32_t l = 0; l < level; l++)
+		width *= JOB_FANOUT;
+	/* what was passed is older than the rest: it would be looked at first, each time */
+	for (unsigned i = 0; i < JOB_FANOUT; i++) {
+		uint64_t slot = (first + i) * width;
+
+		score[i] = slot + width <= search->from || slot > search->to ||
+		    child[i].shorter < search->shorter || child[i].fewer == 0 ? -1 :
 		    (double)(search->end - (int64_t)~child[i].older) /
 		    (UINT16_MAX - child[i].fewer);
+	}
 	for (;;) {
 		unsigned next = 0;
-		uint64_t slot, width = 1;
+		uint64_t slot;
 
 		for (unsigned i = 1; i < JOB_FANOUT; i++)
 			next = score[i] > score[next] ? i : next;
 		if (score[next] < 0 || score[next] < search->best)
 			return;
-		for (uint32_t l = 0; l < level; l++)
-			width *= JOB_FANOUT;
 		slot = (first + next) * width;
-		if (slot + width > search->from && slot <= search->to &&
-		    (score[next] > search->best || slot <= search->best_slot)) {
+		if (score[next] > search->best || slot <= search->best_slot) {
 			if (level == 0)
 				search_leaf(search, (uint32_t)slot);
 			else
