@@ -3,8 +3,9 @@
  * PURPOSE  See prepare.h.
  * MODEL    One process makes the segment, reports, and where it was newly built reads the
  *          journal, which may take long or fail without harm.
- * ERRORS   A process that is killed is started again, a few times; what it left is what a
- *          crash leaves.  Without the journal it is served all the same.
+ * ERRORS   A process that is killed is started again, a few times, the last time without the
+ *          text files that roles wrote; what it left is what a crash leaves.  Without the
+ *          journal it is served all the same.
  * THREADS  One.
  */
 #include "role/prepare.h"
@@ -90,7 +91,8 @@ static void wait_for(struct preparation *work, pid_t child) {
 }
 
 /* False: no process could be made. */
-static bool run(struct supervisor *supervisor, bool damaged, struct preparation *work) {
+static bool run(struct supervisor *supervisor, bool damaged, bool without_texts,
+    struct preparation *work) {
 	struct diag diag;
 	pid_t child;
 	int fds[2];
@@ -99,7 +101,7 @@ static bool run(struct supervisor *supervisor, bool damaged, struct preparation 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
 	work->fd = fds[0];
-	child = spawn_helper(supervisor, damaged, fds[1], &diag);
+	child = spawn_helper(supervisor, damaged, without_texts, fds[1], &diag);
 	close(fds[1]);
 	if (child > 0)
 		wait_for(work, child);
@@ -143,7 +145,8 @@ static int make_segment(struct supervisor *supervisor, bool damaged) {
 
 		if (supervisor->last_number != 0)
 			supervisor->last_number++;
-		if (!run(supervisor, damaged, &work))
+		/* it may be one of them that it dies of */
+		if (!run(supervisor, damaged, i == TRIES - 1, &work))
 			return EX_OSERR;
 		if (take_result(supervisor, &work)) {
 			tell_unread(&work);

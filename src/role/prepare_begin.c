@@ -24,6 +24,7 @@
 #include "role/generation_memory.h"
 #include "role/sandbox.h"
 #include "segment/segment.h"
+#include "segment/text_file.h"
 
 static int failed(const struct handover *handover, int code, const struct diag *diag) {
 	char text[sizeof(diag->text)];
@@ -46,6 +47,12 @@ static void log_segment(const struct segment_report *report, const char *path) {
 	    origins[report->origin], report->sessions,
 	    report->reason[0] == '\0' ? "" : " reason=\"", report->reason,
 	    report->reason[0] == '\0' ? "" : "\"");
+	if (report->unread[0] != '\0') {
+		char text[sizeof(report->unread)];
+
+		log_event(EVENT_SYSTEM, "text=\"%s\"",
+		    log_sentence(text, sizeof(text), report->unread));
+	}
 	if (report->not_tmpfs)
 		log_event(EVENT_CONFIG_NOTE, "text=\"state.path is not on a tmpfs; disk writes "
 		    "may slow down decisions\" path=%s", quoted);
@@ -58,6 +65,9 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 	struct segment *segment;
 	struct diag diag;
 
+	if (handover->without_texts && text_files_put_aside(handover->state_path))
+		log_event(EVENT_SYSTEM, "text=\"the text files of sessions and destinations "
+		    "are not read, and kept as *.unread\"");
 	if (segment_prepare(&segment, generation, geteuid(), handover->readers,
 		handover->supervisor_pid, handover->damaged, &report, &diag) != 0) {
 		if (diag.error == EACCES)

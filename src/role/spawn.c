@@ -238,8 +238,8 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	end_process(supervisor, is_keeper ? supervisor->readers : (gid_t)-1, &handover);
 }
 
-pid_t spawn_helper(struct supervisor *supervisor, bool damaged, int result_fd,
-    struct diag *diag) {
+pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_texts,
+    int result_fd, struct diag *diag) {
 	static struct handover handover;
 	pid_t pid = fork();
 
@@ -248,7 +248,7 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, int result_fd,
 	if (pid != 0)
 		return pid;
 	handover = (struct handover){ .duty = HANDOVER_PREPARE, .result_fd = result_fd,
-		.damaged = damaged,
+		.damaged = damaged, .without_texts = without_texts,
 		.has_terminal = supervisor->ready_fd >= 0,
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
 			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,

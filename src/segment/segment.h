@@ -34,6 +34,8 @@ struct segment_report {
 	const char *reason;	/* why not adopted, static text; "" for MADE without a file */
 	uint64_t sessions;	/* open sessions taken over */
 	bool not_tmpfs;		/* warn once */
+	char unread[sizeof(((struct diag *)NULL)->text)];	/* a text file that was not read to
+				 * its end, and why; "": none */
 };
 
 /* Makes, adopts or rebuilds the segment at generation's state_path, with its

@@ -38,6 +38,7 @@
 #include "base/clock.h"
 #include "segment/name.h"
 #include "segment/sessions.h"
+#include "segment/text_file.h"
 
 #define LINE_BYTES 512
 #define PROOF_TEXT_MAX 64	/* an address, or a process */
@@ -523,16 +524,16 @@ static bool read_head(const struct segment *segment, FILE *file, int64_t now_ns,
 	    *saved_ns >= 0 && *heard_ns >= *saved_ns && *heard_ns <= now_ns;
 }
 
-static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
+static int64_t restore(struct segment *segment, struct text_file *text, int64_t now_ns,
     struct diag *diag) {
 	char line[LINE_BYTES], *words[17];
 	int64_t sessions = 0;
 	long long saved_ns, heard_ns;
 	uint64_t lines = 0, said;
 
-	if (!read_head(segment, file, now_ns, &saved_ns, &heard_ns))
+	if (!read_head(segment, text->file, now_ns, &saved_ns, &heard_ns))
 		return diag_set(diag, 0, "no saved sessions of this boot");
-	while (fgets(line, sizeof(line), file) != NULL) {
+	while (text_file_line(text, line, sizeof(line), diag)) {
 		unsigned count = split(line, words, 17);
 		bool good = false;
 
@@ -562,8 +563,8 @@ static int64_t restore(struct segment *segment, FILE *file, int64_t now_ns,
 		if (!good)
 			break;
 	}
-	return diag_set(diag, 0, "saved sessions are torn after line %llu",
-	    (unsigned long long)lines + 3);
+	return diag->error != 0 ? -1 : diag_set(diag, 0,
+	    "saved sessions are torn after line %llu", (unsigned long long)lines + 3);
 }
 
 /* What was read before a torn line must not stay. */
@@ -581,21 +582,14 @@ static void forget_all(struct segment *segment) {
 int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
     struct diag *diag) {
 	char path[PATH_MAX + 16];
+	struct text_file text;
 	int64_t result;
-	FILE *file;
-	int fd;
 
 	snapshot_path(segment, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot open %s", path);
-	file = fdopen(fd, "r");
-	if (file == NULL) {
-		close(fd);
-		return diag_set(diag, errno, "cannot read %s", path);
-	}
-	result = restore(segment, file, now_ns, diag);
-	fclose(file);
+	if (text_file_open(&text, path, diag) != 0)
+		return -1;
+	result = restore(segment, &text, now_ns, diag);
+	text_file_close(&text);
 	if (result < 0)
 		forget_all(segment);
 	sessions_rebuild(segment);

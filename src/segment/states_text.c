@@ -48,6 +48,7 @@
 #include "segment/recipients.h"
 #include "segment/seen_text.h"
 #include "segment/state_text.h"
+#include "segment/text_file.h"
 
 #define LINE_BYTES	1024
 #define OPEN_LINES_MOST	200000
@@ -392,43 +393,33 @@ static bool read_head(struct reading *reading, FILE *file) {
 	reading->same_boot = strcmp(boot, reading->segment->header->boot_id) == 0;
 	reading->then_ns = saved_ns;
 	if (!reading->same_boot) {
-		int64_t passed_s = clock_wall_s() - saved_s;
+		int64_t passed_s = saved_s < 0 ? 0 : clock_wall_s() - saved_s;
 
 		/* a wall clock that went back tells nothing */
 		if (passed_s < 0 || passed_s > INT32_MAX)
 			passed_s = 0;
 		reading->then_ns = reading->now_ns - passed_s * NS_PER_SECOND;
 	}
-	return reading->then_ns <= reading->now_ns;
+	return reading->then_ns <= reading->now_ns && (!reading->same_boot || saved_ns >= 0);
 }
 
 int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
     struct diag *diag) {
 	struct reading reading = { segment, now_ns, 0, false };
 	char path[PATH_MAX + 32], line[LINE_BYTES];
+	struct text_file text;
 	int64_t lines = 0;
-	FILE *file;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s.destinations", segment->path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	file = fd < 0 ? NULL : fdopen(fd, "r");
-	if (file == NULL) {
-		int error = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return diag_set(diag, error, "cannot open %s", path);
-	}
-	if (!read_head(&reading, file)) {
-		fclose(file);
+	if (text_file_open(&text, path, diag) != 0)
+		return -1;
+	if (!read_head(&reading, text.file)) {
+		text_file_close(&text);
 		return diag_set(diag, 0, "%s: not of a form that is known", path);
 	}
-	while (fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
+	while (text_file_line(&text, line, sizeof(line), diag))
 		lines += read_line(&reading, line);
-	}
-	fclose(file);
+	text_file_close(&text);
 	if (reading.same_boot)
 		segment_has_learned(segment, true);
 	return lines;
