@@ -26,8 +26,9 @@ SERVER_TIMEOUT = 2      # seconds of silence after which the server ends a sessi
 LONG = 1.0              # nothing may be wrong for longer, in seconds
 ANSWER_TIMEOUT = 1.0    # seconds that a mail server waits for an answer at least, by conf/
 STILL = "the machine stood still"
-# The server tells its milter first and closes then: at an end of its making the
-# kernel's socket outlives the session for as long as it is busy.
+# A server that ends a session tells its milter first and closes then: its socket outlives
+# the session for as long as it is busy.  So none is looked for in this time before an end
+# of the server's making.  (One that is killed tells nobody: its sessions last as its sockets.)
 SERVER_CLOSES = 0.25
 
 
@@ -59,8 +60,10 @@ class Visit:
         whens = [when for when in (self.gone, self.finished) if when is not None]
         return min(whens, default=self.end())
 
-    def ends_by_server(self):
-        return self.end() != self.closing
+    def outlasts(self, look):
+        """Is it a session for certain until that look at the table is over?"""
+        by_server = self.end() != self.closing
+        return self.end() >= look.end + (SERVER_CLOSES if by_server else 0)
 
 
 @dataclass
@@ -218,8 +221,7 @@ class Verdict:
         for look in self.looks:
             for visit in self.inside:
                 if id(visit) in open_then or visit.answered > look.begin \
-                        or visit.end() < look.end \
-                        or visit.ends_by_server() and visit.end() < look.end + SERVER_CLOSES:
+                        or not visit.outlasts(look):
                     continue
                 seen += 1
                 if (visit.address, visit.port) not in look.there:
@@ -247,7 +249,7 @@ class Verdict:
                        if down.serves and down.touches(visit.asked, visit.answered))
             due = max(last, visit.answered) + LONG
             for look in self.looks:
-                if look.begin < due or visit.end() < look.end or \
+                if look.begin < due or not visit.outlasts(look) or \
                         self.while_down(due - LONG + 0.001, due):
                     continue
                 looked.add(id(visit))
