@@ -300,7 +300,7 @@ static void conn_step(struct conn *conn) {
 		disconnect(conn);
 		return;
 	}
-	switch (below(6)) {
+	switch (below(7)) {
 	case 0:
 		xclient(conn);
 		break;
@@ -309,6 +309,9 @@ static void conn_step(struct conn *conn) {
 		break;
 	case 2:
 		policy_connection_ends(conn);
+		break;
+	case 3:
+		milter_is_cut(conn);
 		break;
 	default:
 		disconnect(conn);
