@@ -67,7 +67,7 @@ class Clients:
         self.test, self.to = test, to
         self.seed = seed
         self.visits = []
-        self.inside = 0
+        self.coming = 0                     # wait for their greeting
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.outage = threading.Event()     # who comes now stays
@@ -85,6 +85,10 @@ class Clients:
             self.visits.append(visit)
         return visit
 
+    def comes(self, change):
+        with self.lock:
+            self.coming += change
+
     def let_in(self):
         with self.lock:
             return sum(1 for visit in self.visits if visit.code == 220)
@@ -100,7 +104,9 @@ class Clients:
 
     def visit(self, chance):
         visit = self.note(Visit(chance.choice(ADDRESSES), asked=time.monotonic()))
+        self.comes(+1)
         session = Session(self.to, visit.address)
+        self.comes(-1)
         visit.answered, visit.code = time.monotonic(), session.code
         visit.port = getattr(session, "name", ("", 0))[1]
         if session.code != 220:
@@ -126,6 +132,7 @@ class Clients:
     def killed(self, chance):
         """A process with a few sessions, killed."""
         sources = [chance.choice(ADDRESSES) for _ in range(3)]
+        self.comes(+1)
         with subprocess.Popen([sys.executable, "-B", "-m", "lib.storm", self.to[0],
                                str(self.to[1]), *sources], stdout=subprocess.PIPE,
                               text=True, cwd=sys.path[0]) as process:
@@ -136,6 +143,7 @@ class Clients:
                 if told is None:
                     break
                 visits.append(self.note(Visit(way="killed", **told)))
+            self.comes(-1)
             self.over.wait(chance.uniform(0, 0.6))
             now = time.monotonic()
             for visit in visits:
@@ -146,8 +154,10 @@ class Clients:
                 visits[number].finished = when
 
     def quiet(self):
-        """No more come; those that are in go on as they are."""
+        """No more come; those that are in go on as they are.  A server that was away takes
+        its time to greet those that wait."""
         self.over.set()
+        self.test.wait_for(lambda: self.coming == 0, "nobody waits for a greeting", 100.0)
 
     def send_away(self):
         self.leave.set()
