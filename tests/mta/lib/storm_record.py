@@ -27,8 +27,9 @@ LONG = 1.0              # nothing may be wrong for longer, in seconds
 ANSWER_TIMEOUT = 1.0    # seconds that a mail server waits for an answer at least, by conf/
 STILL = "the machine stood still"
 # A server that ends a session tells its milter first and closes then: its socket outlives
-# the session for as long as it is busy.  So none is looked for in this time before an end
-# of the server's making.  (One that is killed tells nobody: its sessions last as its sockets.)
+# the session for as long as it is busy.  So in this time before an end of the server's making
+# none is looked for, and none is in another's way.  (One that is killed tells nobody: its
+# sessions last as its sockets.)
 SERVER_CLOSES = 0.25
 
 
@@ -60,10 +61,10 @@ class Visit:
         whens = [when for when in (self.gone, self.finished) if when is not None]
         return min(whens, default=self.end())
 
-    def outlasts(self, look):
-        """Is it a session for certain until that look at the table is over?"""
+    def lasts(self):
+        """Until when it is a session for certain."""
         by_server = self.end() != self.closing
-        return self.end() >= look.end + (SERVER_CLOSES if by_server else 0)
+        return max(self.answered, self.end() - (SERVER_CLOSES if by_server else 0))
 
 
 @dataclass
@@ -130,9 +131,9 @@ class Verdict:
     def overlap(self, visits, limit, name):
         """The highest number at once; an end comes before a beginning at its time."""
         steps = sorted([(v.answered, 1, v.port, v) for v in visits]
-                       + [(v.end(), -1, v.port, v) for v in visits
+                       + [(v.lasts(), -1, v.port, v) for v in visits
                           if v.end() != float("inf")], key=lambda step: step[:3])
-        steps = [step for step in steps if step[3].end() > step[3].answered]
+        steps = [step for step in steps if step[3].lasts() > step[3].answered]
         there, peak = set(), 0
         for when, change, _, visit in steps:
             if change < 0:
@@ -221,7 +222,7 @@ class Verdict:
         for look in self.looks:
             for visit in self.inside:
                 if id(visit) in open_then or visit.answered > look.begin \
-                        or not visit.outlasts(look):
+                        or visit.lasts() < look.end:
                     continue
                 seen += 1
                 if (visit.address, visit.port) not in look.there:
@@ -249,7 +250,7 @@ class Verdict:
                        if down.serves and down.touches(visit.asked, visit.answered))
             due = max(last, visit.answered) + LONG
             for look in self.looks:
-                if look.begin < due or not visit.outlasts(look) or \
+                if look.begin < due or visit.lasts() < look.end or \
                         self.while_down(due - LONG + 0.001, due):
                     continue
                 looked.add(id(visit))
