@@ -9,9 +9,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
+#include "base/file_lock.h"
 #include "engine/internal.h"
 
 #define BUSY_TRIES	75
@@ -33,7 +33,7 @@ static bool is_busy(const char *path) {
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	busy = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	busy = file_lock(fd, false) != 0 && errno == EAGAIN;
 	close(fd);
 	return busy;
 }

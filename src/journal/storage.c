@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_lock.h"
 #include "journal/frame.h"
 
 #define PAGE_MOST	(UINT64_C(64) * 1024)	/* of any machine */
@@ -215,6 +215,7 @@ static void let_go(int *fd)
 static int lock(void *context)
 {
 	struct posix *posix = context;
+	bool exclusive = true;
 	int error;
 
 	if (posix->read_only)
@@ -232,13 +233,15 @@ static int lock(void *context)
 	posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	error = errno;
-	if (posix->lock < 0 && (error == EROFS || error == ENOSPC || error == EDQUOT))
+	if (posix->lock < 0 && (error == EROFS || error == ENOSPC || error == EDQUOT)) {
+		exclusive = false;	/* nothing can be written yet */
 		posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	}
 	if (posix->lock < 0)
 		return -error;
-	if (flock(posix->lock, LOCK_EX | LOCK_NB) != 0) {
-		error = errno == EWOULDBLOCK ? EAGAIN : errno;
+	if (file_lock(posix->lock, exclusive) != 0) {
+		error = errno;
 		let_go(&posix->lock);
 		return -error;
 	}

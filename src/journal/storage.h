@@ -74,7 +74,7 @@ struct journal_storage {
 };
 
 /* A directory of the real file system.  Its files are made with mode 0600; `lock` makes a
- * file `lock` there and holds a flock(2) on it.  `read_only`: nothing is ever created,
+ * file `lock` there and locks it (base/file_lock.h).  `read_only`: nothing is ever created,
  * written or locked (those calls give -EROFS).  A directory that is not there or cannot be
  * opened is told by each call, until it is there: journal_storage_posix fails only without
  * memory (NULL), or with `read_only` and no such directory (NULL, *diag). */

@@ -54,6 +54,7 @@ enum condition {
 	TO_READ,	/* opened for reading alone */
 	NO_SET_ID,	/* no file that gives its user or group away */
 	OF_ITS_OWN,	/* fcntl: no locks, and no signals to others */
+	TO_LOCK,	/* fcntl: by a descriptor that allows it */
 	OF_A_CONNECTION,	/* setsockopt: what spoils no listener */
 	OF_BYTES,	/* ioctl: those that libraries use */
 	OF_THIS_HOST,	/* unix sockets */
@@ -202,6 +203,8 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
 	case OF_ITS_OWN:
 		return allow_each(filter, number, 1, own_commands,
 		    sizeof(own_commands) / sizeof(own_commands[0]));
+	case TO_LOCK:
+		return allow_where(filter, number, SCMP_CMP(1, SCMP_CMP_EQ, F_OFD_SETLK, 0));
 	case OF_A_CONNECTION:
 		return add_options(filter, number);
 	case TO_READ:

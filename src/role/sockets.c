@@ -85,7 +85,8 @@ static int clear_path(const struct listen_address *address, int type,
 		return errno == ENOENT ? 0 :
 		    diag_set(diag, errno, "cannot look at the path");
 	if (!S_ISSOCK(status.st_mode))
-		return diag_set(diag, 0, "there is something else at this path");
+		return diag_set(diag, 0, "there is something else at this path, of user %u: "
+		    "remove it", status.st_uid);
 	error = try_path(address, type);
 	if (error < 0)
 		return diag_set(diag, errno, "cannot make a socket");
@@ -132,7 +133,8 @@ static int find_owner(const struct generation *generation,
 	const char *owner = generation_text(generation, listener->owner);
 	const char *group = generation_text(generation, listener->group);
 
-	*uid = identity->uid;
+	/* root's, where we are: a role can neither replace it nor change its mode */
+	*uid = geteuid();
 	*gid = identity->gid;
 	if (owner[0] != '\0' && identity_user(owner, uid, diag) != 0)
 		return -1;

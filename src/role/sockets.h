@@ -31,7 +31,8 @@ struct sockets {
 
 /* Opens every listener of the generation that a role serves: listening,
  * non-blocking, close-on-exec.  A unix socket whose owner is not configured
- * belongs to `identity`; one of policy or milter to the group of the mail server.  The path of a socket on which somebody still listens,
+ * belongs to who we are, root, and to the group of `identity`; one of policy or milter to
+ * the group of the mail server.  The path of a socket on which somebody still listens,
  * or of something else, is never taken.  -1 with *diag naming the listener;
  * then nothing stays open. */
 int sockets_open(struct sockets *sockets, const struct generation *generation,

@@ -11,9 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <libgen.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +21,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "role/children.h"
 #include "role/confinement.h"
 #include "role/generation_memory.h"
 #include "role/prepare.h"
 #include "role/sandbox.h"
+#include "role/state_directory.h"
 #include "segment/onlooker.h"
 #include "segment/segment.h"
 
@@ -67,77 +64,11 @@ static int find_identity(struct supervisor *supervisor) {
 	return 0;
 }
 
-/* Where other programs keep files of theirs. */
-static bool is_public(const char *directory) {
-	static const char *const public[] = { "/dev/shm", "/run/lock", "/run/user", "/var/cache",
-		"/var/lib", "/var/local", "/var/lock", "/var/log", "/var/mail", "/var/opt",
-		"/var/run", "/var/spool", "/var/tmp" };
-
-	for (size_t i = 0; i < sizeof(public) / sizeof(public[0]); i++)
-		if (strcmp(directory, public[i]) == 0)
-			return true;
-	return strchr(directory + 1, '/') == NULL;
-}
-
-/* A directory that root made for the state: the roles make files there.  As they must not
- * replace what is root's, it is given to their group alone, with the sticky bit. */
-static int share_directory(const struct supervisor *supervisor, const char *directory) {
-	const struct identity *identity = &supervisor->identity;
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result = 0;
-	char quoted[PATH_MAX];
-	struct stat status;
-	struct diag diag;
-
-	if (fd < 0 || fstat(fd, &status) != 0 || !identity->drop || status.st_uid != 0 ||
-	    (status.st_mode & (S_IXOTH | S_ISVTX | S_IWOTH)) != S_IXOTH ||
-	    is_public(directory)) {
-		if (fd >= 0)
-			close(fd);
-		return 0;	/* whether the roles can use it is found when they do */
-	}
-	if (fchown(fd, (uid_t)-1, identity->gid) != 0 ||
-	    fchmod(fd, (status.st_mode & 07777) | S_ISVTX | S_IRWXG) != 0) {
-		diag_set(&diag, errno, "cannot let the roles write in %s", directory);
-		result = failed(supervisor, EX_CANTCREAT, &diag);
-	} else {
-		log_event(EVENT_CONFIG_NOTE, "setting=state.path directory=%s text=\"it belonged to "
-		    "root alone; the group of the roles may make files there now\"",
-		    log_quote(quoted, sizeof(quoted), directory, strlen(directory)));
-	}
-	close(fd);
-	return result;
-}
-
-/* /run is empty after a boot. */
 static int make_directory(const struct supervisor *supervisor) {
-	char path[PATH_MAX];
-	const char *state = generation_text(supervisor->generation,
-	    supervisor->generation->state_path);
 	struct diag diag;
-	const char *directory;
-	int fd;
 
-	if (!text_copy(path, sizeof(path), state, strlen(state))) {
-		diag_set(&diag, ENAMETOOLONG, "state.path");
-		return failed(supervisor, EX_CONFIG, &diag);
-	}
-	directory = dirname(path);
-	if (mkdir(directory, 0755) != 0) {
-		if (errno == EEXIST)
-			return share_directory(supervisor, directory);
-		diag_set(&diag, errno, "cannot make the directory %s", directory);
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	}
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, 0755) != 0 ||
-	    fchown(fd, supervisor->identity.uid, supervisor->identity.gid) != 0) {
-		diag_set(&diag, errno, "cannot give %s to its owner", directory);
-		if (fd >= 0)
-			close(fd);
-		return failed(supervisor, EX_CANTCREAT, &diag);
-	}
-	close(fd);
-	return 0;
+	return state_directory_make(supervisor->generation, &supervisor->identity, &diag) == 0 ? 0 :
+	    failed(supervisor, EX_CANTCREAT, &diag);
 }
 
 static int lock_state(struct supervisor *supervisor) {

@@ -2,9 +2,9 @@
 /*
  * PURPOSE  One supervisor a state, and no role of an earlier one beside it.
  * MODEL    PATH.lock is locked by the supervisor, PATH.roles shared by each role;
- *          both are open-file locks, so they end with their process, however it
- *          ends.  The files are never renamed or removed.  Nobody else may open
- *          them: whoever can read a file can lock it.
+ *          both locks end with their process, however it ends.  The files are
+ *          root's and never renamed or removed, and a role has PATH.roles for
+ *          reading: it can neither replace it nor lock out the others.
  */
 #include "segment/segment.h"
 
@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_lock.h"
 #include "base/trusted_path.h"
 
 #define LOCK_MODE	0600
@@ -26,7 +26,8 @@
 #define WAIT_LOCK_MS	2000
 #define WAIT_ROLES_MS	5000
 
-static int open_lock(const char *path, const char *suffix, struct diag *diag) {
+static int open_lock(const char *path, const char *suffix, int access, struct diag *diag) {
+	int flags = access | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	struct stat status;
 	char name[PATH_MAX];
 	int fd;
@@ -34,16 +35,23 @@ static int open_lock(const char *path, const char *suffix, struct diag *diag) {
 	if (snprintf(name, sizeof(name), "%s%s", path, suffix) >=
 	    (int)sizeof(name))
 		return diag_set(diag, ENAMETOOLONG, "%s", path);
-	fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-	    LOCK_MODE);
+	/* the kernel may refuse O_CREAT of another's file: below it is named */
+	fd = open(name, flags);
+	if (fd < 0 && errno == ENOENT)
+		fd = open(name, flags | O_CREAT, LOCK_MODE);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s", name);
-	/* the directory is the roles' user's, and we may be root: what stands there may be any
-	 * file, by another name */
+	/* the roles make files there, and we may be root: what stands there may be any file, by
+	 * another name, or one of a role's, which could lock us out */
 	if (!trusted_path_is_only_name(fd, AT_FDCWD, name, &status) ||
 	    !S_ISREG(status.st_mode)) {
 		close(fd);
 		return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
+	}
+	if (status.st_uid != geteuid()) {
+		close(fd);
+		return diag_set(diag, 0, "%s belongs to user %u, not to %u as posternd: remove it",
+		    name, status.st_uid, geteuid());
 	}
 	/* set by the administrator, or by a posternd before this one */
 	if ((status.st_mode & 07777) != LOCK_MODE)
@@ -51,17 +59,12 @@ static int open_lock(const char *path, const char *suffix, struct diag *diag) {
 	return fd;
 }
 
-/* flock has no time limit of its own. */
-static int lock_within(int fd, int operation, int limit_ms) {
+static int lock_within(int fd, bool exclusive, int limit_ms) {
 	for (int waited_ms = 0; ; waited_ms += WAIT_STEP_MS) {
-		if (flock(fd, operation | LOCK_NB) == 0)
+		if (file_lock(fd, exclusive) == 0)
 			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
+		if (errno != EAGAIN || waited_ms >= limit_ms)
 			return -1;
-		if (waited_ms >= limit_ms) {
-			errno = EWOULDBLOCK;
-			return -1;
-		}
 		poll(NULL, 0, WAIT_STEP_MS);
 	}
 }
@@ -78,12 +81,12 @@ static void holder_of(int fd, char *out, size_t size) {
 
 int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 	char pid[32];
-	int roles_fd, fd = open_lock(path, ".lock", diag);
+	int roles_fd, fd = open_lock(path, ".lock", O_RDWR, diag);
 
 	if (fd < 0)
 		return -1;
-	if (lock_within(fd, LOCK_EX, WAIT_LOCK_MS) != 0) {
-		int error = errno == EWOULDBLOCK ? 0 : errno;
+	if (lock_within(fd, true, WAIT_LOCK_MS) != 0) {
+		int error = errno == EAGAIN ? 0 : errno;
 
 		holder_of(fd, pid, sizeof(pid));
 		close(fd);
@@ -99,12 +102,12 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 		close(fd);
 		return diag_set(diag, error, "cannot write to %s.lock", path);
 	}
-	roles_fd = open_lock(path, ".roles", diag);
+	roles_fd = open_lock(path, ".roles", O_RDWR, diag);
 	if (roles_fd < 0) {
 		close(fd);
 		return -1;
 	}
-	if (lock_within(roles_fd, LOCK_EX, WAIT_ROLES_MS) != 0) {
+	if (lock_within(roles_fd, true, WAIT_ROLES_MS) != 0) {
 		close(roles_fd);
 		close(fd);
 		return diag_set(diag, 0,
@@ -117,11 +120,11 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 }
 
 int segment_lock_role(const char *path, struct diag *diag) {
-	int fd = open_lock(path, ".roles", diag);
+	int fd = open_lock(path, ".roles", O_RDONLY, diag);
 
 	if (fd < 0)
 		return -1;
-	if (lock_within(fd, LOCK_SH, WAIT_LOCK_MS) != 0)
+	if (lock_within(fd, false, WAIT_LOCK_MS) != 0)
 		return diag_set(diag, errno, "cannot lock %s.roles", path);
 	return fd;
 }

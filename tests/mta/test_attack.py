@@ -32,7 +32,7 @@ def with_their_rights(postern, name, *words):
 
 
 def attacker(postern, *words):
-    return with_their_rights(postern, "spoil_segment", str(postern.root / "state"), *words)
+    return with_their_rights(postern, "spoil_segment", str(postern.shared / "state"), *words)
 
 
 def answer(postern, number, seconds=2):

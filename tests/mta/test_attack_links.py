@@ -289,7 +289,7 @@ def publishes_another_configuration(test, site, supervisor):
     """Its programs lie elsewhere: those of the file that root compiled are run."""
     before = len(site.called())
     writer = subprocess.Popen([sys.executable, "-c", PUBLISHES,
-                               site.postern.root / "state.config.*", "3"],
+                               site.postern.shared / "state.config.*", "3"],
                               stdout=subprocess.PIPE, text=True)
     while writer.poll() is None:
         attacker(supervisor, "keeper.0", 1, test.seed).communicate()

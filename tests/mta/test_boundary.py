@@ -59,7 +59,7 @@ def terminal(test):
 
 def log_shut_down(test):
     """As any process that has the same socket can."""
-    postern = Postern(test, [one_class("all", 50)], name="log")
+    postern = Postern(test, [one_class("all", 50)], name="logged")
     postern.configure([one_class("all", 50)])
     ours, its = socket.socketpair()
     begin(test, postern, stdin=subprocess.DEVNULL, stdout=its, stderr=its)
@@ -91,17 +91,49 @@ def metrics_alone(test):
     postern.stop()
 
 
+def try_as_role(words):
+    return subprocess.run(words, user="postern", group="postern", extra_groups=[],
+                          capture_output=True).returncode == 0
+
+
+def files_of_root(test):
+    """What a role without its sandbox could do to the sockets and locks of the others."""
+    postern = Postern(test, [one_class("all", 50)], name="replaced")
+    postern.start()
+    paths = [*(postern.root / name for name in ("control", "milter", "map")),
+             *(postern.shared / f"state.{name}" for name in ("lock", "roles"))]
+    before = [path.lstat().st_ino for path in paths]
+    for path in paths:
+        test.check(not try_as_role(["rm", "-f", path]) and not try_as_role(
+            ["mv", path, postern.shared / "aside"]) and not try_as_role(["chmod", "0", path]),
+                   f"a role can neither remove {path.name} nor rename or shut it")
+    test.check(not try_as_role(["touch", postern.root / "planted"]) and
+               not try_as_role(["mv", postern.shared, postern.root / "aside"]),
+               "... and makes nothing where the sockets are")
+    test.check(not try_as_role(["flock", "-n", "-x", postern.shared / "state.roles", "true"]),
+               "... and takes no lock of root's")
+    test.equal([path.lstat().st_ino for path in paths], before, "all of them are as they were")
+    test.check(try_as_role(["touch", postern.shared / "its-own"]), "it makes files of its own")
+    postern.stop()
+    try_as_role(["touch", postern.shared / "planted"])
+    (postern.shared / "state.roles").unlink()
+    (postern.shared / "planted").rename(postern.shared / "state.roles")
+    refused = subprocess.run([postern.build / "posternd", "-c", postern.file], text=True,
+                             capture_output=True, timeout=20)
+    test.check(refused.returncode == 75 and "state.roles belongs to user" in refused.stderr,
+               f"a lock that a role planted stops the start, and is named: {refused.stderr.strip()}")
+
+
 def full_disk(test):
     """One role filled the disk of the state, and spoiled the state."""
     postern = Postern(test, [one_class("all", 50)], name="full")
-    postern.root.mkdir()
-    mount("-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", postern.root)
-    shutil.chown(postern.root, "postern", "postern")
+    postern.shared.mkdir(parents=True)
+    mount("-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", postern.shared)
     postern.start()
     supervisor = postern.process.pid
     # more than the state needs, so that its own room is not enough
-    filler = postern.root / "filler"
-    (postern.root / "state").write_bytes(b"")
+    filler = postern.shared / "filler"
+    (postern.shared / "state").write_bytes(b"")
     with open(filler, "wb") as file:
         try:
             while True:
@@ -123,6 +155,7 @@ def body(test):
     terminal(test)
     log_shut_down(test)
     metrics_alone(test)
+    files_of_root(test)
     full_disk(test)
 
 

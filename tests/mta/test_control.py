@@ -101,7 +101,7 @@ def groups(test, postern):
                    f"write_group: may ask and act (one of {len(more)} groups)")
     test.check("exit=77" in as_user(postern, "nobody", reload, (writers,)),
                "a socket without groups knows none")
-    state = os.stat(postern.root / "state")
+    state = os.stat(postern.shared / "state")
     test.equal((state.st_gid, stat.S_IMODE(state.st_mode)), (readers, 0o640),
                "the state file is the readers' to read")
 

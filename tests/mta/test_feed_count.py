@@ -116,13 +116,13 @@ class Site:
     def lose_state(self):
         """The text files are renewed each second; the segment itself is gone."""
         self.postern.kill()
-        os.unlink(f"{self.postern.root}/state")
+        os.unlink(f"{self.postern.shared}/state")
         self.postern.start()
 
     def lose_all(self):
         """These too: what was counted, and how far, is known from the journal."""
         self.postern.kill()
-        for file in self.postern.root.glob("state*"):
+        for file in self.postern.shared.glob("state*"):
             file.unlink()
         self.postern.start()
 

@@ -124,7 +124,7 @@ class Asker(threading.Thread):
     def __init__(self, routing, site):
         super().__init__()
         self.process = subprocess.Popen(
-            [routing.lookup, f"{routing.postern.root}/state.hints", site.name,
+            [routing.lookup, f"{routing.postern.shared}/state.hints", site.name,
              f"{routing.test.directory}/site/{site.name}"], user="nobody", group="nogroup",
             extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.kinds, self.wrong, self.ends = {}, [], False
@@ -212,7 +212,7 @@ def state_attacked(test, routing, site, plain, seconds):
 
 
 def attacked(test, routing, site, plain, seconds):
-    hints = routing.postern.root / "state.hints"
+    hints = routing.postern.shared / "state.hints"
     owner = hints.stat()
     test.check(owner.st_uid != 0, "the hints file is no file of root's")
     routing.postern.stop()

@@ -129,7 +129,7 @@ def status(test, ctl):
     test.equal((found["observe"], found["outbound_observe"]), (False, True), "observe settings")
     test.check("everyone" in found["observe_outbound"] and found["observe_classes"] == ["watched"],
                "classes in observe mode are listed")
-    test.equal(found["state_bytes"], (ctl.postern.root / "state").stat().st_size,
+    test.equal(found["state_bytes"], (ctl.postern.shared / "state").stat().st_size,
                "bytes of the state file")
     names = member_names(text)
     wanted = [name for name in found if name not in ("mtas", "tables", "roles", "journal",
@@ -357,7 +357,7 @@ def no_room(ctl):
 
 
 def away(test, ctl):
-    state = ctl.postern.root / "state"
+    state = ctl.postern.shared / "state"
     ctl.postern.kill()
     test.within(15.0, lambda: ctl.run("status").returncode == 69, "a dead daemon becomes stale")
     found = ctl.json("status", code=69)

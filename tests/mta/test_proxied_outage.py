@@ -125,7 +125,7 @@ def body(test):
         crowd.come(STAY + LEAVE)
         crowd.are_right(f"{text}: all are counted before it")
         learned = test.poll(lambda: all(
-            f"carrier 127.0.0.1 {port}\n" in (postern.root / "state.sessions").read_text()
+            f"carrier 127.0.0.1 {port}\n" in (postern.shared / "state.sessions").read_text()
             for way, (port, _) in WAYS.items() if way in UNANNOUNCED), 6.0)
         test.check(learned is not None, f"{text}: the proxy's connections are known")
         pids = postern.roles()

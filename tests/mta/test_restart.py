@@ -22,7 +22,7 @@ def smaller(text):
 
 def wait_until_saved(test, postern, held):
     """In the text file for another layout, which is written each second."""
-    file = postern.root / "state.sessions"
+    file = postern.shared / "state.sessions"
 
     def all_there():
         text = file.read_text() if file.exists() else ""
@@ -132,7 +132,7 @@ def body(test):
     one_leaves_one_comes(test, postern, held, "another layout")
     # Without the text file (sessions of the last second) they are adopted.
     postern.stop()
-    (postern.root / "state.sessions").unlink()
+    (postern.shared / "state.sessions").unlink()
     postern.configure(classes)
     postern.start()
     test.within(2.0, lambda: postern.open("limited") == LIMIT,

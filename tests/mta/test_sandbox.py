@@ -208,7 +208,7 @@ def misdeeds(test, postern, roles):
 
 def only_looks(test, postern):
     """Metrics has the state in its memory, and nothing that it could write to it by."""
-    pid, state = postern.roles()["metrics.0"], str(postern.root / "state")
+    pid, state = postern.roles()["metrics.0"], str(postern.shared / "state")
     with open(f"/proc/{pid}/maps") as maps:
         rights = {line.split()[1] for line in maps if line.rstrip().endswith(state)}
     test.equal(rights, {"r--s"}, "metrics maps the state to read, and not else")

@@ -96,7 +96,7 @@ def the_daemon_dies(test, site):
 
 def its_files_are_deleted(test, site):
     site.postern.start()
-    for file in site.postern.root.iterdir():
+    for file in [*site.postern.root.iterdir(), *site.postern.shared.iterdir()]:
         if file.is_file():
             file.unlink()
     site.forget()

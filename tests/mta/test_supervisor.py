@@ -100,8 +100,8 @@ def refused_starts(test, postern):
                    + ("" if done.returncode == code else f" (was {done.returncode})"))
         test.equal(processes_of(postern), {}, f"{what}: nothing runs")
 
-    postern.root.mkdir()
-    shutil.chown(postern.root, "postern", "postern")
+    postern.shared.mkdir(parents=True)
+    shutil.chown(postern.shared, "postern", "postern")
     start("the user root", 67, "must not run", lambda text: 'user = "root";\n' + text)
     start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
@@ -116,22 +116,22 @@ def refused_starts(test, postern):
         test.check(path.exists(), "... which stays")
     path.unlink()
     start("no directory for the state", 73, "cannot make the directory",
-          lambda text: text.replace(f"{postern.root}/state", "/run/a/b/state"))
-    shutil.chown(postern.root, "root", "root")
-    postern.root.chmod(0o700)
+          lambda text: text.replace(f"{postern.shared}/state", "/run/a/b/c/state"))
+    shutil.chown(postern.shared, "root", "root")
+    postern.shared.chmod(0o700)
     start("a directory that only root may enter", 73, "cannot reach", lambda text: text)
-    postern.root.chmod(0o755)
-    (postern.root / "state").unlink(missing_ok=True)
+    postern.shared.chmod(0o755)
 
 
 def directory_of_root(test):
     """As somebody has it who puts all of it into a directory of his own."""
     postern = Postern(test, [one_class("all", 5)], name="of-root")
     postern.root.mkdir(mode=0o755)
-    mine = postern.root / "mine"
+    postern.shared.mkdir(mode=0o755)
+    mine = postern.shared / "mine"
     mine.write_text("root's")
     postern.start()
-    status = postern.root.stat()
+    status = postern.shared.stat()
     test.equal((status.st_uid, stat.S_IMODE(status.st_mode)), (0, 0o1775),
                "a directory of root's for the state: the roles may make files there")
     tried = subprocess.run(["rm", "-f", str(mine)], user="postern", group="postern",
@@ -155,7 +155,7 @@ def without_the_default_user(test, postern):
         postern.stop()
     finally:
         users.write_text(kept)
-    (postern.root / "state").unlink()
+    (postern.shared / "state").unlink()
 
 
 def processes_of(postern):
@@ -187,7 +187,7 @@ def background(test, postern):
     test.check(not any(map(alive, roles)), "... and its roles")
     test.check(not (postern.root / "control").exists(), "... and removes its sockets")
     test.check(replaced.exists(), "... but not what another put there")
-    test.check((postern.root / "state").exists(), "... and leaves the state")
+    test.check((postern.shared / "state").exists(), "... and leaves the state")
     replaced.unlink()
 
 
@@ -207,7 +207,7 @@ def ownership(test, postern):
                               ("control socket", postern.root / "control", 0o660),
                               ("socket with owner, group and mode", postern.root / "own", 0o604)):
         found = place.stat()
-        owner, group = user.pw_uid, user.pw_gid
+        owner, group = 0, user.pw_gid
         if place.name in ("postern", "milter", "policy"):
             group = mail_server_group(group)
         if place.name == "own":
@@ -215,12 +215,14 @@ def ownership(test, postern):
         test.check(stat.S_ISSOCK(found.st_mode) and (found.st_uid, found.st_gid) == (owner, group)
                    and stat.S_IMODE(found.st_mode) == mode,
                    f"{name}: {found.st_uid}:{found.st_gid} {stat.S_IMODE(found.st_mode):04o}")
-    found = (postern.root / "state").stat()
+    found = (postern.shared / "state").stat()
     test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o640),
                "the state belongs to the roles' user")
-    found = postern.root.stat()
-    test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o755),
-               "its missing directory was made")
+    found, above = postern.shared.stat(), postern.root.stat()
+    test.equal((found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)), (0, user.pw_gid, 0o1775),
+               "its missing directory was made: root's, and the roles make files there")
+    test.equal((above.st_uid, stat.S_IMODE(above.st_mode)), (0, 0o755),
+               "... and the one above, root's alone")
 
 
 def privileges(test, postern):
@@ -347,7 +349,7 @@ def has_begun(postern, name, before):
 
 def lost_generation(test, postern):
     """A role finds its configuration though somebody removed the file."""
-    for file in postern.root.glob("state.config.*"):
+    for file in postern.shared.glob("state.config.*"):
         file.unlink()
     before = postern.roles()["policy.1"]
     os.kill(before, signal.SIGKILL)
@@ -362,7 +364,7 @@ def lost_generation_and_keeper(test, postern):
     """The next keeper publishes it, and the supervisor, who obeys roles by its number, hears that."""
     keeper, good = postern.roles()["keeper.0"], postern.file.read_text()
     os.kill(keeper, signal.SIGSTOP)
-    for file in postern.root.glob("state.config.*"):
+    for file in postern.shared.glob("state.config.*"):
         file.unlink()
     os.kill(keeper, signal.SIGKILL)
     test.within(5.0, lambda: "role=keeper.0 text=\"to be published again" in postern.log_text(),
@@ -378,7 +380,7 @@ def lost_generation_and_keeper(test, postern):
 
 def lost_state(test, postern):
     """The same of the state file: roles share it nevertheless."""
-    state, aside = postern.root / "state", postern.root / "state.aside"
+    state, aside = postern.shared / "state", postern.shared / "state.aside"
     before = postern.roles()["policy.1"]
 
     def shares(pid):
@@ -402,8 +404,8 @@ def reads_nothing_of_roles(test, postern):
     """Started where only the text files are left, reloaded, a role lost, stopped: root reads no file
     that roles write."""
     postern.stop()
-    (postern.root / "state").unlink()
-    opened = Opened(test, postern.root)
+    (postern.shared / "state").unlink()
+    opened = Opened(test, postern.shared)
     postern.start()
     supervisor, keeper = postern.process.pid, postern.roles()["keeper.0"]
     postern.command("reload")
@@ -484,7 +486,7 @@ def second_daemon(test, postern):
     closed = test.directory / "closed-state"
     (closed / "state.lock").mkdir(parents=True)
     file = test.directory / "closed-state.conf"
-    file.write_text(postern.file.read_text().replace(f"{postern.root}/state", f"{closed}/state"))
+    file.write_text(postern.file.read_text().replace(f"{postern.shared}/state", f"{closed}/state"))
     done = daemon(postern, "-c", file)
     test.equal(done.returncode, 73, f"a lock that cannot be had ends it: {done.stderr.strip()}")
 

@@ -173,7 +173,7 @@ def outlives_all(test, site, numbers):
         "the journal has them")
     site.postern.kill()
     for suffix in ("", ".sessions", ".destinations"):
-        (site.postern.root / f"state{suffix}").unlink(missing_ok=True)
+        (site.postern.shared / f"state{suffix}").unlink(missing_ok=True)
     code, out, err = person(site, f"posternctl -c {site.postern.file} --json why {numbers[0]}")
     told = json.loads(out)
     test.equal((code, told["source"], told["kind"]), (0, "journal", "suspended"),

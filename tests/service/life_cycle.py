@@ -213,7 +213,8 @@ def first_days(test, service, mail, package):
     service.installed()
     mail.step(test, "installed")
     test.equal(status(test)["observe"], True, "it only observes")
-    for path, wanted in (("/run/postern", ("postern", "postern", "0o755")),
+    for path, wanted in (("/run/postern", ("root", "root", "0o755")),
+                         ("/run/postern/shared", ("root", "postern", "0o1775")),
                          ("/var/lib/postern", ("root", "root", "0o755")),
                          ("/var/lib/postern/keeper", ("postern", "postern", "0o700")),
                          ("/etc/postern/postern.conf", ("root", "root", "0o644"))):
@@ -275,7 +276,7 @@ def lookup_is_used(test, service, mail):
     master = Path("/etc/postfix/master.cf")
     text = master.read_text()
     master.write_text(text + "postern-hint unix - n n - 0 spawn\n  user=nobody "
-                      "argv=/usr/sbin/postern-lookup /run/postern/state.hints postfix\n")
+                      "argv=/usr/sbin/postern-lookup /run/postern/shared/state.hints postfix\n")
     done = apt(test, "remove", "postern")
     said = done.stdout + done.stderr
     test.check(done.returncode != 0 and "no mail would leave" in said,

@@ -18,7 +18,7 @@
 
 static const char design[] =
     "version = 1;\n"
-    "state   = { path = \"/run/postern/state\"; sessions = \"64k\"; destinations = \"64k\"; };\n"
+    "state   = { path = \"/run/postern/shared/state\"; sessions = \"64k\"; destinations = \"64k\"; };\n"
     "listen  = { policy = [ \"unix:/var/spool/postfix/private/postern\" ];\n"
     "            milter = [ \"unix:/run/postern/milter\" ];\n"
     "            socketmap = [ \"unix:/run/postern/map\" ];\n"
@@ -109,7 +109,7 @@ static void everything_else_has_a_default(void **state)
 	(void)state;
 	assert_string_equal(generation_text(g, g->user), "postern");
 	assert_string_equal(generation_text(g, g->group), "");
-	assert_string_equal(generation_text(g, g->state_path), POSTERN_RUNSTATEDIR "/state");
+	assert_string_equal(generation_text(g, g->state_path), POSTERN_RUNSTATEDIR "/shared/state");
 	assert_string_equal(generation_text(g, g->file), "t");
 	assert_int_equal(g->session_count, 65536);
 	assert_int_equal(g->destination_count, 65536);

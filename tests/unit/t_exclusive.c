@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The locks of a state, in a directory where somebody else may have put anything. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/file_lock.h"
 #include "segment/segment.h"
 
 static char directory[64], path[96], lock[128], other[128];
@@ -95,10 +97,46 @@ static void a_holder_that_a_role_wrote_is_a_number(void **state) {
 	(void)state;
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	assert_true(fd >= 0 && file_lock(fd, true) == 0);
 	assert_int_equal(write(fd, spoiled, sizeof(spoiled)), sizeof(spoiled));
 	assert_int_equal(segment_lock(path, &taken, &diag), -1);
 	assert_non_null(strstr(diag.text, "(pid 17)"));
+	close(fd);
+}
+
+/* A role that could lock all others out: each ended with 75. */
+static void who_has_the_lock_of_a_role_shuts_no_other_out(void **state) {
+	struct diag diag;
+	int one, two;
+
+	(void)state;
+	one = segment_lock_role(path, &diag);
+	assert_true(one >= 0);
+	assert_int_equal(file_lock(one, true), -1);
+	assert_int_equal(errno, EBADF);
+	(void)flock(one, LOCK_EX | LOCK_NB);
+	two = segment_lock_role(path, &diag);
+	assert_true(two >= 0);
+	close(one);
+	close(two);
+}
+
+static void a_lock_file_of_another_user_is_refused(void **state) {
+	struct diag diag;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fchown(fd, 1, 1), 0);
+	assert_int_equal(segment_lock_role(path, &diag), -1);
+	assert_non_null(strstr(diag.text, "belongs to user 1"));
+	assert_int_equal(fchown(fd, 0, 0), 0);
+	close(fd);
+	fd = segment_lock_role(path, &diag);
+	assert_true(fd >= 0);
 	close(fd);
 }
 
@@ -109,6 +147,10 @@ int main(void) {
 		    tear_down),
 		cmocka_unit_test_setup_teardown(a_link_is_not_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_has_the_lock_of_a_role_shuts_no_other_out,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lock_file_of_another_user_is_refused, set_up,
+		    tear_down),
 		cmocka_unit_test_setup_teardown(a_holder_that_a_role_wrote_is_a_number, set_up,
 		    tear_down),
 	};

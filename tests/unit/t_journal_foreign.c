@@ -2,8 +2,8 @@
 /* A journal that this state has neither read nor written: it is not in force, and nothing of it
  * is ever deleted. */
 #include <fcntl.h>
-#include <sys/file.h>
 
+#include "base/file_lock.h"
 #include "tests/unit/journal_site.h"
 #include "tests/crash/sync_log.h"
 
@@ -120,7 +120,7 @@ static void one_that_another_posternd_writes_stays_when_that_has_ended(void **st
 		snprintf(name, sizeof(name), "%s/lock", path);
 		locks[i] = open(name, O_RDWR | O_CLOEXEC);
 		assert_true(locks[i] >= 0);
-		assert_int_equal(flock(locks[i], LOCK_EX | LOCK_NB), 0);
+		assert_int_equal(file_lock(locks[i], true), 0);
 	}
 	segment_has_learned(site.segment, engine_journal_restore(site.engine, site.generation,
 	    &listener, now_ns, wall_ns));

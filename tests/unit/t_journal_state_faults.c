@@ -3,8 +3,8 @@
  * they were; and that it does not grow. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 
+#include "base/file_lock.h"
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
@@ -210,7 +210,7 @@ static void one_that_another_process_writes_is_not_read(void **state)
 	room_path("feed/lock", path);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(file_lock(fd, true), 0);
 	assert_false(engine_journal_restore(site.engine, site.generation, &listener, now_ns,
 	    wall_ns));
 	assert_int_equal(news_of(JOURNAL_NEWS_UNREAD, JOURNAL_ROOM_FEED), 1);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,7 +26,7 @@
 
 static struct site site;
 static char made[128];
-static int listener, lifeline[2];
+static int listener, own_file, lifeline[2];
 
 static int begin(void **state) {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -33,13 +35,15 @@ static int begin(void **state) {
 	site_open(&site, 64, CLASSES);
 	snprintf(made, sizeof(made), "%s/made", site.directory);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	return bind(listener, (struct sockaddr *)&any, sizeof(any)) == 0 &&
+	own_file = memfd_create("own", MFD_CLOEXEC);
+	return own_file >= 0 && bind(listener, (struct sockaddr *)&any, sizeof(any)) == 0 &&
 	    listen(listener, 8) == 0 && pipe2(lifeline, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -1;
 }
 
 static int end(void **state) {
 	(void)state;
 	(void)unlink(made);
+	close(own_file);
 	close(listener);
 	close(lifeline[0]);
 	close(lifeline[1]);
@@ -158,6 +162,18 @@ static void locks_by_fcntl(void) {
 	(void)fcntl(listener, F_SETLK, &lock);
 }
 
+/* As on a qf file of Sendmail's, which it has for reading. */
+static void locks_what_it_reads(void) {
+	(void)flock(listener, LOCK_EX | LOCK_NB);
+}
+
+static void locks_its_own(void) {
+	struct flock lock = { .l_type = F_WRLCK };
+
+	if (fcntl(own_file, F_OFD_SETLK, &lock) != 0)
+		_exit(1);
+}
+
 static void does_not_block(void) {
 	if (fcntl(listener, F_SETFL, O_NONBLOCK) != 0 || fcntl(listener, F_GETFD) < 0)
 		_exit(1);
@@ -168,6 +184,9 @@ static void a_descriptor_signals_and_locks_nobody(void **state) {
 	(void)state;
 	assert_int_equal(signal_of(ROLE_QUEUE, signals_another), SIGSYS);
 	assert_int_equal(signal_of(ROLE_QUEUE, locks_by_fcntl), SIGSYS);
+	assert_int_equal(signal_of(ROLE_QUEUE, locks_what_it_reads), SIGSYS);
+	assert_int_equal(signal_of(ROLE_QUEUE, locks_its_own), 0);
+	assert_int_equal(signal_of(ROLE_METRICS, locks_its_own), SIGSYS);
 	assert_int_equal(signal_of(ROLE_QUEUE, does_not_block), 0);
 }
 

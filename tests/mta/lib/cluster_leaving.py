@@ -53,7 +53,7 @@ def outgoing(text, mta, settings):
 class LeavingPostfix:
     def __init__(self, cluster, node, settings=""):
         self.test, self.network, self.node = cluster.test, cluster.network, node
-        self.hints = f"{node.root}/state.hints"
+        self.hints = f"{node.shared}/state.hints"
         self.lookup = build_directory() / "postern-lookup"
         self.site_file = self.test.directory / "site" / node.name
         services = [f"{PORT} inet n - n - - smtpd\n", "smtp unix - - y - - smtp\n",

@@ -31,7 +31,7 @@ class Outbound:
                  name="A", others=""):
         self.test, self.name = test, name
         postern = "postern" if name == "A" else f"postern-{name}"
-        self.state = test.directory / postern / "state"
+        self.state = test.directory / postern / "shared/state"
         self.lookup = build_directory() / "postern-lookup"
         self.site_file = test.directory / "site" / self.name
         # the lanes of conf/ are clones of Debian's line

@@ -58,7 +58,8 @@ class Postern:
                  exempt="", edit=None):
         self.test, self.name = test, name
         self.build = build_directory()
-        self.root = test.directory / name       # posternd makes it, for its user
+        self.root = test.directory / name       # of sockets; posternd makes both
+        self.shared = self.root / "shared"      # of the state
         self.journal = test.directory / f"{name}-journal"
         self.spool = spool or test.directory / "no-postfix"
         (self.spool / "private").mkdir(parents=True, exist_ok=True)
@@ -75,7 +76,7 @@ class Postern:
         text = text.replace("/run/postern/", f"{self.root}/")
         text = text.replace("/var/spool/postfix/", f"{self.spool}/")
         text = substitute(text, r"^version = 1;", "version = 1;\n"
-                          f'state = {{ path = "{self.root}/state"; sessions = "64k"; }};\n'
+                          f'state = {{ path = "{self.shared}/state"; sessions = "64k"; }};\n'
                           f'journal = {{ path = "{self.journal}"; }};')
         text = substitute(text, r"^observe *= *true;",
                           f"observe = {'true' if self.settings['observe'] else 'false'};")

@@ -82,7 +82,7 @@ def conf_hints(lookup, hints, mta, syslog_name, site):
     would put in: the program, the hints file, the mta, the syslog_name, the site's file."""
     text = "\n".join(line for line in (SOURCE / "conf/postfix-hints.master.cf").read_text()
                      .splitlines() if line and not line.startswith("#")) + "\n"
-    shipped = ("argv=/usr/local/sbin/postern-lookup /run/postern/state.hints postfix "
+    shipped = ("argv=/usr/local/sbin/postern-lookup /run/postern/shared/state.hints postfix "
                "/var/lib/postern/postfix.site\n")
     assert text.count(shipped) == 1
     return text.replace(shipped, f"argv={lookup} {hints} {mta} {site}\n").replace(

@@ -154,7 +154,7 @@ class Routing:
     def ask(self, site, address):
         """What postern-lookup says of an address now."""
         key = f"transport {address}"
-        done = subprocess.run([self.lookup, f"{self.postern.root}/state.hints", site.name,
+        done = subprocess.run([self.lookup, f"{self.postern.shared}/state.hints", site.name,
                                f"{self.test.directory}/site/{site.name}"],
                               text=True, input=f"{len(key)}:{key},", capture_output=True)
         return done.stdout.partition(":")[2].rstrip(",").strip()
