@@ -221,13 +221,19 @@ static void look_at_roles(struct reload *reload, const struct view *view, uint32
 }
 
 /* The daemon has published the generation; each role maps it for itself, an idle one with
- * its next heartbeat.  Without the right to read the state nothing is known of that. */
-static void await_roles(struct reload *reload, struct places *places, uint32_t generation) {
+ * its next heartbeat.  Without the right to read the state nothing is known of that, nor where
+ * the daemon has another state than the configuration: it waits for a restart, or a role that
+ * is compromised answers. */
+static void await_roles(struct reload *reload, struct places *places, bool may_name,
+    uint32_t generation) {
 	int64_t until_ns = clock_now_ns() + ROLES_FOLLOW_NS;
+	char configured[sizeof(places->state)];
 	struct diag ignored;
 	struct view view;
 
-	if (state_ask_place(places, &ignored) != 0)
+	text_copy(configured, sizeof(configured), places->state, strlen(places->state));
+	if (state_ask_place(places, &ignored) != 0 ||
+	    (!may_name && strcmp(configured, places->state) != 0))
 		return;
 	if (view_open(&view, places->state, &ignored) == 0) {
 		look_at_roles(reload, &view, generation);
@@ -318,7 +324,7 @@ int command_RELOAD(struct ctl *ctl) {
 	if (!text_to_u32(reply.generation, strlen(reply.generation), UINT32_MAX, &generation))
 		generation = 0;
 	if (reply.exit == EX_OK && generation != 0)
-		await_roles(&reload, &places, generation);
+		await_roles(&reload, &places, state_is_asked_for(ctl), generation);
 	if (writer->json)
 		writer_table_end(writer);
 	write_reloaded(&reload, &reply, generation);

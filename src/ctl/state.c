@@ -45,13 +45,17 @@ int state_ask_place(struct places *places, struct diag *diag) {
 	    &reply, diag);
 }
 
+bool state_is_asked_for(const struct ctl *ctl) {
+	return ctl->socket != NULL && !ctl->config_given;
+}
+
 int state_open(const struct ctl *ctl, struct state *state) {
 	struct diag diag;
 	int result;
 
 	memset(state, 0, sizeof(*state));
 	result = places_find(ctl, &state->places);
-	if (result == EX_OK && ctl->socket != NULL && !ctl->config_given)
+	if (result == EX_OK && state_is_asked_for(ctl))
 		result = state_ask_place(&state->places, &diag) == 0 ? EX_OK : ctl_fail(&diag);
 	if (result != EX_OK)
 		return result;

@@ -21,6 +21,9 @@ void state_close(struct state *state);
  * with *diag. */
 int state_ask_place(struct places *places, struct diag *diag);
 
+/* Only the daemon knows where it is: a socket was named, and no configuration. */
+bool state_is_asked_for(const struct ctl *ctl);
+
 /* Complains where rows could not be read consistently. */
 void state_torn(unsigned torn, const char *what);
 

@@ -15,7 +15,6 @@
 #include "segment/cluster_told.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -25,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "segment/flights.h"
 #include "segment/geometry.h"
@@ -96,7 +96,7 @@ static int refused(const char *path, struct diag *diag) {
 }
 
 static int open_file(const char *path, struct diag *diag) {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = plain_file_open(path);
 
 	if (fd >= 0)
 		return fd;
@@ -104,6 +104,8 @@ static int open_file(const char *path, struct diag *diag) {
 		return diag_set(diag, errno, "%s: no state file (is posternd running?)", path);
 	if (errno == EACCES || errno == EPERM)
 		return refused(path, diag);
+	if (errno == ELOOP || errno == EINVAL)
+		return diag_set(diag, 0, "%s: not a regular file", path);
 	return diag_set(diag, errno, "%s", path);
 }
 

@@ -10,13 +10,13 @@
 #include "view/view.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plain_file.h"
 #include "base/text.h"
 
 #define REOPEN_TRIES	5
@@ -25,11 +25,13 @@ static int map_block(const char *path, const struct generation **out,
     struct diag *diag) {
 	struct stat st;
 	void *block;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = plain_file_open(path);
 
 	if (fd < 0)
-		return diag_set(diag, errno, "%s", path);
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
+		return errno == ELOOP || errno == EINVAL ?
+		    diag_set(diag, 0, "%s: not a configuration block", path) :
+		    diag_set(diag, errno, "%s", path);
+	if (fstat(fd, &st) != 0 || st.st_size == 0) {
 		close(fd);
 		return diag_set(diag, 0, "%s: not a configuration block", path);
 	}

@@ -12,14 +12,49 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from lib.control import Client, as_user, frame
+from lib.executed import Opened
 from lib.postern import Postern, one_class
 from lib.testing import main
 
 
 MOST = 256              # connections at a time
+
+
+def keeper_that_lies(listener, path):
+    """Answers reload, and names this file as its state."""
+    hello = ("protocol=1", "build=test")
+    while True:
+        client = listener.accept()[0]
+        with client:
+            asked = client.recv(4096)
+            row = frame(*hello, "row=1", f"state={path}") if b"command=ping" in asked else b""
+            client.sendall(row + frame(*(() if row else hello), "end=1", "exit=0", "generation=7"))
+
+
+def named_by_a_keeper(test):
+    """Root's posternctl opens the state of the configuration, not any file that a role names."""
+    postern = Postern(test, [], name="lied")
+    postern.root.mkdir()
+    secret = test.directory / "secret/of-root"
+    secret.parent.mkdir()
+    secret.write_text("x" * 8192)
+    opened = Opened(test, secret.parent)
+    if not opened.possible:
+        return test.say("this kernel does not tell what is opened")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(postern.root / "control"))
+    listener.listen()
+    threading.Thread(target=keeper_that_lies, args=(listener, secret), daemon=True).start()
+    done = postern.command("reload")
+    test.check(done.returncode == 0 and '"generation": 7' in done.stdout,
+               "a keeper that names a file of root's as its state: reload succeeds")
+    test.equal(opened.all(), set(), "... and the file was not opened")
+    subprocess.run(["cat", secret], stdout=subprocess.DEVNULL, check=True)
+    return test.wait_for(lambda: opened.all() != set(), "... which would have been noticed")
 
 
 def talk(test, postern):
@@ -333,6 +368,7 @@ def many_control_sockets(text):
 
 
 def body(test):
+    named_by_a_keeper(test)
     test.deaths_expected = True         # of policy.0, by our hand
     postern = Postern(test, [one_class("limited", 2, [2525])],
                       edit=many_control_sockets)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -473,6 +474,28 @@ static void noise_behind_the_sizes_is_survived(void **state) {
 	    (size_t)(header->bytes - header->records_offset));
 }
 
+/* posternctl, run by root, may be given any path by a role. */
+static void what_is_no_plain_file_is_not_even_opened(void **state) {
+	char fifo[128], name[128], event[256];
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	(void)state;
+	snprintf(fifo, sizeof(fifo), "%s/fifo", site.directory);
+	snprintf(name, sizeof(name), "%s/link", site.directory);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(symlink(path(), name), 0);
+	assert_true(watch >= 0 && inotify_add_watch(watch, fifo, IN_OPEN) >= 0);
+	assert_true(inotify_add_watch(watch, path(), IN_OPEN) >= 0);
+	refused_file(fifo, 0, "not a regular file");
+	refused_file(name, 0, "not a regular file");
+	refused_file("/dev/null", 0, "not a regular file");
+	assert_int_equal(read(watch, event, sizeof(event)), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(watch);
+	(void)unlink(fifo);
+	(void)unlink(name);
+}
+
 int main(void) {
 #define WITH_SITE(test)	cmocka_unit_test_setup_teardown(test, open_site, close_site)
 	const struct CMUnitTest tests[] = {
@@ -484,6 +507,7 @@ int main(void) {
 		WITH_SITE(a_writer_that_died_inside_is_torn_and_costs_little),
 		WITH_SITE(copies_are_consistent_while_a_writer_writes),
 		WITH_SITE(what_is_no_segment_is_told),
+		WITH_SITE(what_is_no_plain_file_is_not_even_opened),
 		WITH_SITE(damage_is_told),
 		WITH_SITE(noise_behind_the_sizes_is_survived),
 	};
