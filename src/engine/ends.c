@@ -49,9 +49,7 @@ static bool kernel_decides(const struct engine *engine,
 	may = session_is_visible(engine->segment, generation, session) ||
 	    (owner != OWNER_POLICY &&
 		session_may_be_visible(engine->segment, generation, session));
-	/* a machine that stands still cuts connections, and keeps the keeper from beating:
-	 * back again it looks, and who is about to refuse looks before (relief.c) */
-	return may && (owner != OWNER_POLICY || !keeper_is_away(engine->segment, now_ns));
+	return may && !keeper_is_away(engine->segment, now_ns);
 }
 
 /* A session that a policy connection holds ends as one that no milter was asked about: by

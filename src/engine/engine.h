@@ -120,9 +120,8 @@ void engine_session_kept(struct engine *engine, const struct question *question,
     int64_t now_ns, struct session_ref *session);
 
 /* The owner says that the session ended.  A milter's word is final (it asks about
- * the connect alone); a policy connection's where the witness cannot see the session or
- * is away, else it is a hint.  The end of a connection is one wherever the witness may
- * see.  A ref that no longer names its session does nothing.  What
+ * the connect alone); a policy connection's, and a cut, where the witness cannot see
+ * the session or is away, else it is a hint.  A ref that no longer names its session does nothing.  What
  * cannot be done now, as a lock is not to be had, is done later: see
  * engine_heartbeat. */
 void engine_session_ended(struct engine *engine, const struct generation *generation,

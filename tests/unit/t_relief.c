@@ -184,31 +184,6 @@ static void test_end_is_final(void **state) {
 	assert_int_equal(open_one(2002), VERDICT_ADMIT);
 }
 
-/* A machine that stood still: the MTA's questions timed out, and the keeper did not beat. */
-static void test_a_cut_connection_is_no_end_while_the_keeper_is_silent(void **state) {
-	struct question question = site_question(CLIENT, 1001, NULL);
-	enum verdict verdict = VERDICT_REFUSE;
-	struct answer answer;
-
-	(void)state;
-	question.listener = site.auto_listener;
-	question.owner = OWNER_MILTER;
-	now_ns += NS_PER_SECOND;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
-	assert_int_equal(answer.decision.reason, REASON_KNOWN_SESSION);
-	engine_session_ended(site.engine, site.generation, &answer.session,
-	    OWNER_POLICY_GONE, now_ns);
-	engine_session_ended(site.engine, site.generation, &answer.session,
-	    OWNER_MILTER_GONE, now_ns);
-	assert_int_equal(open_one(2001), VERDICT_REFUSE);
-	gone = 1001;
-	for (unsigned tries = 0; verdict != VERDICT_ADMIT && tries < 10000; tries++) {
-		poll(NULL, 0, 1);
-		verdict = open_one(2002);
-	}
-	assert_int_equal(verdict, VERDICT_ADMIT);
-}
-
 /* Whoever fills two classes cannot have each question pay for a look. */
 static void test_full_classes_by_turns(void **state) {
 	struct question question = site_question("203.0.113.1", 1, NULL);
@@ -339,9 +314,6 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_room_costs_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_silent_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end_is_final, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    test_a_cut_connection_is_no_end_while_the_keeper_is_silent, set_up,
-		    tear_down),
 		cmocka_unit_test_setup_teardown(test_full_classes_by_turns, set_up, tear_down),
 		cmocka_unit_test_teardown(test_full_class_of_many_sessions, tear_down),
 		cmocka_unit_test_teardown(test_full_class_beside_very_many_sessions,
