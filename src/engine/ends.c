@@ -52,14 +52,6 @@ static bool kernel_decides(const struct engine *engine,
 	return may && !keeper_is_away(engine->segment, now_ns);
 }
 
-/* A session that a policy connection holds ends as one that no milter was asked about: by
- * the connection's word or end, which the keeper looks for after its role's death. */
-static bool is_held_by_policy(const struct segment *segment,
-    const struct session *session) {
-	return incarnation_lives(segment, session->policy_owner) ||
-	    (session_has_sockets(session) && session->policy_socket != 0);
-}
-
 /* Under the shard's mutex: ends it, or writes down what was said.  False: to be
  * tried again. */
 static bool end_or_mark(struct engine *engine, const struct generation *generation,
@@ -71,9 +63,8 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 	if (session_has_sockets(session))
 		*(by_milter ? &session->milter_socket : &session->policy_socket) = 0;
 	/* a milter that still holds the session knows better than a policy
-	 * connection; one that was cut knows less */
-	keep = by_milter ? owner == OWNER_MILTER_GONE &&
-	    is_held_by_policy(engine->segment, session) :
+	 * connection */
+	keep = session->milter_owner != 0 &&
 	    incarnation_lives(engine->segment, session->milter_owner);
 	if (!keep && kernel_decides(engine, generation, session, owner,
 			 lock->now_ns)) {

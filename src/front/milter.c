@@ -291,7 +291,6 @@ static sfsistat on_close(SMFICTX *ctx)
 {
 	int64_t now_ns = clock_now_ns();
 	struct milter_session *session = smfi_getpriv(ctx);
-	bool was_cut = milter_gate_was_cut(session == NULL ? -1 : session->fd);
 	unsigned place;
 
 	if (front.gated)
@@ -304,7 +303,8 @@ static sfsistat on_close(SMFICTX *ctx)
 		return SMFIS_CONTINUE;
 	}
 	place = callback_enter(now_ns);
-	end_session(session, was_cut ? OWNER_MILTER_GONE : OWNER_MILTER, now_ns);
+	end_session(session, milter_gate_was_cut(session->fd) ? OWNER_MILTER_GONE :
+	    OWNER_MILTER, now_ns);
 	callback_leave(place);
 	(void)smfi_setpriv(ctx, NULL);
 	free(session);

@@ -252,11 +252,6 @@ def elsewhere(test, postern, server):
                     "sessions of a proxy are held by their policy connections")
     askers[0].connect(("192.0.2.1", 2000), ("192.0.2.25", OTHER_PORT))
     test.within(1.0, lambda: postern.open("limited") == 3, "the next CONNECT ends the one before")
-    milter = Client(postern.spool / "private/postern-milter")
-    milter.open("192.0.2.1", 2000)
-    milter.close()
-    test.throughout(2.0, lambda: postern.open("limited") == 3,
-                    "so is one whose milter was given up")
     for asker in askers:
         asker.socket.close()
     test.within(1.0, zero(postern), "and their ends end them")

@@ -300,7 +300,7 @@ static void conn_step(struct conn *conn) {
 		disconnect(conn);
 		return;
 	}
-	switch (below(7)) {
+	switch (below(6)) {
 	case 0:
 		xclient(conn);
 		break;
@@ -309,9 +309,6 @@ static void conn_step(struct conn *conn) {
 		break;
 	case 2:
 		policy_connection_ends(conn);
-		break;
-	case 3:
-		milter_is_cut(conn);
 		break;
 	default:
 		disconnect(conn);

@@ -237,7 +237,7 @@ void disconnect(struct conn *conn) {
 	/* of what nobody ever saw, a role that lives has the only word: it keeps it */
 	if (conn->milter && milter.engine != NULL && (!conn->shown || chance(90)))
 		engine_session_ended(milter.engine, milter.generation,
-		    &conn->ref, chance(50) ? OWNER_MILTER : OWNER_MILTER_GONE, now_ns);
+		    &conn->ref, OWNER_MILTER, now_ns);
 	if (!conn->policy)
 		return;
 	if (policy.engine != NULL && chance(60))
@@ -263,15 +263,6 @@ void policy_connection_ends(struct conn *conn) {
 	    !conn->invisible && conn->standing != REFUSED)
 		engine_session_ended(policy.engine, policy.generation,
 		    &conn->ref, OWNER_POLICY_GONE, now_ns);
-}
-
-/* The MTA lost patience, and goes on with the session. */
-void milter_is_cut(struct conn *conn) {
-	if (milter.engine == NULL || !conn->milter)
-		return;
-	engine_session_ended(milter.engine, milter.generation, &conn->ref,
-	    OWNER_MILTER_GONE, now_ns);
-	conn->milter = false;
 }
 
 /* --- outbound -------------------------------------------------------------------- */

@@ -106,7 +106,6 @@ void recipient(struct conn *conn);
 void disconnect(struct conn *conn);
 void say_stale_end(void);
 void policy_connection_ends(struct conn *conn);
-void milter_is_cut(struct conn *conn);
 void connect_out(void);
 void relay_is_named(void);
 void process_asks(struct process *process);

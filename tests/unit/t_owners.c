@@ -229,101 +229,6 @@ static void a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it(void
 	assert_over(&policys);
 }
 
-/* --- a milter connection that was cut -------------------------------------------- */
-
-static void say(const struct session_ref *ref, enum session_owner word) {
-	engine_session_ended(site.engine, site.generation, ref, word, now_ns);
-}
-
-/* One that both were asked about, and no table shows. */
-static struct session_ref hidden_of_both(void) {
-	struct session_ref one = hidden(OWNER_POLICY, "192.0.2.1", 1001, 71),
-	    two = hidden(OWNER_MILTER, "192.0.2.1", 1001, 72);
-
-	assert_int_equal(two.slot, one.slot);
-	assert_int_equal(two.serial, one.serial);
-	sockets[0] = 71;
-	socket_count = 1;
-	return one;
-}
-
-/* It was uncounted, though the MTA asked about its recipients on and on. */
-static void a_hidden_session_whose_milter_was_given_up_is_held_by_policy(void **state) {
-	static const enum session_owner ends[] = { OWNER_POLICY, OWNER_POLICY_GONE };
-
-	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		struct session_ref one = hidden_of_both();
-
-		say(&one, OWNER_MILTER_GONE);
-		for (unsigned j = 0; j < 20; j++)
-			look();
-		assert_lives(&one);
-		assert_int_equal(open_in("all"), 1);
-		say(&one, ends[i]);
-		look();
-		assert_over(&one);
-		assert_int_equal(open_in("all"), 0);
-	}
-}
-
-/* kill -9 of the MTA's process: both connections are cut, nobody says a word. */
-static void a_killed_server_leaves_nothing_counted(void **state) {
-	static const enum session_owner cuts[] = { OWNER_MILTER_GONE, OWNER_POLICY_GONE };
-
-	(void)state;
-	for (unsigned i = 0; i < 4; i++) {
-		struct session_ref one;
-
-		if (i > 1)
-			kernel_has("192.0.2.1", 1001);
-		one = hidden_of_both();
-		dump();
-		kernel_count = 0;
-		say(&one, cuts[i % 2]);
-		say(&one, cuts[1 - i % 2]);
-		dump();
-		assert_over(&one);
-		assert_int_equal(open_in("all"), 0);
-	}
-}
-
-/* The role that should hear of the policy connection's end died before, or dies after. */
-static void a_cut_session_of_a_lost_policy_role_ends_with_its_connection(void **state) {
-	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		struct session_ref one = hidden_of_both();
-
-		if (i == 0)
-			say(&one, OWNER_MILTER_GONE);
-		lose_the_role();
-		if (i == 1)
-			say(&one, OWNER_MILTER_GONE);
-		for (unsigned j = 0; j < 20; j++)
-			look();
-		assert_lives(&one);
-		socket_count = 0;
-		look();
-		look();
-		assert_over(&one);
-	}
-}
-
-static void a_cut_session_of_a_lost_policy_role_has_a_lease_without_sockets(void **state) {
-	struct session_ref one = hidden_of_both();
-
-	(void)state;
-	kernel_is_silent = true;
-	lose_the_role();
-	say(&one, OWNER_MILTER_GONE);
-	for (unsigned i = 0; i < 100; i++)
-		look();
-	assert_lives(&one);
-	for (unsigned i = 0; i < 30; i++)
-		look();
-	assert_over(&one);
-}
-
 /* --- a proxy's own connections ------------------------------------------------- */
 
 static void gap_from_now(void) {
@@ -387,10 +292,6 @@ int main(void) {
 		TEST(a_hidden_session_outlives_its_milter_role_among_visible_ones),
 		TEST(a_session_too_short_for_any_dump_is_not_counted_for_ever),
 		TEST(a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it),
-		TEST(a_hidden_session_whose_milter_was_given_up_is_held_by_policy),
-		TEST(a_killed_server_leaves_nothing_counted),
-		TEST(a_cut_session_of_a_lost_policy_role_ends_with_its_connection),
-		TEST(a_cut_session_of_a_lost_policy_role_has_a_lease_without_sockets),
 		TEST(new_connections_of_a_proxy_are_not_adopted),
 		TEST(an_adopted_connection_of_a_proxy_is_given_up),
 		TEST(who_is_announced_late_is_no_proxy),
