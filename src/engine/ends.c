@@ -34,8 +34,8 @@ static void keep_for_later(struct late_ends *late, const struct late_end *end) {
 	pthread_mutex_unlock(&late->mutex);
 }
 
-/* Shall the kernel be asked before the owner's word counts?  A connection may end
- * before its session does, so where nothing was learned yet, too. */
+/* Shall the kernel be asked before the owner's word counts?  A policy connection
+ * may end before its session does, so where nothing was learned yet, too. */
 static bool kernel_decides(const struct engine *engine,
     const struct generation *generation, const struct session *session,
     enum session_owner owner, int64_t now_ns) {
@@ -47,7 +47,7 @@ static bool kernel_decides(const struct engine *engine,
 	if (owner == OWNER_MILTER)
 		return false;
 	may = session_is_visible(engine->segment, generation, session) ||
-	    (owner != OWNER_POLICY &&
+	    (owner == OWNER_POLICY_GONE &&
 		session_may_be_visible(engine->segment, generation, session));
 	return may && !keeper_is_away(engine->segment, now_ns);
 }
@@ -57,11 +57,15 @@ static bool kernel_decides(const struct engine *engine,
 static bool end_or_mark(struct engine *engine, const struct generation *generation,
     struct session_lock *lock, uint32_t slot, struct session *session,
     enum session_owner owner) {
-	bool by_milter = owner == OWNER_MILTER || owner == OWNER_MILTER_GONE, keep;
+	bool keep;
 
-	*(by_milter ? &session->milter_owner : &session->policy_owner) = 0;
+	if (owner == OWNER_MILTER)
+		session->milter_owner = 0;
+	else
+		session->policy_owner = 0;
 	if (session_has_sockets(session))
-		*(by_milter ? &session->milter_socket : &session->policy_socket) = 0;
+		*(owner == OWNER_MILTER ? &session->milter_socket
+					: &session->policy_socket) = 0;
 	/* a milter that still holds the session knows better than a policy
 	 * connection */
 	keep = session->milter_owner != 0 &&

@@ -31,9 +31,6 @@ enum session_owner {
 	/* engine_session_ended only: the policy connection itself ended, the MTA
 	 * may go on with the session on another one */
 	OWNER_POLICY_GONE,
-	/* the same: the milter connection was cut, nobody said good-bye on it.  The MTA's
-	 * process died, or gave its milter up and goes on with the session */
-	OWNER_MILTER_GONE,
 };
 
 /* A session as its owner remembers it.  Plain data: copy it freely. All zero
@@ -120,8 +117,8 @@ void engine_session_kept(struct engine *engine, const struct question *question,
     int64_t now_ns, struct session_ref *session);
 
 /* The owner says that the session ended.  A milter's word is final (it asks about
- * the connect alone); a policy connection's, and a cut, where the witness cannot see
- * the session or is away, else it is a hint.  A ref that no longer names its session does nothing.  What
+ * the connect alone); a policy connection's where the witness cannot see the
+ * session or is away, else it is a hint.  A ref that no longer names its session does nothing.  What
  * cannot be done now, as a lock is not to be had, is done later: see
  * engine_heartbeat. */
 void engine_session_ended(struct engine *engine, const struct generation *generation,

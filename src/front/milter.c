@@ -3,10 +3,9 @@
  * The milter front end.
  *
  * MODEL: every step but connect is negotiated away, yet libmilter calls us when
- * the MTA's connection closes.  Where the MTA says that it leaves, that is the exact end
- * of the session; where the connection was cut, its process died or goes on without us,
- * and the witness knows which.  For that an admitted session must be answered CONTINUE:
- * after any other answer the MTA closes at once.
+ * the MTA's connection closes, and that is the end of the session: exact in every
+ * case, a killed MTA process included.  For that an admitted session must be
+ * answered CONTINUE: after any other answer the MTA closes at once.
  * ERRORS: a client that breaks the protocol never comes to a usable CONNECT; it
  * is counted when libmilter closes it.
  * THREADS: libmilter's, any of them for any callback of a session: nothing of a
@@ -53,7 +52,6 @@ static struct {
 /* From connect to close. */
 struct milter_session {
 	struct session_ref ref;
-	int fd;			/* its connection; -1: not known */
 };
 
 /* Returns a place in running_since_ns, or RUNNING_MAX when all are taken. */
@@ -198,15 +196,15 @@ static void take_name(SMFICTX *ctx, const char *name, struct question *question)
 	question->name_length = strlen(name);
 }
 
-static void end_session(const struct milter_session *session, enum session_owner word,
-    int64_t now_ns)
+static void end_session(const struct milter_session *session, int64_t now_ns)
 {
 	const struct generation *generation;
 
 	if (session->ref.slot == 0)
 		return;
 	generation = engine_pin(front.engine);
-	engine_session_ended(front.engine, generation, &session->ref, word, now_ns);
+	engine_session_ended(front.engine, generation, &session->ref,
+	    OWNER_MILTER, now_ns);
 	engine_unpin(front.engine, generation);
 }
 
@@ -247,7 +245,8 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	take_server(ctx, &question);
 	take_name(ctx, name, &question);
 	generation = engine_pin(front.engine);
-	engine_milter_proof(front.engine, generation, &question, session->fd);
+	engine_milter_proof(front.engine, generation, &question,
+	    milter_gate_socket());
 	engine_session_open(front.engine, generation, &question, now_ns, &answer);
 	session->ref = answer.session;
 	decision_log(front.engine, generation, &question, &answer,
@@ -270,7 +269,7 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from)
 
 	if (session != NULL) {
 		/* a second CONNECT: the first one's session is over */
-		end_session(session, OWNER_MILTER, now_ns);
+		end_session(session, now_ns);
 		memset(session, 0, sizeof(*session));
 	} else {
 		session = calloc(1, sizeof(*session));
@@ -279,7 +278,6 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from)
 			return SMFIS_CONTINUE;
 		}
 	}
-	session->fd = milter_gate_socket();
 	place = callback_enter(now_ns);
 	verdict = ask(ctx, name, from, session, now_ns);
 	(void)engine_timed(front.engine, TIMING_MILTER, now_ns);
@@ -303,8 +301,7 @@ static sfsistat on_close(SMFICTX *ctx)
 		return SMFIS_CONTINUE;
 	}
 	place = callback_enter(now_ns);
-	end_session(session, milter_gate_was_cut(session->fd) ? OWNER_MILTER_GONE :
-	    OWNER_MILTER, now_ns);
+	end_session(session, now_ns);
 	callback_leave(place);
 	(void)smfi_setpriv(ctx, NULL);
 	free(session);

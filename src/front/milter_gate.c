@@ -190,33 +190,10 @@ static int next_connection(struct peer *peer)
 
 /* A thread of libmilter's reads a packet and then calls us about it. */
 static _Thread_local int read_last = -1;
-static _Thread_local bool said_quit;
 
-static bool ends_with_quit(const char *data, ssize_t length)
-{
-	static const char quit[] = { 0, 0, 0, 1, 'Q' };
-
-	return length >= (ssize_t)sizeof(quit) &&
-	    memcmp(data + length - sizeof(quit), quit, sizeof(quit)) == 0;
-}
-
-/* libmilter reads the length and the command of a packet at once. */
-void milter_gate_read(int fd, const void *data, ssize_t got)
+void milter_gate_read(int fd)
 {
 	read_last = fd;
-	said_quit = ends_with_quit(data, got);
-}
-
-/* Of a connection that is closed by now libmilter reads nothing more, and whichever thread
- * noticed calls us. */
-bool milter_gate_was_cut(int fd)
-{
-	bool was_read = said_quit && fd == read_last;
-	char left[4096];
-
-	said_quit = false;
-	return fd >= 0 && !was_read &&
-	    !ends_with_quit(left, recv(fd, left, sizeof(left), MSG_PEEK | MSG_DONTWAIT));
 }
 
 int milter_gate_socket(void)

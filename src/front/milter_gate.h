@@ -9,7 +9,6 @@
 #define FRONT_MILTER_GATE_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/diag.h"
 
@@ -31,12 +30,8 @@ bool milter_gate_is_used(void);
  * connection that it is called for; -1: none. */
 int milter_gate_socket(void);
 
-/* In the callback of its end: was the connection `fd` cut, without the MTA's word that it
- * leaves?  Then it may go on with the session.  -1: not known, false. */
-bool milter_gate_was_cut(int fd);
-
-/* This thread has read `got` bytes from that socket, or -1 (milter_read.c). */
-void milter_gate_read(int fd, const void *data, ssize_t got);
+/* This thread reads from that socket (milter_read.c). */
+void milter_gate_read(int fd);
 
 /* A connection that came in has ended.  Any thread. */
 void milter_gate_left(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Which socket a callback of libmilter's is about, and what was said last on it.
+ * PURPOSE  Which socket a callback of libmilter's is about.
  * MODEL    libmilter does not say.  But the thread that calls us has just read the packet
  *          from it, by the C library's read: a program's own function of that name goes
  *          before it, for libmilter too.  Linked with posternd alone, not into the library.
@@ -15,8 +15,6 @@
 ssize_t milter_read(int fd, void *data, size_t size) __asm__("read");
 ssize_t milter_read(int fd, void *data, size_t size)
 {
-	ssize_t got = syscall(SYS_read, fd, data, size);
-
-	milter_gate_read(fd, data, got);
-	return got;
+	milter_gate_read(fd);
+	return syscall(SYS_read, fd, data, size);
 }

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import time
 
-from lib.milter import Client, connect, macros, packet
 from lib.postern import Postern, one_class
 from lib.testing import main
 
@@ -124,38 +123,6 @@ def all_at_once(test, postern, server):
     test.within(2.0, lambda: postern.ask("sessions", "--all") == [],
                 "refused ones are forgotten, too")
     server.take_back(sessions)
-
-
-def milter_session(postern, server):
-    """A session that only a milter was asked about: both ends, and its connection."""
-    client, end = server.accept()
-    milter = Client(postern.spool / "private/postern-milter")
-    milter.negotiate()
-    address, port = server.address
-    milter.send(macros(daemon_addr=address, daemon_port=port))
-    milter.send(connect(*client.getsockname()))
-    milter.read()
-    return client, end, milter
-
-
-def given_up(test, postern, server):
-    """An MTA that waited too long for its milter goes on without it."""
-    client, end, milter = milter_session(postern, server)
-    test.equal(postern.open("limited"), 1, "a milter's session is counted")
-    milter.close()
-    test.throughout(1.5, lambda: postern.open("limited") == 1,
-                    "so it is after the connection to the milter was cut, while it lives")
-    client_closes(client, end)
-    test.within(1.0, zero(postern), "and no longer")
-    for closes in (True, False):
-        client, end, milter = milter_session(postern, server)
-        test.equal(postern.open("limited"), 1, "another one")
-        milter.send(packet(b"Q"))
-        if closes:
-            milter.close()
-        test.within(1.0, zero(postern), "where the MTA says that it leaves, that is the end")
-        milter.close()
-        client_closes(client, end)
 
 
 def unannounced(test, postern, server):
@@ -289,7 +256,6 @@ def body(test):
     server = Server(postern)
     ends(test, postern, server)
     all_at_once(test, postern, server)
-    given_up(test, postern, server)
     elsewhere(test, postern, server)
     mapped(test, postern)
     namespace(test, postern)

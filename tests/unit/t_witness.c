@@ -187,55 +187,6 @@ static void a_session_of_a_proxy_is_held_by_its_milter(void **state) {
 	assert_over(&held);
 }
 
-/* The MTA lost patience with its milter, or its process was killed: the connection is cut
- * alike.  It was dropped from the count while it lived. */
-static void a_session_whose_milter_was_given_up_stays_counted_while_it_lives(void **state) {
-	struct session_ref one = open_one("192.0.2.1", 1001), two;
-
-	(void)state;
-	two = open_as(OWNER_MILTER, site.milter_listener, "192.0.2.1", 1001);
-	assert_int_equal(two.serial, one.serial);
-	kernel_has("192.0.2.1", 1001);
-	/* before any dump has shown it, and after */
-	engine_session_ended(site.engine, site.generation, &two, OWNER_MILTER_GONE, now_ns);
-	for (unsigned i = 0; i < 3; i++) {
-		dump();
-		assert_lives(&one);
-		pass(600);
-	}
-	two = open_as(OWNER_MILTER, site.milter_listener, "192.0.2.2", 1002);
-	kernel_has("192.0.2.2", 1002);
-	dump();
-	engine_session_ended(site.engine, site.generation, &two, OWNER_MILTER_GONE, now_ns);
-	assert_lives(&two);
-	/* who was killed is told of by the kernel */
-	kernel_count = 1;
-	destroyed("192.0.2.2", 1002);
-	assert_over(&two);
-	kernel_count = 0;
-	dump();
-	assert_over(&one);
-}
-
-static void a_cut_milter_connection_is_the_end_where_the_witness_cannot_see(void **state) {
-	struct session_ref one = open_as(OWNER_MILTER, site.milter_listener,
-	    "192.0.2.1", 1001);
-
-	(void)state;
-	/* nothing is known of the listener yet: the next dump has the say */
-	engine_session_ended(site.engine, site.generation, &one, OWNER_MILTER_GONE, now_ns);
-	assert_lives(&one);
-	dump();
-	assert_over(&one);
-	one = open_as(OWNER_MILTER, site.milter_listener, "192.0.2.1", 1002);
-	for (unsigned i = 0; i < 3; i++) {
-		pass(2500);
-		dump();
-	}
-	engine_session_ended(site.engine, site.generation, &one, OWNER_MILTER_GONE, now_ns);
-	assert_over(&one);
-}
-
 /* A keeper that was away did not see it; its milter was just about to tell its end. */
 static void a_session_that_ends_as_it_is_missed_teaches_nothing(void **state) {
 	struct session_ref ending = open_as(OWNER_MILTER, site.milter_listener,
@@ -467,8 +418,6 @@ int main(void) {
 		TEST(sessions_in_no_count_end_likewise),
 		TEST(an_unknown_server_half_is_found_and_filled_in),
 		TEST(a_session_of_a_proxy_is_held_by_its_milter),
-		TEST(a_session_whose_milter_was_given_up_stays_counted_while_it_lives),
-		TEST(a_cut_milter_connection_is_the_end_where_the_witness_cannot_see),
 		TEST(a_session_that_ends_as_it_is_missed_teaches_nothing),
 		TEST(a_stopped_milter_teaches_nothing),
 		TEST(an_announced_end_teaches_that_the_listener_is_visible),
