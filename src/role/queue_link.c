@@ -2,7 +2,8 @@
 /*
  * PURPOSE  Serve the queue role.
  * MODEL    Each order is answered at once; what ends is told when it ends.  A turn takes
- *          so many orders that the rest of the supervisor's work is not late.
+ *          so many orders that the rest of the supervisor's work is not late.  A run that
+ *          is ordered too soon after others waits, and what was sent after it.
  * ERRORS   A role that sends what is no order, or does not read, loses its link, and ends.
  * THREADS  The supervisor's.
  */
@@ -22,6 +23,7 @@
 #include "base/datagram.h"
 #include "base/log.h"
 #include "base/trusted_path.h"
+#include "policy/rate.h"
 #include "role/supervisor.h"
 
 #define OPEN_TRIES	4
@@ -29,17 +31,12 @@
 #define LOOK_EVERY_NS	(60 * NS_PER_SECOND)
 #define SEND_ROOM	(4 << 20)
 #define STALE_MOST_NS	(5 * NS_PER_SECOND)	/* a role that was told to end */
+/* Of one place for a process: no run that delivers is that short. */
+#define RUNS_A_SECOND	20
+#define RUNS_AT_ONCE	100
 
 void queue_link_init(struct queue_link *link) {
 	*link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
-}
-
-void queue_link_close(struct queue_link *link) {
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
-	link->more = false;
-	queue_places_close(&link->places);
 }
 
 /* The role ends when it finds its link ended. */
@@ -48,6 +45,12 @@ static void hang_up(struct queue_link *link) {
 		close(link->fd);
 	link->fd = -1;
 	link->more = false;
+	link->waits_until_ns = 0;
+}
+
+void queue_link_close(struct queue_link *link) {
+	hang_up(link);
+	queue_places_close(&link->places);
 }
 
 /* With a descriptor where that is not -1. */
@@ -100,7 +103,8 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 }
 
 void queue_link_poll(const struct queue_link *link, struct pollfd *polled) {
-	*polled = (struct pollfd){ .fd = link->fd, .events = POLLIN };
+	*polled = (struct pollfd){ .fd = link->waits_until_ns == 0 ? link->fd : -1,
+		.events = POLLIN };
 }
 
 /* --- orders ------------------------------------------------------------------------ */
@@ -145,6 +149,25 @@ static void obey_open(struct supervisor *supervisor, const struct queue_order *o
 		close(fd);
 }
 
+/* Processes of root's that the role could have started without end, each by the last one's. */
+static bool run_may_start(struct supervisor *supervisor, const struct queue_order *order,
+    int64_t now_ns) {
+	struct queue_link *link = &supervisor->queue;
+	const struct generation_mta *mta = queue_place_owner(
+	    &link->places.list[order->directory], supervisor->generation);
+	uint32_t processes = mta == NULL || mta->processes == 0 ? 1 : mta->processes;
+	const struct rate_limit rate = { .period_ns = NS_PER_SECOND,
+		.count = processes * RUNS_A_SECOND, .burst = processes * RUNS_AT_ONCE };
+
+	if (!rate_allows(&rate, link->run_tat_ns, now_ns)) {
+		link->waits_until_ns = now_ns + rate_wait_ns(&rate, link->run_tat_ns, now_ns);
+		return false;
+	}
+	link->waits_until_ns = 0;
+	link->run_tat_ns = rate_after(&rate, link->run_tat_ns, now_ns);
+	return true;
+}
+
 static void obey_run(struct supervisor *supervisor, const struct queue_order *order,
     int64_t now_ns) {
 	const struct generation *generation = supervisor->generation;
@@ -166,15 +189,11 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
 }
 
 /* False: there is none. */
-static bool serve(struct supervisor *supervisor, int64_t now_ns) {
-	struct queue_link *link = &supervisor->queue;
-	static struct queue_order order;
+static bool read_order(struct queue_link *link, struct queue_order *order) {
 	char data[QUEUE_ORDER_MAX];
 	const char *why;
 	ssize_t length;
 
-	if (link->fd < 0)
-		return false;
 	length = recv(link->fd, data, sizeof(data), MSG_DONTWAIT);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -182,17 +201,31 @@ static bool serve(struct supervisor *supervisor, int64_t now_ns) {
 		hang_up(link);
 		return false;
 	}
-	if (!queue_order_parse(data, (size_t)length, &order, &why) ||
-	    (order.directory >= link->places.count &&
+	if (!queue_order_parse(data, (size_t)length, order, &why) ||
+	    (order->directory >= link->places.count &&
 	    (why = "there is no such directory") != NULL)) {
 		log_event(EVENT_BAD_REQUEST, "from=queue text=\"%s\" action=close", why);
 		hang_up(link);
 		return false;
 	}
-	if (order.verb == QUEUE_ORDER_OPEN)
-		obey_open(supervisor, &order);
-	else
-		obey_run(supervisor, &order, now_ns);
+	return true;
+}
+
+/* False: there is no order, or its time has not come. */
+static bool serve(struct supervisor *supervisor, int64_t now_ns) {
+	struct queue_link *link = &supervisor->queue;
+	struct queue_order *order = &link->waiting;
+
+	if (link->fd < 0 || now_ns < link->waits_until_ns ||
+	    (link->waits_until_ns == 0 && !read_order(link, order)))
+		return false;
+	if (order->verb == QUEUE_ORDER_OPEN) {
+		obey_open(supervisor, order);
+		return true;
+	}
+	if (!run_may_start(supervisor, order, now_ns))
+		return false;
+	obey_run(supervisor, order, now_ns);
 	return true;
 }
 
@@ -252,6 +285,11 @@ bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status) {
 }
 
 int64_t queue_link_next_ns(const struct queue_link *link) {
-	return link->more ? 0 : queue_runs_next_ns(&link->runs);
+	int64_t next_ns = queue_runs_next_ns(&link->runs);
+
+	if (link->more)
+		return 0;
+	return link->waits_until_ns != 0 && link->waits_until_ns < next_ns ?
+	    link->waits_until_ns : next_ns;
 }
 

@@ -21,6 +21,9 @@ struct supervisor;
 struct queue_link {
 	int fd;			/* -1: the role is away */
 	bool more;		/* there is perhaps one more order */
+	int64_t run_tat_ns;	/* the rate of runs */
+	int64_t waits_until_ns;	/* the order below came too soon; 0: none waits */
+	struct queue_order waiting;
 	int64_t looked_ns;	/* when the directories were last looked for */
 	uint64_t looked_for;	/* and of which generation */
 	int64_t stale_ns;	/* the role was told that there are others; 0: no */
@@ -36,7 +39,7 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag);
 /* The role is gone. */
 void queue_link_close(struct queue_link *link);
 
-/* What to wait for. */
+/* What to wait for; nothing while an order waits for its time. */
 void queue_link_poll(const struct queue_link *link, struct pollfd *polled);
 
 /* Does what was asked, a bounded part of it; never waits. */

@@ -718,6 +718,40 @@ static void a_run_that_never_ends(void **state) {
 
 /* --- all of it ----------------------------------------------------------------------- */
 
+/* A role that orders as fast as it can, of a Sendmail that ends at once. */
+static void runs_have_a_rate(void **state) {
+	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .generation = NUMBER + 1,
+		.directory = directory_of("q1"), .checkpoint = 7 };
+	int64_t now_ns = clock_now_ns();
+	unsigned answers = 0;
+	struct pollfd polled;
+	bool ended;
+	int fd;
+
+	(void)state;
+	assert_true(queue_order_add_id(&order.ids, "AA00001"));
+	/* 2 places, 100 at once of each */
+	for (order.ticket = 1; order.ticket <= 250; order.ticket++) {
+		assert_true(queue_link_ask(&role, &order));
+		queue_link_turn(&supervisor, now_ns);
+		while (queue_link_next(&role, &tell, &fd, &ended))
+			answers++;
+	}
+	assert_int_equal(answers, 200);
+	queue_link_poll(&supervisor.queue, &polled);
+	assert_int_equal(polled.fd, -1);
+	assert_int_equal(queue_link_next_ns(&supervisor.queue) - now_ns, NS_PER_SECOND / 40);
+	/* 40 a second, none is lost */
+	for (unsigned i = 1; i <= 50; i++) {
+		queue_link_turn(&supervisor, now_ns + i * NS_PER_SECOND / 40);
+		assert_true(queue_link_next(&role, &tell, &fd, &ended));
+		assert_int_equal(tell.ticket, 200 + i);
+		assert_false(queue_link_next(&role, &tell, &fd, &ended));
+	}
+	queue_link_poll(&supervisor.queue, &polled);
+	assert_int_equal(polled.fd, supervisor.queue.fd);
+}
+
 static int make_all(void **state) {
 	const struct passwd *self = getpwuid(geteuid());
 
@@ -778,6 +812,7 @@ int main(void) {
 		RUN(of_another_generation_nothing_is_run),
 		RUN(a_new_role_is_told_what_lives),
 		RUN(a_run_that_never_ends),
+		RUN(runs_have_a_rate),
 	};
 
 	return cmocka_run_group_tests_name("queue_link", tests, make_all, remove_all);
