@@ -307,7 +307,7 @@ static bool rows_are_short(const struct name_slot *slots, uint32_t slot_count)
 
 bool name_table_is_sound(const void *index, size_t bytes, const struct name_table *table)
 {
-	const struct name_slot *slots = table_slots(index, table);
+	const struct name_slot *slots;
 
 	if (table->slot_count == 0)
 		return true;
@@ -316,6 +316,7 @@ bool name_table_is_sound(const void *index, size_t bytes, const struct name_tabl
 	    table->labels > bytes || table->label_bytes > bytes - table->labels ||
 	    table->depth_backward > NAME_LABELS_MAX || table->depth_forward > NAME_LABELS_MAX)
 		return false;
+	slots = table_slots(index, table);
 	for (uint32_t i = 0; i < table->slot_count; i++)
 		if (!slot_is_sound(&slots[i], table->label_bytes))
 			return false;

@@ -102,7 +102,6 @@ static uint32_t find_in_run(const void *index, const struct net_table *table,
 uint32_t net_table_match(const void *index, const struct net_table *table,
     struct net_key key)
 {
-	const uint32_t *rules = at(index, table->rules);
 	uint32_t range;
 
 	if (table->range_count == 0)
@@ -110,7 +109,7 @@ uint32_t net_table_match(const void *index, const struct net_table *table,
 	range = find_key(index, table, key.high);
 	if (table->wide)
 		range = find_in_run(index, table, range, key.high, key.low);
-	return rules[range];
+	return ((const uint32_t *)at(index, table->rules))[range];
 }
 
 /* -1, 0 or 1: the net against (key, bits) in the order of the array. */
@@ -183,12 +182,15 @@ static bool tree_is_sound(const void *index, size_t bytes, const struct net_tabl
 /* Of a wide table: each key's ranges follow those of the key before. */
 static bool runs_are_sound(const void *index, size_t bytes, const struct net_table *table)
 {
-	const uint32_t *runs = at(index, table->runs);
-	const uint64_t *lows = at(index, table->lows);
+	const uint32_t *runs;
+	const uint64_t *lows;
 
 	if (!array_fits(table->runs, (uint64_t)table->key_count + 1, sizeof *runs, 4, bytes) ||
-	    !array_fits(table->lows, table->range_count, sizeof *lows, 8, bytes) ||
-	    runs[0] != 0 || lows[0] != 0 || runs[table->key_count] > table->range_count)
+	    !array_fits(table->lows, table->range_count, sizeof *lows, 8, bytes))
+		return false;
+	runs = at(index, table->runs);
+	lows = at(index, table->lows);
+	if (runs[0] != 0 || lows[0] != 0 || runs[table->key_count] > table->range_count)
 		return false;
 	for (uint32_t key = 0; key < table->key_count; key++)
 		if (runs[key] >= runs[key + 1])
@@ -199,10 +201,11 @@ static bool runs_are_sound(const void *index, size_t bytes, const struct net_tab
 /* What is around a net stands before it. */
 static bool nets_are_sound(const void *index, size_t bytes, const struct net_table *table)
 {
-	const struct net *nets = at(index, table->nets);
+	const struct net *nets;
 
 	if (!array_fits(table->nets, table->net_count, sizeof *nets, 8, bytes))
 		return false;
+	nets = at(index, table->nets);
 	for (uint32_t i = 0; i < table->net_count; i++)
 		if (nets[i].bits > 128 || (nets[i].parent != NET_NONE && nets[i].parent >= i))
 			return false;
