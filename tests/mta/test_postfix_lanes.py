@@ -269,8 +269,8 @@ def shipped(test, sites):
     found = sites.read(SIMPLE, MASTER.replace("- - n - - trivial", "- - y - - trivial").replace(
         "smtp      unix - - n", "smtp      unix - - y"))
     written = [line.replace("=  }", "= }").replace("postfix-A/", "postfix/").replace(
-        f"{sites.test.directory}/postern/state.hints out {sites.file}",
-        "/run/postern/state.hints postfix /var/lib/postern/postfix.site")
+        f"{sites.test.directory}/postern/shared/state.hints out {sites.file}",
+        "/run/postern/shared/state.hints postfix /var/lib/postern/postfix.site")
         .split() for line in found["lines"].splitlines() if not line.startswith("#")]
     test.equal(written, text, "word for word")
 
