@@ -88,7 +88,7 @@ static void hold_or_release(uint64_t *random) {
 	uint16_t rule = (uint16_t)(draw(random) % 20);
 	char address[32], reason[64];
 	struct recipient_hold hold = { .address = address, .rule = rule,
-		.until_ns = INT64_MAX - rule, .reason = reason };
+		.until_ns = INT64_MAX / 2 - rule, .reason = reason };
 
 	hold.length = (size_t)snprintf(address, sizeof(address),
 	    "r%u@example.com", number);
@@ -147,7 +147,7 @@ static void check_recipient(void *context, const struct recipient_held *held) {
 	}
 	snprintf(reason, sizeof(reason), "%s %u", held->address, held->rule);
 	*whole &= strcmp(reason, held->reason) == 0 &&
-	    held->until_ns == INT64_MAX - held->rule;
+	    held->until_ns == INT64_MAX / 2 - held->rule;
 }
 
 bool states_are_whole(void) {
