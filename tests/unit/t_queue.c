@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what runs when, with whom, and what is left. */
+#include "engine/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
 static void a_message_goes_at_once(void **state)
@@ -109,6 +110,28 @@ static void a_server_that_hangs_stops_one_process_only(void **state)
 	assert_int_equal(world_find_server("d7.example")->got, 0);
 	world_find_server("d7.example")->mode = SERVER_TAKES;
 	all_is_delivered(4000 * S);
+}
+
+/* Any role can write when its run got on last. */
+static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state)
+{
+	struct grant_table *table;
+
+	(void)state;
+	world_open("", 1);
+	servers(2, MS);
+	world.servers[0].mode = SERVER_HANGS;
+	world_mail("d0.example");
+	world_run(world.now_ns + S);
+	assert_int_equal(world.queue->mtas[0].running, 1);
+	table = (void *)((char *)world.site.segment->header +
+	    world.site.segment->header->grants_offset);
+	for (unsigned i = 0; i < GRANT_PLACES; i++)
+		atomic_store(&table->places[i].progress_ns, INT64_MAX);
+	world_run(world.now_ns + 15 * S);
+	assert_int_equal(world.queue->mtas[0].stalled, 1);
+	world.servers[0].mode = SERVER_TAKES;
+	all_is_delivered(2000 * S);
 }
 
 static void windows_are_respected(void **state)
@@ -664,6 +687,7 @@ int main(void)
 		cmocka_unit_test_teardown(small_mail_goes_past_bulk, tear_down),
 		cmocka_unit_test_teardown(first_come_lets_nothing_past, tear_down),
 		cmocka_unit_test_teardown(a_server_that_hangs_stops_one_process_only, tear_down),
+		cmocka_unit_test_teardown(a_run_that_gets_on_in_times_to_come_stalls_all_the_same, tear_down),
 		cmocka_unit_test_teardown(windows_are_respected, tear_down),
 		cmocka_unit_test_teardown(classes_are_respected, tear_down),
 		cmocka_unit_test_teardown(mail_of_a_dead_server_is_due_when_it_is_back,
