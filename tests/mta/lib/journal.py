@@ -34,7 +34,7 @@ class Journal:
 
     def lose_state(self):
         """With all that lies beside it: what a reboot leaves of a tmpfs."""
-        for file in self.postern.root.glob("state*"):
+        for file in self.postern.shared.glob("state*"):
             file.unlink()
 
     def same(self, before, after, what):
