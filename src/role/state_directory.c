@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  See state_directory.h.
- * MODEL    Sendmail refuses a socket below a directory that a group may write: where the
- *          configuration has sockets for it beside the state, the directory is made for the
- *          roles' user alone, as if there were no other way, and that is noted.
+ * MODEL    The directory is the roles' user's: nobody else makes files in it, members of the
+ *          roles' group, who may look, neither.  So sockets are to be elsewhere, which is noted.
+ *          One that root made is shared with the roles' group; Sendmail refuses a socket below
+ *          a directory that a group may write.
  * ERRORS   What cannot be made or given to its owner stops the start.
  * THREADS  One, the supervisor's.
  */
@@ -22,7 +23,6 @@
 #include "config/listen_address.h"
 
 #define OWN_MODE	0755
-#define SHARED_MODE	(0775 | S_ISVTX)
 
 /* Where other programs keep files of theirs. */
 static bool is_public(const char *directory) {
@@ -36,19 +36,14 @@ static bool is_public(const char *directory) {
 	return strchr(directory + 1, '/') == NULL;
 }
 
-static bool is_for_sendmail(const struct generation_listener *listener) {
-	return listener->kind == LISTENER_MILTER || listener->kind == LISTENER_SOCKETMAP;
-}
-
-/* Is a socket in it, or below it, to which Sendmail may connect? */
-static bool has_socket_for_sendmail(const struct generation *generation, const char *directory) {
+/* Is a socket in it, or below it? */
+static bool has_socket(const struct generation *generation, const char *directory) {
 	size_t length = strlen(directory);
 	struct listen_address address;
 	const char *why;
 
 	for (uint32_t i = 0; i < generation->listener_count; i++)
-		if (is_for_sendmail(&generation->listeners[i]) &&
-		    listen_address_parse(generation_text(generation,
+		if (listen_address_parse(generation_text(generation,
 			generation->listeners[i].address), &address, &why) &&
 		    address.socket_address.ss_family == AF_UNIX &&
 		    strncmp(address.path, directory, length) == 0 &&
@@ -66,49 +61,36 @@ static void note(const char *directory, const char *text) {
 
 static void note_of_roles(const char *directory) {
 	note(directory, "the directory belongs to the user of the roles: a compromised role could "
-	    "replace the locks and sockets in it; use a directory without sockets that belongs "
-	    "to root, has the group of the roles and the mode 1775");
+	    "replace the sockets in it; put them into a directory of root's");
 }
 
-/* To the roles' group, so that they make files in it. */
-static int share(int fd, const char *directory, const struct identity *identity, mode_t mode,
-    struct diag *diag) {
-	if (fchown(fd, (uid_t)-1, identity->gid) != 0 || fchmod(fd, mode) != 0)
-		return diag_set(diag, errno, "cannot let the roles write in %s", directory);
-	return 0;
-}
-
-static int look_at_old(int fd, const char *directory, const struct identity *identity,
-    bool for_sendmail, struct diag *diag) {
+static int share_old(int fd, const char *directory, const struct identity *identity,
+    bool has_sockets, struct diag *diag) {
 	struct stat status;
 
 	if (!identity->drop || fstat(fd, &status) != 0)
 		return 0;
-	if (status.st_uid == identity->uid) {
+	if (status.st_uid == identity->uid && has_sockets)
 		note_of_roles(directory);
-		return 0;
-	}
 	/* whether the roles can use it is found when they do */
 	if (status.st_uid != 0 || is_public(directory) ||
 	    (status.st_mode & (S_IXOTH | S_ISVTX | S_IWOTH)) != S_IXOTH)
 		return 0;
-	if (share(fd, directory, identity, (status.st_mode & 07777) | S_ISVTX | S_IRWXG,
-		diag) != 0)
-		return -1;
-	note(directory, for_sendmail ? "the directory belonged to root alone; the group of the roles "
-	    "may make files there now, so Sendmail will refuse the sockets in it: put the state "
-	    "into a directory of its own" : "the directory belonged to root alone; the group of the "
-	    "roles may make files there now");
+	if (fchown(fd, (uid_t)-1, identity->gid) != 0 ||
+	    fchmod(fd, (status.st_mode & 07777) | S_ISVTX | S_IRWXG) != 0)
+		return diag_set(diag, errno, "cannot let the roles write in %s", directory);
+	note(directory, has_sockets ? "the directory belonged to root alone; the group of the roles "
+	    "may make files there now, so Sendmail will refuse the sockets in it: give state.path a "
+	    "directory of its own" : "the directory belonged to root alone; the group of the roles "
+	    "may make files there now");
 	return 0;
 }
 
 static int give_new(int fd, const char *directory, const struct identity *identity,
-    bool for_sendmail, struct diag *diag) {
-	if (identity->drop && !for_sendmail)
-		return share(fd, directory, identity, SHARED_MODE, diag);
+    bool has_sockets, struct diag *diag) {
 	if (fchmod(fd, OWN_MODE) != 0 || fchown(fd, identity->uid, identity->gid) != 0)
 		return diag_set(diag, errno, "cannot give %s to its owner", directory);
-	if (identity->drop)
+	if (identity->drop && has_sockets)
 		note_of_roles(directory);
 	return 0;
 }
@@ -128,7 +110,7 @@ static int make_with_parent(const char *directory) {
 int state_directory_make(const struct generation *generation, const struct identity *identity,
     struct diag *diag) {
 	const char *state = generation_text(generation, generation->state_path), *directory;
-	bool for_sendmail, is_new;
+	bool has_sockets, is_new;
 	char path[PATH_MAX];
 	int fd, result;
 
@@ -141,8 +123,11 @@ int state_directory_make(const struct generation *generation, const struct ident
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return is_new ? diag_set(diag, errno, "cannot open %s", directory) : 0;
-	for_sendmail = has_socket_for_sendmail(generation, directory);
-	result = (is_new ? give_new : look_at_old)(fd, directory, identity, for_sendmail, diag);
+	has_sockets = has_socket(generation, directory);
+	if (is_new)
+		result = give_new(fd, directory, identity, has_sockets, diag);
+	else
+		result = share_old(fd, directory, identity, has_sockets, diag);
 	close(fd);
 	return result;
 }

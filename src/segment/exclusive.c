@@ -4,7 +4,7 @@
  * MODEL    PATH.lock is locked by the supervisor, PATH.roles shared by each role;
  *          both locks end with their process, however it ends.  The files are
  *          root's and never renamed or removed, and a role has PATH.roles for
- *          reading: it can neither replace it nor lock out the others.
+ *          reading: it can lock out no other by it.
  */
 #include "segment/segment.h"
 

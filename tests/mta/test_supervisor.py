@@ -219,8 +219,8 @@ def ownership(test, postern):
     test.equal((found.st_uid, stat.S_IMODE(found.st_mode)), (user.pw_uid, 0o640),
                "the state belongs to the roles' user")
     found, above = postern.shared.stat(), postern.root.stat()
-    test.equal((found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)), (0, user.pw_gid, 0o1775),
-               "its missing directory was made: root's, and the roles make files there")
+    test.equal((found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)), (user.pw_uid, user.pw_gid, 0o755),
+               "its missing directory was made: the roles make files there, and nobody else")
     test.equal((above.st_uid, stat.S_IMODE(above.st_mode)), (0, 0o755),
                "... and the one above, root's alone")
 

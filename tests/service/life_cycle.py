@@ -214,7 +214,7 @@ def first_days(test, service, mail, package):
     mail.step(test, "installed")
     test.equal(status(test)["observe"], True, "it only observes")
     for path, wanted in (("/run/postern", ("root", "root", "0o755")),
-                         ("/run/postern/shared", ("root", "postern", "0o1775")),
+                         ("/run/postern/shared", ("postern", "postern", "0o755")),
                          ("/var/lib/postern", ("root", "root", "0o755")),
                          ("/var/lib/postern/keeper", ("postern", "postern", "0o700")),
                          ("/etc/postern/postern.conf", ("root", "root", "0o644"))):
