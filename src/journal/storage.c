@@ -27,6 +27,7 @@ struct posix {
 	struct journal_storage storage;
 	int directory;		/* -1: it could not be opened so far */
 	int lock;
+	bool locked_to_read;	/* the disk was read-only, or full */
 	bool read_only;
 	char path[];
 };
@@ -215,7 +216,6 @@ static void let_go(int *fd)
 static int lock(void *context)
 {
 	struct posix *posix = context;
-	bool exclusive = true;
 	int error;
 
 	if (posix->read_only)
@@ -227,20 +227,22 @@ static int lock(void *context)
 	error = open_directory(posix);
 	if (error != 0)
 		return error;
-	if (posix->lock >= 0 && check(posix, posix->lock, JOURNAL_LOCK_NAME) == 0)
+	if (posix->lock >= 0 && !posix->locked_to_read &&
+	    check(posix, posix->lock, JOURNAL_LOCK_NAME) == 0)
 		return 0;
 	let_go(&posix->lock);
 	posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	error = errno;
+	posix->locked_to_read = false;
 	if (posix->lock < 0 && (error == EROFS || error == ENOSPC || error == EDQUOT)) {
-		exclusive = false;	/* nothing can be written yet */
+		posix->locked_to_read = true;	/* nothing can be written yet */
 		posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
 		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	}
 	if (posix->lock < 0)
 		return -error;
-	if (file_lock(posix->lock, exclusive) != 0) {
+	if (file_lock(posix->lock, !posix->locked_to_read) != 0) {
 		error = errno;
 		let_go(&posix->lock);
 		return -error;

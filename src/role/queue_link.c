@@ -149,7 +149,7 @@ static void obey_open(struct supervisor *supervisor, const struct queue_order *o
 		close(fd);
 }
 
-/* Processes of root's that the role could have started without end, each by the last one's. */
+/* Limits how often the role can have root start Sendmail. */
 static bool run_may_start(struct supervisor *supervisor, const struct queue_order *order,
     int64_t now_ns) {
 	struct queue_link *link = &supervisor->queue;

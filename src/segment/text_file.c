@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  See text_file.h.
- * ERRORS   A sparse file of many terabytes is as quickly read as made: what holds no line
- *          ends at its first zeros.
+ * ERRORS   A sparse file of many terabytes costs nothing to make: reading stops at what is no
+ *          line, its first zero byte.
  * THREADS  One a file.
  */
 #include "segment/text_file.h"

@@ -3,8 +3,10 @@
 """The journal's disk is full, read-only, or its directories are removed: told once, shown,
 counted; Postern works on, and writes all that it knows as soon as it can again.  No mail
 server is needed: the test writes the log."""
+import fcntl
 import os
 import shutil
+import struct
 import subprocess
 
 from lib.journal import Journal
@@ -59,9 +61,20 @@ def keep_busy(test, site, journal, wanted):
                   f"status says of both: {wanted}")
 
 
+def is_locked_to_write(file):
+    with open(file, "rb") as opened:
+        try:
+            fcntl.fcntl(opened, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
+        except BlockingIOError:
+            return True
+    return False
+
+
 def came_back(test, site, journal, before, what):
     test.wait_for(lambda: all(row == ("written", None) for row in journal.states().values()),
                   f"{what}: it recovers by itself", limit=35)
+    test.check(all(is_locked_to_write(journal.postern.journal / room / "lock")
+                   for room in ("feed", "keeper")), f"{what}: no other posternd can write there")
     after = journal.told("journal")
     test.equal({room: after[room] - before[room] for room in after}, {"feed": 1, "keeper": 1},
                f"{what}: and says so")
