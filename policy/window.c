@@ -103,7 +103,7 @@ static bool is_within(double value, double least, double most)
 	return value >= least && value <= most;		/* false for a NaN */
 }
 
-/* Sums and differences with other times do not overflow. */
+/* Sums and differences with times of the clock do not overflow. */
 static bool is_time(int64_t time_ns)
 {
 	return time_ns == INT64_MAX ||
