@@ -11,13 +11,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-int file_lock(int fd, bool exclusive) {
-	struct flock lock = { .l_type = exclusive ? F_WRLCK : F_RDLCK,
-		.l_whence = SEEK_SET };
+/* A length of 0 is all of it. */
+static int file_lock_range(int fd, off_t start, off_t length, short type) {
+	struct flock lock = { .l_type = type,
+		.l_whence = SEEK_SET, .l_start = start, .l_len = length };
 
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	if (errno == EACCES)
 		errno = EAGAIN;
 	return -1;
+}
+
+int file_lock(int fd, bool exclusive) {
+	return file_lock_range(fd, 0, 0, exclusive ? F_WRLCK : F_RDLCK);
+}
+
+int file_lock_byte(int fd, off_t byte, bool exclusive) {
+	return file_lock_range(fd, byte, 1, exclusive ? F_WRLCK : F_RDLCK);
+}
+
+int file_unlock_byte(int fd, off_t byte) {
+	return file_lock_range(fd, byte, 1, F_UNLCK);
 }

@@ -180,7 +180,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	text_copy(handover->name, sizeof(handover->name), name, strlen(name));
 	text_copy(handover->state_path, sizeof(handover->state_path), state_path,
 	    strlen(state_path));
-	handover->context.roles_lock_fd = segment_lock_role(state_path, &diag);
+	handover->context.roles_lock_fd = segment_lock_role(supervisor->lock_fd, &diag);
 	if (handover->context.roles_lock_fd < 0)
 		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
 }

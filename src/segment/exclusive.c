@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  One supervisor a state, and no role of an earlier one beside it.
- * MODEL    PATH.lock is locked by the supervisor, PATH.roles shared by each role;
- *          both locks end with their process, however it ends.  The files are
- *          root's and never renamed or removed, and a role has PATH.roles for
- *          reading: it can lock out no other by it.
+ * MODEL    Of PATH.lock, the supervisor locks one byte for itself, and each role shares
+ *          another; a lock ends with its process, however it ends.  Roles may do with the name
+ *          what they like, as the directory is theirs: the supervisor opens the file once,
+ *          and a role by that descriptor, to read, so that it can lock out no other role.
+ *          What stands at the name when a supervisor starts, and is not root's, is set aside.
  */
 #include "segment/segment.h"
 
@@ -18,7 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file_lock.h"
+#include "base/log.h"
 #include "base/trusted_path.h"
 
 #define LOCK_MODE	0600
@@ -26,42 +29,80 @@
 #define WAIT_LOCK_MS	2000
 #define WAIT_ROLES_MS	5000
 
-static int open_lock(const char *path, const char *suffix, int access, struct diag *diag) {
-	int flags = access | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	struct stat status;
-	char name[PATH_MAX];
+enum lock_byte { LOCK_BYTE_SUPERVISOR, LOCK_BYTE_ROLES };
+
+static int lock_open(const char *name) {
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	int fd;
 
-	if (snprintf(name, sizeof(name), "%s%s", path, suffix) >=
-	    (int)sizeof(name))
-		return diag_set(diag, ENAMETOOLONG, "%s", path);
-	/* the kernel may refuse O_CREAT of another's file: below it is named */
+	/* the kernel may refuse O_CREAT of another's file */
 	fd = open(name, flags);
 	if (fd < 0 && errno == ENOENT)
 		fd = open(name, flags | O_CREAT, LOCK_MODE);
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot open %s", name);
-	/* the roles make files there, and we may be root: what stands there may be any file, by
-	 * another name, or one of a role's, which could lock us out */
-	if (!trusted_path_is_only_name(fd, AT_FDCWD, name, &status) ||
-	    !S_ISREG(status.st_mode)) {
-		close(fd);
-		return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
-	}
-	if (status.st_uid != geteuid()) {
-		close(fd);
-		return diag_set(diag, 0, "%s belongs to user %u, not to %u as posternd: remove it",
-		    name, status.st_uid, geteuid());
-	}
-	/* set by the administrator, or by a posternd before this one */
-	if ((status.st_mode & 07777) != LOCK_MODE)
-		(void)fchmod(fd, LOCK_MODE);
 	return fd;
 }
 
-static int lock_within(int fd, bool exclusive, int limit_ms) {
+/* A plain file of ours, that has no second name: one of a role's could lock us out. */
+static bool lock_is_own(int fd, const char *name) {
+	struct stat status;
+
+	if (!trusted_path_is_only_name(fd, AT_FDCWD, name, &status) ||
+	    !S_ISREG(status.st_mode) || status.st_uid != geteuid())
+		return false;
+	/* set by the administrator, or by a posternd before this one */
+	if ((status.st_mode & 07777) != LOCK_MODE)
+		(void)fchmod(fd, LOCK_MODE);
+	return true;
+}
+
+/* By a name that nobody can have guessed, and taken. */
+static int lock_set_aside(const char *name, struct diag *diag) {
+	char aside[PATH_MAX], quoted[PATH_MAX];
+
+	if (snprintf(aside, sizeof(aside), "%s.foreign-%lld", name,
+		(long long)clock_now_ns()) >= (int)sizeof(aside))
+		return diag_set(diag, ENAMETOOLONG, "%s", name);
+	if (rename(name, aside) != 0)
+		return diag_set(diag, errno, "%s is no file of Postern's, and cannot be renamed",
+		    name);
+	log_event(EVENT_STATE, "file=%s text=\"the lock was no file of Postern's, and was "
+	    "renamed\"", log_quote(quoted, sizeof(quoted), aside, strlen(aside)));
+	return 0;
+}
+
+static int lock_open_own(const char *path, struct diag *diag) {
+	char name[PATH_MAX];
+	int fd, error;
+
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return diag_set(diag, ENAMETOOLONG, "%s", path);
+	fd = lock_open(name);
+	error = errno;
+	if (fd >= 0 && lock_is_own(fd, name))
+		return fd;
+	/* whoever has it locked could be another posternd, of that user */
+	if (fd >= 0 && file_lock_byte(fd, LOCK_BYTE_SUPERVISOR, true) != 0 && errno == EAGAIN) {
+		close(fd);
+		return diag_set(diag, 0, "%s is no file of Postern's, and another process has it "
+		    "locked", name);
+	}
+	if (fd >= 0)
+		close(fd);
+	else if (error != ELOOP && error != EISDIR && error != ENXIO)
+		return diag_set(diag, error, "cannot open %s", name);
+	if (lock_set_aside(name, diag) != 0)
+		return -1;
+	fd = lock_open(name);
+	if (fd >= 0 && lock_is_own(fd, name))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
+}
+
+static int lock_within(int fd, enum lock_byte byte, bool exclusive, int limit_ms) {
 	for (int waited_ms = 0; ; waited_ms += WAIT_STEP_MS) {
-		if (file_lock(fd, exclusive) == 0)
+		if (file_lock_byte(fd, byte, exclusive) == 0)
 			return 0;
 		if (errno != EAGAIN || waited_ms >= limit_ms)
 			return -1;
@@ -72,7 +113,7 @@ static int lock_within(int fd, bool exclusive, int limit_ms) {
 static void holder_of(int fd, char *out, size_t size) {
 	ssize_t length = pread(fd, out, size - 1, 0);
 
-	/* a role may have written it */
+	/* whatever stands there goes to a terminal */
 	out[length > 0 ? length : 0] = '\0';
 	out[strspn(out, "0123456789")] = '\0';
 	if (out[0] == '\0')
@@ -80,51 +121,43 @@ static void holder_of(int fd, char *out, size_t size) {
 }
 
 int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
+	int fd = lock_open_own(path, diag);
 	char pid[32];
-	int roles_fd, fd = open_lock(path, ".lock", O_RDWR, diag);
 
 	if (fd < 0)
 		return -1;
-	if (lock_within(fd, true, WAIT_LOCK_MS) != 0) {
+	if (lock_within(fd, LOCK_BYTE_SUPERVISOR, true, WAIT_LOCK_MS) != 0) {
 		int error = errno == EAGAIN ? 0 : errno;
 
 		holder_of(fd, pid, sizeof(pid));
-		close(fd);
-		return diag_set(diag, error,
-		    "another posternd (pid %s) runs with the state %s", pid,
+		diag_set(diag, error, "another posternd (pid %s) runs with the state %s", pid,
 		    path);
-	}
-	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) != 0 ||
+	} else if (snprintf(pid, sizeof(pid), "%ld\n", (long)getpid()), ftruncate(fd, 0) != 0 ||
 	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
-		int error = errno;
-
-		close(fd);
-		return diag_set(diag, error, "cannot write to %s.lock", path);
+		diag_set(diag, errno, "cannot write to %s.lock", path);
+	} else if (lock_within(fd, LOCK_BYTE_ROLES, true, WAIT_ROLES_MS) != 0) {
+		diag_set(diag, 0, "processes of an earlier posternd still use the state %s", path);
+	} else if (file_unlock_byte(fd, LOCK_BYTE_ROLES) != 0) {
+		diag_set(diag, errno, "cannot unlock %s.lock", path);
+	} else {
+		*lock_fd = fd;
+		return 0;
 	}
-	roles_fd = open_lock(path, ".roles", O_RDWR, diag);
-	if (roles_fd < 0) {
-		close(fd);
-		return -1;
-	}
-	if (lock_within(roles_fd, true, WAIT_ROLES_MS) != 0) {
-		close(roles_fd);
-		close(fd);
-		return diag_set(diag, 0,
-		    "processes of an earlier posternd still use the state %s",
-		    path);
-	}
-	close(roles_fd);
-	*lock_fd = fd;
-	return 0;
+	close(fd);
+	return -1;
 }
 
-int segment_lock_role(const char *path, struct diag *diag) {
-	int fd = open_lock(path, ".roles", O_RDONLY, diag);
+int segment_lock_role(int lock_fd, struct diag *diag) {
+	char path[32];
+	int fd;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", lock_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -1;
-	if (lock_within(fd, false, WAIT_LOCK_MS) != 0)
-		return diag_set(diag, errno, "cannot lock %s.roles", path);
-	return fd;
+		return diag_set(diag, errno, "cannot open %s (is /proc mounted?)", path);
+	if (lock_within(fd, LOCK_BYTE_ROLES, false, WAIT_LOCK_MS) == 0)
+		return fd;
+	diag_set(diag, errno, "cannot lock a byte of the state's lock");
+	close(fd);
+	return -1;
 }

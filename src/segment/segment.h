@@ -17,15 +17,15 @@
 
 struct segment;
 
-/* Takes PATH.lock for the life of this process, waiting 2 s for it; else the
- * text names the holder's pid.  *lock_fd is close-on-exec; roles close it first
- * thing after fork.  Then waits (5 s) until no role of an earlier supervisor
- * lives (they hold PATH.roles shared).  Supervisor only. */
+/* Locks PATH.lock for the life of this process, waiting 2 s for it; else the
+ * text names the holder's pid.  *lock_fd is close-on-exec.  Then waits (5 s) until no role
+ * of an earlier supervisor lives (they share a lock in it).  What stands at that name and is
+ * no file of ours is renamed, and logged.  Supervisor only. */
 int segment_lock(const char *path, int *lock_fd, struct diag *diag);
 
-/* First thing in a role after fork: a shared hold on PATH.roles as long as the descriptor
- * that it returns is open. */
-int segment_lock_role(const char *path, struct diag *diag);
+/* First thing in a role after fork: its share in the lock, as long as the descriptor that it
+ * returns is open, which is for reading.  Needs /proc. */
+int segment_lock_role(int lock_fd, struct diag *diag);
 
 enum segment_origin { SEGMENT_MADE, SEGMENT_ADOPTED, SEGMENT_REBUILT };
 

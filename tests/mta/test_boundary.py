@@ -109,17 +109,22 @@ def files_of_root(test):
     test.check(not try_as_role(["touch", postern.root / "planted"]) and
                not try_as_role(["mv", postern.shared, postern.root / "aside"]),
                "... and makes nothing where the sockets are")
-    test.check(not try_as_role(["flock", "-n", "-x", postern.shared / "state.roles", "true"]),
+    test.check(not try_as_role(["flock", "-n", "-x", postern.shared / "state.lock", "true"]),
                "... and takes no lock of root's")
     test.equal([path.lstat().st_ino for path in paths], before, "all of them are as they were")
-    postern.stop()
-    test.check(try_as_role(["rm", "-f", postern.shared / "state.roles"]) and
-               try_as_role(["touch", postern.shared / "state.roles"]),
+    test.check(try_as_role(["rm", "-f", postern.shared / "state.lock"]) and
+               try_as_role(["mkdir", "-p", postern.shared / "state.lock/full"]),
                "in the state's directory it makes files of its own")
-    refused = subprocess.run([postern.build / "posternd", "-c", postern.file], text=True,
-                             capture_output=True, timeout=20)
-    test.check(refused.returncode == 75 and "state.roles belongs to user" in refused.stderr,
-               f"a lock that a role planted stops the start, and is named: {refused.stderr.strip()}")
+    policy = postern.roles()["policy.0"]
+    os.kill(policy, signal.SIGKILL)
+    test.within(2.0, lambda: postern.roles().get("policy.0") not in (None, policy),
+                "the lock was replaced: a role that died is started again")
+    postern.stop()
+    postern.start()
+    test.check("the lock was no file of Postern's" in postern.log_text() and
+               (postern.shared / "state.lock").is_file(),
+               "... and so is the daemon, which puts what stood there aside")
+    postern.stop()
 
 
 def full_disk(test):

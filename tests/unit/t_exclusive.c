@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The locks of a state, in a directory where somebody else may have put anything. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -27,17 +28,35 @@ static int set_up(void **state) {
 	if (mkdtemp(directory) == NULL)
 		return -1;
 	snprintf(path, sizeof(path), "%s/state", directory);
-	snprintf(lock, sizeof(lock), "%s.roles", path);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
 	snprintf(other, sizeof(other), "%s/other", directory);
 	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	return fd < 0 ? -1 : close(fd);
 }
 
 static int tear_down(void **state) {
+	struct dirent *entry;
+	DIR *files = opendir(directory);
+
 	(void)state;
-	(void)unlink(lock);
-	(void)unlink(other);
+	while (files != NULL && (entry = readdir(files)) != NULL)
+		if (entry->d_name[0] != '.' && unlinkat(dirfd(files), entry->d_name, 0) != 0)
+			(void)unlinkat(dirfd(files), entry->d_name, AT_REMOVEDIR);
+	if (files != NULL)
+		closedir(files);
 	return rmdir(directory);
+}
+
+static unsigned count_of_aside(void) {
+	struct dirent *entry;
+	DIR *files = opendir(directory);
+	unsigned count = 0;
+
+	assert_non_null(files);
+	while ((entry = readdir(files)) != NULL)
+		count += strncmp(entry->d_name, "state.lock.foreign-", 19) == 0;
+	closedir(files);
+	return count;
 }
 
 static mode_t mode_of(const char *file) {
@@ -47,55 +66,93 @@ static mode_t mode_of(const char *file) {
 	return status.st_mode & 07777;
 }
 
-static void a_lock_is_made_and_shared(void **state) {
+static void roles_share_what_the_supervisor_opened(void **state) {
 	struct diag diag;
-	int one, two;
+	int fd, one, two;
 
 	(void)state;
-	one = segment_lock_role(path, &diag);
-	two = segment_lock_role(path, &diag);
-	assert_true(one >= 0 && two >= 0);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	assert_int_equal(mode_of(lock), 0600);
+	one = segment_lock_role(fd, &diag);
+	two = segment_lock_role(fd, &diag);
+	assert_true(one >= 0 && two >= 0);
 	close(one);
 	close(two);
+	close(fd);
+}
+
+static void the_next_supervisor_waits_for_each_role(void **state) {
+	struct diag diag;
+	int fd, role;
+
+	(void)state;
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	role = segment_lock_role(fd, &diag);
+	assert_true(role >= 0);
+	close(fd);
+	assert_int_equal(segment_lock(path, &fd, &diag), -1);
+	assert_non_null(strstr(diag.text, "processes of an earlier posternd"));
+	close(role);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	close(fd);
+}
+
+/* A role can replace the name in its directory: the others were not started again then, nor
+ * was the daemon. */
+static void a_lock_that_a_role_replaced_stops_no_role_and_no_start(void **state) {
+	struct diag diag;
+	int fd, role;
+
+	(void)state;
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(mkdir(lock, 0755), 0);
+	role = segment_lock_role(fd, &diag);
+	assert_true(role >= 0);
+	close(role);
+	close(fd);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	assert_int_equal(count_of_aside(), 1);
+	close(fd);
+}
+
+static void starts(void) {
+	struct diag diag;
+	int fd;
+
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	assert_int_equal(count_of_aside(), 1);
+	close(fd);
 }
 
 /* As root it would change the mode of a file of somebody else's, and lock it. */
 static void a_file_with_a_second_name_is_not_locked(void **state) {
-	struct diag diag;
-
 	(void)state;
 	assert_int_equal(link(other, lock), 0);
-	assert_int_equal(segment_lock_role(path, &diag), -1);
-	assert_non_null(strstr(diag.text, "is no file of Postern's"));
+	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
 static void a_link_is_not_followed(void **state) {
-	struct diag diag;
-
 	(void)state;
 	assert_int_equal(symlink("other", lock), 0);
-	assert_int_equal(segment_lock_role(path, &diag), -1);
+	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
 static void a_fifo_hangs_nobody(void **state) {
-	struct diag diag;
-
 	(void)state;
 	assert_int_equal(mkfifo(lock, 0600), 0);
-	assert_int_equal(segment_lock_role(path, &diag), -1);
+	starts();
 }
 
-/* The message goes to root's terminal; a role can write the file. */
-static void a_holder_that_a_role_wrote_is_a_number(void **state) {
+/* The message goes to root's terminal. */
+static void the_holder_is_shown_as_a_number(void **state) {
 	static const char spoiled[] = "17\x1b]0;owned\x07\x1b[31m";
 	struct diag diag;
 	int fd, taken;
 
 	(void)state;
-	snprintf(lock, sizeof(lock), "%s.lock", path);
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0 && file_lock(fd, true) == 0);
 	assert_int_equal(write(fd, spoiled, sizeof(spoiled)), sizeof(spoiled));
@@ -107,23 +164,25 @@ static void a_holder_that_a_role_wrote_is_a_number(void **state) {
 /* A role that could lock all others out: each ended with 75. */
 static void who_has_the_lock_of_a_role_shuts_no_other_out(void **state) {
 	struct diag diag;
-	int one, two;
+	int fd, one, two;
 
 	(void)state;
-	one = segment_lock_role(path, &diag);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	one = segment_lock_role(fd, &diag);
 	assert_true(one >= 0);
 	assert_int_equal(file_lock(one, true), -1);
 	assert_int_equal(errno, EBADF);
 	(void)flock(one, LOCK_EX | LOCK_NB);
-	two = segment_lock_role(path, &diag);
+	two = segment_lock_role(fd, &diag);
 	assert_true(two >= 0);
 	close(one);
 	close(two);
+	close(fd);
 }
 
-static void a_lock_file_of_another_user_is_refused(void **state) {
+static void a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked(void **state) {
 	struct diag diag;
-	int fd;
+	int fd, taken;
 
 	(void)state;
 	if (geteuid() != 0)
@@ -131,28 +190,33 @@ static void a_lock_file_of_another_user_is_refused(void **state) {
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(fchown(fd, 1, 1), 0);
-	assert_int_equal(segment_lock_role(path, &diag), -1);
-	assert_non_null(strstr(diag.text, "belongs to user 1"));
-	assert_int_equal(fchown(fd, 0, 0), 0);
+	assert_int_equal(file_lock(fd, true), 0);
+	assert_int_equal(segment_lock(path, &taken, &diag), -1);
+	assert_non_null(strstr(diag.text, "another process has it locked"));
 	close(fd);
-	fd = segment_lock_role(path, &diag);
-	assert_true(fd >= 0);
-	close(fd);
+	starts();
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_lock_is_made_and_shared, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_with_a_second_name_is_not_locked, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_link_is_not_followed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(roles_share_what_the_supervisor_opened,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_next_supervisor_waits_for_each_role,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lock_that_a_role_replaced_stops_no_role_and_no_start,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_with_a_second_name_is_not_locked,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_link_is_not_followed,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_holder_is_shown_as_a_number,
+		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_has_the_lock_of_a_role_shuts_no_other_out,
 		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lock_file_of_another_user_is_refused, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_holder_that_a_role_wrote_is_a_number, set_up,
-		    tear_down),
+		cmocka_unit_test_setup_teardown(a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked,
+		    set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("exclusive", tests, NULL, NULL);
