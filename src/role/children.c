@@ -35,13 +35,12 @@
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
 /* Sessions end unseen while the keeper is away: never for long. */
 #define DELAY_LAST_NS	NS_PER_SECOND
-#define DAMAGE_NS	(20 * NS_PER_SECOND)
 #define HUNG_SOON_NS	(5 * NS_PER_SECOND)	/* after its start */
-#define DAMAGE_DEATHS	6
-#define REBUILT_APART_NS	(20 * NS_PER_SECOND)	/* it may be a bug of ours */
 #define KILLED_NS	(3 * NS_PER_SECOND)	/* that a killed one has to end */
-#define REBUILD_AGAIN_NS (5 * NS_PER_SECOND)
 #define END_NS		(200 * NS_PER_MS)	/* for the keeper to say that all ended */
+#define FIRST_ROLES	2		/* in the order of their plan */
+#define FIRST_NS	(100 * NS_PER_MS)	/* that they have for themselves */
+#define QUICK_ENDS	3		/* that a role may have to be started again for */
 
 _Static_assert(GENERATION_ROLES_MAX + SEGMENT_ROLES_SINGLE <= SEGMENT_ROLES_MAX,
     "the compiler refuses what has no place");
@@ -164,6 +163,22 @@ static void forget_reports(struct supervisor *supervisor) {
 		supervisor->children[i].reported_pid = 0;
 }
 
+/* At the daemon's start mail waits for the first ones: until they serve, or should, the others
+ * leave them the processors. */
+static bool waits_for_first(const struct supervisor *supervisor, unsigned number,
+    int64_t now_ns) {
+	if (supervisor->ready || number < FIRST_ROLES ||
+	    now_ns - supervisor->began_ns >= FIRST_NS)
+		return false;
+	for (unsigned i = 0; i < FIRST_ROLES; i++) {
+		const struct child *child = &supervisor->children[i];
+
+		if (child->pid != 0 && child->beat_ns <= child->started_ns)
+			return true;
+	}
+	return false;
+}
+
 void children_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct diag diag;
 	unsigned i;
@@ -174,7 +189,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->pid != 0 || child->start_ns > now_ns ||
-		    is_idle(supervisor, child))
+		    is_idle(supervisor, child) || waits_for_first(supervisor, i, now_ns))
 			continue;
 		child->killed = NULL;
 		child->started_ns = child->beat_ns = now_ns;
@@ -208,9 +223,9 @@ static int64_t delay_ns(const struct child *child) {
 
 /* The feed ends by itself to have a log opened, the keeper to have a network
  * namespace opened, the queue to have directories opened, the cluster to have its password
- * read. */
+ * read; one that does so again and again is ill. */
 static enum event_kind event_of(const struct child *child, int status) {
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || child->quick_deaths > QUICK_ENDS)
 		return EVENT_ROLE_DIED;
 	return child->kind == ROLE_FEED ? EVENT_FEED :
 	    child->kind == ROLE_QUEUE ? EVENT_QUEUE :
@@ -245,22 +260,6 @@ static bool is_of_damage(const struct child *child, int status, int64_t now_ns) 
 	    WTERMSIG(status) == SIGBUS;
 }
 
-static void note_damage(struct supervisor *supervisor, const struct child *child, int status,
-    int64_t now_ns) {
-	/* metrics only reads it */
-	if (child->kind == ROLE_METRICS || !is_of_damage(child, status, now_ns))
-		return;
-	if (supervisor->damage_deaths == 0 || now_ns - supervisor->damage_ns > DAMAGE_NS) {
-		supervisor->damage_deaths = 0;
-		supervisor->damage_ns = now_ns;
-	}
-	supervisor->damage_deaths++;
-}
-
-bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns) {
-	return supervisor->damage_deaths >= DAMAGE_DEATHS && now_ns >= supervisor->rebuild_from_ns;
-}
-
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
@@ -271,7 +270,9 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	close(child->lifeline_fd);
 	call = stopped_by(child, status);
 	child->dead_pid = child->pid;
-	note_damage(supervisor, child, status, now_ns);
+	/* metrics only reads it */
+	if (child->kind != ROLE_METRICS && is_of_damage(child, status, now_ns))
+		damage_note(&supervisor->damage, child->place, now_ns);
 	if (life_ns < QUICK_NS)
 		child->quick_deaths++;
 	else if (life_ns >= SETTLED_NS)
@@ -372,17 +373,18 @@ bool children_ready(const struct supervisor *supervisor) {
 	return true;
 }
 
-int64_t children_next_ns(const struct supervisor *supervisor) {
+int64_t children_next_ns(const struct supervisor *supervisor, int64_t now_ns) {
 	int64_t next_ns = INT64_MAX;
 	unsigned i;
 
 	if (supervisor->has_no_state)
-		return supervisor->rebuild_from_ns;
+		return supervisor->damage.from_ns;
 	for (i = 0; i < supervisor->child_count; i++) {
 		const struct child *child = &supervisor->children[i];
 
+		/* a first one's heartbeat wakes nobody: turns are short until all are ready */
 		if (child->pid == 0 && child->start_ns < next_ns &&
-		    !is_idle(supervisor, child))
+		    !is_idle(supervisor, child) && !waits_for_first(supervisor, i, now_ns))
 			next_ns = child->start_ns;
 	}
 	return next_ns;
@@ -443,8 +445,8 @@ void children_rebuild(struct supervisor *supervisor, int64_t now_ns) {
 	if (!supervisor->has_no_state)
 		log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"roles keep dying of what "
 		    "they find in the state; it is built again from its saved sessions and the "
-		    "journal\"", supervisor->damage_deaths,
-		    (long long)((now_ns - supervisor->damage_ns) / NS_PER_MS));
+		    "journal\"", supervisor->damage.deaths,
+		    (long long)((now_ns - supervisor->damage.since_ns) / NS_PER_MS));
 	end_all(supervisor, now_ns);
 	/* its room is needed */
 	if (supervisor->state_fd >= 0)
@@ -453,11 +455,12 @@ void children_rebuild(struct supervisor *supervisor, int64_t now_ns) {
 	supervisor->alerts_from = 0;
 	supervisor->has_no_state = prepare(supervisor, true) != 0;
 	now_ns = clock_now_ns();
-	supervisor->rebuild_from_ns = now_ns +
-	    (supervisor->has_no_state ? REBUILD_AGAIN_NS : REBUILT_APART_NS);
-	if (supervisor->has_no_state)
-		log_event(EVENT_STATE, "retry_in_ms=%lld text=\"the state could not be built; "
-		    "nothing is served until it can\"", (long long)(REBUILD_AGAIN_NS / NS_PER_MS));
-	else
-		supervisor->damage_deaths = 0;
+	if (!supervisor->has_no_state) {
+		damage_mended(&supervisor->damage, now_ns);
+		return;
+	}
+	damage_put_off(&supervisor->damage, now_ns);
+	log_event(EVENT_STATE, "retry_in_ms=%lld text=\"the state could not be built; "
+	    "nothing is served until it can\"",
+	    (long long)((supervisor->damage.from_ns - now_ns) / NS_PER_MS));
 }

@@ -27,9 +27,6 @@ void children_check(struct supervisor *supervisor, int64_t now_ns);
  * sandbox leaves them the old one alone. */
 void children_check_journal(struct supervisor *supervisor);
 
-/* Have so many died of what they found in the segment that it has to be built again? */
-bool children_find_damage(const struct supervisor *supervisor, int64_t now_ns);
-
 /* Ends all roles, has the segment built again from what the text files and the journal hold, and
  * lets the roles start.  Where it cannot be built (a full disk), none is started, and damage is
  * found again some seconds later. */
@@ -39,7 +36,7 @@ void children_rebuild(struct supervisor *supervisor, int64_t now_ns);
 bool children_ready(const struct supervisor *supervisor);
 
 /* When the next one is due to start, or INT64_MAX. */
-int64_t children_next_ns(const struct supervisor *supervisor);
+int64_t children_next_ns(const struct supervisor *supervisor, int64_t now_ns);
 
 /* Kills all and waits until they are gone. */
 void children_end(struct supervisor *supervisor);

@@ -228,7 +228,7 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 }
 
 static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
-	int64_t next_ns = children_next_ns(supervisor), wait_ns;
+	int64_t next_ns = children_next_ns(supervisor, now_ns), wait_ns;
 	int64_t gate_ns = gate_command_next_ns(supervisor);
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
 	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
@@ -265,7 +265,7 @@ static void loop(struct supervisor *supervisor) {
 		};
 
 		children_reap(supervisor, now_ns);
-		if (children_find_damage(supervisor, now_ns))
+		if (damage_is_found(&supervisor->damage, now_ns))
 			children_rebuild(supervisor, now_ns);
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);

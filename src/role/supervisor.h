@@ -16,6 +16,7 @@
 #include "config/compile.h"
 #include "config/generation.h"
 #include "role/alerts.h"
+#include "role/damage.h"
 #include "role/gate_command.h"
 #include "role/journal_places.h"
 #include "role/keeper_link.h"
@@ -83,10 +84,8 @@ struct supervisor {
 	bool ready;		/* was announced */
 	int64_t began_ns;
 	int64_t present_ns;	/* we have been awake without a break since */
-	unsigned damage_deaths;	/* of roles, as a damaged segment would have them, in a row */
-	int64_t damage_ns;	/* when the first of them was */
+	struct damage damage;	/* of the segment, by what the roles die of */
 	bool has_no_state;	/* it was to be built again, and could not be: nothing is started */
-	int64_t rebuild_from_ns;	/* not before */
 	struct child children[SEGMENT_ROLES_MAX];
 	unsigned child_count;
 };
