@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#define PIPE_BYTES	65536	/* as Linux makes them */
+#define READS_MOST	64	/* of 1024 bytes: all that a pipe holds as Linux makes it */
 
 int lifeline_open(int fds[2], struct diag *diag) {
 	return pipe2(fds, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 :
@@ -36,12 +36,11 @@ struct lifeline_news lifeline_read(int fd) {
 	struct lifeline_news news = { .stopped_call = -1 };
 	uint32_t words[256];
 
-	for (size_t seen = 0; seen < PIPE_BYTES; ) {
+	for (unsigned reads = 0; reads < READS_MOST; reads++) {
 		ssize_t length = read(fd, words, sizeof(words));
 
 		if (length <= 0)
 			break;
-		seen += (size_t)length;
 		for (size_t i = 0; i < (size_t)length / sizeof(words[0]); i++) {
 			if (words[i] == 0)
 				news.beat = true;

@@ -23,7 +23,8 @@ int lifeline_open(int fds[2], struct diag *diag);
 void lifeline_beat(int fd);
 void lifeline_stopped(int fd, int call);
 
-/* In the supervisor: reads all there is, but no more than one pipe holds. */
+/* In the supervisor: reads what there is, 64 times at most, whatever the role writes
+ * meanwhile. */
 struct lifeline_news lifeline_read(int fd);
 
 #endif

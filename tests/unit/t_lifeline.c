@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -62,6 +63,23 @@ static void a_flood_ends_and_garbage_is_no_call(void **state) {
 	assert_false(lifeline_read(fds[0]).beat);
 }
 
+/* With O_DIRECT each write is a packet, and each takes a read of ours. */
+static void packets_of_a_byte_keep_nobody(void **state) {
+	int left, turns = 0;
+
+	(void)state;
+	assert_true(fcntl(fds[1], F_SETPIPE_SZ, 1 << 19) >= 1 << 19);
+	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK | O_DIRECT), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(write(fds[1], "", 1), 1);
+	do {
+		(void)lifeline_read(fds[0]);
+		turns++;
+		assert_int_equal(ioctl(fds[0], FIONREAD, &left), 0);
+	} while (left > 0);
+	assert_int_equal(turns, 2);
+}
+
 static void neither_end_survives_exec_or_waits(void **state) {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -76,6 +94,7 @@ int main(void) {
 		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flood_ends_and_garbage_is_no_call, set_up,
 		    tear_down),
+		cmocka_unit_test_setup_teardown(packets_of_a_byte_keep_nobody, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(neither_end_survives_exec_or_waits, set_up,
 		    tear_down),
 	};
