@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -31,6 +32,7 @@
 void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters) {
 	memset(alerts, 0, sizeof(*alerts));
 	alerts->counters = counters;
+	(void)!getrandom(&alerts->key, sizeof(alerts->key), 0);
 }
 
 void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject) {
@@ -44,22 +46,21 @@ static void count(const struct alerts *alerts, enum counter counter) {
 
 /* --- which are told ---------------------------------------------------------------- */
 
-/* FNV-1a: who could make two subjects share a key could as well be suspended. */
-static uint64_t key_of(enum alert_kind kind, const char *subject) {
-	uint64_t key = (UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind) *
-	    UINT64_C(0x100000001b3);
+/* Strangers choose subjects, and none is to be taken for another. */
+static uint64_t hash_of(const struct alerts *alerts, const char *subject) {
+	return siphash13(&alerts->key, subject, strlen(subject));
+}
 
-	for (; *subject != '\0'; subject++)
-		key = (key ^ (unsigned char)*subject) * UINT64_C(0x100000001b3);
-	return key;
+static bool is_of(const struct alert_told *told, enum alert_kind kind, uint64_t hash) {
+	return told->told_ns != 0 && told->kind == kind && told->hash == hash;
 }
 
 bool alerts_due(const struct alerts *alerts, const struct generation *generation,
     enum alert_kind kind, const char *subject, int64_t now_ns) {
-	uint64_t key = key_of(kind, subject);
+	uint64_t hash = hash_of(alerts, subject);
 
 	for (unsigned i = 0; i < ALERTS_REMEMBERED; i++)
-		if (alerts->remembered[i].told_ns != 0 && alerts->remembered[i].key == key)
+		if (is_of(&alerts->remembered[i], kind, hash))
 			return now_ns - alerts->remembered[i].told_ns >=
 			    generation->alert.interval_ns;
 	return true;
@@ -67,19 +68,19 @@ bool alerts_due(const struct alerts *alerts, const struct generation *generation
 
 /* In its old place, or that of the one that was told longest ago. */
 static void remember(struct alerts *alerts, const struct alert *alert, int64_t now_ns) {
-	uint64_t key = key_of(alert->kind, alert->subject);
+	uint64_t hash = hash_of(alerts, alert->subject);
 	unsigned oldest = 0;
 
 	for (unsigned i = 0; i < ALERTS_REMEMBERED; i++) {
-		if (alerts->remembered[i].key == key && alerts->remembered[i].told_ns != 0) {
+		if (is_of(&alerts->remembered[i], alert->kind, hash)) {
 			oldest = i;
 			break;
 		}
 		if (alerts->remembered[i].told_ns < alerts->remembered[oldest].told_ns)
 			oldest = i;
 	}
-	alerts->remembered[oldest].key = key;
-	alerts->remembered[oldest].told_ns = now_ns;
+	alerts->remembered[oldest] = (struct alert_told){ .kind = alert->kind, .hash = hash,
+		.told_ns = now_ns };
 }
 
 static void tell(struct alerts *alerts, const struct generation *generation,

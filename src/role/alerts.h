@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/siphash.h"
 #include "config/generation.h"
 #include "role/command.h"
 
@@ -44,8 +45,10 @@ struct alerts {
 		struct command command;
 		enum alert_kind kind;
 	} running[ALERTS_AT_ONCE_MAX];
-	struct {
-		uint64_t key;		/* of kind and subject */
+	struct siphash_key key;
+	struct alert_told {
+		enum alert_kind kind;
+		uint64_t hash;		/* of the subject */
 		int64_t told_ns;	/* 0: a free place */
 	} remembered[ALERTS_REMEMBERED];
 	int64_t rate_tat_ns, own_tat_ns;	/* of the keeper's, and of ours */

@@ -209,6 +209,40 @@ static void a_death_is_told_whatever_the_keeper_reports(void **state) {
 	assert_int_equal(supervisor.alerts.count, ALERTS_WAITING_MAX + 1);
 }
 
+/* Its 64-bit FNV-1a, with that kind, is that of the death of policy.0: where that was the key
+ * of what was told, a keeper that reported it once in the interval had no death told. */
+static void no_alert_of_another_kind_hides_a_death(void **state) {
+	static const char subject[] =
+	    "hfhdqwsczrnfsguxcfjqcqvwhrbhmvxqitgxrhtqhhqxjmztvicmkuiykbzxludgnbmljl"
+	    "ljhtuokdqokzgkypaqiyfmgehgmrrhrfghjlxebhlmcjtksmnxisseisdahyfrurkcrrcd"
+	    "neeouqhjisqjwvjovppecpwnywqrulxxjolqoxmeuqzvrbqjgxnikhoxengsqgpozqtdvr"
+	    "sqrhjcalcebftsoqidoksppyxguthhewmfutowvcrotgbwigmvctbnjpuzhb";
+	struct child child = { .name = "policy.0" };
+
+	(void)state;
+	tell(ALERT_CEILING, subject, BEGUN_NS);
+	assert_int_equal(supervisor.alerts.count, 1);
+	alerts_tell_death(&supervisor, &child, SIGKILL, BEGUN_NS);
+	assert_int_equal(supervisor.alerts.count, 2);
+	/* nor where the hashes are the same */
+	supervisor.alerts.remembered[0].hash = supervisor.alerts.remembered[1].hash;
+	supervisor.alerts.remembered[1].told_ns = 0;
+	alerts_tell_death(&supervisor, &child, SIGKILL, BEGUN_NS);
+	assert_int_equal(supervisor.alerts.count, 3);
+}
+
+/* Strangers choose destinations: none could find two of one hash. */
+static void the_key_of_subjects_is_another_in_each_daemon(void **state) {
+	static struct alerts other;
+
+	(void)state;
+	alerts_init(&other, counters);
+	assert_memory_not_equal(&other.key, &supervisor.alerts.key, sizeof(other.key));
+	tell(ALERT_CEILING, "a.example", BEGUN_NS);
+	assert_int_equal(supervisor.alerts.remembered[0].hash,
+	    siphash13(&supervisor.alerts.key, "a.example", strlen("a.example")));
+}
+
 static void the_same_is_told_once_in_the_interval(void **state) {
 	(void)state;
 	program("echo \"$2\" $POSTERN_ALERT_LEFT_OUT >>told");
@@ -344,6 +378,8 @@ int main(void) {
 		UNIT(every_fact_is_one_argument_or_variable),
 		UNIT(the_longest_facts_fit),
 		UNIT(a_death_is_told_whatever_the_keeper_reports),
+		UNIT(no_alert_of_another_kind_hides_a_death),
+		UNIT(the_key_of_subjects_is_another_in_each_daemon),
 		UNIT(the_same_is_told_once_in_the_interval),
 		UNIT(a_storm_is_cut_to_the_rate),
 		UNIT(what_waits_is_bounded),
