@@ -42,8 +42,14 @@ static const struct {
 	[MTA_RELOAD] = { "postfix", 30 * NS_PER_SECOND },
 };
 
-static const char *const asker_words[] = {
-	[MTA_ASKER_FEED] = "feed", [MTA_ASKER_KEEPER] = "keeper",
+static const struct {
+	const char *word;
+	unsigned verbs;		/* that it may ask for, a bit each */
+	unsigned from, end;	/* its places */
+} askers[MTA_ASKER_COUNT] = {
+	[MTA_ASKER_FEED] = { "feed", 1u << MTA_REQUEUE | 1u << MTA_LIST, MTA_KEEPER_AT_ONCE,
+	    MTA_COMMANDS_AT_ONCE },
+	[MTA_ASKER_KEEPER] = { "keeper", 1u << MTA_RELOAD, 0, MTA_KEEPER_AT_ONCE },
 };
 
 void mta_commands_init(struct mta_commands *commands) {
@@ -70,22 +76,19 @@ void mta_commands_unlink(struct mta_commands *commands, enum mta_asker asker) {
 	commands->link_fds[asker] = -1;
 }
 
-static struct mta_command *free_place(struct mta_commands *commands) {
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
+/* -1: there is none. */
+static int free_place(const struct mta_commands *commands, unsigned asker) {
+	for (unsigned i = askers[asker].from; i < askers[asker].end; i++)
 		if (commands->running[i].command.pid == 0)
-			return &commands->running[i];
-	return NULL;
+			return (int)i;
+	return -1;
 }
 
 void mta_commands_poll(const struct mta_commands *commands,
     struct pollfd *polled) {
-	bool is_room = false;
-
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		is_room |= commands->running[i].command.pid == 0;
 	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
 		polled[i] = (struct pollfd){ .events = POLLIN,
-			.fd = is_room ? commands->link_fds[i] : -1 };
+			.fd = free_place(commands, i) >= 0 ? commands->link_fds[i] : -1 };
 }
 
 /* --- what is said to roles ------------------------------------------------------ */
@@ -118,11 +121,13 @@ static int allow_list(struct mta_commands *commands, unsigned mta, int64_t now_n
 
 /* 0, or MTA_NOT_RUN, MTA_TOO_SOON.  What is allowed counts as run. */
 static int allow(struct mta_commands *commands, const struct generation *generation,
-    const struct mta_order *order, int64_t now_ns) {
+    const struct mta_command *command, int64_t now_ns) {
 	const struct rate_limit *rate = &generation->requeue_rate;
+	const struct mta_order *order = &command->order;
 	int64_t *tat_ns;
 
-	if (order->generation != generation->number ||
+	if ((askers[command->asker].verbs >> order->verb & 1) == 0 ||
+	    order->generation != generation->number ||
 	    order->mta >= generation->mta_count ||
 	    generation->mtas[order->mta].kind != MTA_POSTFIX)
 		return MTA_NOT_RUN;
@@ -199,7 +204,7 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
     int64_t now_ns) {
 	struct mta_commands *commands = &supervisor->mta;
 	const struct generation *generation = supervisor->generation;
-	int code = allow(commands, generation, &command->order, now_ns);
+	int code = allow(commands, generation, command, now_ns);
 
 	if (code == 0 && (command->order.verb == MTA_LIST ?
 	    run_list(commands, command, generation, now_ns) :
@@ -220,12 +225,13 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 static bool serve(struct supervisor *supervisor, enum mta_asker asker,
     int64_t now_ns) {
 	struct mta_commands *commands = &supervisor->mta;
-	struct mta_command *command = free_place(commands);
+	int place = free_place(commands, asker);
+	struct mta_command *command;
 	char data[MTA_ORDER_MAX];
 	const char *why = "";
 	ssize_t length;
 
-	if (command == NULL || commands->link_fds[asker] < 0)
+	if (place < 0 || commands->link_fds[asker] < 0)
 		return false;
 	length = recv(commands->link_fds[asker], data, sizeof(data), MSG_DONTWAIT);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
@@ -234,11 +240,12 @@ static bool serve(struct supervisor *supervisor, enum mta_asker asker,
 		mta_commands_unlink(commands, asker);
 		return false;
 	}
+	command = &commands->running[place];
 	command->asker = asker;
 	command->link = commands->links[asker];
 	if (!mta_order_parse(data, (size_t)length, &command->order, &why)) {
 		log_event(EVENT_BAD_REQUEST, "from=%s text=\"%s\" action=close",
-		    asker_words[asker], why);
+		    askers[asker].word, why);
 		mta_commands_unlink(commands, asker);
 		return false;
 	}

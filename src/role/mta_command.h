@@ -6,8 +6,8 @@
  * trusted: the number of the mail server, the queue id and the rates are checked
  * here, and programs and directories come from the configuration alone.
  *
- * Each role that may ask has a link of its own, a socket of datagrams; while as many
- * commands run as may, nothing more is read from it.
+ * Each role that may ask has a link of its own, a socket of datagrams, and commands of its
+ * own; while as many run as it may have, nothing more is read from it.
  */
 #ifndef ROLE_MTA_COMMAND_H
 #define ROLE_MTA_COMMAND_H
@@ -27,6 +27,7 @@ struct supervisor;
 enum mta_asker { MTA_ASKER_FEED, MTA_ASKER_KEEPER, MTA_ASKER_COUNT };
 
 #define MTA_COMMANDS_AT_ONCE	8
+#define MTA_KEEPER_AT_ONCE	2	/* of these; the others are the feed's */
 
 struct mta_command {
 	struct command command;

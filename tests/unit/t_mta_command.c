@@ -261,7 +261,6 @@ static void what_is_not_run(void **state) {
 		{ MTA_REQUEUE, 1, NUMBER },	/* no Postfix */
 		{ MTA_REQUEUE, 2, NUMBER },	/* there is none */
 		{ MTA_REQUEUE, 255, NUMBER },
-		{ MTA_RELOAD, 0, NUMBER },	/* reload is off */
 	};
 	struct mta_outcome outcome;
 	int fd;
@@ -274,6 +273,37 @@ static void what_is_not_run(void **state) {
 		assert_int_equal(outcome.code, MTA_NOT_RUN);
 		assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
 	}
+}
+
+static void as_the_keeper(void) {
+	struct diag diag;
+
+	close(role.fd);
+	role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_KEEPER, &diag);
+	assert_true(role.fd >= 0);
+}
+
+static void is_refused(enum mta_verb verb) {
+	struct mta_outcome outcome;
+	int fd;
+
+	assert_true(ask(verb, 0, NUMBER, verb == MTA_REQUEUE ? "ABCDEF" : NULL));
+	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTCOME);
+	assert_int_equal(outcome.code, MTA_NOT_RUN);
+	assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
+}
+
+static void no_role_has_run_what_is_another_roles(void **state) {
+	(void)state;
+	write_program("postqueue", "exit 0");
+	write_program("postfix", "exit 0");
+	block.generation.mtas[0].may_reload = 1;
+	is_refused(MTA_RELOAD);
+	as_the_keeper();
+	is_refused(MTA_REQUEUE);
+	is_refused(MTA_LIST);
+	block.generation.mtas[0].may_reload = 0;	/* reload is off */
+	is_refused(MTA_RELOAD);
 }
 
 static void a_failure_is_told(void **state) {
@@ -380,10 +410,25 @@ static void as_many_at_once_as_may(void **state) {
 		mta_commands_turn(&supervisor, clock_now_ns());
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
 		running += supervisor.mta.running[i].command.pid != 0;
-	assert_int_equal(running, MTA_COMMANDS_AT_ONCE);
+	assert_int_equal(running, MTA_COMMANDS_AT_ONCE - MTA_KEEPER_AT_ONCE);
 	/* and the role is told in time that there is no more room */
 	for (unsigned i = 0; ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"); i++)
 		assert_true(i < 100000);
+}
+
+/* Lists that it does not read hold their places for two minutes. */
+static void a_feed_that_has_all_its_places_does_not_starve_the_keeper(void **state) {
+	(void)state;
+	/* LINT-SLEEP: it is to hang */
+	write_program("postqueue", "sleep 1000");
+	write_program("postfix", "exit 0");
+	block.generation.mtas[0].may_reload = 1;
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
+		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	mta_commands_turn(&supervisor, clock_now_ns());
+	as_the_keeper();
+	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
+	assert_int_equal(outcome_at(MTA_RELOAD, NULL, clock_now_ns()), 0);
 }
 
 static void a_list_comes_by_a_pipe(void **state) {
@@ -450,6 +495,7 @@ static void one_reload_a_minute(void **state) {
 	(void)state;
 	write_program("postfix", "cd `dirname $0`; echo \"$@\" >>told");
 	block.generation.mtas[0].may_reload = 1;
+	as_the_keeper();
 	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
 	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns), 0);
 	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
@@ -515,12 +561,14 @@ int main(void) {
 		cmocka_unit_test(what_is_no_order),
 		T(an_id_is_requeued),
 		T(what_is_not_run),
+		T(no_role_has_run_what_is_another_roles),
 		T(a_failure_is_told),
 		T(a_program_that_is_not_there),
 		T(one_that_hangs_is_killed),
 		T(a_set_group_id_program_does_not_outlive_us_for_long),
 		T(no_faster_than_the_rate),
 		T(as_many_at_once_as_may),
+		T(a_feed_that_has_all_its_places_does_not_starve_the_keeper),
 		T(a_list_comes_by_a_pipe),
 		T(a_feed_that_is_started_anew_gets_the_list_soon),
 		T(one_reload_a_minute),
