@@ -28,9 +28,10 @@
 
 #define OPEN_TRIES	4
 #define ORDERS_A_TURN	256
+#define TURN_MOST_NS	(20 * NS_PER_MS)	/* from its beginning: later, one order alone */
 #define LOOK_EVERY_NS	(60 * NS_PER_SECOND)
 #define SEND_ROOM	(4 << 20)
-#define STALE_MOST_NS	(5 * NS_PER_SECOND)	/* a role that was told to end */
+#define STALE_MOST_NS	(5 * NS_PER_SECOND)	/* a role that is to end */
 /* Of one place for a process: no run that delivers is that short. */
 #define RUNS_A_SECOND	20
 #define RUNS_AT_ONCE	100
@@ -39,10 +40,13 @@ void queue_link_init(struct queue_link *link) {
 	*link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
 }
 
-/* The role ends when it finds its link ended. */
+/* The role ends when it finds its link ended, or is ended. */
 static void hang_up(struct queue_link *link) {
-	if (link->fd >= 0)
+	if (link->fd >= 0) {
 		close(link->fd);
+		if (link->stale_ns == 0)
+			link->stale_ns = clock_now_ns();
+	}
 	link->fd = -1;
 	link->more = false;
 	link->waits_until_ns = 0;
@@ -50,6 +54,7 @@ static void hang_up(struct queue_link *link) {
 
 void queue_link_close(struct queue_link *link) {
 	hang_up(link);
+	link->stale_ns = 0;
 	queue_places_close(&link->places);
 }
 
@@ -94,7 +99,6 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	datagram_refuse_descriptors(fds[0]);
 	link->fd = fds[0];
-	link->stale_ns = 0;
 	link->looked_ns = clock_now_ns();
 	link->looked_for = supervisor->generation->number;
 	queue_places_open(&link->places, supervisor->generation);
@@ -229,16 +233,17 @@ static bool serve(struct supervisor *supervisor, int64_t now_ns) {
 	return true;
 }
 
-/* It was told to end, and goes on with directories that are perhaps not driven any more. */
+/* It was told to end, or lost its link, and goes on with directories that are perhaps not
+ * driven any more. */
 static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
 	struct queue_link *link = &supervisor->queue;
 
 	if (link->stale_ns == 0 || now_ns < link->stale_ns + STALE_MOST_NS)
 		return;
-	link->stale_ns = 0;
-	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it was told to end, and does not\" "
-	    "action=kill");
 	hang_up(link);
+	link->stale_ns = 0;
+	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it was told to end, or lost its link, "
+	    "and lives on\" action=kill");
 	for (unsigned i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
@@ -269,7 +274,8 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 
 	queue_runs_turn(&link->runs, now_ns);
 	link->more = true;
-	for (unsigned i = 0; i < ORDERS_A_TURN && link->more; i++)
+	for (unsigned i = 0; i < ORDERS_A_TURN && link->more &&
+	     (i == 0 || clock_now_ns() < now_ns + TURN_MOST_NS); i++)
 		link->more = serve(supervisor, now_ns);
 	look_for_others(supervisor, now_ns);
 	end_stale(supervisor, now_ns);

@@ -26,7 +26,7 @@ struct queue_link {
 	struct queue_order waiting;
 	int64_t looked_ns;	/* when the directories were last looked for */
 	uint64_t looked_for;	/* and of which generation */
-	int64_t stale_ns;	/* the role was told that there are others; 0: no */
+	int64_t stale_ns;	/* the role is to end since: there are others, or no link; 0: no */
 	struct queue_places places;
 	struct queue_runs runs;
 };

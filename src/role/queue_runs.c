@@ -255,7 +255,7 @@ static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int 
 		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s text=\"no process can be "
 		    "started, it is tried again: %s\"", mta, strerror(error));
 	else if (!fails && runs->fork_fails)
-		log_event(EVENT_STARTED, "command=sendmail mta=%s text=\"processes can be "
+		log_event(EVENT_QUEUE, "command=sendmail mta=%s text=\"processes can be "
 		    "started again\"", mta);
 	runs->fork_fails = fails;
 }
@@ -292,7 +292,7 @@ static void note_room(struct queue_place *place, const char *mta, bool has_room_
 		    "file system is full: nothing is delivered from it, as Sendmail could not "
 		    "write down what was\"", mta, quoted);
 	else if (has_room_now && place->no_room)
-		log_event(EVENT_STARTED, "command=sendmail mta=%s directory=%s text=\"there is "
+		log_event(EVENT_QUEUE, "command=sendmail mta=%s directory=%s text=\"there is "
 		    "room again\"", mta, quoted);
 	place->no_room = !has_room_now;
 }

@@ -313,6 +313,23 @@ static void what_is_no_file_is_not_opened(void **state) {
 	opened(q1, "DIR1", EINVAL);
 }
 
+/* Each may be a file on a disk that is slow: roles that hang would be found late. */
+static void a_turn_that_takes_long_takes_no_more_orders(void **state) {
+	int64_t began_ns = clock_now_ns() - NS_PER_SECOND / 50;
+	unsigned count = 0;
+	bool ended;
+	int fd;
+
+	(void)state;
+	for (uint32_t i = 0; i < 64; i++)
+		ask_open(directory_of("q1"), "NONE1", i);
+	queue_link_turn(&supervisor, began_ns);
+	while (queue_link_next(&role, &tell, &fd, &ended))
+		count++;
+	assert_int_equal(count, 1);
+	assert_int_equal(queue_link_next_ns(&supervisor.queue), 0);
+}
+
 /* Many at a time, each answered, in their order. */
 static void many_at_a_time(void **state) {
 	int fd;
@@ -384,18 +401,41 @@ static void a_directory_is_not_run_for_another_mail_server(void **state) {
 	close(opened(q1, "AA1", 0));
 }
 
-/* The process of a role that was told to end has some seconds for it. */
-static void a_role_that_stays_is_ended(void **state) {
-	int64_t now_ns = clock_now_ns();
+static pid_t role_that_stays(void) {
 	pid_t pid = fork();
-	int status;
 
-	(void)state;
 	if (pid == 0)
 		for (;;)
 			pause();
+	assert_true(pid > 0);
 	supervisor.child_count = 1;
 	supervisor.children[0] = (struct child){ .kind = ROLE_QUEUE, .pid = pid };
+	return pid;
+}
+
+/* Nobody could have it end, and another would not be started. */
+static void a_role_without_a_link_is_ended(void **state) {
+	pid_t pid = role_that_stays();
+	int status;
+
+	(void)state;
+	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
+	queue_link_turn(&supervisor, clock_now_ns());
+	assert_int_equal(supervisor.queue.fd, -1);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	queue_link_turn(&supervisor, clock_now_ns() + 5 * NS_PER_SECOND);
+	assert_non_null(supervisor.children[0].killed);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* The process of a role that was told to end has some seconds for it. */
+static void a_role_that_stays_is_ended(void **state) {
+	int64_t now_ns = clock_now_ns();
+	pid_t pid = role_that_stays();
+	int status;
+
+	(void)state;
 	block.generation.number++;
 	block.generation.mtas[1].drive = 0;
 	queue_link_turn(&supervisor, now_ns);
@@ -528,24 +568,61 @@ static void a_run_that_says_much_does_not_fill_memory(void **state) {
 	assert_true(status.st_blocks * 512 <= 65536);
 }
 
-/* Sendmail delivers, cannot write down what it did, and would deliver all again. */
-static void a_full_disk_starts_no_run(void **state) {
-	char filler[65536] = "";
-	unsigned was = supervisor.queue.places.count, lines;
-	int fd;
+/* A disk of 3 MB as q5; what is mounted is gone with this process. */
+static void mount_small(void) {
+	unsigned was = supervisor.queue.places.count;
 
-	(void)state;
-	/* what is mounted is gone with this process */
 	if (mkdir(path_of("q5"), 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", path_of("q5"), "tmpfs", 0, "size=3m,mode=0700") != 0) {
 		(void)rmdir(path_of("q5"));
 		skip();
 	}
-	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
 	queue_link_end_close(&role);
 	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	assert_int_equal(supervisor.queue.places.count, was + 1);
+}
+
+static void unmount_small(void) {
+	queue_link_close(&supervisor.queue);
+	assert_int_equal(umount(path_of("q5")), 0);
+	assert_int_equal(rmdir(path_of("q5")), 0);
+}
+
+/* A large file and a small one in turns. */
+static void room_that_comes_and_goes_does_not_flood_the_log(void **state) {
+	int64_t began_ns;
+	int fd;
+
+	(void)state;
+	mount_small();
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
+	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	began_ns = clock_now_ns();
+	for (uint32_t i = 0; i < 60; i++) {
+		assert_int_equal(ftruncate(fd, 800 << 10), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, ENOSPC);
+		assert_int_equal(ftruncate(fd, 0), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, 0);
+		ended_so(QUEUE_END_EXIT, 0);
+	}
+	/* five of each kind a second */
+	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));
+	close(fd);
+	unmount_small();
+}
+
+/* Sendmail delivers, cannot write down what it did, and would deliver all again. */
+static void a_full_disk_starts_no_run(void **state) {
+	char filler[65536] = "";
+	unsigned lines;
+	int fd;
+
+	(void)state;
+	mount_small();
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
 	run("q5", 1, 1, false);
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_EXIT, 0);
@@ -582,9 +659,7 @@ static void a_full_disk_starts_no_run(void **state) {
 	run("q5", 1, 7, false);
 	assert_int_equal(tell.error, ENOSPC);
 	assert_int_equal(logged, lines + 3);
-	queue_link_close(&supervisor.queue);
-	assert_int_equal(umount(path_of("q5")), 0);
-	assert_int_equal(rmdir(path_of("q5")), 0);
+	unmount_small();
 }
 
 /* Sendmail takes it for a part of an id: its run would be of most of the queue. */
@@ -793,10 +868,12 @@ int main(void) {
 		RUN(changes_are_told),
 		RUN(a_file_is_opened),
 		RUN(what_is_no_file_is_not_opened),
+		RUN(a_turn_that_takes_long_takes_no_more_orders),
 		RUN(many_at_a_time),
 		RUN(orders_that_are_none),
 		RUN(a_role_that_does_not_read),
 		RUN(a_directory_is_not_run_for_another_mail_server),
+		RUN(a_role_without_a_link_is_ended),
 		RUN(a_role_that_stays_is_ended),
 		RUN(a_subdirectory_that_is_a_link),
 		RUN(a_full_disk_starts_no_run),
@@ -813,6 +890,8 @@ int main(void) {
 		RUN(a_new_role_is_told_what_lives),
 		RUN(a_run_that_never_ends),
 		RUN(runs_have_a_rate),
+		/* the last: it uses the log's rate up */
+		RUN(room_that_comes_and_goes_does_not_flood_the_log),
 	};
 
 	return cmocka_run_group_tests_name("queue_link", tests, make_all, remove_all);
