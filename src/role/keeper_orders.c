@@ -10,12 +10,19 @@
 #include "role/keeper_orders.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/datagram.h"
+#include "policy/rate.h"
+
+/* More wait in the socket: the keeper could go on for ever. */
+static const struct rate_limit reports = { .period_ns = NS_PER_SECOND, .count = 500,
+	.burst = 256 };
 
 void keeper_orders_init(struct keeper_orders *orders) {
 	memset(orders, 0, sizeof(*orders));
@@ -134,11 +141,17 @@ bool keeper_report_is_sound(const struct keeper_report *report, const char **why
 	}
 }
 
-int keeper_orders_read(struct keeper_orders *orders, struct keeper_report *report,
-    const char **why) {
+void keeper_orders_poll(const struct keeper_orders *orders, int64_t now_ns,
+    struct pollfd *polled) {
+	*polled = (struct pollfd){ .events = POLLIN,
+		.fd = rate_allows(&reports, orders->report_tat_ns, now_ns) ? orders->fd : -1 };
+}
+
+int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
+    struct keeper_report *report, const char **why) {
 	ssize_t length;
 
-	if (orders->fd < 0)
+	if (orders->fd < 0 || !rate_allows(&reports, orders->report_tat_ns, now_ns))
 		return 0;
 	length = recv(orders->fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
@@ -148,6 +161,7 @@ int keeper_orders_read(struct keeper_orders *orders, struct keeper_report *repor
 		keeper_orders_close(orders);
 		return 0;
 	}
+	orders->report_tat_ns = rate_after(&reports, orders->report_tat_ns, now_ns);
 	*why = "a report has another size";
 	if (length != (ssize_t)sizeof(*report))
 		return -1;

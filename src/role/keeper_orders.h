@@ -15,6 +15,8 @@
 #include "role/alerts.h"
 #include "segment/layout.h"
 
+struct pollfd;
+
 enum keeper_order_kind {
 	KEEPER_ORDER_PUBLISH = 1,	/* that of the descriptor that comes along, as `number` */
 	KEEPER_ORDER_DIED,		/* process `pid` of `place` */
@@ -52,6 +54,7 @@ struct keeper_report {
 /* The supervisor's end. */
 struct keeper_orders {
 	int fd;				/* -1: there is no keeper */
+	int64_t report_tat_ns;		/* the rate of reports */
 	_Atomic uint64_t counts[COUNTER_COUNT];	/* that no keeper has heard of yet */
 };
 
@@ -70,10 +73,13 @@ bool keeper_orders_end(struct keeper_orders *orders);
 void keeper_orders_count(struct keeper_orders *orders, enum counter counter);
 void keeper_orders_turn(struct keeper_orders *orders);
 
-/* The next report, checked.  0: there is none for now, or the keeper hung up; -1 with
- * *why (static text): it broke the rules. */
-int keeper_orders_read(struct keeper_orders *orders, struct keeper_report *report,
-    const char **why);
+/* What to wait for; nothing while reports come faster than they may. */
+void keeper_orders_poll(const struct keeper_orders *orders, int64_t now_ns,
+    struct pollfd *polled);
+/* The next report, checked.  0: there is none for now, it came too soon and waits, or the
+ * keeper hung up; -1 with *why (static text): it broke the rules. */
+int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
+    struct keeper_report *report, const char **why);
 
 /* The keeper's end. */
 

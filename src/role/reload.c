@@ -31,6 +31,7 @@
 #include "role/supervisor.h"
 
 #define PUBLISH_LIMIT_NS	(10 * NS_PER_SECOND)
+#define REST_TIMES	9	/* what the keeper asks for takes a tenth of our time at most */
 
 static void note_setting(void *context, const char *setting) {
 	struct reload_outcome *outcome = context;
@@ -122,20 +123,29 @@ static void reload_compiled(struct supervisor *supervisor, struct generation *wa
 void reload_begin(struct supervisor *supervisor, bool answer) {
 	struct reload *reload = &supervisor->reload;
 	struct generation *wanted;
+	int64_t began_ns, ended_ns;
 	char text[64];
 
+	began_ns = clock_now_ns();
 	*reload = (struct reload){ .is_reload = true, .answer = answer };
 	sd_notify_reloading();
 	wanted = config_compile(supervisor->config_file, &reload->outcome.messages);
 	supervisor_log_messages(&reload->outcome.messages);
 	if (wanted != NULL) {
 		reload_compiled(supervisor, wanted);
-		return;
+	} else {
+		snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
+		    reload->outcome.messages.errors,
+		    reload->outcome.messages.errors == 1 ? "" : "s");
+		reload_refuse(supervisor, EX_CONFIG, text);
 	}
-	snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
-	    reload->outcome.messages.errors,
-	    reload->outcome.messages.errors == 1 ? "" : "s");
-	reload_refuse(supervisor, EX_CONFIG, text);
+	ended_ns = clock_now_ns();
+	if (answer)
+		supervisor->requests_from_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
+}
+
+bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns) {
+	return !reload_is_busy(&supervisor->reload) && now_ns >= supervisor->requests_from_ns;
 }
 
 void reload_site(struct supervisor *supervisor, struct generation *block) {
@@ -178,6 +188,8 @@ static void reload_published(struct supervisor *supervisor) {
 	struct generation *before = supervisor->generation, *block = reload->block;
 
 	block->number = reload->number;
+	/* no number goes back: orders of the later one would be refused */
+	supervisor->again_number = 0;
 	supervisor->is_to_repeat = false;
 	close(supervisor->generation_fd);
 	supervisor->generation = block;
@@ -197,24 +209,36 @@ static void reload_published(struct supervisor *supervisor) {
 	reload_finish(supervisor);
 }
 
-void reload_hear(struct supervisor *supervisor, const struct keeper_report *report) {
+/* As which the one in force was ordered again. */
+static void reload_repeated(struct supervisor *supervisor, const struct keeper_report *report) {
+	char text[sizeof(report->text)];
+
+	supervisor->again_number = 0;
+	if (report->kind == KEEPER_REPORT_PUBLISHED)
+		supervisor->generation->number = report->number;
+	else
+		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"",
+		    log_sentence(text, sizeof(text), report->text));
+}
+
+bool reload_hear(struct supervisor *supervisor, const struct keeper_report *report) {
 	struct reload *reload = &supervisor->reload;
 	bool is_awaited = reload_is_busy(reload) && reload->sent &&
 	    report->number == reload->number;
-	char text[sizeof(report->text)];
 
+	if (report->kind != KEEPER_REPORT_MISSING &&
+	    (report->number == 0 || report->number > supervisor->last_number))
+		return false;
 	if (report->kind == KEEPER_REPORT_PUBLISHED && is_awaited)
 		reload_published(supervisor);
 	else if (report->kind == KEEPER_REPORT_REFUSED && is_awaited)
 		reload_refuse(supervisor, EX_TEMPFAIL, report->text);
-	else if (report->kind == KEEPER_REPORT_PUBLISHED && report->number != 0 &&
+	else if (report->kind != KEEPER_REPORT_MISSING &&
 	    report->number == supervisor->again_number)
-		supervisor->generation->number = report->number;
-	else if (report->kind == KEEPER_REPORT_REFUSED)
-		log_event(EVENT_SYSTEM, "text=\"%s\"",
-		    log_sentence(text, sizeof(text), report->text));
-	else if (!reload_is_busy(reload))
+		reload_repeated(supervisor, report);
+	else if (report->kind != KEEPER_REPORT_REFUSED && !reload_is_busy(reload))
 		supervisor->is_to_repeat = true;
+	return true;
 }
 
 void reload_send_again(struct reload *reload) {

@@ -39,6 +39,10 @@ struct reload {
  * and counts, and answers the keeper if it asked.  Not while one is on its way. */
 void reload_begin(struct supervisor *supervisor, bool answer);
 
+/* May the keeper ask for something now?  Not while one is on its way, nor too soon after one
+ * that it asked for and that took long. */
+bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns);
+
 /* Has `block` published, which is taken over: the one in force, but for what was found of
  * sites.  Not while one is on its way. */
 void reload_site(struct supervisor *supervisor, struct generation *block);
@@ -46,8 +50,9 @@ void reload_site(struct supervisor *supervisor, struct generation *block);
 /* Sends what is to be sent, and gives up what takes too long. */
 void reload_turn(struct supervisor *supervisor, int64_t now_ns);
 
-/* The keeper reports that it published one, could not, or needs the one in force again. */
-void reload_hear(struct supervisor *supervisor, const struct keeper_report *report);
+/* The keeper reports that it published one, could not, or needs the one in force again.
+ * False: it was never ordered that. */
+bool reload_hear(struct supervisor *supervisor, const struct keeper_report *report);
 
 /* There is another keeper. */
 void reload_send_again(struct reload *reload);

@@ -37,7 +37,6 @@
 #define TURN_NS		(250 * NS_PER_MS)
 #define ABSENCE_NS	NS_PER_SECOND
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
-#define REPORTS_A_TURN	256
 #define FILES		65536
 
 /* By posternctl, and whatever else the keeper asks for. */
@@ -56,7 +55,6 @@ enum polled {
 
 /* When the things of the loop were last done. */
 struct rhythm {
-	int64_t turn_ns;
 	int64_t beat_ns;
 	int64_t watchdog_ns;
 	int64_t watchdog_every_ns;	/* 0: nobody watches */
@@ -123,7 +121,7 @@ static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
  * thousands a second.  Who asks too soon, or while a configuration is being published,
  * waits. */
 static bool may_ask(const struct supervisor *supervisor, int64_t now_ns) {
-	return !reload_is_busy(&supervisor->reload) &&
+	return reload_may_be_asked(supervisor, now_ns) &&
 	    rate_allows(&requests, supervisor->request_tat_ns, now_ns);
 }
 
@@ -163,19 +161,20 @@ static bool serve_keeper(struct supervisor *supervisor) {
 	return true;
 }
 
-/* As many a turn as a socket holds: the keeper could go on for ever. */
 static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
 	static struct keeper_report report;
 	const char *why = "";
-	int got = 0;
+	int got;
 
-	for (unsigned i = 0; i < REPORTS_A_TURN &&
-	     (got = keeper_orders_read(&supervisor->orders, &report, &why)) > 0; i++) {
+	while ((got = keeper_orders_read(&supervisor->orders, now_ns, &report, &why)) > 0) {
 		switch ((enum keeper_report_kind)report.kind) {
 		case KEEPER_REPORT_PUBLISHED:
 		case KEEPER_REPORT_REFUSED:
 		case KEEPER_REPORT_MISSING:
-			reload_hear(supervisor, &report);
+			if (!reload_hear(supervisor, &report)) {
+				keeper_is_broken(supervisor, "it reports what it was not ordered");
+				return;
+			}
 			break;
 		case KEEPER_REPORT_STATE:
 			supervisor->journal_failed = report.journal_failed != 0;
@@ -207,10 +206,6 @@ static void announce(struct supervisor *supervisor, int64_t now_ns) {
 
 static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
     int64_t now_ns) {
-	/* stopped, or the machine was suspended: nobody was silent then */
-	if (now_ns - rhythm->turn_ns > ABSENCE_NS)
-		supervisor->present_ns = now_ns;
-	rhythm->turn_ns = now_ns;
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
 		site_watch_turn(supervisor);
@@ -250,9 +245,19 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
+void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_t count,
+    int wait_ms) {
+	int64_t end_ns = clock_now_ns() + wait_ms * NS_PER_MS, now_ns;
+
+	(void)poll(polled, count, wait_ms);
+	now_ns = clock_now_ns();
+	if (now_ns - end_ns > ABSENCE_NS)
+		supervisor->present_ns = now_ns;
+}
+
 static void loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
-	struct rhythm rhythm = { .turn_ns = now_ns, .watchdog_ns = now_ns,
+	struct rhythm rhythm = { .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
 	bool go_on = true, more = false;
 
@@ -260,13 +265,15 @@ static void loop(struct supervisor *supervisor) {
 	while (go_on) {
 		struct pollfd polled[POLLED_COUNT] = {
 			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
-			[POLLED_ORDERS] = { .events = POLLIN },
 			[POLLED_OUTPUTS] = { .events = POLLIN },
 		};
 
 		children_reap(supervisor, now_ns);
-		if (damage_is_found(&supervisor->damage, now_ns))
+		if (damage_is_found(&supervisor->damage, now_ns)) {
 			children_rebuild(supervisor, now_ns);
+			/* who is started now has not been silent meanwhile */
+			now_ns = clock_now_ns();
+		}
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
 		gate_command_turn(supervisor, now_ns);
@@ -280,11 +287,12 @@ static void loop(struct supervisor *supervisor) {
 		polled[POLLED_LINK].events = keeper_link_events(&supervisor->link);
 		if (!may_ask(supervisor, now_ns))
 			polled[POLLED_LINK].events &= POLLOUT;
-		polled[POLLED_ORDERS].fd = supervisor->orders.fd;
+		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
 		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
 		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
-		(void)poll(polled, POLLED_COUNT, more ? 0 : wait_ms(supervisor, now_ns));
+		supervisor_wait(supervisor, polled, POLLED_COUNT,
+		    more ? 0 : wait_ms(supervisor, now_ns));
 		if (polled[POLLED_OUTPUTS].revents != 0)
 			command_read_outputs();
 		hear_keeper(supervisor, now_ns);

@@ -8,6 +8,7 @@
 #ifndef ROLE_SUPERVISOR_H
 #define ROLE_SUPERVISOR_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -64,6 +65,7 @@ struct supervisor {
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
 	int64_t request_tat_ns;	/* of those of the keeper's: their rate */
+	int64_t requests_from_ns;	/* none of them before */
 	uint64_t last_number;	/* that was given to a generation; none is given twice */
 	uint64_t again_number;	/* as which the one in force was ordered again */
 	bool is_to_repeat;	/* it is to be */
@@ -89,6 +91,12 @@ struct supervisor {
 	struct child children[SEGMENT_ROLES_MAX];
 	unsigned child_count;
 };
+
+/* Polls.  Where that takes longer than it may we were stopped, or the machine was suspended,
+ * and nobody was silent then.  Work of ours does not count: a role could make it long to go
+ * unnoticed. */
+void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_t count,
+    int wait_ms);
 
 /* Runs the daemon with a freshly compiled generation, which it takes over,
  * until it is told to stop.  `ready_fd` is background_begin's, or -1 in the

@@ -53,7 +53,7 @@ static void hear_report(const uint8_t *data, size_t size) {
 	/* short ones are made whole: their size is all that is wrong with them */
 	if (fd < 0 || !keeper_report_send(fd, &sent))
 		abort();
-	got = keeper_orders_read(&orders, &report, &why);
+	got = keeper_orders_read(&orders, 1, &report, &why);
 	if (got == 0 || (got < 0 && why == NULL))
 		abort();
 	if (got > 0) {
@@ -68,7 +68,7 @@ static void hear_report(const uint8_t *data, size_t size) {
 	}
 	if (size != 0 && size != sizeof(report)) {
 		(void)!send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (keeper_orders_read(&orders, &report, &why) > 0)
+		if (keeper_orders_read(&orders, 1, &report, &why) > 0)
 			abort();
 	}
 	close(fd);

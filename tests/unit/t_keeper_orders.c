@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Orders and reports between supervisor and keeper, whose end may be anybody's. */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "role/generation_memory.h"
 #include "role/keeper_duties.h"
 #include "role/keeper_orders.h"
@@ -136,6 +138,29 @@ static void a_generation_that_is_not_sealed_is_refused(void **state) {
 	site_close(&site);
 }
 
+/* The supervisor could do nothing else. */
+static void a_flood_of_reports_waits(void **state) {
+	const struct keeper_report sent = { .kind = KEEPER_REPORT_STATE };
+	int64_t now_ns = clock_now_ns();
+	struct pollfd polled;
+
+	(void)state;
+	for (unsigned i = 0; i < 256; i++) {
+		assert_true(keeper_report_send(keeper_fd, &sent));
+		keeper_orders_poll(&orders, now_ns, &polled);
+		assert_int_equal(polled.fd, orders.fd);
+		assert_int_equal(keeper_orders_read(&orders, now_ns, &report, &why), 1);
+	}
+	assert_true(keeper_report_send(keeper_fd, &sent));
+	keeper_orders_poll(&orders, now_ns, &polled);
+	assert_int_equal(polled.fd, -1);
+	assert_int_equal(keeper_orders_read(&orders, now_ns, &report, &why), 0);
+	/* 500 a second, and none is lost */
+	now_ns += NS_PER_SECOND / 500;
+	assert_int_equal(keeper_orders_read(&orders, now_ns, &report, &why), 1);
+	assert_int_equal(keeper_orders_read(&orders, now_ns, &report, &why), 0);
+}
+
 /* Its predecessor published what the supervisor had given up by then, and died. */
 static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 	struct role_context context = { .orders_fd = keeper_fd };
@@ -148,16 +173,16 @@ static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 	context.segment = site.segment;
 	context.generation_number = site.generation->number;
 	assert_int_equal(keeper_duties_prepare(&context, &diag), 0);
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
 	context.generation_number++;
 	fd = generation_memory_make(site.generation, &diag);
 	assert_true(keeper_orders_publish(&orders, fd, 77));
 	close(fd);
 	assert_int_equal(keeper_duties_prepare(&context, &diag), 0);
 	assert_int_equal(atomic_load(&segment_header(site.segment)->generation), 77);
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
 	assert_int_equal(report.kind, KEEPER_REPORT_MISSING);
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
 	assert_int_equal(report.kind, KEEPER_REPORT_PUBLISHED);
 	assert_int_equal(report.number, 77);
 	site_close(&site);
@@ -174,20 +199,20 @@ static void reports_arrive(void **state) {
 	struct keeper_report sent = alert_report();
 
 	(void)state;
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
 	assert_true(keeper_report_send(keeper_fd, &sent));
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 1);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
 	assert_string_equal(report.alert.subject, "gate");
 	close(keeper_fd);
 	keeper_fd = -1;
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), 0);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
 	assert_int_equal(orders.fd, -1);
 }
 
 static void is_refused(const struct keeper_report *sent) {
 	assert_true(keeper_report_send(keeper_fd, sent));
 	why = NULL;
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), -1);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), -1);
 	assert_non_null(why);
 }
 
@@ -215,7 +240,7 @@ static void a_report_that_makes_no_sense_is_refused(void **state) {
 	sent = (struct keeper_report){ .kind = KEEPER_REPORT_REFUSED, .text = "\x1b[2J" };
 	is_refused(&sent);
 	assert_int_equal(send(keeper_fd, "short", 5, 0), 5);
-	assert_int_equal(keeper_orders_read(&orders, &report, &why), -1);
+	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), -1);
 }
 
 int main(void) {
@@ -229,6 +254,7 @@ int main(void) {
 		UNIT(what_is_not_sealed_or_no_generation_is_refused),
 		UNIT(reports_arrive),
 		UNIT(a_report_that_makes_no_sense_is_refused),
+		UNIT(a_flood_of_reports_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,7 @@ static int begin(void **state) {
 	(void)state;
 	close(fd);
 	log_redirect(on_line, NULL);
+	last_line[0] = '\0';
 	configure();
 	supervisor = (struct supervisor){ .config_file = path,
 		.generation = config_compile(path, &messages) };
@@ -100,7 +101,13 @@ static void published(int64_t number) {
 	const struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED,
 		.number = (uint64_t)number };
 
-	reload_hear(&supervisor, &report);
+	assert_true(reload_hear(&supervisor, &report));
+}
+
+static void reports_nonsense(enum keeper_report_kind kind, uint64_t number) {
+	const struct keeper_report report = { .kind = kind, .number = number };
+
+	assert_false(reload_hear(&supervisor, &report));
 }
 
 static bool is_answered(void) {
@@ -183,23 +190,79 @@ static void a_number_of_the_keepers_own_is_not_believed(void **state) {
 	supervisor.queue.runs.generation = 7;
 	reload_begin(&supervisor, false);
 	assert_int_equal(ordered(), 8);
-	published(9);
+	reports_nonsense(KEEPER_REPORT_PUBLISHED, 9);
 	assert_true(reload_is_busy(&supervisor.reload));
 	assert_int_equal(supervisor.generation->number, 7);
 	published(8);
 	assert_int_equal(supervisor.generation->number, 8);
 	assert_false(supervisor.queue.runs.known);
-	published(INT64_MAX);
+	reports_nonsense(KEEPER_REPORT_PUBLISHED, UINT64_MAX);
 	assert_int_equal(supervisor.generation->number, 8);
 }
 
+/* Orders of queue and mail servers name the later number: they would be refused. */
+static void a_number_never_goes_back(void **state) {
+	const struct keeper_report missing = { .kind = KEEPER_REPORT_MISSING };
+	int64_t again;
+
+	(void)state;
+	supervisor.last_number = supervisor.generation->number = 6;
+	assert_true(reload_hear(&supervisor, &missing));
+	reload_turn(&supervisor, clock_now_ns());
+	again = ordered();
+	assert_int_equal(again, 7);
+	reload_begin(&supervisor, false);
+	assert_int_equal(ordered(), 8);
+	published(8);
+	assert_int_equal(supervisor.generation->number, 8);
+	published(again);
+	assert_int_equal(supervisor.generation->number, 8);
+}
+
+/* Each would be a line of log in root's name. */
+static void what_was_never_ordered_is_no_report(void **state) {
+	const struct keeper_report given_up = { .kind = KEEPER_REPORT_REFUSED, .number = 5,
+		.text = "x" };
+
+	(void)state;
+	supervisor.last_number = supervisor.generation->number = 6;
+	reports_nonsense(KEEPER_REPORT_REFUSED, 0);
+	reports_nonsense(KEEPER_REPORT_REFUSED, 7);
+	reports_nonsense(KEEPER_REPORT_PUBLISHED, 0);
+	assert_false(supervisor.is_to_repeat);
+	/* one that was given up meanwhile is nobody's fault, and no news */
+	assert_true(reload_hear(&supervisor, &given_up));
+	assert_string_equal(last_line, "");
+}
+
+/* A configuration that takes long to compile would take all of our time. */
+static void a_reload_is_followed_by_a_rest(void **state) {
+	int64_t before_ns = clock_now_ns(), after_ns;
+
+	(void)state;
+	reload_begin(&supervisor, true);
+	after_ns = clock_now_ns();
+	published(ordered());
+	assert_false(reload_is_busy(&supervisor.reload));
+	assert_false(reload_may_be_asked(&supervisor, before_ns));
+	assert_false(reload_may_be_asked(&supervisor, supervisor.requests_from_ns - 1));
+	assert_true(reload_may_be_asked(&supervisor, supervisor.requests_from_ns));
+	assert_true(supervisor.requests_from_ns - after_ns <= 9 * (after_ns - before_ns));
+	/* root may at any time, and takes none from the keeper */
+	reload_begin(&supervisor, false);
+	published(ordered());
+	assert_true(supervisor.requests_from_ns - after_ns <= 9 * (after_ns - before_ns));
+}
+
 static void what_a_keeper_says_stays_within_its_quotes(void **state) {
-	const struct keeper_report report = { .kind = KEEPER_REPORT_REFUSED,
+	const struct keeper_report report = { .kind = KEEPER_REPORT_REFUSED, .number = 7,
 		.text = "x\" event=started pid=1 text=\"y" };
 
 	(void)state;
-	reload_hear(&supervisor, &report);
-	assert_string_equal(last_line, "event=system text=\"x' event=started pid=1 text='y\"");
+	supervisor.last_number = supervisor.again_number = 7;
+	assert_true(reload_hear(&supervisor, &report));
+	assert_string_equal(last_line,
+	    "event=bad-request from=keeper text=\"x' event=started pid=1 text='y\"");
 }
 
 int main(void) {
@@ -212,6 +275,9 @@ int main(void) {
 		    a_configuration_that_was_given_up_does_not_stay_in_force, begin, end),
 		cmocka_unit_test_setup_teardown(a_number_of_the_keepers_own_is_not_believed,
 		    begin, end),
+		cmocka_unit_test_setup_teardown(a_number_never_goes_back, begin, end),
+		cmocka_unit_test_setup_teardown(what_was_never_ordered_is_no_report, begin, end),
+		cmocka_unit_test_setup_teardown(a_reload_is_followed_by_a_rest, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_keeper_says_stays_within_its_quotes,
 		    begin, end),
 	};
