@@ -3,9 +3,9 @@
  * PURPOSE  See prepare.h.
  * MODEL    One process makes the segment, reports, and where it was newly built reads the
  *          journal, which may take long or fail without harm.
- * ERRORS   A process that is killed is started again, a few times, the last time without the
- *          text files that roles wrote; what it left is what a crash leaves.  Without the
- *          journal it is served all the same.
+ * ERRORS   A process that is killed, or reports what is no report, is started again, a few
+ *          times, the last time without the text files that roles wrote; what it left is what
+ *          a crash leaves.  Without the journal it is served all the same.
  * THREADS  One.
  */
 #include "role/prepare.h"
@@ -58,7 +58,8 @@ static bool prepare_look(struct preparation *work, pid_t child, int64_t *end_ns)
 	if ((report.revents & POLLIN) != 0 && !work->reported) {
 		work->reported = read(work->fd, &work->result, sizeof(work->result)) ==
 		    (ssize_t)sizeof(work->result);
-		*end_ns = clock_now_ns() + RESTORE_WAIT_NS;
+		/* piece by piece it could hold us for ever */
+		*end_ns = work->reported ? clock_now_ns() + RESTORE_WAIT_NS : 0;
 		return false;
 	}
 	if (report.revents == 0)
