@@ -19,6 +19,7 @@ struct compilation {
 	struct block block;	/* begins with the struct generation */
 	int64_t proof;		/* of the top level */
 	bool reads_files;	/* false: a text alone, nothing else is looked at */
+	bool places_only;	/* the state's, journal's and listeners' settings alone */
 	const char *providers_text;	/* instead of the file of providers, or NULL */
 	const char *providers_name;
 };

@@ -248,6 +248,8 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_witness(c);
 	note_unknown_identity(c);
 	compile_listeners(c);
+	if (c->places_only)
+		return;
 	if (!c->block.failed)
 		compile_alert(c);
 	if (!c->block.failed)
@@ -314,7 +316,8 @@ static struct generation *compile_source(struct compilation *c, const char *name
 	 * find nothing below a device. */
 	config_set_include_dir(&c->config, "/dev/null");
 	if (config_read_string(&c->config, c->source.text) == CONFIG_TRUE) {
-		check_settings(c, BOOK_MAIN);
+		if (!c->places_only)
+			check_settings(c, BOOK_MAIN);
 		compile_all(c, name);
 		result = finish(c, name);
 	} else {
@@ -324,19 +327,31 @@ static struct generation *compile_source(struct compilation *c, const char *name
 	return result;
 }
 
-struct generation *config_compile(const char *path, struct config_messages *messages)
+static struct generation *compile_file(const char *path, bool places_only,
+    struct config_messages *messages)
 {
 	struct compilation c;
 	struct generation *result;
 
 	memset(&c, 0, sizeof(c));
 	c.reads_files = true;
+	c.places_only = places_only;
 	report_begin(&c.report, messages);
 	source_read_file(&c.source, path, &c.report);
 	result = compile_source(&c, path);
 	source_free(&c.source);
 	report_end(&c.report);
 	return result;
+}
+
+struct generation *config_compile(const char *path, struct config_messages *messages)
+{
+	return compile_file(path, false, messages);
+}
+
+struct generation *config_compile_places(const char *path, struct config_messages *messages)
+{
+	return compile_file(path, true, messages);
 }
 
 char *config_expanded_text(const char *path)

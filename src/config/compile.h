@@ -37,7 +37,12 @@ struct config_messages {
 struct generation *config_compile(const char *path,
     struct config_messages *messages);
 
-/* The same from a string, for tests and fuzzing; `name` stands for the file. */
+/* Of the block only what says where the daemon's files and sockets are: for who looks for it,
+ * as with many classes the rest takes long.  Mistakes elsewhere are not seen. */
+struct generation *config_compile_places(const char *path,
+    struct config_messages *messages);
+
+/* The same as config_compile from a string, for tests and fuzzing; `name` stands for the file. */
 struct generation *config_compile_text(const char *text, const char *name,
     struct config_messages *messages);
 

@@ -91,7 +91,8 @@ struct places {
 	char queue[PATH_MAX];		/* the queue role's control socket, or "" */
 	char events[PATH_MAX];		/* the first event socket, or "" */
 	char journal[PATH_MAX];		/* "": there is none */
-	struct generation *generation;	/* NULL: the configuration is not usable */
+	const char *config_path;
+	struct generation *generation;	/* NULL until places_compile */
 };
 
 /* Finds the files of the daemon that uses ctl's configuration.  A file with
@@ -99,6 +100,9 @@ struct places {
  * not tell is as by default.  0, or an exit code after a complaint: the file
  * that was asked for is not there.  places_free it. */
 int places_find(const struct ctl *ctl, struct places *places);
+
+/* Compiles the whole of it.  False: it has mistakes. */
+bool places_compile(struct places *places);
 void places_free(struct places *places);
 
 /* "posternctl: TEXT" on stderr, made printable. */

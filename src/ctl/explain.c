@@ -106,7 +106,7 @@ static void explain_locally(struct explanation *explanation,
 	explain_write(explanation, values);
 }
 
-static int ask(struct ctl *ctl, const struct places *places,
+static int ask(struct ctl *ctl, struct places *places,
     const struct request_words *words, const struct address *address,
     uint16_t port) {
 	const struct control_field fields[] = {

@@ -24,7 +24,7 @@ struct explanation {
 /* Asks the daemon and writes its answer.  An exit code after a complaint, or
  * EXPLAIN_AWAY: there is none, it was complained about, and places->generation
  * is to answer. */
-int explain_ask(const struct places *places, struct explanation *explanation,
+int explain_ask(struct places *places, struct explanation *explanation,
     const struct control_field *fields, size_t field_count);
 
 void explain_write(struct explanation *explanation, const struct value *values);

@@ -106,7 +106,7 @@ static bool is_away(const struct diag *diag) {
 	    diag->error == ETIMEDOUT || diag->error == ECONNRESET;
 }
 
-int explain_ask(const struct places *places, struct explanation *explanation,
+int explain_ask(struct places *places, struct explanation *explanation,
     const struct control_field *fields, size_t field_count) {
 	struct control_reply reply;
 	struct diag diag;
@@ -122,7 +122,7 @@ int explain_ask(const struct places *places, struct explanation *explanation,
 	if (explanation->answered || !is_away(&diag))
 		return ctl_fail(&diag);
 	ctl_complain("%s", diag.text);
-	if (places->generation == NULL) {
+	if (!places_compile(places)) {
 		ctl_complain("the configuration has mistakes: posternctl check tells them");
 		return EX_CONFIG;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Where the daemon's state file and control socket are.
- * MODEL    The configuration is compiled as the daemon does it.  A file with
- *          mistakes must not hide the daemon that still runs with the version
+ * MODEL    Of the configuration, what says so is compiled as the daemon does it; all of it
+ *          only where a command needs more.  A file with mistakes there must not hide the daemon that still runs with the version
  *          before them (`reload` has to reach it to be refused): then its text, with
  *          what it includes, is searched for these settings alone; the others have
  *          their defaults.
@@ -97,20 +97,31 @@ static int take_what_is_named(const struct ctl *ctl, struct places *places) {
 }
 
 int places_find(const struct ctl *ctl, struct places *places) {
+	struct generation *generation;
 	struct config_messages messages;
 	int result = EX_OK;
 
 	memset(places, 0, sizeof(*places));
-	places->generation = config_compile(ctl->config_path, &messages);
+	places->config_path = ctl->config_path;
+	generation = config_compile_places(ctl->config_path, &messages);
 	config_messages_free(&messages);
-	if (places->generation != NULL)
-		take(places, places->generation);
+	if (generation != NULL)
+		take(places, generation);
 	else
 		result = take_what_is_named(ctl, places);
+	free(generation);
 	if (ctl->socket != NULL)
 		text_copy(places->control, sizeof(places->control), ctl->socket,
 		    strlen(ctl->socket));
 	return result;
+}
+
+bool places_compile(struct places *places) {
+	struct config_messages messages;
+
+	places->generation = config_compile(places->config_path, &messages);
+	config_messages_free(&messages);
+	return places->generation != NULL;
 }
 
 void places_free(struct places *places) {

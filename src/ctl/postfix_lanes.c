@@ -551,6 +551,8 @@ int command_POSTFIX_LANES(struct ctl *ctl) {
 	int code = places_find(ctl, &lanes.places);
 
 	if (code == EX_OK)
+		(void)places_compile(&lanes.places);
+	if (code == EX_OK)
 		code = find_mta(&lanes);
 	if (code == EX_OK)
 		code = do_it(&lanes);

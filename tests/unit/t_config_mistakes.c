@@ -755,6 +755,29 @@ static void users_and_groups_that_are_not_here(void **state)
 	config_messages_free(&messages);
 }
 
+/* Who looks for the daemon does not wait for 60,000 classes, nor for what is wrong in them. */
+static void its_places_are_found_whatever_the_classes_are(void **state)
+{
+	static const char text[] = "state = { path = \"/run/other/state\"; };\n"
+	    "listen = { control = \"unix:/run/other/control\"; };\n"
+	    "classes = ( { name = 1; match = [ \"300.1.1.1/99\" ]; } );\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	write_file("places", text, sizeof(text) - 1);
+	assert_null(config_compile(file_of("places"), &messages));
+	config_messages_free(&messages);
+	g = config_compile_places(file_of("places"), &messages);
+	assert_non_null(g);
+	assert_string_equal(generation_text(g, g->state_path), "/run/other/state");
+	assert_string_equal(generation_text(g, g->journal.path), "/run/other/state.journal");
+	assert_true(g->listener_count >= 1);
+	assert_int_equal(g->class_count, 0);
+	config_messages_free(&messages);
+	free(g);
+}
+
 static void random_bytes_give_a_clean_error(void **state)
 {
 	uint64_t seed = 42;
@@ -788,6 +811,7 @@ int main(void)
 		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
 		cmocka_unit_test(users_and_groups_that_are_not_here),
+		cmocka_unit_test(its_places_are_found_whatever_the_classes_are),
 		cmocka_unit_test(random_bytes_give_a_clean_error),
 	};
 
