@@ -389,6 +389,59 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 	return 0;
 }
 
+/* False: a role had connected it, and nobody but its peer was heard.  Each is disconnected, as
+ * one that is connected to port 0 names no peer. */
+static bool mend_datagrams(int fd) {
+	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct sockaddr_storage peer;
+	socklen_t length = sizeof(peer);
+	bool is_connected = getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
+
+	(void)connect(fd, &nobody, sizeof(nobody));
+	return !is_connected;
+}
+
+/* False: a role had disconnected it, so that it listened no more, and perhaps connected it then;
+ * errno is 0, or why it does not listen now.  The backlog is set at any rate. */
+static bool mend_listening(int fd) {
+	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	int listens = 0;
+	socklen_t length = sizeof(listens);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
+	if (!listens)
+		(void)connect(fd, &nobody, sizeof(nobody));
+	errno = 0;
+	return listen(fd, BACKLOG) == 0 && listens;
+}
+
+static void say_mended(const struct generation *generation,
+    const struct generation_listener *listener, const char *what) {
+	log_event(EVENT_REPAIRED, "text=\"%s:%u: listener %s %s; a role must have done that\"",
+	    generation_text(generation, generation->file), listener->line,
+	    generation_text(generation, listener->address), what);
+}
+
+void sockets_mend(const struct sockets *sockets, const struct generation *generation) {
+	for (unsigned i = 0; i < sockets->count; i++) {
+		const struct generation_listener *listener = &generation->listeners[i];
+		int fd = sockets->list[i].fd;
+
+		if (fd < 0)
+			continue;
+		if ((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 &&
+		    fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
+			say_mended(generation, listener, "made its roles wait");
+		if (type_of(listener->kind) == SOCK_DGRAM) {
+			if (!mend_datagrams(fd))
+				say_mended(generation, listener, "heard one sender alone");
+		} else if (!mend_listening(fd)) {
+			say_mended(generation, listener, errno == 0 ? "did not listen" :
+			    "does not listen, and cannot");
+		}
+	}
+}
+
 void sockets_remove(const struct sockets *sockets) {
 	for (unsigned i = 0; i < sockets->count; i++)
 		unlink_one(&sockets->list[i]);

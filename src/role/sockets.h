@@ -43,6 +43,10 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 int sockets_reader_group(const struct generation *generation, const struct identity *identity,
     gid_t *gid, struct diag *diag);
 
+/* Undoes what a role can do to the sockets, which are one with its siblings' and successors': it
+ * makes them non-blocking, disconnects them and has them listen.  What was to be undone is logged. */
+void sockets_mend(const struct sockets *sockets, const struct generation *generation);
+
 /* Removes the paths that are still ours.  The sockets end with the process: to close one could
  * take as long as a client wants who sent a lingering socket there (before Linux 6.16). */
 void sockets_remove(const struct sockets *sockets);

@@ -72,6 +72,7 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
     struct role_context *context) {
 	unsigned i;
 
+	sockets_mend(&supervisor->sockets, supervisor->generation);
 	for (i = 0; i < supervisor->sockets.count; i++) {
 		uint8_t kind = supervisor->generation->listeners[i].kind;
 		int fd = supervisor->sockets.list[i].fd;

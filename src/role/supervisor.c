@@ -209,6 +209,7 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
 		site_watch_turn(supervisor);
+		sockets_mend(&supervisor->sockets, supervisor->generation);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
 		    &supervisor->identity, supervisor->journal_failed, now_ns);
 		if (supervisor->journal_failed)
