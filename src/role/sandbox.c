@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ enum condition {
 	FREELY,
 	TO_READ,	/* opened for reading alone */
 	NO_SET_ID,	/* no file that gives its user or group away */
-	OF_ITS_OWN,	/* fcntl: no locks, and no signals to others */
+	OF_ITS_OWN,	/* fcntl: no locks, no signals to others, no flag but O_NONBLOCK */
 	TO_LOCK,	/* fcntl: by a descriptor that allows it */
 	OF_A_CONNECTION,	/* setsockopt: what spoils no listener */
 	OF_BYTES,	/* ioctl: those that libraries use */
@@ -76,7 +77,6 @@ enum condition {
 #define FEED		BIT(ROLE_FEED)
 #define WRITERS		(KEEPER | FEED | BIT(ROLE_QUEUE))
 #define READERS		(~WRITERS)
-#define WATCHERS	(FEED | BIT(ROLE_QUEUE))
 #define THREADED	(WRITERS | BIT(ROLE_MILTER))
 #define UNCOMPILING	(~FEED)
 /* The cluster role where its Redis is not of this host. */
@@ -144,14 +144,31 @@ static int add_modes(scmp_filter_ctx filter, int number, unsigned mode_at) {
 }
 
 static int add_options(scmp_filter_ctx filter, int number) {
-	static const uint64_t options[] = { SO_KEEPALIVE, SO_REUSEADDR };
-	int error = allow_where(filter, number, SCMP_CMP(1, SCMP_CMP_EQ, IPPROTO_TCP, 0));
+	/* none of a listener's: TCP_MD5SIG would let nobody connect */
+	static const uint64_t options[][2] = { { SOL_SOCKET, SO_KEEPALIVE },
+		{ SOL_SOCKET, SO_REUSEADDR }, { IPPROTO_TCP, TCP_NODELAY },
+		{ IPPROTO_TCP, TCP_KEEPIDLE }, { IPPROTO_TCP, TCP_KEEPINTVL },
+		{ IPPROTO_TCP, TCP_KEEPCNT } };
+	int error = 0;
 
-	for (size_t i = 0; i < 2 && error == 0; i++)
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && error == 0; i++)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2,
-		    SCMP_CMP(1, SCMP_CMP_EQ, SOL_SOCKET, 0),
-		    SCMP_CMP(2, SCMP_CMP_EQ, options[i], 0));
+		    SCMP_CMP(1, SCMP_CMP_EQ, options[i][0], 0),
+		    SCMP_CMP(2, SCMP_CMP_EQ, options[i][1], 0));
 	return error;
+}
+
+static int add_fcntl(scmp_filter_ctx filter, int number) {
+	static const uint64_t commands[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD,
+		F_GETFL, F_GET_SEALS };
+	static const uint64_t others = ~(uint64_t)(O_ACCMODE | O_NONBLOCK | O_LARGEFILE) &
+	    UINT32_MAX;
+	int error = allow_each(filter, number, 1, commands,
+	    sizeof(commands) / sizeof(commands[0]));
+
+	return error != 0 ? error : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2,
+	    SCMP_CMP(1, SCMP_CMP_EQ, F_SETFL, 0),
+	    SCMP_CMP(2, SCMP_CMP_MASKED_EQ, others, 0));
 }
 
 /* One of its bits is another.  The kernel looks at half of them alone, so "not equal", which
@@ -189,8 +206,6 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
     bool only_logs) {
 	static const uint64_t byte_requests[] = { FIONREAD, FIONBIO, TCGETS,
 		TERMINAL_2 };
-	static const uint64_t own_commands[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD,
-		F_GETFL, F_SETFL, F_GET_SEALS };
 	static const uint64_t naming[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
 	uint64_t self = (uint64_t)getpid();
 
@@ -201,8 +216,7 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, int number,
 		return add_modes(filter, number, strcmp(call->name, "openat") == 0 ? 3 :
 		    strcmp(call->name, "open") == 0 ? 2 : 1);
 	case OF_ITS_OWN:
-		return allow_each(filter, number, 1, own_commands,
-		    sizeof(own_commands) / sizeof(own_commands[0]));
+		return add_fcntl(filter, number);
 	case TO_LOCK:
 		return allow_where(filter, number, SCMP_CMP(1, SCMP_CMP_EQ, F_OFD_SETLK, 0));
 	case OF_A_CONNECTION:

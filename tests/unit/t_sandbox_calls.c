@@ -2,6 +2,7 @@
 /* System calls of which the arguments decide: a role that makes one is ended by SIGSYS. */
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -135,11 +137,22 @@ static void locks_its_filter(void) {
 	(void)setsockopt(listener, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
 }
 
+/* Of all addresses: then nobody's connection is taken who has not the key. */
+static void sets_a_key(void) {
+	const struct tcp_md5sig key = { .tcpm_flags = TCP_MD5SIG_FLAG_PREFIX, .tcpm_keylen = 1,
+		.tcpm_addr = { .ss_family = AF_INET } };
+
+	(void)setsockopt(listener, IPPROTO_TCP, TCP_MD5SIG_EXT, &key, sizeof(key));
+}
+
 static void sets_keepalive(void) {
-	static const int on = 1;
+	static const int on = 1, seconds = 9;
 
 	if (setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) != 0 ||
-	    setsockopt(listener, IPPROTO_TCP, 1 /* TCP_NODELAY */, &on, sizeof(on)) != 0)
+	    setsockopt(listener, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds)) != 0 ||
+	    setsockopt(listener, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds)) != 0 ||
+	    setsockopt(listener, IPPROTO_TCP, TCP_KEEPCNT, &seconds, sizeof(seconds)) != 0 ||
+	    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
 		_exit(1);
 }
 
@@ -149,7 +162,43 @@ static void a_listener_is_not_spoiled(void **state) {
 	assert_int_equal(signal_of(ROLE_POLICY, shuts_down), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, listens_again), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, locks_its_filter), SIGSYS);
+	assert_int_equal(signal_of(ROLE_POLICY, sets_a_key), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, sets_keepalive), 0);
+}
+
+static void sends_a_descriptor(void) {
+	const struct msghdr message = { .msg_iovlen = 0 };
+
+	(void)sendmsg(-1, &message, MSG_DONTWAIT);
+}
+
+static void sends_many(void) {
+	struct mmsghdr messages = { .msg_len = 0 };
+
+	(void)sendmmsg(-1, &messages, 1, MSG_DONTWAIT);
+}
+
+/* To a process outside, by which a lock or a listener would outlive the role. */
+static void no_role_sends_a_descriptor(void **state) {
+	static const enum role_kind kinds[] = { ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER, ROLE_FEED,
+		ROLE_QUEUE, ROLE_METRICS, ROLE_CLUSTER };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		assert_int_equal(signal_of(kinds[i], sends_a_descriptor), SIGSYS);
+		assert_int_equal(signal_of(kinds[i], sends_many), SIGSYS);
+	}
+}
+
+static void watches(void) {
+	(void)inotify_add_watch(own_file, "/", IN_CREATE);
+}
+
+/* What watches it has is root's, and so would be those that it added. */
+static void the_queue_role_uses_up_no_watches_of_root(void **state) {
+	(void)state;
+	assert_int_equal(signal_of(ROLE_QUEUE, watches), SIGSYS);
+	assert_int_equal(signal_of(ROLE_FEED, watches), 0);
 }
 
 static void signals_another(void) {
@@ -175,8 +224,20 @@ static void locks_its_own(void) {
 }
 
 static void does_not_block(void) {
-	if (fcntl(listener, F_SETFL, O_NONBLOCK) != 0 || fcntl(listener, F_GETFD) < 0)
+	if (fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK) != 0 ||
+	    fcntl(listener, F_GETFD) < 0)
 		_exit(1);
+}
+
+/* Of a log that it shares: lines of any length and place are refused then. */
+static void writes_directly(void) {
+	(void)fcntl(own_file, F_SETFL, O_RDWR | O_DIRECT);
+}
+
+static void a_role_changes_no_flag_but_to_wait(void **state) {
+	(void)state;
+	assert_int_equal(signal_of(ROLE_POLICY, writes_directly), SIGSYS);
+	assert_int_equal(signal_of(ROLE_POLICY, does_not_block), 0);
 }
 
 /* Before Linux 6.12 Landlock does not see signals of a descriptor. */
@@ -197,6 +258,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(no_file_gives_its_user_away, begin, end),
 		cmocka_unit_test_setup_teardown(a_listener_is_not_spoiled, begin, end),
 		cmocka_unit_test_setup_teardown(a_descriptor_signals_and_locks_nobody, begin, end),
+		cmocka_unit_test_setup_teardown(no_role_sends_a_descriptor, begin, end),
+		cmocka_unit_test_setup_teardown(the_queue_role_uses_up_no_watches_of_root, begin,
+		    end),
+		cmocka_unit_test_setup_teardown(a_role_changes_no_flag_but_to_wait, begin, end),
 	};
 
 	if (sandbox_lacks_calls() != NULL) {
