@@ -6,7 +6,7 @@
  * (a window of one second), and leaves in one system call that cannot block: a
  * log daemon that hangs, or a pipe that nobody reads, must not hold up mail.
  * What could not be written is counted as left out.  Hence no syslog(3), which
- * waits.  Where stderr has hung up, lines go to the log daemon.
+ * waits.  Where stderr has hung up, or takes no more, lines go to the log daemon.
  *
  * ERRORS: none are reported; there is no better place to report them to.
  * THREADS: any; one mutex guards the windows and the syslog socket.
@@ -188,7 +188,7 @@ static bool write_stderr(int severity, const char *line, size_t length)
 	memcpy(text + head, line, length);
 	text[head + length] = '\n';
 	return write(STDERR_FILENO, text, head + length + 1) >= 0 ||
-	    (errno == EPIPE && write_syslog(severity, line, length));
+	    (errno != EAGAIN && write_syslog(severity, line, length));
 }
 
 /* Called with the mutex held; `line` has a NUL at [length]. */

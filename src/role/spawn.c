@@ -131,17 +131,18 @@ static void execute(const struct supervisor *supervisor, const struct handover *
 }
 
 /* The terminal of -f is root's: it keeps Ctrl-C, and nobody else reads from it or types into
- * it.  What is logged there goes there. */
+ * it.  What is logged there goes there; to a file or a pipe, too, by an opening of the role's
+ * own, as position and flags are one for all that share one.  A socket, and a pipe without a
+ * reader, cannot be opened. */
 static void leave_terminal(void) {
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), log_fd = null_fd;
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int log_fd = open("/proc/self/fd/2",
+	    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-	if (isatty(STDERR_FILENO)) {
-		log_fd = open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC);
-		if (log_fd < 0)		/* it hung up */
-			log_fd = null_fd;
-		if (dup2(log_fd, STDERR_FILENO) < 0)
-			_exit(EX_OSERR);
-	}
+	if (log_fd < 0 && isatty(STDERR_FILENO))	/* it hung up */
+		log_fd = null_fd;
+	if (log_fd >= 0 && dup2(log_fd, STDERR_FILENO) < 0)
+		_exit(EX_OSERR);
 	if (setsid() < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
 	    dup2(null_fd, STDOUT_FILENO) < 0)
 		_exit(EX_OSERR);

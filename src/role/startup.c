@@ -43,6 +43,8 @@ static int failed(const struct supervisor *supervisor, int code,
 
 static void open_log(struct supervisor *supervisor) {
 	supervisor->log_target = supervisor->ready_fd < 0 ? LOG_TO_STDERR : LOG_TO_SYSLOG;
+	/* roles open it once more: where a file is not appended to, lines lie over theirs */
+	(void)fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) | O_APPEND);
 	log_open(supervisor->log_target, "posternd", generation_log_facility(supervisor->generation));
 }
 

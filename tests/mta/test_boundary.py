@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: ISC
 """What a role can do to what it shares with root: the terminal of posternd -f, the log, the disk of
 the state, and how often it dies."""
+import ctypes
 import fcntl
 import os
 import pty
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import termios
 
@@ -16,6 +18,7 @@ from lib.terminal import have_terminals
 from lib.testing import alive, main, mount
 
 FULL = "event=state deaths="
+METRICS, MILTER = 9471, 9472                    # ports
 
 
 def begin(test, postern, **more):
@@ -72,6 +75,67 @@ def log_shut_down(test):
     postern.process.terminate()
     test.equal(postern.process.wait(20), 0, "it stops")
     ours.close()
+
+
+class Kept(Exception):
+    """Another process's descriptors cannot be had."""
+
+
+def taken(pid, which):
+    """A descriptor of a role's, of which `which` holds: what is done to it is done to the role's."""
+    pidfd = os.pidfd_open(pid)
+    for number in sorted(map(int, os.listdir(f"/proc/{pid}/fd"))):
+        copy = ctypes.CDLL(None).syscall(438, pidfd, number, 0)         # pidfd_getfd
+        if copy >= 0 and which(number, copy):
+            os.close(pidfd)
+            return copy
+        if copy >= 0:
+            os.close(copy)
+    raise Kept(pid)
+
+
+def log_in_a_file(test):
+    """Where its shell did not open it to append, either."""
+    postern = Postern(test, [one_class("all", 50)], name="filed")
+    path = test.directory / "filed.log"
+    with open(path, "wb") as log:
+        begin(test, postern, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    test.wait_for(lambda: postern.ready(), "it logs to a file")
+    before, pid = path.read_bytes(), postern.roles()["policy.0"]
+    copy = taken(pid, lambda number, _: number == 2)
+    fcntl.fcntl(copy, fcntl.F_SETFL, 0)
+    os.lseek(copy, 0, os.SEEK_SET)
+    os.kill(pid, signal.SIGKILL)
+    test.wait_for(lambda: b"event=role-died name=policy.0" in path.read_bytes(),
+                  "a role went back to the begin of it: the supervisor's lines come at the end")
+    test.equal(path.read_bytes()[:len(before)], before, "... and what was there is there")
+    os.close(copy)
+    postern.process.terminate()
+    test.equal(postern.process.wait(20), 0, "it stops")
+
+
+def disconnected(test):
+    """Listeners on TCP, by a role that has them: the roles go on, and have them back."""
+    postern = Postern(test, [one_class("all", 50)], name="tcp", edit=lambda text: text.replace(
+        "listen = {", f'listen = {{ metrics = "inet:127.0.0.1:{METRICS}";', 1).replace(
+            "milter = [", f'milter = [ "inet:127.0.0.1:{MILTER}",', 1))
+    postern.start()
+    before = postern.roles()
+    for role, port in (("metrics.0", METRICS), ("milter.0", MILTER)):
+        def is_listener(_, copy, port=port):
+            if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+                return False
+            with socket.socket(fileno=os.dup(copy)) as one:
+                return one.family == socket.AF_INET and one.getsockname()[1] == port
+        copy = taken(before[role], is_listener)
+        with socket.socket(fileno=copy) as listener:
+            ctypes.CDLL(None).connect(copy, bytes(16), 16)      # AF_UNSPEC
+            test.within(3, lambda one=listener, port=port: one.getsockopt(
+                socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and f":{port} did not listen" in
+                        postern.log_text(), f"{role} listens no more, but soon again; the log names it")
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    test.equal(postern.roles(), before, "all roles go on")
+    postern.stop()
 
 
 def metrics_alone(test):
@@ -157,6 +221,11 @@ def body(test):
     test.deaths_expected = True
     terminal(test)
     log_shut_down(test)
+    try:
+        log_in_a_file(test)
+        disconnected(test)
+    except Kept:
+        test.say("no other process's descriptors can be had here")
     metrics_alone(test)
     files_of_root(test)
     full_disk(test)

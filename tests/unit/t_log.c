@@ -9,9 +9,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -268,6 +273,44 @@ static void a_line_in_the_journal_has_its_severity(void **state)
 	close(fds[1]);
 }
 
+/* With a /dev of its own: 77 where there can be none, or what failed. */
+static int logs_to_a_full_disk(void)
+{
+	const struct sockaddr_un log = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	int daemon = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char text[512] = "";
+
+	if (full < 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/dev", "tmpfs", 0, NULL) != 0)
+		return 77;
+	if (bind(daemon, (const struct sockaddr *)&log, sizeof(log)) != 0)
+		return 1;
+	(void)dup2(full, STDERR_FILENO);
+	log_open(LOG_TO_STDERR, "t_log", LOG_MAIL);
+	if (!log_event(EVENT_STATE, "x=3"))
+		return 2;
+	(void)recv(daemon, text, sizeof(text) - 1, MSG_DONTWAIT);
+	return strstr(text, ": event=state x=3") != NULL ? 0 : 3;
+}
+
+static void a_line_that_a_file_does_not_take_is_in_syslog(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(logs_to_a_full_disk());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +325,7 @@ int main(void)
 		cmocka_unit_test(a_full_pipe_does_not_block),
 		cmocka_unit_test(a_line_on_stderr_is_whole),
 		cmocka_unit_test(a_line_in_the_journal_has_its_severity),
+		cmocka_unit_test(a_line_that_a_file_does_not_take_is_in_syslog),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
