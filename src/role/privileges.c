@@ -96,30 +96,30 @@ int identity_find(struct identity *identity, const struct generation *generation
 }
 
 /* Files are given to groups that need not be the user's. */
-static int join_more(const struct identity *identity, gid_t more) {
+static int join_more(const gid_t more[2]) {
 	int count = getgroups(0, NULL), error;
 	gid_t *groups = count < 0 ? NULL : calloc((size_t)count + 2, sizeof(*groups));
 
 	if (groups == NULL)
 		return errno;
 	count = getgroups(count, groups);
-	if (count >= 0 && identity->hints_group != (gid_t)-1)
-		groups[count++] = identity->hints_group;
-	if (count >= 0 && more != (gid_t)-1)
-		groups[count++] = more;
+	for (unsigned i = 0; i < 2 && count >= 0; i++)
+		if (more[i] != (gid_t)-1)
+			groups[count++] = more[i];
 	error = count >= 0 && setgroups((size_t)count, groups) == 0 ? 0 : errno;
 	free(groups);
 	return error;
 }
 
-int privileges_join(const struct identity *identity, gid_t group, struct diag *diag) {
+int privileges_join(const struct identity *identity, const gid_t more[2],
+    struct diag *diag) {
 	int error;
 
 	if (!identity->drop)
 		return 0;
 	error = identity->user[0] != '\0' ? initgroups(identity->user, identity->gid) :
 	    setgroups(0, NULL);
-	if (error != 0 || join_more(identity, group) != 0)
+	if (error != 0 || join_more(more) != 0)
 		return diag_set(diag, errno, "cannot set supplementary groups");
 	return 0;
 }

@@ -15,7 +15,7 @@ struct identity {
 	gid_t gid;
 	bool stand_in;		/* nobody, as the default user does not exist */
 	char user[64];		/* for initgroups */
-	gid_t hints_group;	/* roles are in that one, too; (gid_t)-1: there is none */
+	gid_t hints_group;	/* the keeper is in that one, too; (gid_t)-1: there is none */
 };
 
 /* Looks up `user` and `group` of the configuration (the group defaults to the
@@ -28,9 +28,10 @@ int identity_find(struct identity *identity, const struct generation *generation
 int identity_user(const char *name, uid_t *uid, struct diag *diag);
 int identity_group(const char *name, gid_t *gid, struct diag *diag);
 
-/* Before a role's exec: the user's supplementary groups, hints.group and `group`; (gid_t)-1:
- * none.  Nothing of the name services that know them stays in the role.  -1 with *diag. */
-int privileges_join(const struct identity *identity, gid_t group, struct diag *diag);
+/* Before a role's exec: the user's supplementary groups, and two more; (gid_t)-1: none.  Nothing
+ * of the name services that know them stays in the role.  -1 with *diag. */
+int privileges_join(const struct identity *identity, const gid_t more[2],
+    struct diag *diag);
 
 /* In a role, after exec: group and user for good, every capability, no new privileges, not
  * dumpable; proves all of it, and that there is no way back.  Clears the parent-death signal:

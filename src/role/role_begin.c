@@ -3,7 +3,8 @@
  * PURPOSE  The first steps of a role's process after exec.
  * MODEL    It has its descriptors and is root still: exec makes a process readable for all of
  *          its user, a change of user ends that.  So it reads what the supervisor hands over,
- *          nothing else, drops its privileges, maps the segment, and enters its sandbox.
+ *          nothing else, drops its privileges, enters its sandbox, and then maps the segment, in which
+ *          others can have written anything.
  * ERRORS   Any: the process ends, the supervisor starts another.
  * THREADS  One.
  */
@@ -59,9 +60,9 @@ static void role_set_title(const struct handover *handover) {
 }
 
 /* By the supervisor's own configuration: any role could have written what is published. */
-static int role_enter_sandbox(struct role_context *context, struct diag *diag) {
+static int role_enter_sandbox(struct role_context *context, uint32_t *what,
+    struct diag *diag) {
 	struct generation *generation = generation_memory_read(context->generation_fd, diag);
-	uint32_t what;
 	int result;
 
 	if (generation == NULL)
@@ -70,10 +71,8 @@ static int role_enter_sandbox(struct role_context *context, struct diag *diag) {
 	context->generation_fd = -1;
 	tzset();	/* its file is read once */
 	misdeed_listen();
-	result = sandbox_enter(generation, context->kind, context->lifeline_fd, &what, diag);
+	result = sandbox_enter(generation, context->kind, context->lifeline_fd, what, diag);
 	free(generation);
-	if (result == 0)
-		atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
 	return result;
 }
 
@@ -123,7 +122,7 @@ int role_begin(const char *descriptor) {
 	static struct handover handover;
 	struct role_context *context = &handover.context;
 	struct diag diag;
-	uint32_t fd;
+	uint32_t fd, what;
 
 	/* started by another user than root, it has nothing to drop that would do this */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
@@ -142,13 +141,14 @@ int role_begin(const char *descriptor) {
 	process_reset_signals();
 	if (handover.duty != HANDOVER_SERVE)
 		return prepare_begin(&handover);
+	if (role_enter_sandbox(context, &what, &diag) != 0)
+		return role_failed("cannot enter its sandbox", &diag, EX_NOPERM);
 	if (role_attach(context, handover.state_path, &diag) != 0)
 		return role_failed("cannot map the state", &diag, EX_DATAERR);
 	segment_role_starting(context->segment, context->kind, context->number,
 	    clock_now_ns());
+	atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
 	if (context->kind == ROLE_KEEPER && keeper_duties_prepare(context, &diag) != 0)
 		return role_failed("cannot publish the configuration", &diag, EX_CANTCREAT);
-	if (role_enter_sandbox(context, &diag) != 0)
-		return role_failed("cannot enter its sandbox", &diag, EX_NOPERM);
 	return role_main(context);
 }

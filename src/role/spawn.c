@@ -187,14 +187,18 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
 }
 
-static void end_process(const struct supervisor *supervisor, gid_t group,
-    const struct handover *handover) __attribute__((noreturn));
+static void end_process(const struct supervisor *supervisor, const struct handover *handover)
+    __attribute__((noreturn));
 
-static void end_process(const struct supervisor *supervisor, gid_t group,
+static void end_process(const struct supervisor *supervisor,
     const struct handover *handover) {
+	/* who publishes, and writes the hints, gives these files to their readers */
+	const gid_t more[2] = { supervisor->readers, supervisor->identity.hints_group };
+	static const gid_t none[2] = { (gid_t)-1, (gid_t)-1 };
 	struct diag diag;
 
-	if (privileges_join(&supervisor->identity, group, &diag) != 0)
+	if (privileges_join(&supervisor->identity,
+		handover->context.kind == ROLE_KEEPER ? more : none, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
 	execute(supervisor, handover);
 }
@@ -236,8 +240,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	    (supervisor->generation->policy_connections > FILES_AT_LEAST ?
 		supervisor->generation->policy_connections : FILES_AT_LEAST));
 	open_for_role(supervisor, context);
-	/* who publishes gives the file to its readers */
-	end_process(supervisor, is_keeper ? supervisor->readers : (gid_t)-1, &handover);
+	end_process(supervisor, &handover);
 }
 
 pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_texts,
@@ -258,7 +261,7 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->last_number } };
 	begin_process(supervisor, "prepare", &handover);
-	end_process(supervisor, supervisor->readers, &handover);
+	end_process(supervisor, &handover);
 }
 
 static void close_links(const struct links *links) {

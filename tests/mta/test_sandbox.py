@@ -12,6 +12,8 @@ import re
 import signal
 import socket
 import subprocess
+import time
+from pathlib import Path
 
 from lib.control import as_user, frame
 from lib.postern import Postern, one_class
@@ -28,7 +30,6 @@ STATE = {"state", "remap"}                      # for metrics, which may only lo
 CALLS = {"calls", "calls+files"}
 REDIS, OTHER = 6379, 9                          # ports; the other one as in misdeed.c
 READER = "games"                                # a group that every system has
-LINKED = {"keeper", "feed", "queue"}            # that have a link to the supervisor
 READERS = {"policy", "milter", "metrics", "cluster"}       # that may open nothing for writing
 
 
@@ -193,9 +194,8 @@ def misdeeds(test, postern, roles):
             test.check(prompter.ended(role, MISDEEDS.index("write"), "open(at)?"),
                        f"write: {role} is ended, as it may only read")
     for role in sorted(roles):
-        if role.split(".")[0] in LINKED:
-            test.check(prompter.ended(role, MISDEEDS.index("sendmsg")), f"sendmsg: {role} is ended: "
-                       "it could send the supervisor descriptors that take long to be closed")
+        test.check(prompter.ended(role, MISDEEDS.index("sendmsg")), f"sendmsg: {role} is ended: "
+                   "it could send descriptors to the supervisor, or away")
     killing = [which for which, name in enumerate(MISDEEDS)
                if name not in FILES | STATE | {"connect", "sendmsg"}]
     # each role a few, in turn: one that dies within a second of its start has to wait
@@ -230,6 +230,27 @@ def looks_only(test, postern):
                "state: metrics is ended, as it opens the state to write")
 
 
+def sandbox_first(test, postern):
+    """The next keeper waits for a configuration, as none is published: it looked into the state
+    for that, where others write."""
+    supervisor, keeper = postern.process.pid, postern.roles()["keeper.0"]
+    others = set(postern.roles().values())
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children")
+    os.kill(keeper, signal.SIGSTOP)
+    for file in postern.shared.glob("state.config.*"):
+        file.unlink()
+    os.kill(keeper, signal.SIGKILL)
+    new, end = set(), time.monotonic() + 10
+    while not new and time.monotonic() < end:           # before it asks
+        new = set(map(int, children.read_text().split())) - others
+    os.kill(supervisor, signal.SIGSTOP)
+    test.wait_for(lambda: 'role=keeper.0 text="to be published again' in postern.log_text(),
+                  "a keeper waits for a configuration")
+    test.equal([status_of(pid)["Seccomp"] for pid in new], ["2"], "... in its sandbox")
+    os.kill(supervisor, signal.SIGCONT)
+    test.wait_for(postern.ready, "... and has it")
+
+
 def other_disk(test, postern):
     """A disk is mounted over the journal's directory: it has no rule for that one."""
     place, roles = postern.journal, postern.roles()
@@ -257,15 +278,17 @@ def body(test):
     test.equal({role.split(".")[0] for role in roles}, postern.kinds, "every kind of role runs")
     who_they_are(test, postern, roles)
     orders_nothing(test, postern)
-    test.check(grp.getgrnam(READER).gr_gid in map(int, status_of(roles["keeper.0"])["Groups"].split())
-               and "no such group" not in postern.log_text(),
-               "hints.group is known to the keeper, which cannot read /etc/group")
+    test.equal({role for role, pid in roles.items() if str(grp.getgrnam(READER).gr_gid) in
+                status_of(pid)["Groups"].split()}, {"keeper.0"},
+               "the keeper is in hints.group, and no other role")
+    test.check("no such group" not in postern.log_text(), "... though it cannot read /etc/group")
     if not can:
         return
     test.wait_for(lambda: set(sandbox_of(postern).values()) <= CALLS, "status: all are in one")
     test.equal({status_of(pid)["Seccomp"] for pid in roles.values()}, {"2"},
                "the kernel has a filter for each")
     only_looks(test, postern)
+    sandbox_first(test, postern)
     if has_failpoints(test, postern):
         looks_only(test, postern)
         misdeeds(test, postern, postern.roles())

@@ -41,10 +41,11 @@ static int becomes(void) {
 }
 
 static int dropped(void) {
+	static const gid_t more[2] = { SOMEBODY + 1, (gid_t)-1 };
 	gid_t groups[2];
 	struct diag diag;
 
-	if (privileges_join(&somebody, SOMEBODY + 1, &diag) != 0)
+	if (privileges_join(&somebody, more, &diag) != 0)
 		return 1;
 	if (privileges_drop(&somebody, &diag) != 0)
 		return 2;
