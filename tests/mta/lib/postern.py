@@ -91,10 +91,15 @@ class Postern:
         self.file.write_text(self.text(classes, edit))
 
     def start(self, wait=True):
+        log = self.test.logs / self.name
+        log_begins = log.stat().st_size if log.exists() else 0
         self.process = self.test.spawn([*self.environment, self.build / "posternd", "-c", self.file,
                                         "-f"], self.name)
         if wait:
-            self.test.wait_for(self.ready, f"{self.name} is ready")
+            # roles that are not started yet have no row in status
+            self.test.wait_for(lambda: self.ready() and
+                               b"event=started" in log.read_bytes()[log_begins:],
+                               f"{self.name} is ready")
         return self.process
 
     def start_again(self, wait=True):
