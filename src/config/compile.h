@@ -42,7 +42,8 @@ struct generation *config_compile(const char *path,
 struct generation *config_compile_places(const char *path,
     struct config_messages *messages);
 
-/* The same as config_compile from a string, for tests and fuzzing; `name` stands for the file. */
+/* The same as config_compile from a string, for tests and fuzzing; `name` stands for the
+ * file. */
 struct generation *config_compile_text(const char *text, const char *name,
     struct config_messages *messages);
 

@@ -2,10 +2,10 @@
 /*
  * PURPOSE  Where the daemon's state file and control socket are.
  * MODEL    Of the configuration, what says so is compiled as the daemon does it; all of it
- *          only where a command needs more.  A file with mistakes there must not hide the daemon that still runs with the version
- *          before them (`reload` has to reach it to be refused): then its text, with
- *          what it includes, is searched for these settings alone; the others have
- *          their defaults.
+ *          only where a command needs more.  A file with mistakes there must not hide the
+ *          daemon that still runs with the version before them (`reload` has to reach it to be
+ *          refused): then its text, with what it includes, is searched for these settings
+ *          alone; the others have their defaults.
  * ERRORS   Only a file that was named with -c and cannot be read.
  * THREADS  One (libconfig).
  */
