@@ -114,12 +114,15 @@ static bool run(struct supervisor *supervisor, bool damaged, bool without_texts,
 
 /* False: it did not say. */
 static bool take_result(struct supervisor *supervisor, const struct preparation *work) {
-	if (!work->reported || work->result.generation == 0 ||
-	    work->result.generation > SEGMENT_GENERATION_MAX)
+	if (!work->reported)
 		return false;
-	/* which number an adopted state had before is known there alone */
-	if (supervisor->last_number == 0)
+	/* which number an adopted state had before is known there alone: it may be as high as
+	 * may be, as there is room for ours above it */
+	if (supervisor->last_number == 0 && work->result.generation > 0 &&
+	    work->result.generation <= SEGMENT_GENERATION_MAX)
 		supervisor->last_number = work->result.generation;
+	if (work->result.generation != supervisor->last_number)
+		return false;
 	supervisor->generation->number = supervisor->last_number;
 	return true;
 }

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "segment/reader.h"
+
 void segment_config_path(const struct segment *segment, uint64_t number,
     const char *suffix, char out[PATH_MAX + 32]) {
 	snprintf(out, PATH_MAX + 32, "%s.config.%llu%s", segment->path,
@@ -70,28 +72,42 @@ static void *copy_file(int fd, const char *path, size_t *bytes, struct diag *dia
 	return NULL;
 }
 
-int segment_map_generation(const struct segment *segment, uint64_t number,
-    const struct generation **generation, struct diag *diag) {
-	char path[PATH_MAX + 32];
+int reader_generation_open(int fd, const char *path, const struct generation **generation,
+    struct diag *diag) {
 	size_t bytes;
-	void *copy;
-	int fd;
+	void *copy = copy_file(fd, path, &bytes, diag);
 
-	segment_config_path(segment, number, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return diag_set(diag, errno, "cannot open %s", path);
-	copy = copy_file(fd, path, &bytes, diag);
-	close(fd);
 	if (copy == NULL)
 		return -1;
-	if (generation_verify(copy, bytes, diag) != 0 ||
-	    check_records(segment, copy, diag) != 0) {
+	if (generation_verify(copy, bytes, diag) != 0) {
 		munmap(copy, bytes);
 		return -1;
 	}
 	*generation = copy;
 	return 0;
+}
+
+void reader_generation_close(const struct generation *generation) {
+	munmap((void *)(uintptr_t)generation, (size_t)generation->bytes);
+}
+
+int segment_map_generation(const struct segment *segment, uint64_t number,
+    const struct generation **generation, struct diag *diag) {
+	char path[PATH_MAX + 32];
+	int fd, result;
+
+	segment_config_path(segment, number, "", path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return diag_set(diag, errno, "cannot open %s", path);
+	result = reader_generation_open(fd, path, generation, diag);
+	close(fd);
+	if (result != 0)
+		return -1;
+	if (check_records(segment, *generation, diag) == 0)
+		return 0;
+	reader_generation_close(*generation);
+	return -1;
 }
 
 bool segment_generation_is_there(const struct segment *segment, uint64_t number) {
@@ -104,5 +120,5 @@ bool segment_generation_is_there(const struct segment *segment, uint64_t number)
 }
 
 void segment_unmap_generation(const struct generation *generation) {
-	munmap((void *)(uintptr_t)generation, (size_t)generation->bytes);
+	reader_generation_close(generation);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "config/generation.h"
 #include "segment/decisions.h"
 #include "segment/destinations.h"
 #include "segment/feed_position.h"
@@ -19,6 +20,13 @@
 #include "segment/recipients.h"
 
 struct reader;
+
+/* A copy, which cannot be written to, of a configuration that was published, made from its file
+ * and checked: roles may write to the file at any moment.  0, or -1 with *diag; `path` is for
+ * that.  reader_generation_close it. */
+int reader_generation_open(int fd, const char *path, const struct generation **generation,
+    struct diag *diag);
+void reader_generation_close(const struct generation *generation);
 
 enum reader_health {
 	READER_LIVE,

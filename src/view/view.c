@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/plain_file.h"
@@ -21,36 +19,22 @@
 
 #define REOPEN_TRIES	5
 
-static int map_block(const char *path, const struct generation **out,
+static int open_block(const char *path, const struct generation **out,
     struct diag *diag) {
-	struct stat st;
-	void *block;
-	int fd = plain_file_open(path);
+	int fd = plain_file_open(path), result;
 
 	if (fd < 0)
 		return errno == ELOOP || errno == EINVAL ?
 		    diag_set(diag, 0, "%s: not a configuration block", path) :
 		    diag_set(diag, errno, "%s", path);
-	if (fstat(fd, &st) != 0 || st.st_size == 0) {
-		close(fd);
-		return diag_set(diag, 0, "%s: not a configuration block", path);
-	}
-	block = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	result = reader_generation_open(fd, path, out, diag);
 	close(fd);
-	if (block == MAP_FAILED)
-		return diag_set(diag, errno, "%s", path);
-	if (generation_verify(block, (size_t)st.st_size, diag) != 0) {
-		munmap(block, (size_t)st.st_size);
-		return -1;
-	}
-	*out = block;
-	return 0;
+	return result;
 }
 
 static void close_generation(struct view *view) {
 	if (view->generation != NULL)
-		munmap((void *)(uintptr_t)view->generation,
-		    (size_t)view->generation->bytes);
+		reader_generation_close(view->generation);
 	view->generation = NULL;
 }
 
@@ -66,7 +50,7 @@ static void open_generation(struct view *view) {
 		return;
 	snprintf(path, sizeof(path), "%s.config.%llu", view->path,
 	    (unsigned long long)view->status.generation);
-	(void)map_block(path, &view->generation, &view->no_generation);
+	(void)open_block(path, &view->generation, &view->no_generation);
 }
 
 int view_refresh(struct view *view, struct diag *diag) {

@@ -15,7 +15,9 @@
 
 #include "base/log.h"
 #include "role/prepare.h"
+#include "role/prepare_begin.h"
 #include "role/spawn.h"
+#include "segment/segment.h"
 
 #define LIMIT_S	60	/* there are three tries, of 30 s each where nothing is reported */
 
@@ -29,6 +31,16 @@ static void on_line(void *context, const char *line) {
 		snprintf(first_line, sizeof(first_line), "%s", line);
 }
 
+static uint64_t wants_number;	/* 0: it was taken over */
+
+static void report_success(int result_fd) __attribute__((noreturn));
+
+static void report_success(int result_fd) {
+	const struct prepare_result result = { .generation = wants_number };
+
+	_exit(write(result_fd, &result, sizeof(result)) == (ssize_t)sizeof(result) ? 0 : 1);
+}
+
 /* It was taken over: a byte now and then, so that there is always news. */
 pid_t spawn_helper(struct supervisor *unused, bool damaged, bool without_texts, int result_fd,
     struct diag *diag) {
@@ -38,6 +50,8 @@ pid_t spawn_helper(struct supervisor *unused, bool damaged, bool without_texts, 
 	(void)unused, (void)damaged, (void)without_texts, (void)diag;
 	if (pid != 0)
 		return pid;
+	if (wants_number != 0)
+		report_success(result_fd);
 	while (write(result_fd, "x", 1) == 1 || errno == EAGAIN)
 		(void)nanosleep(&pause, NULL); /* LINT-SLEEP: this is what it does */
 	_exit(0);
@@ -56,9 +70,27 @@ static void a_helper_that_reports_byte_by_byte_does_not_hold_us(void **state) {
 	assert_int_equal(errno, ECHILD);
 }
 
+/* A role had written the highest number that a state may begin with: no rebuild could succeed
+ * any more. */
+static void the_highest_number_of_an_adopted_state_is_no_dead_end(void **state) {
+	(void)state;
+	(void)alarm(LIMIT_S);
+	supervisor = (struct supervisor){ .generation = &generation, .state_fd = -1 };
+	wants_number = SEGMENT_GENERATION_MAX;
+	(void)prepare(&supervisor, false);
+	assert_int_equal(generation.number, SEGMENT_GENERATION_MAX);
+	wants_number = SEGMENT_GENERATION_MAX + 1;
+	(void)prepare(&supervisor, true);
+	assert_int_equal(generation.number, SEGMENT_GENERATION_MAX + 1);
+	/* and it has the number that was ordered */
+	(void)prepare(&supervisor, true);
+	assert_int_equal(generation.number, SEGMENT_GENERATION_MAX + 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_helper_that_reports_byte_by_byte_does_not_hold_us),
+		cmocka_unit_test(the_highest_number_of_an_adopted_state_is_no_dead_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

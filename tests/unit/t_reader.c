@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,33 @@ static void refused_file(const char *file, int error, const char *text) {
 	assert_int_equal(diag.error, error);
 	if (strstr(diag.text, text) == NULL)
 		assert_string_equal(diag.text, text);
+}
+
+/* A role can write to the file of a configuration, and cut it: root's posternctl went on by
+ * what stood there at the moment. */
+static void a_configuration_that_a_role_rewrites_stays_as_it_was_read(void **state) {
+	char file[PATH_MAX + 32], spoiled[4096];
+	const struct generation *read;
+	struct diag diag;
+	uint64_t bytes;
+	int fd;
+
+	(void)state;
+	segment_config_path(site.segment, site.generation->number, "", file);
+	fd = open(file, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(reader_generation_open(fd, file, &read, &diag), 0);
+	bytes = read->bytes;
+	assert_int_equal(read->class_count, 2);
+	memset(spoiled, 0xff, sizeof(spoiled));
+	assert_int_equal(pwrite(fd, spoiled, sizeof(spoiled), 0), sizeof(spoiled));
+	assert_int_equal(read->bytes, bytes);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(generation_verify(read, (size_t)bytes, &diag), 0);
+	assert_int_equal(read->class_count, 2);
+	reader_generation_close(read);
+	assert_int_equal(reader_generation_open(fd, file, &read, &diag), -1);
+	close(fd);
 }
 
 static int open_site(void **state) {
@@ -509,6 +537,7 @@ int main(void) {
 		WITH_SITE(what_is_no_segment_is_told),
 		WITH_SITE(what_is_no_plain_file_is_not_even_opened),
 		WITH_SITE(damage_is_told),
+		WITH_SITE(a_configuration_that_a_role_rewrites_stays_as_it_was_read),
 		WITH_SITE(noise_behind_the_sizes_is_survived),
 	};
 
