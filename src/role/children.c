@@ -303,7 +303,8 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 		if (gate_command_bury(supervisor, pid, status) ||
 		    alerts_bury(&supervisor->alerts, pid, status) ||
 		    mta_commands_bury(supervisor, pid, status) ||
-		    queue_link_bury(supervisor, pid, status))
+		    queue_link_bury(supervisor, pid, status) ||
+		    reload_bury(supervisor, pid, status))
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].pid == pid)

@@ -17,7 +17,10 @@
 
 #define SEALS	(F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
 
-static int write_all(int fd, const char *from, size_t left) {
+int generation_memory_write(int fd, const void *bytes, size_t length) {
+	const char *from = bytes;
+	size_t left = length;
+
 	while (left > 0) {
 		ssize_t written = write(fd, from, left);
 
@@ -31,13 +34,24 @@ static int write_all(int fd, const char *from, size_t left) {
 	return 0;
 }
 
-int generation_memory_make(const struct generation *generation, struct diag *diag) {
+int generation_memory_open(struct diag *diag) {
 	int fd = memfd_create("postern-generation", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && write_all(fd, (const char *)generation, generation->bytes) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	return fd >= 0 ? fd :
+	    diag_set(diag, errno, "cannot keep the configuration in memory");
+}
+
+int generation_memory_fill(int fd, const struct generation *generation, struct diag *diag) {
+	return generation_memory_write(fd, generation, generation->bytes) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, SEALS) == 0 ? 0 :
+	    diag_set(diag, errno, "cannot keep the configuration in memory");
+}
+
+int generation_memory_make(const struct generation *generation, struct diag *diag) {
+	int fd = generation_memory_open(diag);
+
+	if (fd >= 0 && generation_memory_fill(fd, generation, diag) == 0)
 		return fd;
-	diag_set(diag, errno, "cannot keep the configuration in memory");
 	if (fd >= 0)
 		close(fd);
 	return -1;

@@ -10,6 +10,13 @@
 /* A close-on-exec descriptor of the sealed file, or -1 with *diag. */
 int generation_memory_make(const struct generation *generation, struct diag *diag);
 
+/* The same in two steps, which may be of two processes: an empty one, and what it is to hold. */
+int generation_memory_open(struct diag *diag);
+int generation_memory_fill(int fd, const struct generation *generation, struct diag *diag);
+
+/* Writes all of `bytes`.  0, or -1 with errno. */
+int generation_memory_write(int fd, const void *bytes, size_t length);
+
 /* A verified copy, the caller's to free(3) and to change; NULL with *diag: it is no such file,
  * is not sealed, or holds no generation.  `fd` stays open. */
 struct generation *generation_memory_read(int fd, struct diag *diag);

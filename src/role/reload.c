@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Reload: SIGHUP and posternctl both end here.
- * MODEL    Compile, keep what waits for a restart, seal the block, have the keeper publish it.
+ * MODEL    Have it compiled, keep what waits for a restart, seal the block, have the keeper publish it.
  *          Until it reports that it did, nothing has changed; a keeper that dies meanwhile
  *          gives the order to its successor, which publishes the same once more.
  * ERRORS   A mistake in the file, a full disk or no keeper: the old configuration stays, and
@@ -44,10 +44,11 @@ static void note_setting(void *context, const char *setting) {
 }
 
 bool reload_is_busy(const struct reload *reload) {
-	return reload->block != NULL;
+	return reload->block != NULL || reload->compiler.pid != 0;
 }
 
 void reload_end(struct reload *reload) {
+	compiler_end(&reload->compiler);
 	if (reload->block != NULL)
 		close(reload->fd);
 	free(reload->block);
@@ -122,26 +123,40 @@ static void reload_compiled(struct supervisor *supervisor, struct generation *wa
 
 void reload_begin(struct supervisor *supervisor, bool answer) {
 	struct reload *reload = &supervisor->reload;
+	int64_t now_ns = clock_now_ns();
+	struct diag diag;
+
+	*reload = (struct reload){ .is_reload = true, .answer = answer, .began_ns = now_ns };
+	sd_notify_reloading();
+	if (compiler_start(&reload->compiler, supervisor->config_file, now_ns, &diag) != 0)
+		reload_refuse(supervisor, EX_OSERR, diag.text);
+}
+
+bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
+	struct reload *reload = &supervisor->reload;
+	struct config_messages *messages = &reload->outcome.messages;
+	int64_t now_ns = clock_now_ns();
 	struct generation *wanted;
-	int64_t began_ns, ended_ns;
+	struct diag diag;
 	char text[64];
 
-	began_ns = clock_now_ns();
-	*reload = (struct reload){ .is_reload = true, .answer = answer };
-	sd_notify_reloading();
-	wanted = config_compile(supervisor->config_file, &reload->outcome.messages);
-	supervisor_log_messages(&reload->outcome.messages);
+	if (pid != reload->compiler.pid)
+		return false;
+	if (reload->answer)
+		supervisor->requests_from_ns = now_ns +
+		    REST_TIMES * (now_ns - reload->began_ns);
+	wanted = compiler_result(&reload->compiler, status, messages, &diag);
+	supervisor_log_messages(messages);
 	if (wanted != NULL) {
 		reload_compiled(supervisor, wanted);
+	} else if (messages->errors == 0) {
+		reload_refuse(supervisor, EX_OSERR, diag.text);
 	} else {
 		snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
-		    reload->outcome.messages.errors,
-		    reload->outcome.messages.errors == 1 ? "" : "s");
+		    messages->errors, messages->errors == 1 ? "" : "s");
 		reload_refuse(supervisor, EX_CONFIG, text);
 	}
-	ended_ns = clock_now_ns();
-	if (answer)
-		supervisor->requests_from_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
+	return true;
 }
 
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns) {
@@ -171,6 +186,10 @@ void reload_turn(struct supervisor *supervisor, int64_t now_ns) {
 
 	if (!reload_is_busy(reload)) {
 		reload_repeat(supervisor, now_ns);
+		return;
+	}
+	if (reload->compiler.pid != 0) {
+		compiler_turn(&reload->compiler, now_ns);
 		return;
 	}
 	if (!reload->sent && keeper_orders_publish(&supervisor->orders, reload->fd,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "config/compile.h"
+#include "role/compiler.h"
 
 struct keeper_report;
 struct supervisor;
@@ -23,8 +24,9 @@ struct reload_outcome {
 	char error[600];	/* when exit_code is not 0 */
 };
 
-/* A configuration on its way to the keeper, which publishes it. */
+/* A configuration on its way: it is compiled, then the keeper publishes it. */
 struct reload {
+	struct compiler compiler;	/* as long as one runs there is no block */
 	struct generation *block;	/* NULL: there is none */
 	int fd;				/* the same, sealed; with block */
 	uint64_t number;		/* as which it was ordered to be published */
@@ -35,7 +37,7 @@ struct reload {
 	struct reload_outcome outcome;
 };
 
-/* Compiles the file and has it published; the old configuration stays where that fails.  Logs
+/* Has the file compiled and published; the old configuration stays where that fails.  Logs
  * and counts, and answers the keeper if it asked.  Not while one is on its way. */
 void reload_begin(struct supervisor *supervisor, bool answer);
 
@@ -53,6 +55,9 @@ void reload_turn(struct supervisor *supervisor, int64_t now_ns);
 /* The keeper reports that it published one, could not, or needs the one in force again.
  * False: it was never ordered that. */
 bool reload_hear(struct supervisor *supervisor, const struct keeper_report *report);
+
+/* True: the process that ended was the one that compiles. */
+bool reload_bury(struct supervisor *supervisor, pid_t pid, int status);
 
 /* There is another keeper. */
 void reload_send_again(struct reload *reload);

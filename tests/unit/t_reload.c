@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* A reload on its way to the keeper, which may die or be late. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -110,6 +113,21 @@ static void reports_nonsense(enum keeper_report_kind kind, uint64_t number) {
 	assert_false(reload_hear(&supervisor, &report));
 }
 
+/* As the supervisor does, which waits for any of its processes. */
+static void compiled(void) {
+	pid_t pid = supervisor.reload.compiler.pid;
+	int status;
+
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(reload_bury(&supervisor, pid, status));
+}
+
+static void begin_and_compile(bool answer) {
+	reload_begin(&supervisor, answer);
+	compiled();
+}
+
 static bool is_answered(void) {
 	char text[64];
 
@@ -121,7 +139,7 @@ static void who_asked_is_answered_when_it_is_published(void **state) {
 
 	(void)state;
 	supervisor.last_number = 6;
-	reload_begin(&supervisor, true);
+	begin_and_compile(true);
 	number = ordered();
 	assert_int_equal(number, 7);
 	assert_true(reload_is_busy(&supervisor.reload));
@@ -137,7 +155,7 @@ static void a_keeper_that_did_not_ask_gets_no_answer(void **state) {
 	int64_t first, second;
 
 	(void)state;
-	reload_begin(&supervisor, true);
+	begin_and_compile(true);
 	first = ordered();
 	end_keeper();
 	begin_keeper();
@@ -154,7 +172,7 @@ static void a_keeper_that_did_not_ask_gets_no_answer(void **state) {
 static void give_up_and_publish(void) {
 	int64_t number;
 
-	reload_begin(&supervisor, false);
+	begin_and_compile(false);
 	number = ordered();
 	assert_true(number > 0);
 	reload_turn(&supervisor, clock_now_ns() + 11 * NS_PER_SECOND);
@@ -188,7 +206,7 @@ static void a_number_of_the_keepers_own_is_not_believed(void **state) {
 	supervisor.last_number = supervisor.generation->number = supervisor.again_number = 7;
 	supervisor.queue.runs.known = true;
 	supervisor.queue.runs.generation = 7;
-	reload_begin(&supervisor, false);
+	begin_and_compile(false);
 	assert_int_equal(ordered(), 8);
 	reports_nonsense(KEEPER_REPORT_PUBLISHED, 9);
 	assert_true(reload_is_busy(&supervisor.reload));
@@ -211,7 +229,7 @@ static void a_number_never_goes_back(void **state) {
 	reload_turn(&supervisor, clock_now_ns());
 	again = ordered();
 	assert_int_equal(again, 7);
-	reload_begin(&supervisor, false);
+	begin_and_compile(false);
 	assert_int_equal(ordered(), 8);
 	published(8);
 	assert_int_equal(supervisor.generation->number, 8);
@@ -240,7 +258,7 @@ static void a_reload_is_followed_by_a_rest(void **state) {
 	int64_t before_ns = clock_now_ns(), after_ns;
 
 	(void)state;
-	reload_begin(&supervisor, true);
+	begin_and_compile(true);
 	after_ns = clock_now_ns();
 	published(ordered());
 	assert_false(reload_is_busy(&supervisor.reload));
@@ -249,9 +267,46 @@ static void a_reload_is_followed_by_a_rest(void **state) {
 	assert_true(reload_may_be_asked(&supervisor, supervisor.requests_from_ns));
 	assert_true(supervisor.requests_from_ns - after_ns <= 9 * (after_ns - before_ns));
 	/* root may at any time, and takes none from the keeper */
-	reload_begin(&supervisor, false);
+	begin_and_compile(false);
 	published(ordered());
 	assert_true(supervisor.requests_from_ns - after_ns <= 9 * (after_ns - before_ns));
+}
+
+/* The supervisor compiled itself, and started no role for a second. */
+static void while_it_is_compiled_the_supervisor_goes_on(void **state) {
+	(void)state;
+	reload_begin(&supervisor, false);
+	assert_true(reload_is_busy(&supervisor.reload));
+	reload_turn(&supervisor, clock_now_ns());
+	assert_int_equal(ordered(), -1);
+	assert_false(reload_bury(&supervisor, getpid(), 0));
+	compiled();
+	assert_int_equal(ordered(), 1);
+}
+
+static void a_compilation_that_takes_too_long_is_given_up(void **state) {
+	(void)state;
+	reload_begin(&supervisor, true);
+	assert_int_equal(kill(supervisor.reload.compiler.pid, SIGSTOP), 0);
+	reload_turn(&supervisor, clock_now_ns() + 61 * NS_PER_SECOND);
+	compiled();
+	assert_false(reload_is_busy(&supervisor.reload));
+	assert_non_null(strstr(last_line, "the process that compiles it was killed"));
+	assert_true(is_answered());
+	begin_and_compile(false);
+	assert_int_equal(ordered(), 1);
+}
+
+static void mistakes_come_back_from_who_compiled(void **state) {
+	FILE *file = fopen(path, "w");
+
+	(void)state;
+	assert_true(file != NULL && fputs("version = 1;\nno = 1;\nneither = 1;\n"
+	    "classes = ( { name = \"all\"; match = \"*\"; } );\n", file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	begin_and_compile(true);
+	assert_non_null(strstr(last_line, "2 mistakes in the configuration"));
+	assert_true(is_answered());
 }
 
 static void what_a_keeper_says_stays_within_its_quotes(void **state) {
@@ -269,6 +324,11 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_asked_is_answered_when_it_is_published,
 		    begin, end),
+		cmocka_unit_test_setup_teardown(while_it_is_compiled_the_supervisor_goes_on, begin,
+		    end),
+		cmocka_unit_test_setup_teardown(a_compilation_that_takes_too_long_is_given_up,
+		    begin, end),
+		cmocka_unit_test_setup_teardown(mistakes_come_back_from_who_compiled, begin, end),
 		cmocka_unit_test_setup_teardown(a_keeper_that_did_not_ask_gets_no_answer, begin,
 		    end),
 		cmocka_unit_test_setup_teardown(

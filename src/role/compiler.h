@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The configuration, compiled by a process of its own: with many classes it takes a second,
+ * and its files may lie where a read takes any time; the supervisor has roles to start
+ * meanwhile.
+ */
+#ifndef ROLE_COMPILER_H
+#define ROLE_COMPILER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+#include "config/compile.h"
+
+/* Begins as zeros. */
+struct compiler {
+	pid_t pid;		/* 0: none runs; then the rest means nothing */
+	int block_fd, messages_fd;	/* where it writes what came of it */
+	int64_t until_ns;	/* it is killed then */
+};
+
+/* Starts one, which ends with this process at the latest, and after 60 s.  None may run yet.
+ * 0, or -1 with *diag. */
+int compiler_start(struct compiler *compiler, const char *file, int64_t now_ns,
+    struct diag *diag);
+
+/* Kills it when its time is over. */
+void compiler_turn(const struct compiler *compiler, int64_t now_ns);
+
+/* It was waited for, and ended with `status`: the block (free()), as of config_compile, with
+ * *messages; NULL with messages->errors > 0 where the file has mistakes, with 0 and *diag
+ * where it could not be compiled. */
+struct generation *compiler_result(struct compiler *compiler, int status,
+    struct config_messages *messages, struct diag *diag);
+
+/* Kills one that runs, and waits for its end. */
+void compiler_end(struct compiler *compiler);
+
+#endif
