@@ -22,7 +22,7 @@ static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
 #undef COMMAND
 };
 
-/* The state file was cut while it was mapped: no daemon of ours does that. */
+/* The state file was cut while it was mapped: by a role that was taken over, or by somebody. */
 static void on_bus_error(int number) {
 	static const char text[] =
 	    "posternctl: the state file was truncated while it was read\n";

@@ -42,6 +42,7 @@ struct wanted {
 struct batch {
 	struct decided *list;
 	size_t count, size;
+	bool no_memory;
 };
 
 struct tailing {
@@ -210,19 +211,23 @@ static void write_lost(struct tailing *tailing, uint64_t lost) {
 	writer_row(&tailing->ctl->writer, values);
 }
 
-static bool keep(struct batch *batch, const struct decided *decided) {
+static void keep_wanted(void *context, const struct decided *decided) {
+	struct tailing *tailing = context;
+	struct batch *batch = &tailing->batch;
 	size_t size = batch->size == 0 ? 256 : 2 * batch->size;
 	struct decided *list;
 
+	if (batch->no_memory || !is_wanted(&tailing->wanted, decided))
+		return;
 	if (batch->count == batch->size) {
 		list = reallocarray(batch->list, size, sizeof(*list));
+		batch->no_memory = list == NULL;
 		if (list == NULL)
-			return false;
+			return;
 		batch->list = list;
 		batch->size = size;
 	}
 	batch->list[batch->count++] = *decided;
-	return true;
 }
 
 static int compare_times(const void *a, const void *b) {
@@ -233,20 +238,17 @@ static int compare_times(const void *a, const void *b) {
 	return one->id < other->id ? -1 : one->id > other->id;
 }
 
-/* All that is there, of both rings.  False: no memory. */
+/* What is there, of both rings.  False: no memory. */
 static bool gather(struct tailing *tailing, int64_t now_ns, uint64_t *lost) {
 	struct batch *batch = &tailing->batch;
-	struct decided next;
 
 	batch->count = 0;
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
-		while (reader_decisions_next(tailing->state.view.reader, (enum decided_ring)ring,
-			&tailing->cursors[ring], now_ns, &next, lost))
-			if (is_wanted(&tailing->wanted, &next) && !keep(batch, &next))
-				return false;
+		reader_decisions_follow(tailing->state.view.reader, (enum decided_ring)ring,
+		    &tailing->cursors[ring], now_ns, keep_wanted, tailing, lost);
 	if (batch->count > 1)
 		qsort(batch->list, batch->count, sizeof(*batch->list), compare_times);
-	return true;
+	return !batch->no_memory;
 }
 
 /* `most` of them, the last ones.  False: no memory, or nobody reads. */

@@ -228,18 +228,11 @@ static void watch_cluster(struct alert_watch *watch, const struct generation *ge
 
 void alert_watch_begin(struct alert_watch *watch, struct segment *segment, uint64_t from) {
 	const struct segment_header *header = segment_header(segment);
-	struct decided event;
-	uint64_t lost = 0;
 
 	watch->segment = segment;
 	watch->faults = atomic_load(&header->counters[COUNTER_FAULTS]);
-	if (from != 0) {
-		watch->events = (struct decisions_cursor){ .next = from, .begun = true };
-		return;
-	}
-	while (decisions_next(segment, DECIDED_OF_DESTINATIONS, &watch->events, clock_now_ns(),
-		&event, NULL, &lost))
-		continue;
+	watch->events = (struct decisions_cursor){ .begun = true, .next = from != 0 ? from :
+		atomic_load(&header->decided_next[DECIDED_OF_DESTINATIONS].number) };
 }
 
 void alert_watch_turn(struct alert_watch *watch, const struct generation *generation,

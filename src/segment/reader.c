@@ -6,8 +6,8 @@
  *          What lives (counters, slots, names) is read from the mapping with
  *          relaxed atomic loads, under the writer's sequence where it has one.
  * ERRORS   reader_open tells them; later, what cannot be read consistently is
- *          counted.  A file that is cut while it is mapped raises SIGBUS: the
- *          daemon never does that.
+ *          counted.  A file that is cut while it is mapped raises SIGBUS, which the
+ *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
 #include "segment/reader_internal.h"
@@ -349,15 +349,22 @@ bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
 	    lost);
 }
 
+void reader_decisions_follow(const struct reader *reader, enum decided_ring ring,
+    struct decisions_cursor *cursor, int64_t now_ns,
+    void (*each)(void *context, const struct decided *), void *context, uint64_t *lost) {
+	uint32_t most = 2 * decisions_size(&reader->sizes, ring);
+	struct decided decided;
+
+	/* a writer that is busy, or means harm, must not keep us for ever */
+	for (uint32_t i = 0; i < most && reader_decisions_next(reader, ring, cursor, now_ns,
+	    &decided, lost); i++)
+		each(context, &decided);
+}
+
 void reader_decisions(const struct reader *reader, enum decided_ring ring,
     void (*each)(void *context, const struct decided *), void *context) {
 	struct decisions_cursor cursor = { .begun = false };
-	uint32_t most = 2 * decisions_size(&reader->sizes, ring);
-	struct decided decided;
 	uint64_t lost = 0;
 
-	/* a busy writer must not keep us for ever */
-	for (uint32_t i = 0; i < most && reader_decisions_next(reader, ring, &cursor, 0,
-	    &decided, &lost); i++)
-		each(context, &decided);
+	reader_decisions_follow(reader, ring, &cursor, 0, each, context, &lost);
 }

@@ -154,6 +154,12 @@ bool reader_decision(const struct reader *reader, uint64_t id, struct decided *o
 void reader_decisions(const struct reader *reader, enum decided_ring ring,
     void (*each)(void *context, const struct decided *), void *context);
 
+/* Calls `each` for what the cursor has not passed, twice what the ring holds at most, and
+ * however its writers change it meanwhile; as decisions_next. */
+void reader_decisions_follow(const struct reader *reader, enum decided_ring ring,
+    struct decisions_cursor *cursor, int64_t now_ns,
+    void (*each)(void *context, const struct decided *), void *context, uint64_t *lost);
+
 /* Follows a ring (segment/decisions.h); now_ns by base/clock.h. */
 bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost);

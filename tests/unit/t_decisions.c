@@ -379,6 +379,41 @@ static void a_reader_finds_and_follows_them(void **state)
 	reader_close(&reader);
 }
 
+struct moving {
+	struct decisions_cursor cursor;
+	unsigned count;
+	uint64_t end;
+};
+
+static void move_the_end(void *context, const struct decided *decided)
+{
+	struct moving *moving = context;
+
+	(void)decided;
+	assert_in_range(++moving->count, 1, 100 * SLOTS);
+	site.segment->header->decided_next[DECIDED_OF_SESSIONS].number = moving->end -
+	    (moving->cursor.next == moving->end);
+}
+
+/* All records of the ring are valid; its end goes back behind whoever has come to it, and forth. */
+static void an_end_that_goes_back_and_forth_keeps_nobody(void **state)
+{
+	struct moving moving = { .count = 0 };
+	struct reader *reader;
+	struct diag diag;
+	uint64_t lost = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < SLOTS; i++)
+		(void)note(DECIDED_REFUSED, "d.example");
+	moving.end = site.segment->header->decided_next[DECIDED_OF_SESSIONS].number;
+	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
+	reader_decisions_follow(reader, DECIDED_OF_SESSIONS, &moving.cursor, 0, move_the_end,
+	    &moving, &lost);
+	assert_int_equal(moving.count, 2 * SLOTS);
+	reader_close(&reader);
+}
+
 static void count_one(void *context, const struct decided *decided)
 {
 	(void)decided;
@@ -622,6 +657,7 @@ int main(void)
 		WITH_SITE(what_is_logged_is_marked),
 		WITH_SITE(two_writers_of_one_place_make_none),
 		WITH_SITE(a_reader_finds_and_follows_them),
+		WITH_SITE(an_end_that_goes_back_and_forth_keeps_nobody),
 		WITH_SITE(who_died_hides_nothing_that_came_later),
 		WITH_SITE(they_outlive_a_restart),
 		WITH_SITE(a_writer_may_be_killed_at_any_time),
