@@ -10,6 +10,7 @@
  */
 #include "view/status_mtas.h"
 
+#include <dirent.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "base/text.h"
 
 #define STATUS_MTAS_MAX	8	/* bits of destination_seen.cloned_by */
+#define LOG_ENTRIES_MOST 16384	/* of directories that are looked at for a log */
 
 struct mta_use {
 	int64_t lane_ns, other_ns;	/* the last delivery by a lane, by what they clone; 0 */
@@ -60,6 +62,46 @@ static void take_file(struct view_log *use, const struct stat *st, uint64_t read
 	use->known = true;
 }
 
+#ifdef GLOB_ALTDIRFUNC
+static _Thread_local unsigned entries_left;
+
+static void *open_directory(const char *path) {
+	return opendir(path);
+}
+
+static struct dirent *read_entry(void *directory) {
+	return entries_left == 0 || --entries_left == 0 ? NULL : readdir(directory);
+}
+
+static void close_directory(void *directory) {
+	(void)closedir(directory);
+}
+#endif
+
+/* A role wrote the pattern: it must not have root walk through all there is. */
+static bool find_logs(const char *pattern, glob_t *found) {
+	int flags = GLOB_NOSORT;
+
+#ifdef GLOB_ALTDIRFUNC
+	entries_left = LOG_ENTRIES_MOST;
+	found->gl_opendir = open_directory;
+	found->gl_readdir = read_entry;
+	found->gl_closedir = close_directory;
+	found->gl_lstat = lstat;
+	found->gl_stat = stat;
+	flags |= GLOB_ALTDIRFUNC;
+#endif
+	if (glob(pattern, flags, NULL, found) != 0)
+		return false;
+#ifdef GLOB_ALTDIRFUNC
+	if (entries_left == 0) {
+		globfree(found);
+		return false;
+	}
+#endif
+	return true;
+}
+
 /* Files that were begun, wherever rotation has renamed them to, and the one at the path. */
 struct view_log view_log(const struct reader *reader, const char *log) {
 	struct feed_position begun[FEED_FILES_MAX];
@@ -70,9 +112,10 @@ struct view_log view_log(const struct reader *reader, const char *log) {
 
 	if (path_pattern_is_plain(log))
 		(void)text_append(pattern, sizeof(pattern), 0, "%s*", log);
-	else if (!path_pattern_glob(log, pattern, sizeof(pattern)))
+	else if (path_pattern_fault(log) != NULL ||
+	    !path_pattern_glob(log, pattern, sizeof(pattern)))
 		return use;
-	if (log[0] == '\0' || glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+	if (log[0] == '\0' || !find_logs(pattern, &found))
 		return use;
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		struct stat st;

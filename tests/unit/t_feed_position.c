@@ -5,12 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "segment/feed_position.h"
 #include "segment/internal.h"
 #include "tests/unit/site.h"
+#include "view/status_mtas.h"
 
 #define CLASSES "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
 
@@ -162,6 +166,54 @@ static void another_size_keeps_them(void **state)
 	assert_int_equal(all[0].inode, 8);
 	assert_int_equal(all[1].spot.offset, 10);
 }
+#define LINKS	140
+
+static void make_links(const char *directory, const char *target)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", site.directory, directory);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (unsigned i = 0; i < LINKS; i++) {
+		snprintf(path, sizeof(path), "%s/%s/%u", site.directory, directory, i);
+		assert_int_equal(symlink(target, path), 0);
+	}
+}
+
+static struct view_log look(const char *pattern)
+{
+	struct view_log log;
+	struct reader *reader;
+	struct diag diag;
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", site.directory, pattern);
+	if (find(feed_log_id(path)) == 0) {
+		struct stat st;
+
+		assert_int_equal(stat(segment_path(site.segment), &st), 0);
+		(void)feed_position_begin(site.segment, &(struct feed_position){
+		    .log = feed_log_id(path), .device = st.st_dev, .inode = st.st_ino });
+	}
+	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
+	log = view_log(reader, path);
+	reader_close(&reader);
+	return log;
+}
+
+/* Whoever writes the published configuration chooses it, and root looks for it. */
+static void a_pattern_that_matches_everything_is_not_walked_through(void **state)
+{
+	(void)state;
+	make_links("logs", segment_path(site.segment));
+	make_links("all", "../logs");
+	assert_true(look("logs/*").known);
+	assert_true(look("all/1?/1").known);
+	/* 19,600 names */
+	assert_false(look("all/*/*").known);
+	/* none, by the configuration's own rules */
+	assert_false(look("logs/*1*1*1*1*").known);
+}
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
@@ -174,6 +226,7 @@ int main(void)
 		TEST(a_file_that_was_cut_is_another_one),
 		TEST(a_record_is_whole_or_unknown),
 		TEST(another_size_keeps_them),
+		TEST(a_pattern_that_matches_everything_is_not_walked_through),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
