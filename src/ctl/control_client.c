@@ -4,6 +4,7 @@
  * MODEL    One connection, one request, rows until the frame that ends them.
  *          The first frame of each side tells its protocol: where the numbers
  *          differ both can still say so.
+ *          Whoever answers may mean harm: a reply is bounded in time, bytes and rows.
  * ERRORS   All are told to the caller; nothing is printed here.
  * THREADS  Any; nothing is shared.
  */
@@ -21,21 +22,37 @@
 
 /* a body, its length line, and room to read on */
 #define BUFFER_BYTES	(CONTROL_BODY_MAX + 4096)
+#define ROWS_MAX	1000000		/* a queue's have 100 bytes and more */
+#define WHOLE_TIMEOUTS	10		/* that a whole reply may take */
 
 struct conversation {
 	int fd;
 	const char *address;
 	int timeout_ms;
+	int64_t end_ns;		/* by then the reply has ended */
+	size_t bytes, rows;	/* of it so far */
 	bool greeted;		/* the daemon's first frame was seen */
 	size_t length;
 	char buffer[BUFFER_BYTES];
 };
 
-int control_connect(const char *address, struct diag *diag) {
+/* One that accepts nothing has us wait; the same bounds the sending. */
+static int connect_within(int fd, const struct listen_address *to, int timeout_ms) {
+	const struct timeval limit = { .tv_sec = timeout_ms / 1000,
+		.tv_usec = timeout_ms % 1000 * 1000 };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0)
+		return errno;
+	if (connect(fd, (const struct sockaddr *)&to->socket_address, to->length) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EINPROGRESS ? ETIMEDOUT : errno;
+}
+
+int control_connect(const char *address, int timeout_ms, struct diag *diag) {
 	struct listen_address parsed;
 	char text[sizeof(parsed.path) + 16];
 	const char *why = "";
-	int fd;
+	int fd, error;
 
 	text_append(text, sizeof(text), 0, "%s%s",
 	    address[0] == '/' || address[0] == '.' ? "unix:" : "", address);
@@ -44,10 +61,8 @@ int control_connect(const char *address, struct diag *diag) {
 	fd = socket(parsed.socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return diag_set(diag, errno, "%s", address);
-	if (connect(fd, (const struct sockaddr *)&parsed.socket_address,
-		parsed.length) != 0) {
-		int error = errno;
-
+	error = connect_within(fd, &parsed, timeout_ms);
+	if (error != 0) {
 		close(fd);
 		return diag_set(diag, error, error == ENOENT || error == ECONNREFUSED ?
 		    "%s: nobody answers (is posternd running?)" :
@@ -92,7 +107,8 @@ static int send_request(struct conversation *talk, const struct control_field *f
 static int receive_more(struct conversation *talk, int64_t until_ns,
     struct diag *diag) {
 	struct pollfd poller = { .fd = talk->fd, .events = POLLIN };
-	int64_t left_ms = (until_ns - clock_now_ns()) / NS_PER_MS;
+	bool is_whole = talk->end_ns <= until_ns;
+	int64_t left_ms = ((is_whole ? talk->end_ns : until_ns) - clock_now_ns()) / NS_PER_MS;
 	ssize_t n;
 	int ready;
 
@@ -100,8 +116,9 @@ static int receive_more(struct conversation *talk, int64_t until_ns,
 	if (ready < 0)
 		return errno == EINTR ? 0 : diag_set(diag, errno, "%s", talk->address);
 	if (ready == 0)
-		return diag_set(diag, ETIMEDOUT, "%s: no answer for %d s",
-		    talk->address, talk->timeout_ms / 1000);
+		return diag_set(diag, ETIMEDOUT, is_whole ?
+		    "%s: the answer has not ended after %d s" : "%s: no answer for %d s",
+		    talk->address, talk->timeout_ms / 1000 * (is_whole ? WHOLE_TIMEOUTS : 1));
 	n = recv(talk->fd, talk->buffer + talk->length,
 	    sizeof(talk->buffer) - talk->length, 0);
 	if (n < 0)
@@ -110,7 +127,9 @@ static int receive_more(struct conversation *talk, int64_t until_ns,
 		return diag_set(diag, ECONNRESET,
 		    "%s: the daemon hung up before it had answered", talk->address);
 	talk->length += (size_t)n;
-	return 0;
+	talk->bytes += (size_t)n;
+	return talk->bytes <= CONTROL_REPLY_MAX + BUFFER_BYTES ? 0 : diag_set(diag, EPROTO,
+	    "%s: the answer is longer than any", talk->address);
 }
 
 static int greet(struct conversation *talk, const struct control_frame *frame,
@@ -178,6 +197,9 @@ static int take_frames(struct conversation *talk, const struct row_call *call,
 			return -1;
 		if (control_frame_get(&frame, "end") != NULL)
 			result = take_end(talk, &frame, call->reply, diag) == 0 ? 1 : -1;
+		else if (control_frame_get(&frame, "row") != NULL && ++talk->rows > ROWS_MAX)
+			return diag_set(diag, EPROTO, "%s: the answer has more rows than any",
+			    talk->address);
 		else if (control_frame_get(&frame, "row") != NULL)
 			call->row(call->context, &frame);
 	}
@@ -196,11 +218,12 @@ int control_ask(const char *address, const struct control_field *fields,
 	int result;
 
 	memset(reply, 0, sizeof(*reply));
-	talk.fd = control_connect(address, diag);
+	talk.fd = control_connect(address, timeout_ms, diag);
 	if (talk.fd < 0)
 		return -1;
 	result = send_request(&talk, fields, count, diag);
 	until_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+	talk.end_ns = clock_now_ns() + WHOLE_TIMEOUTS * timeout_ms * NS_PER_MS;
 	while (result == 0) {
 		size_t before = talk.length;
 

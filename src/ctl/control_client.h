@@ -14,16 +14,16 @@ struct control_reply {
 	char generation[24];	/* of the end frame, or "" */
 };
 
-/* A connected stream socket, blocking, or -1 with *diag.  Addresses are those of
- * control_ask. */
-int control_connect(const char *address, struct diag *diag);
+/* A connected stream socket, or -1 with *diag; connecting and each sending take timeout_ms at
+ * most.  Addresses are those of control_ask. */
+int control_connect(const char *address, int timeout_ms, struct diag *diag);
 
 /* Sends the fields (command=... first) and calls `row` for each row of the
  * reply; the frame is valid during the call only.  `address` is "unix:/path",
  * "inet:host:port" or "inet6:[host]:port"; a bare path is a unix socket.
  * -1 with *diag: the daemon is away (ECONNREFUSED, ENOENT), may not be asked
- * (EACCES), is silent for timeout_ms (ETIMEDOUT), or speaks something else
- * (EPROTO). */
+ * (EACCES), is silent for timeout_ms or has not ended after ten times that
+ * (ETIMEDOUT), speaks something else, or has no end of rows or bytes (EPROTO). */
 int control_ask(const char *address, const struct control_field *fields,
     size_t count, int timeout_ms,
     void (*row)(void *context, const struct control_frame *frame), void *context,

@@ -181,7 +181,7 @@ static int call(struct feeder *f, bool first) {
 		    f->taken);
 		return EX_UNAVAILABLE;
 	}
-	f->fd = control_connect(f->address, &diag);
+	f->fd = control_connect(f->address, (int)(AWAY_NS / NS_PER_MS), &diag);
 	if (f->fd < 0 && first)
 		return ctl_fail(&diag);
 	if (f->fd < 0) {

@@ -19,7 +19,6 @@
 #include "front/control_internal.h"
 
 #define ROW_BYTES	4096
-#define OUT_BYTES_MAX	(64u * 1024 * 1024)
 #define NEXT_MOST	10000
 
 struct queue_control {
@@ -242,7 +241,7 @@ int queue_control_open(struct queue_control **control, struct event_base *base,
 	}
 	self->queue = queue;
 	self->control->context = self;
-	self->control->out_most = OUT_BYTES_MAX;
+	self->control->out_most = CONTROL_REPLY_MAX;
 	*control = self;
 	return 0;
 }

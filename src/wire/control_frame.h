@@ -20,6 +20,8 @@
 #define CONTROL_PROTOCOL	1
 #define CONTROL_BODY_MAX	65536
 #define CONTROL_FIELDS_MAX	256
+/* of all frames of a reply; no daemon gives longer ones, no client takes them */
+#define CONTROL_REPLY_MAX	(64 * 1024 * 1024)
 
 struct control_field {
 	const char *key;	/* NUL-terminated, within the frame's buffer */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ struct server {
 	size_t length;
 	size_t piece;		/* bytes sent at a time */
 	bool hold;		/* never hang up (until the client does) */
+	unsigned again;		/* the reply is sent so many times more, */
+	unsigned pause_ms;	/* after each piece of it */
 	char request[4096];
 };
 
@@ -37,13 +40,15 @@ static void *serve(void *argument) {
 	char byte;
 
 	server->request[got > 0 ? got : 0] = '\0';
-	for (size_t sent = 0; sent < server->length; sent += server->piece) {
-		size_t left = server->length - sent;
+	for (unsigned i = 0; i <= server->again; i++)
+		for (size_t sent = 0; sent < server->length; sent += server->piece) {
+			size_t left = server->length - sent;
 
-		if (send(fd, server->reply + sent, left < server->piece ? left :
-			server->piece, MSG_NOSIGNAL) < 0)
-			break;
-	}
+			if (send(fd, server->reply + sent, left < server->piece ? left :
+				server->piece, MSG_NOSIGNAL) < 0)
+				i = server->again;
+			(void)poll(NULL, 0, (int)server->pause_ms);
+		}
 	if (server->hold)
 		(void)!recv(fd, &byte, 1, 0);
 	close(fd);
@@ -92,15 +97,15 @@ static void add_frame(const char *body) {
 	    sizeof(whole) - whole_length, "%zu\n%s", strlen(body), body);
 }
 
-static int ask(size_t piece, bool hold, int timeout_ms, struct rows *rows,
+static int ask_server(struct server server, int timeout_ms, struct rows *rows,
     struct control_reply *reply, struct diag *diag) {
 	static const struct control_field fields[] = {
 		{ "command", "explain session" }, { "name", "a\nb=\\" },
 	};
-	struct server server = { .reply = whole, .length = whole_length,
-		.piece = piece, .hold = hold };
 	int result;
 
+	server.reply = whole;
+	server.length = whole_length;
 	memset(rows, 0, sizeof(*rows));
 	memset(diag, 0, sizeof(*diag));
 	server_listen(&server);
@@ -113,6 +118,12 @@ static int ask(size_t piece, bool hold, int timeout_ms, struct rows *rows,
 	assert_non_null(strstr(server.request, "\nname=a\\nb=\\\\\n"));
 	server_close(&server);
 	return result;
+}
+
+static int ask(size_t piece, bool hold, int timeout_ms, struct rows *rows,
+    struct control_reply *reply, struct diag *diag) {
+	return ask_server((struct server){ .piece = piece, .hold = hold }, timeout_ms, rows,
+	    reply, diag);
 }
 
 static void rows_and_end_in_pieces_of_any_size(void **state) {
@@ -185,6 +196,71 @@ static void what_is_no_answer_is_told(void **state) {
 	fails("17\nprotocol=1\nend=1\n", EPROTO, "no exit code");
 }
 
+/* Each byte comes in time: 3 s of them. */
+static void rows_that_drip_for_ever_end_in_ten_times_the_time(void **state) {
+	struct control_reply reply;
+	struct rows rows;
+	struct diag diag;
+
+	(void)state;
+	whole_length = 0;
+	add_frame("protocol=1\nrow=1\n");
+	assert_int_equal(ask_server((struct server){ .piece = 1, .pause_ms = 10, .again = 14 },
+	    100, &rows, &reply, &diag), -1);
+	assert_int_equal(diag.error, ETIMEDOUT);
+}
+
+static void flood(size_t row_bytes, const char *text) {
+	static char body[60000];
+	struct control_reply reply;
+	struct rows rows;
+	struct diag diag;
+
+	whole_length = 0;
+	memset(body, 'x', row_bytes);
+	memcpy(body, "protocol=1\nrow=1\nlong=", 22);
+	memcpy(body + row_bytes, "\n", 2);
+	while (whole_length + row_bytes + 8 < sizeof(whole))
+		add_frame(body);
+	/* 70 MB, or 2.5 million rows */
+	assert_int_equal(ask_server((struct server){ .piece = sizeof(whole), .again = 400 },
+	    10000, &rows, &reply, &diag), -1);
+	assert_int_equal(diag.error, EPROTO);
+	assert_non_null(strstr(diag.text, text));
+}
+
+static void rows_without_end_do_not_fill_the_memory(void **state) {
+	(void)state;
+	flood(59000, "longer than any");
+	flood(24, "more rows than any");
+}
+
+static void a_server_that_accepts_nobody_is_given_up(void **state) {
+	static const struct control_field field = { "command", "queue" };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct server server = { .piece = 1 };
+	struct control_reply reply;
+	int fds[16], count = 0;
+	struct rows rows;
+	struct diag diag;
+
+	(void)state;
+	server_listen(&server);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", server.path);
+	do {
+		fds[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	} while (connect(fds[count++], (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    count < 16);
+	(void)alarm(20);
+	assert_int_equal(control_ask(server.path, &field, 1, 100, take_row, &rows, &reply,
+		&diag), -1);
+	(void)alarm(0);
+	assert_int_equal(diag.error, ETIMEDOUT);
+	while (count > 0)
+		close(fds[--count]);
+	server_close(&server);
+}
+
 static void nobody_there(void **state) {
 	static const struct control_field field = { "command", "reload" };
 	struct control_reply reply;
@@ -213,6 +289,9 @@ int main(void) {
 		cmocka_unit_test(rows_and_end_in_pieces_of_any_size),
 		cmocka_unit_test(many_large_rows),
 		cmocka_unit_test(what_is_no_answer_is_told),
+		cmocka_unit_test(rows_that_drip_for_ever_end_in_ten_times_the_time),
+		cmocka_unit_test(rows_without_end_do_not_fill_the_memory),
+		cmocka_unit_test(a_server_that_accepts_nobody_is_given_up),
 		cmocka_unit_test(nobody_there),
 	};
 
