@@ -4,7 +4,8 @@
  * MODEL    What holds mail is resumed; a window or ceiling gets its number back; a limit is
  *          a line of the configuration, and a reload.  The command names the configuration
  *          file where posternctl was told one.
- * ERRORS   Names are strangers': each word is quoted unless it is plain.
+ * ERRORS   Names are strangers': each word is quoted unless it is plain; of one that is not
+ *          printable there is no command, as not every shell knows $'...'.
  * THREADS  One.
  */
 #include <stdio.h>
@@ -25,23 +26,22 @@ static bool is_plain(char c) {
 }
 
 bool why_quote(const char *word, char *out, size_t size) {
-	bool plain = *word != '\0', printable = true;
+	bool plain = *word != '\0';
 	size_t length = 0;
 
 	for (const char *c = word; *c != '\0'; c++) {
 		plain = plain && is_plain(*c);
-		printable = printable && *c >= ' ' && *c <= '~';
+		if (*c < ' ' || *c > '~')
+			return false;
 	}
 	out[0] = '\0';
 	if (!plain)
-		length = text_append(out, size, length, "%s", printable ? "'" : "$'");
+		length = text_append(out, size, length, "'");
 	for (const char *c = word; *c != '\0'; c++) {
 		if (length + 8 >= size)
 			return false;
 		if (*c == '\'')
-			length = text_append(out, size, length, printable ? "'\\''" : "\\'");
-		else if (!printable && (*c < ' ' || *c > '~' || *c == '\\'))
-			length = text_append(out, size, length, "\\x%02x", (unsigned char)*c);
+			length = text_append(out, size, length, "'\\''");
 		else
 			length = text_append(out, size, length, "%c", *c);
 	}
@@ -61,7 +61,10 @@ static void add_word(struct why_undo *out, const char *word) {
 	char quoted[WHY_COMMAND_MAX];
 	size_t length = strlen(out->command);
 
-	if (why_quote(word, quoted, sizeof(quoted)))
+	if (!why_quote(word, quoted, sizeof(quoted)))
+		out->none = "no command: a name in it is too long, or not printable, and a shell "
+		    "could take it for something else";
+	else
 		(void)text_append(out->command, sizeof(out->command), length, " %s", quoted);
 }
 
@@ -242,11 +245,10 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 	}
 }
 
-void why_undo(const struct ctl *ctl, const struct why_event *event,
+static void find_undo(const struct ctl *ctl, const struct why_event *event,
     const struct why_event *held, int64_t wall_ns, struct why_undo *out) {
 	const struct decided *d = held != NULL ? &held->d : &event->d;
 
-	memset(out, 0, sizeof(*out));
 	/* what is done by hand stands, and counts when nothing is observed any more */
 	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND &&
 	    !(event->d.kind == DECIDED_SUSPENDED && event->d.by == DECIDED_BY_HAND_OF)) {
@@ -281,6 +283,14 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 	default:
 		out->none = "nothing was done about it alone";
 	}
+}
+
+void why_undo(const struct ctl *ctl, const struct why_event *event,
+    const struct why_event *held, int64_t wall_ns, struct why_undo *out) {
+	memset(out, 0, sizeof(*out));
+	find_undo(ctl, event, held, wall_ns, out);
+	if (out->none != NULL)
+		out->command[0] = out->edit[0] = '\0';
 }
 
 /* --- what is in force ---------------------------------------------------------------- */

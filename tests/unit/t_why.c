@@ -39,8 +39,6 @@ static void words_are_quoted_where_a_shell_would_read_them(void **state)
 	assert_string_equal(quoted("`x`;&|<>*?~#!"), "'`x`;&|<>*?~#!'");
 	assert_string_equal(quoted("it's"), "'it'\\''s'");
 	assert_string_equal(quoted("a\\b"), "'a\\b'");
-	/* bytes that no terminal is to see */
-	assert_string_equal(quoted("\x1b[2J'\\\xff"), "$'\\x1b[2J\\'\\x5c\\xff'");
 	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
 }
 
@@ -92,6 +90,21 @@ static void what_holds_mail_is_resumed(void **state)
 	suspended = event_of(DECIDED_RECIPIENT_HELD, DECIDED_NO_REASON, "-u@d.example");
 	assert_string_equal(undo(&plain, &suspended, &suspended)->command,
 	    "posternctl resume -- -u@d.example");
+}
+
+/* dash and others do not know $'...': there the ' in it would end the word. */
+static void no_shell_runs_what_is_in_an_unprintable_name(void **state)
+{
+	struct why_event event = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON,
+	    "\xff'$(reboot)'.example");
+	const struct why_undo *out = undo(&plain, &event, &event);
+
+	(void)state;
+	assert_string_equal(out->command, "");
+	assert_non_null(strstr(out->none, "no command"));
+	event = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "a\nb");
+	event.d.by = 3;
+	assert_string_equal(undo(&plain, &event, NULL)->command, "");
 }
 
 static void numbers_get_back_what_they_were(void **state)
@@ -227,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
 		cmocka_unit_test(what_holds_mail_is_resumed),
+		cmocka_unit_test(no_shell_runs_what_is_in_an_unprintable_name),
 		cmocka_unit_test(a_resumed_hold_is_held_again_for_the_time_that_is_left),
 		cmocka_unit_test(numbers_get_back_what_they_were),
 		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
