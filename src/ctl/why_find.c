@@ -138,8 +138,9 @@ static bool decode(const struct journal_frame *frame, struct why_event *out) {
 		if (note.which > 0 && note.which < DECIDED_TEXTS)
 			decided_put(&out->d, (enum decided_text)note.which, note.text.text,
 			    note.text.length);
-	out->wall_ns = decision.when_ns;
-	out->until_wall_ns = decision.until_ns;
+	out->wall_ns = clock_bounded_ns(decision.when_ns);
+	out->until_wall_ns = decision.until_ns == INT64_MAX ? INT64_MAX :
+	    clock_bounded_ns(decision.until_ns);
 	out->source = "journal";
 	return decided_is_sound(&out->d);
 }

@@ -16,6 +16,7 @@
 #include "ctl/arguments.h"
 #include "ctl/ctl.h"
 #include "ctl/journal_record.h"
+#include "ctl/why.h"
 #include "journal/record.h"
 
 #define SALT	UINT32_C(0x5eed5a17)
@@ -561,6 +562,49 @@ static void nothing_is_changed(void **state)
 	forget(&made);
 }
 
+static uint64_t id_of(uint64_t i)
+{
+	return (i + 1) * DECIDED_RINGS + DECIDED_OF_DESTINATIONS;
+}
+
+/* Whoever writes the journal of decisions chooses the times in it. */
+static void why_reckons_with_no_time_that_overflows(void **unused)
+{
+	static const int64_t times[] = { INT64_MIN, -1, NOON, INT64_MAX - 1, INT64_MAX };
+	static const int64_t untils[] = { 0, 0, NOON, INT64_MAX / 2, INT64_MAX };
+	static const struct ctl plain;
+	struct state state = { .view.reader = NULL };
+	struct why_sources sources;
+	struct why_event event;
+	struct why_undo undo;
+	struct made made;
+	char path[128];
+
+	(void)unused;
+	begin(&made);
+	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		const struct journal_decision decision = { .id = id_of(i), .kind = TEXT("by-hand"),
+			.when_ns = times[i], .until_ns = times[i], .by = 3,
+			.flags = DECIDED_WAS_HELD };
+		uint8_t payload[512];
+
+		put_record(&made, JOURNAL_DECISION, 1, payload,
+		    journal_decision_write(payload, sizeof(payload), &decision, NULL));
+	}
+	write_file(&made, made.length);
+	snprintf(path, sizeof(path), "%s/queue", made.directory);
+	why_sources_begin(&sources, &state, path);
+	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		assert_true(why_find(&sources, id_of(i), &event));
+		assert_in_range(event.wall_ns, 0, INT64_MAX / 2);
+		assert_true(event.until_wall_ns == untils[i]);
+		/* built with UBSan */
+		why_undo(&plain, &event, NULL, sources.wall_ns, &undo);
+	}
+	why_sources_end(&sources);
+	forget(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -578,6 +622,7 @@ int main(void)
 		cmocka_unit_test(positions_are_told),
 		cmocka_unit_test(a_first_file_that_is_gone_is_damage),
 		cmocka_unit_test(nothing_is_changed),
+		cmocka_unit_test(why_reckons_with_no_time_that_overflows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
