@@ -223,9 +223,12 @@ static int64_t delay_ns(const struct child *child) {
 
 /* The feed ends by itself to have a log opened, the keeper to have a network
  * namespace opened, the queue to have directories opened, the cluster to have its password
- * read; one that does so again and again is ill. */
+ * read.  One that does so again and again is ill, but for the cluster, whose password may be
+ * wrong for long. */
 static enum event_kind event_of(const struct child *child, int status) {
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || child->quick_ends > QUICK_ENDS)
+	bool is_ill = child->quick_ends > QUICK_ENDS && child->kind != ROLE_CLUSTER;
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || is_ill)
 		return EVENT_ROLE_DIED;
 	return child->kind == ROLE_FEED ? EVENT_FEED :
 	    child->kind == ROLE_QUEUE ? EVENT_QUEUE :

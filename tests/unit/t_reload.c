@@ -282,10 +282,24 @@ static void while_it_is_compiled_the_supervisor_goes_on(void **state) {
 	assert_false(reload_bury(&supervisor, getpid(), 0));
 	compiled();
 	assert_int_equal(ordered(), 1);
+	published(1);
+}
+
+/* As long as that it is not compiled before it is stopped. */
+static void configure_much(void) {
+	FILE *file = fopen(path, "w");
+
+	assert_true(file != NULL && fputs("version = 1;\nclasses = ( ", file) >= 0);
+	for (unsigned i = 0; i < 20000; i++)
+		assert_true(fprintf(file, "%s{ name = \"c%u\"; match = \"h%u.example\"; }\n",
+		    i == 0 ? "" : ", ", i, i) > 0);
+	assert_true(fputs(");\n", file) >= 0);
+	assert_int_equal(fclose(file), 0);
 }
 
 static void a_compilation_that_takes_too_long_is_given_up(void **state) {
 	(void)state;
+	configure_much();
 	reload_begin(&supervisor, true);
 	assert_int_equal(kill(supervisor.reload.compiler.pid, SIGSTOP), 0);
 	reload_turn(&supervisor, clock_now_ns() + 61 * NS_PER_SECOND);
@@ -293,8 +307,10 @@ static void a_compilation_that_takes_too_long_is_given_up(void **state) {
 	assert_false(reload_is_busy(&supervisor.reload));
 	assert_non_null(strstr(last_line, "the process that compiles it was killed"));
 	assert_true(is_answered());
+	configure();
 	begin_and_compile(false);
 	assert_int_equal(ordered(), 1);
+	published(1);
 }
 
 static void mistakes_come_back_from_who_compiled(void **state) {
