@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 
+#include "config/compile.h"
 #include "ctl/arguments.h"
 #include "ctl/color.h"
 #include "ctl/ctl.h"
@@ -30,11 +32,22 @@ void ctl_complain(const char *format, ...) {
 	va_end(arguments);
 }
 
-/* The file with errors that the daemon's places were searched in, or NULL. */
-static const char *guessed_in;
+/* The file that the daemon's places are from, or NULL. */
+static const char *places_from;
 
-void ctl_places_are_guessed(const char *config_path) {
-	guessed_in = config_path;
+void ctl_places_are_from(const char *config_path) {
+	places_from = config_path;
+}
+
+/* Compiled only now, as with many classes that takes long. */
+static bool has_errors(const char *config_path) {
+	struct config_messages messages;
+	bool has;
+
+	free(config_compile(config_path, &messages));
+	has = messages.errors > 0;
+	config_messages_free(&messages);
+	return has;
 }
 
 int ctl_fail(const struct diag *diag) {
@@ -43,9 +56,9 @@ int ctl_fail(const struct diag *diag) {
 	case ENOENT:
 	case ENOTDIR:
 	case ECONNREFUSED:
-		if (guessed_in != NULL)
+		if (places_from != NULL && has_errors(places_from))
 			ctl_complain("%s has errors, so this may be the wrong place; "
-			    "run \"posternctl check\"", guessed_in);
+			    "run \"posternctl check\"", places_from);
 		return EX_UNAVAILABLE;
 	case EACCES:
 	case EPERM:

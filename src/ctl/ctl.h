@@ -108,9 +108,9 @@ void places_free(struct places *places);
 /* "posternctl: TEXT" on stderr, made printable. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The configuration has errors, and was searched for the daemon's places: ctl_fail says so
- * where nobody is there.  The path must outlive the command. */
-void ctl_places_are_guessed(const char *config_path);
+/* The configuration that names the daemon's places: where nobody is there, ctl_fail says so if
+ * it has errors.  The path must outlive the command. */
+void ctl_places_are_from(const char *config_path);
 
 /* Complains with diag's text and returns the exit code that its error means. */
 int ctl_fail(const struct diag *diag);

@@ -75,7 +75,7 @@ static int take_what_is_named(const struct ctl *ctl, struct places *places) {
 	take_defaults(places);
 	if (text == NULL)
 		return EX_OK;
-	ctl_places_are_guessed(ctl->config_path);
+	ctl_places_are_from(ctl->config_path);
 	/* with another state file the journal stands beside that by default */
 	if (scan_setting(text, "state", "path", state, sizeof(state)) &&
 	    strcmp(state, places->state) != 0) {
@@ -105,10 +105,12 @@ int places_find(const struct ctl *ctl, struct places *places) {
 	places->config_path = ctl->config_path;
 	generation = config_compile_places(ctl->config_path, &messages);
 	config_messages_free(&messages);
-	if (generation != NULL)
+	if (generation != NULL) {
+		ctl_places_are_from(ctl->config_path);
 		take(places, generation);
-	else
+	} else {
 		result = take_what_is_named(ctl, places);
+	}
 	free(generation);
 	if (ctl->socket != NULL)
 		text_copy(places->control, sizeof(places->control), ctl->socket,
