@@ -223,12 +223,9 @@ static int64_t delay_ns(const struct child *child) {
 
 /* The feed ends by itself to have a log opened, the keeper to have a network
  * namespace opened, the queue to have directories opened, the cluster to have its password
- * read.  One that does so again and again is ill, but for the cluster, whose password may be
- * wrong for long. */
+ * read; one that does so again and again at once is ill. */
 static enum event_kind event_of(const struct child *child, int status) {
-	bool is_ill = child->quick_ends > QUICK_ENDS && child->kind != ROLE_CLUSTER;
-
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || is_ill)
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || child->quick_deaths > QUICK_ENDS)
 		return EVENT_ROLE_DIED;
 	return child->kind == ROLE_FEED ? EVENT_FEED :
 	    child->kind == ROLE_QUEUE ? EVENT_QUEUE :
@@ -280,7 +277,6 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 		child->quick_deaths++;
 	else if (life_ns >= SETTLED_NS)
 		child->quick_deaths = 0;
-	child->quick_ends = life_ns < SETTLED_NS ? child->quick_ends + 1 : 0;
 	delay = life_ns < QUICK_NS ? delay_ns(child) : 0;
 	log_event(event_of(child, status),
 	    "name=%s pid=%ld %s=%d%s%s life_ms=%lld restart_in_ms=%lld", child->name,

@@ -46,7 +46,6 @@ struct child {
 	int stopped_call;	/* for which its sandbox stopped it; -1: none */
 	int64_t start_ns;	/* away: when to start it */
 	unsigned quick_deaths;	/* in a row, soon after the start */
-	unsigned quick_ends;	/* the same, before it had settled */
 	const char *killed;	/* by us, and why: "it ..."; NULL: not */
 	uint64_t journal[2];	/* device and inode of journal.path at its start */
 };
