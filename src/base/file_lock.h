@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A lock of a file, or of a byte of it, that ends with the opening that holds it, and that the descriptor must
- * allow: a process that was handed one to read can lock out no other reader.
+ * A lock of a file, or of a byte of it, that ends with the opening that holds it, and that the
+ * descriptor must allow: a process that was handed one to read can lock out no other reader.
  */
 #ifndef BASE_FILE_LOCK_H
 #define BASE_FILE_LOCK_H

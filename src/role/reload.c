@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Reload: SIGHUP and posternctl both end here.
- * MODEL    Have it compiled, keep what waits for a restart, seal the block, have the keeper publish it.
+ * MODEL    Have it compiled, keep what waits for a restart, seal the block, have the keeper
+ *          publish it.
  *          Until it reports that it did, nothing has changed; a keeper that dies meanwhile
  *          gives the order to its successor, which publishes the same once more.
  * ERRORS   A mistake in the file, a full disk or no keeper: the old configuration stays, and
