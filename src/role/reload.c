@@ -32,7 +32,9 @@
 #include "role/supervisor.h"
 
 #define PUBLISH_LIMIT_NS	(10 * NS_PER_SECOND)
-#define REST_TIMES	9	/* what the keeper asks for takes a tenth of our time at most */
+/* What the keeper asks for takes a tenth of the time, after six seconds at once. */
+#define COMPILE_SHARE	10
+#define COMPILE_BURST_NS	(COMPILE_SHARE * 6 * NS_PER_SECOND)
 
 static void note_setting(void *context, const char *setting) {
 	struct reload_outcome *outcome = context;
@@ -133,6 +135,14 @@ void reload_begin(struct supervisor *supervisor, bool answer) {
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 }
 
+/* As the bucket of policy/rate.h, with nanoseconds for events. */
+static void reload_pay(struct supervisor *supervisor, int64_t taken_ns, int64_t now_ns) {
+	int64_t tat_ns = supervisor->compile_tat_ns;
+
+	supervisor->compile_tat_ns = (tat_ns > now_ns ? tat_ns : now_ns) +
+	    COMPILE_SHARE * taken_ns;
+}
+
 bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct reload *reload = &supervisor->reload;
 	struct config_messages *messages = &reload->outcome.messages;
@@ -144,8 +154,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	if (pid != reload->compiler.pid)
 		return false;
 	if (reload->answer)
-		supervisor->requests_from_ns = now_ns +
-		    REST_TIMES * (now_ns - reload->began_ns);
+		reload_pay(supervisor, now_ns - reload->began_ns, now_ns);
 	wanted = compiler_result(&reload->compiler, status, messages, &diag);
 	supervisor_log_messages(messages);
 	if (wanted != NULL) {
@@ -161,7 +170,8 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 }
 
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns) {
-	return !reload_is_busy(&supervisor->reload) && now_ns >= supervisor->requests_from_ns;
+	return !reload_is_busy(&supervisor->reload) &&
+	    supervisor->compile_tat_ns - now_ns <= COMPILE_BURST_NS;
 }
 
 void reload_site(struct supervisor *supervisor, struct generation *block) {

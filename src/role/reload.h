@@ -41,8 +41,8 @@ struct reload {
  * and counts, and answers the keeper if it asked.  Not while one is on its way. */
 void reload_begin(struct supervisor *supervisor, bool answer);
 
-/* May the keeper ask for something now?  Not while one is on its way, nor too soon after one
- * that it asked for and that took long. */
+/* May the keeper ask for something now?  Not while one is on its way, nor after those that it
+ * asked for took a tenth of the time to compile, and six seconds besides. */
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns);
 
 /* Has `block` published, which is taken over: the one in force, but for what was found of

@@ -65,7 +65,7 @@ struct supervisor {
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
 	int64_t request_tat_ns;	/* of those of the keeper's: their rate */
-	int64_t requests_from_ns;	/* none of them before */
+	int64_t compile_tat_ns;	/* the same for the time that these take to compile */
 	uint64_t last_number;	/* that was given to a generation; none is given twice */
 	uint64_t again_number;	/* as which the one in force was ordered again */
 	bool is_to_repeat;	/* it is to be */
