@@ -334,18 +334,45 @@ static bool rule_has_name(const struct class_rule *rule)
 	    rule->mask.name_length <= MASK_NAME_MAX;
 }
 
+/* How many labels at the end of both names are the same: neighbours in a file often share
+ * them, and a table that is to fit need not be built twice then. */
+static uint32_t labels_shared(const struct mask *before, const struct mask *mask,
+    size_t *characters)
+{
+	size_t most, same = 0;
+	uint32_t labels = 0;
+
+	*characters = 0;
+	if (before == NULL || before->kind == MASK_NAME_PREFIX ||
+	    mask->kind == MASK_NAME_PREFIX)
+		return 0;
+	most = before->name_length < mask->name_length ? before->name_length :
+	    mask->name_length;
+	while (same < most && before->name[before->name_length - 1 - same] ==
+	    mask->name[mask->name_length - 1 - same])
+		if (mask->name[mask->name_length - 1 - same++] == '.') {
+			*characters = same;
+			labels++;
+		}
+	return labels;
+}
+
 void name_table_need(const struct class_rule *rules, uint32_t count,
     struct name_need *need)
 {
+	const struct mask *before = NULL;
+
 	need->nodes = 0;
 	need->label_bytes = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mask *mask = &rules[i].mask;
-		size_t label = 0;
+		size_t label = 0, shared;
 
 		if (!rule_has_name(&rules[i]))
 			continue;
-		for (size_t at = 0; at <= mask->name_length; at++) {
+		(void)labels_shared(before, mask, &shared);
+		before = mask;
+		for (size_t at = 0; at + shared <= mask->name_length; at++) {
 			if (at < mask->name_length && mask->name[at] != '.') {
 				label++;
 				continue;
@@ -375,6 +402,9 @@ struct builder {
 	uint32_t nodes;
 	char *labels;
 	uint32_t label_bytes;
+	const struct mask *before;	/* that was inserted last, and its path */
+	uint32_t path[NAME_LABELS_MAX];
+	uint64_t hash[NAME_LABELS_MAX];
 };
 
 static void fill_slot(struct builder *builder, struct name_slot *slot,
@@ -400,30 +430,33 @@ static void insert(struct builder *builder, const struct mask *mask,
     uint32_t rule, uint32_t *depth_backward, uint32_t *depth_forward)
 {
 	bool forward = mask->kind == MASK_NAME_PREFIX;
-	uint32_t parent = forward ? ROOT_FORWARD : ROOT_BACKWARD;
 	uint32_t *depth = forward ? depth_forward : depth_backward;
-	uint64_t hash = root_hash(parent);
+	uint32_t root = forward ? ROOT_FORWARD : ROOT_BACKWARD, parent = root, i;
 	struct name_query query;
 	const struct name_path *path = &query.backward;
 	const char *text = (const char *)query.text;
 	uint32_t *lowest;
+	size_t ignored;
 
 	fold_name(&query, mask->name, mask->name_length);
 	(forward ? split_forward : split_backward)(&query.backward, text,
 	    mask->name_length, NAME_LABELS_MAX);
-	for (uint32_t i = 0; i < path->count; i++) {
+	i = labels_shared(builder->before, mask, &ignored);
+	builder->before = mask;
+	for (; i < path->count; i++) {
 		const char *label = text + path->from[i];
 		struct name_slot *slot;
-		uint32_t at;
 
-		hash = hash_label(hash, label, path->length[i]);
-		at = find_slot(builder->slots, builder->slot_count,
-		    builder->labels, parent, hash, label, path->length[i]);
-		slot = &builder->slots[at];
+		parent = i == 0 ? root : builder->path[i - 1];
+		builder->hash[i] = hash_label(i == 0 ? root_hash(root) :
+		    builder->hash[i - 1], label, path->length[i]);
+		builder->path[i] = find_slot(builder->slots, builder->slot_count,
+		    builder->labels, parent, builder->hash[i], label, path->length[i]);
+		slot = &builder->slots[builder->path[i]];
 		if (slot->length == 0)
 			fill_slot(builder, slot, parent, label, path->length[i]);
-		parent = at;
 	}
+	parent = builder->path[path->count - 1];	/* a name has a label */
 	if (path->count > *depth)
 		*depth = path->count;
 	lowest = mask->kind == MASK_NAME ? &builder->slots[parent].exact :
@@ -438,6 +471,7 @@ static void fill(struct builder *builder, struct name_table *table,
 	builder->slot_count = (uint32_t)slot_count;
 	builder->nodes = 0;
 	builder->label_bytes = 0;
+	builder->before = NULL;
 	builder->labels = (char *)(builder->slots + slot_count);
 	memset(builder->slots, 0, (size_t)slot_count * sizeof *builder->slots);
 	for (uint32_t i = 0; i < count; i++)
@@ -457,9 +491,10 @@ void name_table_build(struct name_table *table, void *index, uint64_t *end,
 	table->slots = table->labels = *end;
 	if (need->nodes == 0)
 		return;
-	/* Rules share nodes: fill once to count them, again to fit. */
+	/* Rules share nodes: fill once to count them, again to fit, where it is worth it. */
 	fill(&builder, table, slots_for(need->nodes), rules, count);
-	fill(&builder, table, slots_for(builder.nodes), rules, count);
+	if (builder.nodes < need->nodes - need->nodes / 16)
+		fill(&builder, table, slots_for(builder.nodes), rules, count);
 	table->slot_count = builder.slot_count;
 	table->label_bytes = builder.label_bytes;
 	table->labels = *end + (uint64_t)builder.slot_count * sizeof *builder.slots;
