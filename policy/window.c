@@ -11,6 +11,12 @@
 
 #include "policy/window_laws.h"
 
+/* The bounds of src/defs/settings.def. */
+#define CONCURRENCY_MOST	10000
+#define COHORT_LIMIT_MOST	1000
+#define BELIEVE_RUN_MOST	16
+#define SPAN_MOST_NS	(INT64_C(30) * 86400 * 1000000000)
+
 const struct window_settings window_defaults = {
 	.law = WINDOW_LAW_PROBE,
 	.initial = 5,
@@ -101,6 +107,29 @@ void window_begin(struct window *window, const struct window_settings *settings)
 static bool is_within(double value, double least, double most)
 {
 	return value >= least && value <= most;		/* false for a NaN */
+}
+
+static bool is_feedback(const struct window_feedback *feedback)
+{
+	return feedback->form <= FEEDBACK_PER_SQRT_CONCURRENCY &&
+	    is_within(feedback->amount, 0, 1);
+}
+
+static bool is_span(int64_t span_ns)
+{
+	return span_ns > 0 && span_ns <= SPAN_MOST_NS;
+}
+
+bool window_settings_are_sound(const struct window_settings *settings)
+{
+	return settings->law < WINDOW_LAW_COUNT &&
+	    settings->initial >= 1 && settings->initial <= CONCURRENCY_MOST &&
+	    settings->limit <= CONCURRENCY_MOST &&
+	    is_feedback(&settings->positive) && is_feedback(&settings->negative) &&
+	    is_within(settings->failed_cohort_limit, 0, COHORT_LIMIT_MOST) &&
+	    is_span(settings->suspend_ns) && is_span(settings->canary_least_ns) &&
+	    is_span(settings->canary_most_ns) && is_span(settings->believe_ns) &&
+	    settings->believe_run >= 1 && settings->believe_run <= BELIEVE_RUN_MOST;
 }
 
 /* Sums and differences with times of the clock do not overflow. */

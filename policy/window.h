@@ -76,6 +76,9 @@ enum window_cause {
 	WINDOW_CAUSE_COUNT
 };
 
+/* Are these numbers that a configuration can give?  For a block that somebody else wrote. */
+bool window_settings_are_sound(const struct window_settings *settings);
+
 /* All that is kept of a destination's window, in shared memory: no pointers, zeros are
  * no valid window.  64 bytes. */
 struct window {

@@ -199,6 +199,7 @@ static bool cluster_fits(const struct generation *g)
 static bool header_fits(const struct generation *g)
 {
 	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
+	    window_settings_are_sound(&g->window.settings) &&
 	    text_fits(g, g->state_path) && text_fits(g, g->journal.path) &&
 	    text_fits(g, g->user) && text_fits(g, g->group) && cluster_fits(g) &&
 	    g->listener_count <= GENERATION_LISTENERS_MAX &&
@@ -255,7 +256,8 @@ static bool window_fits(const struct generation *g, uint32_t offset)
 	if (offset == 0)
 		return true;
 	window = (const struct generation_window *)(const void *)((const char *)g + offset);
-	return array_fits(g, offset, 1, sizeof(*window), 8) && text_fits(g, window->file);
+	return array_fits(g, offset, 1, sizeof(*window), 8) && text_fits(g, window->file) &&
+	    generation_window_is_sound(g, offset);
 }
 
 /* The numbers of an array lie below `limit`. */
@@ -390,7 +392,7 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 		    bytes, (unsigned long long)g->bytes);
 	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
 	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g))
-		return diag_set(diag, 0, "the configuration block points outside itself");
+		return diag_set(diag, 0, "the configuration block points outside itself, or has settings out of bounds");
 	return 0;
 }
 

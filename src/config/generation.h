@@ -469,6 +469,10 @@ uint32_t generation_site_changed(const struct generation *g,
 bool generation_window_settings(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider, struct window_settings *out);
 
+/* Are all parameters at `offset` (0: none) such as a configuration can give?  For
+ * generation_verify: the place itself is known to fit. */
+bool generation_window_is_sound(const struct generation *g, uint32_t offset);
+
 /* The groups that it looks at for those, innermost first: "destinations", "provider",
  * "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
  * defaults. */

@@ -63,6 +63,15 @@ static void apply(const struct generation *g, uint32_t offset, struct window_set
 		*debug = window->debug;
 }
 
+bool generation_window_is_sound(const struct generation *g, uint32_t offset)
+{
+	struct window_settings settings = window_defaults;
+	bool debug;
+
+	apply(g, offset, &settings, &debug);
+	return window_settings_are_sound(&settings);
+}
+
 bool generation_window_settings(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider, struct window_settings *out)
 {

@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    *generation_text(g, mta.site_refusal) == '\0');
 	g->magic = GENERATION_MAGIC;
 	g->layout = generation_layout();
+	g->window.settings = window_defaults;
 	g->bytes = c.block.used;
 	g->mta_count = 1;
 	g->mtas[0] = mta;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,15 @@ static void foreign_blocks_are_refused(void **state)
 	refused(copy, (size_t)g->bytes, words); \
 } while (0)
 	SPOILED(fill_names(copy), "outside");
+	SPOILED(copy->window.settings.law = WINDOW_LAW_COUNT, "out of bounds");
+	SPOILED(copy->window.settings.initial = 0, "out of bounds");
+	SPOILED(copy->window.settings.limit = 10001, "out of bounds");
+	SPOILED(copy->window.settings.positive.amount = (double)NAN, "out of bounds");
+	SPOILED(copy->window.settings.negative.form = 3, "out of bounds");
+	SPOILED(copy->window.settings.failed_cohort_limit = 1001, "out of bounds");
+	SPOILED(copy->window.settings.suspend_ns = INT64_MAX, "out of bounds");
+	SPOILED(copy->window.settings.canary_most_ns = -1, "out of bounds");
+	SPOILED(copy->window.settings.believe_run = 17, "out of bounds");
 	SPOILED(copy->magic ^= 1, "no configuration");
 	SPOILED(copy->layout ^= 1, "another build");
 	SPOILED(copy->bytes--, "bytes long");
