@@ -6,7 +6,10 @@
  *          "L/file" named XLA's counters: nothing is left to do for it.  Rules
  *          that an earlier one makes unreachable become comments, as the
  *          compiler refuses such classes.
- * ERRORS   All wrong lines are reported; then nothing is written.
+ *          Masks that XLA's read-me does not know and its code takes ("prefix.*", and
+ *          "[192.0.2.1]", as Sendmail calls a host without a name) are taken with a note.
+ * ERRORS   Each wrong line is reported and stands in the output as a comment; the rest is
+ *          written.
  */
 #include "config/xla_import.h"
 
@@ -29,7 +32,7 @@
 struct rule {
 	char *line;		/* as written, blanks folded, for the comment */
 	char *mask;
-	char name[NAME_MAX_BYTES + 1];
+	char name[NAME_MAX_BYTES + 1];	/* "": the line is wrong, and stays a comment */
 	unsigned number;	/* of the line */
 	uint32_t queue;
 	uint32_t reject;
@@ -42,6 +45,7 @@ struct import {
 	struct rule *rules;
 	struct class_rule *masks;
 	uint32_t count;
+	uint32_t good_count;	/* of them that are classes */
 	uint32_t room;
 	bool has_file;
 };
@@ -115,31 +119,41 @@ static bool make_room(struct import *import)
 	return true;
 }
 
-/* The three fields are good: keeps them. */
-static void add_rule(struct import *import, unsigned number, const char *line,
-    const char *mask, uint32_t queue, uint32_t reject)
+/* Keeps a line, whose mask is good, or NULL. */
+static bool keep_rule(struct import *import, const char *line, const char *mask,
+    struct rule rule)
 {
-	struct rule rule = { .number = number, .queue = queue, .reject = reject,
-	    .taken_by = CLASS_NO_RULE };
+	struct class_rule *kept;
 	const char *why;
 
 	if (import->count == RULES_MAX) {
-		say(import, MESSAGE_ERROR, number, "more than %d rules", RULES_MAX);
-		return;
+		say(import, MESSAGE_ERROR, rule.number, "more than %d rules", RULES_MAX);
+		return false;
 	}
 	rule.line = comment(line);
-	rule.mask = strdup(mask);
+	rule.mask = strdup(mask == NULL ? "" : mask);
 	if (rule.line == NULL || rule.mask == NULL || !make_room(import)) {
-		say(import, MESSAGE_ERROR, number, "out of memory");
+		say(import, MESSAGE_ERROR, rule.number, "out of memory");
 		free(rule.line);
 		free(rule.mask);
-		return;
+		return false;
 	}
-	/* parsed anew, as it points into the text */
-	(void)mask_parse(rule.mask, strlen(rule.mask), &import->masks[import->count].mask, &why);
-	import->masks[import->count].left_out = false;
+	kept = &import->masks[import->count];
+	*kept = (struct class_rule){ .left_out = mask == NULL };
+	/* a mask points into its text */
+	if (mask != NULL)
+		(void)mask_parse(rule.mask, strlen(rule.mask), &kept->mask, &why);
 	import->rules[import->count++] = rule;
-	if (import->count == XLA_RULES + 1)
+	return true;
+}
+
+static void add_rule(struct import *import, unsigned number, const char *line,
+    const char *mask, uint32_t queue, uint32_t reject)
+{
+	if (!keep_rule(import, line, mask, (struct rule){ .number = number, .queue = queue,
+		.reject = reject, .taken_by = CLASS_NO_RULE }))
+		return;
+	if (++import->good_count == XLA_RULES + 1)
 		say(import, MESSAGE_NOTE, number, "the original had room for %d rules; here all "
 		    "of them are in force", XLA_RULES);
 	if (queue < reject)
@@ -159,14 +173,44 @@ static bool parse_count(struct import *import, unsigned number, const char *what
 	return false;
 }
 
+static void keep_wrong_line(struct import *import, unsigned number, const char *line)
+{
+	(void)keep_rule(import, line, NULL, (struct rule){ .number = number,
+		.taken_by = CLASS_NO_RULE });
+}
+
+/* Sendmail writes the address of a host without a name in brackets: they go, from `text`,
+ * too. */
+static bool parse_mask(struct import *import, unsigned number, char *text)
+{
+	size_t length = strlen(text);
+	char quoted[96];
+	struct mask mask;
+	const char *why;
+
+	if (length > 2 && text[0] == '[' && text[length - 1] == ']') {
+		memmove(text, text + 1, length - 2);
+		text[length - 2] = '\0';
+	}
+	if (!mask_parse(text, strlen(text), &mask, &why)) {
+		say(import, MESSAGE_ERROR, number, "bad mask \"%s\": %s",
+		    log_quote(quoted, sizeof(quoted), text, strlen(text)), why);
+		return false;
+	}
+	if (mask.kind == MASK_NAME_PREFIX)
+		say(import, MESSAGE_NOTE, number, "%s takes host names that begin so", text);
+	else if (mask.kind == MASK_ADDRESS)
+		say(import, MESSAGE_NOTE, number, "%s takes addresses, whatever the host's name: XLA "
+		    "compared it with the name", text);
+	return true;
+}
+
 /* One logical line without its L.  Changes `text`. */
 static void take_line(struct import *import, unsigned number, char *text, const char *line)
 {
-	char *fields[FIELDS], quoted[96];
+	char *fields[FIELDS];
 	unsigned count = split(text, fields);
 	uint32_t queue = 0, reject = 0;
-	struct mask mask;
-	const char *why;
 	bool good;
 
 	if (count > 0 && fields[0][0] == '/') {
@@ -176,23 +220,19 @@ static void take_line(struct import *import, unsigned number, char *text, const 
 		return;
 	}
 	if (count != FIELDS) {
+		keep_wrong_line(import, number, line);
 		say(import, MESSAGE_ERROR, number, "an L line has three fields (mask, queue "
 		    "number, reject number), this one has %s%u", count > FIELDS ? "more than " : "",
 		    count > FIELDS ? FIELDS : count);
 		return;
 	}
-	good = mask_parse(fields[0], strlen(fields[0]), &mask, &why);
-	if (good && mask.kind != MASK_ALL && mask.kind != MASK_NAME && mask.kind != MASK_DOMAIN) {
-		why = "XLA knows host.name, *.domain and *";
-		good = false;
-	}
-	if (!good)
-		say(import, MESSAGE_ERROR, number, "bad mask \"%s\": %s",
-		    log_quote(quoted, sizeof(quoted), fields[0], strlen(fields[0])), why);
+	good = parse_mask(import, number, fields[0]);
 	good &= parse_count(import, number, "queue", fields[1], &queue);
 	good &= parse_count(import, number, "reject", fields[2], &reject);
 	if (good)
 		add_rule(import, number, line, fields[0], queue, reject);
+	else
+		keep_wrong_line(import, number, line);
 }
 
 static void take_logical_line(struct import *import, unsigned number, const char *line,
@@ -267,7 +307,7 @@ static void find_taken(struct import *import)
 		for (uint32_t i = 0; i < import->count; i++) {
 			uint32_t by = class_index_cover(index, &import->masks[i].mask);
 
-			if (by >= i)
+			if (by >= i || import->masks[i].left_out)
 				continue;
 			import->rules[i].taken_by = by;
 			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never match, as "
@@ -291,23 +331,28 @@ static bool name_is_taken(const struct import *import, uint32_t before, const ch
 	return false;
 }
 
-/* The mask without its "*.", and a number where that is taken. */
+/* The mask without its "*." or ".*", and a number where that is taken. */
 static void name_rules(struct import *import)
 {
 	for (uint32_t i = 0; i < import->count; i++) {
 		struct rule *rule = &import->rules[i];
 		const char *base = rule->mask;
 		unsigned serial = 1;
+		size_t length;
 
-		if (rule->taken_by != CLASS_NO_RULE)
+		if (rule->taken_by != CLASS_NO_RULE || import->masks[i].left_out)
 			continue;
 		if (import->masks[i].mask.kind == MASK_ALL)
 			base = "everyone";
 		else if (import->masks[i].mask.kind == MASK_DOMAIN)
 			base += 2;
-		snprintf(rule->name, sizeof(rule->name), "%.80s", base);
+		length = strlen(base);
+		if (length > 2 && strcmp(base + length - 2, ".*") == 0)
+			length -= 2;
+		snprintf(rule->name, sizeof(rule->name), "%.*s", (int)length, base);
 		while (name_is_taken(import, i, rule->name))
-			snprintf(rule->name, sizeof(rule->name), "%.68s-%u", base, ++serial);
+			snprintf(rule->name, sizeof(rule->name), "%.*s-%u",
+			    (int)(length < 68 ? length : 68), base, ++serial);
 	}
 }
 
@@ -323,7 +368,7 @@ static void write_rules(const struct import *import, FILE *out)
 	uint32_t last = 0;
 
 	for (uint32_t i = 0; i < import->count; i++)
-		if (import->rules[i].taken_by == CLASS_NO_RULE)
+		if (import->rules[i].name[0] != '\0')
 			last = i;
 	fputs("# The L lines of ", out);
 	write_name(import->name, out);
@@ -331,8 +376,9 @@ static void write_rules(const struct import *import, FILE *out)
 	for (uint32_t i = 0; i < import->count; i++) {
 		const struct rule *rule = &import->rules[i];
 
-		if (rule->taken_by != CLASS_NO_RULE) {
-			fprintf(out, "\n\t# never matches: %s", rule->line);
+		if (rule->name[0] == '\0') {
+			fprintf(out, "\n\t# %s: %s", import->masks[i].left_out ?
+			    "cannot be taken" : "never matches", rule->line);
 			continue;
 		}
 		fprintf(out, "\n\t# %s\n\t{ name = \"%s\"; match = [ \"%s\" ]; sessions = %u; "
@@ -348,15 +394,13 @@ int xla_import(FILE *in, const char *name, FILE *out, struct config_messages *me
 
 	report_begin(&import.report, messages);
 	read_lines(&import, in);
-	if (import.count == 0 && messages->errors == 0)
-		say(&import, MESSAGE_ERROR, 0, "no L lines with a class in it");
-	if (messages->errors == 0) {
+	if (import.good_count == 0) {
+		say(&import, MESSAGE_ERROR, 0, "no L line that makes a class");
+	} else {
 		if (!import.has_file)
 			say(&import, MESSAGE_NOTE, 0, "no L line names a file of counters; none is needed");
 		find_taken(&import);
 		name_rules(&import);
-	}
-	if (messages->errors == 0) {
 		write_rules(&import, out);
 		if (fflush(out) != 0 || ferror(out))
 			say(&import, MESSAGE_ERROR, 0, "the classes cannot be written: %s",

@@ -123,6 +123,8 @@ static int import(struct ctl *ctl, FILE *in, const char *name) {
 	}
 	if (result == EX_OK)
 		result = write_meaning(&ctl->writer, text);
+	else if (length > 0)
+		(void)write_meaning(&ctl->writer, text);	/* what could be taken */
 	free(text);
 	return result;
 }

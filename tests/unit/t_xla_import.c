@@ -190,22 +190,62 @@ static void notes(void **state)
 static void every_wrong_line_is_named(void **state)
 {
 	static const char text[] = "L/x\nL\nL*.a.fr\nL*.a.fr 1\nL*.a.fr 1 2 3\nL*.a.fr x 2\n"
-	    "L*.a.fr 1 -2\nL*.a.fr 99999999999 2\nL*.*.fr 1 1\nL192.0.2.1 1 1\nLmail.* 1 1\n"
-	    "L*x 1 1\nLa\x01 1 1\n";
+	    "L*.a.fr 1 -2\nL*.a.fr 99999999999 2\nL*.*.fr 1 1\nL*x 1 1\nLa\x01 1 1\n";
 	struct config_messages messages;
 
 	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), -1);
-	assert_int_equal(messages.errors, 12);
+	assert_int_equal(messages.errors, 11);
 	for (int line = 2; line <= 5; line++)
 		assert_true(said(&messages, MESSAGE_ERROR, line, "three fields"));
 	assert_true(said(&messages, MESSAGE_ERROR, 6, "queue number \"x\""));
 	assert_true(said(&messages, MESSAGE_ERROR, 7, "reject number \"-2\""));
 	assert_true(said(&messages, MESSAGE_ERROR, 8, "99999999999"));
-	for (int line = 9; line <= 13; line++)
+	for (int line = 9; line <= 11; line++)
 		assert_true(said(&messages, MESSAGE_ERROR, line, "bad mask"));
+	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line that makes a class"));
 	config_messages_free(&messages);
 	assert_string_equal(output, "");
+}
+
+static void one_wrong_line_leaves_the_rest(void **state)
+{
+	static const char text[] = "L/x\nL*.a.fr 1 1\nL*.*.fr 2 2\nL* 3 3\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), -1);
+	assert_int_equal(messages.errors, 1);
+	config_messages_free(&messages);
+	assert_non_null(strstr(output, "# cannot be taken: L*.*.fr 2 2\n"));
+	g = compile_output();
+	assert_int_equal(g->class_count, 2);
+	check_class(g, 0, "a.fr", "*.a.fr", 1, 1);
+	check_class(g, 1, "everyone", "*", 3, 3);
+	free(g);
+}
+
+/* The read-me does not name them, its code takes them. */
+static void prefixes_and_bracketed_addresses_are_taken(void **state)
+{
+	static const char text[] = "L/x\nL193.55.* 2 2\nL[192.0.2.1] 3 3\nLmail.* 4 4\nL* 9 9\n";
+	struct config_messages messages;
+	struct generation *g;
+
+	(void)state;
+	assert_int_equal(import(text, strlen(text), &messages), 0);
+	assert_int_equal(messages.notes, 3);
+	assert_true(said(&messages, MESSAGE_NOTE, 2, "193.55.* takes addresses"));
+	assert_true(said(&messages, MESSAGE_NOTE, 3, "192.0.2.1 takes addresses"));
+	assert_true(said(&messages, MESSAGE_NOTE, 4, "mail.* takes host names"));
+	config_messages_free(&messages);
+	g = compile_output();
+	assert_int_equal(g->class_count, 4);
+	check_class(g, 0, "193.55", "193.55.*", 2, 2);
+	check_class(g, 1, "192.0.2.1", "192.0.2.1", 3, 3);
+	check_class(g, 2, "mail", "mail.*", 4, 4);
+	free(g);
 }
 
 static void nothing_to_import(void **state)
@@ -214,7 +254,7 @@ static void nothing_to_import(void **state)
 
 	(void)state;
 	assert_int_equal(import("V8\n", 3, &messages), -1);
-	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L lines"));
+	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line"));
 	config_messages_free(&messages);
 	assert_int_equal(import("La\0b 1 1\n", 9, &messages), -1);
 	assert_true(said(&messages, MESSAGE_ERROR, 1, "NUL"));
@@ -265,6 +305,8 @@ int main(void)
 		cmocka_unit_test(unreachable_rules_become_comments),
 		cmocka_unit_test(notes),
 		cmocka_unit_test(every_wrong_line_is_named),
+		cmocka_unit_test(one_wrong_line_leaves_the_rest),
+		cmocka_unit_test(prefixes_and_bracketed_addresses_are_taken),
 		cmocka_unit_test(nothing_to_import),
 		cmocka_unit_test(long_masks_get_short_unique_names),
 		cmocka_unit_test(a_hostile_file_name_stays_in_the_comment),
