@@ -233,6 +233,18 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 	}
 }
 
+/* Another connection from the same port, to another server, is none of the session's: a proxy
+ * on this host and who comes by XCLIENT may both have it. */
+static bool is_of_session(struct witness *witness, const struct session *session,
+    const struct connection *connection) {
+	struct connection tuple;
+
+	proof_tuple(session, &tuple);
+	return (tuple.server_port == connection->server_port &&
+		address_equal(&tuple.server, &connection->server)) ||
+	    ask_kernel(witness, session, NULL) != LOOKUP_ALIVE;
+}
+
 void proof_destroyed(struct witness *witness, const struct generation *generation,
     const struct session_ref *ref, const struct session *session,
     const struct connection *connection, int64_t now_ns) {
@@ -240,6 +252,10 @@ void proof_destroyed(struct witness *witness, const struct generation *generatio
 
 	if (!proof_applies(generation, session))
 		return;
+	if (!is_of_session(witness, session, connection)) {
+		witness->early = true;
+		return;
+	}
 	/* it was in the kernel's table, so the listener's are visible there */
 	if (session->control.proof != SESSION_PROOF_WITNESS &&
 	    session->control.direction == SESSION_INBOUND)

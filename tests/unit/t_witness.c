@@ -310,6 +310,30 @@ static void xclient_lives_by_the_tuple_of_the_connect_before(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
+/* The kernel gives one port to connections to several servers.  HAProxy's, from the port of a
+ * client that came by XCLIENT, ended that client's session: "some: 7 of 6" in a storm. */
+static void another_connection_from_the_port_of_an_xclient_ends_nothing(void **state) {
+	struct question question = site_question("203.0.113.9", 4444, NULL);
+	struct connection other = tuple("127.0.0.1", 1001);
+	struct answer answer;
+
+	(void)state;
+	question.listener = site.auto_listener;
+	question.carried = true;
+	question.carrier_client = other.client;
+	question.carrier_port = 1001;
+	other.server_port = 2041;
+	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	kernel_has("127.0.0.1", 1001);
+	dump();
+	witness_destroyed(witness, site.generation, &other, now_ns);
+	assert_lives(&answer.session);
+	/* its own, whose server half XCLIENT has renamed */
+	kernel_count = 0;
+	witness_destroyed(witness, site.generation, &other, now_ns);
+	assert_over(&answer.session);
+}
+
 /* --- leases ------------------------------------------------------------------ */
 
 static void a_lease_listener_is_not_witnessed(void **state) {
@@ -425,6 +449,7 @@ int main(void) {
 		TEST(an_announced_end_of_a_live_tuple_closes_nothing),
 		TEST(an_announcement_without_the_remote_half_asks_for_a_dump),
 		TEST(xclient_lives_by_the_tuple_of_the_connect_before),
+		TEST(another_connection_from_the_port_of_an_xclient_ends_nothing),
 		TEST(a_lease_listener_is_not_witnessed),
 		TEST(an_owner_that_lives_renews_its_lease),
 		TEST(a_witnessed_session_has_no_lease),
