@@ -50,6 +50,25 @@ int64_t clock_wall_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + (int64_t)ts.tv_nsec / NS_PER_MS;
 }
 
+#define PAIR_APART_NS	(2 * NS_PER_MS / 1000)
+#define PAIR_TRIES	20
+
+void clock_pair(int64_t *now_ns, int64_t *wall_ns)
+{
+	int64_t narrowest_ns = INT64_MAX;
+
+	for (int i = 0; i < PAIR_TRIES && narrowest_ns > PAIR_APART_NS; i++) {
+		int64_t before_ns = clock_now_ns(), between_ns = clock_wall_ns();
+		int64_t apart_ns = clock_now_ns() - before_ns;
+
+		if (apart_ns >= narrowest_ns)
+			continue;
+		narrowest_ns = apart_ns;
+		*now_ns = before_ns + apart_ns / 2;
+		*wall_ns = between_ns;
+	}
+}
+
 bool clock_boot_id(char out[CLOCK_BOOT_ID])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

@@ -20,6 +20,10 @@ int64_t clock_wall_ms(void);
 /* The same in ns: for what is written down for another boot. */
 int64_t clock_wall_ns(void);
 
+/* Both clocks of one moment, to a few microseconds, also where the process is put off between
+ * the two looks: so a time reads the same whenever it is converted. */
+void clock_pair(int64_t *now_ns, int64_t *wall_ns);
+
 /* Which boot the clock counts from, a text filled up with NULs; false: unknown. */
 #define CLOCK_BOOT_ID	40
 bool clock_boot_id(char out[CLOCK_BOOT_ID]);

@@ -171,12 +171,11 @@ static enum tone tone_of(const struct decided *decided) {
 }
 
 static void write_one(struct tailing *tailing, const struct decided *decided,
-    int64_t now_ns) {
+    int64_t now_ns, int64_t wall_ns) {
 	struct writer *writer = &tailing->ctl->writer;
 	char time[VIEW_TIME_MAX], id[DECISION_ID_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
 	struct value values[DECIDED_COLUMNS];
 	struct decided_texts texts;
-	int64_t wall_ns = clock_wall_ns();
 
 	if (writer->json) {
 		decided_values(decided, now_ns, wall_ns, &texts, values);
@@ -254,11 +253,12 @@ static bool gather(struct tailing *tailing, int64_t now_ns, uint64_t *lost) {
 /* `most` of them, the last ones.  False: no memory, or nobody reads. */
 static bool write_all(struct tailing *tailing, size_t most, bool tells_lost) {
 	struct writer *writer = &tailing->ctl->writer;
-	int64_t now_ns = clock_now_ns();
+	int64_t now_ns, wall_ns;
 	uint64_t lost = 0;
 
 	if (tailing->state.view.reader == NULL)
 		return true;
+	clock_pair(&now_ns, &wall_ns);
 	if (!gather(tailing, now_ns, &lost)) {
 		ctl_complain("%s", strerror(ENOMEM));
 		return false;
@@ -267,7 +267,7 @@ static bool write_all(struct tailing *tailing, size_t most, bool tells_lost) {
 		write_lost(tailing, lost);
 	for (size_t i = tailing->batch.count > most ? tailing->batch.count - most : 0;
 	     i < tailing->batch.count; i++)
-		write_one(tailing, &tailing->batch.list[i], now_ns);
+		write_one(tailing, &tailing->batch.list[i], now_ns, wall_ns);
 	return writer_finish(writer);
 }
 

@@ -35,8 +35,8 @@ struct why_journal {
 
 void why_sources_begin(struct why_sources *sources, struct state *state,
     const char *journal_path) {
-	*sources = (struct why_sources){ .state = state, .journal_path = journal_path,
-		.now_ns = clock_now_ns(), .wall_ns = clock_wall_ns() };
+	*sources = (struct why_sources){ .state = state, .journal_path = journal_path };
+	clock_pair(&sources->now_ns, &sources->wall_ns);
 }
 
 static void close_journal(struct why_journal *journal) {

@@ -257,9 +257,10 @@ static void rows(void *context, struct writer *writer) {
 
 int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
     size_t most) {
-	struct both both = { .now_ns = clock_now_ns(), .wall_ns = clock_wall_ns() };
+	struct both both = { .now_ns = 0 };
 	int result = 0;
 
+	clock_pair(&both.now_ns, &both.wall_ns);
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
 		struct latest *latest = &both.of[ring];
 
