@@ -140,11 +140,11 @@ static void add_rule(struct import *import, unsigned number, const char *line,
 	import->masks[import->count].left_out = false;
 	import->rules[import->count++] = rule;
 	if (import->count == XLA_RULES + 1)
-		say(import, MESSAGE_NOTE, number, "the original had room for %d rules; here all "
-		    "of them are in force", XLA_RULES);
+		say(import, MESSAGE_NOTE, number, "XLA has room for %d rules; Postern uses all "
+		    "of these", XLA_RULES);
 	if (queue < reject)
-		say(import, MESSAGE_NOTE, number, "queue (%u) is below reject (%u): legal but "
-		    "unusual, outbound connections are held first", queue, reject);
+		say(import, MESSAGE_NOTE, number, "queue (%u) is below reject (%u): valid but "
+		    "unusual; outbound connections are held first", queue, reject);
 }
 
 static bool parse_count(struct import *import, unsigned number, const char *what,
@@ -154,7 +154,8 @@ static bool parse_count(struct import *import, unsigned number, const char *what
 
 	if (text_to_u32(text, strlen(text), NUMBER_MAX, out))
 		return true;
-	say(import, MESSAGE_ERROR, number, "the %s number \"%s\" is not a number up to %u", what,
+	say(import, MESSAGE_ERROR, number, "the %s number \"%s\" must be a number up to %u",
+	    what,
 	    log_quote(quoted, sizeof(quoted), text, strlen(text)), NUMBER_MAX);
 	return false;
 }
@@ -171,19 +172,20 @@ static void take_line(struct import *import, unsigned number, char *text, const 
 
 	if (count > 0 && fields[0][0] == '/') {
 		if (import->has_file)
-			say(import, MESSAGE_NOTE, number, "a second file of counters");
+			say(import, MESSAGE_NOTE, number, "a second counter file");
 		import->has_file = true;
 		return;
 	}
 	if (count != FIELDS) {
-		say(import, MESSAGE_ERROR, number, "an L line has three fields (mask, queue "
-		    "number, reject number), this one has %s%u", count > FIELDS ? "more than " : "",
+		say(import, MESSAGE_ERROR, number, "an L line needs three fields (mask, queue "
+		    "number, reject number), this one has %s%u",
+		    count > FIELDS ? "more than " : "",
 		    count > FIELDS ? FIELDS : count);
 		return;
 	}
 	good = mask_parse(fields[0], strlen(fields[0]), &mask, &why);
 	if (good && mask.kind != MASK_ALL && mask.kind != MASK_NAME && mask.kind != MASK_DOMAIN) {
-		why = "XLA knows host.name, *.domain and *";
+		why = "XLA supports host.name, *.domain and * only";
 		good = false;
 	}
 	if (!good)
@@ -203,7 +205,8 @@ static void take_logical_line(struct import *import, unsigned number, const char
 	if (line[0] != 'L')
 		return;
 	if (strlen(line) != length) {
-		say(import, MESSAGE_ERROR, number, "a NUL byte: this is no text");
+		say(import, MESSAGE_ERROR, number, "the file contains a NUL byte: it is not a "
+		    "text file");
 		return;
 	}
 	copy = strdup(line + 1);
@@ -270,14 +273,14 @@ static void find_taken(struct import *import)
 			if (by >= i)
 				continue;
 			import->rules[i].taken_by = by;
-			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never match, as "
-			    "%s in line %u takes all it would: left as a comment",
+			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never "
+			    "match, because %s in line %u matches first: written as a comment",
 			    import->rules[i].mask, import->rules[by].mask,
 			    import->rules[by].number);
 		}
 		if (class_index_cover(index, &(struct mask){ .kind = MASK_ALL }) == CLASS_NO_RULE)
-			say(import, MESSAGE_NOTE, 0, "there is no last line L*: hosts that no class "
-			    "matches are admitted uncounted");
+			say(import, MESSAGE_NOTE, 0, "the last line L* is missing: hosts that "
+			    "match no class are admitted uncounted");
 	}
 	free(index);
 	free(scratch);
@@ -325,7 +328,7 @@ static void write_rules(const struct import *import, FILE *out)
 	for (uint32_t i = 0; i < import->count; i++)
 		if (import->rules[i].taken_by == CLASS_NO_RULE)
 			last = i;
-	fputs("# The L lines of ", out);
+	fputs("# From the L lines of ", out);
 	write_name(import->name, out);
 	fputs(", by posternctl import-xla.\nclasses = (", out);
 	for (uint32_t i = 0; i < import->count; i++) {
@@ -349,10 +352,11 @@ int xla_import(FILE *in, const char *name, FILE *out, struct config_messages *me
 	report_begin(&import.report, messages);
 	read_lines(&import, in);
 	if (import.count == 0 && messages->errors == 0)
-		say(&import, MESSAGE_ERROR, 0, "no L lines with a class in it");
+		say(&import, MESSAGE_ERROR, 0, "no L line defines a class");
 	if (messages->errors == 0) {
 		if (!import.has_file)
-			say(&import, MESSAGE_NOTE, 0, "no L line names a file of counters; none is needed");
+			say(&import, MESSAGE_NOTE, 0, "no L line names a counter file; none is "
+			    "needed");
 		find_taken(&import);
 		name_rules(&import);
 	}
