@@ -79,7 +79,7 @@ const char *segment_check_file(int fd, uid_t uid, struct stat *status) {
 		return "it belongs to another user";
 	if ((uint64_t)status->st_size < sizeof(struct segment_header))
 		return "it is too small";
-	if ((uint64_t)status->st_size >= SIZE_MAX)
+	if ((uint64_t)status->st_size >= SIZE_MAX - SEGMENT_LARGE_PAGE)
 		return "it is too large";
 	return NULL;
 }
@@ -108,6 +108,29 @@ int segment_open_to_look(int fd, struct diag *diag) {
 	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state to read");
 }
 
+/* As mmap: at an address from which the kernel can map large pages of the file. */
+static void *map_file(size_t bytes, int access, int fd) {
+	size_t room = bytes + SEGMENT_LARGE_PAGE, before, behind;
+	char *reserved, *at;
+
+	reserved = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (reserved == MAP_FAILED)
+		return MAP_FAILED;
+	before = -(uintptr_t)reserved % SEGMENT_LARGE_PAGE;
+	at = mmap(reserved + before, bytes, access, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (at == MAP_FAILED) {
+		munmap(reserved, room);
+		return MAP_FAILED;
+	}
+	/* the file has whole pages */
+	behind = room - before - bytes;
+	if (before > 0)
+		munmap(reserved, before);
+	if (behind > 0)
+		munmap(at + bytes, behind);
+	return at;
+}
+
 static int attach(struct segment **result, int fd, int access, const char *path,
     struct diag *diag) {
 	struct segment *segment = calloc(1, sizeof(*segment));
@@ -117,7 +140,7 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 
 	*result = NULL;
 	if (segment != NULL && (why = segment_check_file(fd, geteuid(), &status)) == NULL &&
-	    (mapping = mmap(NULL, (size_t)status.st_size, access, MAP_SHARED, fd, 0)) ==
+	    (mapping = map_file((size_t)status.st_size, access, fd)) ==
 		MAP_FAILED)
 		why = "it cannot be mapped";
 	if (why == NULL && (access & PROT_WRITE) != 0 && (fixed = mmap(NULL, SEGMENT_FIXED_BYTES,

@@ -13,6 +13,8 @@
 struct onlooker;
 struct stat;
 
+#define SEGMENT_LARGE_PAGE	(2u << 20)	/* where there are others, none is used */
+
 /* What a role's record says as long as it lives; kind 0: this process did not begin it. */
 struct role_begun {
 	uint32_t kind, number;

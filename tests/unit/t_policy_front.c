@@ -162,6 +162,14 @@ static void clients_that_ask_together_are_answered_together(void **state)
 	assert_int_equal(lines, 14);
 }
 
+static void repeat(char *out, const char *text, unsigned times)
+{
+	size_t length = strlen(text);
+
+	for (unsigned i = 0; i < times; i++)
+		memcpy(out + i * length, text, length + 1);
+}
+
 /* More than one piece, of clients that are ready together. */
 static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
 {
@@ -173,13 +181,10 @@ static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
 	(void)state;
 	clients(fds, TOGETHER / 2);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
-	asked[0][0] = asked[1][0] = wanted[0][0] = wanted[1][0] = '\0';
-	for (int i = 0; i < REQUESTS; i++) {
-		strcat(asked[0], OTHER);
-		strcat(wanted[0], DUNNO);
-		strcat(asked[1], CONNECT("1"));
-		strcat(wanted[1], REFUSAL);
-	}
+	repeat(asked[0], OTHER, REQUESTS);
+	repeat(wanted[0], DUNNO, REQUESTS);
+	repeat(asked[1], CONNECT("1"), REQUESTS);
+	repeat(wanted[1], REFUSAL, REQUESTS);
 	for (int i = 0; i < TOGETHER / 2; i++)
 		put(fds[i], asked[i % 2]);
 	turn();
