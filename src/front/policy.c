@@ -70,6 +70,7 @@ struct policy_front {
 	struct event turn_end;		/* active while there are ready replies */
 	struct ready_reply ready[REPLIES_MOST];
 	unsigned ready_count;
+	int64_t answered_ns;		/* when the last request was */
 	char replies[REPLIES_BYTES];
 	size_t replies_length;
 	char bytes[READ_BYTES];
@@ -222,9 +223,9 @@ static enum outcome answer_all(struct connection *c,
 	struct policy_front *front = c->front;
 	size_t at = 0, from;
 	struct policy_error error;
-	int64_t began_ns = now_ns;
 	long used = 1;
 
+	front->answered_ns = now_ns;
 	if (!has_room(front))
 		send_ready(front, now_ns);
 	from = front->replies_length;
@@ -233,7 +234,8 @@ static enum outcome answer_all(struct connection *c,
 		if (used <= 0)
 			break;
 		answer_one(c, generation, data + at, now_ns);
-		began_ns = engine_timed(front->engine, TIMING_POLICY, began_ns);
+		front->answered_ns = engine_timed(front->engine, TIMING_POLICY,
+		    front->answered_ns);
 		at += (size_t)used;
 		if (!has_room(front) && send_now(c, from, now_ns) != GOES_ON)
 			return MUST_CLOSE;
@@ -250,9 +252,9 @@ static enum outcome answer_all(struct connection *c,
 	return keep_rest(c, data + at, length - at);
 }
 
-/* Reads once.  The event loop is level-triggered: more comes with the next turn. */
+/* Reads once: what is left comes with the next turn.  `what`: of the event. */
 static enum outcome read_requests(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
+    const struct generation *generation, short what, int64_t now_ns)
 {
 	char *to = c->front->bytes;
 	size_t room = READ_BYTES;
@@ -272,8 +274,11 @@ static enum outcome read_requests(struct connection *c,
 		room = c->in_size - c->in_length;
 	}
 	n = recv(c->stream.fd, to, room, MSG_DONTWAIT);
-	if (n < 0)
-		return stream_is_passing(errno) ? GOES_ON : MUST_CLOSE;
+	if (n < 0) {
+		if (errno == EAGAIN)
+			return GOES_ON;
+		return stream_is_passing(errno) ? stream_look_again(&c->stream) : MUST_CLOSE;
+	}
 	if (n == 0) {
 		const struct policy_error cut = {
 			"the connection ended in the middle of a request", 0 };
@@ -282,6 +287,9 @@ static enum outcome read_requests(struct connection *c,
 			report_malformed(c, &cut, c->in, c->in_length);
 		return MUST_CLOSE;
 	}
+	if (((size_t)n == room || (what & EV_CLOSED) != 0) &&
+	    stream_look_again(&c->stream) != GOES_ON)
+		return MUST_CLOSE;
 	if (c->in == NULL)
 		return answer_all(c, generation, to, (size_t)n, now_ns);
 	return answer_all(c, generation, c->in, c->in_length + (size_t)n, now_ns);
@@ -304,11 +312,12 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	struct connection *c = argument;
 	struct policy_front *front = c->front;
 	const struct generation *generation = generation_of(front);
-	int64_t now_ns = clock_now_ns();
+	/* the time of the answer before this one, in the same turn, is as good */
+	int64_t now_ns = front->ready_count > 0 ? front->answered_ns : clock_now_ns();
 	enum outcome outcome = c->stream.writing ? write_replies(c, generation, now_ns) :
-	    read_requests(c, generation, now_ns);
+	    read_requests(c, generation, what, now_ns);
 
-	(void)fd, (void)what;
+	(void)fd;
 	if (outcome == MUST_CLOSE)
 		connection_free(c, generation, now_ns);
 	if (front->ready_count == REPLIES_MOST)
@@ -326,7 +335,8 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	}
 	c->front = front;
 	c->listener = listener;
-	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
+	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c) ||
+	    !stream_wait_for_edges(&c->stream)) {
 		free(c);
 		return false;
 	}

@@ -130,6 +130,32 @@ static void pipelined_requests(void **state)
 	close(fd);
 }
 
+/* The buffer of an unfinished request is small at first. */
+static void requests_behind_an_unfinished_one_are_all_read(void **state)
+{
+	enum { REQUESTS = 400 };
+	static char text[REQUESTS * sizeof(OTHER)], wanted[REQUESTS * sizeof(DUNNO)];
+	char got[REQUESTS * sizeof(DUNNO)];
+	int fd = client();
+	ssize_t n;
+
+	(void)state;
+	for (int i = 0; i < REQUESTS; i++) {
+		memcpy(text + i * (sizeof(OTHER) - 1), OTHER, sizeof(OTHER));
+		memcpy(wanted + i * (sizeof(DUNNO) - 1), DUNNO, sizeof(DUNNO));
+	}
+	say(fd, text, 10);
+	say(fd, text + 10, strlen(text) - 10);
+	n = read(fd, got, sizeof(got));
+	assert_int_equal(n, strlen(wanted));
+	assert_memory_equal(got, wanted, (size_t)n);
+	SAY(fd, OTHER);
+	hear(fd, DUNNO);
+	close(fd);
+	turn();
+	assert_int_equal(lines, 0);
+}
+
 /* Sends without a turn of the loop. */
 static void put(int fd, const char *text)
 {
@@ -451,6 +477,7 @@ int main(void)
 		TEST(requests_are_answered_one_by_one),
 		TEST(requests_in_pieces),
 		TEST(pipelined_requests),
+		TEST(requests_behind_an_unfinished_one_are_all_read),
 		TEST(clients_that_ask_together_are_answered_together),
 		TEST(pipelined_requests_of_many_clients_keep_to_their_own),
 		TEST(a_client_that_ends_costs_no_other_its_reply),
