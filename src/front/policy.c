@@ -2,12 +2,15 @@
 /*
  * The policy front end.
  *
- * MODEL: a request costs one read, one send and no allocation: bytes are read
+ * MODEL: a request costs one recv, one send and no allocation: bytes are read
  * into one buffer of the process, and only what is left of them, an unfinished
- * request, moves into a buffer of the connection's own.  A reply that the kernel
- * does not take waits in another; until it is gone nothing is read, so that a
- * client that does not read cannot make us keep more.  Connections that wait for
- * either stand in a list by the time of their deadline.
+ * request, moves into a buffer of the connection's own.  Replies to connections
+ * that are ready in the same turn of the loop go out together, at most 16, when
+ * all of these were decided: each send may wake a process, which would then
+ * compete with us for a processor.  A reply that the kernel does not take waits
+ * in a buffer of its own; until it is gone nothing is read, so that a client that
+ * does not read cannot make us keep more.  Connections that wait for either stand
+ * in a list by the time of their deadline.
  * ERRORS: whatever a connection does wrong ends that connection, is counted, and
  * logged with place and reason.
  * THREADS: one.
@@ -20,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,7 +34,8 @@
 #include "front/stream.h"
 
 #define READ_BYTES	POLICY_REQUEST_MAX
-#define REPLIES_BYTES	8192		/* sent in one piece, for pipelined requests */
+#define REPLIES_BYTES	8192		/* of several connections, or of pipelined requests */
+#define REPLIES_MOST	16		/* that wait for each other */
 #define OWN_BYTES_LEAST	4096
 
 struct connection {
@@ -42,9 +47,16 @@ struct connection {
 	size_t in_size, in_length;
 	struct policy_parser parser;
 	struct policy_session session;
+	bool has_reply;			/* in front->ready */
 };
 
 TAILQ_HEAD(connection_list, connection);
+
+/* Replies to one connection, which go out when this turn of the loop ends. */
+struct ready_reply {
+	struct connection *connection;	/* NULL: it has ended since */
+	size_t from, length;		/* in front->replies */
+};
 
 struct policy_front {
 	struct engine *engine;
@@ -55,6 +67,12 @@ struct policy_front {
 	struct connection_list connections;
 	struct stream_list waiting;
 	struct stream_list newcomers;	/* that have never asked anything */
+	struct event turn_end;		/* active while there are ready replies */
+	struct ready_reply ready[REPLIES_MOST];
+	unsigned ready_count;
+	int64_t answered_ns;		/* when the last request was */
+	char replies[REPLIES_BYTES];
+	size_t replies_length;
 	char bytes[READ_BYTES];
 };
 
@@ -69,6 +87,9 @@ static void connection_free(struct connection *c, const struct generation *gener
 {
 	struct policy_front *front = c->front;
 
+	for (unsigned i = 0; c->has_reply && i < front->ready_count; i++)
+		if (front->ready[i].connection == c)
+			front->ready[i].connection = NULL;
 	policy_session_over(&c->session, front->engine, generation, now_ns);
 	TAILQ_REMOVE(&front->connections, c, all);
 	acceptor_left(front->acceptor);
@@ -119,55 +140,121 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 	return GOES_ON;
 }
 
-/* Answers the whole requests at data.  Stops at a reply that cannot be sent. */
+/* Sends the replies from replies[from] to the end, which are this connection's. */
+static enum outcome send_now(struct connection *c, size_t from, int64_t now_ns)
+{
+	struct policy_front *front = c->front;
+	size_t length = front->replies_length - from;
+
+	front->replies_length = from;
+	return length == 0 ? GOES_ON :
+	    stream_send(&c->stream, front->replies + from, length, now_ns);
+}
+
+/* The same when this turn of the loop ends; at once where no other event is active. */
+static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns)
+{
+	struct policy_front *front = c->front;
+	size_t length = front->replies_length - from;
+
+	if (length == 0)
+		return GOES_ON;
+	if (front->ready_count == 0) {
+		if (event_base_get_num_events(front->base, EVENT_BASE_COUNT_ACTIVE) == 0)
+			return send_now(c, from, now_ns);
+		event_active(&front->turn_end, EV_TIMEOUT, 0);
+	}
+	front->ready[front->ready_count++] = (struct ready_reply){ c, from, length };
+	c->has_reply = true;
+	return GOES_ON;
+}
+
+static void send_ready(struct policy_front *front, int64_t now_ns)
+{
+	for (unsigned i = 0; i < front->ready_count; i++) {
+		const struct ready_reply *reply = &front->ready[i];
+		struct connection *c = reply->connection;
+
+		if (c == NULL)
+			continue;
+		c->has_reply = false;
+		if (stream_send(&c->stream, front->replies + reply->from, reply->length,
+			now_ns) != GOES_ON)
+			connection_free(c, generation_of(front), now_ns);
+	}
+	front->ready_count = 0;
+	front->replies_length = 0;
+}
+
+static void on_turn_end(evutil_socket_t fd, short what, void *argument)
+{
+	(void)fd, (void)what;
+	send_ready(argument, clock_now_ns());
+}
+
+/* Answers one whole request; its reply stands behind the others. */
+static void answer_one(struct connection *c, const struct generation *generation,
+    const char *request, int64_t now_ns)
+{
+	struct policy_front *front = c->front;
+
+	if (!c->session.is_known) {
+		c->session.socket = engine_peer_socket(front->engine, c->stream.fd);
+		c->session.is_known = true;
+	}
+	front->replies_length += policy_session_answer(&c->session, front->engine, generation,
+	    c->listener, request, &c->parser.request, now_ns,
+	    front->replies + front->replies_length);
+	policy_parser_reset(&c->parser);
+	stream_wait_end(&c->stream);
+	stream_has_asked(&c->stream);
+}
+
+static bool has_room(const struct policy_front *front)
+{
+	return front->replies_length + POLICY_REPLY_MAX <= sizeof(front->replies);
+}
+
+/* Answers the whole requests at data.  Stops at replies that cannot be sent. */
 static enum outcome answer_all(struct connection *c,
     const struct generation *generation, const char *data, size_t length,
     int64_t now_ns)
 {
-	char replies[REPLIES_BYTES];
-	size_t at = 0, reply_length = 0;
+	struct policy_front *front = c->front;
+	size_t at = 0, from;
 	struct policy_error error;
-	int64_t began_ns = now_ns;
 	long used = 1;
 
-	while (at < length && used > 0) {
+	front->answered_ns = now_ns;
+	if (!has_room(front))
+		send_ready(front, now_ns);
+	from = front->replies_length;
+	while (at < length && c->stream.out == NULL) {
 		used = policy_parser_feed(&c->parser, data + at, length - at, &error);
-		if (used > 0) {
-			if (!c->session.is_known) {
-				c->session.socket = engine_peer_socket(c->front->engine,
-				    c->stream.fd);
-				c->session.is_known = true;
-			}
-			reply_length += policy_session_answer(&c->session, c->front->engine,
-			    generation, c->listener, data + at, &c->parser.request,
-			    now_ns, replies + reply_length);
-			began_ns = engine_timed(c->front->engine, TIMING_POLICY, began_ns);
-			at += (size_t)used;
-			policy_parser_reset(&c->parser);
-			stream_wait_end(&c->stream);
-			stream_has_asked(&c->stream);
-		}
-		if (reply_length == 0 || (used > 0 && at < length &&
-			reply_length + POLICY_REPLY_MAX <= sizeof(replies)))
-			continue;
-		if (stream_send(&c->stream, replies, reply_length, now_ns) != GOES_ON)
-			return MUST_CLOSE;
-		reply_length = 0;
-		if (c->stream.out != NULL)
+		if (used <= 0)
 			break;
+		answer_one(c, generation, data + at, now_ns);
+		front->answered_ns = engine_timed(front->engine, TIMING_POLICY,
+		    front->answered_ns);
+		at += (size_t)used;
+		if (!has_room(front) && send_now(c, from, now_ns) != GOES_ON)
+			return MUST_CLOSE;
 	}
 	if (used < 0) {
+		(void)send_now(c, from, now_ns);
 		report_malformed(c, &error, data + at, length - at);
 		return MUST_CLOSE;
 	}
 	if (at < length)
 		stream_wait_begin(&c->stream, now_ns);
+	if (send_later(c, from, now_ns) != GOES_ON)
+		return MUST_CLOSE;
 	return keep_rest(c, data + at, length - at);
 }
 
-/* Reads once.  The event loop is level-triggered: more comes with the next turn. */
+/* Reads once: what is left comes with the next turn.  `what`: of the event. */
 static enum outcome read_requests(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
+    const struct generation *generation, short what, int64_t now_ns)
 {
 	char *to = c->front->bytes;
 	size_t room = READ_BYTES;
@@ -186,9 +273,12 @@ static enum outcome read_requests(struct connection *c,
 		to = c->in + c->in_length;
 		room = c->in_size - c->in_length;
 	}
-	n = read(c->stream.fd, to, room);
-	if (n < 0)
-		return stream_is_passing(errno) ? GOES_ON : MUST_CLOSE;
+	n = recv(c->stream.fd, to, room, MSG_DONTWAIT);
+	if (n < 0) {
+		if (errno == EAGAIN)
+			return GOES_ON;
+		return stream_is_passing(errno) ? stream_look_again(&c->stream) : MUST_CLOSE;
+	}
 	if (n == 0) {
 		const struct policy_error cut = {
 			"the connection ended in the middle of a request", 0 };
@@ -197,6 +287,9 @@ static enum outcome read_requests(struct connection *c,
 			report_malformed(c, &cut, c->in, c->in_length);
 		return MUST_CLOSE;
 	}
+	if (((size_t)n == room || (what & EV_CLOSED) != 0) &&
+	    stream_look_again(&c->stream) != GOES_ON)
+		return MUST_CLOSE;
 	if (c->in == NULL)
 		return answer_all(c, generation, to, (size_t)n, now_ns);
 	return answer_all(c, generation, c->in, c->in_length + (size_t)n, now_ns);
@@ -217,14 +310,18 @@ static enum outcome write_replies(struct connection *c,
 static void on_event(evutil_socket_t fd, short what, void *argument)
 {
 	struct connection *c = argument;
-	const struct generation *generation = generation_of(c->front);
-	int64_t now_ns = clock_now_ns();
+	struct policy_front *front = c->front;
+	const struct generation *generation = generation_of(front);
+	/* the time of the answer before this one, in the same turn, is as good */
+	int64_t now_ns = front->ready_count > 0 ? front->answered_ns : clock_now_ns();
 	enum outcome outcome = c->stream.writing ? write_replies(c, generation, now_ns) :
-	    read_requests(c, generation, now_ns);
+	    read_requests(c, generation, what, now_ns);
 
-	(void)fd, (void)what;
+	(void)fd;
 	if (outcome == MUST_CLOSE)
 		connection_free(c, generation, now_ns);
+	if (front->ready_count == REPLIES_MOST)
+		send_ready(front, now_ns);
 }
 
 static bool connection_new(void *context, int fd, uint8_t listener)
@@ -238,7 +335,8 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	}
 	c->front = front;
 	c->listener = listener;
-	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
+	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c) ||
+	    !stream_wait_for_edges(&c->stream)) {
 		free(c);
 		return false;
 	}
@@ -299,7 +397,8 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 		return diag_set(diag, 0, "cannot create an event loop");
 	}
 	diag_set(diag, 0, "cannot create a timer");
-	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
+	if (event_assign(&front->turn_end, front->base, -1, 0, on_turn_end, front) != 0 ||
+	    event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,
 		spare_one, front, diag) != 0) {
@@ -341,6 +440,7 @@ void policy_front_close(struct policy_front **result)
 		engine_unpin(front->engine, front->generation);
 	acceptor_close(&front->acceptor);
 	event_del(&front->second);
+	event_del(&front->turn_end);
 	event_base_free(front->base);
 	free(front);
 	*result = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* The loop is level-triggered: what was not done in one turn is done in the next. */
+/* The loop is level-triggered, but for reading where the owner asked for edges: what was not
+ * done in one turn is done in the next. */
 #include "front/stream.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 static bool watch(struct stream *stream, struct event_base *base, event_callback_fn ready,
     void *owner)
 {
-	short what = stream->writing ? EV_WRITE : EV_READ;
+	short what = stream->writing ? EV_WRITE :
+	    stream->by_edges ? EV_READ | EV_CLOSED | EV_ET : EV_READ;
 
 	return event_assign(&stream->event, base, stream->fd, what | EV_PERSIST, ready,
 	    owner) == 0 && event_add(&stream->event, NULL) == 0;
@@ -27,6 +29,31 @@ bool stream_open(struct stream *stream, struct event_base *base, int fd,
 		return true;
 	close(fd);
 	return false;
+}
+
+bool stream_wait_for_edges(struct stream *stream)
+{
+	struct event_base *base = event_get_base(&stream->event);
+
+	if ((event_base_get_features(base) & (EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE)) !=
+	    (EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE))
+		return true;
+	stream->by_edges = true;
+	event_del(&stream->event);
+	if (watch(stream, base, event_get_callback(&stream->event),
+		event_get_callback_arg(&stream->event)))
+		return true;
+	close(stream->fd);
+	return false;
+}
+
+enum outcome stream_look_again(struct stream *stream)
+{
+	if (!stream->by_edges || stream->writing)
+		return GOES_ON;
+	/* the kernel looks whether anything is there when an event is added */
+	return event_del(&stream->event) == 0 && event_add(&stream->event, NULL) == 0 ?
+	    GOES_ON : MUST_CLOSE;
 }
 
 void stream_is_new(struct stream *stream, struct stream_list *newcomers)

@@ -23,6 +23,7 @@ struct stream {
 	int64_t waits_since_ns;		/* 0: not in the list */
 	int fd;
 	bool writing;			/* waits to send, and reads nothing */
+	bool by_edges;			/* stream_wait_for_edges */
 	struct stream_list *newcomers;	/* NULL: it has asked something, whole */
 	TAILQ_ENTRY(stream) comes;
 	char *out;			/* a reply that waits, NULL: none */
@@ -35,6 +36,13 @@ enum outcome { GOES_ON, MUST_CLOSE };
  * waits, written.  False: it is closed, and the stream none. */
 bool stream_open(struct stream *stream, struct event_base *base, int fd,
     struct stream_list *waiting, event_callback_fn ready, void *owner);
+
+/* From now on `ready` is called to read when something new has come, with EV_CLOSED (too) when
+ * that is the end, not as long as something is there: the kernel looks at each connection
+ * half as often.  Whoever read less than all, or not the end, calls stream_look_again.
+ * Right after stream_open; false: it is closed. */
+bool stream_wait_for_edges(struct stream *stream);
+enum outcome stream_look_again(struct stream *stream);
 
 /* It stands in `newcomers` from now on, as the last; until stream_has_asked. */
 void stream_is_new(struct stream *stream, struct stream_list *newcomers);

@@ -10,6 +10,7 @@
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
  * THREADS  Five: the loop; two that save, which share nothing with it but the
  *          segment; one for the hints and one for windows, which share the engine.
+ *          And one at the beginning, for large pages.
  */
 #include <event2/event.h>
 #include <pthread.h>
@@ -37,6 +38,7 @@
 
 #define SAVING_SHARE	20
 #define WINDOWS_TURN_NS	(500 * NS_PER_MS)
+#define ENLARGE_APART_NS	(5 * NS_PER_MS)
 
 /* What a text file is for: the segment does not outlive another layout. */
 struct saver {
@@ -106,6 +108,16 @@ static void *turn_windows(void *argument) {
 		engine_unpin(engine, generation);
 		rest(WINDOWS_TURN_NS);
 	}
+	return NULL;
+}
+
+/* Others wait for a page that is made larger: each of them is done by itself. */
+static void *enlarge_pages(void *argument) {
+	const struct segment *segment = argument;
+	uint64_t done = 0;
+
+	while (segment_enlarge_pages(segment, &done))
+		rest(ENLARGE_APART_NS);
 	return NULL;
 }
 
@@ -248,7 +260,8 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	    event_add(keeper->beat, &fifth) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
 	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
-	    start_thread(turn_windows, keeper->engine, diag) != 0)
+	    start_thread(turn_windows, keeper->engine, diag) != 0 ||
+	    start_thread(enlarge_pages, context->segment, diag) != 0)
 		return -1;
 	keeper->savers[0] = (struct saver){ context->segment, segment_renew_sessions,
 		{ .written = false } };

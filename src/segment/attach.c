@@ -22,7 +22,6 @@
 #include "base/trusted_path.h"
 #include "segment/geometry.h"
 #include "segment/onlooker.h"
-#include "segment/pages.h"
 
 void segment_bind(struct segment *segment, void *mapping) {
 	char *base = mapping;
@@ -80,7 +79,7 @@ const char *segment_check_file(int fd, uid_t uid, struct stat *status) {
 		return "it belongs to another user";
 	if ((uint64_t)status->st_size < sizeof(struct segment_header))
 		return "it is too small";
-	if ((uint64_t)status->st_size >= SIZE_MAX)
+	if ((uint64_t)status->st_size >= SIZE_MAX - SEGMENT_LARGE_PAGE)
 		return "it is too large";
 	return NULL;
 }
@@ -108,6 +107,28 @@ int segment_open_to_look(int fd, struct diag *diag) {
 	look_fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state for "
 	    "reading");
+}
+
+void *segment_map(int fd, size_t bytes, int access) {
+	size_t room = bytes + SEGMENT_LARGE_PAGE, before, behind;
+	char *reserved, *at;
+
+	reserved = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (reserved == MAP_FAILED)
+		return MAP_FAILED;
+	before = -(uintptr_t)reserved % SEGMENT_LARGE_PAGE;
+	at = mmap(reserved + before, bytes, access, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (at == MAP_FAILED) {
+		munmap(reserved, room);
+		return MAP_FAILED;
+	}
+	/* the file has whole pages */
+	behind = room - before - bytes;
+	if (before > 0)
+		munmap(reserved, before);
+	if (behind > 0)
+		munmap(at + bytes, behind);
+	return at;
 }
 
 static int attach(struct segment **result, int fd, int access, const char *path,

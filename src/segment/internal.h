@@ -13,6 +13,11 @@
 struct onlooker;
 struct stat;
 
+#define SEGMENT_LARGE_PAGE	(2u << 20)	/* where there are others, none is used */
+
+/* As mmap of the whole file, shared: at an address from which the kernel can map large pages. */
+void *segment_map(int fd, size_t bytes, int access);
+
 /* What a role's record says as long as it lives; kind 0: this process did not begin it. */
 struct role_begun {
 	uint32_t kind, number;

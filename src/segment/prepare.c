@@ -33,7 +33,6 @@
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/grants.h"
-#include "segment/pages.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
 #include "segment/shared.h"
@@ -321,8 +320,6 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 		*mapping = segment_map(fd, (size_t)bytes, PROT_READ | PROT_WRITE);
 		if (*mapping == MAP_FAILED)
 			error = errno;
-		else
-			segment_make_huge(*mapping, (size_t)bytes);
 	}
 	close(fd);
 	if (error != 0) {

@@ -103,6 +103,7 @@ static void bench(uint32_t count) {
 		exit(1);
 	site_open(&site, count + 1000, "classes = ( { name = \"all\"; "
 	    "match = [ \"*\" ]; sessions = 2000000; inbound = 2000000; } );");
+	site_enlarge_pages(&site);
 	for (uint32_t i = 0; i < count; i++)
 		present[i] = open_number(next++, 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {

@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 
 	(void)argv;
 	site_open_sized(&site, 64, 16384, configuration);
+	site_enlarge_pages(&site);
 	feed.engine = site.engine;
 	feed.generation = site.generation;
 	feed.base = event_base_new();

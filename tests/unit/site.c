@@ -94,6 +94,13 @@ void site_open(struct site *site, uint64_t sessions, const char *classes) {
 	site_open_sized(site, sessions, FEW_DESTINATIONS, classes);
 }
 
+void site_enlarge_pages(const struct site *site) {
+	uint64_t done = 0;
+
+	while (segment_enlarge_pages(site->segment, &done))
+		;
+}
+
 void site_open_sized(struct site *site, uint64_t sessions, uint64_t destinations,
     const char *classes) {
 	memset(site, 0, sizeof(*site));

@@ -29,6 +29,8 @@ extern const char *site_providers;
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test
  * when anything fails. */
 void site_open(struct site *site, uint64_t sessions, const char *classes);
+/* Its pages are made large, as the keeper does after a start. */
+void site_enlarge_pages(const struct site *site);
 void site_open_sized(struct site *site, uint64_t sessions, uint64_t destinations,
     const char *classes);
 

@@ -130,6 +130,115 @@ static void pipelined_requests(void **state)
 	close(fd);
 }
 
+/* The buffer of an unfinished request is small at first. */
+static void requests_behind_an_unfinished_one_are_all_read(void **state)
+{
+	enum { REQUESTS = 400 };
+	static char text[REQUESTS * sizeof(OTHER)], wanted[REQUESTS * sizeof(DUNNO)];
+	char got[REQUESTS * sizeof(DUNNO)];
+	int fd = client();
+	ssize_t n;
+
+	(void)state;
+	for (int i = 0; i < REQUESTS; i++) {
+		memcpy(text + i * (sizeof(OTHER) - 1), OTHER, sizeof(OTHER));
+		memcpy(wanted + i * (sizeof(DUNNO) - 1), DUNNO, sizeof(DUNNO));
+	}
+	say(fd, text, 10);
+	say(fd, text + 10, strlen(text) - 10);
+	n = read(fd, got, sizeof(got));
+	assert_int_equal(n, strlen(wanted));
+	assert_memory_equal(got, wanted, (size_t)n);
+	SAY(fd, OTHER);
+	hear(fd, DUNNO);
+	close(fd);
+	turn();
+	assert_int_equal(lines, 0);
+}
+
+/* Sends without a turn of the loop. */
+static void put(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+#define TOGETHER 40	/* more than replies that wait for each other */
+
+static void clients(int *fds, size_t count)
+{
+	fake_block.generation.policy_connections = TOGETHER;
+	for (size_t i = 0; i < count; i++)
+		fds[i] = client();
+}
+
+static void clients_that_ask_together_are_answered_together(void **state)
+{
+	int fds[TOGETHER];
+
+	(void)state;
+	clients(fds, TOGETHER);
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	for (int i = 0; i < TOGETHER; i++)
+		put(fds[i], i % 3 == 0 ? CONNECT("1") : OTHER);
+	turn();
+	for (int i = 0; i < TOGETHER; i++) {
+		hear(fds[i], i % 3 == 0 ? REFUSAL : DUNNO);
+		close(fds[i]);
+	}
+	assert_int_equal(lines, 14);
+}
+
+static void repeat(char *out, const char *text, unsigned times)
+{
+	size_t length = strlen(text);
+
+	for (unsigned i = 0; i < times; i++)
+		memcpy(out + i * length, text, length + 1);
+}
+
+/* More than one piece, of clients that are ready together. */
+static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
+{
+	enum { REQUESTS = 70 };
+	static char asked[2][REQUESTS * sizeof(CONNECT("1"))];
+	static char wanted[2][REQUESTS * sizeof(REFUSAL)];
+	int fds[TOGETHER / 2];
+
+	(void)state;
+	clients(fds, TOGETHER / 2);
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	repeat(asked[0], OTHER, REQUESTS);
+	repeat(wanted[0], DUNNO, REQUESTS);
+	repeat(asked[1], CONNECT("1"), REQUESTS);
+	repeat(wanted[1], REFUSAL, REQUESTS);
+	for (int i = 0; i < TOGETHER / 2; i++)
+		put(fds[i], asked[i % 2]);
+	turn();
+	for (int i = 0; i < TOGETHER / 2; i++) {
+		hear(fds[i], wanted[i % 2]);
+		close(fds[i]);
+	}
+}
+
+static void a_client_that_ends_costs_no_other_its_reply(void **state)
+{
+	int gone = client(), broken = client(), good = client();
+
+	(void)state;
+	put(gone, CONNECT("1"));
+	put(broken, CONNECT("2") "GET / HTTP/1.0\r\n\r\n");
+	put(good, OTHER);
+	close(gone);
+	turn();
+	hear(good, DUNNO);
+	hear(broken, DUNNO);
+	hear_end(broken);
+	assert_int_equal(fake.ended, 2);
+	SAY(good, OTHER);
+	hear(good, DUNNO);
+	close(good);
+}
+
 static void a_half_closed_client_gets_what_it_asked_for(void **state)
 {
 	int fd = client();
@@ -368,6 +477,10 @@ int main(void)
 		TEST(requests_are_answered_one_by_one),
 		TEST(requests_in_pieces),
 		TEST(pipelined_requests),
+		TEST(requests_behind_an_unfinished_one_are_all_read),
+		TEST(clients_that_ask_together_are_answered_together),
+		TEST(pipelined_requests_of_many_clients_keep_to_their_own),
+		TEST(a_client_that_ends_costs_no_other_its_reply),
 		TEST(a_half_closed_client_gets_what_it_asked_for),
 		TEST(an_end_in_the_middle_is_malformed),
 		TEST(malformed_requests_end_their_connection_only),
