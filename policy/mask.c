@@ -149,7 +149,8 @@ static bool is_table(const char *text, size_t length)
 static const char *refuse_form(const char *text, size_t length)
 {
 	if (text[0] == '!')
-		return "a mask cannot be negated: put a class of its own above this one, or use exempt";
+		return "a mask cannot be negated: use a separate class above this one, or "
+		    "exempt";
 	if (is_range(text, length))
 		return "a range of addresses is written as prefixes, such as 10.0.0.0/24";
 	if (is_table(text, length))

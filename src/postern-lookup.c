@@ -52,8 +52,8 @@ static bool lane_text(const struct lookup *lookup, const struct hints_answer *hi
 	    hint->domain, strlen(hint->domain), hint->width, now_ns);
 
 	if (lookup->site != NULL && !site_routes_usable(lookup->site) && !is_logged) {
-		syslog(LOG_WARNING, "no lanes: the site's file is missing, has mistakes, is not "
-		    "root's, or cannot be read by this user");
+		syslog(LOG_WARNING, "no lanes: the site file is missing, has errors, is not "
+		    "owned by root, or is not readable for this user");
 		is_logged = true;
 	}
 	return next_hop != NULL &&
@@ -121,7 +121,7 @@ static int answer_all(const struct lookup *lookup, char *input, size_t *length) 
 		used += (size_t)taken;
 	}
 	if (taken < 0) {
-		syslog(LOG_WARNING, "no socketmap request: %s", error.reason);
+		syslog(LOG_WARNING, "not a socketmap request: %s", error.reason);
 		return EX_PROTOCOL;
 	}
 	memmove(input, input + used, *length - used);

@@ -37,7 +37,7 @@ static void on_bus_error(int number) {
 static int finish(const struct ctl *ctl, int code) {
 	if (writer_finish(&ctl->writer))
 		return code;
-	ctl_complain("the output could not be written: %s", strerror(errno));
+	ctl_complain("cannot write the output: %s", strerror(errno));
 	return EX_IOERR;
 }
 

@@ -14,7 +14,7 @@
 
 int lifeline_open(int fds[2], struct diag *diag) {
 	return pipe2(fds, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 :
-	    diag_set(diag, errno, "cannot make a pipe");
+	    diag_set(diag, errno, "cannot create a pipe");
 }
 
 static void lifeline_write(int fd, uint32_t word) {

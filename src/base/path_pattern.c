@@ -79,17 +79,18 @@ const char *path_pattern_fault(const char *pattern)
 		if (*at == '*' && ++stars > STARS_MAX)
 			return "has more than 4 *";
 		if (*at == '[' && set_end(at) == NULL)
-			return "has a [ without its ]";
+			return "has a [ without a ]";
 		if (*at != '%')
 			continue;
 		conversion = find_conversion(*++at);
 		if (conversion == NULL && (*at == '\0' || strchr("%Fs", *at) == NULL))
-			return "has a % that is followed by none of Y y m b d H M S j U V W G F s %";
+			return "has a % that is not followed by one of Y y m b d H M S j U V W "
+			    "G F s %";
 		dated |= conversion != NULL;
 		year |= *at == 'F' || (conversion != NULL && conversion->field == YEAR);
 	}
 	/* such names come again, and which is the last one nobody can tell */
-	return dated && !year ? "has a date without its year (%Y or %y)" : NULL;
+	return dated && !year ? "has a date without a year (%Y or %y)" : NULL;
 }
 
 /* --- for glob(3) ------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define USUAL_TEXT	"Too many sessions, try again in {retry} seconds ({id})"
+#define USUAL_TEXT	"Too many sessions; try again in {retry} seconds (id={id})"
 #define RETRY_LONGEST	10	/* digits of 32 bits */
 #define ID_LONGEST	14
 #define CLIENT_LONGEST	45
@@ -43,8 +43,8 @@ bool reply_text_check(const char *text, char *why, size_t why_size) {
 		enum placeholder which = placeholder_at(at);
 
 		if (which == PLACES) {
-			snprintf(why, why_size, "unknown placeholder %s: there are "
-			    "{retry}, {id}, {class} and {client}",
+			snprintf(why, why_size, "unknown placeholder %s; use {retry}, {id}, "
+			    "{class} or {client}",
 			    log_quote(quoted, sizeof(quoted), at, end == NULL ?
 				strlen(at) : (size_t)(end - at) + 1));
 			return false;

@@ -40,8 +40,8 @@ unsigned compile_command_words(struct compilation *c, const char *path, const ch
 	char why[256], quoted[128];
 
 	if (command != NULL && (count == 0 || count > WORDS_MAX)) {
-		complain(c, command, "%s: must be a path and at most %d arguments, "
-		    "not %u words", path, WORDS_MAX - 1, count);
+		complain(c, command, "%s: needs a path and at most %d arguments, not %u words",
+		    path, WORDS_MAX - 1, count);
 		return 0;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -52,7 +52,8 @@ unsigned compile_command_words(struct compilation *c, const char *path, const ch
 			return 0;	/* check.c has said so */
 		log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
 		if (i == 0 && value.text[0] != '/')
-			complain(c, element, "%s: \"%s\" must be an absolute path", path, quoted);
+			complain(c, element, "%s: \"%s\" must be an absolute path",
+			    path, quoted);
 		else if (i == 0 && !is_program(value.text))
 			note(c, element, "%s: %s cannot be run: %s", path, quoted, without);
 		words[i] = block_text(&c->block, value.text);
@@ -85,7 +86,8 @@ void compile_alert(struct compilation *c)
 {
 	const config_setting_t *group = config_lookup(&c->config, "alert");
 	uint32_t words[GENERATION_COMMAND_WORDS];
-	unsigned count = compile_command_words(c, "alert.command", "nobody will be told", words);
+	unsigned count = compile_command_words(c, "alert.command", "no alerts will be sent",
+	    words);
 	struct generation_alert *alert;
 	struct setting_value rate;
 
@@ -99,8 +101,8 @@ void compile_alert(struct compilation *c)
 	alert->rate = (struct rate_limit){ .count = (uint32_t)rate.number,
 		.period_ns = rate.period_ns };
 	if (alert->on == 0 && count > 0)
-		note(c, config_lookup(&c->config, "alert.on"), "alert.on is empty: nobody is told of "
-		    "anything");
+		note(c, config_lookup(&c->config, "alert.on"), "alert.on is empty: no event "
+		    "triggers an alert");
 	if (group != NULL && config_lookup(&c->config, "alert.command") == NULL)
-		note(c, group, "alert.command is missing: nobody will be told");
+		note(c, group, "alert.command is missing: no alerts will be sent");
 }

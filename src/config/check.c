@@ -116,7 +116,7 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 	char spoken[SETTING_PATH_MAX];
 
 	if (row->effect == EFFECT_LATER && !later) {
-		note(c, value, "%s is checked, but this version does nothing with it yet",
+		note(c, value, "%s is checked but has no effect in this version",
 		    setting_spoken(row->path, spoken));
 		later = true;
 	}

@@ -90,8 +90,8 @@ static void compile_text(struct class_work *w, const config_setting_t *group,
 	if (!reply_text_check(value.text, why, sizeof(why))) {
 		complain(w->c, text, "class %s: text: %s", name, why);
 	} else if (reply_text_longest(value.text, strlen(name)) > REPLY_TEXT_SIZE - 1) {
-		complain(w->c, text, "class %s: text may become longer than %d characters "
-		    "when its placeholders are replaced", name, REPLY_TEXT_SIZE - 1);
+		complain(w->c, text, "class %s: text can exceed %d characters after "
+		    "substitution of its placeholders", name, REPLY_TEXT_SIZE - 1);
 	} else {
 		w->good_text = class->text;
 		w->good_name = strlen(name);
@@ -147,12 +147,14 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 
 	if (client != NULL && !has(client, "classes[].client.sessions") &&
 	    !has(client, "classes[].client.rate"))
-		note(w->c, client, "class %s: client limits nothing: give it sessions or rate", name);
+		note(w->c, client, "class %s: client sets no limit; set sessions or rate",
+		    name);
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->inbound > limits->sessions)
 		note(w->c, compilation_member(group, "classes[].inbound"),
-		    "class %s: inbound (%u) is above sessions (%u): legal but unusual, "
-		    "outbound connections are held first", name, limits->inbound, limits->sessions);
+		    "class %s: inbound (%u) is above sessions (%u): valid but unusual; "
+		    "outbound connections are held first",
+		    name, limits->inbound, limits->sessions);
 	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->client_sessions > limits->inbound)
 		note(w->c, compilation_member(client, "classes[].client.sessions"),
@@ -161,8 +163,8 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	if (!has(group, "classes[].sessions") && !has(group, "classes[].inbound") &&
 	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
 	    !has(client, "classes[].client.rate"))
-		note(w->c, group, "class %s limits nothing: its sessions are only counted "
-		    "(sessions, inbound, rate, client)", name);
+		note(w->c, group, "class %s sets no limit (sessions, inbound, rate, client); "
+		    "its sessions are only counted", name);
 }
 
 static void note_observe(struct class_work *w, const config_setting_t *group,
@@ -215,7 +217,7 @@ static void compile_ports(struct class_work *w, const config_setting_t *group,
 	if (ports == NULL)
 		return;
 	if (count == 0)
-		complain(w->c, ports, "class %s: ports is empty: leave it out for all ports", name);
+		complain(w->c, ports, "class %s: ports is empty; omit it for all ports", name);
 	class->ports = block_reserve(&w->c->block, count * sizeof(*list));
 	if (class->ports == 0)
 		return;
@@ -260,26 +262,26 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		class->name = block_text(&c->block, value.text);
 		log_quote(name, sizeof(name), value.text, strlen(value.text));
 		if (strcmp(value.text, "-") == 0)
-			complain(c, group, "no class can be named -: it stands for none");
+			complain(c, group, "class name - is reserved: it means no class");
 	} else {
 		memcpy(name, "?", 2);
 		if (!has(group, "classes[].name"))
-			complain(c, group, "class without a name");
+			complain(c, group, "a class has no name");
 	}
 	compile_text(w, group, class, name);
 	compilation_value(group, "classes[].action", &value);
 	class->action = value.number == 1 ? CLASS_ACTION_DEFER : CLASS_ACTION_421;
 	if (class->action == CLASS_ACTION_DEFER && has_milter(compilation_header(c)))
 		note(c, compilation_member(group, "classes[].action"),
-		    "class %s: action \"defer\" means 421 where a session comes by milter: "
-		    "it is asked about at connect only", name);
+		    "class %s: action \"defer\" means 421 for sessions reported by milter, "
+		    "because milter asks at connect only", name);
 	compile_limits(w, group, client, class, name);
 	note_places(w, group, client, class);
 	compile_cluster_scope(c, group, class, name);
 	compile_observe(w, group, client, class);
 	compile_ports(w, group, class, name);
 	if (match == NULL || setting_element_count(match) == 0)
-		complain(c, match ? match : group, "class %s has no masks: give match", name);
+		complain(c, match ? match : group, "class %s has no masks; set match", name);
 	else
 		add_masks(w, match, "classes.match", index);
 }
@@ -318,7 +320,7 @@ static void check_names(struct class_work *w)
 		if (names[i].name == 0 || names[i].name != names[i - 1].name)
 			continue;
 		complain(w->c, w->groups[names[i].index],
-		    "class name %s is taken already by the class of %s:%u",
+		    "class name %s is already used by the class at %s:%u",
 		    log_quote(quoted, sizeof(quoted), name, strlen(name)),
 		    (const char *)block_at(&w->c->block, first->file), first->line);
 	}
@@ -418,9 +420,9 @@ void compile_classes(struct compilation *c)
 	if (c->block.failed)
 		return;
 	if (list == NULL)
-		complain(c, NULL, "classes is missing: without them nothing is counted");
+		complain(c, NULL, "classes is missing: no sessions are counted");
 	else if (config_setting_is_list(list) && config_setting_length(list) > 0)
 		compile_list(c, list);
 	else if (config_setting_is_list(list) || config_setting_is_array(list))
-		note(c, list, "classes is empty: nothing is counted");
+		note(c, list, "classes is empty: no sessions are counted");
 }

@@ -35,12 +35,13 @@ static void check_names(struct compilation *c, const config_setting_t *group)
 
 	if (compilation_value(group, "cluster.node", &value) &&
 	    (!is_plain(value.text, 1) || *value.text == '.' || *value.text == '-'))
-		complain(c, node, "cluster.node: %s must be of letters, digits, point, hyphen and "
-		    "underscore, and begin with none of point and hyphen",
+		complain(c, node, "cluster.node: %s may only have letters, digits, point, "
+		    "hyphen and underscore, and cannot start with point or hyphen",
 		    log_sentence(quoted, sizeof(quoted), value.text));
 	if (compilation_value(group, "cluster.prefix", &value) && !is_plain(value.text, 0))
-		complain(c, prefix, "cluster.prefix: %s must be of letters, digits, colon, point, "
-		    "hyphen and underscore", log_sentence(quoted, sizeof(quoted), value.text));
+		complain(c, prefix, "cluster.prefix: %s may only have letters, digits, colon, "
+		    "point, hyphen and underscore",
+		    log_sentence(quoted, sizeof(quoted), value.text));
 }
 
 static void check_password(struct compilation *c, const config_setting_t *where,
@@ -52,11 +53,12 @@ static void check_password(struct compilation *c, const config_setting_t *where,
 
 	log_quote(quoted, sizeof(quoted), path, strlen(path));
 	if (!S_ISREG(status->st_mode)) {
-		complain(c, where, "cluster.password_file: %s is no plain file", quoted);
+		complain(c, where, "cluster.password_file: %s is not a regular file", quoted);
 		return;
 	}
 	if ((status->st_mode & S_IRWXO) != 0) {
-		complain(c, where, "cluster.password_file: %s is open to everybody: chmod 0640",
+		complain(c, where, "cluster.password_file: %s is accessible to all users; run "
+		    "chmod 0640",
 		    quoted);
 		return;
 	}
@@ -72,7 +74,7 @@ static void check_password(struct compilation *c, const config_setting_t *where,
 		    "bytes", quoted, CLUSTER_PASSWORD_MAX);
 	else if (end == 0 || memchr(text, '\0', length) != NULL)
 		complain(c, where, "cluster.password_file: the first line of %s %s", quoted,
-		    length == 0 || *text == '\n' ? "is empty" : "is no password: there is a NUL");
+		    length == 0 || *text == '\n' ? "is empty" : "contains a NUL");
 	else if (text[end - 1] == '\r' || text[end - 1] == ' ' || text[end - 1] == '\t')
 		note(c, where, "cluster.password_file: the first line of %s ends with a %s, which "
 		    "is part of the password", quoted, text[end - 1] == '\r' ?
@@ -95,7 +97,8 @@ static void look_at_password(struct compilation *c, const config_setting_t *grou
 	if (stat(value.text, &status) != 0 && errno != EACCES)
 		complain(c, where, "cluster.password_file: %s: %s", quoted, strerror(errno));
 	else if (geteuid() != 0 && access(value.text, R_OK) != 0)
-		note(c, where, "cluster.password_file: %s: not looked at, as this user may not",
+		note(c, where, "cluster.password_file: %s: not checked, because this user "
+		    "cannot read it",
 		    quoted);
 	else
 		check_password(c, where, value.text, &status);
@@ -111,7 +114,7 @@ static void check_given(struct compilation *c, const config_setting_t *group)
 	if (compilation_member(group, "cluster.user") != NULL &&
 	    compilation_member(group, "cluster.password_file") == NULL)
 		note(c, compilation_member(group, "cluster.user"),
-		    "cluster.user without password_file: no password is sent");
+		    "cluster.user is set without password_file: no password is sent");
 }
 
 void compile_cluster(struct compilation *c)
@@ -123,8 +126,8 @@ void compile_cluster(struct compilation *c)
 	if (group == NULL || !config_setting_is_group(group))
 		return;
 #ifndef HAVE_HIREDIS
-	complain(c, group, "cluster: this build is without hiredis, by which other machines are "
-	    "reached (configure --with-hiredis)");
+	complain(c, group, "cluster: this build has no hiredis, which connects to Redis "
+	    "(configure --with-hiredis)");
 #endif
 	check_given(c, group);
 	check_names(c, group);
@@ -149,11 +152,11 @@ static void note_fixed(struct compilation *c, const config_setting_t *where,
 	if (cluster->without == CLUSTER_ALONE || fixed.base != 0 || whole.base == 0)
 		return;
 	if (cluster->fraction == 0)
-		note(c, where, "class %s: cluster.fraction is 0: without the server nothing is "
-		    "let in", name);
+		note(c, where, "class %s: cluster.fraction is 0: without the server, all "
+		    "sessions are refused", name);
 	else
-		note(c, where, "class %s: %u sessions are too few to leave each of %u machines one: "
-		    "without the server nothing is let in", name,
+		note(c, where, "class %s: %u sessions are too few for one on each of %u nodes: "
+		    "without the server, all sessions are refused", name,
 		    whole.base, cluster->nodes);
 }
 
@@ -175,8 +178,8 @@ void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
 	else
 		note_fixed(c, where, limits, name);
 	if (limits->rate.count != 0 || class->has_client_limit)
-		note(c, where, "class %s: rate and limits of one client hold for each machine "
-		    "alone, whatever scope says", name);
+		note(c, where, "class %s: rate and client limits apply to each node "
+		    "separately, whatever scope is", name);
 }
 
 void compile_cluster_end(struct compilation *c)
@@ -189,8 +192,8 @@ void compile_cluster_end(struct compilation *c)
 	for (uint32_t i = 0; i < g->class_count; i++)
 		any |= generation_class(g, i)->wants_shared;
 	if (group != NULL && !any)
-		note(c, group, "no class has scope = \"cluster\": only what concerns "
-		    "destinations is shared");
+		note(c, group, "no class has scope = \"cluster\": only destination state is "
+		    "shared");
 }
 
 void generation_share_out(struct generation *g)

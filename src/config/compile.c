@@ -158,7 +158,7 @@ static void compile_journal(struct compilation *c)
 static void compile_version(struct compilation *c)
 {
 	if (config_lookup(&c->config, "version") == NULL)
-		note(c, NULL, "version = 1; is missing: taken as given");
+		note(c, NULL, "version = 1; is missing: assuming version 1");
 }
 
 static void compile_observe(struct compilation *c)
@@ -276,8 +276,8 @@ static struct generation *finish(struct compilation *c, const char *name)
 	/* the block ends with a NUL: no text in it runs over */
 	(void)block_reserve(&c->block, 8);
 	if (c->block.failed) {
-		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory, or it would "
-		    "need more than %zu MiB", GENERATION_BYTES_MAX >> 20);
+		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory, or larger "
+		    "than %zu MiB", GENERATION_BYTES_MAX >> 20);
 	} else if (c->report.messages->errors == 0) {
 		result = compilation_header(c);
 		result->bytes = c->block.used;
@@ -292,8 +292,8 @@ static const char *syntax_hint(const char *error)
 {
 	if (strcmp(error, "syntax error") != 0)
 		return "";
-	return " here or just before: a bracket, quote or comma missing, or a comma too many "
-	    "before a closing bracket?";
+	return " here or just before: a bracket, quote or comma is missing, or there is a "
+	    "comma before a closing bracket";
 }
 
 void compilation_syntax_error(struct compilation *c)

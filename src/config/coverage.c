@@ -169,8 +169,8 @@ static void say_mask(struct class_work *w, uint32_t rule, uint32_t by)
 	name_rule(w, rule, mask, sizeof(mask));
 	name_rule(w, by, other, sizeof(other));
 	name_class(w, w->rules[by].class_index, class, sizeof(class));
-	note(w->c, w->places[rule], "mask \"%s\" can never match: \"%s\" of %s%s in %.100s:%u "
-	    "takes it", mask, other, same ? "the same class" : "class ", same ? "" : class,
+	note(w->c, w->places[rule], "mask \"%s\" can never match: \"%s\" of %s%s at %.100s:%u "
+	    "matches first", mask, other, same ? "the same class" : "class ", same ? "" : class,
 	    file, w->rules[by].line);
 }
 
@@ -183,8 +183,8 @@ static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint3
 	name_rule(w, rule, mask, sizeof(mask));
 	name_rule(w, by, other, sizeof(other));
 	name_class(w, w->rules[by].class_index, class, sizeof(class));
-	complain(w->c, w->groups[index], "class %s can never match: classes before it take all "
-	    "its masks (\"%s\" of class %s in %.100s:%u takes \"%s\")", name, other, class,
+	complain(w->c, w->groups[index], "class %s can never match: earlier classes match all "
+	    "its masks (\"%s\" of class %s at %.100s:%u matches \"%s\")", name, other, class,
 	    file, w->rules[by].line, mask);
 }
 
@@ -226,7 +226,7 @@ static void note_missing_catch_all(struct class_work *w)
 	if (w->rule_count == 0)
 		return;
 	note(w->c, config_lookup(&w->c->config, "classes"),
-	    "no class takes every host (match = \"*\"): hosts that no class matches are "
+	    "no class matches all hosts (match = \"*\"): hosts that match no class are "
 	    "admitted uncounted");
 }
 

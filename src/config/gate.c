@@ -17,7 +17,7 @@ void compile_gate_command(struct compilation *c)
 {
 	uint32_t words[GENERATION_COMMAND_WORDS];
 	unsigned count = compile_command_words(c, "gate.command",
-	    "the gate will only be logged", words);
+	    "full classes will only be logged", words);
 
 	if (c->block.failed)
 		return;
@@ -71,12 +71,12 @@ void compile_gate_exempt(struct class_work *w)
 
 		add_mask(&w->masks[i].mask, &v4, &v6);
 		if (has_command && kind != MASK_ALL && kind != MASK_ADDRESS)
-			note(c, w->places[i], "exempt: a command of the gate that refuses in the "
-			    "kernel knows no names: it can spare addresses and prefixes only");
+			note(c, w->places[i], "exempt: gate.command in the kernel cannot use "
+			    "host names; only addresses and prefixes are exempt there");
 	}
 	if (has_command && (v4.overrun || v6.overrun))
-		complain(c, w->places[0], "exempt: more address prefixes than gate.command can "
-		    "be told (%d characters)", PREFIXES_BYTES);
+		complain(c, w->places[0], "exempt: too many address prefixes for gate.command "
+		    "(maximum %d characters)", PREFIXES_BYTES);
 	text4 = block_text(&c->block, v4.text);
 	text6 = block_text(&c->block, v6.text);
 	if (!c->block.failed) {

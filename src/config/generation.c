@@ -384,11 +384,12 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 	if (bytes < sizeof(*g))
 		return diag_set(diag, 0, "the configuration block is only %zu bytes long", bytes);
 	if (g->magic != GENERATION_MAGIC)
-		return diag_set(diag, 0, "this is no configuration block");
+		return diag_set(diag, 0, "this is not a configuration block");
 	if (g->layout != generation_layout())
-		return diag_set(diag, 0, "the configuration block is of another build");
+		return diag_set(diag, 0, "another build wrote the configuration block");
 	if (g->bytes != bytes)
-		return diag_set(diag, 0, "the configuration block is %zu bytes long, not %llu",
+		return diag_set(diag, 0, "the configuration block has %zu bytes instead of "
+		    "%llu",
 		    bytes, (unsigned long long)g->bytes);
 	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
 	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g))

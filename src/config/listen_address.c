@@ -19,12 +19,13 @@ static bool parse_unix(const char *path, struct listen_address *out, const char 
 		return false;
 	}
 	if (path[length - 1] == '/') {
-		*why = "the path names a directory";
+		*why = "the path is a directory";
 		return false;
 	}
 	for (size_t i = 0; i < length; i++)
 		if (path[i] <= ' ' || path[i] > '~') {
-			*why = "the path must be of printable ASCII characters without spaces";
+			*why = "the path may only have printable ASCII characters without "
+			    "spaces";
 			return false;
 		}
 	if (length >= sizeof(address->sun_path)) {
@@ -62,7 +63,7 @@ static bool parse_inet(const char *text, struct listen_address *out, const char 
 	}
 	if (!text_copy(host, sizeof(host), text, (size_t)(colon - text)) ||
 	    inet_pton(AF_INET, host, &address->sin_addr) != 1) {
-		*why = "the host must be an IPv4 address in numbers";
+		*why = "the host must be a numeric IPv4 address";
 		return false;
 	}
 	address->sin_family = AF_INET;
@@ -82,7 +83,7 @@ static bool parse_inet6(const char *text, struct listen_address *out, const char
 	}
 	if (!text_copy(host, sizeof(host), text + 1, (size_t)(end - text) - 1) ||
 	    inet_pton(AF_INET6, host, &address->sin6_addr) != 1) {
-		*why = "the host must be an IPv6 address in numbers";
+		*why = "the host must be a numeric IPv6 address";
 		return false;
 	}
 	address->sin6_family = AF_INET6;
@@ -103,7 +104,7 @@ bool listen_address_parse(const char *text, struct listen_address *out, const ch
 	} else if (strncmp(text, "inet6:", 6) == 0) {
 		good = parse_inet6(text + 6, &parsed, why);
 	} else {
-		*why = "it must begin with unix:, inet: or inet6:";
+		*why = "it must start with unix:, inet: or inet6:";
 		good = false;
 	}
 	if (good)

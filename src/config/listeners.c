@@ -33,7 +33,8 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	for (size_t i = 0; i < sizeof(of_files) / sizeof(of_files[0]); i++) {
 		setting = compilation_member(group, of_files[i]);
 		if (setting != NULL && strncmp(address, "unix:", 5) != 0)
-			note(c, setting, "%s: %s does nothing for %s: only unix sockets have one",
+			note(c, setting, "%s: %s has no effect for %s: only unix sockets have "
+			    "one",
 			    row->path, of_files[i], address);
 	}
 	setting = compilation_member(group, "proof");
@@ -41,7 +42,7 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP ||
 	    row->offset == LISTENER_SYSLOG || row->offset == LISTENER_QUEUE ||
 	    row->offset == LISTENER_METRICS))
-		note(c, setting, "%s: proof does nothing here: no session comes by this socket",
+		note(c, setting, "%s: proof has no effect here: this socket has no sessions",
 		    row->path);
 }
 
@@ -59,7 +60,7 @@ static void note_unknown_names(struct compilation *c, const config_setting_t *gr
 			continue;
 		snprintf(path, sizeof(path), "%s: %s", row->path, names[i]);
 		note_unknown_name(c, setting, path, i > 0, config_setting_get_string(setting),
-		    row->offset == LISTENER_METRICS ? "the socket will be left out" : NULL);
+		    row->offset == LISTENER_METRICS ? "posternd will start without this socket" : NULL);
 	}
 }
 
@@ -73,9 +74,9 @@ static const char *refusal(uint8_t kind, const char *text)
 	const char *why;
 
 	if (kind == LISTENER_SOCKETMAP && !is_unix)
-		return "is no unix socket: only these tell which process asks";
+		return "is not a unix socket: only these identify the process that asks";
 	if ((kind == LISTENER_EVENTS || kind == LISTENER_QUEUE) && !is_unix)
-		return "is no unix socket: only these have permissions";
+		return "is not a unix socket: only these have permissions";
 	if ((kind != LISTENER_SYSLOG && kind != LISTENER_METRICS) || is_unix ||
 	    !listen_address_parse(text, &address, &why))
 		return NULL;
@@ -85,8 +86,8 @@ static const char *refusal(uint8_t kind, const char *text)
 	    &((const struct sockaddr_in6 *)&address.socket_address)->sin6_addr))
 		return NULL;
 	return kind == LISTENER_METRICS ?
-	    "is no address of this host's own (127.0.0.1, ::1): anybody could read there" :
-	    "is no address of this host's own (127.0.0.1, ::1): anybody could send there";
+	    "is not a loopback address (127.0.0.1, ::1): other hosts could read there" :
+	    "is not a loopback address (127.0.0.1, ::1): other hosts could send there";
 }
 
 /* Can every user of this host reach the path?  Directories that are missing yet are no fence. */
@@ -113,8 +114,8 @@ static void note_open_to_all(struct compilation *c, const config_setting_t *wher
 	if ((row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER ||
 	    row->offset == LISTENER_SOCKETMAP) && strncmp(address, "unix:", 5) == 0 &&
 	    (mode & S_IWOTH) != 0 && everybody_can_reach(address + 5))
-		note(c, where, "%s: every user of this host can connect to %s, and fill the "
-		    "classes: use mode \"0660\" and the group of the mail server", row->path,
+		note(c, where, "%s: every user of this host can connect to %s and fill the "
+		    "classes; use mode \"0660\" and the group of the mail server", row->path,
 		    address);
 }
 
@@ -136,12 +137,12 @@ static bool take_access(struct compilation *c, const config_setting_t *group,
 			continue;
 		if (row->offset != LISTENER_CONTROL &&
 		    (row->offset != LISTENER_QUEUE || i != 0)) {
-			complain(c, setting, "%s: %s is for %s alone", row->path, names[i],
+			complain(c, setting, "%s: %s is for %s only", row->path, names[i],
 			    i == 0 ? "listen.control and listen.queue" : "listen.control");
 			good = false;
 		} else if (strncmp(address, "unix:", 5) != 0) {
-			complain(c, setting, "%s: %s: %s is no unix socket: only these tell who "
-			    "asks", row->path, names[i], address);
+			complain(c, setting, "%s: %s: %s is not a unix socket: only these "
+			    "identify the user", row->path, names[i], address);
 			good = false;
 		} else if (compilation_value(group, paths[i], &value)) {
 			*places[i] = block_text(&c->block, value.text);
@@ -199,7 +200,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		return;
 	same = same_address(compilation_header(c), listener.address);
 	if (same != NULL) {
-		complain(c, where, "%s: the address stands in listen already, in line %u",
+		complain(c, where, "%s: the address is already used in listen, line %u",
 		    row->path, same->line);
 	} else if (compilation_header(c)->listener_count == GENERATION_LISTENERS_MAX) {
 		complain(c, where, "listen: more than %d addresses", GENERATION_LISTENERS_MAX);
@@ -235,7 +236,7 @@ static void check_roles(struct compilation *c)
 	}
 	if (policies + milters > GENERATION_ROLES_MAX)
 		complain(c, where ? where : config_lookup(&c->config, "listen.milter"),
-		    "policy.processes and listen.milter ask for %u processes, %d are possible",
+		    "policy.processes and listen.milter need %u processes; the maximum is %d",
 		    policies + milters, GENERATION_ROLES_MAX);
 }
 

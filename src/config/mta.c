@@ -38,8 +38,8 @@ static void compile_name(struct compilation *c, const config_setting_t *group,
 	if (!compilation_value(group, "mta[].name", &value))
 		value.text = mta->kind == MTA_POSTFIX ? "postfix" : "sendmail";
 	else if (!is_plain_name(value.text))
-		complain(c, where, "mta.name: %s must be of letters, digits, point, hyphen and "
-		    "underscore, and begin with none of point and hyphen",
+		complain(c, where, "mta.name: %s may only have letters, digits, point, hyphen "
+		    "and underscore, and cannot start with point or hyphen",
 		    log_sentence(quoted, sizeof(quoted), value.text));
 	mta->name = block_text(&c->block, value.text);
 }
@@ -75,7 +75,7 @@ static void compile_ports(struct compilation *c, const config_setting_t *group,
 		return;
 	}
 	if (setting_element_count(ports) == 0)
-		complain(c, ports, "mta.ports is empty: leave it out for port %s", row->fallback);
+		complain(c, ports, "mta.ports is empty; omit it for port %s", row->fallback);
 	for (unsigned i = 0; i < setting_element_count(ports); i++) {
 		if (!setting_parse(row, setting_element(ports, i), &value, why, sizeof(why)))
 			continue;
@@ -125,7 +125,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 		const config_setting_t *setting = compilation_member(group, *names);
 
 		if (setting != NULL)
-			note(c, setting, "mta.%s does nothing for kind %s", *names,
+			note(c, setting, "mta.%s has no effect for kind %s", *names,
 			    mta->kind == MTA_POSTFIX ? "postfix" : "sendmail");
 	}
 }
@@ -159,8 +159,9 @@ static void note_program(struct compilation *c, const config_setting_t *group,
 	size_t length = strlen(own);
 
 	if (strncmp(program, own, length) != 0 || program[length] != '/')
-		note(c, where ? where : group, "mta.syslog_name is %s, but Postfix logs the "
-		    "deliveries as %s (its site file): none is read, and no mail is held",
+		note(c, where ? where : group, "mta.syslog_name is %s, but Postfix logs its "
+		    "deliveries as %s (from its site file): no deliveries are read and no mail "
+		    "is held",
 		    own, program);
 }
 
@@ -210,8 +211,8 @@ static void refuse_to_drive(struct compilation *c, const config_setting_t *group
 	if (mta->kind == MTA_POSTFIX && compilation_value(group, "mta[].drive", &value) &&
 	    value.number != 0)
 		complain(c, compilation_member(group, "mta[].drive"),
-		    "mta.drive: Postfix has a scheduler of its own, only kind sendmail can be "
-		    "driven");
+		    "mta.drive: only kind sendmail can be managed; Postfix has its own "
+		    "scheduler");
 }
 
 /* Adds a width to a sorted list without doubles; false: it is full. */
@@ -254,7 +255,8 @@ static void compile_lanes(struct compilation *c, const config_setting_t *group,
 	compilation_value(group, "mta[].cache_from", &value);
 	mta->cache_from = (uint32_t)value.number;
 	if (mta->lane_count > 0 && mta->lanes[0] > 1)
-		note(c, lanes, "mta.lanes: the narrowest lane is %u: no window below that is kept",
+		note(c, lanes, "mta.lanes: the smallest lane is %u: smaller windows are not "
+		    "enforced",
 		    mta->lanes[0]);
 }
 
@@ -332,12 +334,12 @@ static void check_others(struct compilation *c, const config_setting_t *group,
 
 		compile_mta_queue_beside(c, group, mta, other);
 		if (other->name == mta->name)
-			complain(c, group, "mta name %s is taken already by the one of line %u",
+			complain(c, group, "mta name %s is already used in line %u",
 			    name, other->line);
 		else if (other->kind == MTA_POSTFIX && mta->kind == MTA_POSTFIX &&
 		    other->log == mta->log && other->syslog_name == mta->syslog_name)
-			note(c, group, "mta %s: its deliveries cannot be told from those of the "
-			    "mta of line %u: same log, same syslog_name", name, other->line);
+			note(c, group, "mta %s: its deliveries look like those of the mta in "
+			    "line %u: same log, same syslog_name", name, other->line);
 	}
 }
 

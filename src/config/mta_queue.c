@@ -77,7 +77,7 @@ static void compile_queues(struct compilation *c, const config_setting_t *group,
 		return;
 	}
 	if (setting_element_count(queues) == 0)
-		complain(c, queues, "mta.queue is empty: leave it out for %s", row->fallback);
+		complain(c, queues, "mta.queue is empty; omit it for %s", row->fallback);
 	for (unsigned i = 0; i < setting_element_count(queues); i++)
 		if (setting_parse(row, setting_element(queues, i), &value, why, sizeof(why)))
 			add_queue(c, queues, value.text, mta);
@@ -133,16 +133,16 @@ static void compare_cf(struct compilation *c, const config_setting_t *where,
 
 	log_quote(shown, sizeof(shown), name, strlen(name));
 	if (text == NULL) {
-		note(c, where, "mta.cf: %s cannot be read, so mta.queue is not compared with it: "
-		    "%s", shown, read_file_error());
+		note(c, where, "mta.cf: %s cannot be read, so mta.queue is not checked against "
+		    "it: %s", shown, read_file_error());
 		return;
 	}
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
 		const char *path = queue_of_line(line);
 
 		if (path != NULL && !is_driven(c, mta, path))
-			note(c, where, "mta.queue has not %s, which is a queue of %s: mail there "
-			    "is not driven", log_quote(quoted, sizeof(quoted), path,
+			note(c, where, "mta.queue does not list %s, which is a queue of %s: "
+			    "mail there is not managed", log_quote(quoted, sizeof(quoted), path,
 			    strlen(path)), shown);
 	}
 	free(text);
@@ -157,7 +157,7 @@ static void look_at_files(struct compilation *c, const config_setting_t *where,
 	struct stat status;
 
 	if (access(program, X_OK) != 0)
-		note(c, where, "mta.sendmail: %s cannot be run, so nothing is delivered: %s",
+		note(c, where, "mta.sendmail: %s cannot be run, so no mail is delivered: %s",
 		    log_quote(quoted, sizeof(quoted), program, strlen(program)),
 		    strerror(errno));
 	for (uint32_t i = 0; i < mta->queue_count; i++) {
@@ -169,7 +169,7 @@ static void look_at_files(struct compilation *c, const config_setting_t *where,
 			continue;
 		if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
 			continue;
-		note(c, where, "mta.queue: %s is no directory: no mail there is driven",
+		note(c, where, "mta.queue: %s is not a directory: it is not managed",
 		    log_quote(quoted, sizeof(quoted), path, strlen(path)));
 	}
 }
@@ -204,7 +204,7 @@ void compile_mta_queue_beside(struct compilation *c, const config_setting_t *gro
 		for (uint32_t k = 0; k < other->queue_count; k++)
 			if (overlap(path, block_at(&c->block, other->queues[k]))) {
 				complain(c, where != NULL ? where : group, "mta.queue: %s is "
-				    "driven by the mta of line %u already",
+				    "already managed for the mta in line %u",
 				    log_quote(quoted, sizeof(quoted), path, strlen(path)),
 				    other->line);
 				break;
@@ -217,7 +217,7 @@ static void check_needs(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta)
 {
 	if (!has_listener(c, LISTENER_SOCKETMAP))
-		complain(c, where, "mta.drive needs listen.socketmap, by which Sendmail asks for "
+		complain(c, where, "mta.drive needs listen.socketmap, where Sendmail asks for "
 		    "each recipient (sendmail-outbound.mc)");
 	if (mta->log == 0 && !has_listener(c, LISTENER_SYSLOG))
 		complain(c, where, "mta.drive needs the results of deliveries: mta.log, or "
@@ -265,8 +265,8 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 		note(c, compilation_member(group, "mta[].run_limit") != NULL ?
 		    compilation_member(group, "mta[].run_limit") :
 		    compilation_member(group, "mta[].stall"),
-		    "mta.run_limit is shorter than mta.stall: processes are ended before one "
-		    "is seen to hang");
+		    "mta.run_limit is shorter than mta.stall: processes are killed before they "
+		    "count as stalled");
 	if (mta->drive != 0)
 		check_needs(c, drive, mta);
 	if (mta->drive == 0 || !c->reads_files || c->block.failed)

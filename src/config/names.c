@@ -25,7 +25,8 @@ void note_unknown_name(struct compilation *c, const config_setting_t *where, con
 	    text_to_u32(name, strlen(name), UINT32_MAX - 1, &number))
 		return;
 	log_quote(quoted, sizeof(quoted), name, strlen(name));
-	note(c, where, "%s: there is no %s %s here: %s", path, is_group ? "group" : "user", quoted,
+	note(c, where, "%s: there is no %s %s on this host: %s",
+	    path, is_group ? "group" : "user", quoted,
 	    consequence != NULL ? consequence : no_start);
 }
 

@@ -96,8 +96,8 @@ static void check_pattern(struct compilation *c, const config_setting_t *group,
 		pattern_free(&compiled);
 		return;
 	}
-	complain(c, compilation_member(group, "match"), "replies.match: \"%s\" is no pattern: "
-	    "%s, at character %zu", log_sentence(quoted, sizeof(quoted), pattern),
+	complain(c, compilation_member(group, "match"), "replies.match: \"%s\" is not a valid "
+	    "pattern: %s, at character %zu", log_sentence(quoted, sizeof(quoted), pattern),
 	    why, at + 1);
 }
 
@@ -112,19 +112,19 @@ static void check_action(struct compilation *c, const config_setting_t *group,
 	if (rule->action == REPLY_ACTION_CEILING && ceiling == NULL)
 		complain(c, group, "replies: action \"ceiling\" needs ceiling = NUMBER");
 	if (rule->action != REPLY_ACTION_CEILING && ceiling != NULL)
-		complain(c, ceiling, "replies.ceiling: it is for action \"ceiling\"");
+		complain(c, ceiling, "replies.ceiling is for action \"ceiling\" only");
 	if (time != NULL && (rule->action == REPLY_ACTION_NONE ||
 	    rule->action == REPLY_ACTION_ALERT))
-		complain(c, time, "replies.for: it is for the actions ceiling, suspend and "
-		    "hold-recipient");
+		complain(c, time, "replies.for is for the actions ceiling, suspend and "
+		    "hold-recipient only");
 	if (threshold != NULL && rule->action == REPLY_ACTION_NONE)
-		complain(c, threshold, "replies.threshold: there is no action");
+		complain(c, threshold, "replies.threshold needs an action");
 	if (threshold != NULL && rule->count > COUNT_MAX)
 		complain(c, threshold, "replies.threshold: more than %d replies", COUNT_MAX);
 	if (compilation_member(group, "class") == NULL &&
 	    compilation_member(group, "action") == NULL)
-		note(c, group, "replies: this rule only spares what it matches from the rules "
-		    "behind it: give class or action");
+		note(c, group, "replies: this rule only exempts its matches from later rules; "
+		    "set class or action");
 }
 
 static void read_rule(struct providers_work *w, const config_setting_t *group,
@@ -160,7 +160,7 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 		rule->identity = identity_of(provider_name, value.text);
 		w->rule_count++;
 	} else if (compilation_member(group, "match") == NULL) {
-		complain(c, group, "replies: a rule without a pattern: give match");
+		complain(c, group, "replies: a rule has no pattern; set match");
 	}
 }
 
@@ -216,8 +216,8 @@ static void read_relays(struct providers_work *w, const config_setting_t *group,
 	const char *why;
 
 	if (relays == NULL || setting_element_count(relays) == 0) {
-		complain(w->c, relays ? relays : group, "providers: one without relays is never "
-		    "found: give relays");
+		complain(w->c, relays ? relays : group, "providers: a provider has no relays, "
+		    "so it never matches; set relays");
 		return;
 	}
 	for (unsigned i = 0; i < setting_element_count(relays); i++) {
@@ -230,8 +230,8 @@ static void read_relays(struct providers_work *w, const config_setting_t *group,
 		if (!mask_parse(text, strlen(text), &mask, &why))
 			mask_complain(w->c, element, "providers.relays", text, why);
 		else if (mask.kind == MASK_ALL)
-			complain(w->c, element, "providers.relays: \"*\" would make one site of "
-			    "everybody");
+			complain(w->c, element, "providers.relays: \"*\" would make all sites "
+			    "one provider");
 		else
 			mask_set_add(w->c, &w->relays, &mask, provider, element);
 	}
@@ -253,19 +253,19 @@ static void read_name(struct providers_work *w, const config_setting_t *group,
 
 	if (!value_of(group, "providers[].name", &value)) {
 		if (compilation_member(group, "name") == NULL)
-			complain(c, group, "providers: one without a name");
+			complain(c, group, "providers: a provider has no name");
 		return;
 	}
 	log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
 	if (!is_name(value.text))
-		complain(c, compilation_member(group, "name"), "providers.name: %s must be of small "
-		    "letters, digits, point, hyphen and underscore, and begin with none of point "
-		    "and hyphen", quoted);
+		complain(c, compilation_member(group, "name"), "providers.name: %s may only "
+		    "have lower-case letters, digits, point, hyphen and underscore, and cannot "
+		    "start with point or hyphen", quoted);
 	provider->name = block_text(&c->block, value.text);
 	for (uint32_t i = 0; i < w->provider_count; i++)
 		if (w->providers[i].name == provider->name)
-			complain(c, group, "providers: the name %s is taken already by the one of "
-			    "line %u", quoted, w->providers[i].line);
+			complain(c, group, "providers: the name %s is already used in line %u",
+			    quoted, w->providers[i].line);
 }
 
 static void read_provider(struct providers_work *w, const config_setting_t *group)
@@ -303,7 +303,7 @@ static void note_taken(struct providers_work *w, uint32_t index)
 
 		if (first != CLASS_NO_RULE && owner != w->relays.owners[i])
 			note(w->c, w->relays.places[i], "providers.relays: this mask can never "
-			    "match: the provider of line %u takes all it would",
+			    "match: the provider in line %u matches first",
 			    w->providers[owner].line);
 	}
 }
@@ -348,7 +348,7 @@ static void compile_file(struct compilation *c)
 	uint32_t length = list_length(list), common;
 
 	if (config_lookup(&c->config, "version") == NULL)
-		note(c, NULL, "version = 1; is missing: taken as given");
+		note(c, NULL, "version = 1; is missing: assuming version 1");
 	w.providers = calloc((size_t)length + 1, sizeof(*w.providers));
 	w.groups = calloc((size_t)length + 1, sizeof(*w.groups));
 	if (w.providers == NULL || w.groups == NULL)
@@ -437,6 +437,6 @@ void compile_providers(struct compilation *c)
 	else if (setting != NULL)
 		complain(c, setting, "providers: %s cannot be read: %s", quoted, strerror(errno));
 	else if (compilation_header(c)->mta_count > 0)
-		note(c, NULL, "there is no file %s: no provider and no rule for replies is known",
+		note(c, NULL, "%s does not exist: there are no providers and no reply rules",
 		    quoted);
 }

@@ -80,9 +80,9 @@ bool relayhost_fault(const char *relayhost, const struct generation_mta *mta, ch
 		return false;
 	for (uint32_t i = 0; i < mta->port_count; i++)
 		length = text_append(ports, sizeof(ports), length, "%u, ", mta->ports[i]);
-	text_append(text, size, 0, "relayhost %s is on port %u, and mta.ports does not name "
-	    "that: what is delivered there is not learned from, and no destination gets a hint; "
-	    "put ports = [ %s%u ]; into the mta",
+	text_append(text, size, 0, "relayhost %s uses port %u, which mta.ports does not list: "
+	    "deliveries there are ignored, and no destination gets a hint; set ports = [ %s%u "
+	    "]; in the mta",
 	    log_quote(quoted, sizeof(quoted), relayhost, strlen(relayhost)), port, ports, port);
 	return true;
 }

@@ -151,8 +151,9 @@ static void say_name(struct scenario_work *w, const config_setting_t *place, con
 {
 	char quoted[128];
 
-	complain(&w->c, place, "%s: \"%s\" must be of letters, digits, point, hyphen and "
-	    "underscore, and no time", what, log_sentence(quoted, sizeof(quoted), name));
+	complain(&w->c, place, "%s: \"%s\" may only have letters, digits, point, hyphen and "
+	    "underscore, and cannot be a time",
+	    what, log_sentence(quoted, sizeof(quoted), name));
 }
 
 /* --- transports --------------------------------------------------------------------- */
@@ -212,13 +213,13 @@ static void name_transport(struct scenario_work *w, const config_setting_t *grou
 
 	if (!scenario_value(w, group, "transports[].name", &value)) {
 		if (place == NULL)
-			complain(&w->c, group, "transports: one without a name");
+			complain(&w->c, group, "transports: a transport has no name");
 		return;
 	}
 	if (!scenario_good_name(value.text, strlen(value.text)))
 		say_name(w, place, "transports.name", value.text);
 	else if (transport_named(w->scenario, value.text) != SCENARIO_NONE)
-		complain(&w->c, place, "transports.name: there is a %s already", value.text);
+		complain(&w->c, place, "transports.name: %s is already used", value.text);
 	else
 		text_copy(t->name, sizeof(t->name), value.text, strlen(value.text));
 }
@@ -319,14 +320,14 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 		transport = transport_named(w->scenario, value.text);
 		if (transport == SCENARIO_NONE)
 			complain(&w->c, compilation_member(group, "transport"),
-			    "destinations.transport: there is no such transport");
+			    "destinations.transport: unknown transport");
 	} else if (w->scenario->transport_count > 1) {
-		complain(&w->c, group, "destinations: there are several transports: say which, "
+		complain(&w->c, group, "destinations: there are several transports; set "
 		    "transport = \"NAME\"");
 	}
 	if (!scenario_value(w, group, "destinations[].name", &value)) {
 		if (place == NULL)
-			complain(&w->c, group, "destinations: one without a name");
+			complain(&w->c, group, "destinations: a destination has no name");
 		return;
 	}
 	if (!scenario_good_name(value.text, strlen(value.text))) {
@@ -335,7 +336,7 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 	}
 	text_copy(name, sizeof(name), value.text, strlen(value.text));
 	if (scenario_find(w, name, strlen(name)) != SCENARIO_NONE) {
-		complain(&w->c, place, "destinations.name: there is a %s already", name);
+		complain(&w->c, place, "destinations.name: %s is already used", name);
 		return;
 	}
 	number = scenario_add(w, name, strlen(name), transport == SCENARIO_NONE ? 0 : transport);
@@ -346,8 +347,9 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 		d->service_ns = value.number;
 	if (scenario_value(w, group, "destinations[].window", &value) &&
 	    !read_changes(w, value.text, d))
-		complain(&w->c, window, "destinations.window: it must be N, or N,N2@TIME with "
-		    "times that rise, at most %d, as \"5,0@10s,5@20s\"", SCENARIO_CHANGES_MAX);
+		complain(&w->c, window, "destinations.window: must be N, or N,N2@TIME with "
+		    "increasing times, at most %d, such as \"5,0@10s,5@20s\"",
+		    SCENARIO_CHANGES_MAX);
 }
 
 static void read_destinations(struct scenario_work *w)

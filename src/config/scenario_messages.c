@@ -56,8 +56,9 @@ static uint32_t destination_of(struct scenario_work *w, const struct spelled *sp
 	uint32_t number = scenario_find(w, spelled->destination, spelled->destination_length);
 
 	if (number == SCENARIO_NONE && w->scenario->transport_count > 1) {
-		complain(&w->c, place, "messages.recipients: there are several transports: give "
-		    "destinations one with the name %.*s", (int)spelled->destination_length,
+		complain(&w->c, place, "messages.recipients: there are several transports; "
+		    "list a destination named %.*s in destinations",
+		    (int)spelled->destination_length,
 		    spelled->destination);
 		return SCENARIO_NONE;
 	}
@@ -116,8 +117,9 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 	if (strlen(text) > SCENARIO_TEXT_MAX)
 		return true;	/* said so already */
 	if (!spell(text, &spelled)) {
-		complain(&w->c, element, "messages.recipients: \"%s\" is none of DESTINATION, "
-		    "DESTINATION:N and USER@DESTINATION", log_sentence(quoted, sizeof(quoted), text));
+		complain(&w->c, element, "messages.recipients: \"%s\" is not DESTINATION, "
+		    "DESTINATION:N or USER@DESTINATION",
+		    log_sentence(quoted, sizeof(quoted), text));
 		return true;
 	}
 	if (spelled.count > SCENARIO_RECIPIENTS_MAX - s->recipient_count) {
@@ -159,7 +161,7 @@ static bool read_message(struct scenario_work *w, const config_setting_t *group)
 	s->message_count++;
 	if (recipients == NULL || setting_element_count(recipients) == 0) {
 		complain(&w->c, recipients != NULL ? recipients : group,
-		    "messages: one without recipients");
+		    "messages: a message has no recipients");
 		return false;
 	}
 	for (unsigned i = 0; i < setting_element_count(recipients); i++)
@@ -192,7 +194,7 @@ void scenario_read_messages(struct scenario_work *w)
 	if (total > SCENARIO_MESSAGES_MAX)
 		complain(&w->c, list, "messages: more than %u", SCENARIO_MESSAGES_MAX);
 	else if (total == 0)
-		complain(&w->c, list, "messages: there are none");
+		complain(&w->c, list, "messages: the list is empty");
 	w->full = total > SCENARIO_MESSAGES_MAX || total == 0;
 	if (w->full)
 		return;
@@ -226,14 +228,14 @@ static const char *read_completion(const struct scenario_work *w, const char *te
 	digits = strspn(text, "0123456789");
 	if (!text_to_u32(text, digits, w->scenario->message_count, &out->message) ||
 	    out->message == 0)
-		return "there is no such message";
+		return "unknown message";
 	out->message--;
 	if (length == digits)
 		return NULL;
 	if (text[digits] != ':')
-		return "it is none of MESSAGE and MESSAGE:DESTINATION, with or without @TIME";
+		return "must be MESSAGE or MESSAGE:DESTINATION, optionally with @TIME";
 	out->destination = scenario_find(w, text + digits + 1, length - digits - 1);
-	return out->destination == SCENARIO_NONE ? "there is no such destination" : NULL;
+	return out->destination == SCENARIO_NONE ? "unknown destination" : NULL;
 }
 
 void scenario_read_completions(struct scenario_work *w)

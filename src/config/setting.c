@@ -222,7 +222,7 @@ static bool parse_word(const struct setting *setting, const char *text,
 		}
 		word = end ? end + 1 : NULL;
 	}
-	explain(why, why_size, "is none of", text, setting->allowed);
+	explain(why, why_size, "is not one of", text, setting->allowed);
 	return false;
 }
 
@@ -252,12 +252,12 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 
 	for (size_t i = 0; i < length; i++)
 		if (text[i] < lowest || text[i] > '~') {
-			explain(why, why_size, "must be of printable ASCII characters",
+			explain(why, why_size, "may only have printable ASCII characters",
 			    text, lowest == ' ' ? "on one line" : "without spaces");
 			return false;
 		}
 	if (bounds(setting, &low, &high) && ((int64_t)length < low || (int64_t)length > high)) {
-		snprintf(why, why_size, "must be of %s characters, not %zu",
+		snprintf(why, why_size, "must have %s characters, not %zu",
 		    setting->allowed, length);
 		return false;
 	}
@@ -285,7 +285,7 @@ static bool parse_address(const char *text, struct setting_value *out,
 	const char *reason;
 
 	if (!listen_address_parse(text, &address, &reason)) {
-		explain(why, why_size, "is no address:", text, reason);
+		explain(why, why_size, "is not an address:", text, reason);
 		return false;
 	}
 	out->text = text;
@@ -297,8 +297,8 @@ static bool parse_feedback(const char *text, struct setting_value *out,
 {
 	if (window_feedback_parse(text, strlen(text), &out->feedback))
 		return true;
-	explain(why, why_size, "is no feedback: it must be", text,
-	    "a number or fraction of 0 to 1, \"1/concurrency\" or \"1/sqrt_concurrency\"");
+	explain(why, why_size, "is not a feedback: it must be", text,
+	    "a number or fraction from 0 to 1, \"1/concurrency\" or \"1/sqrt_concurrency\"");
 	return false;
 }
 
@@ -375,7 +375,7 @@ static const char *shape(const struct setting *setting)
 	case SETTING_MASKS:
 		return "masks in quotes, such as [ \"*.example\", \"192.0.2.0/24\" ]";
 	case SETTING_FEEDBACK:
-		return "a number of 0 to 1, or text such as \"1/concurrency\"";
+		return "a number from 0 to 1, or text such as \"1/concurrency\"";
 	case SETTING_ADDRESS: case SETTING_LISTEN:
 		return "an address in quotes, such as \"unix:/path\"";
 	default:
@@ -395,7 +395,7 @@ static const char *found(const config_setting_t *value)
 	case CONFIG_TYPE_INT: case CONFIG_TYPE_INT64:
 		return "a bare number";
 	case CONFIG_TYPE_FLOAT:
-		return "a number with a point";
+		return "a number with a decimal point";
 	case CONFIG_TYPE_BOOL:
 		return "true or false";
 	default:

@@ -128,7 +128,7 @@ static bool one_word(struct site_work *w, struct span keyword, struct span rest,
 	*word = take_word(&rest);
 	if (word->length > 0 && rest.length == 0)
 		return true;
-	mistake(w, "one word must stand behind", keyword);
+	mistake(w, "one word must follow", keyword);
 	return false;
 }
 
@@ -142,7 +142,7 @@ static bool one_number(struct site_work *w, struct span keyword, struct span res
 		return false;
 	if (text_to_u32(word.text, word.length, most, number))
 		return true;
-	mistake(w, "no number, or too large", word);
+	mistake(w, "not a number, or too large", word);
 	return false;
 }
 
@@ -151,7 +151,7 @@ static void read_route(struct site_work *w, struct span rest)
 	struct span word = take_word(&rest);
 
 	if (rest.length == 0 || rest.length > 255 || memchr(rest.text, ' ', rest.length) != NULL)
-		mistake(w, "a next hop must stand behind the mask", word);
+		mistake(w, "a next hop must follow the mask", word);
 	else
 		add_mask(w, &w->routes, word, rest);
 }
@@ -178,7 +178,7 @@ static void add_watch(struct site_work *w, struct span rest)
 	while (length < rest.length && strchr(digits, rest.text[length]) != NULL)
 		length++;
 	if (length != 16 || rest.length < 18 || rest.text[16] != ' ' || rest.text[17] != '/')
-		mistake(w, "16 digits and a path must stand behind watch", rest);
+		mistake(w, "16 digits and a path must follow watch", rest);
 	else if (make_room(w, list))
 		list->reasons[list->count++] = rest;
 }
@@ -191,7 +191,7 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 		if (!one_word(w, keyword, rest, &word))
 			return;
 		if (!is(word, w->mta_name))
-			mistake(w, "this file is of another mta", word);
+			mistake(w, "this file belongs to another mta", word);
 		w->named = true;
 	} else if (is(keyword, "made")) {
 		(void)one_word(w, keyword, rest, &word);
@@ -213,7 +213,7 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 		read_route(w, rest);
 	} else if (is(keyword, "refuse")) {
 		if (rest.length == 0)
-			mistake(w, "a reason must stand behind", keyword);
+			mistake(w, "a reason must follow", keyword);
 		else if (w->refusal.length == 0) {
 			w->refusal = rest;
 			w->refusal_line = w->line;
@@ -225,11 +225,11 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 		add_mask(w, &w->excluded, word, rest);
 	} else if (is(keyword, "only-listed")) {
 		if (rest.length > 0)
-			mistake(w, "nothing may stand behind", keyword);
+			mistake(w, "nothing may follow", keyword);
 		w->only_listed = true;
 	} else if (is(keyword, "by-setup")) {
 		if (rest.length > 0)
-			mistake(w, "nothing may stand behind", keyword);
+			mistake(w, "nothing may follow", keyword);
 		w->by_setup = true;
 	} else if (is(keyword, "list")) {
 		if (one_word(w, keyword, rest, &word))
@@ -347,7 +347,7 @@ static void look_for_changes(struct site_work *w, struct generation_mta *mta)
 	if (mta->site_changed == 0)
 		return;
 	path = generation_site_watch(g, mta, mta->site_changed - 1, &stamp);
-	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s has changed since: no "
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "%s has changed: no "
 	    "destination of the mta gets a hint until %s has read it",
 	    log_quote(quoted, sizeof(quoted), path, strlen(path)),
 	    generation_site_reader(mta));
@@ -413,7 +413,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 	if (length == 0)
 		mistake(&w, "the file is empty", nothing);
 	else if (!w.named)
-		mistake(&w, "the line mta is missing", nothing);
+		mistake(&w, "the mta line is missing", nothing);
 	if (w.mistakes == 0 && !c->block.failed) {
 		note_refusal(&w);
 		keep_all(&w, mta);
@@ -421,7 +421,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 		note_relayhost(&w, mta);
 	} else {
 		report_add(&c->report, MESSAGE_NOTE, name, 0, order,
-		    "mistakes in it: no destination of the mta gets a hint");
+		    "the file has errors: no destination of the mta gets a hint");
 	}
 	free_lists(&w);
 }

@@ -223,7 +223,7 @@ static void scan_string(struct scan *scan, struct input *input)
 		if (c == '\\' && input->at < input->length)
 			take(scan, input);
 	}
-	give_up(scan, input, line, "the text that begins here has no closing \"", NULL);
+	give_up(scan, input, line, "missing closing \" for the text that starts here", NULL);
 }
 
 /* At a '/', or '#': a comment?  Copies it then. */
@@ -249,7 +249,7 @@ static bool scan_comment(struct scan *scan, struct input *input)
 			return true;
 		}
 	}
-	give_up(scan, input, line, "the comment that begins here does not end", NULL);
+	give_up(scan, input, line, "missing end of the comment that starts here", NULL);
 	return true;
 }
 
@@ -298,8 +298,9 @@ static void scan_number(struct scan *scan, struct input *input)
 		return;
 	}
 	report_add(scan->report, MESSAGE_ERROR, scan->source->files[input->file], input->line,
-	    scan->source->line, "the number %.*s%s does not fit: bare numbers end at 2147483647, "
-	    "sizes are written in quotes, such as \"64k\"", length > 40 ? 40 : (int)length, token,
+	    scan->source->line, "the number %.*s%s is too large: bare numbers end at "
+	    "2147483647; write sizes in quotes, such as \"64k\"",
+	    length > 40 ? 40 : (int)length, token,
 	    length > 40 ? "..." : "");
 	for (const char *p = SETTING_UNREADABLE_TEXT; *p != '\0'; p++)
 		put(scan, input, *p);
@@ -343,7 +344,7 @@ static bool refuse_nul(struct scan *scan, const struct input *input)
 		return false;
 	for (const char *p = input->text; p < nul; p++)
 		line += *p == '\n';
-	give_up(scan, input, line, "a NUL byte: this is no text file", NULL);
+	give_up(scan, input, line, "the file contains a NUL byte: it is not a text file", NULL);
 	return true;
 }
 

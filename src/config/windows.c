@@ -46,8 +46,8 @@ static void check_scope(struct compilation *c, const config_setting_t *group,
 	if (compilation_header(c)->cluster.line == 0)
 		complain(c, where, "window: scope \"cluster\" needs the group cluster");
 	else if (gives(window, WINDOW_PARAMETER_LIMIT) && window->settings.limit == 0)
-		note(c, where, "window.scope: destination_concurrency_limit is 0: only ceilings "
-		    "that are found are divided");
+		note(c, where, "window.scope: destination_concurrency_limit is 0: only learned "
+		    "ceilings are divided");
 }
 
 /* What one group says against itself. */
@@ -63,7 +63,8 @@ static void check_window(struct compilation *c, const config_setting_t *group,
 	if (gives(window, WINDOW_PARAMETER_INITIAL) && gives(window, WINDOW_PARAMETER_LIMIT) &&
 	    s->limit != 0 && s->initial > s->limit)
 		note(c, group, "window.initial_destination_concurrency (%u) is above "
-		    "destination_concurrency_limit (%u), which wins", s->initial, s->limit);
+		    "destination_concurrency_limit (%u), which takes precedence",
+		    s->initial, s->limit);
 	check_scope(c, group, window);
 }
 
@@ -114,9 +115,9 @@ static bool provider_mask(struct compilation *c, const config_setting_t *place,
 	char quoted[128];
 
 	if (generation_find_provider(header, name, strlen(name)) == GENERATION_NO_PROVIDER) {
-		complain(c, place, "destinations.match: there is no provider %s%s%s",
+		complain(c, place, "destinations.match: unknown provider %s%s%s",
 		    log_quote(quoted, sizeof(quoted), name, strlen(name)),
-		    header->providers_file ? " in " : ": no file of providers was read",
+		    header->providers_file ? " in " : ": no providers file was read",
 		    generation_text(header, header->providers_file));
 		return false;
 	}
@@ -137,7 +138,7 @@ static bool relay_mask(struct compilation *c, const config_setting_t *place,
 	log_quote(quoted, sizeof(quoted), text, strlen(text));
 	if (!address_parse(text, (size_t)(end - text) + 1, &address) ||
 	    !text_to_u32(end + 2, strlen(end + 2), 65535, &port) || port == 0) {
-		complain(c, place, "destinations.match: \"%s\" is no relay such as "
+		complain(c, place, "destinations.match: \"%s\" is not a relay such as "
 		    "\"[192.0.2.1]:10024\"", quoted);
 		return false;
 	}
@@ -174,7 +175,8 @@ static void add_destinations(struct compilation *c, struct mask_set *set,
 	struct mask mask;
 
 	if (match == NULL || setting_element_count(match) == 0) {
-		complain(c, match ? match : group, "destinations: a group has no masks: give match");
+		complain(c, match ? match : group, "destinations: a group has no masks; set "
+		    "match");
 		return;
 	}
 	for (unsigned i = 0; i < setting_element_count(match); i++) {
@@ -194,7 +196,7 @@ static struct generation_destinations compile_group(struct compilation *c,
 	out.file = compilation_place(c, group, &out.line);
 	out.window = compile_window_group(c, compilation_member(group, "destinations[].window"));
 	if (out.window == 0 && !c->block.failed)
-		note(c, group, "destinations: a group sets nothing: give window");
+		note(c, group, "destinations: a group sets nothing; set window");
 	return out;
 }
 
@@ -205,8 +207,9 @@ static void note_taken(struct compilation *c, const struct mask_set *set, uint32
 		uint32_t first = mask_set_taken(c, set, index, i);
 
 		if (first != CLASS_NO_RULE && set->owners[first] != set->owners[i])
-			note(c, set->places[i], "destinations.match: this mask can never match: "
-			    "the group of line %u takes all it would", list[set->owners[first]].line);
+			note(c, set->places[i], "destinations.match: this mask can never "
+			    "match: the group in line %u matches first",
+			    list[set->owners[first]].line);
 	}
 }
 

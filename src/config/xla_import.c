@@ -154,11 +154,11 @@ static void add_rule(struct import *import, unsigned number, const char *line,
 		.reject = reject, .taken_by = CLASS_NO_RULE }))
 		return;
 	if (++import->good_count == XLA_RULES + 1)
-		say(import, MESSAGE_NOTE, number, "the original had room for %d rules; here all "
-		    "of them are in force", XLA_RULES);
+		say(import, MESSAGE_NOTE, number, "XLA has room for %d rules; Postern uses all "
+		    "of these", XLA_RULES);
 	if (queue < reject)
-		say(import, MESSAGE_NOTE, number, "queue (%u) is below reject (%u): legal but "
-		    "unusual, outbound connections are held first", queue, reject);
+		say(import, MESSAGE_NOTE, number, "queue (%u) is below reject (%u): valid but "
+		    "unusual; outbound connections are held first", queue, reject);
 }
 
 static bool parse_count(struct import *import, unsigned number, const char *what,
@@ -168,7 +168,8 @@ static bool parse_count(struct import *import, unsigned number, const char *what
 
 	if (text_to_u32(text, strlen(text), NUMBER_MAX, out))
 		return true;
-	say(import, MESSAGE_ERROR, number, "the %s number \"%s\" is not a number up to %u", what,
+	say(import, MESSAGE_ERROR, number, "the %s number \"%s\" must be a number up to %u",
+	    what,
 	    log_quote(quoted, sizeof(quoted), text, strlen(text)), NUMBER_MAX);
 	return false;
 }
@@ -215,13 +216,13 @@ static void take_line(struct import *import, unsigned number, char *text, const 
 
 	if (count > 0 && fields[0][0] == '/') {
 		if (import->has_file)
-			say(import, MESSAGE_NOTE, number, "a second file of counters");
+			say(import, MESSAGE_NOTE, number, "a second counter file");
 		import->has_file = true;
 		return;
 	}
 	if (count != FIELDS) {
 		keep_wrong_line(import, number, line);
-		say(import, MESSAGE_ERROR, number, "an L line has three fields (mask, queue "
+		say(import, MESSAGE_ERROR, number, "an L line needs three fields (mask, queue "
 		    "number, reject number), this one has %s%u", count > FIELDS ? "more than " : "",
 		    count > FIELDS ? FIELDS : count);
 		return;
@@ -243,7 +244,8 @@ static void take_logical_line(struct import *import, unsigned number, const char
 	if (line[0] != 'L')
 		return;
 	if (strlen(line) != length) {
-		say(import, MESSAGE_ERROR, number, "a NUL byte: this is no text");
+		say(import, MESSAGE_ERROR, number, "the file contains a NUL byte: it is not a "
+		    "text file");
 		return;
 	}
 	copy = strdup(line + 1);
@@ -310,14 +312,14 @@ static void find_taken(struct import *import)
 			if (by >= i || import->masks[i].left_out)
 				continue;
 			import->rules[i].taken_by = by;
-			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never match, as "
-			    "%s in line %u takes all it would: left as a comment",
+			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never "
+			    "match, because %s in line %u matches first: written as a comment",
 			    import->rules[i].mask, import->rules[by].mask,
 			    import->rules[by].number);
 		}
 		if (class_index_cover(index, &(struct mask){ .kind = MASK_ALL }) == CLASS_NO_RULE)
-			say(import, MESSAGE_NOTE, 0, "there is no last line L*: hosts that no class "
-			    "matches are admitted uncounted");
+			say(import, MESSAGE_NOTE, 0, "the last line L* is missing: hosts that "
+			    "match no class are admitted uncounted");
 	}
 	free(index);
 	free(scratch);
@@ -370,7 +372,7 @@ static void write_rules(const struct import *import, FILE *out)
 	for (uint32_t i = 0; i < import->count; i++)
 		if (import->rules[i].name[0] != '\0')
 			last = i;
-	fputs("# The L lines of ", out);
+	fputs("# From the L lines of ", out);
 	write_name(import->name, out);
 	fputs(", by posternctl import-xla.\nclasses = (", out);
 	for (uint32_t i = 0; i < import->count; i++) {
@@ -395,10 +397,11 @@ int xla_import(FILE *in, const char *name, FILE *out, struct config_messages *me
 	report_begin(&import.report, messages);
 	read_lines(&import, in);
 	if (import.good_count == 0) {
-		say(&import, MESSAGE_ERROR, 0, "no L line that makes a class");
+		say(&import, MESSAGE_ERROR, 0, "no L line defines a class");
 	} else {
 		if (!import.has_file)
-			say(&import, MESSAGE_NOTE, 0, "no L line names a file of counters; none is needed");
+			say(&import, MESSAGE_NOTE, 0, "no L line names a counter file; none is "
+			    "needed");
 		find_taken(&import);
 		name_rules(&import);
 		write_rules(&import, out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl's command line and its help.
+ * PURPOSE  posternctl's command line.
  * MODEL    What a command takes stands in its row of commands.def and nowhere else:
  *          "NAME" must be there, "[NAME]" and "[--option V]" may, of "NAME..." there
  *          may be more.  Options of all
@@ -195,7 +195,7 @@ static void take_option(struct parse *parse, int option) {
 	case OPTION_COLOR:
 		if (color_parse(optarg, &parse->ctl->color))
 			break;
-		ctl_complain("--color=%s: never, auto or always", optarg);
+		ctl_complain("--color=%s: must be never, auto or always", optarg);
 		parse->wrong = true;
 		break;
 	case 'h':
@@ -262,9 +262,9 @@ static void complain_unknown(int argc, char **argv) {
 		}
 	}
 	if (nearest != NULL)
-		ctl_complain("%s: no such command; did you mean \"%s\"?", argv[0], nearest);
+		ctl_complain("unknown command \"%s\"; did you mean \"%s\"?", argv[0], nearest);
 	else
-		ctl_complain("%s: no such command; posternctl --help tells them all",
+		ctl_complain("unknown command \"%s\"; see posternctl --help",
 		    argv[0]);
 }
 
@@ -272,7 +272,7 @@ static bool asks_for_help(const char *word) {
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Tells every command that begins so. */
+/* Lists every command that begins so. */
 static void complain_unfinished(int argc, char **argv) {
 	char list[256] = "";
 	size_t length = 0;
@@ -283,10 +283,10 @@ static void complain_unfinished(int argc, char **argv) {
 		(void)match_words(commands[i].words, argc, argv, &partial);
 		if (partial)
 			length = text_append(list, sizeof(list), length,
-			    "%s\"%s\"", length > 0 ? " and " : "",
+			    "%s\"%s\"", length > 0 ? " or " : "",
 			    commands[i].words);
 	}
-	ctl_complain("%s: what of it? There is %s", argv[0], list);
+	ctl_complain("%s: missing subcommand: use %s", argv[0], list);
 }
 
 /* Finds the command and steps over its words, or COMMAND_COUNT. */
@@ -342,7 +342,7 @@ static bool fits(const struct parse *parse, enum command command, int argc, char
 		const char *at = strstr(syntax, parse->own[i]);
 
 		if (at == NULL || strchr(" ]", at[strlen(parse->own[i])]) == NULL) {
-			ctl_usage(command, "%s: not for %s", parse->own[i],
+			ctl_usage(command, "%s: not an option of %s", parse->own[i],
 			    commands[command].words);
 			return false;
 		}
@@ -350,10 +350,10 @@ static bool fits(const struct parse *parse, enum command command, int argc, char
 	count_arguments(syntax, &least, &most);
 	if (count < least || count > most) {
 		if (count > most)
-			ctl_usage(command, "%s: %s takes no more arguments", argv[most],
-			    commands[command].words);
+			ctl_usage(command, "%s: unexpected argument \"%s\"",
+			    commands[command].words, argv[most]);
 		else
-			ctl_usage(command, "%s: arguments are missing: %s",
+			ctl_usage(command, "%s: missing arguments: %s",
 			    commands[command].words, syntax);
 		return false;
 	}
@@ -401,81 +401,6 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	return REQUEST_RUN;
 }
 
-static void help_simulations(FILE *out) {
-	fputs("\nOptions (in parentheses: without them):\n", out);
-#define SIMULATION(symbol, option, argument, text) \
-	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
-#include "defs/simulations.def"
-#undef SIMULATION
-}
-
-/* Commands that share their first word share a line; false: it shares it with none. */
-static bool help_family(FILE *out, unsigned command) {
-	static const struct {
-		const char *word, *brief;
-	} families[] = {
-		{ "explain ", "what holds, and the answer now" },
-		{ "journal ", "what is kept on disk, read only" },
-		{ "simulate ", "what would come of it" },
-	};
-	const char *words = commands[command].words;
-
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		size_t length = strlen(families[i].word);
-		const char *comma = "";
-
-		if (strncmp(words, families[i].word, length) != 0)
-			continue;
-		if (command > 0 &&
-		    strncmp(commands[command - 1].words, families[i].word, length) == 0)
-			return true;
-		fprintf(out, "  %s%-*s ", families[i].word, (int)(19 - length), "...");
-		for (; command < COMMAND_COUNT &&
-		     strncmp(commands[command].words, families[i].word, length) == 0; command++) {
-			fprintf(out, "%s%s", comma, commands[command].words + length);
-			comma = ", ";
-		}
-		fprintf(out, ": %s\n", families[i].brief);
-		return true;
-	}
-	return false;
-}
-
-/* Commands that stand beside each other in commands.def, and share a line; false: none. */
-static bool help_group(FILE *out, unsigned command) {
-	static const struct {
-		enum command first, last;
-		const char *words, *brief;
-	} groups[] = {
-		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
-		    "hold mail for a time, or until resume says otherwise" },
-		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",
-		    "end that; forget what was learned; set a window" },
-		{ COMMAND_CLUSTER_FORGET, COMMAND_CLUSTER, "cluster [forget]",
-		    "the other machines: who lives, who has what, Redis" },
-		{ COMMAND_CHECK, COMMAND_RELOAD, "check, reload",
-		    "every mistake in a configuration file; put it in force" },
-	};
-
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		if (command < groups[i].first || command > groups[i].last)
-			continue;
-		if (command == groups[i].first)
-			fprintf(out, "  %-19s %s\n", groups[i].words, groups[i].brief);
-		return true;
-	}
-	return false;
-}
-
-static void help_workers(FILE *out) {
-	fputs("\nOptions (in parentheses: without them):\n", out);
-#define WORKED(symbol, option, argument, text) \
-	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
-#include "defs/workers.def"
-#undef WORKED
-	fputs("  --trace\n        besides, every decision\n", out);
-}
-
 /* getopt knows an option of several tables by the first. */
 const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
     const char **name) {
@@ -484,59 +409,4 @@ const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
 		if (strcmp(simulated_names[i], *name) == 0)
 			return ctl->simulated[i];
 	return ctl->worked[option];
-}
-
-static void help_schedules(FILE *out) {
-	fputs("\nOptions (in parentheses: without them):\n", out);
-#define SCHEDULE(symbol, option, argument, text) \
-	fprintf(out, "  %s %s\n        %s\n", option, argument, text);
-#include "defs/schedules.def"
-#undef SCHEDULE
-	fputs("  --trace\n        besides, the scheduler's state after each step\n", out);
-}
-
-/* Where there are many options, they stand below, a line each. */
-static const char *arguments_shown(enum command command) {
-	return command == COMMAND_SIMULATE_WINDOW || command == COMMAND_SIMULATE_WORKERS ?
-	    "[OPTION VALUE]..." : commands[command].arguments;
-}
-
-void arguments_help_family(FILE *out, enum command command) {
-	const char *words = commands[command].words;
-	size_t length = strcspn(words, " ");
-
-	fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %.*s COMMAND ... | "
-	    "%.*s COMMAND --help\n", (int)length, words, (int)length, words);
-	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
-		const char *arguments = arguments_shown((enum command)i);
-
-		if (strncmp(commands[i].words, words, length + 1) == 0)
-			fprintf(out, "  %s%s%s\n        %s\n", commands[i].words,
-			    arguments[0] == '\0' ? "" : " ", arguments, commands[i].brief);
-	}
-}
-
-void arguments_help(FILE *out, enum command command) {
-	if (command != COMMAND_COUNT) {
-		const struct command_words *one = &commands[command];
-		const char *arguments = arguments_shown(command);
-
-		fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n%s\n",
-		    one->words, arguments[0] == '\0' ? "" : " ", arguments, one->text);
-		if (command == COMMAND_SIMULATE_WINDOW)
-			help_simulations(out);
-		if (command == COMMAND_SIMULATE_WORKERS)
-			help_workers(out);
-		if (command == COMMAND_SIMULATE_SCHEDULE)
-			help_schedules(out);
-		return;
-	}
-	/* all of it on a screen of 24 lines */
-	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ... | COMMAND --help\n", out);
-	for (unsigned i = 0; i < COMMAND_COUNT; i++)
-		if (!help_family(out, i) && !help_group(out, i))
-			fprintf(out, "  %-19s %s\n", commands[i].words, commands[i].brief);
-	fputs("-c FILE: the daemon's configuration (" POSTERN_SYSCONFDIR "/postern.conf)\n"
-	      "-s SOCKET: its control socket; --json: for programs; --color=WHEN; -V: version\n",
-	    out);
 }

@@ -86,16 +86,16 @@ static int check_count(enum command command, const char *option, const char *tex
 	if (text == NULL || (text_to_u32(text, strlen(text), COUNT_MAX, &number) &&
 		number >= least))
 		return EX_OK;
-	return ctl_usage(command, "%s %s: not a number from %u to %d", option, text,
+	return ctl_usage(command, "%s %s: must be a number from %u to %d", option, text,
 	    least, COUNT_MAX);
 }
 
 static int check_reason(enum command command, const char *reason) {
 	for (const char *at = reason; at != NULL && *at != '\0'; at++)
 		if (*at < ' ' || *at > '~')
-			return ctl_usage(command, "--reason: only printable ASCII");
+			return ctl_usage(command, "--reason: must be printable ASCII");
 	if (reason != NULL && (*reason == '\0' || strlen(reason) > REASON_MAX))
-		return ctl_usage(command, "--reason: 1 to %d characters", REASON_MAX);
+		return ctl_usage(command, "--reason: must have 1 to %d characters", REASON_MAX);
 	return EX_OK;
 }
 
@@ -106,7 +106,8 @@ static int check_duration(enum command command, const char *text, char out[24]) 
 		return EX_OK;
 	if (!text_to_duration_ns(text, &ns) || ns < NS_PER_SECOND || ns > FOR_MOST_NS)
 		return ctl_usage(command,
-		    "--for %s: not a time from 1s to 366d, as 90s, 15m, 2h or 1d", text);
+		    "--for %s: must be a time from 1s to 366d, such as 90s, 15m, 2h or 1d",
+		    text);
 	snprintf(out, 24, "%lld", (long long)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 	return EX_OK;
 }
@@ -118,12 +119,12 @@ static int make_request(const struct ctl *ctl, enum command command, const char 
 	int result;
 
 	if ((name == NULL) == (ctl->class == NULL))
-		return ctl_usage(command, "%s: a destination, or --class with one of them",
+		return ctl_usage(command, "%s: needs a destination, or --class with a class",
 		    word);
 	if ((name != NULL ? name : ctl->class)[0] == '\0')
 		return ctl_usage(command, "%s: the name is empty", word);
 	if (command == COMMAND_SET && ctl->window == NULL && ctl->ceiling == NULL)
-		return ctl_usage(command, "set: --window, --ceiling or both are missing");
+		return ctl_usage(command, "set: needs --window, --ceiling or both");
 	if ((result = check_count(command, "--window", ctl->window, 1)) != EX_OK ||
 	    (result = check_count(command, "--ceiling", ctl->ceiling, 0)) != EX_OK ||
 	    (result = check_reason(command, ctl->reason)) != EX_OK ||
@@ -152,14 +153,15 @@ static int ask(struct ctl *ctl, const struct by_hand_request *request) {
 	else if (result == EX_OK && (result = reply.exit) != EX_OK)
 		ctl_complain("%s", reply.error);
 	if (result == EX_OK && rows.observed)
-		ctl_complain("noted, but not applied: outbound actions are only observed "
+		ctl_complain("recorded but not enforced: observe mode is on for outbound mail "
 		    "(outbound.observe)");
 	if (result == EX_OK && rows.doubt[0] != '\0')
-		ctl_complain("noted, but mail that this Postfix has is not held (mta %s)",
+		ctl_complain("recorded but not enforced for mail already in this Postfix (mta "
+		    "%s)",
 		    rows.doubt);
 	if (result == EX_OK && rows.untold[0] != '\0')
-		ctl_complain("noted, but the other machines cannot be told now (cluster: %s): they "
-		    "hear of it when that is over", rows.untold);
+		ctl_complain("recorded, but the other nodes cannot be notified now (cluster: "
+		    "%s); they will be when the connection is back", rows.untold);
 	places_free(&places);
 	return result;
 }

@@ -25,7 +25,7 @@
 static int check_there(const struct ctl *ctl, const struct state *state) {
 	if (state->view.generation != NULL && generation_has_cluster(state->view.generation))
 		return EX_OK;
-	ctl_complain("%s: there are no other machines (block cluster)", ctl->config_path);
+	ctl_complain("%s: no cluster is configured (block cluster)", ctl->config_path);
 	return EX_UNAVAILABLE;
 }
 
@@ -57,23 +57,23 @@ static int tell_outcome(const char *node, const struct cluster_told *told) {
 	case CLUSTER_OUTCOME_DONE:
 		return EX_OK;
 	case CLUSTER_OUTCOME_ALIVE:
-		ctl_complain("%s: it is alive, or was a moment ago: stop posternd there first, and "
-		    "try again when its lease has ended", node);
+		ctl_complain("%s: the node is alive, or was until a moment ago; stop posternd "
+		    "there first, and try again when its lease has ended", node);
 		return EX_TEMPFAIL;
 	case CLUSTER_OUTCOME_UNKNOWN:
-		ctl_complain("%s: no machine has this name", node);
+		ctl_complain("%s: unknown node", node);
 		return EX_NOHOST;
 	case CLUSTER_OUTCOME_ITSELF:
-		ctl_complain("%s: it is this machine: it is forgotten by another one, after posternd "
-		    "was stopped here", node);
+		ctl_complain("%s: a node cannot remove itself; stop posternd here and run this "
+		    "command on another node", node);
 		return EX_USAGE;
 	case CLUSTER_OUTCOME_UNSURE:
-		ctl_complain("%s: it may have been forgotten or not: posternctl cluster tells; try "
-		    "again", node);
+		ctl_complain("%s: the result is unknown; see posternctl cluster and try again",
+		    node);
 		return EX_TEMPFAIL;
 	default:
-		ctl_complain("%s: not forgotten, as this machine has not joined the others now: "
-		    "posternctl cluster tells why", node);
+		ctl_complain("%s: not removed, because this node is not connected to the "
+		    "cluster; posternctl cluster shows why", node);
 		return EX_UNAVAILABLE;
 	}
 }
@@ -89,13 +89,13 @@ static int wait_for(struct state *state, const char *node, uint64_t order) {
 			return tell_outcome(node, &told);
 		/* what became of this one, that does not tell */
 		if (known && told.order_number > order) {
-			ctl_complain("%s: another machine was to be forgotten at the same time: try "
+			ctl_complain("%s: another node is being removed at the same time; try "
 			    "again", node);
 			return EX_TEMPFAIL;
 		}
 		(void)poll(NULL, 0, LOOK_MS);
 	}
-	ctl_complain("%s: the cluster role does not answer", node);
+	ctl_complain("%s: the cluster worker does not answer", node);
 	return EX_TEMPFAIL;
 }
 

@@ -74,9 +74,10 @@ static void write_messages(struct writer *writer, const struct config_messages *
 static void note_refused(struct writer *writer, const struct view *view, const char *file) {
 	char text[512];
 
-	snprintf(text, sizeof(text), "mta.drive: the queue is not driven, Sendmail's own queue "
-	    "runs deliver: under this service Sendmail would bounce mail (%s); "
-	    "posternd-sendmail.conf allows what it needs: see SERVICE in posternd(8)", view->generation->confined);
+	snprintf(text, sizeof(text), "mta.drive: the queue is not managed and Sendmail's own "
+	    "queue runs deliver, because under this service Sendmail would bounce mail (%s); "
+	    "install posternd-sendmail.conf (SERVICE in posternd(8))",
+	    view->generation->confined);
 	write_message(writer, file, 0, "note", text);
 }
 
@@ -108,7 +109,7 @@ static void write_verdict(struct writer *writer, const char *path,
 		    strcmp(messages->list[i].file, path) != 0;
 	writer_print(writer->out, path);
 	if (generation == NULL && others)
-		fputs(" and the files that it names", writer->out);
+		fputs(" and included files", writer->out);
 	if (generation == NULL)
 		fprintf(writer->out, ": %zu error%s, %zu note%s\n", messages->errors,
 		    messages->errors == 1 ? "" : "s", messages->notes,
@@ -121,7 +122,7 @@ static void write_verdict(struct writer *writer, const char *path,
 		    (unsigned)generation->rule_count,
 		    generation->rule_count == 1 ? "" : "s");
 	if (generation != NULL && generation->providers_file != 0)
-		fprintf(writer->out, "; %u provider%s, %u rule%s for replies",
+		fprintf(writer->out, "; %u provider%s, %u reply rule%s",
 		    (unsigned)generation->provider_count,
 		    generation->provider_count == 1 ? "" : "s",
 		    (unsigned)generation->reply_rule_count,
@@ -255,7 +256,7 @@ static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t g
 
 	while ((name = next_name(&reload->settings)) != NULL) {
 		writer_print(out, name);
-		fputs(": changed, but waits for a restart of posternd\n", out);
+		fputs(": changed; takes effect after a restart of posternd\n", out);
 	}
 	if (!reloaded)
 		return;
@@ -263,7 +264,8 @@ static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t g
 	if (generation != 0)
 		fprintf(out, ": generation %u", (unsigned)generation);
 	if (reload->roles_behind > 0)
-		fprintf(out, "; %u of %u roles keep the old one (see the log):",
+		fprintf(out, "; %u of %u workers still use the old configuration (see the "
+		    "log):",
 		    reload->roles_behind, reload->roles);
 	while ((name = next_name(&reload->behind)) != NULL) {
 		putc(' ', out);

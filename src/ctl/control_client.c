@@ -65,7 +65,7 @@ int control_connect(const char *address, int timeout_ms, struct diag *diag) {
 	if (error != 0) {
 		close(fd);
 		return diag_set(diag, error, error == ENOENT || error == ECONNREFUSED ?
-		    "%s: nobody answers (is posternd running?)" :
+		    "%s: no answer (is posternd running?)" :
 		    "%s: cannot connect", address);
 	}
 	return fd;
@@ -79,7 +79,7 @@ static int send_all(struct conversation *talk, const char *data, size_t length,
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return diag_set(diag, errno, "%s: the request could not be sent",
+			return diag_set(diag, errno, "%s: cannot send the request",
 			    talk->address);
 		data += n;
 		length -= (size_t)n;
@@ -117,7 +117,7 @@ static int receive_more(struct conversation *talk, int64_t until_ns,
 		return errno == EINTR ? 0 : diag_set(diag, errno, "%s", talk->address);
 	if (ready == 0)
 		return diag_set(diag, ETIMEDOUT, is_whole ?
-		    "%s: the answer has not ended after %d s" : "%s: no answer for %d s",
+		    "%s: the answer is incomplete after %d s" : "%s: no answer for %d s",
 		    talk->address, talk->timeout_ms / 1000 * (is_whole ? WHOLE_TIMEOUTS : 1));
 	n = recv(talk->fd, talk->buffer + talk->length,
 	    sizeof(talk->buffer) - talk->length, 0);
@@ -125,11 +125,11 @@ static int receive_more(struct conversation *talk, int64_t until_ns,
 		return errno == EINTR ? 0 : diag_set(diag, errno, "%s", talk->address);
 	if (n == 0)
 		return diag_set(diag, ECONNRESET,
-		    "%s: the daemon hung up before it had answered", talk->address);
+		    "%s: the daemon closed the connection before it answered", talk->address);
 	talk->length += (size_t)n;
 	talk->bytes += (size_t)n;
 	return talk->bytes <= CONTROL_REPLY_MAX + BUFFER_BYTES ? 0 : diag_set(diag, EPROTO,
-	    "%s: the answer is longer than any", talk->address);
+	    "%s: the answer is too long", talk->address);
 }
 
 static int greet(struct conversation *talk, const struct control_frame *frame,
@@ -145,7 +145,7 @@ static int greet(struct conversation *talk, const struct control_frame *frame,
 		&number) && number == CONTROL_PROTOCOL)
 		return 0;
 	return diag_set(diag, EPROTO,
-	    "%s: the daemon is of another build (%s) and speaks protocol %s, not %d",
+	    "%s: the daemon is another build (%s) and uses protocol %s instead of %d",
 	    talk->address, build == NULL ? "unknown" : build,
 	    protocol == NULL ? "unknown" : protocol, CONTROL_PROTOCOL);
 }
@@ -198,7 +198,7 @@ static int take_frames(struct conversation *talk, const struct row_call *call,
 		if (control_frame_get(&frame, "end") != NULL)
 			result = take_end(talk, &frame, call->reply, diag) == 0 ? 1 : -1;
 		else if (control_frame_get(&frame, "row") != NULL && ++talk->rows > ROWS_MAX)
-			return diag_set(diag, EPROTO, "%s: the answer has more rows than any",
+			return diag_set(diag, EPROTO, "%s: the answer has too many rows",
 			    talk->address);
 		else if (control_frame_get(&frame, "row") != NULL)
 			call->row(call->context, &frame);

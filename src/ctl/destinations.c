@@ -13,7 +13,7 @@
 static void tell_observed(const struct ctl *ctl, const struct view_destinations *all) {
 	if (all->stopped && !ctl->writer.json && all->view->generation != NULL &&
 	    all->view->generation->outbound_observe)
-		ctl_complain("nobody is held: outbound actions are only observed "
+		ctl_complain("no mail is held: outbound mail is in observe mode "
 		    "(outbound.observe)");
 }
 

@@ -142,12 +142,12 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 		return ctl_usage(COMMAND_EXPLAIN_SESSION, "%s: not an IPv4 or IPv6 address",
 		    words.address);
 	if (!text_to_u32(words.port, strlen(words.port), UINT16_MAX, &port))
-		return ctl_usage(COMMAND_EXPLAIN_SESSION, "--port %s: not a port",
+		return ctl_usage(COMMAND_EXPLAIN_SESSION, "--port %s: not a port number",
 		    words.port);
 	if (words.name != NULL && (words.name[0] == '\0' ||
 		strlen(words.name) > MASK_NAME_MAX))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION,
-		    "a host name has 1 to %d characters", MASK_NAME_MAX);
+		    "a host name must have 1 to %d characters", MASK_NAME_MAX);
 	address_format(&address, text);
 	words.address = text;
 	result = places_find(ctl, &places);

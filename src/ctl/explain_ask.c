@@ -115,7 +115,7 @@ int explain_ask(struct places *places, struct explanation *explanation,
 		explain_row, explanation, &reply, &diag) == 0) {
 		if (reply.exit != EX_OK || !explanation->answered)
 			ctl_complain("%s", reply.error[0] == '\0' ?
-			    "the daemon gave no answer" : reply.error);
+			    "the daemon sent no answer" : reply.error);
 		return reply.exit == EX_OK && !explanation->answered ?
 		    EX_PROTOCOL : reply.exit;
 	}
@@ -123,9 +123,11 @@ int explain_ask(struct places *places, struct explanation *explanation,
 		return ctl_fail(&diag);
 	ctl_complain("%s", diag.text);
 	if (!places_compile(places)) {
-		ctl_complain("the configuration has mistakes: posternctl check tells them");
+		ctl_complain("the configuration has errors; run \"posternctl check\" to list "
+		    "them");
 		return EX_CONFIG;
 	}
-	ctl_complain("without the daemon: class and rule by the configuration file, no counts");
+	ctl_complain("without the daemon: class and rule from the configuration file, no "
+	    "counts");
 	return EXPLAIN_AWAY;
 }

@@ -163,7 +163,7 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 	if (length == 0 || !text_copy(destination, sizeof(destination), name,
 		length))
 		return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
-		    "a destination has 1 to %d characters", MASK_NAME_MAX);
+		    "a destination must have 1 to %d characters", MASK_NAME_MAX);
 	result = places_find(ctl, &places);
 	if (result == EX_OK)
 		result = explain_ask(&places, &explanation, fields,

@@ -177,7 +177,7 @@ static int call(struct feeder *f, bool first) {
 	if (first)
 		f->away_since_ns = clock_now_ns();
 	else if (clock_now_ns() - f->away_since_ns >= AWAY_NS) {
-		ctl_complain("the daemon went away; it has dealt with %" PRIu64 " lines",
+		ctl_complain("lost the daemon after %" PRIu64 " processed lines",
 		    f->taken);
 		return EX_UNAVAILABLE;
 	}
@@ -332,13 +332,13 @@ int command_FEED(struct ctl *ctl) {
 	if (ctl->mta != NULL && (ctl->events || strlen(ctl->mta) > 80 ||
 	    strpbrk(ctl->mta, " \n") != NULL || *ctl->mta == '\0'))
 		return ctl_usage(COMMAND_FEED, ctl->events ?
-		    "events name their own mail servers" : "--mta: no such name");
+		    "--mta cannot be used with --events: events name their own mail servers" : "--mta: not a valid name");
 	code = places_find(ctl, &places);
 	places_free(&places);
 	if (code != EX_OK)
 		return code;
 	if (ctl->socket == NULL && places.events[0] == '\0') {
-		ctl_complain("%s: there is no listen.events", ctl->config_path);
+		ctl_complain("%s: listen.events is not configured", ctl->config_path);
 		return EX_CONFIG;
 	}
 	f = calloc(1, sizeof(*f));

@@ -186,7 +186,7 @@ static int find_path(const struct ctl *ctl, char path[PATH_MAX]) {
 	}
 	result = places_find(ctl, &places);
 	if (result == EX_OK && places.journal[0] == '\0') {
-		ctl_complain("%s: no journal is kept (journal.path)", ctl->config_path);
+		ctl_complain("%s: the journal is disabled (journal.path)", ctl->config_path);
 		result = EX_UNAVAILABLE;
 	}
 	text_copy(path, PATH_MAX, places.journal, strlen(places.journal));
@@ -207,14 +207,14 @@ int journals_open(const struct ctl *ctl, struct opened_journals *journals) {
 		int error = errno;
 
 		ctl_complain("%s: %s%s", path, strerror(error), named || error != ENOENT ? "" :
-		    ": posternd has written none there");
+		    ": posternd has not created a journal there");
 		return code_of(error, named);
 	}
 	open_below(journals, path, named);
 	/* the directory that was named: surely a mistake */
 	if (journals->count == 1 && strcmp(journals->list[0].path, path) == 0 &&
 	    !is_one(&journals->list[0])) {
-		ctl_complain("%s: no journal is there", path);
+		ctl_complain("%s: there is no journal in this directory", path);
 		journals_close(journals);
 		return code_of(ENOENT, named);
 	}

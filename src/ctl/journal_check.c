@@ -101,15 +101,15 @@ static void check_slots(struct checking *checking) {
 
 		if (reader->slots[i].state == JOURNAL_SLOT_LATER)
 			find(checking, FINDING_LATER, place, JOURNAL_SLOT,
-			    "positions of a later version: they are not used");
+			    "positions of a later version: not used");
 		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED && reader->slot >= 0)
 			find(checking, FINDING_TORN, place, JOURNAL_SLOT,
-			    "these positions were being written when it stopped, or are being "
-			    "written now; the others count");
+			    "these positions are being written, or were when posternd stopped; "
+			    "the others are used");
 		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED)
 			find(checking, FINDING_DAMAGE, place, JOURNAL_SLOT,
 			    "damage: these positions cannot be read, and there are no others: "
-			    "all files are read at the next start");
+			    "the next start reads all files");
 	}
 }
 
@@ -123,8 +123,9 @@ static void check_mark(struct checking *checking, const struct journal_found *fo
 	if (mark == JOURNAL_LIVE || mark == JOURNAL_GARBAGE)
 		return;
 	place.offset += JOURNAL_MARK_AT;
-	find(checking, FINDING_DAMAGE, place, 1, "damage: the garbage mark is %02x; by most of its "
-	    "bits the record is %s", (unsigned)mark, journal_mark_is_live(mark) ? "live" : "garbage");
+	find(checking, FINDING_DAMAGE, place, 1, "damage: the garbage mark is %02x; most of "
+	    "its bits mark the record as %s",
+	    (unsigned)mark, journal_mark_is_live(mark) ? "live" : "garbage");
 }
 
 /* Its checksum is right: whoever wrote it wrote nonsense. */
@@ -135,33 +136,33 @@ static void check_payload(struct checking *checking, const struct journal_found 
 	journal_decode(&found->frame, &decoded);
 	if (word == NULL)
 		find(checking, FINDING_LATER, found->place, found->length,
-		    "record %" PRIu64 " is of type %u: a later Postern wrote it; this one passes "
-		    "it over", found->frame.sequence, (unsigned)found->frame.type);
+		    "record %" PRIu64 " has type %u of a later Postern; this version skips it",
+		    found->frame.sequence, (unsigned)found->frame.type);
 	else if (decoded.spoiled)
 		find(checking, FINDING_DAMAGE, found->place, found->length,
-		    "damage: what stands in record %" PRIu64 " is no %s; it is passed over",
+		    "damage: record %" PRIu64 " has no valid %s; skipped",
 		    found->frame.sequence, word);
 }
 
 static void check_damage(struct checking *checking, const struct journal_found *found) {
 	if (found->expected == 0)
 		find(checking, FINDING_DAMAGE, found->place, found->length,
-		    "damage: %s; what had been synced there cannot be read", found->why);
+		    "damage: %s; data synced there cannot be read", found->why);
 	else if (found->missing > 0)
 		find(checking, FINDING_DAMAGE, found->place, found->length,
-		    "damage: %s; %" PRIu64 " record%s, from %" PRIu64 " on, had been synced and "
-		    "cannot be read", found->why, found->missing, found->missing == 1 ? "" : "s",
+		    "damage: %s; %" PRIu64 " synced record%s from %" PRIu64 " on cannot be "
+		    "read", found->why, found->missing, found->missing == 1 ? "" : "s",
 		    found->expected);
 	else
 		find(checking, FINDING_DAMAGE, found->place, found->length,
-		    "damage: %s; record %" PRIu64 " had been synced and cannot be read",
+		    "damage: %s; synced record %" PRIu64 " cannot be read",
 		    found->why, found->expected);
 }
 
 static void check_torn(struct checking *checking, const struct journal_found *found) {
 	find(checking, FINDING_TORN, found->place, found->length,
-	    "torn tail: %s%s: nothing that was acknowledged is lost", found->why,
-	    found->ends ? " (a crash, or it is being written now)" : "");
+	    "torn tail: %s%s: no acknowledged data is lost", found->why,
+	    found->ends ? " (after a crash, or being written now)" : "");
 }
 
 static void take_sequence(struct checking *checking, const struct journal_found *found) {
@@ -181,8 +182,8 @@ static void check_found(struct checking *checking, const struct journal_found *f
 		take_sequence(checking, found);
 		check_mark(checking, found);
 		find(checking, FINDING_LATER, found->place, found->length,
-		    "record %" PRIu64 " is of version %u: a later Postern wrote it; this one "
-		    "passes it over", found->frame.sequence, (unsigned)found->frame.version);
+		    "record %" PRIu64 " has version %u of a later Postern; this version skips "
+		    "it", found->frame.sequence, (unsigned)found->frame.version);
 		break;
 	case JOURNAL_FOUND_DAMAGE:
 		if (!journal_needs_it_not(checking->journal, found))
@@ -208,12 +209,13 @@ static void check_ends(struct checking *checking) {
 
 	if (journal_lacks_first(checking->journal))
 		find(checking, FINDING_DAMAGE, (struct journal_place){ positions->first_file, 0 },
-		    0, "damage: this file, and all up to the first that is there, are missing");
+		    0, "damage: this file and all files up to the first existing one are "
+		        "missing");
 	if (positions != NULL && positions->synced > checking->sequence &&
 	    checking->found[FINDING_DAMAGE] == 0)
 		find(checking, FINDING_DAMAGE, positions->synced_place, 0,
-		    "damage: record %" PRIu64 " and what stood before it, from %" PRIu64 " on, "
-		    "had been synced, and is not there", positions->synced,
+		    "damage: record %" PRIu64 " and those before it, from %" PRIu64 " on, were "
+		    "synced but are missing", positions->synced,
 		    checking->sequence + 1);
 }
 
@@ -226,8 +228,8 @@ static void check_kept(struct checking *checking) {
 		if (files->files[i].number < positions->kept)
 			find(checking, FINDING_KEPT,
 			    (struct journal_place){ files->files[i].number, 0 },
-			    files->files[i].size, "another state's: it was not read, counts no "
-			    "more, and is never deleted; do so when it is not needed");
+			    files->files[i].size, "a file of another state: not read, not used "
+			    "and never deleted by posternd; delete it if you do not need it");
 }
 
 /* Files behind the place where the log ends: they are looked at no more. */
@@ -242,12 +244,12 @@ static void check_left(struct checking *checking) {
 			continue;
 		if (file->head_state == JOURNAL_HEAD_LATER)
 			find(checking, FINDING_LATER, place, file->size,
-			    "this file is of version %u: a later Postern wrote it; this one "
-			    "passes it over", (unsigned)file->version);
+			    "this file has version %u of a later Postern; this version skips "
+			    "it", (unsigned)file->version);
 		else
 			find(checking, FINDING_TORN, place, file->size,
-			    "nothing in this file counts: it was begun behind a torn tail, and "
-			    "never synced, or all in it was written anew");
+			    "nothing in this file is used: it follows a torn tail and was "
+			    "never synced, or all of it was rewritten");
 	}
 }
 
@@ -320,7 +322,7 @@ static void write_verdict(const struct checking *checking) {
 	if (found[FINDING_FAULT] > 0)
 		fprintf(out, ", %" PRIu64 " unreadable", found[FINDING_FAULT]);
 	bad = found[FINDING_DAMAGE] + found[FINDING_LATER] + found[FINDING_FAULT] > 0;
-	fputs(bad ? "\n" : ": whole\n", out);
+	fputs(bad ? "\n" : ": intact\n", out);
 }
 
 static int code_of(const struct checking *checking) {
@@ -339,7 +341,7 @@ static int check_one(struct ctl *ctl, const struct opened_journal *journal) {
 	progress_end();
 	if (journal->reader->files.foreign > 0)
 		find(&checking, FINDING_FOREIGN, (struct journal_place){ 0, 0 }, 0,
-		    "beside it: %" PRIu32 " name%s that are no journal's",
+		    "in the directory: %" PRIu32 " name%s not part of the journal",
 		    journal->reader->files.foreign, plural(journal->reader->files.foreign));
 	if (!ctl->writer.json)
 		write_verdict(&checking);

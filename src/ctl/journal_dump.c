@@ -234,7 +234,7 @@ static bool find_type(const char *word, unsigned *type) {
 		    length > 0 ? ", " : "", other);
 	}
 	if (word != NULL)
-		ctl_usage(COMMAND_JOURNAL_DUMP, "--type %s: there is %s", word, known);
+		ctl_usage(COMMAND_JOURNAL_DUMP, "--type %s: must be %s", word, known);
 	return word == NULL;
 }
 

@@ -245,8 +245,9 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 		write_one(&sum, name, &ctl->writer);
 	}
 	if (sum.damaged > 0) {
-		ctl_complain("%s: %" PRIu64 " place%s cannot be read: posternctl journal check "
-		    "tells where", journal->path, sum.damaged, sum.damaged == 1 ? "" : "s");
+		ctl_complain("%s: %" PRIu64 " place%s cannot be read; run \"posternctl journal "
+		    "check\" to list them",
+		    journal->path, sum.damaged, sum.damaged == 1 ? "" : "s");
 		code = journal_worse(code, EX_DATAERR);
 	}
 	known_free(&sum.known);

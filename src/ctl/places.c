@@ -68,7 +68,7 @@ static int take_what_is_named(const struct ctl *ctl, struct places *places) {
 		if (ctl->config_given || ctl->socket == NULL)
 			ctl_complain("%s: %s%s", ctl->config_path, read_file_error(),
 			    other_daemon ? "" :
-			    ": looking for the daemon in its default places");
+			    "; using the default locations of the daemon");
 		if (other_daemon)
 			return EX_NOINPUT;
 	}

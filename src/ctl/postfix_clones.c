@@ -30,7 +30,7 @@ const char *postfix_clones_doubt(const struct postfix_site *site) {
 	char name[128] = "", program[128];
 
 	if (line == NULL || !postfix_service_word(line, 7, program, sizeof(program)))
-		return "master.cf does not have it";
+		return "master.cf has no such service";
 	slash = strrchr(program, '/');
 	if (strcmp(slash == NULL ? program : slash + 1, "smtp") != 0)
 		return "its program is not smtp";
@@ -38,8 +38,8 @@ const char *postfix_clones_doubt(const struct postfix_site *site) {
 	    site->clone);
 	limit = postfix_value(site->settings, "qmgr", name, false);
 	if (limit != NULL && strcmp(limit, "1") == 0)
-		return "its destination_recipient_limit of 1 makes each recipient a "
-		    "destination of its own";
+		return "with its destination_recipient_limit of 1, each recipient is a "
+		    "separate destination";
 	return NULL;
 }
 

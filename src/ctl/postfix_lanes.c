@@ -61,7 +61,7 @@ static int find_mta(struct lanes *lanes) {
 	unsigned found = 0;
 
 	if (g == NULL) {
-		ctl_complain("%s has mistakes: posternctl check tells them",
+		ctl_complain("%s has errors; run \"posternctl check\" to list them",
 		    lanes->ctl->config_path);
 		return EX_CONFIG;
 	}
@@ -80,8 +80,8 @@ static int find_mta(struct lanes *lanes) {
 		return EX_OK;
 	}
 	if (found > 1)
-		return ctl_usage(COMMAND_POSTFIX_LANES, "which mta? There are %u of kind "
-		    "postfix", found);
+		return ctl_usage(COMMAND_POSTFIX_LANES, "missing MTA name: there are %u of "
+		    "kind postfix", found);
 	ctl_complain("%s: no mta of kind postfix%s%s", lanes->ctl->config_path,
 	    wanted == NULL ? "" : " is named ", wanted == NULL ? "" : wanted);
 	return EX_CONFIG;
@@ -258,7 +258,7 @@ static int make_directory(const char *path, struct diag *diag) {
 	if (mkdir(directory, 0755) == 0)
 		(void)chmod(directory, 0755);
 	else if (errno != EEXIST)
-		return diag_set(diag, errno, "cannot make the directory %s", directory);
+		return diag_set(diag, errno, "cannot create directory %s", directory);
 	return 0;
 }
 
@@ -301,7 +301,7 @@ static void reload(struct lanes *lanes) {
 
 	if (control_ask(lanes->places.control, &request, 1, RELOAD_TIMEOUT_MS, no_row,
 		NULL, &reply, &diag) != 0)
-		ctl_complain("the daemon was not told: %s", diag.text);
+		ctl_complain("cannot notify the daemon: %s", diag.text);
 	else if (reply.exit != EX_OK)
 		ctl_complain("the daemon did not reload: %s", reply.error);
 	else
@@ -427,11 +427,12 @@ static void tell_programs(struct lanes *lanes) {
 static const char *why_unused(enum clone_state state) {
 	switch (state) {
 	case CLONE_OUTDATED:
-		return "it is not what it would be written as; replace it";
+		return "it differs from the lines printed here; replace it";
 	case CLONE_TWICE:
-		return "it stands in master.cf more than once; leave the one of these lines";
+		return "master.cf has it more than once; keep only the one printed here";
 	case CLONE_WAITS:
-		return "Postfix does not have it yet: postfix reload, then run this again";
+		return "Postfix has not loaded it; run \"postfix reload\", then this command "
+		    "again";
 	case CLONE_ABSENT:
 	case CLONE_THERE:
 		break;
@@ -448,16 +449,16 @@ static void tell_people_of_twins(const struct lanes *lanes) {
 		unsigned count = postfix_service_count(lanes->settings, names[i]);
 
 		if (count > 1)
-			ctl_complain("%s: %s stands %u times in master.cf, and Postfix goes by "
-			    "the last: leave the one of these lines", lanes->mta_name,
+			ctl_complain("%s: master.cf has %s %u times and Postfix uses the last "
+			    "one; keep only the one printed here", lanes->mta_name,
 			    names[i], count);
 	}
 }
 
 static void tell_people_of_lanes(const struct lanes *lanes) {
 	if (lanes->no_clones != NULL && lanes->site.refusal[0] == '\0')
-		ctl_complain("%s: no lanes for the transport %s: %s; mail is held where a "
-		    "destination is suspended, and no window is kept", lanes->mta_name,
+		ctl_complain("%s: no lanes for the transport %s: %s; mail for suspended "
+		    "destinations is held, but windows are not enforced", lanes->mta_name,
 		    lanes->site.clone, lanes->no_clones);
 	for (uint32_t i = 0; i < lanes->clones.count; i++)
 		if (why_unused(lanes->states[i]) != NULL)
@@ -473,22 +474,22 @@ static void tell_people(const struct lanes *lanes) {
 	if (lanes->lines != NULL)
 		fputs(lanes->lines, lanes->ctl->writer.out);
 	else
-		ctl_complain("%s: no hints for this site: %s", lanes->mta_name,
+		ctl_complain("%s: no hints for this Postfix: %s", lanes->mta_name,
 		    site->refusal_text);
 	for (size_t i = 0; i < site->table_count; i++)
-		ctl_complain("%s: %s can only be asked: hints are for the %zu destinations "
-		    "known so far; run this again from time to time",
+		ctl_complain("%s: the entries of %s cannot be listed: hints apply to the %zu "
+		    "destinations known so far; run this command again regularly",
 		    site->tables[i].setting, site->tables[i].name, site->listed_count);
 	tell_people_of_twins(lanes);
 	tell_people_of_lanes(lanes);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);
 	if (lanes->lines == NULL && postfix_attachment(site) != ATTACHED_NO)
-		ctl_complain("master.cf has lines of ours: take them out, and put its own line "
-		    "of qmgr back; until then mail goes by the transport_maps in them");
+		ctl_complain("master.cf has lines of Postern; remove them and restore its own "
+		    "qmgr line; until then mail uses the transport_maps in them");
 	else if (postfix_attachment(site) == ATTACHED_OUTDATED)
-		ctl_complain("master.cf has older lines: mail still goes by the settings of "
-		    "then; replace them");
+		ctl_complain("master.cf has lines from an earlier run; replace them: mail "
+		    "still uses the earlier settings");
 }
 
 static const char *settings_path(const struct lanes *lanes, int number,

@@ -97,10 +97,10 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	const char *maps = maps_of(site);
 	char probes[VALUE_MAX];
 
-	fprintf(out, "# Hints of Postern for mta %s, for the queue manager alone: made by\n"
-	    "# posternctl postfix-lanes.  They take the place of the line of qmgr, and of\n"
-	    "# earlier ones of ours; run it again after postfix reload, and when main.cf,\n"
-	    "# master.cf or a table of theirs changes.\n", use->mta);
+	fprintf(out, "# Postern's routing hints for mta %s, for the queue manager only, "
+	    "written by\n# posternctl postfix-lanes.  They replace the qmgr line and earlier "
+	    "lines of\n# Postern.  Run the command again after postfix reload, and when "
+	    "main.cf,\n# master.cf or one of their tables changes.\n", use->mta);
 	postfix_lines_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
 	    &(struct copying){ out, of_qmgr, use->lanes });

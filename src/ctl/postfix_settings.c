@@ -92,7 +92,7 @@ int postfix_settings_read(struct postfix_settings **out,
 	if (!text_copy(settings->directory, sizeof(settings->directory),
 		config_directory, strlen(config_directory)) ||
 	    config_directory[0] != '/')
-		return diag_set(diag, 0, "config_directory %s is no absolute path",
+		return diag_set(diag, 0, "config_directory %s is not an absolute path",
 		    config_directory);
 	for (size_t i = 0; postfix_parameters[i].name != NULL; i++)
 		(void)text_append(settings->parameters[i], PARAMETER_MAX, 0, "%s_%s", clone,

@@ -74,7 +74,7 @@ int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t sta
 
 	for (const char *at = path; *at != '\0'; at++)
 		if (*at < ' ' || *at > '~') {
-			site_refuse(site, "path", "the name of %s is not plain ASCII", path);
+			site_refuse(site, "path", "the file name %s is not plain ASCII", path);
 			return 0;
 		}
 	for (size_t i = 0; i < site->watch_count; i++)
@@ -269,7 +269,7 @@ static int read_list(struct postfix_site *site, const struct site_setting *setti
 			result = site_exclude(site, setting, word, strlen(word), NULL,
 			    diag);
 		else
-			site_refuse(site, "entry", "%s: what is %s?", setting->name,
+			site_refuse(site, "entry", "%s: unsupported entry %s", setting->name,
 			    word);
 	}
 	if (!whole)
@@ -296,7 +296,7 @@ static int read_setting(struct postfix_site *site, const char *name, bool routes
 	const char *value = postfix_value(site->settings, site->resolver, name, false);
 
 	if (value == NULL) {
-		site_refuse(site, "setting", "postconf does not tell %s", name);
+		site_refuse(site, "setting", "postconf does not print %s", name);
 		return 0;
 	}
 	setting.below = by_domain && holds_below(site, name);
@@ -310,9 +310,9 @@ static void check_empty(struct postfix_site *site) {
 		const char *name, *word, *text;
 	} must_be_empty[] = {
 		{ "sender_dependent_relayhost_maps", "sender-dependent",
-		    "where mail goes hangs on its sender, whom no map is told" },
+		    "routes depend on the sender, which a transport map cannot see" },
 		{ "sender_dependent_default_transport_maps", "sender-dependent",
-		    "where mail goes hangs on its sender, whom no map is told" },
+		    "routes depend on the sender, which a transport map cannot see" },
 	};
 
 	for (size_t i = 0; i < sizeof(must_be_empty) / sizeof(must_be_empty[0]); i++) {
@@ -334,7 +334,7 @@ static void read_relayhost(struct postfix_site *site) {
 	if (value == NULL || strpbrk(value, " \t,") != NULL ||
 	    !text_copy(site->relayhost, sizeof(site->relayhost), value, strlen(value))) {
 		site->relayhost[0] = '\0';
-		site_refuse(site, "relayhost", "relayhost = %s is not one next hop",
+		site_refuse(site, "relayhost", "relayhost = %s is not a single next hop",
 		    value == NULL ? "?" : value);
 	}
 }
@@ -378,7 +378,8 @@ static void find_program(struct postfix_site *site) {
 	text_append(site->program, sizeof(site->program), length, "%s/%s", syslog_name,
 	    strrchr(program, '/') == NULL ? program : strrchr(program, '/') + 1);
 	if (strpbrk(site->program, "$ \t") != NULL) {
-		site_refuse(site, "syslog-name", "the syslog_name of %s is not known: %s",
+		site_refuse(site, "syslog-name", "the syslog_name of %s cannot be determined: "
+		    "%s",
 		    site->clone, site->program);
 		site->program[0] = '\0';
 	}

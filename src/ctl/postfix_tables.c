@@ -143,7 +143,7 @@ int site_table(struct postfix_site *site, const struct site_setting *setting,
 		return list_table(site, setting, table, diag);
 	if (is_one_of(exact, table) || (!setting->routes && is_one_of(patterns, table)))
 		return note_table(site, setting, table, diag);
-	site_refuse(site, "table", "%s: nobody can tell all that is in %s",
+	site_refuse(site, "table", "%s: the entries of %s cannot be listed",
 	    setting->name, table);
 	return 0;
 }
@@ -208,7 +208,7 @@ static int ask_table(struct postfix_site *site, const struct site_table *table,
 		result = output.exit == 0 ?
 		    take_keys(site, &setting, output.out, diag) : 0;
 	else
-		site_refuse(site, "table", "%s: %s cannot be asked: %s", table->setting,
+		site_refuse(site, "table", "%s: %s cannot be queried: %s", table->setting,
 		    table->name, fatal(&output));
 	program_free(&output);
 	return result;

@@ -63,7 +63,7 @@ static pid_t start(const char *const *argv, const char *directory,
 
 	for (int i = 0; i < PIPES; i++) {
 		if (pipe2(pair, O_CLOEXEC) != 0) {
-			diag_set(diag, errno, "cannot make a pipe");
+			diag_set(diag, errno, "cannot create a pipe");
 			goto out;
 		}
 		theirs[i] = pair[i == IN ? 0 : 1];

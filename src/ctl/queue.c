@@ -133,7 +133,7 @@ static int complain_if_refused(const struct places *places) {
 
 	if (view_open(&view, places->state, &ignored) == 0 && view.generation != NULL &&
 	    generation_drive_is_refused(view.generation)) {
-		ctl_complain("the queue is not driven: see posternctl status");
+		ctl_complain("the queue is not managed; see posternctl status");
 		result = EX_UNAVAILABLE;
 	}
 	view_close(&view);
@@ -146,7 +146,7 @@ static int find_queue(const struct ctl *ctl, struct places *places, const char *
 
 	*address = ctl->socket != NULL ? ctl->socket : places->queue;
 	if (result == EX_OK && (*address)[0] == '\0') {
-		ctl_complain("%s: no mail server's queue is driven (mta.drive)",
+		ctl_complain("%s: no managed queue is configured (mta.drive)",
 		    ctl->config_path);
 		result = EX_UNAVAILABLE;
 	}
@@ -260,7 +260,7 @@ int command_QUEUE(struct ctl *ctl) {
 		pattern = &mask;
 	}
 	if (ctl->destinations && ctl->runs)
-		return ctl_usage(COMMAND_QUEUE, "--destinations and --runs: one of them");
+		return ctl_usage(COMMAND_QUEUE, "--destinations and --runs cannot be combined");
 	return ctl->destinations ? list_destinations(ctl, pattern) :
 	    ctl->runs ? list_runs(ctl, pattern) : list_parts(ctl, pattern);
 }
@@ -278,6 +278,6 @@ int command_NEXT(struct ctl *ctl) {
 	uint32_t number;
 
 	if (!text_to_u32(most, strlen(most), 10000, &number) || number == 0)
-		return ctl_usage(COMMAND_NEXT, "%s is not 1 to 10000", most);
+		return ctl_usage(COMMAND_NEXT, "%s: must be a number from 1 to 10000", most);
 	return ask(ctl, &rows, fields, COUNT_OF(fields));
 }

@@ -237,7 +237,7 @@ char *replay_propose_classes(const struct replay_seen *seen)
 		replay_sum(seen, domains.keys, all, 1);
 	}
 	if (good && all->sessions == 0) {
-		fprintf(out, "# no sessions on port %d, so no limits to recommend\n", PORT);
+		fprintf(out, "# no sessions on port %d, so no limits are recommended\n", PORT);
 	} else if (good) {
 		fputs("classes = (\n", out);
 		write_domains(out, seen, &domains, all);

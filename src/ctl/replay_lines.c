@@ -167,7 +167,7 @@ static int read_path(struct lines *lines, const char *path)
 	}
 	if (in != NULL && is_compressed(in)) {
 		fclose(in);
-		ctl_complain("%s is compressed: zcat %s | posternctl replay -", path, path);
+		ctl_complain("%s is compressed; run zcat %s | posternctl replay -", path, path);
 		return EX_DATAERR;
 	}
 	if (in == NULL) {
@@ -237,7 +237,7 @@ int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock)
 	if (ctl->year == NULL)
 		return EX_OK;
 	if (!text_to_u32(ctl->year, strlen(ctl->year), 9999, &year) || year < 1970)
-		return ctl_usage(COMMAND_REPLAY, "--year %s: a year from 1970 to 9999 is wanted",
+		return ctl_usage(COMMAND_REPLAY, "--year %s: must be a year from 1970 to 9999",
 		    ctl->year);
 	clock->year = (int)year;
 	clock->year_given = true;

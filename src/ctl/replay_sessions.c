@@ -310,10 +310,11 @@ static void complain_of_none(const struct sessions *s)
 	unsigned long long lines = s->read.lines.lines;
 
 	if (lines == 0)
-		ctl_complain("replay: no log lines to read, so no limits to recommend");
+		ctl_complain("replay: no log lines, so no limits are recommended");
 	else
-		ctl_complain("replay: no sessions in %llu log line%s, so no limits to recommend "
-		    "(Sendmail logs them from LogLevel 10 on)", lines, lines == 1 ? "" : "s");
+		ctl_complain("replay: no sessions in %llu log line%s, so no limits are "
+		    "recommended (Sendmail logs sessions from LogLevel 10 on)",
+		    lines, lines == 1 ? "" : "s");
 }
 
 int replay_sessions(struct ctl *ctl)

@@ -97,7 +97,7 @@ static int scenario_of_sizes(const struct ctl *ctl, struct scenario **scenario) 
 	code = write_parameters(out, ctl);
 	if (code == EX_OK && !write_messages(out, sizes))
 		code = wrong_option(SCHEDULE_OPTION_SIZES, sizes,
-		    "N,N,... with at most 1000000 in all");
+		    "N,N,... with a sum of at most 1000000");
 	if (fclose(out) != 0 && code == EX_OK) {
 		ctl_complain("%s", strerror(errno));
 		code = EX_OSERR;
@@ -151,7 +151,8 @@ static int read_scenario(const struct ctl *ctl, struct scenario **scenario) {
 	for (unsigned i = 0; i < SCHEDULE_OPTION_COUNT; i++)
 		if (ctl->scheduled[i] != NULL && i != SCHEDULE_OPTION_SCENARIO)
 			return ctl_usage(COMMAND_SIMULATE_SCHEDULE,
-			    "%s: it stands in the scenario", option_names[i]);
+			    "%s: cannot be used with --scenario, which sets it",
+			    option_names[i]);
 	return scenario_of_file(file, scenario);
 }
 
@@ -178,8 +179,8 @@ static void write_result(struct ctl *ctl, const struct scenario *scenario,
 static int complain_end(const char *file, const struct schedule_result *result) {
 	switch (result->end) {
 	case SCHEDULE_NOT_RUNNING:
-		ctl_complain("%s:%d: error: completions: such a delivery is not under way at "
-		    "%.3f s, and nothing more happens", file, result->line,
+		ctl_complain("%s:%d: error: completions: this delivery is not in progress at "
+		    "%.3f s, and nothing else happens", file, result->line,
 		    (double)result->at_ns / 1e9);
 		return EX_DATAERR;
 	case SCHEDULE_STUCK:
@@ -207,7 +208,7 @@ int command_SIMULATE_SCHEDULE(struct ctl *ctl) {
 	if (trace.failed)
 		result.end = SCHEDULE_NO_MEMORY;
 	if (trace.full) {
-		code = ctl_usage(COMMAND_SIMULATE_SCHEDULE, "--trace: too much to show");
+		code = ctl_usage(COMMAND_SIMULATE_SCHEDULE, "--trace: too much output");
 	} else {
 		if (result.end != SCHEDULE_NO_MEMORY)
 			write_result(ctl, scenario, &trace, &result);

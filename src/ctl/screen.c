@@ -53,18 +53,18 @@ int screen_open(bool color, struct diag *diag) {
 	int error = 0;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return diag_set(diag, 0, "it needs a terminal");
+		return diag_set(diag, 0, "top: standard input and output must be a terminal");
 	if (name == NULL || *name == '\0')
-		return diag_set(diag, 0, "it needs a terminal, and TERM tells of none");
+		return diag_set(diag, 0, "top: TERM is not set");
 	/* with `error` it neither complains nor ends us, and writes nothing */
 	if (setupterm(name, STDOUT_FILENO, &error) != OK)
-		return diag_set(diag, 0, "TERM=%s: nobody knows such a terminal", name);
+		return diag_set(diag, 0, "TERM=%s: unknown terminal type", name);
 	if (tigetstr("cup") == NULL || tigetstr("cup") == (char *)-1)
-		return diag_set(diag, 0, "TERM=%s: this terminal cannot place its cursor; "
-		    "status, classes, destinations and tail show the same", name);
+		return diag_set(diag, 0, "TERM=%s: this terminal cannot move its cursor; use "
+		    "status, classes, destinations and tail instead", name);
 	terminal = newterm(name, stdout, stdin);
 	if (terminal == NULL)
-		return diag_set(diag, 0, "TERM=%s: this terminal cannot be used", name);
+		return diag_set(diag, 0, "TERM=%s: cannot use this terminal", name);
 	choose_attributes(color);
 	cbreak();
 	noecho();
@@ -162,8 +162,8 @@ int screen_key(int timeout_ms) {
 
 int screen_open(bool color, struct diag *diag) {
 	(void)color;
-	return diag_set(diag, 0, "this posternctl was built without ncurses (--without-ncurses); "
-	    "status, classes, destinations and tail show the same");
+	return diag_set(diag, 0, "this posternctl was built without ncurses "
+	    "(--without-ncurses); use status, classes, destinations and tail instead");
 }
 
 void screen_close(void) {

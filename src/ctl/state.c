@@ -22,11 +22,11 @@ static void complain_if_away(const struct reader_status *status) {
 	if (status->health == READER_LIVE)
 		return;
 	if (status->heartbeat_ns <= 0 || age_s < 0)
-		ctl_complain("posternd gave no sign of life since the last boot: "
-		    "this is what it left");
+		ctl_complain("warning: posternd is not running (no heartbeat since the last "
+		    "boot); showing stale data");
 	else
-		ctl_complain("posternd gave no sign of life for %lld s: "
-		    "this is what it left", (long long)age_s);
+		ctl_complain("warning: posternd is not running (last heartbeat %lld s ago); "
+		    "showing stale data", (long long)age_s);
 }
 
 static void ping_row(void *context, const struct control_frame *frame) {
@@ -74,6 +74,6 @@ void state_close(struct state *state) {
 
 void state_torn(unsigned torn, const char *what) {
 	if (torn > 0)
-		ctl_complain("%u %s left out: they changed while they were read",
+		ctl_complain("%u %s omitted because they changed while being read",
 		    torn, what);
 }

@@ -156,7 +156,7 @@ int command_SESSIONS(struct ctl *ctl) {
 
 	if (result == EX_OK && ctl->class != NULL &&
 	    !class_exists(state.view.reader, ctl->class)) {
-		ctl_complain("no class is named %s", ctl->class);
+		ctl_complain("unknown class %s", ctl->class);
 		result = EX_DATAERR;
 	}
 	if (result == EX_OK) {

@@ -82,7 +82,8 @@ static int bad_kind(const char *given) {
 	for (unsigned i = 0; i < DECIDED_KINDS; i++)
 		length = text_append(words, sizeof(words), length, "%s%s", i > 0 ? ", " : "",
 		    decided_word(i));
-	return ctl_usage(COMMAND_TAIL, "--kind %s: one or more, with a comma between, of %s",
+	return ctl_usage(COMMAND_TAIL, "--kind %s: must be one or more, separated by commas, "
+	    "of %s",
 	    given, words);
 }
 
@@ -105,8 +106,8 @@ static int take_wishes(const struct ctl *ctl, struct wanted *wanted) {
 		return bad_kind(ctl->kind);
 	if (ctl->since != NULL) {
 		if (!text_to_duration_ns(ctl->since, &ago_ns) || ago_ns <= 0)
-			return ctl_usage(COMMAND_TAIL, "--since %s: not a time such as 90s, 15m "
-			    "or 2h", ctl->since);
+			return ctl_usage(COMMAND_TAIL, "--since %s: must be a time such as "
+			    "90s, 15m or 2h", ctl->since);
 		wanted->since_ns = clock_now_ns() - ago_ns;
 		if (wanted->since_ns <= 0)	/* before the boot */
 			wanted->since_ns = 1;
@@ -114,7 +115,8 @@ static int take_wishes(const struct ctl *ctl, struct wanted *wanted) {
 	}
 	if (ctl->lines != NULL && !text_to_u32(ctl->lines, strlen(ctl->lines), LINES_MOST,
 		&wanted->lines))
-		return ctl_usage(COMMAND_TAIL, "--lines %s: not a number up to %d", ctl->lines,
+		return ctl_usage(COMMAND_TAIL, "--lines %s: must be a number up to %d",
+		    ctl->lines,
 		    LINES_MOST);
 	return EX_OK;
 }
@@ -199,7 +201,7 @@ static void write_lost(struct tailing *tailing, uint64_t lost) {
 	struct value values[DECIDED_COLUMNS];
 
 	if (!tailing->ctl->writer.json) {
-		ctl_complain("%llu decision%s came faster than they were read, and %s lost",
+		ctl_complain("%llu decision%s arrived too fast to be shown, and %s lost",
 		    (unsigned long long)lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
 		return;
 	}
@@ -280,11 +282,12 @@ static void tell_health(struct tailing *tailing) {
 		return;
 	tailing->health = view->status.health;
 	if (tailing->health == READER_STALE)
-		ctl_complain("posternd gave no sign of life for %lld s: it is waited for",
+		ctl_complain("posternd is not running (last heartbeat %lld s ago); waiting for "
+		    "it",
 		    (long long)((view->status.now_ns - view->status.heartbeat_ns) /
 			NS_PER_SECOND));
 	else if (tailing->health == READER_LIVE)
-		ctl_complain("posternd is there again");
+		ctl_complain("posternd is running again");
 }
 
 static void look_after(struct tailing *tailing, int64_t now_ns) {
@@ -297,13 +300,13 @@ static void look_after(struct tailing *tailing, int64_t now_ns) {
 	tailing->looked_ns = now_ns;
 	if (view_refresh(view, &diag) != 0) {
 		if (!tailing->gone)
-			ctl_complain("%s: it is waited for", diag.text);
+			ctl_complain("%s; waiting for it", diag.text);
 		tailing->gone = true;
 		return;
 	}
 	if (tailing->gone || view->status.created_ns != created_ns) {
 		memset(tailing->cursors, 0, sizeof(tailing->cursors));
-		ctl_complain("a new state file is there: it is gone on with from its start");
+		ctl_complain("the state file was recreated; restarting from the beginning");
 	}
 	tailing->gone = false;
 	tell_health(tailing);

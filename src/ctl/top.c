@@ -96,8 +96,8 @@ int command_TOP(struct ctl *ctl) {
 	int result;
 
 	if (ctl->writer.json)
-		return ctl_usage(COMMAND_TOP, "top is for people; status, classes, destinations "
-		    "and tail write JSON");
+		return ctl_usage(COMMAND_TOP, "top has no JSON output; use status, classes, "
+		    "destinations or tail");
 	result = state_open(ctl, &state);
 	text_copy(path, sizeof(path), state.places.state, strlen(state.places.state));
 	state_close(&state);

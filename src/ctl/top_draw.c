@@ -92,7 +92,7 @@ void top_draw(struct top *top) {
 	screen_clear();
 	screen_cursor(-1, 0);
 	if (rows < LEAST_ROWS || columns < LEAST_COLUMNS) {
-		screen_put(0, 0, SCREEN_BAD, "too small: 40x10 at least");
+		screen_put(0, 0, SCREEN_BAD, "terminal too small: needs 40x10");
 		screen_show();
 		return;
 	}

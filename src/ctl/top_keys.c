@@ -21,23 +21,17 @@
 #define DURATION_MAX	16
 
 static const char help[] =
-    "Tab          the next pane: classes, destinations, decisions\n"
-    "1 2 3        that pane alone, or all of them again\n"
-    "up down      another row (also k, j); PgUp, PgDn, Home, End\n"
-    "s S          the next order of the rows; the other way round\n"
-    "/            show only rows with a text in them; Esc ends that\n"
-    "u            suspend: mail for this destination or recipient, or to the\n"
-    "             hosts of this class, is held for a time; it is asked how long,\n"
-    "             and whether you mean it\n"
-    "r            resume: the hold or suspension ends\n"
-    "w Enter      why: what a decision was based on; of a destination its last\n"
-    "             one, and what holds of it now; of a class its last one\n"
-    "q            quit\n"
-    "\n"
-    "Numbers are those of posternctl classes, destinations and status; /s is\n"
-    "since the last look, about a second ago.  Destinations: those that matter\n"
-    "most, 1000 at most (the filter finds the others).  A + ends what was cut;\n"
-    "\\xNN stands for a byte that is not printable.\n";
+    "Tab          next pane: classes, destinations, decisions\n1 2 3        show this pane "
+    "only, or all panes again\nup down      move (also k, j); PgUp, PgDn, Home, End\ns S       "
+    "   next sort order; reverse the order\n/            show only rows that contain a text; "
+    "Esc clears it\nu            suspend: stop mail for this destination or recipient, or to "
+    "the\n             hosts of this class, for a time; asks for the time and for\n            "
+    " confirmation\nr            resume: end the hold or suspension\nw Enter      why: the "
+    "basis of a decision; for a destination its latest\n             decision and its state; "
+    "for a class its latest decision\nq            quit\n\nThe values are those of posternctl "
+    "classes, destinations and status; /s is\nthe rate since the previous update, about a "
+    "second ago.  At most 1000\ndestinations are shown; the filter finds the others.  A + "
+    "marks a truncated\ntext; \\xNN is a byte that is not printable.\n";
 
 static void say(struct top *top, bool is_bad, const char *before, const char *name) {
 	char quoted[TOP_MESSAGE_MAX];
@@ -113,7 +107,7 @@ static void begin(const struct top *top, struct order *order) {
 
 /* What it says, behind what `text` (malloc'ed, or NULL) has. */
 static char *run(const struct order *order, char *text) {
-	static const char failed[] = "posternctl could not be run";
+	static const char failed[] = "cannot run posternctl";
 	struct program_output output;
 	struct diag diag;
 	size_t length, size;
@@ -219,14 +213,14 @@ static void suspend(struct top *top) {
 	int64_t ns;
 
 	if (!find_target(top, &target) || target.name[0] == '\0') {
-		say(top, true, "there is nothing to suspend in this row", NULL);
+		say(top, true, "this row has nothing to suspend", NULL);
 		return;
 	}
 	if (!ask_for(top, "suspend for how long (90s, 15m, 2h; empty: window.suspend)? ", duration,
 		sizeof(duration)))
 		return;
 	if (duration[0] != '\0' && !text_to_duration_ns(duration, &ns)) {
-		say(top, true, "that is no time such as 90s, 15m or 2h: ", duration);
+		say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
 		return;
 	}
 	text_append(tail, sizeof(tail), 0, "%s%s? (y/n) ", duration[0] == '\0' ? "" : " for ",
@@ -249,7 +243,7 @@ static void resume(struct top *top) {
 	struct order order;
 
 	if (!find_target(top, &target) || target.name[0] == '\0') {
-		say(top, true, "there is nothing to resume in this row", NULL);
+		say(top, true, "this row has nothing to resume", NULL);
 		return;
 	}
 	if (!is_meant(top, what_is(&target, "resume ", "? (y/n) ", question)))
@@ -292,7 +286,7 @@ static void why(struct top *top) {
 		text = run(&order, text);
 	}
 	if (text == NULL) {
-		say(top, false, "nothing was decided lately of ", target.name);
+		say(top, false, "no recent decision about ", target.name);
 		return;
 	}
 	target.is_class = false;	/* its name says enough */

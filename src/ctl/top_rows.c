@@ -91,22 +91,23 @@ static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX
 	char text[NUMBER_MAX];
 
 	if (!top->is_there) {
-		text_append(out, TOP_TEXT_MAX, 0, "postern AWAY: %s", top->trouble);
+		text_append(out, TOP_TEXT_MAX, 0, "postern is not running: %s", top->trouble);
 		return SCREEN_BAD;
 	}
 	if (status->health != READER_LIVE) {
 		seconds((status->now_ns - status->heartbeat_ns) / NS_PER_SECOND, text);
-		text_append(out, TOP_TEXT_MAX, 0, "postern AWAY: no sign of life for %s; this is "
-		    "what it left", status->heartbeat_ns <= 0 ? "long" : text);
+		text_append(out, TOP_TEXT_MAX, 0, "postern is not running (last heartbeat %s "
+		    "ago); showing stale data", status->heartbeat_ns <= 0 ? "long" : text);
 		return SCREEN_BAD;
 	}
 	uptime(top, text);
-	text_append(out, TOP_TEXT_MAX, 0, "postern live  up %s  generation %" PRIu64
-	    "  sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", text, status->generation,
+	text_append(out, TOP_TEXT_MAX, 0, "postern live  up %s  generation %" PRIu64 "  "
+	    "sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", text, status->generation,
 	    status->sessions_used, status->sessions_size, status->gate_shut ? "SHUT" : "open",
-	    g == NULL ? "" : g->observe && g->outbound_observe ? "  OBSERVE: nothing is refused or held" :
-	    g->observe ? "  OBSERVE: nobody is refused" :
-	    g->outbound_observe ? "  OBSERVE: no mail is held" : "");
+	    g == NULL ? "" : g->observe && g->outbound_observe ? "  OBSERVE MODE: nothing is "
+	        "refused or held" :
+	    g->observe ? "  OBSERVE MODE: no session is refused" :
+	    g->outbound_observe ? "  OBSERVE MODE: no mail is held" : "");
 	return status->gate_shut ? SCREEN_BAD :
 	    g != NULL && (g->observe || g->outbound_observe) ? SCREEN_WARN : SCREEN_GOOD;
 }
@@ -134,18 +135,20 @@ static void rates_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 
 static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const uint64_t *counters = top->view.status.counters;
-	size_t length = text_append(out, TOP_TEXT_MAX, 0, "suspended %" PRIu64 "  held %" PRIu64
-	    "  faults %" PRIu64 "  untracked %" PRIu64 "  roles %u of %u", top->suspended,
+	size_t length = text_append(out, TOP_TEXT_MAX, 0, "suspended %" PRIu64 "  held "
+	    "%" PRIu64 "  faults %" PRIu64 "  untracked %" PRIu64 "  workers %u of %u",
+	    top->suspended,
 	    top->held, counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
 	    top->roles - top->roles_away, top->roles);
 
 	if (top->roles_old > 0)
-		length = text_append(out, TOP_TEXT_MAX, length, " (%u silent)", top->roles_old);
+		length = text_append(out, TOP_TEXT_MAX, length, " (%u not responding)",
+		    top->roles_old);
 	if (top->roles_behind > 0)
 		length = text_append(out, TOP_TEXT_MAX, length, " (%u behind)",
 		    top->roles_behind);
 	if (top->journal_ill)
-		length = text_append(out, TOP_TEXT_MAX, length, "  journal FAILS");
+		length = text_append(out, TOP_TEXT_MAX, length, "  journal FAILED");
 	if (counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT] > 0)
 		text_append(out, TOP_TEXT_MAX, length, "  alerts %" PRIu64,
 		    counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT]);

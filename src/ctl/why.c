@@ -361,11 +361,11 @@ static void find_undo(struct why *why) {
 	if (why->in_force || why->undo.none != NULL)
 		return;
 	memset(&why->undo, 0, sizeof(why->undo));
-	why->undo.none = "it is in force no more";
+	why->undo.none = "it is no longer active";
 	if (!why->stop.stopped)
 		return;
-	(void)text_append(why->stopped_by, sizeof(why->stopped_by), 0, "it is in force no more, "
-	    "but the same mail is stopped by a later one: posternctl why %s",
+	(void)text_append(why->stopped_by, sizeof(why->stopped_by), 0, "it is no longer "
+	    "active, but a later decision stops the same mail: posternctl why %s",
 	    decision_id_text(why->stop.by, id));
 	why->undo.none = why->stopped_by;
 }
@@ -391,7 +391,8 @@ static void write_one(struct why *why) {
 	}
 	writer_members(writer, shown, known, count);
 	if (why->cause_count > CAUSES_SHOWN && !writer->json)
-		ctl_complain("%zu earlier ones are left out", why->cause_count - CAUSES_SHOWN);
+		ctl_complain("%zu earlier failures are not shown",
+		    why->cause_count - CAUSES_SHOWN);
 	if (why->cause_count > 0 || writer->json)
 		writer_table(writer, "because", cause_columns, COUNT_OF(cause_columns),
 		    cause_rows, why);
@@ -404,15 +405,16 @@ static int tell_unknown(const struct why *why, uint64_t id) {
 
 	(void)decision_id_text(id, text);
 	if (why_find_there(&why->sources, id, &there))
-		ctl_complain("%s: not known here: it is of node %s, which holds mail for %s by it: "
-		    "posternctl why %s there, or here posternctl why %s", text, there.node,
+		ctl_complain("%s: unknown here: it is a decision of node %s, which stops mail "
+		    "for %s; run posternctl why %s there, or posternctl why %s here",
+		    text, there.node,
 		    there.name, text, decision_id_text(there.here, here));
 	else
-		ctl_complain("%s: not known here: it is another machine's (an id does not tell "
-		    "whose it is), or it was overwritten%s", text,
+		ctl_complain("%s: unknown here: it is from another node, or was overwritten%s",
+		    text,
 		    why->sources.journal_path[0] == '\0' ?
-		    ", and no journal is kept (journal.path)" :
-		    ", or the journal has no room for one so old (journal.decisions_size)");
+		    ", and the journal is disabled (journal.path)" :
+		    ", or is too old for the size of the journal (journal.decisions_size)");
 	return EX_NOHOST;
 }
 
@@ -522,8 +524,8 @@ int command_WHY(struct ctl *ctl) {
 	} else {
 		result = tell_latest(&why, word);
 		if (result == EX_NOHOST && looks_like_id(word))
-			ctl_complain("an id has 12 letters and digits, of which the last checks "
-			    "the others: one of them may be wrong");
+			ctl_complain("a decision ID has 12 letters and digits, the last of "
+			    "which is a checksum: one of them may be wrong");
 	}
 	why_sources_end(&why.sources);
 	state_close(&why.state);

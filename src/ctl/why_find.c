@@ -197,8 +197,8 @@ static struct why_journal *open_journal(const char *path) {
 	if (journal->storage == NULL ||
 	    journal_reader_open(&journal->reader, journal->storage, &diag) != 0) {
 		if (diag.error == EACCES || diag.error == EPERM)
-			ctl_complain("%s: only root and the daemon's user may read the journal: "
-			    "older decisions are not looked for", path);
+			ctl_complain("%s: only root and the daemon's user may read the "
+			    "journal; older decisions are not searched", path);
 		else if (diag.error != ENOENT)
 			ctl_complain("%s", diag.text);
 		close_journal(journal);

@@ -62,8 +62,8 @@ static void add_word(struct why_undo *out, const char *word) {
 	size_t length = strlen(out->command);
 
 	if (!why_quote(word, quoted, sizeof(quoted)))
-		out->none = "no command: a name in it is too long, or not printable, and a shell "
-		    "could take it for something else";
+		out->none = "no command: a name in it is too long or not printable, so a shell "
+		    "could misread it";
 	else
 		(void)text_append(out->command, sizeof(out->command), length, " %s", quoted);
 }
@@ -95,7 +95,7 @@ static void add_name(struct why_undo *out, const char *name) {
 static void resume(const struct ctl *ctl, const char *name, bool class,
     struct why_undo *out) {
 	if (*name == '\0') {
-		out->none = "what held it is not known any more: see posternctl destinations";
+		out->none = "the cause is no longer known; see posternctl destinations";
 		return;
 	}
 	begin(ctl, out, "resume");
@@ -133,7 +133,7 @@ static void stop_again(const struct ctl *ctl, const struct why_event *event, int
 	int64_t left_ns = event->until_wall_ns - wall_ns;
 
 	if (ends && left_ns <= 0) {
-		out->none = "the time of the hold is over";
+		out->none = "the hold has expired";
 		return;
 	}
 	begin(ctl, out, was_held ? "hold" : "suspend");
@@ -162,7 +162,7 @@ static void undo_by_hand(const struct ctl *ctl, const struct why_event *event, i
 		stop_again(ctl, event, wall_ns, out);
 		break;
 	default:
-		out->none = "what was forgotten is learned anew";
+		out->none = "nothing to undo: the reset values will be learned again";
 	}
 }
 
@@ -197,28 +197,28 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	char place[WHY_PLACE_MAX];
 
 	if (d->reason == REASON_UNTRACKED) {
-		out->none = "where the table is full (posternctl status), a larger state.sessions "
-		    "and a restart of posternd";
+		out->none = "if the table is full (posternctl status), raise state.sessions "
+		    "and restart posternd";
 		return;
 	}
 	if (why_is_unleased(d)) {
-		out->none = "a greater limit is no help: it is over when this machine leases its "
-		    "share again (posternctl cluster); until then a greater cluster.fraction lets "
-		    "it have more, cluster.without = \"alone\" the whole limit";
+		out->none = "a higher limit does not help: this ends when this node leases its "
+		    "share again (posternctl cluster); until then, raise cluster.fraction for "
+		    "a larger part, or set cluster.without = \"alone\" for the whole limit";
 		return;
 	}
 	if (setting == NULL || d->line == 0) {
-		out->none = "nothing by a command: see posternctl status";
+		out->none = "no command; see posternctl status";
 		return;
 	}
 	(void)why_place(decided_text(d, DECIDED_FILE), d->limit_line != 0 ? d->limit_line :
 	    d->line, place);
 	(void)text_append(out->edit, sizeof(out->edit), 0, "%s%s of class %s in %s",
-	    d->limit_line != 0 ? "raise " : "raise or give ", setting,
+	    d->limit_line != 0 ? "raise " : "raise or set ", setting,
 	    decided_text(d, DECIDED_CLASS), place);
 	if (d->reason == REASON_CLASS_SHARE)
 		(void)text_append(out->edit, sizeof(out->edit), strlen(out->edit),
-		    ", on every machine: the lowest limit of all of them counts");
+		    ", on every node: the lowest limit of all nodes applies");
 	begin(ctl, out, "reload");
 }
 
@@ -252,7 +252,7 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	/* what is done by hand stands, and counts when nothing is observed any more */
 	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND &&
 	    !(event->d.kind == DECIDED_SUSPENDED && event->d.by == DECIDED_BY_HAND_OF)) {
-		out->none = "nothing was done: observe mode";
+		out->none = "nothing to undo: observe mode";
 		return;
 	}
 	switch ((enum decided_kind)d->kind) {
@@ -275,13 +275,13 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 		undo_limit(ctl, d, out);
 		break;
 	case DECIDED_FAULT:
-		out->none = "nothing by a command: see posternctl status, and the log";
+		out->none = "no command; see posternctl status and the log";
 		break;
 	case DECIDED_BACK:
-		out->none = "its mail goes again";
+		out->none = "nothing to undo: its mail has resumed";
 		break;
 	default:
-		out->none = "nothing was done about it alone";
+		out->none = "nothing to undo: this decision changed nothing by itself";
 	}
 }
 

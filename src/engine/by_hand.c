@@ -372,7 +372,8 @@ enum by_hand_error windows_by_hand(struct engine *engine, const struct generatio
     const struct by_hand *request, int64_t now_ns, struct window_owner *owner)
 {
 	static const char *const defaults[] = {
-		[BY_HAND_SUSPEND] = "suspended by hand", [BY_HAND_HOLD] = "held by hand",
+		[BY_HAND_SUSPEND] = "suspended by an administrator",
+		[BY_HAND_HOLD] = "held by an administrator",
 		[BY_HAND_RESUME] = "", [BY_HAND_FORGET] = "", [BY_HAND_SET] = "",
 	};
 	struct hand hand = { .engine = engine, .generation = generation, .request = request,

@@ -138,8 +138,8 @@ const struct generation *engine_pin(struct engine *engine) {
 	pthread_mutex_unlock(&engine->mapping_mutex);
 	if (!quiet)
 		log_event(EVENT_CONFIG,
-		    "text=\"cannot load the new configuration; this process keeps the old one\" "
-		    "generation=%" PRIu64 " reason=\"%s\"", wanted,
+		    "text=\"cannot load the new configuration; this process keeps the old "
+		    "one\" generation=%" PRIu64 " reason=\"%s\"", wanted,
 		    log_sentence(reason, sizeof(reason), diag.text));
 	return generation;
 }

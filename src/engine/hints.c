@@ -110,7 +110,7 @@ const char *hint_id(uint64_t id, char out[HINT_ID_MAX]) {
 
 	out[0] = '\0';
 	if (id != 0)
-		snprintf(out, HINT_ID_MAX, " (%s)", decision_id_text(id, text));
+		snprintf(out, HINT_ID_MAX, " (id=%s)", decision_id_text(id, text));
 	return out;
 }
 
@@ -147,7 +147,7 @@ bool hint_class_holds(struct engine *engine, const struct generation *generation
 			(void)text_append(share, sizeof(share), 0, ", its share of %u",
 			    class->limits.sessions);
 		(void)text_append(text, HINT_TEXT_MAX + 1, 0,
-		    "Postern: class %s holds %u of %u sessions%s%s", quoted, open, limit,
+		    "Postern: class %s has %u of %u sessions%s%s", quoted, open, limit,
 		    share, hint_id(*full, id));
 		return true;
 	}

@@ -163,7 +163,7 @@ struct engine_hints {
 /* --- hints.c ------------------------------------------------------------------------- */
 
 /* " (ID)", or "" for 0. */
-#define HINT_ID_MAX	(DECISION_ID_MAX + 3)
+#define HINT_ID_MAX	(DECISION_ID_MAX + 6)
 const char *hint_id(uint64_t id, char out[HINT_ID_MAX]);
 
 /* "2026-11-21T12:34:56Z"; "" for INT64_MAX. */

@@ -91,7 +91,7 @@ static void say_crowded(const struct window_owner *owner, struct hint_say *say) 
 	char name[SEGMENT_NAME_MAX + 1];
 
 	say->kind = HINTS_HELD;
-	snprintf(say->text, sizeof(say->text), "Postern: %s: other machines have its places",
+	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
 	    log_sentence(name, sizeof(name), owner->name));
 }
 
@@ -108,8 +108,8 @@ static void say_draining(const struct window_owner *owner, struct hint_say *say)
 	char name[SEGMENT_NAME_MAX + 1];
 
 	say->kind = HINTS_HELD;
-	snprintf(say->text, sizeof(say->text), "Postern: %s: mail that is on its way goes "
-	    "first", log_sentence(name, sizeof(name), owner->name));
+	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
+	    log_sentence(name, sizeof(name), owner->name));
 }
 
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,

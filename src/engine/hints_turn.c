@@ -151,7 +151,7 @@ static void hold_for(struct holding *holding, const struct recipient_held *held,
 	grown = &holding->list[holding->count++];
 	memcpy(grown->address, held->address, sizeof(grown->address));
 	grown->mta = mta;
-	(void)text_append(text, sizeof(text), 0, "Postern: recipient held%s%s%s%s%s",
+	(void)text_append(text, sizeof(text), 0, "Postern: recipient is held%s%s%s%s%s",
 	    held->until_ns == INT64_MAX ? "" : " until ",
 	    hint_time(held->until_ns, holding->now_ns, until), hint_id(held->event, id),
 	    held->reason[0] == '\0' ? "" : ": ", held->reason);

@@ -312,7 +312,7 @@ static bool open_room(struct restore *r, enum journal_room room,
 		journal_room_is_none(r->engine, room);
 		return false;
 	case JOURNAL_ROOM_BUSY:
-		news.what = "another process writes it";
+		news.what = "another process has the journal open";
 		break;
 	case JOURNAL_ROOM_FAULT:
 		journal_room_is_unread(r->engine, room);

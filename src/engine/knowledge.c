@@ -40,7 +40,7 @@ int knowledge_open(struct knowledge_store **result, struct engine *engine, const
 
 	*result = NULL;
 	if (store == NULL)
-		return diag_set(diag, 0, "no memory for what a cluster knows");
+		return diag_set(diag, 0, "no memory for the destinations of the cluster");
 	store->engine = engine;
 	text_copy(store->node, sizeof(store->node), node, strlen(node));
 	shared_forget_nodes(engine->segment);

@@ -67,7 +67,7 @@ static void find_reason(struct applying *a) {
 		return;
 	(void)shared_node_name(a->store->engine->segment, told == NULL ? 0 : told->node, node);
 	(void)text_append(text, sizeof(text), 0, "%s%s%s", ours ? "" : node, ours ? "" : ": ",
-	    told == NULL ? "" : !a->stops ? "resumed by hand" :
+	    told == NULL ? "" : !a->stops ? "resumed by an administrator" :
 	    a->m.by_hand ? told->manual_reason : told->learned_reason);
 	(void)windows_reason(text, strlen(text), a->reason);
 }

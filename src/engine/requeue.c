@@ -42,7 +42,7 @@ int requeue_open(struct requeue **requeue, struct engine *engine,
 	if (new == NULL ||
 	    !requeue_store_open(&new->store, engine->segment->header->key.k0)) {
 		free(new);
-		return diag_set(diag, 0, "no memory for mail that waits");
+		return diag_set(diag, 0, "no memory for waiting mail");
 	}
 	new->engine = engine;
 	new->calls = *calls;

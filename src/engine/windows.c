@@ -149,7 +149,7 @@ const char *windows_text(const struct window_owner *owner, const struct window_v
 		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " for %llu s",
 		    (unsigned long long)seconds_left(view->until_ns, now_ns));
 	if (view->event != 0)
-		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " (%s)",
+		length = text_append(out, WINDOW_TEXT_MAX + 1, length, " (id=%s)",
 		    decision_id_text(view->event, id));
 	if (view->reason[0] != '\0')
 		(void)text_append(out, WINDOW_TEXT_MAX + 1, length, ": %s", view->reason);

@@ -123,7 +123,7 @@ int acceptor_open(struct acceptor **result, struct event_base *base,
 		.take = take, .spare = spare, .context = context };
 	if (event_assign(&acceptor->resume, base, -1, 0, on_resume, acceptor) != 0) {
 		free(acceptor);
-		return diag_set(diag, 0, "cannot make a timer");
+		return diag_set(diag, 0, "cannot create a timer");
 	}
 	*result = acceptor;
 	return 0;

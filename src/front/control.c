@@ -135,7 +135,7 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	if (!speaks_our_protocol(frame)) {
 		client->last = true;
 		return client_end(client, EX_PROTOCOL,
-		    "the daemon speaks another protocol");
+		    "the daemon uses another protocol version");
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */

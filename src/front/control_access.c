@@ -89,6 +89,6 @@ const char *control_refusal(const struct control_access *access,
 	if (access->has_writers)
 		length = text_append(out, size, length, " and group %s (write_group)",
 		    access->writer_group);
-	(void)text_append(out, size, length, " may ask for this");
+	(void)text_append(out, size, length, " may run this command");
 	return out;
 }

@@ -89,7 +89,7 @@ static const char *read_question(const struct control_frame *request,
 	    !address_parse(address, strlen(address), &question->client))
 		return "address: not an IPv4 or IPv6 address";
 	if (port != NULL && !text_to_u32(port, strlen(port), UINT16_MAX, &number))
-		return "port: not a port";
+		return "port: not a port number";
 	question->server_port = (uint16_t)number;
 	if (name != NULL && name[0] != '\0') {
 		question->name = name;

@@ -64,7 +64,7 @@ static const char *read_request(const struct control_frame *request, struct by_h
 	if (!find_verb(control_frame_get(request, "command"), &out->verb))
 		return "unknown command";
 	if ((name == NULL) == (class == NULL) || out->name[0] == '\0')
-		return "name or class: one of them is to be told";
+		return "name or class: exactly one is required";
 	out->name_length = strlen(out->name);
 	if (duration != NULL && (!text_to_u32(duration, strlen(duration), FOR_MOST_S,
 	    &seconds) || seconds == 0))
@@ -209,12 +209,13 @@ static void say_no_room(char *text, size_t size, const struct generation *genera
 	    owner->name, strlen(owner->name));
 
 	if (owner->kind == DESTINATION_NONE && !request->class)
-		text_append(text, size, 0, "%s: the table of recipients is full: nothing was done",
+		text_append(text, size, 0, "%s: not changed, because the table of recipients "
+		    "is full",
 		    request->name);
 	else
-		text_append(text, size, 0, "%s: the table of destinations is full: nothing was done"
-		    "%s; a larger state.destinations (with a restart) has room", request->name,
-		    shared ? " here, and no other machine was told: say it on one that has room" :
+		text_append(text, size, 0, "%s: not changed%s, because the table of "
+		    "destinations is full; raise state.destinations and restart", request->name,
+		    shared ? " here or on other nodes (run the command on a node that has room)" :
 		    "");
 }
 
@@ -227,20 +228,21 @@ static size_t refuse(const struct generation *generation, const struct by_hand *
 	switch (error) {
 	case BY_HAND_BAD_NAME:
 		text_append(text, sizeof(text), 0, "%s: %s", request->name, request->class ?
-		    "no such class" : strncmp(request->name, "provider:", 9) == 0 ?
-		    "there is no such provider" : "no name that a destination can have");
+		    "unknown class" : strncmp(request->name, "provider:", 9) == 0 ?
+		    "unknown provider" : "not a valid destination name");
 		code = request->class ? EX_DATAERR : EX_USAGE;
 		break;
 	case BY_HAND_SENSELESS:
-		text_append(text, sizeof(text), 0, "%s: only a destination has a window",
+		text_append(text, sizeof(text), 0, "%s: only destinations have a window",
 		    request->name);
 		break;
 	case BY_HAND_SHARED:
-		text_append(text, sizeof(text), 0, "%s runs by the window of %s: name that",
+		text_append(text, sizeof(text), 0, "%s uses the window of %s; name that "
+		    "instead",
 		    request->name, owner->name);
 		break;
 	case BY_HAND_NOTHING:
-		text_append(text, sizeof(text), 0, "%s: nothing is known of it, or held",
+		text_append(text, sizeof(text), 0, "%s: unknown destination; nothing to resume",
 		    request->name);
 		code = EX_NOHOST;
 		break;
@@ -250,7 +252,7 @@ static size_t refuse(const struct generation *generation, const struct by_hand *
 		break;
 	default:
 		text_append(text, sizeof(text), 0,
-		    "the shared state could not be had in time: try again");
+		    "the shared state was not available in time; try again");
 		code = EX_TEMPFAIL;
 	}
 	return control_answer_end(out, CONTROL_ANSWER_BYTES, code, text);

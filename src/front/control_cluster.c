@@ -26,7 +26,7 @@ size_t control_answer_cluster(struct engine *engine, const struct control_frame 
 
 	if (node == NULL || !cluster_node_name_is_good(node))
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
-		    "node: not a name that a machine may have");
+		    "node: not a valid node name");
 	text_append(name, sizeof(name), 0, "%s", node);
 	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
 	control_writer_add(&writer, "row", "1");

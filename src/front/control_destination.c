@@ -212,7 +212,7 @@ size_t control_answer_destination(struct engine *engine,
 
 	if (length == 0 || length > MASK_NAME_MAX)
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
-		    "destination: a name of 1 to 255 characters, or an address");
+		    "destination: must be a name of 1 to 255 characters, or an address");
 	generation = engine_pin(engine);
 	length = explain(engine, generation, destination, length, out);
 	engine_unpin(engine, generation);

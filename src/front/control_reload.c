@@ -47,7 +47,7 @@ static void supervisor_lost(struct control *control, const char *why) {
 			continue;
 		client->waits = false;
 		if (!client_end(client, EX_UNAVAILABLE,
-			"the supervisor cannot be asked") ||
+			"cannot send a request to the supervisor") ||
 		    !client_flush(client))
 			client_free(client);
 		else
@@ -66,7 +66,7 @@ void reload_ask(struct client *client) {
 	    send(control->supervisor_fd, request, sizeof(request) - 1,
 		MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(request) - 1) {
 		if (!client_end(client, EX_UNAVAILABLE,
-			"the supervisor cannot be asked now"))
+			"cannot send a request to the supervisor now"))
 			client->last = true;
 		return;
 	}
@@ -90,7 +90,7 @@ void control_tell_gate(struct control *control, bool shut) {
 	sent = send(control->supervisor_fd, shut ? shuts : opens,
 	    sizeof(shuts) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (sent > 0 && sent != (ssize_t)sizeof(shuts) - 1)
-		supervisor_lost(control, "a request was cut");
+		supervisor_lost(control, "incomplete request");
 }
 
 /* One frame of the supervisor's answer goes to whoever is first in the queue. */
@@ -136,7 +136,7 @@ static void on_supervisor(evutil_socket_t fd, short what, void *context) {
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
-		supervisor_lost(control, "the supervisor hung up");
+		supervisor_lost(control, "the supervisor closed the connection");
 		return;
 	}
 	control->in_length += (size_t)got;
@@ -145,7 +145,7 @@ static void on_supervisor(evutil_socket_t fd, short what, void *context) {
 		used += (size_t)step;
 		if (!relay(control, &frame)) {
 			supervisor_lost(control,
-			    "the supervisor answered what was not asked");
+			    "unexpected answer of the supervisor");
 			return;
 		}
 	}

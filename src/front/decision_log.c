@@ -143,13 +143,15 @@ void decision_log(struct engine *engine, const struct generation *generation,
 
 static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id)
 {
+	static const char before[] = " (id=";
 	size_t length = strlen(out), id_length = strlen(id);
 
-	if (length + id_length + sizeof(" ()") > REPLY_TEXT_SIZE)
+	if (length + id_length + sizeof(before) + 1 > REPLY_TEXT_SIZE)
 		return;
-	memcpy(out + length, " (", 2);
-	memcpy(out + length + 2, id, id_length);
-	memcpy(out + length + 2 + id_length, ")", 2);
+	memcpy(out + length, before, sizeof(before) - 1);
+	length += sizeof(before) - 1;
+	memcpy(out + length, id, id_length);
+	memcpy(out + length + id_length, ")", 2);
 }
 
 const char *decision_client_text(const struct generation *generation,
@@ -161,7 +163,7 @@ const char *decision_client_text(const struct generation *generation,
 	const char *text = "";
 
 	if (answer->decision.reason == REASON_UNUSABLE)
-		text = "Service is not available now, try again later";
+		text = "Service temporarily unavailable; try again later";
 	else if (answer->class_index != CLASS_NO_RULE) {
 		const struct generation_class *class =
 		    generation_class(generation, answer->class_index);

@@ -100,10 +100,10 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 
 	feed->base = event_base_new();
 	if (feed->base == NULL)
-		return diag_set(diag, 0, "cannot make an event loop");
+		return diag_set(diag, 0, "cannot create an event loop");
 	feed->second = event_new(feed->base, -1, EV_PERSIST, on_second, feed);
 	if (feed->second == NULL || event_add(feed->second, &one_second) != 0)
-		return diag_set(diag, 0, "cannot make a timer");
+		return diag_set(diag, 0, "cannot create a timer");
 	if (open_journal(feed, diag) != 0 || front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
 	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_syslog_open(feed, diag) != 0 ||
 	    feed_events_open(feed, diag) != 0)
@@ -135,7 +135,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 	int result;
 
 	if (feed == NULL)
-		return diag_set(diag, 0, "no memory for the feed");
+		return diag_set(diag, 0, "no memory for the log reader");
 	feed->engine = engine;
 	feed->began_ns = feed->now_ns = clock_now_ns();
 	window_log_listen(engine);
@@ -150,7 +150,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 			(void)event_base_dispatch(feed->base);
 		if (!feed->wants_help)
 			result = diag_set(diag, 0, front_requeue_is_cut_off(feed->requeue) ?
-			    "the supervisor ended its link" : "the event loop ended");
+			    "the supervisor closed its link" : "the event loop ended");
 	}
 	release(feed);
 	free(feed);

@@ -186,7 +186,7 @@ static void on_line(struct connection *c, char *text, size_t length)
 	mtas = find_mtas(feed->generation, line.mta);
 	if (mtas == 0) {
 		report(c, (size_t)(line.mta.text - text),
-		    "the configuration has no mail server of this name");
+		    "the configuration has no mail server with this name");
 		return;
 	}
 	switch (line.kind) {
@@ -340,8 +340,8 @@ void feed_events_second(struct feed *feed)
 	struct connection *c;
 
 	while ((c = stream_overdue(&feed->events->waiting, feed->now_ns, PATIENCE_NS)) != NULL) {
-		log_event(EVENT_CLIENT_LIMIT, "from=events listener=%u text=\"the client does not "
-		    "read its answers\" action=close", c->listener);
+		log_event(EVENT_CLIENT_LIMIT, "from=events listener=%u text=\"the client does "
+		    "not read its answers\" action=close", c->listener);
 		connection_free(c);
 	}
 }

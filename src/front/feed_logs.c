@@ -102,8 +102,8 @@ static void tell_cut(const struct feed_log *log)
 {
 	char path[256];
 
-	log_event(EVENT_FEED, "log=%s text=\"was cut: it is read from its start, and what was "
-	    "cut away unread is lost\"", log_quote(path, sizeof(path), log->log.log,
+	log_event(EVENT_FEED, "log=%s text=\"log was truncated; rereading it from the start "
+	    "(unread lines are lost)\"", log_quote(path, sizeof(path), log->log.log,
 	    strlen(log->log.log)));
 }
 
@@ -111,8 +111,9 @@ static void tell_lost(const struct feed_log *log)
 {
 	char path[256];
 
-	log_event(EVENT_FEED_FAILED, "log=%s text=\"a file that was to be read on is gone, or "
-	    "one of too many: what else it told is lost\"", log_quote(path, sizeof(path), log->log.log,
+	log_event(EVENT_FEED_FAILED, "log=%s text=\"a log that was not read to its end was "
+	    "removed, or there were too many; its remaining lines are lost\"",
+	    log_quote(path, sizeof(path), log->log.log,
 	    strlen(log->log.log)));
 }
 
@@ -155,9 +156,9 @@ static void tell(struct feed_log *log)
 		return;
 	log_quote(path, sizeof(path), log->log.log, strlen(log->log.log));
 	if (error == 0)
-		log_event(EVENT_FEED, "log=%s text=\"is read\"", path);
+		log_event(EVENT_FEED, "log=%s text=\"reading log\"", path);
 	else
-		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot be read: %s\"", path,
+		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"", path,
 		    log_sentence(why, sizeof(why), error == EINVAL ? "not a regular file" :
 		    strerror(error)));
 	log->told = error;
@@ -290,8 +291,8 @@ static void ask_for_help(struct feed *feed, struct feed_log *log)
 
 	if (feed->now_ns - feed->began_ns < after_ns)
 		return;
-	log_event(EVENT_FEED, "log=%s text=\"is another file that we may not open: our successor "
-	    "has it opened\"", log_quote(path, sizeof(path), log->log.log,
+	log_event(EVENT_FEED, "log=%s text=\"log was replaced by a file that this process "
+	    "cannot open; restarting to open it\"", log_quote(path, sizeof(path), log->log.log,
 	    strlen(log->log.log)));
 	feed->wants_help = true;
 }

@@ -58,7 +58,7 @@ static void read_outcomes(struct front_hints *front, int64_t now_ns) {
 	while ((news = mta_link_next(&front->link, &outcome, &output_fd)) != MTA_NO_NEWS) {
 		if (news == MTA_LINK_ENDED) {
 			log_event(EVENT_SYSTEM,
-			    "from=hints text=\"the supervisor ended its link\"");
+			    "from=hints text=\"the supervisor closed its link\"");
 			log_flush();
 			_exit(EX_OSERR);
 		}

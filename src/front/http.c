@@ -278,7 +278,7 @@ int http_front_open(struct http_front **result, struct engine *engine, struct di
 		if (front->base != NULL)
 			event_base_free(front->base);
 		free(front);
-		return diag_set(diag, 0, "cannot make the event loop of the HTTP front end");
+		return diag_set(diag, 0, "cannot create the event loop of the HTTP front end");
 	}
 	*result = front;
 	return 0;

@@ -200,12 +200,14 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 
 	/* a page of somebody else's, whose name now leads here, must not read this one */
 	if (request->has_host && !any_host && !http_host_is_local(request->host)) {
-		http_answer_error(421, "this host is known as localhost, 127.0.0.1 and [::1] only\n",
+		http_answer_error(421, "this host is known only as localhost, 127.0.0.1 and "
+		    "[::1]\n",
 		    out);
 		return;
 	}
 	if (request->method == HTTP_OTHER) {
-		http_answer_error(405, "only GET and HEAD are served: nothing can be changed here\n",
+		http_answer_error(405, "only GET and HEAD are supported: this page is "
+		    "read-only\n",
 		    out);
 		out->allow = METHODS;
 		return;
@@ -217,7 +219,7 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 		}
 	file = find_page(request->path);
 	if (file == NULL) {
-		http_answer_error(404, "there is no such page: see /, /metrics and /healthz\n",
+		http_answer_error(404, "no such page; see /, /metrics and /healthz\n",
 		    out);
 		return;
 	}

@@ -182,10 +182,11 @@ static size_t deferral(const struct generation *generation,
 		tell_held("class ", class, out_answer, now_ns, text, sizeof(text));
 		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_NOT_ITS_TURN:
-		text_append(text, sizeof(text), strlen(text), "its turn comes later");
+		text_append(text, sizeof(text), strlen(text), "waits for its turn");
 		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case REASON_UNUSABLE:
-		text_append(text, sizeof(text), strlen(text), "the state cannot be used now");
+		text_append(text, sizeof(text), strlen(text), "the shared state is not "
+		    "available");
 		break;
 	default:
 		text_append(text, sizeof(text), strlen(text), "class ");
@@ -266,10 +267,10 @@ size_t map_question_answer(const struct map_client *client, struct engine *engin
 	struct outbound_key key;
 
 	if (!is_our_map(request))
-		return not_ours(engine, client, "there is no such map", request->map,
+		return not_ours(engine, client, "unknown map", request->map,
 		    request->map_length, out);
 	if (!outbound_key_parse(request->key, request->key_length, &key))
-		return not_ours(engine, client, "the key is no question", request->key,
+		return not_ours(engine, client, "the key is not a question", request->key,
 		    request->key_length, out);
 	if (key.kind == OUTBOUND_KEY_TURN)
 		return answer_turn(engine, generation, &key, now_ns, out);

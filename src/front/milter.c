@@ -337,8 +337,8 @@ static bool open_socket(int fd)
 static void on_stalled(void)
 {
 	engine_count(front.engine, COUNTER_BAD_MILTER_SESSIONS, 1);
-	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u text=\"the client does not "
-	    "begin\" action=close", front.listener);
+	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u text=\"the client sends "
+	    "nothing\" action=close", front.listener);
 }
 
 static void on_too_many(unsigned waiting, unsigned inside)
@@ -371,13 +371,13 @@ int milter_front_run(struct engine *engine, int fd, uint8_t listener,
 	if (smfi_setbacklog(BACKLOG) != MI_SUCCESS ||
 	    smfi_settimeout(TIMEOUT_S) != MI_SUCCESS ||
 	    smfi_register(description) != MI_SUCCESS)
-		return diag_set(diag, 0, "libmilter does not take us");
+		return diag_set(diag, 0, "libmilter refuses the configuration");
 	front.gated = open_socket(gate) && milter_gate_is_used();
 	if (!front.gated) {
-		log_event(EVENT_SYSTEM, "text=\"libmilter goes past the gate: each connection "
-		    "that says nothing holds a thread\"");
+		log_event(EVENT_SYSTEM, "text=\"libmilter bypasses the connection gate: each "
+		    "idle connection occupies a thread\"");
 		if (!open_socket(fd))
-			return diag_set(diag, 0, "libmilter does not take socket %d", fd);
+			return diag_set(diag, 0, "libmilter refuses socket %d", fd);
 	}
 	if (start_beating(diag) != 0)
 		return -1;

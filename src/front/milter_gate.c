@@ -253,7 +253,7 @@ int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
 	if (gate.timer_fd < 0 || gate.epoll_fd < 0 ||
 	    timerfd_settime(gate.timer_fd, 0, &second, NULL) != 0 ||
 	    add(listening_fd, &the_listener) != 0 || add(gate.timer_fd, &the_timer) != 0) {
-		diag_set(diag, errno, "no gate for the milter socket");
+		diag_set(diag, errno, "cannot create the gate of the milter socket");
 		close(gate.timer_fd);
 		close(gate.epoll_fd);
 		gate.epoll_fd = -1;

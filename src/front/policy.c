@@ -95,7 +95,7 @@ static void report_stalled(struct connection *c)
 	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" action=close",
 	    c->listener, c->stream.out != NULL ? "the client does not read its reply" :
-	    "the client does not finish its request");
+	    "the client does not complete its request");
 }
 
 /* Keeps the unfinished request at data, which may lie in c->in already. */
@@ -296,9 +296,9 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 	front->base = event_base_new();
 	if (front->base == NULL) {
 		free(front);
-		return diag_set(diag, 0, "cannot make an event loop");
+		return diag_set(diag, 0, "cannot create an event loop");
 	}
-	diag_set(diag, 0, "cannot make a timer");
+	diag_set(diag, 0, "cannot create a timer");
 	if (event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
 	    event_add(&front->second, &second) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,

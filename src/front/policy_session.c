@@ -40,8 +40,8 @@ static void report_bad_value(struct engine *engine,
     const struct policy_request *request)
 {
 	engine_count(engine, COUNTER_BAD_POLICY_REQUESTS, 1);
-	log_event(EVENT_BAD_REQUEST, "from=policy attribute=%s "
-	    "text=\"the value is no address or port\" action=dunno",
+	log_event(EVENT_BAD_REQUEST, "from=policy attribute=%s text=\"not a valid address or "
+	    "port\" action=dunno",
 	    request->bad_value);
 }
 
@@ -183,8 +183,8 @@ static size_t press_back(struct engine *engine, const struct generation *generat
 	if (pressure.observed)
 		return 0;
 	text[0] = '\0';
-	text_append(text, sizeof(text), 0, "Mail for %s cannot be delivered now, try again "
-	    "later (%s)", shown, id);
+	text_append(text, sizeof(text), 0, "Delivery to %s is suspended; try again later "
+	    "(id=%s)", shown, id);
 	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.4.1", text);
 }
 

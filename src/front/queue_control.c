@@ -168,7 +168,7 @@ static const char *answer_queue(struct queue *queue, const struct control_frame 
 	else if (strcmp(view, "runs") == 0)
 		queue_each_run(queue, rows->now_ns, put_run, rows);
 	else
-		return "view: parts, destinations or runs";
+		return "view: must be parts, destinations or runs";
 	if (view == NULL || strcmp(view, "runs") != 0) {
 		struct queue_journal_view journal;
 
@@ -199,13 +199,15 @@ static bool put_end(const struct rows *rows, bool is_reading) {
 	if (rows->more > 0)
 		control_writer_add(&writer, "more", "%llu", (unsigned long long)rows->more);
 	if (rows->cut)
-		control_writer_add(&writer, "error", "%s", "there are more than can be told at once");
+		control_writer_add(&writer, "error", "%s", "the list is incomplete: too many "
+		    "entries");
 	else if (is_reading)
-		control_writer_add(&writer, "error", "%s", "the queue is being read for the first "
-		    "time: there may be more");
+		control_writer_add(&writer, "error", "%s", "the list is incomplete: the queue "
+		    "is being read for the first time");
 	else if (rows->more > 0)
-		control_writer_add(&writer, "error", "%llu more messages wait in the journal "
-		    "until there is room in memory", (unsigned long long)rows->more);
+		control_writer_add(&writer, "error", "the list is incomplete: %llu more "
+		    "messages wait in the journal for room in memory",
+		    (unsigned long long)rows->more);
 	return client_put(rows->client, frame, control_writer_finish(&writer));
 }
 

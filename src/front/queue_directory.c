@@ -115,7 +115,8 @@ static void end(struct queue_drive *drive)
 	scan->ended_ns = drive->now_ns;
 	scan->next_ns = drive->now_ns + (scan->any_unwatched ? UNWATCHED_NS : SLOW_NS);
 	if (scan->first)
-		log_event(EVENT_QUEUE, "directories=%u files=%u ms=%lld text=\"looked through\"",
+		log_event(EVENT_QUEUE, "directories=%u files=%u ms=%lld text=\"read the "
+		    "queue\"",
 		    drive->setup->directory_count, scan->names,
 		    (long long)((drive->now_ns - scan->began_ns) / NS_PER_MS));
 	scan->first = false;
@@ -140,7 +141,7 @@ static void open_stream(struct queue_drive *drive)
 	if (fd >= 0)
 		close(fd);
 	if (!scan->failed)
-		log_event(EVENT_SYSTEM, "directory=%s text=\"cannot be looked through: %s\"",
+		log_event(EVENT_SYSTEM, "directory=%s text=\"cannot read queue directory: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)),
 		    strerror(errno));
 	scan->fails = true;
@@ -246,7 +247,8 @@ static void take_event(struct queue_drive *drive, const struct inotify_event *ev
 	struct queue_scan *scan = drive->scan;
 
 	if ((event->mask & IN_Q_OVERFLOW) != 0) {
-		log_event(EVENT_QUEUE, "text=\"changes were lost: all is looked through\"");
+		log_event(EVENT_QUEUE, "text=\"change notifications were lost; rereading all "
+		    "queue directories\"");
 		queue_directory_rescan(drive, true);
 		return;
 	}

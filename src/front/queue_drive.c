@@ -91,7 +91,7 @@ static void take_reload(struct queue_drive *drive)
 	if (generation->number != drive->generation) {
 		drive->generation = generation->number;
 		if (shape_of(generation) != drive->shape) {
-			log_event(EVENT_QUEUE, "text=\"other queues are driven from now on\"");
+			log_event(EVENT_QUEUE, "text=\"the set of managed queues changed\"");
 			drive->is_over = true;
 		} else {
 			settings_of(generation, &settings);
@@ -299,7 +299,7 @@ static bool take_news(struct queue_drive *drive)
 
 	if (!queue_link_next(&drive->link, &tell, &fd, &ended)) {
 		if (ended)
-			drive->broken = "the supervisor ended its link";
+			drive->broken = "the supervisor closed its link";
 		return false;
 	}
 	switch (tell.news) {
@@ -316,8 +316,8 @@ static bool take_news(struct queue_drive *drive)
 		take_lives(drive, &tell);
 		break;
 	case QUEUE_AGAIN:
-		log_event(EVENT_QUEUE, "text=\"there are other queue directories by now: they "
-		    "are to be opened\"");
+		log_event(EVENT_QUEUE, "text=\"the set of queue directories changed; "
+		    "restarting to open them\"");
 		drive->is_over = true;
 		return false;
 	}
@@ -366,12 +366,13 @@ static void on_beat(evutil_socket_t fd, short what, void *argument)
 static void tell_pauses(struct queue_drive *drive)
 {
 	static const char *const texts[] = {
-		[QUEUE_NOT_PAUSED] = "it works again",
-		[QUEUE_PAUSE_NOT_STARTED] = "it cannot be run: it is tried again later and later",
+		[QUEUE_NOT_PAUSED] = "works again",
+		[QUEUE_PAUSE_NOT_STARTED] = "cannot be run; retrying at increasing intervals",
 		[QUEUE_PAUSE_FRUITLESS] =
-		    "its runs leave all queue files as they were: tried later and later",
+		    "its runs leave all queue files unchanged; retrying at increasing "
+		    "intervals",
 		[QUEUE_PAUSE_NOT_WRITTEN] =
-		    "it could not write its queue files: tried later and later",
+		    "cannot write its queue files; retrying at increasing intervals",
 	};
 	const struct generation *generation = engine_pin(drive->engine);
 
@@ -471,7 +472,7 @@ static int prepare(struct queue_drive *drive, struct diag *diag)
 
 	drive->base = event_base_new();
 	if (drive->base == NULL)
-		return diag_set(diag, 0, "cannot make an event loop");
+		return diag_set(diag, 0, "cannot create an event loop");
 	if (open_queue(drive, diag) != 0 || queue_keep_open(drive, diag) != 0 ||
 	    queue_reads_open(drive, diag) != 0 ||
 	    queue_directory_open(drive, diag) != 0 || open_control(drive, diag) != 0)

@@ -284,7 +284,8 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 	char path[512];
 
 	if (!queue_reads_is_bad(drive, entry->directory, entry->id, inode))
-		log_event(EVENT_QUEUE_FILE, "directory=%s id=%s line=%u text=\"not driven: %s\"",
+		log_event(EVENT_QUEUE_FILE, "directory=%s id=%s line=%u text=\"queue file is "
+		    "not managed: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)), entry->id,
 		    line, why);
 	if (known == NULL)
@@ -427,11 +428,11 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 	struct stat status;
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-		give_up(drive, entry, 0, "it is no regular file", 0);
+		give_up(drive, entry, 0, "not a regular file", 0);
 		return true;
 	}
 	if (status.st_size > FILE_MOST) {
-		give_up(drive, entry, status.st_ino, "it is too long", 0);
+		give_up(drive, entry, status.st_ino, "too long", 0);
 		return true;
 	}
 	if (entry->is_more && !entry->must &&
@@ -463,8 +464,8 @@ static void not_opened(struct queue_drive *drive, const struct entry *entry, uin
 		queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
 		    entry->directory, entry->id, drive->now_ns);
 	else
-		give_up(drive, entry, 0, error == EINVAL ? "it is no regular file" :
-		    error == ELOOP ? "it is a symbolic link" : strerror((int)error), 0);
+		give_up(drive, entry, 0, error == EINVAL ? "not a regular file" :
+		    error == ELOOP ? "a symbolic link" : strerror((int)error), 0);
 }
 
 /* What was asked for by this ticket, or NULL. */

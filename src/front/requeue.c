@@ -126,8 +126,8 @@ static void list_ended(struct listing *listing)
 	if (listing->fd >= 0 || !listing->told)
 		return;
 	if (listing->code == 0)
-		log_event(EVENT_REQUEUE, "mta=%u messages=%llu text=\"the list of the queue was "
-		    "read\"", listing->mta, (unsigned long long)listing->messages);
+		log_event(EVENT_REQUEUE, "mta=%u messages=%llu text=\"read the list of the "
+		    "queue\"", listing->mta, (unsigned long long)listing->messages);
 	requeue_listed(front->requeue, listing->mta, listing->code == 0, now_ns);
 	listing->told = false;
 	come_soon(front, now_ns);
@@ -307,7 +307,7 @@ int front_requeue_open(struct front_requeue **result, struct event_base *base,
 	if (front == NULL) {
 		if (mta_fd >= 0)
 			close(mta_fd);
-		return diag_set(diag, 0, "no memory for mail that waits");
+		return diag_set(diag, 0, "no memory for waiting mail");
 	}
 	front->engine = engine;
 	front->base = base;
@@ -321,7 +321,7 @@ int front_requeue_open(struct front_requeue **result, struct event_base *base,
 	    event_add(front->answered, NULL) != 0)) ||
 	    requeue_open(&front->requeue, engine, &calls, diag) != 0) {
 		front_requeue_close(&front);
-		return diag_set(diag, 0, "no memory for mail that waits");
+		return diag_set(diag, 0, "no memory for waiting mail");
 	}
 	come_at(front, 0, clock_now_ns());
 	*result = front;

@@ -168,7 +168,7 @@ static void report_stalled(struct connection *c)
 	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
 	    "action=close", c->listener, (int)c->client.pid, c->stream.out != NULL ?
 	    "the client does not read its reply" :
-	    "the client does not finish its request");
+	    "the client does not complete its request");
 }
 
 /* Keeps what is at data, the tail of the process's buffer or of c->in. */
@@ -287,7 +287,7 @@ static void know_client(struct connection *c)
 		c->client.process = outbound_process_open(c->front->engine, &identity);
 	if (c->client.process == NULL)
 		log_event(EVENT_UNTRACKED, "from=socketmap listener=%u pid=%d text=\"the "
-		    "process behind a connection is not known; its mail is not counted\"",
+		    "process behind a connection is unknown; its mail is not counted\"",
 		    c->listener, (int)c->client.pid);
 }
 
@@ -365,7 +365,7 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 	    event_assign(&front->soon, base, -1, 0, on_soon, front) != 0 ||
 	    event_add(&front->second, &second) != 0) {
 		socketmap_front_close(&front);
-		return diag_set(diag, 0, "cannot make a timer");
+		return diag_set(diag, 0, "cannot create a timer");
 	}
 	*result = front;
 	return 0;

@@ -61,7 +61,7 @@ static void pass_on_ends(struct front_witness *front,
 	if (kernel_table_lost(front->table)) {
 		engine_count(front->engine, COUNTER_WITNESS_ERRORS, 1);
 		log_event(EVENT_WITNESS,
-		    "text=\"announcements of ended connections were lost\"");
+		    "text=\"lost announcements of ended connections\"");
 		front->urgent = true;
 	}
 }
@@ -198,7 +198,7 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
 	engine_unpin(engine, generation);
 	if (count == 0)
 		log_event(EVENT_WITNESS,
-		    "text=\"no netlink socket: sessions live by owners and leases\"");
+		    "text=\"no netlink socket: only owners and leases end sessions\"");
 	on_timer(-1, 0, front);
 	*result = front;
 	return 0;

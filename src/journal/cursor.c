@@ -124,7 +124,7 @@ static enum journal_found_kind tell_torn(struct journal_cursor *cursor,
     struct journal_found *found)
 {
 	found->kind = JOURNAL_FOUND_TORN;
-	found->why = "the end of what was written last, which had not been synced";
+	found->why = "the end of the last write, which was not synced";
 	found->ends = cursor->ended = true;
 	return found->kind;
 }
@@ -142,14 +142,14 @@ static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
 	if (expected != 0 && was_synced(cursor, expected)) {
 		found->kind = JOURNAL_FOUND_DAMAGE;
 		found->why = walker->at == 0 ? "the file's head cannot be read" :
-		    "what was written here cannot be read";
+		    "data written here cannot be read";
 		return found->kind;
 	}
 	/* at a place where nothing tells what was to come, what follows does */
 	if (expected == 0 && was_synced(cursor, 1) && (walker->offset < journal_walk_limit(file) ||
 	    journal_walk_file(walker->files, file->number + 1) != NULL)) {
 		found->kind = JOURNAL_FOUND_DAMAGE;
-		found->why = "there is no record that can be read";
+		found->why = "no readable record";
 		return found->kind;
 	}
 	found->length = file->size - walker->at;
@@ -175,7 +175,7 @@ static enum journal_found_kind tell_file_end(struct journal_cursor *cursor,
 	} else {
 		found->kind = JOURNAL_FOUND_TORN;
 		found->length = file->size - limit;
-		found->why = "never synced: the log went on in a later file";
+		found->why = "never synced: the log continued in a later file";
 	}
 	return found->kind;
 }

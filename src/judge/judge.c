@@ -56,14 +56,14 @@ int judge_open(struct judge **judge, const struct generation *g, struct diag *di
 
 	*judge = new;
 	if (new == NULL)
-		return diag_set(diag, 0, "no memory for a judge");
+		return diag_set(diag, 0, "no memory for the reply rules");
 	new->generation = g;
 	new->room = pattern_room_open();
 	new->sieve = open_sieve(g);
 	new->patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*new->patterns));
 	if (new->room == NULL || new->sieve == NULL || new->patterns == NULL) {
 		judge_close(judge);
-		return diag_set(diag, 0, "no memory for a judge");
+		return diag_set(diag, 0, "no memory for the reply rules");
 	}
 	for (uint32_t i = 0; i < g->reply_rule_count; i++) {
 		const char *text = generation_text(g, generation_reply_rule(g, i)->pattern);

@@ -60,9 +60,9 @@ static bool alert_suspended(struct alert_watch *watch, const struct decided *eve
 	begin_event(&alert, ALERT_SUSPENDED, event);
 	if (event->at_ns > 0 && event->until_ns > event->at_ns && event->until_ns != INT64_MAX)
 		alert.for_s = (event->until_ns - event->at_ns) / NS_PER_SECOND;
-	length = text_append(alert.text, sizeof(alert.text), 0, "its mail %s held for %" PRId64
-	    " s%s%s", alert.observed ? "would be" : "is", alert.for_s,
-	    event->by == DECIDED_BY_RULE ? " by rule " : ", as its deliveries fail",
+	length = text_append(alert.text, sizeof(alert.text), 0, "mail %s suspended for "
+	    "%" PRId64 " s%s%s", alert.observed ? "would be" : "is", alert.for_s,
+	    event->by == DECIDED_BY_RULE ? " by rule " : " because its deliveries fail",
 	    event->by == DECIDED_BY_RULE ? alert.rule : "");
 	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
 	return alert_found(watch, &alert);
@@ -77,9 +77,9 @@ static bool alert_ceiling(struct alert_watch *watch, const struct decided *event
 		return true;
 	begin_event(&alert, ALERT_CEILING, event);
 	length = text_append(alert.text, sizeof(alert.text), 0,
-	    "it takes no more than %u deliveries at once", (unsigned)event->ceiling);
+	    "at most %u concurrent deliveries are accepted", (unsigned)event->ceiling);
 	if (event->ceiling_before != 0)
-		length = text_append(alert.text, sizeof(alert.text), length, " (before: %u)",
+		length = text_append(alert.text, sizeof(alert.text), length, " (previously %u)",
 		    (unsigned)event->ceiling_before);
 	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
 	return alert_found(watch, &alert);
@@ -128,7 +128,7 @@ static void watch_gate(struct alert_watch *watch) {
 	if (shut && !watch->gate_shut) {
 		alert_begin(&alert, ALERT_GATE, "gate");
 		text_append(alert.text, sizeof(alert.text), 0,
-		    "every class is full: new sessions are refused, whoever the client is");
+		    "every class is full: all new sessions are refused");
 		if (!alert_found(watch, &alert))
 			return;
 	}
@@ -147,9 +147,9 @@ static void watch_faults(struct alert_watch *watch, const struct generation *gen
 	    now_ns - watch->faults_ns < generation->alert.interval_ns))
 		return;
 	alert_begin(&alert, ALERT_FAULT, "state");
-	text_append(alert.text, sizeof(alert.text), 0, "%" PRIu64 " question%s could not be "
-	    "answered from the shared state in time, and %s by the setting fail", more,
-	    more == 1 ? "" : "s", more == 1 ? "was answered" : "were answered");
+	text_append(alert.text, sizeof(alert.text), 0, "the shared state could not answer "
+	    "%" PRIu64 " question%s in time; %s by the setting fail", more,
+	    more == 1 ? "" : "s", more == 1 ? "it was answered" : "they were answered");
 	if (!alert_found(watch, &alert))
 		return;
 	watch->faults = faults;
@@ -163,8 +163,8 @@ static void watch_queue(struct alert_watch *watch) {
 
 	if (away_ns != 0 && !watch->queue_away) {
 		alert_begin(&alert, ALERT_ROLE, "queue");
-		text_append(alert.text, sizeof(alert.text), 0, "the role that drives the queue "
-		    "is away: mail goes out by Sendmail's own slow queue runs");
+		text_append(alert.text, sizeof(alert.text), 0, "the worker of the managed "
+		    "queue is not running: mail leaves by Sendmail's own slow queue runs");
 		if (!alert_found(watch, &alert))
 			return;
 	}
@@ -215,10 +215,11 @@ static void watch_cluster(struct alert_watch *watch, const struct generation *ge
 
 		alert_begin(&alert, ALERT_CLUSTER, generation_text(generation, generation->cluster.node));
 		length = text_append(alert.text, sizeof(alert.text), 0, "%s", told.alone != 0 ?
-		    "it goes on alone with the whole limits, as Redis gave no word for longer than a "
-		    "lease" : told.state == CLUSTER_STATE_REFUSED ?
-		    "it is not taken by the Redis that limits are shared by" :
-		    "nothing is leased to it any more, as Redis gave no word for longer than a lease");
+		    "this node uses whole limits alone, because Redis has been unreachable for "
+		    "longer than a lease" : told.state == CLUSTER_STATE_REFUSED ?
+		    "Redis refuses this node" :
+		    "all leases of this node have ended, because Redis has been unreachable "
+		    "for longer than a lease");
 		(void)add_sentence(&alert, length, ": ", told.error == 0 ? "" : told.why);
 		if (!alert_found(watch, &alert))
 			return;

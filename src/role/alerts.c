@@ -113,10 +113,10 @@ void alerts_tell_death(struct supervisor *supervisor, const struct child *child,
 	alert_begin(&alert, ALERT_ROLE, child->name);
 	if (child->killed != NULL)
 		text_append(alert.text, sizeof(alert.text), 0,
-		    "%s, was killed and is started again", child->killed);
+		    "%s; it was killed and is being restarted", child->killed);
 	else
 		text_append(alert.text, sizeof(alert.text), 0,
-		    "it ended with %s %d after %" PRId64 " s and is started again",
+		    "ended with %s %d after %" PRId64 " s; being restarted",
 		    WIFSIGNALED(status) ? "signal" : "exit code",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		    (now_ns - child->started_ns) / NS_PER_SECOND);
@@ -135,8 +135,8 @@ static void write_line(const struct alert *alert, uint64_t left_out,
 	if (alert->id[0] != '\0')
 		length = text_append(out, LINE_MAX_BYTES, length, " (id %s)", alert->id);
 	if (left_out > 0)
-		(void)text_append(out, LINE_MAX_BYTES, length, " (%" PRIu64
-		    " more left out)", left_out);
+		(void)text_append(out, LINE_MAX_BYTES, length, " (%" PRIu64 " more suppressed)",
+		    left_out);
 }
 
 static void write_time(int64_t wall_s, char *out, size_t size) {
@@ -188,7 +188,7 @@ static void start(struct supervisor *supervisor, struct alert_run *place, int64_
 
 	if (run(place, supervisor, alert, now_ns) != 0) {
 		count(alerts, COUNTER_ALERT_FAILURES);
-		log_event(EVENT_ALERT_COMMAND, "kind=%s text=\"cannot be started: %s\"",
+		log_event(EVENT_ALERT_COMMAND, "kind=%s text=\"cannot start: %s\"",
 		    generation_alert_word(alert->kind), strerror(errno));
 	} else {
 		count(alerts, COUNTER_ALERTS_TOLD);

@@ -27,7 +27,7 @@ static void wait_and_exit(int fd, pid_t child) {
 		length = read(fd, &code, 1);
 	} while (length < 0 && errno == EINTR);
 	if (length != 1)
-		fputs("posternd: the daemon died while it started\n", stderr);
+		fputs("posternd: the daemon ended while it was starting\n", stderr);
 	/* whoever tries again after a failure must not meet the one that failed */
 	while (code != EX_OK && read(fd, &more, 1) < 0 && errno == EINTR)
 		;
@@ -52,7 +52,7 @@ int background_begin(struct diag *diag) {
 	pid_t child;
 
 	if (pipe2(pipe_fds, O_CLOEXEC) != 0)
-		return diag_set(diag, errno, "cannot make a pipe");
+		return diag_set(diag, errno, "cannot create a pipe");
 	child = fork();
 	if (child < 0) {
 		diag_set(diag, errno, "cannot fork");
@@ -67,7 +67,7 @@ int background_begin(struct diag *diag) {
 	close(pipe_fds[0]);
 	/* the second fork: a process that leads no session gets no terminal */
 	if (setsid() < 0 || (child = fork()) < 0) {
-		fprintf(stderr, "posternd: cannot leave the terminal: %s\n",
+		fprintf(stderr, "posternd: cannot detach from the terminal: %s\n",
 		    strerror(errno));
 		background_tell(pipe_fds[1], EX_OSERR);
 		_exit(EX_OSERR);
@@ -75,7 +75,7 @@ int background_begin(struct diag *diag) {
 	if (child > 0)
 		_exit(EX_OK);
 	if (chdir("/") != 0) {
-		fprintf(stderr, "posternd: cannot go to /: %s\n",
+		fprintf(stderr, "posternd: cannot change directory to /: %s\n",
 		    strerror(errno));
 		background_tell(pipe_fds[1], EX_OSERR);
 		_exit(EX_OSERR);

@@ -62,12 +62,12 @@ int capabilities_clear(bool unbound, struct diag *diag)
 	if (clear() != 0)
 		return diag_set(diag, errno, "cannot clear the capabilities");
 	if (get(sets) != 0)
-		return diag_set(diag, errno, "cannot see the capabilities");
+		return diag_set(diag, errno, "cannot read the capabilities");
 	if (!is_empty(sets))
-		return diag_set(diag, 0, "capabilities are still there");
+		return diag_set(diag, 0, "capabilities were not dropped");
 	for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++) {
 		if (unbound && prctl(PR_CAPBSET_READ, i, 0, 0, 0) != 0)
-			return diag_set(diag, 0, "capability %lu can still be had", i);
+			return diag_set(diag, 0, "capability %lu can still be acquired", i);
 		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, i, 0, 0) > 0)
 			return diag_set(diag, 0, "capability %lu is still ambient", i);
 	}

@@ -203,7 +203,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 			reload_send_again(&supervisor->reload);
 			continue;
 		}
-		log_event(EVENT_SYSTEM, "role=%s text=\"cannot be started: %s\"",
+		log_event(EVENT_SYSTEM, "role=%s text=\"cannot start: %s\"",
 		    child->name, diag.text);
 		child->start_ns = now_ns + NS_PER_SECOND;
 	}
@@ -333,7 +333,7 @@ void children_check(struct supervisor *supervisor, int64_t now_ns) {
 		log_event(EVENT_ROLE_HUNG, "name=%s pid=%ld silent_ms=%lld",
 		    child->name, (long)child->pid,
 		    (long long)(silent_ns / NS_PER_MS));
-		end_child(child, "it did not respond");
+		end_child(child, "no heartbeat");
 	}
 }
 
@@ -356,9 +356,9 @@ void children_check_journal(struct supervisor *supervisor) {
 		    memcmp(there, child->journal, sizeof(there)) == 0)
 			continue;
 		log_event(EVENT_JOURNAL, "name=%s pid=%ld text=\"the directory of journal.path "
-		    "is another one: its role is started again\"", child->name,
+		    "was replaced; restarting this worker\"", child->name,
 		    (long)child->pid);
-		end_child(child, "it had the directory of journal.path that was there before");
+		end_child(child, "it used the previous directory of journal.path");
 	}
 }
 
@@ -394,7 +394,8 @@ int64_t children_next_ns(const struct supervisor *supervisor, int64_t now_ns) {
 /* Once it was killed; afterwards there is none. */
 static void await_end(struct child *child, int64_t until_ns) {
 	if (child->pid != 0 && !process_await(child->pid, until_ns))
-		log_event(EVENT_SYSTEM, "name=%s pid=%ld text=\"it was killed, and does not end\"",
+		log_event(EVENT_SYSTEM, "name=%s pid=%ld text=\"killed, but the process does "
+		    "not end\"",
 		    child->name, (long)child->pid);
 	child->pid = 0;
 }
@@ -444,8 +445,8 @@ static void end_all(struct supervisor *supervisor, int64_t now_ns) {
 
 void children_rebuild(struct supervisor *supervisor, int64_t now_ns) {
 	if (!supervisor->has_no_state)
-		log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"roles keep dying of what "
-		    "they find in the state; it is built again from its saved sessions and the "
+		log_event(EVENT_STATE, "deaths=%u within_ms=%lld text=\"workers keep dying "
+		    "because of the state file; rebuilding it from its saved sessions and the "
 		    "journal\"", supervisor->damage.deaths,
 		    (long long)((now_ns - supervisor->damage.since_ns) / NS_PER_MS));
 	end_all(supervisor, now_ns);
@@ -461,7 +462,7 @@ void children_rebuild(struct supervisor *supervisor, int64_t now_ns) {
 		return;
 	}
 	damage_put_off(&supervisor->damage, now_ns);
-	log_event(EVENT_STATE, "retry_in_ms=%lld text=\"the state could not be built; "
-	    "nothing is served until it can\"",
+	log_event(EVENT_STATE, "retry_in_ms=%lld text=\"cannot build the state file; no "
+	    "service until this succeeds\"",
 	    (long long)((supervisor->damage.from_ns - now_ns) / NS_PER_MS));
 }

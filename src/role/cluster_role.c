@@ -40,10 +40,10 @@ static const char *read_first_line(int fd, struct cluster_secret *secret) {
 	char *end;
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-		return "it is no plain file";
+		return "not a regular file";
 	if ((status.st_mode & S_IROTH) != 0)
 		log_event(EVENT_CONFIG_NOTE,
-		    "text=\"everybody may read cluster.password_file: chmod o-r\"");
+		    "text=\"cluster.password_file is readable for all users; run chmod o-r\"");
 	got = read(fd, secret->password, sizeof(secret->password));
 	if (got < 0)
 		return strerror(errno);

@@ -66,7 +66,7 @@ int compiler_start(struct compiler *compiler, const char *file, int64_t now_ns,
 	if (new.messages_fd >= 0)
 		new.pid = fork();
 	if (new.messages_fd < 0 || new.pid < 0) {
-		diag_set(diag, errno, "cannot start a process that compiles it");
+		diag_set(diag, errno, "cannot start the compiler process");
 		if (new.messages_fd >= 0)
 			close(new.messages_fd);
 		close(new.block_fd);
@@ -111,8 +111,8 @@ struct generation *compiler_result(struct compiler *compiler, int status,
 	memset(messages, 0, sizeof(*messages));
 	if ((code != EX_OK && code != EX_CONFIG) ||
 	    !read_messages(compiler->messages_fd, messages))
-		diag_set(diag, 0, "the process that compiles it %s",
-		    code >= 0 ? "had no memory" : "was killed");
+		diag_set(diag, 0, "the compiler process %s",
+		    code >= 0 ? "ran out of memory" : "was killed");
 	else if (code == EX_OK)
 		block = generation_memory_read(compiler->block_fd, diag);
 	compiler_close(compiler);

@@ -136,14 +136,14 @@ void confinement_note(const struct generation *generation) {
 	char lacks[2 * GENERATION_CONFINED];
 
 	if (generation_drive_is_refused(generation))
-		log_event(EVENT_CONFIG_NOTE, "setting=mta[].drive text=\"the queue is not driven, "
-		    "Sendmail's own queue runs deliver: under this service Sendmail would bounce "
-		    "mail (%s); posternd-sendmail.conf allows what it needs: see SERVICE in "
-		    "posternd(8)\"",
+		log_event(EVENT_CONFIG_NOTE, "setting=mta[].drive text=\"the queue is not "
+		    "managed and Sendmail's own queue runs deliver, because under this service "
+		    "Sendmail would bounce mail (%s); install posternd-sendmail.conf (SERVICE "
+		    "in posternd(8))\"",
 		    log_sentence(lacks, sizeof(lacks), generation->confined));
 	if (generation->netns_count > 0 && geteuid() == 0 &&
 	    prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 0)
 		log_event(EVENT_CONFIG_NOTE, "setting=witness.netns text=\"the service manager "
-		    "does not let us enter network namespaces: see SERVICE in posternd(8), "
-		    "posternd-netns.conf\"");
+		    "forbids entering network namespaces; install posternd-netns.conf (SERVICE "
+		    "in posternd(8))\"");
 }

@@ -112,7 +112,7 @@ static void start(struct supervisor *supervisor, int64_t now_ns) {
 		gate->changed_ns = now_ns;
 	gate->last = word;
 	if (run(gate, supervisor->generation, word, now_ns) != 0)
-		log_event(EVENT_GATE_COMMAND, "word=%s text=\"cannot be started: %s\"",
+		log_event(EVENT_GATE_COMMAND, "word=%s text=\"cannot start: %s\"",
 		    word_text(word), strerror(errno));
 }
 

@@ -76,7 +76,7 @@ struct generation *generation_memory_read(int fd, struct diag *diag) {
 	size_t bytes;
 
 	if (fstat(fd, &status) != 0 || fcntl(fd, F_GET_SEALS) != SEALS) {
-		diag_set(diag, 0, "the configuration is in no sealed memory");
+		diag_set(diag, 0, "the configuration is not in sealed memory");
 		return NULL;
 	}
 	bytes = (size_t)status.st_size;

@@ -176,7 +176,7 @@ static bool get_all(FILE *in, struct handover *handover, struct diag *diag) {
 	struct role_context *context = &handover->context;
 	struct cluster_secret *secret;
 
-	diag_set(diag, 0, "it ends too early");
+	diag_set(diag, 0, "it is incomplete");
 	if (!get(in, handover, sizeof(*handover)) || !is_sound(context) ||
 	    !get_accesses(in, context) ||
 	    !get_logs(in, context) ||
@@ -229,16 +229,16 @@ int handover_send(const struct handover *handover, struct diag *diag) {
 	bool done;
 
 	if (fd < 0)
-		return diag_set(diag, errno, "cannot make a file in memory");
+		return diag_set(diag, errno, "cannot create a memory file");
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	out = copy < 0 ? NULL : fdopen(copy, "w");
 	if (out == NULL)
-		return diag_set(diag, errno, "cannot write to a file in memory");
+		return diag_set(diag, errno, "cannot write to a memory file");
 	/* a password is in no buffer that stays */
 	(void)setvbuf(out, NULL, _IONBF, 0);
 	done = put_all(out, handover);
 	if (fclose(out) != 0 || !done || lseek(fd, 0, SEEK_SET) != 0)
-		return diag_set(diag, errno, "cannot write to a file in memory");
+		return diag_set(diag, errno, "cannot write to a memory file");
 	keep_descriptors(handover);
 	keep(fd);
 	return fd;

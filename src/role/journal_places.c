@@ -50,8 +50,9 @@ static int open_base(const char *base, struct diag *diag) {
 	int fd = trusted_path_open(base, true, BASE_MODE);
 
 	return fd >= 0 ? fd : errno == EPERM ?
-	    diag_set(diag, 0, "%s: a link of another user than root is not followed", base) :
-	    diag_set(diag, errno, "cannot make the directory %s", base);
+	    diag_set(diag, 0, "%s: symbolic links of users other than root are not followed",
+	    base) :
+	    diag_set(diag, errno, "cannot create directory %s", base);
 }
 
 static DIR *read_names(int fd) {
@@ -72,8 +73,8 @@ static bool is_for_us(int fd, struct diag *diag) {
 	while (ours && (entry = readdir(directory)) != NULL)
 		ours = journal_room_is_name(entry->d_name);
 	if (!ours)
-		diag_set(diag, 0, "a directory of the journal belongs to another user, and "
-		    "there is %s in it, which is no journal's: it is left alone",
+		diag_set(diag, 0, "a directory of the journal belongs to another user and has "
+		    "%s in it, which is not part of a journal: not changed",
 		    entry == NULL ? "something" : entry->d_name);
 	if (directory != NULL)
 		closedir(directory);
@@ -107,14 +108,14 @@ static int give(int fd, const struct identity *identity, struct diag *diag) {
 	struct stat status;
 
 	if (fstat(fd, &status) != 0)
-		return diag_set(diag, errno, "cannot look at a directory of the journal");
+		return diag_set(diag, errno, "cannot examine a directory of the journal");
 	if (identity->drop && status.st_uid != identity->uid) {
 		if (!is_for_us(fd, diag))
 			return -1;
 		give_files(fd, identity);
 		if (fchown(fd, identity->uid, identity->gid) != 0)
 			return diag_set(diag, errno,
-			    "cannot give a directory of the journal to its user");
+			    "cannot set the owner of a directory of the journal");
 	}
 	if ((status.st_mode & 07777) != PLACE_MODE && fchmod(fd, PLACE_MODE) != 0)
 		return diag_set(diag, errno,
@@ -129,7 +130,7 @@ int journal_place_make(const char *base, const char *word, const struct identity
 	if (base_fd < 0)
 		return -1;
 	if (mkdirat(base_fd, word, PLACE_MODE) != 0 && errno != EEXIST) {
-		diag_set(diag, errno, "cannot make the directory %s/%s", base, word);
+		diag_set(diag, errno, "cannot create directory %s/%s", base, word);
 		close(base_fd);
 		return -1;
 	}
@@ -152,10 +153,10 @@ static bool look_at_base(struct journal_places *places, const char *base) {
 	if (fd >= 0)
 		close(fd);
 	if (failed && !places->told_base)
-		log_event(EVENT_JOURNAL_FAILED, "text=\"%s: there is no journal until it can be "
-		    "made (journal.path)\"", log_sentence(text, sizeof(text), diag.text));
+		log_event(EVENT_JOURNAL_FAILED, "text=\"%s: no journal until the directory can "
+		    "be created (journal.path)\"", log_sentence(text, sizeof(text), diag.text));
 	else if (!failed && places->told_base)
-		log_event(EVENT_JOURNAL, "text=\"the directory of journal.path is there\"");
+		log_event(EVENT_JOURNAL, "text=\"the directory of journal.path exists again\"");
 	places->told_base = failed;
 	return !failed;
 }
@@ -185,7 +186,7 @@ static void look(struct journal_places *places, const struct generation *generat
 		log_event(EVENT_JOURNAL_FAILED, "room=%s path=%s text=\"%s\"", word,
 		    log_quote(quoted, sizeof(quoted), path, strlen(path)), log_sentence(text, sizeof(text), diag.text));
 	else if (!failed && places->told[room])
-		log_event(EVENT_JOURNAL, "room=%s text=\"its directory is there\"", word);
+		log_event(EVENT_JOURNAL, "room=%s text=\"its directory exists again\"", word);
 	places->told[room] = failed;
 }
 

@@ -181,7 +181,7 @@ static void end_when_stale(struct keeper *keeper) {
 	if (!stale)
 		return;
 	log_event(EVENT_WITNESS,
-	    "text=\"a network namespace was made anew: it is to be opened\"");
+	    "text=\"a network namespace was recreated; restarting to open it\"");
 	keeper->stale = true;
 	(void)event_base_loopbreak(keeper->base);
 }
@@ -225,7 +225,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	engine_heartbeat(keeper->engine, clock_now_ns());
 	keeper->base = event_base_new();
 	if (keeper->base == NULL)
-		return diag_set(diag, 0, "cannot make an event loop");
+		return diag_set(diag, 0, "cannot create an event loop");
 	if (front_witness_open(&keeper->witness, keeper->base, keeper->engine,
 		context->netlink_fds, context->netlink_count, diag) != 0 ||
 	    control_open(&keeper->control, keeper->base, keeper->engine,

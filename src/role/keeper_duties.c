@@ -120,7 +120,7 @@ static bool is_in_force(const struct role_context *context, struct diag *diag) {
 
 	/* a keeper before this one may have published what was given up meanwhile */
 	if (number != context->generation_number) {
-		diag_set(diag, 0, "generation %" PRIu64 " is not in force", number);
+		diag_set(diag, 0, "generation %" PRIu64 " is not active", number);
 		return false;
 	}
 	if (segment_map_generation(context->segment, number, &generation, diag) != 0)
@@ -143,7 +143,7 @@ static int publish_again(struct keeper_duties *duties, struct diag *diag) {
 			break;
 	}
 	return duties->published != before ? 0 :
-	    diag_set(diag, 0, "the supervisor gave no configuration to publish");
+	    diag_set(diag, 0, "the supervisor sent no configuration to publish");
 }
 
 int keeper_duties_prepare(const struct role_context *context, struct diag *diag) {
@@ -158,7 +158,7 @@ int keeper_duties_prepare(const struct role_context *context, struct diag *diag)
 		segment_has_learned(context->segment, false);
 	if (is_in_force(context, diag))
 		return 0;
-	log_event(EVENT_SYSTEM, "text=\"to be published again: %s\"", diag->text);
+	log_event(EVENT_SYSTEM, "text=\"publishing again: %s\"", diag->text);
 	return publish_again(&duties, diag);
 }
 
@@ -170,7 +170,7 @@ static void on_order(evutil_socket_t fd, short what, void *argument) {
 	if (keeper_duties_obey(duties) == 0)
 		return;
 	/* the keeper that is started in our place has a new link */
-	log_event(EVENT_SYSTEM, "from=keeper text=\"the supervisor gives no more orders\"");
+	log_event(EVENT_SYSTEM, "from=keeper text=\"the supervisor sends no more orders\"");
 	event_del(duties->event);
 	(void)event_base_loopbreak(duties->base);
 }
@@ -222,7 +222,7 @@ void keeper_duties_second(struct keeper_duties *duties) {
 
 	if (segment_restore(duties->segment, getppid()))
 		log_event(EVENT_REPAIRED,
-		    "text=\"the head of the state file was overwritten; restored\"");
+		    "text=\"the header of the state file was overwritten; restored\"");
 	(void)keeper_report_send(duties->fd, &report);
 	if (segment_generation_is_there(duties->segment, published(duties->segment)))
 		return;

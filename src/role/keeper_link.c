@@ -37,7 +37,7 @@ int keeper_link_open(struct keeper_link *link, struct diag *diag) {
 	keeper_link_close(link);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
 		fds) != 0)
-		return diag_set(diag, errno, "cannot make a socket pair");
+		return diag_set(diag, errno, "cannot create a socket pair");
 	datagram_refuse_descriptors(fds[0]);
 	link->fd = fds[0];
 	return fds[1];
@@ -168,7 +168,7 @@ static enum keeper_request take_request(struct keeper_link *link, const char **w
 	}
 	request = request_of(&frame);
 	if (request == KEEPER_BROKEN)
-		*why = "the gate is neither shut nor open";
+		*why = "the gate must be shut or open";
 	link->in_length -= (size_t)used;
 	memmove(link->in, link->in + used, link->in_length);
 	if (request == KEEPER_REFUSED &&

@@ -34,7 +34,7 @@ int keeper_orders_open(struct keeper_orders *orders, struct diag *diag) {
 
 	keeper_orders_close(orders);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
-		return diag_set(diag, errno, "cannot make a socket pair");
+		return diag_set(diag, errno, "cannot create a socket pair");
 	datagram_refuse_descriptors(fds[0]);
 	orders->fd = fds[0];
 	return fds[1];
@@ -123,7 +123,7 @@ static bool is_alert(const struct alert *alert) {
 }
 
 bool keeper_report_is_sound(const struct keeper_report *report, const char **why) {
-	*why = "its text is no text";
+	*why = "invalid text";
 	if (!is_text(report->text, sizeof(report->text)))
 		return false;
 	switch (report->kind) {
@@ -133,7 +133,7 @@ bool keeper_report_is_sound(const struct keeper_report *report, const char **why
 	case KEEPER_REPORT_STATE:
 		return true;
 	case KEEPER_REPORT_ALERT:
-		*why = "its alert makes no sense";
+		*why = "invalid alert";
 		return is_alert(&report->alert);
 	default:
 		*why = "unknown kind of report";
@@ -162,7 +162,7 @@ int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
 		return 0;
 	}
 	orders->report_tat_ns = rate_after(&reports, orders->report_tat_ns, now_ns);
-	*why = "a report has another size";
+	*why = "a report has the wrong size";
 	if (length != (ssize_t)sizeof(*report))
 		return -1;
 	return keeper_report_is_sound(report, why) ? 1 : -1;

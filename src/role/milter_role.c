@@ -14,7 +14,7 @@ int milter_role_main(const struct role_context *context)
 	struct diag diag;
 
 	if (context->socket_count != 1) {
-		diag_set(&diag, 0, "%u sockets for one libmilter",
+		diag_set(&diag, 0, "libmilter supports one socket, not %u",
 		    context->socket_count);
 	} else if (role_open_engine(context, &engine, &diag) == 0) {
 		own_look_open(context, engine);

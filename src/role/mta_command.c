@@ -63,7 +63,7 @@ int mta_commands_link(struct mta_commands *commands, enum mta_asker asker,
 	mta_commands_unlink(commands, asker);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
 		fds) != 0)
-		return diag_set(diag, errno, "cannot make a socket pair");
+		return diag_set(diag, errno, "cannot create a socket pair");
 	datagram_refuse_descriptors(fds[0]);
 	commands->link_fds[asker] = fds[0];
 	commands->links[asker]++;
@@ -209,8 +209,7 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 	if (code == 0 && (command->order.verb == MTA_LIST ?
 	    run_list(commands, command, generation, now_ns) :
 	    run(command, generation, -1, now_ns)) != 0) {
-		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s "
-		    "text=\"cannot be started: %s\"",
+		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s text=\"cannot start: %s\"",
 		    mta_verb_word(command->order.verb),
 		    generation_text(generation,
 			generation->mtas[command->order.mta].name),

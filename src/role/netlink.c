@@ -145,7 +145,7 @@ bool netlink_open(const struct generation *generation,
 		else
 			complain(name, &diag);
 		if (setns(home, CLONE_NEWNET) != 0) {
-			diag_set(&diag, errno, "cannot come back");
+			diag_set(&diag, errno, "cannot return to the own network namespace");
 			complain(name, &diag);
 			close(home);
 			return false;

@@ -86,7 +86,7 @@ static void wait_for(struct preparation *work, pid_t child) {
 	}
 	(void)kill(child, SIGKILL);
 	if (!process_await(child, clock_now_ns() + NS_PER_SECOND))
-		log_event(EVENT_SYSTEM, "pid=%ld text=\"it was killed, and does not end\"",
+		log_event(EVENT_SYSTEM, "pid=%ld text=\"killed, but the process does not end\"",
 		    (long)child);
 	work->status = -1;
 }
@@ -131,14 +131,14 @@ static bool take_result(struct supervisor *supervisor, const struct preparation 
 static void tell_unread(const struct preparation *work) {
 	if (work->status == -1)
 		log_event(EVENT_JOURNAL_FAILED,
-		    "text=\"what was learned could not be read: it took too long\"");
+		    "text=\"cannot restore learned state: timeout\"");
 	else if (WIFSIGNALED(work->status))
 		log_event(EVENT_JOURNAL_FAILED,
-		    "text=\"what was learned could not be read: signal %d\"",
+		    "text=\"cannot restore learned state: signal %d\"",
 		    WTERMSIG(work->status));
 	else if (work->status != 0)
-		log_event(EVENT_JOURNAL_FAILED, "text=\"not all that was learned could be read: "
-		    "what was not stays in its files\"");
+		log_event(EVENT_JOURNAL_FAILED, "text=\"learned state was restored in part; "
+		    "the rest stays in its files\"");
 }
 
 static int make_segment(struct supervisor *supervisor, bool damaged) {
@@ -158,8 +158,8 @@ static int make_segment(struct supervisor *supervisor, bool damaged) {
 		}
 		if (work.status > 0 && WIFEXITED(work.status))
 			return WEXITSTATUS(work.status);
-		log_event(EVENT_SYSTEM, "text=\"the state could not be prepared: %s %d\"",
-		    work.status > 0 ? "signal" : "no end within its time",
+		log_event(EVENT_SYSTEM, "text=\"cannot prepare the state: %s %d\"",
+		    work.status > 0 ? "signal" : "timeout",
 		    work.status > 0 ? WTERMSIG(work.status) : 0);
 	}
 	return code;

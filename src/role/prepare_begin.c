@@ -67,12 +67,12 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 
 	if (handover->without_texts && text_files_put_aside(handover->state_path))
 		log_event(EVENT_SYSTEM, "text=\"the text files of sessions and destinations "
-		    "are not read, and kept as *.unread\"");
+		    "are not read; they are kept as *.unread\"");
 	if (segment_prepare(&segment, generation, geteuid(), handover->readers,
 		handover->supervisor_pid, handover->damaged, &report, &diag) != 0) {
 		if (diag.error == EACCES)
-			diag_set(&diag, 0, "the roles, which run as uid %u, cannot reach the "
-			    "directory of %s, or write there", geteuid(), handover->state_path);
+			diag_set(&diag, 0, "the workers, which run as uid %u, cannot access or "
+			    "write to the directory of %s", geteuid(), handover->state_path);
 		return failed(handover, EX_CANTCREAT, &diag);
 	}
 	log_segment(&report, handover->state_path);

@@ -70,7 +70,8 @@ int identity_find(struct identity *identity, const struct generation *generation
 	if (identity->uid != 0)
 		return 0;
 	if (user[0] == '\0')
-		return diag_set(diag, 0, "started as root, and no \"user\" is set");
+		return diag_set(diag, 0, "posternd was started as root, but \"user\" is not "
+		    "set");
 	if (identity_user(user, &identity->uid, diag) != 0) {
 		if (strcmp(user, DEFAULT_USER) != 0 ||
 		    identity_user("nobody", &identity->uid, diag) != 0)
@@ -78,14 +79,14 @@ int identity_find(struct identity *identity, const struct generation *generation
 		identity->stand_in = true;
 	}
 	if (identity->uid == 0)
-		return diag_set(diag, 0, "the roles must not run as user \"%s\"",
+		return diag_set(diag, 0, "the workers must not run as user \"%s\"",
 		    user);
 	entry = getpwuid(identity->uid);
 	if (entry != NULL) {
 		identity->gid = entry->pw_gid;
 		if (!text_copy(identity->user, sizeof(identity->user),
 			entry->pw_name, strlen(entry->pw_name)))
-			return diag_set(diag, 0, "user name too long");
+			return diag_set(diag, 0, "the user name is too long");
 	} else {
 		identity->gid = identity->uid;
 	}
@@ -142,13 +143,13 @@ static int prove_user(const struct identity *identity, struct diag *diag) {
 
 	if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 ||
 	    getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
-		return diag_set(diag, errno, "cannot see who we are");
+		return diag_set(diag, errno, "cannot read the user IDs");
 	if (real_uid != identity->uid || effective_uid != identity->uid ||
 	    saved_uid != identity->uid || real_gid != identity->gid ||
 	    effective_gid != identity->gid || saved_gid != identity->gid)
-		return diag_set(diag, 0, "privileges are still there");
+		return diag_set(diag, 0, "privileges were not dropped");
 	if (setuid(0) == 0)
-		return diag_set(diag, 0, "root is still within reach");
+		return diag_set(diag, 0, "root privileges can still be acquired");
 	return 0;
 }
 
@@ -169,7 +170,7 @@ int privileges_drop(const struct identity *identity, struct diag *diag) {
 		return -1;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
 	    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
-		return diag_set(diag, 0, "no_new_privs or the dumpable flag does not stay");
+		return diag_set(diag, 0, "no_new_privs or the dumpable flag was not kept");
 	return 0;
 }
 

@@ -64,7 +64,8 @@ static void tell(struct queue_link *link, const struct queue_tell *news, int pas
 
 	if (link->fd < 0 || datagram_send(link->fd, data, queue_tell_write(news, data), passed_fd))
 		return;
-	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it does not read: %s\" action=close",
+	log_event(EVENT_BAD_REQUEST, "from=queue text=\"the worker does not read: %s\" "
+	    "action=close",
 	    strerror(errno));
 	hang_up(link);
 }
@@ -94,7 +95,7 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 
 	queue_link_close(link);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
-		return diag_set(diag, errno, "cannot make a socket pair");
+		return diag_set(diag, errno, "cannot create a socket pair");
 	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
 		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	datagram_refuse_descriptors(fds[0]);
@@ -207,7 +208,7 @@ static bool read_order(struct queue_link *link, struct queue_order *order) {
 	}
 	if (!queue_order_parse(data, (size_t)length, order, &why) ||
 	    (order->directory >= link->places.count &&
-	    (why = "there is no such directory") != NULL)) {
+	    (why = "unknown directory") != NULL)) {
 		log_event(EVENT_BAD_REQUEST, "from=queue text=\"%s\" action=close", why);
 		hang_up(link);
 		return false;
@@ -242,14 +243,14 @@ static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
 		return;
 	hang_up(link);
 	link->stale_ns = 0;
-	log_event(EVENT_BAD_REQUEST, "from=queue text=\"it was told to end, or lost its link, "
-	    "and lives on\" action=kill");
+	log_event(EVENT_BAD_REQUEST, "from=queue text=\"the process was asked to end, or lost "
+	    "its link, but still runs\" action=kill");
 	for (unsigned i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->kind == ROLE_QUEUE && child->pid > 0 &&
 		    kill(child->pid, SIGKILL) == 0)
-			child->killed = "it did not end when it was told to";
+			child->killed = "it did not end when asked to";
 	}
 }
 

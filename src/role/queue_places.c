@@ -112,8 +112,8 @@ static void watch(const struct queue_places *places, struct queue_place *place) 
 	place->watch = inotify_add_watch(places->notify_fd, path, WATCHED);
 	error = errno;
 	if (place->watch < 0)
-		log_event(EVENT_SYSTEM, "path=%s text=\"cannot be watched, it is scanned now "
-		    "and then: %s\"", log_quote(quoted, sizeof(quoted), place->path,
+		log_event(EVENT_SYSTEM, "path=%s text=\"cannot watch the directory; scanning "
+		    "it periodically: %s\"", log_quote(quoted, sizeof(quoted), place->path,
 		    strlen(place->path)), strerror(error));
 }
 
@@ -146,7 +146,7 @@ static bool add(void *context, unsigned mta, const char *path) {
 
 	log_quote(quoted, sizeof(quoted), path, strlen(path));
 	if (fd < 0) {
-		log_event(EVENT_SYSTEM, "path=%s text=\"this queue is not driven until it can "
+		log_event(EVENT_SYSTEM, "path=%s text=\"this queue is not managed until it can "
 		    "be opened: %s\"", quoted, error == ELOOP ?
 		    "its subdirectory qf is a symbolic link" : strerror(error));
 		return true;
@@ -169,7 +169,7 @@ static bool add(void *context, unsigned mta, const char *path) {
 	if (places->count < QUEUE_PLACES_MAX)
 		return true;
 	log_event(EVENT_SYSTEM, "text=\"more than %d queue directories: the others are not "
-	    "driven\"", QUEUE_PLACES_MAX);
+	    "managed\"", QUEUE_PLACES_MAX);
 	return false;
 }
 

@@ -252,8 +252,8 @@ static pid_t fork_run(struct queue_run_process *run, const struct words *words,
 
 static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int error) {
 	if (fails && !runs->fork_fails)
-		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s text=\"no process can be "
-		    "started, it is tried again: %s\"", mta, strerror(error));
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s text=\"cannot start "
+		    "processes; retrying: %s\"", mta, strerror(error));
 	else if (!fails && runs->fork_fails)
 		log_event(EVENT_QUEUE, "command=sendmail mta=%s text=\"processes can be "
 		    "started again\"", mta);
@@ -288,12 +288,12 @@ static void note_room(struct queue_place *place, const char *mta, bool has_room_
 
 	log_quote(quoted, sizeof(quoted), place->path, strlen(place->path));
 	if (!has_room_now && !place->no_room)
-		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s directory=%s text=\"its "
-		    "file system is full: nothing is delivered from it, as Sendmail could not "
-		    "write down what was\"", mta, quoted);
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s directory=%s text=\"file "
+		    "system full: no mail is delivered from here, because Sendmail could not "
+		    "record deliveries\"", mta, quoted);
 	else if (has_room_now && place->no_room)
-		log_event(EVENT_QUEUE, "command=sendmail mta=%s directory=%s text=\"there is "
-		    "room again\"", mta, quoted);
+		log_event(EVENT_QUEUE, "command=sendmail mta=%s directory=%s text=\"the file "
+		    "system has room again\"", mta, quoted);
 	place->no_room = !has_room_now;
 }
 
@@ -430,7 +430,7 @@ static void end_run(struct queue_run_process *run, int64_t now_ns) {
 		(void)kill(run->pid, SIGKILL);
 	} else {
 		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u first=%s "
-		    "text=\"it takes longer than run_limit: ended\"", run->mta,
+		    "text=\"run time exceeds run_limit; ending the process\"", run->mta,
 		    (long)run->pid, run->ids.count, run->ids.list[0]);
 		(void)kill(run->pid, SIGTERM);
 		run->terminated = true;

@@ -84,8 +84,9 @@ static void reload_refuse(struct supervisor *supervisor, int code, const char *w
 		text_copy(outcome->error, sizeof(outcome->error), why, strlen(why));
 		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS_REFUSED);
 		log_event(EVENT_CONFIG,
-		    "text=\"not reloaded, the old configuration stays\" generation=%" PRIu64
-		    " reason=\"%s\"", supervisor->generation->number, reason);
+		    "text=\"reload failed; the old configuration stays active\" "
+		    "generation=%" PRIu64 " reason=\"%s\"",
+		    supervisor->generation->number, reason);
 	} else {
 		log_event(EVENT_SYSTEM, "text=\"%s\"", reason);
 	}
@@ -162,7 +163,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	} else if (messages->errors == 0) {
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 	} else {
-		snprintf(text, sizeof(text), "%zu mistake%s in the configuration",
+		snprintf(text, sizeof(text), "%zu error%s in the configuration",
 		    messages->errors, messages->errors == 1 ? "" : "s");
 		reload_refuse(supervisor, EX_CONFIG, text);
 	}
@@ -188,8 +189,8 @@ static void reload_repeat(struct supervisor *supervisor, int64_t now_ns) {
 	supervisor->again_number = ++supervisor->last_number;
 	supervisor->is_to_repeat = false;
 	supervisor->repeated_ns = now_ns;
-	log_event(EVENT_SYSTEM, "text=\"published again: generation %" PRIu64
-	    " is gone, damaged or replaced\"", supervisor->generation->number);
+	log_event(EVENT_SYSTEM, "text=\"published again, because generation %" PRIu64 " was "
+	    "missing, damaged or replaced\"", supervisor->generation->number);
 }
 
 void reload_turn(struct supervisor *supervisor, int64_t now_ns) {

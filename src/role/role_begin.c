@@ -129,7 +129,7 @@ int role_begin(const char *descriptor) {
 		return EX_NOPERM;
 	if (!text_to_u32(descriptor, strlen(descriptor), INT32_MAX, &fd) ||
 	    handover_receive((int)fd, &handover, &diag) != 0) {
-		fputs("posternd: " ROLE_BEGIN_OPTION " is for posternd alone\n", stderr);
+		fputs("posternd: " ROLE_BEGIN_OPTION " is for posternd only\n", stderr);
 		return EX_USAGE;
 	}
 	log_open(handover.log_target, "posternd", handover.log_facility);
@@ -142,7 +142,7 @@ int role_begin(const char *descriptor) {
 	if (handover.duty != HANDOVER_SERVE)
 		return prepare_begin(&handover);
 	if (role_enter_sandbox(context, &what, &diag) != 0)
-		return role_failed("cannot enter its sandbox", &diag, EX_NOPERM);
+		return role_failed("cannot enter the sandbox", &diag, EX_NOPERM);
 	if (role_attach(context, handover.state_path, &diag) != 0)
 		return role_failed("cannot map the state", &diag, EX_DATAERR);
 	segment_role_starting(context->segment, context->kind, context->number,

@@ -270,7 +270,7 @@ static int load_filter(uint32_t roles, bool only_logs, struct diag *diag) {
 	int error;
 
 	if (filter == NULL)
-		return diag_set(diag, 0, "libseccomp has no filter for us");
+		return diag_set(diag, 0, "libseccomp cannot create a filter");
 	/* the way round by another processor's calls */
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH,
 	    only_logs ? SCMP_ACT_LOG : SCMP_ACT_KILL_PROCESS);
@@ -284,7 +284,7 @@ static int load_filter(uint32_t roles, bool only_logs, struct diag *diag) {
 	}
 	error = seccomp_load(filter);
 	seccomp_release(filter);
-	return error == 0 ? 0 : diag_set(diag, -error, "the kernel does not take the filter");
+	return error == 0 ? 0 : diag_set(diag, -error, "the kernel refuses the filter");
 }
 
 static int restrict_calls(const struct generation *generation, enum role_kind kind,
@@ -314,7 +314,7 @@ const char *sandbox_call_name(int call) {
 
 const char *sandbox_lacks_calls(void) {
 #ifdef POSTERN_SANITIZED
-	return "this build has sanitizers, which make calls of their own";
+	return "this build has sanitizers, which make other system calls";
 #else
 	/* with filters it looks for one at NULL; without, it knows no such mode */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) != 0 && errno == EFAULT)
@@ -339,14 +339,14 @@ const char *sandbox_call_name(int call) {
 }
 
 const char *sandbox_lacks_calls(void) {
-	return "this build is without libseccomp";
+	return "this build has no libseccomp";
 }
 
 #endif
 
 const char *sandbox_lacks_files(void) {
 #ifdef POSTERN_SANITIZED
-	return "this build has sanitizers, which open files of their own";
+	return "this build has sanitizers, which open other files";
 #else
 	return sandbox_files_can() ? NULL : "the kernel has no Landlock";
 #endif
@@ -366,7 +366,7 @@ int sandbox_enter(const struct generation *generation, enum role_kind kind,
 	}
 	if (sandbox_lacks_calls() != NULL)
 		return generation->sandbox != SANDBOX_REQUIRED ? 0 :
-		    diag_set(diag, 0, "sandbox is required, and %s", sandbox_lacks_calls());
+		    diag_set(diag, 0, "sandbox is required, but %s", sandbox_lacks_calls());
 	if (restrict_calls(generation, kind, only_logs, lifeline_fd, diag) != 0)
 		return -1;
 	*what |= only_logs ? ROLE_SANDBOX_LOG : ROLE_SANDBOX_CALLS;

@@ -103,7 +103,8 @@ static int allow(const struct sandbox_files *files, const char *path, uint64_t a
 	if (rule.allowed != 0 && syscall(CALL_ADD, files->fd, RULE_BENEATH, &rule, 0) != 0)
 		error = errno;
 	close(rule.parent);
-	return error == 0 ? 0 : diag_set(diag, error, "Landlock has no rule for %s", path);
+	return error == 0 ? 0 : diag_set(diag, error, "cannot add a Landlock rule for %s",
+	    path);
 }
 
 /* The directory of the path's first `length` characters. */
@@ -168,7 +169,7 @@ static int allow_port(const struct sandbox_files *files, int which,
 	if (which < 4 || kind != ROLE_CLUSTER || rule.port == 0)
 		return 0;
 	return syscall(CALL_ADD, files->fd, RULE_PORT, &rule, 0) == 0 ? 0 :
-	    diag_set(diag, errno, "Landlock has no rule for a port");
+	    diag_set(diag, errno, "cannot add a Landlock rule for a port");
 }
 
 static int allow_all(const struct sandbox_files *files, const struct generation *generation,
@@ -201,12 +202,12 @@ int sandbox_files_restrict(const struct generation *generation, enum role_kind k
 
 	files.fd = (int)syscall(CALL_CREATE, &all, bytes_of(which), 0);
 	if (files.fd < 0)
-		return diag_set(diag, errno, "Landlock gives no ruleset");
+		return diag_set(diag, errno, "cannot create a Landlock ruleset");
 	result = allow_all(&files, generation, kind, diag);
 	if (result == 0)
 		result = allow_port(&files, which, generation, kind, diag);
 	if (result == 0 && syscall(CALL_RESTRICT, files.fd, 0) != 0)
-		result = diag_set(diag, errno, "Landlock cannot be put in force");
+		result = diag_set(diag, errno, "cannot activate Landlock");
 	close(files.fd);
 	return result;
 }

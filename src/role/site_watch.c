@@ -20,12 +20,14 @@ static void tell(const struct generation *generation, const struct generation_mt
 	uint64_t stamp;
 
 	if (mta->site_changed == 0) {
-		log_event(EVENT_SITE_CHANGED, "mta=%s text=\"its files are as they were read\"",
+		log_event(EVENT_SITE_CHANGED, "mta=%s text=\"its files are again as they were "
+		    "read\"",
 		    name);
 		return;
 	}
 	path = generation_site_watch(generation, mta, mta->site_changed - 1, &stamp);
-	log_event(EVENT_SITE_CHANGED, "mta=%s file=%s text=\"no hints until %s has read it\"",
+	log_event(EVENT_SITE_CHANGED, "mta=%s file=%s text=\"no hints until %s has read the "
+	    "change\"",
 	    name, log_quote(quoted, sizeof(quoted), path, strlen(path)),
 	    generation_site_reader(mta));
 }

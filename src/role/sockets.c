@@ -83,18 +83,18 @@ static int clear_path(const struct listen_address *address, int type,
 
 	if (lstat(address->path, &status) != 0)
 		return errno == ENOENT ? 0 :
-		    diag_set(diag, errno, "cannot look at the path");
+		    diag_set(diag, errno, "cannot examine the path");
 	if (!S_ISSOCK(status.st_mode))
-		return diag_set(diag, 0, "there is something else at this path, of user %u: "
-		    "remove it", status.st_uid);
+		return diag_set(diag, 0, "the path exists but is not a socket, and belongs to "
+		    "user %u; remove it", status.st_uid);
 	error = try_path(address, type);
 	if (error < 0)
-		return diag_set(diag, errno, "cannot make a socket");
+		return diag_set(diag, errno, "cannot create a socket");
 	if (error != ECONNREFUSED && error != ENOENT)
 		return diag_set(diag, error == EAGAIN ? 0 : error,
 		    "another process listens there");
 	if (unlink(address->path) != 0 && errno != ENOENT)
-		return diag_set(diag, errno, "cannot remove the dead socket");
+		return diag_set(diag, errno, "cannot remove the unused socket");
 	return 0;
 }
 
@@ -195,13 +195,13 @@ static int own_path(struct listen_socket *out, uid_t uid, gid_t gid,
 	int result = 0;
 
 	if (fd < 0)
-		return diag_set(diag, errno, "cannot find what was just bound");
+		return diag_set(diag, errno, "cannot find the new socket");
 	if (!trusted_path_is_only_name(fd, AT_FDCWD, out->path, &status) ||
 	    !S_ISSOCK(status.st_mode))
-		result = diag_set(diag, 0, "what was just bound was replaced");
+		result = diag_set(diag, 0, "the new socket was replaced");
 	else if ((status.st_uid != uid || status.st_gid != gid) &&
 	    fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0)
-		result = diag_set(diag, errno, "cannot give it to its owner");
+		result = diag_set(diag, errno, "cannot set its owner");
 	out->device = status.st_dev;
 	out->inode = status.st_ino;
 	close(fd);
@@ -275,7 +275,7 @@ static int open_one(struct listen_socket *out, const struct generation *generati
 	out->fd = socket(address.socket_address.ss_family,
 	    type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (out->fd < 0)
-		return diag_set(diag, errno, "cannot make a socket");
+		return diag_set(diag, errno, "cannot create a socket");
 	if (address.socket_address.ss_family == AF_UNIX) {
 		/* a client's socket that lingers would hold up who closes it last; connections
 		 * inherit this */
@@ -310,8 +310,7 @@ static void say_left_out(const struct generation *generation,
     const struct generation_listener *listener, const char *why) {
 	char text[sizeof(((struct diag *)0)->text)];
 
-	log_event(EVENT_SYSTEM, "text=\"%s:%u: listener %s is left out until a "
-	    "restart: %s\"",
+	log_event(EVENT_SYSTEM, "text=\"%s:%u: listener %s is disabled until a restart: %s\"",
 	    generation_text(generation, generation->file), listener->line,
 	    generation_text(generation, listener->address),
 	    log_sentence(text, sizeof(text), why));
@@ -417,7 +416,8 @@ static bool mend_listening(int fd) {
 
 static void say_mended(const struct generation *generation,
     const struct generation_listener *listener, const char *what) {
-	log_event(EVENT_REPAIRED, "text=\"%s:%u: listener %s %s; a role must have done that\"",
+	log_event(EVENT_REPAIRED, "text=\"%s:%u: repaired listener %s: it %s; a worker must "
+	    "have changed it\"",
 	    generation_text(generation, generation->file), listener->line,
 	    generation_text(generation, listener->address), what);
 }
@@ -431,13 +431,13 @@ void sockets_mend(const struct sockets *sockets, const struct generation *genera
 			continue;
 		if ((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 &&
 		    fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
-			say_mended(generation, listener, "made its roles wait");
+			say_mended(generation, listener, "was in blocking mode");
 		if (type_of(listener->kind) == SOCK_DGRAM) {
 			if (!mend_datagrams(fd))
-				say_mended(generation, listener, "heard one sender alone");
+				say_mended(generation, listener, "accepted one sender only");
 		} else if (!mend_listening(fd)) {
 			say_mended(generation, listener, errno == 0 ? "did not listen" :
-			    "does not listen, and cannot");
+			    "does not listen and cannot be repaired");
 		}
 	}
 }

@@ -109,7 +109,7 @@ static void open_for_role(const struct supervisor *supervisor, struct role_conte
 	/* the other descriptor stays behind at exec */
 	if (context->kind == ROLE_METRICS && (context->state_fd = segment_open_to_look(
 		supervisor->state_fd, &diag)) < 0)
-		give_up("cannot hand the state over", &diag, EX_OSERR);
+		give_up("cannot pass the state on", &diag, EX_OSERR);
 }
 
 static void execute(const struct supervisor *supervisor, const struct handover *handover)
@@ -122,7 +122,7 @@ static void execute(const struct supervisor *supervisor, const struct handover *
 	int fd = handover_send(handover, &diag);
 
 	if (fd < 0)
-		give_up("cannot hand its context over", &diag, EX_OSERR);
+		give_up("cannot pass the context on", &diag, EX_OSERR);
 	text_append(word, sizeof(word), 0, ROLE_BEGIN_OPTION "%s", handover->name);
 	text_append(number, sizeof(number), 0, "%d", fd);
 	(void)execveat(supervisor->exe_fd, "", arguments, environ, AT_EMPTY_PATH);
@@ -184,7 +184,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	    strlen(state_path));
 	handover->context.roles_lock_fd = segment_lock_role(supervisor->lock_fd, &diag);
 	if (handover->context.roles_lock_fd < 0)
-		give_up("cannot take the roles' lock", &diag, EX_TEMPFAIL);
+		give_up("cannot take the workers' lock", &diag, EX_TEMPFAIL);
 }
 
 static void end_process(const struct supervisor *supervisor, const struct handover *handover)

@@ -55,11 +55,13 @@ static int find_identity(struct supervisor *supervisor) {
 		return failed(supervisor, EX_NOUSER, &diag);
 	if (!supervisor->identity.drop)
 		log_event(EVENT_CONFIG_NOTE,
-		    "text=\"not started as root: the roles run as uid %u, setting user is not used\"",
+		    "text=\"not started as root: the workers run as uid %u, setting user is "
+		    "not used\"",
 		    supervisor->identity.uid);
 	if (supervisor->identity.stand_in)
 		log_event(EVENT_CONFIG_NOTE,
-		    "text=\"there is no user %s: the roles run as %s (make the user, or set user)\"",
+		    "text=\"there is no user %s: the workers run as %s (create the user, or "
+		    "set user)\"",
 		    generation_text(supervisor->generation,
 			supervisor->generation->user),
 		    supervisor->identity.user);
@@ -97,15 +99,15 @@ static int prepare_sandbox(struct supervisor *supervisor) {
 	struct diag diag;
 
 	if (wanted == SANDBOX_REQUIRED && lacks != NULL) {
-		diag_set(&diag, 0, "sandbox is required, and %s", lacks);
+		diag_set(&diag, 0, "sandbox is required, but %s", lacks);
 		return failed(supervisor, EX_UNAVAILABLE, &diag);
 	}
 	if (wanted != SANDBOX_OFF && lacks != NULL)
 		log_event(EVENT_CONFIG_NOTE,
-		    "text=\"the system calls of roles are not restricted: %s\"", lacks);
+		    "text=\"the system calls of workers are not restricted: %s\"", lacks);
 	if (wanted == SANDBOX_ON && sandbox_lacks_files() != NULL)
-		log_event(EVENT_CONFIG_NOTE, "text=\"the files that roles can open are "
-		    "restricted by their permissions alone: %s\"", sandbox_lacks_files());
+		log_event(EVENT_CONFIG_NOTE, "text=\"only file permissions restrict the files "
+		    "that workers can open: %s\"", sandbox_lacks_files());
 	return 0;
 }
 

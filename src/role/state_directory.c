@@ -60,8 +60,8 @@ static void note(const char *directory, const char *text) {
 }
 
 static void note_of_roles(const char *directory) {
-	note(directory, "the directory belongs to the user of the roles: a compromised role could "
-	    "replace the sockets in it; put them into a directory of root's");
+	note(directory, "the directory belongs to the user of the workers: a compromised "
+	    "worker could replace the sockets in it; move them to a directory of root");
 }
 
 static int share_old(int fd, const char *directory, const struct identity *identity,
@@ -78,18 +78,19 @@ static int share_old(int fd, const char *directory, const struct identity *ident
 		return 0;
 	if (fchown(fd, (uid_t)-1, identity->gid) != 0 ||
 	    fchmod(fd, (status.st_mode & 07777) | S_ISVTX | S_IRWXG) != 0)
-		return diag_set(diag, errno, "cannot let the roles write in %s", directory);
-	note(directory, has_sockets ? "the directory belonged to root alone; the group of the roles "
-	    "may make files there now, so Sendmail will refuse the sockets in it: give state.path a "
-	    "directory of its own" : "the directory belonged to root alone; the group of the roles "
-	    "may make files there now");
+		return diag_set(diag, errno, "cannot give the workers write permission in %s",
+		    directory);
+	note(directory, has_sockets ? "the directory belonged to root alone; the group of the "
+	    "workers can now create files there, so Sendmail will refuse the sockets in it: "
+	    "use a separate directory for state.path" : "the directory belonged to root alone; the group of the "
+	    "workers can now create files there");
 	return 0;
 }
 
 static int give_new(int fd, const char *directory, const struct identity *identity,
     bool has_sockets, struct diag *diag) {
 	if (fchmod(fd, OWN_MODE) != 0 || fchown(fd, identity->uid, identity->gid) != 0)
-		return diag_set(diag, errno, "cannot give %s to its owner", directory);
+		return diag_set(diag, errno, "cannot set the owner of %s", directory);
 	if (identity->drop && has_sockets)
 		note_of_roles(directory);
 	return 0;
@@ -119,7 +120,7 @@ int state_directory_make(const struct generation *generation, const struct ident
 	directory = dirname(path);
 	is_new = make_with_parent(directory) == 0;
 	if (!is_new && errno != EEXIST)
-		return diag_set(diag, errno, "cannot make the directory %s", directory);
+		return diag_set(diag, errno, "cannot create directory %s", directory);
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return is_new ? diag_set(diag, errno, "cannot open %s", directory) : 0;

@@ -172,7 +172,7 @@ static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
 		case KEEPER_REPORT_REFUSED:
 		case KEEPER_REPORT_MISSING:
 			if (!reload_hear(supervisor, &report)) {
-				keeper_is_broken(supervisor, "it reports what it was not ordered");
+				keeper_is_broken(supervisor, "unexpected report");
 				return;
 			}
 			break;

@@ -62,19 +62,19 @@ const char *segment_path(const struct segment *segment) {
 
 const char *segment_check_layout(const struct segment_header *header, uint64_t bytes) {
 	if (atomic_load(&header->magic) != SEGMENT_MAGIC)
-		return "it is no state file, or was never finished";
+		return "not a complete state file";
 	if (header->version != SEGMENT_VERSION ||
 	    header->layout != segment_layout_hash() ||
 	    header->header_bytes != sizeof(*header))
-		return "it has another layout";
+		return "its layout is different";
 	if (!segment_geometry_valid(header, bytes))
-		return "its sizes contradict each other";
+		return "its sizes are inconsistent";
 	return NULL;
 }
 
 const char *segment_check_file(int fd, uid_t uid, struct stat *status) {
 	if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))
-		return "it is no regular file";
+		return "not a regular file";
 	if (status->st_uid != uid && status->st_uid != geteuid())
 		return "it belongs to another user";
 	if ((uint64_t)status->st_size < sizeof(struct segment_header))
@@ -105,7 +105,8 @@ int segment_open_to_look(int fd, struct diag *diag) {
 	/* the same file, whatever its name leads to by now */
 	text_append(name, sizeof(name), 0, "/proc/self/fd/%d", fd);
 	look_fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state to read");
+	return look_fd >= 0 ? look_fd : diag_set(diag, errno, "cannot open the state for "
+	    "reading");
 }
 
 static int attach(struct segment **result, int fd, int access, const char *path,

@@ -63,9 +63,10 @@ static int lock_set_aside(const char *name, struct diag *diag) {
 		(long long)clock_now_ns()) >= (int)sizeof(aside))
 		return diag_set(diag, ENAMETOOLONG, "%s", name);
 	if (rename(name, aside) != 0)
-		return diag_set(diag, errno, "%s is no file of Postern's, and cannot be renamed",
+		return diag_set(diag, errno, "%s does not belong to Postern and cannot be "
+		    "renamed",
 		    name);
-	log_event(EVENT_STATE, "file=%s text=\"the lock was no file of Postern's, and was "
+	log_event(EVENT_STATE, "file=%s text=\"the lock did not belong to Postern and was "
 	    "renamed\"", log_quote(quoted, sizeof(quoted), aside, strlen(aside)));
 	return 0;
 }
@@ -83,8 +84,8 @@ static int lock_open_own(const char *path, struct diag *diag) {
 	/* whoever has it locked could be another posternd, of that user */
 	if (fd >= 0 && file_lock_byte(fd, LOCK_BYTE_SUPERVISOR, true) != 0 && errno == EAGAIN) {
 		close(fd);
-		return diag_set(diag, 0, "%s is no file of Postern's, and another process has it "
-		    "locked", name);
+		return diag_set(diag, 0, "%s does not belong to Postern, and another process "
+		    "has locked it", name);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -97,7 +98,7 @@ static int lock_open_own(const char *path, struct diag *diag) {
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	return diag_set(diag, 0, "%s is no file of Postern's: remove it", name);
+	return diag_set(diag, 0, "%s does not belong to Postern; remove it", name);
 }
 
 static int lock_within(int fd, enum lock_byte byte, bool exclusive, int limit_ms) {
@@ -130,7 +131,7 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 		int error = errno == EAGAIN ? 0 : errno;
 
 		holder_of(fd, pid, sizeof(pid));
-		diag_set(diag, error, "another posternd (pid %s) runs with the state %s", pid,
+		diag_set(diag, error, "another posternd (pid %s) uses the state %s", pid,
 		    path);
 	} else if (snprintf(pid, sizeof(pid), "%ld\n", (long)getpid()), ftruncate(fd, 0) != 0 ||
 	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {

@@ -135,7 +135,7 @@ static int make_file(const struct hints_writer *writer, const char *path,
 	if (error != 0) {
 		close(fd);
 		unlink(path);
-		return diag_set(diag, error, "cannot make %s", path);
+		return diag_set(diag, error, "cannot create %s", path);
 	}
 	return fd;
 }

@@ -23,7 +23,7 @@ int onlooker_make(struct diag *diag) {
 	if (fd >= 0 && ftruncate(fd, sizeof(struct onlooker)) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
-	diag_set(diag, errno, "cannot make a page for the metrics role");
+	diag_set(diag, errno, "cannot create the page of the metrics worker");
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -35,7 +35,7 @@ struct onlooker *onlooker_map(int fd, struct diag *diag) {
 
 	if (mapping != MAP_FAILED)
 		return mapping;
-	diag_set(diag, errno, "cannot map the page of the metrics role");
+	diag_set(diag, errno, "cannot map the page of the metrics worker");
 	return NULL;
 }
 

@@ -40,7 +40,7 @@
 #define STATE_MODE 0640
 #define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */
 
-static const char other_sizes[] = "other sizes are configured";
+static const char other_sizes[] = "the configured sizes are different";
 
 /* Why it is not ours to go on with, or NULL. */
 static const char *check_header(const struct segment_header *header,
@@ -52,9 +52,9 @@ static const char *check_header(const struct segment_header *header,
 		return why;
 	if (!clock_boot_id(boot_id) ||
 	    memcmp(boot_id, header->boot_id, sizeof(boot_id)) != 0)
-		return "it is from another boot";
+		return "it is from an earlier boot";
 	if (header->created_ns <= 0 || header->created_ns > clock_now_ns())
-		return "it was made at another time";
+		return "its creation time is invalid";
 	if (header->record_count != generation->record_count ||
 	    header->session_count != generation->session_count ||
 	    header->destination_count != generation->destination_count)
@@ -231,7 +231,7 @@ static int give(int fd, uid_t uid, gid_t gid) {
 	return fchown(fd, root ? uid : (uid_t)-1, gid) == 0 ? 0 : errno;
 }
 
-static const char died_of_it[] = "roles died of it";
+static const char died_of_it[] = "it made workers die";
 
 static bool on_tmpfs(const char *path) {
 	struct statfs status;
@@ -283,7 +283,7 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 	/* a store into a hole of a full file system would be our end */
 	if ((why == NULL || why == other_sizes) && !is_whole(path, &status) &&
 	    posix_fallocate(fd, 0, status.st_size) != 0)
-		why = "there is no room for all of it";
+		why = "the file system has no room for all of it";
 	/* its readers may have been another group */
 	if (why == NULL && give(fd, uid, gid) != 0)
 		why = "its group cannot be set";
@@ -326,7 +326,7 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 	close(fd);
 	if (error != 0) {
 		unlink(path);
-		return diag_set(diag, error, "cannot make %s of %llu bytes",
+		return diag_set(diag, error, "cannot create %s of %llu bytes",
 		    path, (unsigned long long)bytes);
 	}
 	return 0;
@@ -348,10 +348,10 @@ static int init_header(struct segment_header *header,
 	header->created_ns = now_ns;
 	header->created_wall_s = clock_wall_s();
 	if (!clock_boot_id(header->boot_id))
-		return diag_set(diag, errno, "cannot read this boot's id");
+		return diag_set(diag, errno, "cannot read the boot ID");
 	if (getrandom(&header->key, sizeof(header->key), 0) != sizeof(header->key) ||
 	    getrandom(&within, sizeof(within), 0) != sizeof(within))
-		return diag_set(diag, errno, "cannot draw a hash key");
+		return diag_set(diag, errno, "cannot generate a hash key");
 	/* machines that were switched on together do not give the same ids */
 	for (unsigned i = 0; i < DECIDED_RINGS; i++)
 		atomic_store(&header->decided_next[i].number,
@@ -435,7 +435,7 @@ int segment_prepare(struct segment **result, const struct generation *generation
 	*result = NULL;
 	memset(report, 0, sizeof(*report));
 	if (segment == NULL)
-		return diag_set(diag, errno, "no memory for the state's handle");
+		return diag_set(diag, errno, "no memory for the state handle");
 	if (snprintf(segment->path, sizeof(segment->path), "%s", path) >=
 	    (int)sizeof(segment->path) - 16) {
 		free(segment);

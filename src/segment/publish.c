@@ -200,8 +200,8 @@ static int resolve_class(struct record_finder *finder, const struct generation *
 		class->record_use = 1;
 	}
 	if (record == SEGMENT_NO_CLASS)
-		return diag_set(diag, 0, "class %s: all %u class records are in use, by classes or "
-		    "by sessions of removed ones: raise state.classes", name,
+		return diag_set(diag, 0, "class %s: all %u class records are in use by "
+		    "classes, or by sessions of removed classes; raise state.classes", name,
 		    finder->segment->header->record_count);
 	class->record = record;
 	class->record_use += atomic_load(&finder->segment->records[record].uses);
@@ -395,7 +395,7 @@ static int write_block(const char *path, gid_t readers, const struct generation 
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot create %s", path);
 	if (fchown(fd, (uid_t)-1, readers) != 0 || fchmod(fd, 0640) != 0) {
-		diag_set(diag, errno, "cannot give %s to its readers", path);
+		diag_set(diag, errno, "cannot set the readers' permissions of %s", path);
 		close(fd);
 		unlink(path);
 		return -1;

@@ -56,7 +56,7 @@ static void *copy_file(int fd, const char *path, size_t *bytes, struct diag *dia
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
 	    (uint64_t)status.st_size < sizeof(struct generation) ||
 	    (uint64_t)status.st_size > GENERATION_BYTES_MAX) {
-		diag_set(diag, 0, "%s has no size of a configuration", path);
+		diag_set(diag, 0, "%s has an invalid size for a configuration", path);
 		return NULL;
 	}
 	*bytes = (size_t)status.st_size;

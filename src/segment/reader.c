@@ -35,18 +35,18 @@ static int check_sizes(const struct segment_header *header, uint64_t file_bytes,
     const char *path, struct diag *diag) {
 	if (header->magic != SEGMENT_MAGIC)
 		return diag_set(diag, 0, "%s: %s", path, header->magic == 0 ?
-		    "not ready: posternd is just making it, or was stopped while it did" :
+		    "not ready: posternd is creating it, or stopped while creating it" :
 		    "not a state file of Postern");
 	if (header->version != SEGMENT_VERSION ||
 	    header->header_bytes != sizeof(*header) ||
 	    header->layout != segment_layout_hash())
-		return diag_set(diag, 0, "%s: written by another build of posternd: "
-		    "use the posternctl that belongs to it", path);
+		return diag_set(diag, 0, "%s: written by another build of posternd; use the "
+		    "posternctl of that build", path);
 	if (header->bytes != file_bytes)
 		return diag_set(diag, 0, "%s: truncated: %llu bytes instead of %llu", path,
 		    (unsigned long long)file_bytes, (unsigned long long)header->bytes);
 	if (!segment_geometry_valid(header, file_bytes))
-		return diag_set(diag, 0, "%s: damaged: its sizes do not fit together", path);
+		return diag_set(diag, 0, "%s: damaged: its sizes are inconsistent", path);
 	return 0;
 }
 

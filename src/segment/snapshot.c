@@ -564,7 +564,7 @@ static int64_t restore(struct segment *segment, struct text_file *text, int64_t 
 			break;
 	}
 	return diag->error != 0 ? -1 : diag_set(diag, 0,
-	    "saved sessions are torn after line %llu", (unsigned long long)lines + 3);
+	    "the saved sessions are incomplete after line %llu", (unsigned long long)lines + 3);
 }
 
 /* What was read before a torn line must not stay. */

@@ -415,7 +415,7 @@ int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
 		return -1;
 	if (!read_head(&reading, text.file)) {
 		text_file_close(&text);
-		return diag_set(diag, 0, "%s: not of a form that is known", path);
+		return diag_set(diag, 0, "%s: unknown format", path);
 	}
 	while (text_file_line(&text, line, sizeof(line), diag))
 		lines += read_line(&reading, line);

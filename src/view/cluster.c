@@ -243,8 +243,8 @@ static void write_state(struct writer *writer, const struct shown *shown) {
 		value_since(now_ns, told->told_ns),
 		text_or_none(told->server),
 		value_until(now_ns, waits ? told->wait_until_ns : 0),
-		value_text(!waits ? NULL : told->lost != 0 ? "the server was started again or has "
-		    "lost its data" : "the server is new, or was started again"),
+		value_text(!waits ? NULL : told->lost != 0 ? "the server was restarted or has "
+		    "lost its data" : "the server is new, or was restarted"),
 		value_until(now_ns, joined ? 0 : told->next_ns),
 		value_toned_if(value_text(!has_error ? NULL :
 		    cluster_error_word((enum cluster_error)(told->error - 1))), failed, TONE_BAD),

@@ -68,10 +68,10 @@ static void say_limit(const struct decided *d, char *out, size_t size) {
 
 	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
 	    client ? "this client of " : "", "class ", class, d->count, d->limit,
-	    rate ? " opened lately" : "");
+	    rate ? " opened recently" : "");
 	if (d->reason != REASON_CLASS_SHARE)
 		return;
-	(void)text_append(out, size, strlen(out), ", this machine's share of %u", d->before);
+	(void)text_append(out, size, strlen(out), ", this node's share of %u", d->before);
 	if (decided_lease_meaning(d) != NULL)
 		(void)text_append(out, size, strlen(out), ": %s", decided_lease_meaning(d));
 }
@@ -80,13 +80,12 @@ static const char *say_verdict(const struct decided *d) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
 	if ((d->flags & DECIDED_OUTBOUND) != 0)
-		return observed ? "its mail would have waited, but for observe mode" :
-		    "its mail waits";
+		return observed ? "mail would be deferred (observe mode)" : "mail is deferred";
 	if (d->stage == DECIDED_AT_RECIPIENT)
-		return observed ? "a recipient would have been deferred, but for observe mode" :
+		return observed ? "a recipient would be deferred (observe mode)" :
 		    "a recipient was deferred";
-	return observed ? "would have been answered 421, but for observe mode" :
-	    "was answered 421";
+	return observed ? "would be refused with 421 (observe mode)" :
+	    "was refused with 421";
 }
 
 static void say_session(const struct decided *d, char *out, size_t size) {
@@ -97,11 +96,11 @@ static void say_session(const struct decided *d, char *out, size_t size) {
 	    d->kind != DECIDED_UNTRACKED && d->kind != DECIDED_FAULT ? " " : ": ");
 	switch ((enum decided_kind)d->kind) {
 	case DECIDED_UNTRACKED:
-		(void)text_append(out, size, strlen(out), "let in without being counted");
+		(void)text_append(out, size, strlen(out), "admitted but not counted");
 		return;
 	case DECIDED_FAULT:
-		(void)text_append(out, size, strlen(out), "the shared state could not be used "
-		    "in time; %s", d->verdict == VERDICT_ADMIT ? "let in" : "turned away");
+		(void)text_append(out, size, strlen(out), "the shared state was not available "
+		    "in time; %s", d->verdict == VERDICT_ADMIT ? "admitted" : "refused");
 		return;
 	default:
 		(void)text_append(out, size, strlen(out), "%s", say_verdict(d));
@@ -109,24 +108,23 @@ static void say_session(const struct decided *d, char *out, size_t size) {
 	if (is_class_reason(d))
 		say_limit(d, out, size);
 	else if (d->reason == REASON_WINDOW_FULL)
-		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries",
+		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries in flight",
 		    decided_text(d, DECIDED_WINDOW_OF), d->count, d->limit);
 	else if (d->reason < REASON_COUNT)
 		(void)text_append(out, size, strlen(out), ": %s",
 		    reason_texts[d->reason]);
 }
 
-/* Where it is another's decision: whose, and what tells of it there. */
+/* Of another node's decision: the node, and the decision's id there. */
 static void say_node(const struct decided *d, char *out, size_t size) {
 	const char *node = decided_text(d, DECIDED_NODE);
 	const char *origin = decided_text(d, DECIDED_ORIGIN);
 
 	if (d->stage != DECIDED_BY_NODE)
 		return;
-	if (*node == '\0')
-		node = "another node of the cluster";
-	(void)text_append(out, size, strlen(out), d->by == DECIDED_BY_OTHERS ? "%s says so" :
-	    " at %s", node);
+	(void)text_append(out, size, strlen(out), "%s%s%s",
+	    d->by == DECIDED_BY_OTHERS ? "" : " on ",
+	    *node == '\0' ? "another node of the cluster" : "node ", node);
 	if (*origin != '\0')
 		(void)text_append(out, size, strlen(out), " (there: posternctl why %s)", origin);
 }
@@ -134,28 +132,29 @@ static void say_node(const struct decided *d, char *out, size_t size) {
 static const char *suspended_by(const struct decided *d) {
 	switch (d->by) {
 	case DECIDED_BY_RULE:
-		return "a provider rule says so";
+		return "a provider rule";
 	case DECIDED_BY_HAND_OF:
-		return (d->flags & DECIDED_HELD) != 0 ? "somebody held it by hand" :
-		    "somebody suspended it by hand";
+		return "manual action";
 	case DECIDED_BY_OTHERS:
 		return "";
 	default:
-		return "too many of its deliveries failed in a row";
+		return "too many consecutive delivery failures";
 	}
 }
 
 static void say_suspended(const struct decided *d, char *out, size_t size) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+	bool held = (d->flags & DECIDED_HELD) != 0;
 
-	(void)text_append(out, size, 0, "mail for %s %s, as %s", decided_text(d, DECIDED_NAME),
-	    observed ? "would be held, but for observe mode" : "is held", suspended_by(d));
+	(void)text_append(out, size, 0, "%s %s%s: %s", observed ?
+	    held ? "would hold" : "would suspend" : held ? "held" : "suspended",
+	    decided_text(d, DECIDED_NAME), observed ? " (observe mode)" : "", suspended_by(d));
 	say_node(d, out, size);
 }
 
 static void say_destination(const struct decided *d, char *out, size_t size) {
-	static const char *const verbs[] = { "did something to", "suspended", "held",
-		"resumed", "forgot", "set" };
+	static const char *const verbs[] = { "changed", "suspended", "held",
+		"resumed", "reset", "set the window or ceiling of" };
 	const char *name = decided_text(d, DECIDED_NAME);
 
 	switch ((enum decided_kind)d->kind) {
@@ -163,20 +162,20 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 		say_suspended(d, out, size);
 		return;
 	case DECIDED_BY_HAND:
-		(void)text_append(out, size, 0, "somebody %s %s%s",
+		(void)text_append(out, size, 0, "an administrator %s %s%s",
 		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		return;
 	case DECIDED_WINDOW:
 		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
-		    "the ceiling of %s is another one" : "the window of %s is another one",
+		    "the ceiling of %s changed" : "the window of %s changed",
 		    name);
 		break;
 	default:
 		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
 	}
 	if (*decided_text(d, DECIDED_NODE) != '\0')
-		(void)text_append(out, size, strlen(out), ", as %s says",
+		(void)text_append(out, size, strlen(out), " (from node %s)",
 		    decided_text(d, DECIDED_NODE));
 }
 

@@ -117,7 +117,7 @@ static size_t add_changes(char *out, size_t length, const struct decided *decide
 		    length > 0 ? ", " : "", (unsigned)decided->ceiling_before,
 		    (unsigned)decided->ceiling);
 	return text_append(out, DECIDED_LINE_MAX, length,
-	    decided->ceiling != 0 ? "%sceiling %u" : "%sceiling %u is forgotten",
+	    decided->ceiling != 0 ? "%sceiling %u" : "%sceiling %u reset",
 	    length > 0 ? ", " : "",
 	    (unsigned)(decided->ceiling != 0 ? decided->ceiling : decided->ceiling_before));
 }

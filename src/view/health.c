@@ -46,13 +46,15 @@ static void say_role(FILE *out, const struct view *view, const struct reader_rol
 
 	view_role_name(role, name);
 	if (role->pid <= 0)
-		fprintf(out, "role %s is away\n", name);
+		fprintf(out, "worker %s is not running\n", name);
 	else if (health_role_is_up(view, role))
-		fprintf(out, "role %s works with configuration %llu, not %llu (see the log)\n",
+		fprintf(out, "worker %s uses configuration %llu instead of %llu (see the "
+		    "log)\n",
 		    name, (unsigned long long)role->generation,
 		    (unsigned long long)view->status.generation);
 	else
-		fprintf(out, "role %s gave no sign of life for %lld s\n", name, silent_s);
+		fprintf(out, "worker %s is not responding (last heartbeat %lld s ago)\n",
+		    name, silent_s);
 }
 
 static bool check_state(const struct view *view, FILE *out) {
@@ -64,9 +66,9 @@ static bool check_state(const struct view *view, FILE *out) {
 	if (out == NULL)
 		return false;
 	if (status->heartbeat_ns <= 0 || silent_s < 0)
-		fputs("posternd gave no sign of life since the last boot\n", out);
+		fputs("posternd is not running (no heartbeat since the last boot)\n", out);
 	else
-		fprintf(out, "posternd gave no sign of life for %lld s\n", silent_s);
+		fprintf(out, "posternd is not running (last heartbeat %lld s ago)\n", silent_s);
 	return false;
 }
 
@@ -74,21 +76,22 @@ static void write_notes(const struct view *view, FILE *out) {
 	const struct reader_status *status = &view->status;
 
 	if (status->gate_shut)
-		fputs("note: the gate is shut: no class has room for inbound sessions\n", out);
+		fputs("note: all classes are full: new sessions are refused\n", out);
 	for (unsigned i = 0; i < JOURNAL_ROOMS; i++)
 		if (status->journals[i].fares == JOURNAL_FARES_ILL)
 			fprintf(out, "note: journal %s cannot be written: %s\n",
 			    generation_journal_word((enum journal_room)i),
 			    strerror(status->journals[i].error));
 	if (view->generation == NULL)
-		fputs("note: the configuration in force cannot be read\n", out);
+		fputs("note: the active configuration cannot be read\n", out);
 }
 
 static bool check_drive(const struct view *view, FILE *out) {
 	if (view->generation == NULL || !generation_drive_is_refused(view->generation))
 		return true;
 	if (out != NULL)
-		fprintf(out, "the queue is not driven, the service confines it: %s\n",
+		fprintf(out, "the queue is not managed because the service restricts posternd: "
+		    "%s\n",
 		    view->generation->confined);
 	return false;
 }

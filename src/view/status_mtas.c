@@ -175,37 +175,38 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 	unsigned number = (unsigned)(mta - g->mtas);
 
 	if (mta->kind != MTA_POSTFIX && mta->drive && g->confined[0] != '\0')
-		return "its queue is not driven: this service would make Sendmail bounce mail: "
-		    "install posternd-sendmail.conf, see SERVICE in posternd(8)";
+		return "the queue is not managed, because under this service Sendmail would "
+		    "bounce mail; install posternd-sendmail.conf (SERVICE in posternd(8))";
 	if (mta->kind != MTA_POSTFIX && mta->drive && mtas->view->status.queue_away_ns != 0)
-		return "the role that drives its queue is away: mail waits for Sendmail's own "
+		return "the worker of its queue is not running: mail waits for Sendmail's own "
 		    "queue runs";
 	if (mta->kind != MTA_POSTFIX && mta->drive &&
 	    (mtas->view->status.queue_paused >> number & 1) != 0)
-		return "its queue is paused: sendmail cannot be run, or leaves all queue files as "
-		    "they are: see event mta-command in the log";
+		return "the queue is paused: sendmail cannot be run, or leaves all queue files "
+		    "unchanged (event mta-command in the log)";
 	if (mta->kind != MTA_POSTFIX)
 		return use->seen && mtas->view->status.counters[
-		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks nothing: no "
-		    "sendmail-outbound.mc in it, or its socket is unsafe to Sendmail" : NULL;
+		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks no questions: "
+		    "sendmail-outbound.mc is missing in its configuration, or its socket is "
+		    "unsafe for Sendmail" : NULL;
 	if (mta->site_known == 0)
-		return "no hints: posternctl postfix-lanes has not read its settings";
+		return "no hints: run posternctl postfix-lanes to read its settings";
 	if (generation_text(g, mta->site_refusal)[0] != '\0')
-		return "no hints: posternctl postfix-lanes tells why";
+		return "no hints: posternctl postfix-lanes shows why";
 	if (mta->site_changed != 0)
 		return mta->site_by_setup ?
-		    "no hints: its settings have changed: run postern-postfix-setup make" :
-		    "no hints: its settings have changed: run posternctl postfix-lanes";
+		    "no hints: its settings have changed; run postern-postfix-setup make" :
+		    "no hints: its settings have changed; run posternctl postfix-lanes";
 	if (lanes_there(mta) == 0)
 		return mta->site_by_setup ?
-		    "no window is kept: Postfix has none of the lanes: run postern-postfix-setup "
+		    "windows are not enforced: Postfix has no lanes; run postern-postfix-setup "
 		    "make --lanes" :
-		    "no window is kept: Postfix has none of the lanes that posternctl "
-		    "postfix-lanes writes";
+		    "windows are not enforced: Postfix has no lanes; add those that posternctl "
+		    "postfix-lanes prints";
 	if (g->outbound_observe)
-		return "only watched: outbound.observe";
+		return "observe mode (outbound.observe)";
 	if (use->lane_ns == 0 && use->other_ns != 0)
-		return "no mail has gone by a lane yet";
+		return "no mail has used a lane yet";
 	return NULL;
 }
 

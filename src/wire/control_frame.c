@@ -35,13 +35,13 @@ static long parse_length(const char *data, size_t length, size_t *body,
 
 	for (size_t i = 0; i < digits; i++)
 		if (data[i] < '0' || data[i] > '9')
-			return malformed(why, "the length is no number");
+			return malformed(why, "the length is not a number");
 	if (end == NULL)
 		return most > LENGTH_DIGITS ?
-		    malformed(why, "the length is out of bounds") : 0;
+		    malformed(why, "the length is out of range") : 0;
 	if (!text_to_u32(data, digits, CONTROL_BODY_MAX, &value) || value == 0 ||
 	    data[0] == '0')
-		return malformed(why, "the length is out of bounds");
+		return malformed(why, "the length is out of range");
 	*body = value;
 	return (long)digits + 1;
 }
@@ -115,12 +115,12 @@ static const char *take_field(struct control_frame *frame, char *line, char *end
 	while (equals < end && is_key_char(*equals))
 		equals++;
 	if (equals == line || equals == end || *equals != '=')
-		return "a line is no key=value";
+		return "a line is not key=value";
 	if (frame->count == CONTROL_FIELDS_MAX)
 		return "too many fields";
 	*equals = '\0';
 	if (!unescape(equals + 1, end))
-		return "a value is not escaped as it should be";
+		return "a value is not escaped correctly";
 	frame->fields[frame->count].key = line;
 	frame->fields[frame->count].value = equals + 1;
 	frame->count++;
@@ -141,7 +141,7 @@ long control_frame_parse(char *data, size_t length, struct control_frame *frame,
 	at = data + head;
 	end = at + body;
 	if (end[-1] != '\n')
-		return malformed(why, "the body does not end with a line");
+		return malformed(why, "the body does not end with a newline");
 	frame->count = 0;
 	while (at < end) {
 		char *line_end = memchr(at, '\n', (size_t)(end - at));

@@ -149,26 +149,26 @@ static const struct {
 	const char *fault;	/* of a value */
 } keys[KEY_COUNT] = {
 	[KEY_MTA] = { "mta", OF_BOTH | OF_SESSION, NULL },
-	[KEY_STATUS] = { "status", OF_DELIVERY, "is none of sent, deferred, bounced, expired" },
+	[KEY_STATUS] = { "status", OF_DELIVERY, "is not sent, deferred, bounced or expired" },
 	[KEY_RECIPIENT] = { "recipient", OF_BOTH, NULL },
 	[KEY_DOMAIN] = { "domain", OF_BOTH, NULL },
 	[KEY_ID] = { "id", OF_BOTH, NULL },
 	[KEY_RELAY] = { "relay", OF_BOTH, NULL },
-	[KEY_ADDRESS] = { "address", OF_BOTH, "is no IP address" },
-	[KEY_PORT] = { "port", OF_BOTH, "is no port" },
-	[KEY_DSN] = { "dsn", OF_DELIVERY, "is no status code such as 4.7.0" },
+	[KEY_ADDRESS] = { "address", OF_BOTH, "is not an IP address" },
+	[KEY_PORT] = { "port", OF_BOTH, "is not a port" },
+	[KEY_DSN] = { "dsn", OF_DELIVERY, "is not a status code such as 4.7.0" },
 	[KEY_REPLY] = { "reply", OF_DELIVERY, NULL },
-	[KEY_PHASE] = { "phase", OF_DELIVERY, "is no phase of a delivery" },
-	[KEY_DELAY] = { "delay", OF_DELIVERY, "is no time in seconds" },
-	[KEY_CONNECT] = { "connect", OF_DELIVERY, "is no time in seconds" },
-	[KEY_SEND] = { "send", OF_DELIVERY, "is no time in seconds" },
-	[KEY_RECIPIENTS] = { "recipients", OF_DELIVERY, "is no number from 1 to 1000000" },
-	[KEY_ENDED] = { "ended", OF_DELIVERY, "is no time in seconds since 1970" },
-	[KEY_AGENT] = { "agent", OF_DELIVERY, "is none of remote, local, none" },
-	[KEY_CLIENT] = { "client", OF_SESSION, "is no IP address" },
-	[KEY_CLIENT_PORT] = { "client_port", OF_SESSION, "is no port" },
-	[KEY_SERVER] = { "server", OF_SESSION, "is no IP address" },
-	[KEY_SERVER_PORT] = { "server_port", OF_SESSION, "is no port" },
+	[KEY_PHASE] = { "phase", OF_DELIVERY, "is not a phase of a delivery" },
+	[KEY_DELAY] = { "delay", OF_DELIVERY, "is not a time in seconds" },
+	[KEY_CONNECT] = { "connect", OF_DELIVERY, "is not a time in seconds" },
+	[KEY_SEND] = { "send", OF_DELIVERY, "is not a time in seconds" },
+	[KEY_RECIPIENTS] = { "recipients", OF_DELIVERY, "is not a number from 1 to 1000000" },
+	[KEY_ENDED] = { "ended", OF_DELIVERY, "is not a time in seconds since 1970" },
+	[KEY_AGENT] = { "agent", OF_DELIVERY, "is not remote, local or none" },
+	[KEY_CLIENT] = { "client", OF_SESSION, "is not an IP address" },
+	[KEY_CLIENT_PORT] = { "client_port", OF_SESSION, "is not a port" },
+	[KEY_SERVER] = { "server", OF_SESSION, "is not an IP address" },
+	[KEY_SERVER_PORT] = { "server_port", OF_SESSION, "is not a port" },
 	[KEY_NAME] = { "name", OF_OPEN, NULL },
 };
 
@@ -270,7 +270,8 @@ static char *decode(struct reading *r, char *value, char *end)
 		high = end - at > 2 ? digit_of(at[1]) : -1;
 		low = high < 0 ? -1 : digit_of(at[2]);
 		if (low < 0 || high * 16 + low == 0) {
-			(void)refuse(r, at, "a % is followed by two digits of 16, and not by 00");
+			(void)refuse(r, at, "a % must be followed by two hexadecimal digits "
+			    "other than 00");
 			return NULL;
 		}
 		*to++ = (char)(high * 16 + low);
@@ -286,13 +287,13 @@ static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen)
 	enum key key;
 
 	if (equals == NULL)
-		return refuse(r, word, "it is no KEY=VALUE");
+		return refuse(r, word, "not KEY=VALUE");
 	if (!find_key(span_of(word, equals), &key))
-		return refuse(r, word, "there is no such key");
+		return refuse(r, word, "unknown key");
 	if ((keys[key].of & BIT(r->out->kind)) == 0)
-		return refuse(r, word, "the key does not belong to such a line");
+		return refuse(r, word, "this key is not allowed in such a line");
 	if ((*seen & BIT(key)) != 0)
-		return refuse(r, word, "the key is there twice");
+		return refuse(r, word, "duplicate key");
 	*seen |= BIT(key);
 	value_end = decode(r, equals + 1, end);
 	if (value_end == NULL)
@@ -313,17 +314,17 @@ static bool is_whole(struct reading *r, unsigned seen)
 	switch (out->kind) {
 	case EVENT_LINE_DELIVERY:
 		if ((seen & BIT(KEY_STATUS)) == 0)
-			return refuse(r, r->start, "a delivery has a status");
+			return refuse(r, r->start, "a delivery needs a status");
 		/* fall through */
 	case EVENT_LINE_START:
 		if (out->delivery.domain.length == 0 && out->delivery.recipient.length > 0)
 			out->delivery.domain = domain_of(out->delivery.recipient);
 		return out->delivery.domain.length > 0 ||
-		    refuse(r, r->start, "there is no recipient with a domain, and no domain");
+		    refuse(r, r->start, "a recipient with a domain, or a domain, is required");
 	case EVENT_LINE_OPEN:
 	case EVENT_LINE_CLOSE:
 		return ((seen & BIT(KEY_CLIENT)) != 0 && (seen & BIT(KEY_CLIENT_PORT)) != 0) ||
-		    refuse(r, r->start, "a session has client and client_port");
+		    refuse(r, r->start, "a session needs client and client_port");
 	default:
 		return true;
 	}
@@ -357,7 +358,7 @@ static bool read_log(struct reading *r, char *at, char *end)
 	char *space = memchr(at, ' ', (size_t)(end - at));
 
 	if (space == NULL || space == at)
-		return refuse(r, at, "a log line comes behind a mail server's name, or *");
+		return refuse(r, at, "a log line must follow a mail server's name, or *");
 	if (space - at != 1 || *at != '*')
 		r->out->mta = span_of(at, space);
 	r->out->text = span_of(space + 1, end);
@@ -372,12 +373,12 @@ static bool read_source(struct reading *r, char *at, char *end)
 
 	r->out->text = span_of(at, space == NULL ? end : space);
 	if (r->out->text.length == 0 || r->out->text.length > EVENT_SOURCE_MAX)
-		return refuse(r, at, "a source has a name, of 64 bytes at most");
+		return refuse(r, at, "a source needs a name of at most 64 bytes");
 	for (; c.at < c.end && is_digit(*c.at) && r->out->number < UINT64_C(1) << 59; c.at++)
 		r->out->number = r->out->number * 10 + (uint64_t)(*c.at - '0');
 	return c.at == c.end ? space == NULL || space + 1 < end ||
 	    refuse(r, space, "the line ends with a blank") :
-	    refuse(r, c.at, "behind a source's name comes a number");
+	    refuse(r, c.at, "a number must follow a source's name");
 }
 
 static const struct {
@@ -422,16 +423,16 @@ bool event_line_read(char *line, size_t length, struct event_line *out,
 	if (length > EVENT_WHOLE_MAX)
 		return refuse(&r, line + EVENT_WHOLE_MAX, "the line is too long");
 	if (!find_verb(span_of(line, space == NULL ? end : space), &out->kind))
-		return refuse(&r, line, "there is no such kind of line");
+		return refuse(&r, line, "unknown kind of line");
 	if (out->kind == EVENT_LINE_LOG)
 		return read_log(&r, rest, end);
 	if (length > EVENT_LINE_MAX)
 		return refuse(&r, line + EVENT_LINE_MAX, "the line is too long");
 	control = find_control(line, end);
 	if (control != NULL)
-		return refuse(&r, control, "there is a control character");
+		return refuse(&r, control, "the line has a control character");
 	if (out->kind == EVENT_LINE_SYNC)
-		return space == NULL || refuse(&r, space, "nothing comes behind sync");
+		return space == NULL || refuse(&r, space, "nothing may follow sync");
 	if (out->kind == EVENT_LINE_SOURCE)
 		return read_source(&r, rest, end);
 	return read_pairs(&r, rest, end);

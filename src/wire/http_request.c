@@ -89,7 +89,7 @@ static long take_line(const char *data, size_t from, size_t length,
 
 	for (size_t i = 0; i < method; i++)
 		if (!is_token(line[i]))
-			return fail(error, 400, "the method is none", from + i);
+			return fail(error, 400, "invalid method", from + i);
 	if (method == 0 || method > METHOD_MAX || method == length)
 		return fail(error, 400, "not a request line", from);
 	request->method = http_span_is((struct http_span){ line, method }, "GET") ? HTTP_GET :
@@ -100,7 +100,7 @@ static long take_line(const char *data, size_t from, size_t length,
 		return fail(error, 400, "not a request line", from + method);
 	for (size_t i = 0; i < target; i++)
 		if (line[method + 1 + i] <= ' ' || line[method + 1 + i] > '~')
-			return fail(error, 400, "a byte that no target has",
+			return fail(error, 400, "invalid byte in the target",
 			    from + method + 1 + i);
 	version++;
 	if ((size_t)(line + length - version) != 8 || memcmp(version, "HTTP/", 5) != 0 ||
@@ -108,7 +108,7 @@ static long take_line(const char *data, size_t from, size_t length,
 	    version[7] > '9')
 		return fail(error, 400, "not a request line", (size_t)(version - data));
 	if (version[5] != '1')
-		return fail(error, 505, "only HTTP/1 is spoken here", (size_t)(version - data));
+		return fail(error, 505, "only HTTP/1 is supported", (size_t)(version - data));
 	request->keep_alive = version[7] != '0';
 	if (request->method == HTTP_OTHER)
 		request->path = (struct http_span){ line + method + 1, target };
@@ -162,9 +162,9 @@ static long take_header_line(const char *data, size_t from, size_t length,
 
 	for (size_t i = 0; i < name; i++)
 		if (!is_token(line[i]))
-			return fail(error, 400, "the name of a header is none", from + i);
+			return fail(error, 400, "invalid header name", from + i);
 	if (name == 0 || name == length)
-		return fail(error, 400, "a line that is no header", from);
+		return fail(error, 400, "a line is not a header", from);
 	for (size_t i = begin; i < end; i++)
 		if ((unsigned char)line[i] < ' ' && line[i] != '\t')
 			return fail(error, 400, "a control character in a header", from + i);
@@ -178,7 +178,7 @@ static long take_header_line(const char *data, size_t from, size_t length,
 			return fail(error, 400, "a second Host", from);
 		headers->host = true;
 		if (!take_host(value, &headers->host_value))
-			return fail(error, 400, "a Host that is none", from + begin);
+			return fail(error, 400, "invalid Host", from + begin);
 	}
 	take_header((struct http_span){ line, name }, value, headers, request);
 	return 0;

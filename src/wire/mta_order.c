@@ -123,7 +123,7 @@ static bool take_frame(char *data, size_t length, struct control_frame *frame,
 	long used = control_frame_parse(data, length, frame, why);
 
 	if (used >= 0)
-		*why = used == 0 ? "the frame is cut" : "there is more behind the frame";
+		*why = used == 0 ? "the frame is incomplete" : "data follows the frame";
 	return used > 0 && (size_t)used == length;
 }
 
@@ -141,13 +141,13 @@ bool mta_order_parse(char *data, size_t length, struct mta_order *order, const c
 	if (!take_frame(data, length, &frame, why))
 		return false;
 	if (!take_verb(control_frame_get(&frame, "command"), &order->verb))
-		return bad(why, "there is no such command");
+		return bad(why, "unknown command");
 	if (!take_small(&frame, "mta", MTAS, &order->mta))
-		return bad(why, "mta is no number of a mail server");
+		return bad(why, "mta is not a mail server's number");
 	if (!take_number(&frame, "generation", &order->generation))
-		return bad(why, "generation is no number");
+		return bad(why, "generation is not a number");
 	if (order->verb == MTA_REQUEUE && !take_id(&frame, order->queue_id))
-		return bad(why, "id is no queue id");
+		return bad(why, "id is not a queue id");
 	return true;
 }
 
@@ -179,14 +179,14 @@ bool mta_outcome_parse(char *data, size_t length, struct mta_outcome *outcome,
 	*is_output = take_verb(control_frame_get(&frame, "output"), &outcome->verb) &&
 	    outcome->verb == MTA_LIST;
 	if (!*is_output && !take_verb(control_frame_get(&frame, "done"), &outcome->verb))
-		return bad(why, "there is no such command");
+		return bad(why, "unknown command");
 	if (!take_small(&frame, "mta", MTAS, &outcome->mta))
-		return bad(why, "mta is no number of a mail server");
+		return bad(why, "mta is not a mail server's number");
 	if (*is_output)
 		return true;
 	if (!take_code(&frame, &outcome->code))
-		return bad(why, "neither exit nor failed");
+		return bad(why, "exit or failed is required");
 	if (outcome->verb == MTA_REQUEUE && !take_id(&frame, outcome->queue_id))
-		return bad(why, "id is no queue id");
+		return bad(why, "id is not a queue id");
 	return true;
 }

@@ -206,15 +206,15 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 		if (!TAKE(c, "="))
 			return "it ends within its fields";
 		if (SPAN_IS(key, "status"))
-			return read_status(c, line) ? NULL : "its status is cut";
+			return read_status(c, line) ? NULL : "its status is incomplete";
 		comma = memchr(c->at, ',', left(c));
 		if (comma == NULL)
 			return "it ends within its fields";
 		if (!read_field(key, (struct cursor){ c->at, comma }, &line->delivery))
-			return "a field has no value of its kind";
+			return "a field has an invalid value";
 		c->at = comma;
 	}
-	return "its fields are not separated as they should be";
+	return "its fields are not separated correctly";
 }
 
 /* Does what looks like the end of the addresses come once more?  Then an address
@@ -290,14 +290,14 @@ static const char *read_delivery(struct cursor c, struct log_line *line)
 
 	begin(line);
 	if (!take_any_address(&c, &d->recipient))
-		return "its recipient is no address, or does not end";
+		return "its recipient is not an address, or does not end";
 	d->domain = domain_of(d->recipient);
 	if (TAKE(&c, ", orig_to=") && !take_any_address(&c, &line->orig_to))
-		return "its orig_to is no address, or does not end";
+		return "its orig_to is not an address, or does not end";
 	if (!BEGINS(&c, ", relay="))
-		return "no relay stands behind its recipient";
+		return "no relay follows its recipient";
 	if (is_ambiguous(c))
-		return "it can be read in two ways";
+		return "it is ambiguous";
 	why = read_fields(&c, line);
 	d->agent = agent_of(line->daemon, d);
 	return why;

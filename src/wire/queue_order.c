@@ -134,7 +134,7 @@ static bool take_frame(char *data, size_t length, struct control_frame *frame,
 	long used = control_frame_parse(data, length, frame, why);
 
 	if (used >= 0)
-		*why = used == 0 ? "the frame is cut" : "there is more behind the frame";
+		*why = used == 0 ? "the frame is incomplete" : "data follows the frame";
 	return used > 0 && (size_t)used == length;
 }
 
@@ -151,15 +151,15 @@ static bool take_run(const struct control_frame *frame, const char *ids,
 
 	order->verb = QUEUE_ORDER_RUN;
 	if (!take_ids(ids, &order->ids))
-		return bad(why, "run names what is no queue id, or too many");
+		return bad(why, "run has an invalid queue id, or too many");
 	if (!take_long_number(frame, "generation", &order->generation))
-		return bad(why, "generation is no number");
+		return bad(why, "generation is not a number");
 	if (!take_number(frame, "brief", &brief) || brief > 1)
-		return bad(why, "brief is neither 0 nor 1");
+		return bad(why, "brief must be 0 or 1");
 	order->brief = brief == 1;
 	if (!take_number(frame, "checkpoint", &order->checkpoint) || order->checkpoint == 0 ||
 	    order->checkpoint > QUEUE_CHECKPOINT_MOST)
-		return bad(why, "checkpoint is not from 1 to 10");
+		return bad(why, "checkpoint must be from 1 to 10");
 	return true;
 }
 
@@ -175,16 +175,16 @@ bool queue_order_parse(char *data, size_t length, struct queue_order *order,
 	name = control_frame_get(&frame, "open");
 	ids = control_frame_get(&frame, "run");
 	if ((name == NULL) == (ids == NULL))
-		return bad(why, "neither open nor run");
+		return bad(why, "open or run is required");
 	if (!take_number(&frame, "directory", &order->directory))
-		return bad(why, "directory is no number");
+		return bad(why, "directory is not a number");
 	if (!take_number(&frame, "ticket", &order->ticket))
-		return bad(why, "ticket is no number");
+		return bad(why, "ticket is not a number");
 	if (ids != NULL)
 		return take_run(&frame, ids, order, why);
 	order->verb = QUEUE_ORDER_OPEN;
 	if (!sendmail_queue_is_name(name) || !queue_order_add_id(&order->ids, name + 2))
-		return bad(why, "open names no queue file");
+		return bad(why, "open does not name a queue file");
 	return true;
 }
 
@@ -231,5 +231,5 @@ bool queue_tell_parse(char *data, size_t length, struct queue_tell *tell, const 
 		tell->news = QUEUE_AGAIN;
 		whole = true;
 	}
-	return whole || bad(why, "it is no news, or not whole");
+	return whole || bad(why, "not a report, or incomplete");
 }

@@ -240,9 +240,9 @@ static const char *read_stat(struct cursor *c, struct log_line *line)
 
 	d->text = span_of(c->at, c->end);
 	if (d->text.length == 0)
-		return "its status is cut";
+		return "its status is incomplete";
 	if (is_ambiguous(d->text) || is_ambiguous(d->reply))
-		return "it can be read in two ways";
+		return "it is ambiguous";
 	d->status = status_of(d);
 	line->status_word = first_word(d->text);
 	return NULL;
@@ -277,7 +277,7 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 		} else {
 			end = FIND(c, ", ");
 			if (end == NULL || !read_field(key, (struct cursor){ c->at, end }, d))
-				return "a field has no value of its kind, or does not end";
+				return "a field has an invalid value, or does not end";
 		}
 		c->at = end + 2;
 	}

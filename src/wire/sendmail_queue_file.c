@@ -146,18 +146,18 @@ static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reade
 	struct sendmail_message *message = &reader->message;
 
 	if (!count_of(reader, &message->version))
-		return bad(reader, "the version is no number");
+		return bad(reader, "the version is not a number");
 	if (message->version < 1 || message->version > SENDMAIL_QUEUE_VERSION)
-		return bad(reader, "its version is not known");
+		return bad(reader, "unknown version");
 	return SENDMAIL_QUEUE_MORE;
 }
 
 static enum sendmail_queue_step take_end(struct sendmail_queue_reader *reader)
 {
 	if (reader->length != 1)
-		return bad(reader, "there is something behind the point");
+		return bad(reader, "data follows the point");
 	if (!reader->has_made)
-		return bad(reader, "no line T tells when it was made");
+		return bad(reader, "line T (creation time) is missing");
 	reader->state = ENDED;
 	return SENDMAIL_QUEUE_END;
 }
@@ -175,16 +175,16 @@ static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
 	case 'T':
 		reader->has_made = number_of(reader, &message->made_s) && message->made_s >= 0;
 		return reader->has_made ? SENDMAIL_QUEUE_MORE :
-		    bad(reader, "the time in line T is none");
+		    bad(reader, "the time in line T is invalid");
 	case 'K':
 		return number_of(reader, &message->tried_s) ? SENDMAIL_QUEUE_MORE :
-		    bad(reader, "the time in line K is none");
+		    bad(reader, "the time in line K is invalid");
 	case 'N':
 		return count_of(reader, &message->tries) ? SENDMAIL_QUEUE_MORE :
-		    bad(reader, "line N is no number");
+		    bad(reader, "line N is not a number");
 	case 'P':
 		return number_of(reader, &message->priority) ? SENDMAIL_QUEUE_MORE :
-		    bad(reader, "line P is no number");
+		    bad(reader, "line P is not a number");
 	case 'q':
 		message->is_quarantined = true;
 		return SENDMAIL_QUEUE_MORE;
@@ -219,7 +219,7 @@ static enum sendmail_queue_step begin_line(struct sendmail_queue_reader *reader,
 	reader->length = 0;
 	reader->is_long = false;
 	if (reader->message.version == 0 && kind != VERSION_KIND)
-		return bad(reader, "it does not begin with its version");
+		return bad(reader, "it does not start with its version");
 	reader->state = is_wanted(kind) ? IN_WANTED : IN_PASSED;
 	return SENDMAIL_QUEUE_MORE;
 }
@@ -258,7 +258,7 @@ static enum sendmail_queue_step at_line(struct sendmail_queue_reader *reader, ch
 		step = take_line(reader, recipient);
 	reader->length = 0;
 	if (step == SENDMAIL_QUEUE_END)
-		return bad(reader, "there is something behind the end");
+		return bad(reader, "data follows the end");
 	return step != SENDMAIL_QUEUE_MORE ? step : begin_line(reader, next);
 }
 
@@ -272,7 +272,7 @@ enum sendmail_queue_step sendmail_queue_next(struct sendmail_queue_reader *reade
 		case BAD:
 			return SENDMAIL_QUEUE_BAD;
 		case ENDED:
-			return bad(reader, "there is something behind the end");
+			return bad(reader, "data follows the end");
 		case AT_LINE:
 			step = at_line(reader, **data, recipient);
 			if (step != SENDMAIL_QUEUE_MORE)

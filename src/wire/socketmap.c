@@ -39,7 +39,7 @@ static long parse_head(const char *data, size_t length, size_t *content,
 	if (at == length)
 		return 0;
 	if (at == 0)
-		return malformed(error, "the request does not begin with its length", 0);
+		return malformed(error, "the request does not start with its length", 0);
 	if (data[at] != ':')
 		return malformed(error, "no colon after the length", at);
 	*content = value;
@@ -67,7 +67,7 @@ long socketmap_parse(const char *data, size_t length,
 		return malformed(error, "no comma where the request should end", at + content);
 	found = memchr(text, ' ', content);
 	if (found == NULL || found == text)
-		return malformed(error, "no map name with a blank after it", at);
+		return malformed(error, "no map name followed by a blank", at);
 	request->map = text;
 	request->map_length = (size_t)(found - text);
 	request->key = found + 1;

@@ -111,7 +111,7 @@ bool syslog_frame_read(const char *datagram, size_t length, char *scratch,
 	*why = NULL;
 	whole = cut(&c);
 	if (TAKE(&c, "<") && (!take_number(&c, PRIORITY_MAX, &priority) || !TAKE(&c, ">"))) {
-		*why = "its priority is none";
+		*why = "invalid priority";
 		return false;
 	}
 	if (left(&c) == 0) {
@@ -121,10 +121,10 @@ bool syslog_frame_read(const char *datagram, size_t length, char *scratch,
 	if (!TAKE(&c, "1 ")) {
 		*out = span_of(c.at, c.end);
 	} else if (!rewrite(&c, scratch, out)) {
-		*why = "its head is not of RFC 5424";
+		*why = "its header is not RFC 5424";
 		return false;
 	}
 	if (!whole)
-		*why = "it is of several lines, and all but the first are passed over";
+		*why = "it has several lines; only the first is used";
 	return whole;
 }

@@ -83,8 +83,8 @@ def hostile(test, site):
     site.fails(NAME, 8, REFUSED.format(NAME, EVIL.format(test.directory)))
     words, facts = site.comes("suspended", "a suspension is told of")
     test.equal(len(words), 2, "in one argument")
-    test.check(words[1].startswith(f"suspended {SHOWN}: its mail is held for 300 s, as its "
-                                   "deliveries fail: "), words[1])
+    test.check(words[1].startswith(f"suspended {SHOWN}: mail is suspended for 300 s "
+                                   "because its deliveries fail: "), words[1])
     test.check("421 4.7.0 x'; touch" in facts["POSTERN_ALERT_TEXT"], "with what was said")
     test.equal(facts["POSTERN_ALERT_SUBJECT"], SHOWN, "whom it is about")
     test.equal((facts["POSTERN_ALERT_FOR"], facts["POSTERN_ALERT_OBSERVED"], facts["uid"] != "0"),
@@ -122,7 +122,7 @@ def others(test, site):
     test.deaths_expected = True
     os.kill(site.postern.roles()["policy.1"], signal.SIGKILL)
     words, facts = site.comes("role", "a process that died is told of")
-    test.check(words[1].startswith("role policy.1: it ended with signal 9 "), words[1])
+    test.check(words[1].startswith("role policy.1: ended with signal 9 "), words[1])
     site.reload(site.alert, [])
     full = one_class("none", 0, [25])
     site.postern.file.write_text(re.sub(r"^classes = \(.*?^\);", lambda _: f"classes = (\n{full} );",
@@ -177,7 +177,7 @@ def mails(test, site):
     text = mail.read_text()
     test.check(text.startswith("-i -- root -f\nSubject: postern on "), "to its addresses alone")
     test.check("role policy.0\n" in text.split("\n\n")[0] + "\n" and
-               "it ended with signal 9" in text, "what and whom")
+               "ended with signal 9" in text, "what and whom")
 
 
 def body(test):

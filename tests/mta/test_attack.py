@@ -115,7 +115,7 @@ def cut(test):
     postern.start()
     supervisor = postern.status()["pid"]
     test.equal(attacker(postern, "cut").wait(20), 0, "the file of the segment is cut")
-    test.within(20.0, lambda: "is built again" in postern.log_text() and works(postern),
+    test.within(20.0, lambda: "rebuilding it from its saved sessions" in postern.log_text() and works(postern),
                 "roles die of it: the segment is built again, and the service is back")
     test.check(alive(supervisor), "the supervisor has lived through it")
     postern.stop()
@@ -136,7 +136,7 @@ def stopped_while_built_again(test):
         pass
     os.kill(supervisor, signal.SIGTERM)
     test.equal(postern.process.wait(10), 0, "SIGTERM while the segment is built again: it ends with 0")
-    test.check("is built again" in postern.log_text(), "... and it had begun to build")
+    test.check("rebuilding it from its saved sessions" in postern.log_text(), "... and it had begun to build")
     asker.join()
 
 

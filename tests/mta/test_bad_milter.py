@@ -136,7 +136,7 @@ class Judge:
         answers = [client.open(f"10.0.0.{n}", 600 + n) for n, client in enumerate(clients, 1)]
         self.test.check(answers[:LIMIT] == [(CONTINUE, b"")] * LIMIT and all(
             answer[0] == REPLY_CODE and re.fullmatch(
-                rb"421 4\.7\.0 100%% full, %%s too \([0-9a-z]{12}\)\0", answer[1])
+                rb"421 4\.7\.0 100%% full, %%s too \(id=[0-9a-z]{12}\)\0", answer[1])
             for answer in answers[LIMIT:]),
             f"{what}: exactly {LIMIT} of {LIMIT + 2} are let in")
         self.test.equal(self.postern.open("ten"), LIMIT, f"{what}: {LIMIT} counted")

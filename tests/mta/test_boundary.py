@@ -185,7 +185,7 @@ def files_of_root(test):
                 "the lock was replaced: a role that died is started again")
     postern.stop()
     postern.start()
-    test.check("the lock was no file of Postern's" in postern.log_text() and
+    test.check("the lock did not belong to Postern" in postern.log_text() and
                (postern.shared / "state.lock").is_file(),
                "... and so is the daemon, which puts what stood there aside")
     postern.stop()
@@ -208,7 +208,7 @@ def full_disk(test):
         except OSError:
             pass
     test.wait_for(lambda: FULL in postern.log_text(), "roles die of the state", 60)
-    test.wait_for(lambda: "the state could not be built" in postern.log_text(),
+    test.wait_for(lambda: "cannot build the state file" in postern.log_text(),
                   "there is no room to build it again, and the log says so", 60)
     test.check(alive(supervisor) and postern.process.poll() is None, "the supervisor goes on")
     filler.unlink()

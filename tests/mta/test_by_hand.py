@@ -94,7 +94,7 @@ def what_is_wrong(test, site):
     done = subprocess.run(argv, text=True, capture_output=True, timeout=20, user=nobody.pw_uid,
                           group=nobody.pw_gid, extra_groups=[])
     test.equal(done.returncode, 77, "a stranger may not")
-    test.equal(site.rows(), {}, "nothing was done")
+    test.equal(site.rows(), {}, "not changed")
 
 
 def by_hand(test, site):
@@ -107,7 +107,7 @@ def by_hand(test, site):
                "a Postfix that has no hints for it does not hold it")
     told = site.postern.command("suspend", "d.example", "--for", "90s", "--reason", "they asked",
                                 json_output=False).stderr
-    test.check("not held (mta a: posternctl postfix-lanes has not read" in told,
+    test.check("not enforced for mail already in this Postfix (mta a: posternctl postfix-lanes has not read" in told,
                f"and people are told: {told}")
     row = site.row("d.example")
     test.equal(list(row), COLUMNS, "the columns of destinations")
@@ -138,7 +138,7 @@ def by_hand(test, site):
     test.equal((answer["state"], answer["window"], answer["ceiling"]), ("limited", 2, 7),
                "each by itself")
     test.equal(site.postern.ask("forget", "d.example")["state"], "open", "forget")
-    test.equal(site.row("d.example")["law"], None, "nothing is known of it")
+    test.equal(site.row("d.example")["law"], None, "unknown destination; nothing to resume")
     site.postern.ask("suspend", "short.example", "--for", "1s")
     test.within(4, lambda: site.state("short.example") == "open", "it ends by itself")
     log = site.postern.log_text()
@@ -233,8 +233,8 @@ def at_the_door(test, site):
     site.postern.ask("hold", "held.example")
     before = site.counter("back_pressure")
     answer = ask_policy(site)
-    test.check(re.fullmatch(r"DEFER_IF_PERMIT 4\.4\.1 Mail for held\.example cannot be delivered "
-                            r"now, try again later \([0-9a-z]{12}\)", answer),
+    test.check(re.fullmatch(r"DEFER_IF_PERMIT 4\.4\.1 Delivery to held\.example is suspended; "
+                            r"try again later \(id=[0-9a-z]{12}\)", answer),
                f"bulk mail waits at the door: {answer}")
     test.equal(site.counter("back_pressure"), before + 1, "it is counted")
     test.check("class=bulk client=192.0.2.77[4711] destination=held.example"
@@ -292,9 +292,9 @@ def observed(test, site):
     site.postern.ask("reload")
     done = site.postern.command("hold", "seen.example")
     test.equal(done.returncode, 0, "in observe mode a hold is noted")
-    test.check("not applied" in done.stderr, "and said not to be applied")
+    test.check("not enforced" in done.stderr, "and said not to be applied")
     done = site.postern.command("destinations", json_output=False)
-    test.check("nobody is held" in done.stderr, "and so it is where it is listed")
+    test.check("no mail is held" in done.stderr, "and so it is where it is listed")
     status = site.postern.status()
     test.equal(status["outbound_observe"], True, "status says so")
     test.equal((status["destinations_held"], status["destinations_suspended"]), (2, 1),

@@ -41,7 +41,7 @@ def why(test, here, there):
                f"posternctl why {origin}" in told["what"], f"in words: {told['what']}")
     test.equal(there.ask("why", origin)["kind"], "by-hand", "that machine tells of it")
     other = here.command("why", origin)
-    test.check(other.returncode == 68 and f"it is of node {there.name}" in other.stderr and
+    test.check(other.returncode == 68 and f"it is a decision of node {there.name}" in other.stderr and
                known["id"] in other.stderr, f"an id of another machine: {other.stderr}")
     undo = shlex.split(told["undo"])
     test.equal(undo[-2:], ["resume", "held.example"], "what undoes it")
@@ -119,7 +119,7 @@ def in_the_log(test, cluster):
     for node in (first, third):
         test.within(SOON, lambda: [by_second in one for one in lines(node, "back", name)] == [True],
                     f"{node.name}: who resumed it, once")
-        test.equal(row(node, name)["reason"], f"{second.name}: resumed by hand", "the reason is")
+        test.equal(row(node, name)["reason"], f"{second.name}: resumed by an administrator", "the reason is")
         whats = [one["what"] for one in node.ask("why", name) if one["kind"] == "back"]
         test.check(whats and whats[-1].endswith(f", as {second.name} says"),
                    f"and so does the list of why: {whats}")
@@ -197,7 +197,7 @@ def untold(test, node, why):
     """Whoever suspends something hears that the others do not, and what is wrong."""
     done = node.command("suspend", "untold.example", "--for", "1h")
     test.check(done.returncode == 0 and
-               f"the other machines cannot be told now (cluster: {why}" in done.stderr,
+               f"the other nodes cannot be notified now (cluster: {why}" in done.stderr,
                f"suspend says that others are not told: {done.stderr}")
     test.check(node.ask("resume", "untold.example")["untold"].startswith(why), "so does resume")
 
@@ -230,7 +230,7 @@ def refused(test, cluster):
     test.wait_for(lambda: first.cluster_row()["errors"]["permission"] > 0, "it is counted")
     test.check("error=permission" in first.log_text(), "it is told")
     test.equal(first.cluster_row()["state"], "joined", "limits are shared all the same")
-    test.check("compare Redis's user with redis-postern.conf: " in first.cluster_row()["error_text"],
+    test.check("compare the Redis user with redis-postern.conf: " in first.cluster_row()["error_text"],
                f"with what to do: {first.cluster_row()['error_text']}")
     untold(test, first, "state joined, error permission")
     cluster.redis.ask("ACL", "SETUSER", USER, "+publish")

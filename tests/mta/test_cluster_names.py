@@ -46,9 +46,9 @@ def forgets(test, mx1, name, status, outcome, words):
 def hangs(test, mx1):
     """The role is gone before it has told what came of it."""
     os.kill(mx1.roles()["cluster.0"], signal.SIGSTOP)
-    forgets(test, mx1, "mx9", 75, "unsure", "it may have been forgotten or not")
+    forgets(test, mx1, "mx9", 75, "unsure", "the result is unknown")
     joined(test, mx1, "with a new role")
-    forgets(test, mx1, "mx9", 68, "unknown", "no machine has this name")
+    forgets(test, mx1, "mx9", 68, "unknown", "unknown node")
     test.equal(mx1.log_text().count("outcome=unsure"), 1, "what was lost is told once")
 
 
@@ -75,9 +75,9 @@ def body(test):
     for node in (mx1, mx2):
         joined(test, node, f"{node.name} of two")
     mx3.start()
-    refused(test, mx3, "node", "on one of them posternctl cluster names them", "a third machine of two")
+    refused(test, mx3, "node", "run posternctl cluster forget NODE on one of them", "a third machine of two")
     anew(mx3, called="mx1")
-    refused(test, mx3, "node", "give this one another cluster.node", "a name that another machine has")
+    refused(test, mx3, "node", "choose another cluster.node here", "a name that another machine has")
     mx1.lose()
     joined(test, mx3, "the other machine is lost, its name")
     mx3.stop()
@@ -86,11 +86,11 @@ def body(test):
     mx3.write(called=None, lease=LEASE + 1)
     mx3.start()
     refused(test, mx3, "settings", "lease", "another lease")
-    forgets(test, mx1, "mx2", 75, "alive", "it is alive")
-    forgets(test, mx1, "mx1", 64, "itself", "it is this machine")
-    forgets(test, mx1, "mx9", 68, "unknown", "no machine has this name")
+    forgets(test, mx1, "mx2", 75, "alive", "the node is alive")
+    forgets(test, mx1, "mx1", 64, "itself", "a node cannot remove itself")
+    forgets(test, mx1, "mx9", 68, "unknown", "unknown node")
     done = mx3.command("cluster", "forget", "mx2")
-    test.check(done.returncode == 69 and "has not joined" in done.stderr,
+    test.check(done.returncode == 69 and "not connected to the cluster" in done.stderr,
                f"nor by one that does not belong: {done.returncode}, {done.stderr.strip()}")
     mx2.stop()
     test.within(SOON, lambda: mx1.command("cluster", "forget", "mx2").returncode == 0,
@@ -104,8 +104,8 @@ def body(test):
     clients = Clients(test, {node.name: node.policy for node in (mx1, mx3)}, test.seed)
     mx3.write(limit=20)
     mx3.ask("reload")
-    test.within(SOON, lambda: differs(mx1, "mx3 has the limit 20, this machine 30")
-                and differs(mx3, "mx1 has the limit 30, this machine 20"),
+    test.within(SOON, lambda: differs(mx1, "mx3 has the limit 20, this node 30")
+                and differs(mx3, "mx1 has the limit 30, this node 20"),
                 "a limit that differs is told by both, and whose it is, while nobody has a session")
     for when in ("from idle", "and once more"):
         clients.demand(mx1=30)
@@ -117,25 +117,25 @@ def body(test):
         test.check(differs(mx1, "mx3 has the limit 20"), "and who has it, all the while")
         clients.demand(mx1=0)
         test.within(SOON, lambda: clients.open() == 0, "all have gone")
-    test.check(' class=all text="mx3 has the limit 20, this machine 30: ' in mx1.log_text(),
+    test.check(' class=all text="mx3 has the limit 20, this node 30: ' in mx1.log_text(),
                "so does the log")
     mx1.write(limit=20)
     mx1.ask("reload")
     test.within(SOON, lambda: not mx3.cluster_row()["differs"] and not mx1.cluster_row()["differs"],
                 "and no more when it is the same")
     test.within(SOON, lambda: all(node.log_text().count(" class=all text=\"its limits, fraction and "
-                                                        "number of nodes differ no more\"") == 1
+                                                        "number of nodes are the same on all nodes again\"") == 1
                                   for node in (mx1, mx3)), "the logs of both tell that it is over")
     clients.demand(mx1=30)
     test.within(SOON, lambda: clients.open("mx1") >= 18, "one of them has nearly all of 20")
     mx1.write(limit=19)
     mx1.ask("reload")
-    test.within(SOON, lambda: ' class=all text="mx3 has the limit 20, this machine 19: ' in
+    test.within(SOON, lambda: ' class=all text="mx3 has the limit 20, this node 19: ' in
                 mx1.log_text(), "another limit again, in the log")
     mx1.more = lambda text: text.replace('scope = "cluster"; ', "")
     mx1.write()
     mx1.ask("reload")
-    test.within(SOON, lambda: ' class=all text="it is shared no more"' in mx1.log_text(),
+    test.within(SOON, lambda: ' class=all text="the class is no longer shared"' in mx1.log_text(),
                 "the log tells that it is none of theirs any more")
     clients.demand(mx3=30)
     test.within(SOON, lambda: clients.open("mx3") >= 18,

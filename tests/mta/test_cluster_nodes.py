@@ -77,7 +77,7 @@ class World:
         why = last()
         self.test.equal([why["cluster_now"], why["undo"], why["undo_before"]],
                         ["without", None, None], "no limit is to be raised")
-        self.test.check("posternctl cluster" in why["what"] and "its part of cluster.fraction"
+        self.test.check("posternctl cluster" in why["what"] and "this node's part of cluster.fraction"
                         in why["what"] and why["cluster_error"], "why names the cause")
         explained = node.ask("explain", "session", "--port", node.ports[0], "192.0.2.1")
         self.test.equal([explained["reason"], explained["lease"]], ["class-share", "ended"],

@@ -150,7 +150,7 @@ def reload(test, site):
     site.postern.configure([one_class("others", 100)], lambda text: text)
     site.postern.ask("reload")
     test.wait_for(site.feed_is_up_to_date, "the feed has let go of the logs")
-    line = f'log={site.a.log} text="is read"'
+    line = f'log={site.a.log} text="reading log"'
     before = site.postern.log_text().count(line)
     site.postern.configure([one_class("others", 100)], site.edit)
     site.postern.ask("reload")

@@ -173,7 +173,7 @@ def standard_input(test, site):
     site.arrives(domain, "posternctl feed: its lines")
     done = feed("x\n" * 3, "--mta", "b")
     test.equal(done.returncode, 65, "a mail server that there is not")
-    test.check("line 3: the configuration has no mail server of this name" in done.stderr,
+    test.check("line 3: the configuration has no mail server with this name" in done.stderr,
                f"is told: {done.stderr}")
     done = feed("x" * 1000000 + "\n\0\0\n" + "y\n")
     test.equal((done.returncode, done.stderr.strip()), (65, "posternctl: line 1: the line is too long"),
@@ -183,7 +183,7 @@ def standard_input(test, site):
     done = feed("sync\ndelivery status=sent domain=a.example\nsource x 7\nsync\r\nsynch\nsource",
                 "--events")
     test.equal((done.returncode, done.stderr.strip(), json.loads(done.stdout)),
-               (65, "posternctl: line 5: there is no such kind of line", {"lines": 6, "errors": 1}),
+               (65, "posternctl: line 5: unknown kind of line", {"lines": 6, "errors": 1}),
                "sync and source of the input do not make posternctl feed wait for ever")
     test.equal(feed("", "--events", "--mta", "a").returncode, 64, "these name their own")
 
@@ -263,9 +263,9 @@ def other_servers(test, site):
                "a destination that refuses is suspended")
     told = events.tell("deliver", "delivery status=sent", f"delivery status=lost {relay}",
                        "x" * 100000)
-    test.equal(told, ["error 13 0 there is no such kind of line",
-                      "error 14 0 there is no recipient with a domain, and no domain",
-                      "error 15 16 is none of sent, deferred, bounced, expired",
+    test.equal(told, ["error 13 0 unknown kind of line",
+                      "error 14 0 a recipient with a domain, or a domain, is required",
+                      "error 15 16 is not sent, deferred, bounced or expired",
                       "error 16 65664 the line is too long", "ok 16 4"], "mistakes are told")
     told = events.tell(*["?"] * 200)
     test.equal((len(told), told[-1]), (97, "ok 216 204"), "but not all of them")

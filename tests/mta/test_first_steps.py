@@ -45,10 +45,10 @@ def body(test):
     # 1, 2
     postern.file.write_text(postern.file.read_text() + f"\nmta = ( {site.mta} );\n")
     test.equal(postern.command("reload").returncode, 0, "reload")
-    told(test, postern, {"site": "missing", "lanes": "0/6"}, "has not read", "2")
+    told(test, postern, {"site": "missing", "lanes": "0/6"}, "to read its settings", "2")
     # 3
     lines = postern.command("postfix-lanes", json_output=False).stdout
-    told(test, postern, {"site": "read", "lanes": "0/6"}, "none of the lanes", "3")
+    told(test, postern, {"site": "read", "lanes": "0/6"}, "Postfix has no lanes", "3")
     # 4, 5, 6
     lines = re.sub(r"argv=\S+/postern-lookup", f"argv={build_directory() / 'postern-lookup'}",
                    lines)
@@ -63,13 +63,13 @@ def body(test):
     # 7
     send(test, site, postern, "observed: mail goes")
     told(test, postern, {"site": "read", "lanes": "6/6", "observe": True, "lane_age": None},
-         "only watched", "7")
+         "observe mode", "7")
     test.check(mta(postern)["other_age"] is not None, "by the transport itself")
     # 8
     postern.file.write_text(substitute(postern.file.read_text(), r"^outbound *= *.*?;\s*};",
                                        "outbound = { observe = false; };"))
     test.equal(postern.command("reload").returncode, 0, "reload")
-    told(test, postern, {"observe": False, "lane_age": None}, "no mail has gone by a lane", "8")
+    told(test, postern, {"observe": False, "lane_age": None}, "no mail has used a lane", "8")
 
     def by_lane():
         send(test, site, postern, "mail goes")

@@ -143,7 +143,7 @@ def without_a_command(test, postern, held):
     late = Session(("127.0.0.1", PORT), "127.0.4.2")
     test.equal(late.code, 421, "without a command the answer is 421")
     test.say(late.text)
-    found = re.search(r"try again in 90 seconds \(([0-9a-z]{12})\)", late.text)
+    found = re.search(r"try again in 90 seconds \((?:id=)?([0-9a-z]{12})\)", late.text)
     test.check(found and any(
         f"id={found[1]} " in line and "reason=gate-shut" in line
         for line in postern.log_text().splitlines()),

@@ -23,7 +23,7 @@ LEFT_OUT = (
     (r"systemctl stop posternd$", "no systemd here", "stop"),
     (r"systemctl status posternd$", "no systemd here", None),
     (r"journalctl ", "no systemd here", None),
-    (r"posternctl top$", "needs a terminal; test_top looks at it", None),
+    (r"posternctl top$", "must be a terminal; test_top looks at it", None),
     (r"\$EDITOR ", "the block that follows is put in", None),
 )
 # Those that may fail, as the guide says: (pattern, exit codes).

@@ -65,7 +65,7 @@ def whole(test, place):
     second.write(place / "queue")
     test.equal(found(place), ([], 0), "a sound journal: nothing is found, exit code 0")
     text = run("check", place)
-    test.equal((text.returncode, text.stdout), (0, f"{place}/queue: 2 files, 6 records: whole\n".encode()),
+    test.equal((text.returncode, text.stdout), (0, f"{place}/queue: 2 files, 6 records: intact\n".encode()),
                "and text says that it is whole")
     test.equal(found(place / "queue/"), ([], 0), "the same for the one directory by itself")
     test.equal([row["type"] for row in records(place)],
@@ -126,7 +126,7 @@ def torn(test, place):
     test.equal(wrong, [], "cut at each byte of what was not synced: a torn tail, exit code 0")
     text = run("check", place).stdout.decode()
     test.check(f"0000000002.log:{begin}: note: torn tail: " in text and
-               "nothing that was acknowledged is lost" in text, "and text says what that means")
+               "no acknowledged data is lost" in text, "and text says what that means")
     test.equal([row["type"] for row in records(place)][-1], "envelope", "dump: up to there")
 
 
@@ -173,7 +173,7 @@ def later(test, place):
     test.equal(found(place), ([("later", "error", "0000000002.log", new),
                                ("later", "error", "0000000002.log", newer)], 76),
                "records of a later version: exit code 76")
-    test.check(b"a later Postern wrote it" in run("check", place).stdout, "and text says so")
+    test.check(b"a later Postern; this version skips it" in run("check", place).stdout, "and text says so")
     rows = records(place)
     test.equal([row["type"] for row in rows[-3:]], ["delivery", "99", "finish"], "dump passes them over")
     first, _ = sound(place / "queue")
@@ -192,8 +192,8 @@ def mistakes(test, place):
         done = run(*words)
         test.equal(done.returncode, code, f"journal {' '.join(map(str, words))}: {code}")
         test.check(done.stderr.startswith(b"posternctl: "), f"and says why: {done.stderr.decode().splitlines()[:1]}")
-    for path, why in (("none", b"no journal is kept (journal.path)"),
-                      ("/nonexistent/j", b"posternd has written none there")):
+    for path, why in (("none", b"the journal is disabled (journal.path)"),
+                      ("/nonexistent/j", b"posternd has not created a journal there")):
         file = test.directory / "other.conf"
         file.write_text(shipped() + f'journal = {{ path = "{path}"; }};\n')
         done = run("check", config=file)

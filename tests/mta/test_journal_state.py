@@ -102,7 +102,7 @@ def outlives_all(test, site, journal, limited):
                ("held", "just now"), "what was done just before is there too")
     test.equal(site.postern.status()["recipients_held"], 1, "a recipient is held")
     test.equal(set(journal.told("journal-failed").values()), {0}, "nothing has failed")
-    test.check('text="what was learned and done by hand was read"' in site.postern.log_text(),
+    test.check('text="restored learned state and manual actions"' in site.postern.log_text(),
                "the log says where it came from")
     test.check(site.postern.status()["counters"]["journal_restored"] >= len(before),
                "and it is counted")

@@ -122,7 +122,7 @@ def body(test):
                       [one_class("limited", LIMIT, [PORT])], [PORT],
                       edit=web.listening(f"inet:127.0.0.1:{web.PORT}",
                                          f"inet:127.0.0.1:{OTHER}"))
-    test.check(f"127.0.0.1:{OTHER} is left out" in postern.log_text(),
+    test.check(f"127.0.0.1:{OTHER} is disabled" in postern.log_text(),
                "a port that is taken stops nothing, and the log says so")
     taken.close()
     sessions = open_sessions(("127.0.0.1", PORT), sources(LIMIT + 3))

@@ -107,7 +107,7 @@ def made_anew(test, postern):
     test.run(["mount", "--bind", "/run/netns/again", "/run/netns/spare"])
     test.wait_for(lambda: postern.roles().get("keeper.0") not in (None, keeper)
                   and postern.ready(), "a new namespace has the keeper begin anew")
-    test.check("made anew" in postern.log_text(), "a namespace that is made anew is opened")
+    test.check("was recreated" in postern.log_text(), "a namespace that is made anew is opened")
 
 
 def by_milter(test, postern, port, what):

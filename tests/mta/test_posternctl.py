@@ -243,11 +243,11 @@ def check_providers(test, ctl):
     postern, good = ctl.postern, ctl.postern.file.read_text()
     providers = postern.file.parent / "providers.conf"
     providers.write_text('version = 1;\nproviders = ( { name = "p"; relays = "*.p.example"; } );\n')
-    test.check("1 provider, 0 rules for replies" in ctl.text("check"), "the file beside it is read")
+    test.check("1 provider, 0 reply rules" in ctl.text("check"), "the file beside it is read")
     providers.write_text('version = 1;\nreplies = (\n  { match = "a(b"; action = "alert"; },\n'
                          '  { match = "b"; action = "stop"; } );\n')
     text = ctl.text("check", code=78)
-    test.check(f"{providers}:3: error: replies.match: \"a(b\" is no pattern: missing closing "
+    test.check(f"{providers}:3: error: replies.match: \"a(b\" is not a valid pattern: missing closing "
                "parenthesis, at character 4" in text, "a bad pattern: " + text)
     test.check(f"{providers}:4: error: replies.action: " in text, "and a bad action")
     found = ctl.json("reload", code=78)
@@ -362,7 +362,7 @@ def away(test, ctl):
     test.within(15.0, lambda: ctl.run("status").returncode == 69, "a dead daemon becomes stale")
     found = ctl.json("status", code=69)
     test.equal((found["health"], found["uptime"]), ("stale", None), "and status says so")
-    test.check(b"no sign of life" in ctl.code(0, "classes").stderr, "its counts can be read")
+    test.check(b"posternd is not running" in ctl.code(0, "classes").stderr, "its counts can be read")
     whole = state.read_bytes()
     for name, data in (("truncated", whole[:len(whole) // 2]), ("empty", b""),
                        ("random", test.random.randbytes(1 << 16)),

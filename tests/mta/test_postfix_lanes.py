@@ -163,7 +163,7 @@ def routed(test, sites):
     told = [sites.postern.command("postfix-lanes", json_output=False).stderr,
             sites.postern.command("check").stdout]
     test.check(all("[Smart.example]:587 is on port 587" in text and
-                   "put ports = [ 25, 587 ]; into the mta" in text for text in told),
+                   "set ports = [ 25, 587 ]; in the mta" in text for text in told),
                f"whose port has to be one of the mta's: {told}")
     test.equal([(row["mask"], row["next_hop"]) for row in found["routed"]],
                [("x.b.example", "[x.example]"), ("a.example", "[mx.example]:587"),
@@ -249,11 +249,11 @@ def lanes_attached(test, sites):
     test.equal([row["lane"] for row in found["lanes"] if row["attached"] == "twice"], ["lane5"],
                "one that stands there twice is not used")
     people = sites.postern.command("postfix-lanes", json_output=False)
-    test.check("lane5 is not used: it stands in master.cf more than once" in people.stderr,
+    test.check("lane5 is not used: master.cf has it more than once" in people.stderr,
                "and people are told so")
     sites.read(SIMPLE, MASTER + lines)
     people = sites.postern.command("postfix-lanes", json_output=False)
-    test.check("qmgr stands 2 times in master.cf" in people.stderr,
+    test.check("master.cf has qmgr 2 times" in people.stderr,
                "lines that were added and did not take qmgr's place are told")
     found = sites.read(SIMPLE + "smtp_destination_recipient_limit = 9\n", kept + lines)
     test.equal(lanes_of(found), ({"outdated"}, {False}), "nor any, when the original has changed")
@@ -299,8 +299,8 @@ def attached(test, sites):
     test.equal(found["attached"], "outdated", "another main.cf: the lines are outdated")
     test.check("inline:{ b.example=discard: }, socketmap:" in found["lines"], "braces are kept")
     people = sites.postern.command("postfix-lanes", json_output=False)
-    test.check(people.stdout.startswith("# Hints of Postern for mta out") and
-               "older lines" in people.stderr, "people get the lines alone, notes beside them")
+    test.check(people.stdout.startswith("# Postern's routing hints for mta out") and
+               "lines from an earlier run" in people.stderr, "people get the lines alone, notes beside them")
 
 
 def body(test):

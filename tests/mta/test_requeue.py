@@ -69,7 +69,7 @@ class World:
                 if f"event={word}" in line and "dead.example" in line]
 
     def lists_read(self):
-        return self.site.postern.log_text().count("the list of the queue was read")
+        return self.site.postern.log_text().count("read the list of the queue")
 
     def deliveries_read(self):
         return self.site.postern.status()["counters"]["feed_deliveries"]
@@ -148,7 +148,7 @@ def by_hand(test, world, count):
     read = world.lists_read()
     world.site.postern.stop()
     world.site.postern.start()
-    test.wait_for(lambda: world.lists_read() > read, "the list of the queue was read")
+    test.wait_for(lambda: world.lists_read() > read, "read the list of the queue")
     test.equal(len(world.delivered()), 0, "a new start: it is held still")
     world.site.postern.ask("resume", "dead.example")
     back(test, world, count, "resumed by hand")

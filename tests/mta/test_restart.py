@@ -21,7 +21,7 @@ def smaller(text):
 
 
 def wait_until_saved(test, postern, held):
-    """In the text file for another layout, which is written each second."""
+    """In the text file for its layout is different, which is written each second."""
     file = postern.shared / "state.sessions"
 
     def all_there():
@@ -127,9 +127,9 @@ def body(test):
     postern.configure(classes, edit=smaller)
     postern.start()
     tables = {table["table"]: table["size"] for table in postern.status()["tables"]}
-    test.check(tables["sessions"] < 65536, f"another layout: {tables['sessions']} slots")
-    goes_on(test, postern, "another layout")
-    one_leaves_one_comes(test, postern, held, "another layout")
+    test.check(tables["sessions"] < 65536, f"its layout is different: {tables['sessions']} slots")
+    goes_on(test, postern, "its layout is different")
+    one_leaves_one_comes(test, postern, held, "its layout is different")
     # Without the text file (sessions of the last second) they are adopted.
     postern.stop()
     (postern.shared / "state.sessions").unlink()
@@ -138,7 +138,7 @@ def body(test):
     test.within(2.0, lambda: postern.open("limited") == LIMIT,
                 f"a layout without saved sessions: {LIMIT} are adopted")
     some_leave_meanwhile(test, postern, held, classes, None, "ends while away")
-    some_leave_meanwhile(test, postern, held, classes, smaller, "ends while away, another layout")
+    some_leave_meanwhile(test, postern, held, classes, smaller, "ends while away, its layout is different")
     second_daemon(test, postern)
     outage(test, postern, "outage")
     leave_all(held)

@@ -82,7 +82,7 @@ def body(test):
         if word == "all-mail":          # the lines have the maps of before
             test.equal(found["attached"], "outdated", "its lines are to be taken out")
             people = routing.postern.command("postfix-lanes", json_output=False)
-            test.check("take them out" in people.stderr, "and people are told so")
+            test.check("remove them" in people.stderr, "and people are told so")
             site.postfix.serve(site.plain)
             site.postfix.reload()
         for sender, outcomes in rounds(site, routing).items():

@@ -244,7 +244,7 @@ def sandbox_first(test, postern):
     while not new and time.monotonic() < end:           # before it asks
         new = set(map(int, children.read_text().split())) - others
     os.kill(supervisor, signal.SIGSTOP)
-    test.wait_for(lambda: 'role=keeper.0 text="to be published again' in postern.log_text(),
+    test.wait_for(lambda: 'role=keeper.0 text="publishing again' in postern.log_text(),
                   "a keeper waits for a configuration")
     test.equal([status_of(pid)["Seccomp"] for pid in new], ["2"], "... in its sandbox")
     os.kill(supervisor, signal.SIGCONT)

@@ -215,14 +215,14 @@ def bad_input(test):
         for value in ("x", "-1", "", "1000001"):
             refused(64, "is not 0 to 1000000", "--sizes", "4,1", option, value)
     refused(64, "is not 0 to 100", "--sizes", "4,1", "--slot-discount", "101")
-    refused(64, "stands in the scenario", "--scenario", "x", "--slot-cost", "2")
+    refused(64, "cannot be used with --scenario", "--scenario", "x", "--slot-cost", "2")
     refused(66, "No such file", "--scenario", test.directory / "none")
     file = test.directory / "bad.conf"
     for text, error in (
             ("messages = (\n { recipients = \"a:x\"; } );", ":2: error: messages.recipients"),
             ("messages = (\n { recipients = \"a\"; ) );", ":2: error: syntax error"),
             ("messages = ( { recipients = \"a\"; } );\ncompletions = [ \"1\",\n \"1\" ];",
-             ":3: error: completions: such a delivery is not under way at 0.000 s"),
+             ":3: error: completions: this delivery is not in progress at 0.000 s"),
             ("destinations = ( { name = \"a\"; window = \"0\"; } );\n"
              "messages = ( { recipients = \"a\"; count = 3; } );", "3 messages are never delivered"),
             ("messages = ( { recipients = \"a\"; } );\nservice = \"400d\";", ":2: error: service")):

@@ -170,10 +170,10 @@ def full_table(test, world):
     filler = test.spawn([sys.executable, "-B", "-c", FILLER], "filler")
     test.wait_for((test.directory / "full").exists, "the process table is full")
     world.far.tell([list(SITES)[0]], does="good")
-    test.wait_for(lambda: "no process can be started" in world.postern.log_text(),
+    test.wait_for(lambda: "cannot start processes; retrying" in world.postern.log_text(),
                   "a full process table is logged", 10)
     test.throughout(1.5, lambda: world.far.count() == 0, "a full process table: mail waits")
-    test.equal(world.postern.log_text().count("no process can be started"), 1, "logged once")
+    test.equal(world.postern.log_text().count("cannot start processes; retrying"), 1, "logged once")
     (test.directory / "full").unlink()
     filler.wait(10)
     world.wait_delivered(1)

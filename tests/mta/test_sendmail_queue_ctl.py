@@ -49,7 +49,7 @@ def what_waits_for_what(test, world):
     test.equal((held["destination"], held["mta"], held["recipients"], held["unread"], held["tries"],
                 held["until"], held["run"]), (HELD, "out", 1, 0, 0, None, 0), "what is held")
     test.check(held["sender"] in (HOSTILE, f"<{HOSTILE}>"), f"its sender: {held['sender']}")
-    test.equal(held["waits_for"], "its destination is suspended or held", "told in words")
+    test.equal(held["waits_for"], "its destination, which is suspended or held", "told in words")
     test.check(refused["tries"] >= 1 and 0 < refused["until"] <= 300 and refused["tried"] is not None,
                f"tried {refused['tries']} times, again in {refused['until']} s")
     world.submit("w@" + HELD, sender="")

@@ -24,7 +24,7 @@ def journal(world):
 
 
 def looked_through(world):
-    return world.postern.log_text().count('text="looked through"')
+    return world.postern.log_text().count('text="read the queue"')
 
 
 def restart(test, world, how):

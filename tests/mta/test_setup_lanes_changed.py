@@ -17,12 +17,12 @@ def drift(test, site):
     main_cf.write_text(old + "smtpd_milters = { inet:127.0.0.1:9, default_action=accept }\n")
     os.utime(main_cf, (1e9, 1e9))
     test.within(5, lambda: site.postern.status()["mtas"][0]["note"] == "no hints: its settings "
-                "have changed: run postern-postfix-setup make", "status names make as the remedy")
+                "have changed; run postern-postfix-setup make", "status names make as the remedy")
     test.within(3, lambda: re.search(r'event=site-changed .*main\.cf text="no hints until '
-                                     r'postern-postfix-setup make has read it"',
+                                     r'postern-postfix-setup make has read the change"',
                                      site.postern.log_text()), "and so does the log")
     checked = site.postern.command("check")
-    test.check("gets a hint until postern-postfix-setup make has read it"
+    test.check("gets a hint until postern-postfix-setup make has read the change"
                in checked.stdout + checked.stderr, "and check")
     code, told = site.setup("look")
     test.equal((code, told["files"][0]["state"]), (0, "made, out of date"),

@@ -115,11 +115,11 @@ def refused_starts(test, postern):
         start("a socket that another process serves", 69, "listens", lambda text: text)
         test.check(path.exists(), "... which stays")
     path.unlink()
-    start("no directory for the state", 73, "cannot make the directory",
+    start("no directory for the state", 73, "cannot create directory",
           lambda text: text.replace(f"{postern.shared}/state", "/run/a/b/c/state"))
     shutil.chown(postern.shared, "root", "root")
     postern.shared.chmod(0o700)
-    start("a directory that only root may enter", 73, "cannot reach", lambda text: text)
+    start("a directory that only root may enter", 73, "cannot access", lambda text: text)
     postern.shared.chmod(0o755)
 
 
@@ -133,7 +133,7 @@ def directory_of_root(test):
     postern.start()
     status = postern.shared.stat()
     test.equal((status.st_uid, stat.S_IMODE(status.st_mode)), (0, 0o1775),
-               "a directory of root's for the state: the roles may make files there")
+               "a directory of root's for the state: the workers can now create files there")
     tried = subprocess.run(["rm", "-f", str(mine)], user="postern", group="postern",
                            extra_groups=[], capture_output=True)
     test.check(tried.returncode != 0 and mine.read_text() == "root's",
@@ -373,12 +373,12 @@ def lost_generation_and_keeper(test, postern):
     for file in postern.shared.glob("state.config.*"):
         file.unlink()
     os.kill(keeper, signal.SIGKILL)
-    test.within(5.0, lambda: "role=keeper.0 text=\"to be published again" in postern.log_text(),
+    test.within(5.0, lambda: "role=keeper.0 text=\"publishing again" in postern.log_text(),
                 "configuration and keeper are lost: the next keeper publishes it")
     test.within(5.0, lambda: has_begun(postern, "keeper.0", keeper), "... and begins")
     postern.file.write_text(broken(good))
     os.kill(postern.status()["pid"], signal.SIGHUP)
-    test.within(3.0, lambda: re.search(r"not reloaded.* generation="
+    test.within(3.0, lambda: re.search(r"reload failed.* generation="
                                        f"{postern.status()['generation']} ", postern.log_text()),
                 "... and the supervisor knows its number")
     postern.file.write_text(good)
@@ -529,7 +529,7 @@ def reload(test, postern):
     good = postern.file.read_text()
     postern.file.write_text(broken(good))
     os.kill(pid, signal.SIGHUP)
-    test.within(2.0, log_has("not reloaded"), "SIGHUP with a mistake: refused")
+    test.within(2.0, log_has("reload failed"), "SIGHUP with a mistake: refused")
     line = broken(good).splitlines().index("no_such_setting = 1;") + 1
     test.check(f"event=config place={postern.file}:{line} " in postern.log_text(),
                "... with its place in the log")
@@ -556,7 +556,7 @@ def reload(test, postern):
 def reloads_follow_each_other(test, postern):
     """A second SIGHUP, while the first one's configuration is still being published."""
     pid, generation = postern.status()["pid"], postern.status()["generation"]
-    keeper, refused = postern.roles()["keeper.0"], postern.log_text().count("not reloaded")
+    keeper, refused = postern.roles()["keeper.0"], postern.log_text().count("reload failed")
     os.kill(keeper, signal.SIGSTOP)
     os.kill(pid, signal.SIGHUP)
     test.within(2.0, lambda: sum("memfd:postern-generation" in link for link in links(pid)) == 2,
@@ -566,7 +566,7 @@ def reloads_follow_each_other(test, postern):
     os.kill(keeper, signal.SIGCONT)
     test.within(3.0, lambda: postern.status()["generation"] == generation + 2,
                 "... and both are published")
-    test.equal(postern.log_text().count("not reloaded"), refused, "... none was refused")
+    test.equal(postern.log_text().count("reload failed"), refused, "... none was refused")
 
 
 def without_root(test, postern):

@@ -137,7 +137,7 @@ def by_keys(test, site, terminal):
     test.check(site.destination("few.example")["state"] in ("open", "limited"), "it is resumed")
     terminal.keys("Space")
     terminal.keys("?")
-    terminal.shows("the next order of the rows")
+    terminal.shows("next sort order; reverse the order")
     terminal.keys("q")
     terminal.keys("Escape")
     terminal.shows("dead.example")
@@ -169,7 +169,7 @@ def sizes(test, terminal):
 
 def goes_away(test, site, terminal):
     site.postern.stop()
-    terminal.shows("AWAY")
+    terminal.shows("postern is not running")
     test.check("few" in terminal.screen(), "what was last is still there")
     site.postern.start()
     terminal.shows("postern live")
@@ -221,7 +221,7 @@ def no_terminal(test, site):
     test.check(done.returncode == 64 and "for people" in done.stderr, done.stderr.strip())
     dumb = site.top(TERM="dumb")
     test.wait_for(lambda: dumb.ended() is not None, "it ends on a dumb terminal")
-    test.equal((dumb.ended(), "TERM=dumb: this terminal cannot place its cursor" in dumb.all()),
+    test.equal((dumb.ended(), "TERM=dumb: this terminal cannot move its cursor" in dumb.all()),
                (69, True), "which is told why")
     mono = site.top(TERM="vt100", NO_COLOR="1")
     mono.shows("postern live", "few")

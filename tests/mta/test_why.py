@@ -71,7 +71,7 @@ def suspend(test, site, sink):
 def from_the_log_line(test, site, sink):
     line = suspend(test, site, sink)
     test.say(line)
-    number = re.search(rf"\(({ID})\)", line).group(1)
+    number = re.search(rf"\(id=({ID})\)", line).group(1)
     test.check(f"event=suspended role=feed.0 id={number} destination=d.example"
                in site.postern.log_text() or f"id={number} destination=d.example"
                in site.postern.log_text(), "Postern's own line has the same id")
@@ -112,8 +112,8 @@ def from_the_log_line(test, site, sink):
 def afterwards(test, site, number):
     """It is over, and can be told of when the ring, the state and the daemon are gone."""
     told, _ = why(test, site, number, "when it is over")
-    test.equal(told["in_force"], "false", "it is in force no more")
-    test.check("undo" not in told and "in force no more" in told["undo_note"],
+    test.equal(told["in_force"], "false", "it is no longer active")
+    test.check("undo" not in told and "no longer active" in told["undo_note"],
                "and nothing is to be undone")
     hand = re.search(rf"event=by-hand role=\S+ id=({ID}) command=resume name=d.example",
                      site.postern.log_text())
@@ -133,7 +133,7 @@ def refused(test, site):
     late = Session(("127.0.0.1", DOOR), "127.0.7.9")
     test.equal(([one.code for one in inside], late.code), ([220] * 2, 421), "one too many")
     test.say(f"421 {late.text}")
-    number = re.search(rf"\(({ID})\)", late.text).group(1)
+    number = re.search(rf"\(id=({ID})\)", late.text).group(1)
     told, rows = why(test, site, number, "the reply alone")
     test.equal((told["client"], told["class"], told["count"], told["limit"], told["reason"]),
                ("127.0.7.9", "door", "2", "2", "class-inbound"),

@@ -33,7 +33,7 @@ LATE = 5.0          # seconds more than without Postern
 LEFT_OUT = (
     (r"apt-get install (?!/tmp|rsyslog)", "there is no network", None),
     (r"contrib/build-deb", "the package was built so", None),
-    (r"posternctl top", "it needs a terminal", None),
+    (r"posternctl top", "standard input and output must be a terminal", None),
 )
 
 

@@ -43,13 +43,14 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 #ifndef HAVE_HIREDIS
 	if (generation == NULL && strstr(classes, "cluster = {") != NULL) {
 		(void)rmdir(site->directory);
-		puts("skipped: this build is without hiredis");
+		puts("skipped: this build has no hiredis");
 		exit(77);
 	}
 #endif
 	if (generation == NULL)
 		fail("configuration", messages.count > 0 ?
-		    messages.list[0].text : "no memory");
+		    messages.list[0].text : "the server answered with an error: it is loading "
+		    "its data, is a replica, is out of memory ...");
 	config_messages_free(&messages);
 	free(text);
 	return generation;
@@ -166,7 +167,7 @@ struct class_record *site_class(const struct site *site, const char *name) {
 		if (strcmp(site->segment->records[i].name, name) == 0)
 			return &site->segment->records[i];
 	}
-	fail("no such class", name);
+	fail("unknown class", name);
 	return NULL;
 }
 

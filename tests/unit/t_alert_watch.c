@@ -108,7 +108,7 @@ static void a_suspension(void **state) {
 	assert_int_equal(alert->kind, ALERT_SUSPENDED);
 	assert_string_equal(alert->subject, "x.example\\x1b[2J");
 	assert_string_equal(alert->text,
-	    "its mail is held for 300 s, as its deliveries fail: 421 busy 'x'\\x0a");
+	    "mail is suspended for 300 s because its deliveries fail: 421 busy 'x'\\x0a");
 	assert_int_equal(alert->for_s, 300);
 	assert_int_equal(strlen(alert->id), 12);
 	assert_false(alert->observed);
@@ -122,7 +122,8 @@ static void a_suspension(void **state) {
 	happens(&decided);
 	alert = told();
 	assert_non_null(alert);
-	assert_string_equal(alert->text, "its mail would be held for 60 s by rule google-rate: 421 rate");
+	assert_string_equal(alert->text, "mail would be suspended for 60 s by rule "
+	    "google-rate: 421 rate");
 	assert_string_equal(alert->rule, "google-rate");
 	assert_true(alert->observed);
 	/* who does it by hand knows */
@@ -142,7 +143,8 @@ static void a_ceiling_that_falls(void **state) {
 	alert = told();
 	assert_non_null(alert);
 	assert_int_equal(alert->kind, ALERT_CEILING);
-	assert_string_equal(alert->text, "it takes no more than 5 deliveries at once: 421 too many");
+	assert_string_equal(alert->text, "at most 5 concurrent deliveries are accepted: 421 "
+	    "too many");
 	decided = event(DECIDED_WINDOW, "y.example", "421 too many");
 	decided.ceiling_before = 20;
 	decided.ceiling = 19;
@@ -150,7 +152,7 @@ static void a_ceiling_that_falls(void **state) {
 	alert = told();
 	assert_non_null(alert);
 	assert_string_equal(alert->text,
-	    "it takes no more than 19 deliveries at once (before: 20): 421 too many");
+	    "at most 19 concurrent deliveries are accepted (previously 20): 421 too many");
 	/* one that rises, or is forgotten, is no bad news; nor is a window */
 	decided = event(DECIDED_WINDOW, "z.example", "");
 	decided.ceiling_before = 5;
@@ -213,13 +215,13 @@ static void the_gate_each_time(void **state) {
 static void faults_in_numbers(void **state) {
 	(void)state;
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 1);
-	assert_string_equal(told()->text, "1 question could not be answered from the shared state "
-	    "in time, and was answered by the setting fail");
+	assert_string_equal(told()->text, "the shared state could not answer 1 question in time; "
+	    "it was answered by the setting fail");
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 2);
 	assert_null(told());		/* it waits, and is not left out */
 	now_ns += 600 * NS_PER_SECOND;
-	assert_string_equal(told()->text, "2 questions could not be answered from the shared state "
-	    "in time, and were answered by the setting fail");
+	assert_string_equal(told()->text, "the shared state could not answer 2 questions in "
+	    "time; they were answered by the setting fail");
 	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 0);
 }
 
@@ -253,11 +255,11 @@ static void a_process(void **state) {
 	assert_non_null(alert);
 	assert_int_equal(alert->kind, ALERT_ROLE);
 	assert_string_equal(alert->subject, "policy.1");
-	assert_string_equal(alert->text, "it ended with signal 9 after 90 s and is started again");
+	assert_string_equal(alert->text, "ended with signal 9 after 90 s; being restarted");
 	text_append(child.name, sizeof(child.name), 0, "feed.0");
-	child.killed = "it did not respond";
+	child.killed = "no heartbeat";
 	alerts_tell_death(&supervisor, &child, 9, now_ns);
-	assert_string_equal(told()->text, "it did not respond, was killed and is started again");
+	assert_string_equal(told()->text, "no heartbeat; it was killed and is being restarted");
 }
 
 static void a_full_socket_loses_no_alert(void **state) {

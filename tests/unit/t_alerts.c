@@ -249,8 +249,8 @@ static void the_same_is_told_once_in_the_interval(void **state) {
 	for (unsigned i = 0; i < 4; i++)
 		tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + i * 100 * NS_PER_SECOND);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) "
-	    "(3 more left out) 3\n");
+	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) (3 "
+	    "more suppressed) 3\n");
 	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 3);
 	/* another kind, and another subject, are not the same */
 	tell(ALERT_CEILING, "a.example", BEGUN_NS + NS_PER_SECOND);

@@ -113,18 +113,19 @@ static void commands_take_their_own(void **state) {
 
 static void what_does_not_belong_is_told(void **state) {
 	(void)state;
-	wrong("posternctl classes --class a", "--class: not for classes");
-	wrong("posternctl --port 1 status", "--port: not for status");
-	wrong("posternctl classes --al", "--all: not for classes");
-	wrong("posternctl status now", "now: status takes no more arguments");
-	wrong("posternctl explain session", "arguments are missing: ADDRESS");
-	wrong("posternctl explain session a b c", "c: explain session takes no more");
-	wrong("posternctl import-xla", "arguments are missing: FILE");
-	wrong("posternctl check a b", "b: check takes no more");
-	wrong("posternctl journal stat --id x", "--id: not for journal stat");
-	wrong("posternctl journal dump --destinations", "--destinations: not for journal dump");
-	wrong("posternctl queue --destination x", "--destination: not for queue");
-	wrong("posternctl journal", "\"journal check\" and \"journal dump\"");
+	wrong("posternctl classes --class a", "--class: not an option of classes");
+	wrong("posternctl --port 1 status", "--port: not an option of status");
+	wrong("posternctl classes --al", "--all: not an option of classes");
+	wrong("posternctl status now", "status: unexpected argument \"now\"");
+	wrong("posternctl explain session", "missing arguments: ADDRESS");
+	wrong("posternctl explain session a b c", "explain session: unexpected argument \"c\"");
+	wrong("posternctl import-xla", "missing arguments: FILE");
+	wrong("posternctl check a b", "check: unexpected argument \"b\"");
+	wrong("posternctl journal stat --id x", "--id: not an option of journal stat");
+	wrong("posternctl journal dump --destinations", "--destinations: not an option of "
+	    "journal dump");
+	wrong("posternctl queue --destination x", "--destination: not an option of queue");
+	wrong("posternctl journal", "\"journal check\" or \"journal dump\"");
 	wrong("posternctl --frobnicate status", "frobnicate");
 	wrong("posternctl sessions --class", "requires an argument");
 	wrong("posternctl", "Usage: posternctl");
@@ -135,17 +136,17 @@ static void the_nearest_command_is_named(void **state) {
 	wrong("posternctl stauts", "did you mean \"status\"?");
 	wrong("posternctl class", "did you mean \"classes\"?");
 	wrong("posternctl session", "did you mean \"sessions\"?");
-	wrong("posternctl explain sesion 192.0.2.1", "There is \"explain session\"");
+	wrong("posternctl explain sesion 192.0.2.1", "use \"explain session\"");
 	wrong("posternctl explian session 192.0.2.1", "did you mean \"explain session\"?");
 	wrong("posternctl explain", 
-	    "There is \"explain session\" and \"explain destination\"");
-	wrong("posternctl import", "posternctl: import");
+	    "explain: missing subcommand: use \"explain session\" or \"explain destination\"");
+	wrong("posternctl import", "unknown command \"import\"");
 	wrong("posternctl relaod", "did you mean \"reload\"?");
 	wrong("posternctl chekc", "did you mean \"check\"?");
-	wrong("posternctl frobnicate", "posternctl --help tells them all");
-	wrong("posternctl \x1b[2J", "\\x1b[2J: no such command");
+	wrong("posternctl frobnicate", "unknown command \"frobnicate\"; see posternctl --help");
+	wrong("posternctl \x1b[2J", "unknown command \"\\x1b[2J\"");
 	wrong("posternctl aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-	    "no such command");
+	    "unknown command");
 }
 
 static void help_and_version(void **state) {
@@ -229,7 +230,8 @@ static void help_of_a_first_word_tells_all_that_begin_so(void **state) {
 	arguments_help_family(out, COMMAND_JOURNAL_CHECK);
 	fclose(out);
 	assert_non_null(strstr(text, " journal COMMAND ..."));
-	assert_non_null(strstr(text, "\n  journal check [DIRECTORY]\n        is the journal whole?\n"));
+	assert_non_null(strstr(text, "\n  journal check [DIRECTORY]\n        check the journal "
+	    "for damage\n"));
 	assert_non_null(strstr(text, "\n  journal dump [DIRECTORY] [--type TYPE]"));
 	assert_non_null(strstr(text, "\n  journal stat [DIRECTORY]\n"));
 	assert_null(strstr(text, "explain"));
@@ -278,10 +280,92 @@ static void commands_by_hand(void **state) {
 	assert_string_equal(line.ctl.ceiling, "4");
 	assert_int_equal(parse(&line, "posternctl destinations --relays"), REQUEST_RUN);
 	assert_true(line.ctl.relays);
-	wrong("posternctl set", "arguments are missing");
-	wrong("posternctl hold d.example --ceiling 4", "--ceiling: not for hold");
-	wrong("posternctl forget d.example --reason x", "--reason: not for forget");
-	wrong("posternctl classes --relays", "--relays: not for classes");
+	wrong("posternctl set", "missing arguments");
+	wrong("posternctl hold d.example --ceiling 4", "--ceiling: not an option of hold");
+	wrong("posternctl forget d.example --reason x", "--reason: not an option of forget");
+	wrong("posternctl classes --relays", "--relays: not an option of classes");
+}
+
+static const struct {
+	enum command command;
+	const char *text;
+} explained[] = {
+#define ARGUMENT(command, argument, text) { COMMAND_##command, argument },
+#include "defs/arguments.def"
+#undef ARGUMENT
+}, examples[] = {
+#define EXAMPLE(command, line, text) { COMMAND_##command, line },
+#include "defs/examples.def"
+#undef EXAMPLE
+};
+
+/* Steps over one argument of a command's row, without its brackets; false: none is left. */
+static bool next_argument(const char **syntax, char *out, size_t size) {
+	size_t length = strcspn(*syntax, **syntax == '[' ? "]" : " ");
+	const char *begin = *syntax + (**syntax == '[');
+
+	if (**syntax == '\0')
+		return false;
+	snprintf(out, size, "%.*s", (int)(*syntax + length - begin), begin);
+	*syntax += length + ((*syntax)[length] == ']');
+	*syntax += strspn(*syntax, " ");
+	return true;
+}
+
+/* The rows of a command, in the order of its arguments. */
+static void every_argument_is_explained_once(void **state) {
+	size_t row = 0, total = sizeof(explained) / sizeof(explained[0]);
+
+	(void)state;
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		const char *syntax = command_words((enum command)i)->arguments;
+		bool simulates = strncmp(command_words((enum command)i)->words, "simulate ", 9) == 0;
+		char argument[64];
+
+		while (next_argument(&syntax, argument, sizeof(argument))) {
+			/* options with a value are in tables of their own */
+			if (simulates && strchr(argument, ' ') != NULL)
+				continue;
+			assert_true(row < total);
+			assert_string_equal(explained[row].text, argument);
+			assert_int_equal(explained[row].command, i);
+			row++;
+		}
+	}
+	assert_int_equal(row, total);
+}
+
+static void every_example_is_right(void **state) {
+	unsigned count[COMMAND_COUNT] = { 0 };
+	char text[256];
+	struct line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		snprintf(text, sizeof(text), "posternctl %s", examples[i].text);
+		assert_int_equal(parse(&line, text), REQUEST_RUN);
+		assert_int_equal(line.command, examples[i].command);
+		count[line.command]++;
+	}
+	for (unsigned i = 0; i < COMMAND_COUNT; i++)
+		assert_int_equal(count[i],
+		    command_words((enum command)i)->arguments[0] == '\0' ? 0 : 2);
+}
+
+static void help_shows_arguments_and_examples(void **state) {
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	arguments_help(out, COMMAND_SESSIONS);
+	fclose(out);
+	assert_non_null(strstr(text, "\n  --class C\n        show only sessions of class C\n"));
+	assert_non_null(strstr(text, "\nExamples:\n  posternctl sessions --class customer\n"));
+	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") < 80);
+	free(text);
 }
 
 int main(void) {
@@ -296,6 +380,9 @@ int main(void) {
 		cmocka_unit_test(help_of_a_first_word_tells_all_that_begin_so),
 		cmocka_unit_test(colours_and_what_tail_wants),
 		cmocka_unit_test(options_of_simulate_stand_below_its_usage),
+		cmocka_unit_test(every_argument_is_explained_once),
+		cmocka_unit_test(every_example_is_right),
+		cmocka_unit_test(help_shows_arguments_and_examples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void suspend_and_resume(void **state)
 	assert_int_equal(view.window, 0);
 	assert_true(view.by == DECIDED_BY_HAND_OF);
 	assert_int_equal(view.until_ns, now_ns + 300 * NS_PER_SECOND);
-	assert_string_equal(view.reason, "suspended by hand");
+	assert_string_equal(view.reason, "suspended by an administrator");
 	/* good news of what was under way do not overrule it */
 	sent("d.example", 100);
 	assert_int_equal(view_of("d.example").window, 0);
@@ -117,7 +117,7 @@ static void held_until_it_is_resumed(void **state)
 	site_restart(&site, 128, configuration);
 	assert_true(site.report.origin == SEGMENT_REBUILT || site.report.origin == SEGMENT_ADOPTED);
 	assert_int_equal(view_of("d.example").state, WINDOW_HELD);
-	assert_string_equal(view_of("d.example").reason, "held by hand");
+	assert_string_equal(view_of("d.example").reason, "held by an administrator");
 	assert_int_equal(hand(BY_HAND_RESUME, "d.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").window, 5);
 	/* a hold may have an end, and a suspension in its place is a shorter one */
@@ -244,7 +244,7 @@ static void recipients(void **state)
 	assert_int_equal(hand(BY_HAND_HOLD, "u@d.example", 0), BY_HAND_DONE);
 	assert_true(windows_recipient_held(site.engine, site.generation, "U@D.example", 11,
 	    now_ns + 86400 * NS_PER_SECOND, &held));
-	assert_string_equal(held.reason, "held by hand");
+	assert_string_equal(held.reason, "held by an administrator");
 	assert_int_equal(view_of("d.example").window, 5);
 	assert_int_equal(hand(BY_HAND_RESUME, "u@d.example", 0), BY_HAND_DONE);
 	assert_false(windows_recipient_held(site.engine, site.generation, "u@d.example", 11,
@@ -358,7 +358,7 @@ static void a_rule_leaves_what_people_said(void **state)
 	(void)feed_line(&line);
 	until_ns = view_of("provider:big").until_ns;
 	assert_int_equal(until_ns, now_ns + 60 * NS_PER_SECOND);
-	assert_string_equal(view_of("provider:big").reason, "suspended by hand");
+	assert_string_equal(view_of("provider:big").reason, "suspended by an administrator");
 	assert_true(view_of("provider:big").by == DECIDED_BY_HAND_OF);
 	pass(61);
 	assert_int_equal(view_of("provider:big").state, WINDOW_OPEN);

@@ -62,8 +62,8 @@ static void test_only_what_was_said_counts(void **state) {
 
 /* The log has room for so much, and a destination may have a long name. */
 static void test_no_key_is_cut_but_the_last(void **state) {
-	const char *keys = "a record was not written: a key is not ours: postern:1:di (it should be a "
-	    "zset), postern:1:dv (a string) or the hash postern:1:d:nnn";
+	const char *keys = "a record was not written: another program uses a key: postern:1:di "
+	    "(expected a zset), postern:1:dv (a string) or the hash postern:1:d:nnn";
 	char name[81], text[192];
 
 	(void)state;
@@ -73,8 +73,8 @@ static void test_no_key_is_cut_but_the_last(void **state) {
 	assert_memory_equal(text, keys, strlen(keys));
 	assert_int_equal(strlen(text), sizeof(text) - 1);
 	server_say_foreign("postern:", "a page", NULL, text, sizeof(text));
-	assert_string_equal(text, "a page: a key is not ours: postern:1:di (it should be a zset) or "
-	    "postern:1:dv (a string)");
+	assert_string_equal(text, "a page: another program uses a key: postern:1:di (expected "
+	    "a zset) or postern:1:dv (a string)");
 }
 
 int main(void) {

@@ -138,7 +138,7 @@ static void everything_else_has_a_default(void **state)
 	assert_int_equal(g->listeners[2].mode, 0660);
 	assert_int_equal(g->listeners[2].proof, PROOF_AUTO);
 	assert_string_equal(generation_text(g, generation_class(g, 0)->text),
-	    "Too many sessions, try again in {retry} seconds ({id})");
+	    "Too many sessions; try again in {retry} seconds (id={id})");
 	assert_int_equal(generation_class(g, 0)->retry_s, 60);
 	assert_int_equal(g->gate_word_count, 0);
 	free(g);

@@ -32,9 +32,9 @@ static const struct {
 	const char *text, *expected;
 } mistakes[] = {
 	/* the file as a whole */
-	{ C, "0: note: version = 1; is missing: taken as given" },
-	{ V, "0: classes is missing: without them nothing is counted" },
-	{ V "classes = ();", "2: note: classes is empty: nothing is counted" },
+	{ C, "0: note: version = 1; is missing: assuming version 1" },
+	{ V, "0: classes is missing: no sessions are counted" },
+	{ V "classes = ();", "2: note: classes is empty: no sessions are counted" },
 	{ "version = 2;\n" C, "1: version: \"2\" is not within 1..1" },
 	/* syntax */
 	{ V C "classes = ();", "3: duplicate setting name" },
@@ -42,8 +42,8 @@ static const struct {
 	{ V "state = {\n", "3: syntax error here or just before" },
 	{ V "observe = true\n}\n", "3: syntax error" },
 	{ V "classes = ( 1,\n);\n", "3: syntax error" },
-	{ V "user = \"x\n\n\n", "2: the text that begins here has no closing \"" },
-	{ V "\n/* x * /\n\n", "3: the comment that begins here does not end" },
+	{ V "user = \"x\n\n\n", "2: missing closing \" for the text that starts here" },
+	{ V "\n/* x * /\n\n", "3: missing end of the comment that starts here" },
 	{ V "@include \"x.conf\"\n" C, "2: this text cannot include a file" },
 	/* unknown settings */
 	{ V "obsrve = true;\n" C, "2: unknown setting obsrve: did you mean observe?" },
@@ -71,36 +71,38 @@ static const struct {
 	{ CLASS("burst = 5;"), "3: class a: burst needs a rate" },
 	{ CLASS("client = { sessions = 1; burst = 5; };"), "3: class a: burst needs a rate" },
 	{ CLASS("rate = \"5/s\"; burst = 0;"), "3: classes.burst: \"0\" is not within 1..16M" },
-	{ CLASS("text = \"later {when}\";"), "3: class a: text: unknown placeholder {when}: "
-	    "there are {retry}, {id}, {class} and {client}" },
+	{ CLASS("text = \"later {when}\";"), "3: class a: text: unknown placeholder {when}; "
+	    "use {retry}, {id}, {class} or {client}" },
 	{ CLASS("text = \"{client}{client}{client}{client}{client}{client}{client}{client}"
-	    "{client}\";"), "3: class a: text may become longer than 400 characters when its "
-	    "placeholders are replaced" },
+	    "{client}\";"), "3: class a: text can exceed 400 characters after substitution of "
+	    "its placeholders" },
 	{ CLASS("retry = \"0s\";"), "3: classes.retry: \"0s\" is not within 1s..30d" },
 	{ V "gate = { command = \"gate\"; };\n" C,
 	    "2: gate.command: \"gate\" must be an absolute path" },
-	{ V "gate = { command = []; };\n" C, "2: gate.command: must be a path and at most 14 "
+	{ V "gate = { command = []; };\n" C, "2: gate.command: needs a path and at most 14 "
 	    "arguments, not 0 words" },
 	{ V "alert = { command = \"alert\"; };\n" C,
 	    "2: alert.command: \"alert\" must be an absolute path" },
 	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
-	    "/nowhere/alert cannot be run: nobody will be told" },
+	    "/nowhere/alert cannot be run: no alerts will be sent" },
 	{ V "alert = { command = \"/tmp\"; };\n" C, "2: note: alert.command: /tmp cannot be run" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ ]; };\n" C,
-	    "2: note: alert.on is empty: nobody is told of anything" },
+	    "2: note: alert.on is empty: no event triggers an alert" },
 	{ V "alert = { interval = \"1m\"; };\n" C,
-	    "2: note: alert.command is missing: nobody will be told" },
+	    "2: note: alert.command is missing: no alerts will be sent" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
-	    "2: alert.on: \"suspend\" is none of suspended|ceiling|reply|gate|fault|role|cluster|journal" },
+	    "2: alert.on: \"suspend\" is not one of "
+	    "suspended|ceiling|reply|gate|fault|role|cluster|journal" },
 	{ V "alert = { command = \"/bin/sh\"; processes = 17; };\n" C,
 	    "2: alert.processes: \"17\" is not within 1..16" },
 	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "
-	    "/nowhere/gate cannot be run: the gate will only be logged" },
+	    "/nowhere/gate cannot be run: full classes will only be logged" },
 	{ V "gate = { command = \"/bin/sh\"; };\nexempt = [ \"::1\",\n\"a.example\" ];\n" C,
-	    "4: note: exempt: a command of the gate that refuses in the kernel knows no names" },
+	    "4: note: exempt: gate.command in the kernel cannot use host names; only addresses "
+	    "and prefixes are exempt there" },
 	/* other machines */
 #ifndef HAVE_HIREDIS
-	{ CLUSTER(""), "2: cluster: this build is without hiredis" },
+	{ CLUSTER(""), "2: cluster: this build has no hiredis" },
 #else
 	{ CLUSTER(""), "" },
 	{ CLUSTER("redis = \"unix:/q\";"), "3: duplicate setting name" },
@@ -109,69 +111,70 @@ static const struct {
 	{ CLUSTER("lease = 15;"), "3: cluster.lease: must be a time in quotes" },
 	{ CLUSTER("fraction = 101;"), "3: cluster.fraction: \"101\" is not within 0..100" },
 	{ CLUSTER("without = \"nothing\";"),
-	    "3: cluster.without: \"nothing\" is none of fraction|alone" },
-	{ CLUSTER("prefix = \"p*:\";"), "3: cluster.prefix: p*: must be of letters, digits, "
+	    "3: cluster.without: \"nothing\" is not one of fraction|alone" },
+	{ CLUSTER("prefix = \"p*:\";"), "3: cluster.prefix: p*: may only have letters, digits, "
 	    "colon, point, hyphen and underscore" },
 	{ CLUSTER("prefix = \"123456789012345678901234567890123\";"),
-	    "3: cluster.prefix: must be of 1..32 characters, not 33" },
+	    "3: cluster.prefix: must have 1..32 characters, not 33" },
 	{ CLUSTER("user = \"postern\";"),
-	    "3: note: cluster.user without password_file: no password is sent" },
+	    "3: note: cluster.user is set without password_file: no password is sent" },
 	{ CLUSTER("passwort_file = \"/x\";"), "3: unknown setting cluster.passwort_file: did you "
 	    "mean cluster.password_file?" },
 	{ CLUSTER("password_file = \"x\";"), "3: cluster.password_file: \"x\" must be an "
 	    "absolute path" },
-	{ CLUSTER("fraction = 0;"), "5: note: class c: cluster.fraction is 0: without the server "
-	    "nothing is let in" },
+	{ CLUSTER("fraction = 0;"), "5: note: class c: cluster.fraction is 0: without the "
+	    "server, all sessions are refused" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 5; scope = \"cluster\"; } );\n",
-	    "3: note: class c: 5 sessions are too few to leave each of 3 machines one: without the "
-	    "server nothing is let in" },
+	    "3: note: class c: 5 sessions are too few for one on each of 3 nodes: without the "
+	    "server, all sessions are refused" },
 	{ CLUSTER("fraction = 0; without = \"alone\";"), "" },
 	{ V "cluster = { node = \"a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis is missing" },
 	{ V "cluster = { redis = \"inet:127.0.0.1:6379\"; node = \"mx 1\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
-	    "2: cluster.node: \"mx 1\" must be of printable ASCII characters without spaces" },
+	    "2: cluster.node: \"mx 1\" may only have printable ASCII characters without spaces" },
 	{ V "cluster = { redis = \"inet:redis.example:6379\"; node = \"a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis:" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"-a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
-	    "2: cluster.node: -a must be of letters, digits, point, hyphen and underscore, and "
-	    "begin with none of point and hyphen" },
+	    "2: cluster.node: -a may only have letters, digits, point, hyphen and underscore, "
+	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a:b\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
-	    "2: cluster.node: a:b must be of letters" },
+	    "2: cluster.node: a:b may only have letters, digits, point, hyphen and underscore, "
+	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 65; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.nodes: \"65\" is not within 1..64" },
-	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n" C, "2: note: no class "
-	    "has scope = \"cluster\": only what concerns destinations is shared" },
+	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n" C, "2: note: no "
+	    "class has scope = \"cluster\": only destination state is shared" },
 	{ CLASS("scope = \"cluster\";"), "3: class a: scope \"cluster\" needs the group cluster" },
 	{ V "window = { scope = \"cluster\"; };\n" C, "2: window: scope \"cluster\" needs the group "
 	    "cluster" },
 	{ V "destinations = ( { match = \"a.example\";\nwindow = { scope = \"cluster\"; }; } );\n" C,
 	    "3: window: scope \"cluster\" needs the group cluster" },
-	{ CLASS("scope = \"all\";"), "3: classes.scope: \"all\" is none of node|cluster" },
+	{ CLASS("scope = \"all\";"), "3: classes.scope: \"all\" is not one of node|cluster" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; client = { sessions = 1; };\n"
-	    "scope = \"cluster\"; sessions = 9; } );\n", "4: note: class c: rate and limits of one "
-	    "client hold for each machine alone, whatever scope says" },
+	    "scope = \"cluster\"; sessions = 9; } );\n", "4: note: class c: rate and client "
+	    "limits apply to each node separately, whatever scope is" },
 	{ CLUSTER("") "window = { scope = \"cluster\"; };\n", "" },
 	{ CLUSTER("") "destinations = ( { match = [ \"a.example\" ];\n"
 	    "window = { scope = \"cluster\";\ndestination_concurrency_limit = 0; }; } );\n",
-	    "7: note: window.scope: destination_concurrency_limit is 0: only ceilings that are "
-	    "found are divided" },
+	    "7: note: window.scope: destination_concurrency_limit is 0: only learned ceilings "
+	    "are divided" },
 #endif
 	{ V "window = {\nscope = \"node\"; };\n" C, "" },
 	{ V "window = {\nscope = \"all\"; };\n" C,
-	    "3: window.scope: \"all\" is none of node|cluster" },
+	    "3: window.scope: \"all\" is not one of node|cluster" },
 	{ CLASS("rate = 5;"),
 	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
 	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },
 	{ CLASS("inbound = 1.5;"),
-	    "3: classes.inbound: must be a number, not a number with a point" },
+	    "3: classes.inbound: must be a number, not a number with a decimal point" },
 	{ CLASS("ports = { };"), "3: classes.ports: must be port numbers" },
 	{ V "exempt = [ 1 ];\n" C, "2: exempt: must be masks in quotes" },
 	{ V "listen = { control = 5; };\n" C,
@@ -195,63 +198,72 @@ static const struct {
 	{ V "lease = { orphan = \"10\"; };\n" C, "2: lease.orphan: \"10\" is not a time such as" },
 	{ V "lease = { orphan = \"31d\"; };\n" C, "2: lease.orphan: \"31d\" is not within 1s..30d" },
 	{ V "adopt = \"sometimes\";\n" C,
-	    "2: adopt: \"sometimes\" is none of outage|always|never" },
-	{ V "user = \"\";\n" C, "2: user: must be of 1..32 characters, not 0" },
-	{ V "user = \"a b\";\n" C, "2: user: \"a b\" must be of printable ASCII" },
+	    "2: adopt: \"sometimes\" is not one of outage|always|never" },
+	{ V "user = \"\";\n" C, "2: user: must have 1..32 characters, not 0" },
+	{ V "user = \"a b\";\n" C, "2: user: \"a b\" may only have printable ASCII characters" },
 	{ CLASS("ports = [ 0 ];"), "3: classes.ports: \"0\" is not within 1..65535" },
 	{ CLASS("ports = [ 25, 65536 ];"), "3: classes.ports: \"65536\" is not within" },
 	{ CLASS("ports = [ ];"), "3: class a: ports is empty" },
 	{ CLASS("rate = \"60\";"), "3: classes.rate: \"60\" is not a rate such as \"60/1m\"" },
-	{ CLASS("text = \"a\\nb\";"), "3: classes.text: \"a\\x0ab\" must be of printable ASCII" },
-	{ CLASS("text = \"\";"), "3: classes.text: must be of 1..200 characters, not 0" },
+	{ CLASS("text = \"a\\nb\";"), "3: classes.text: \"a\\x0ab\" may only have printable "
+	    "ASCII characters" },
+	{ CLASS("text = \"\";"), "3: classes.text: must have 1..200 characters, not 0" },
 	{ CLASS("client = { sessions = 1; ipv4 = 33; };"), "3: classes.client.ipv4: \"33\" is not within 0..32" },
 	{ CLASS("client = { sessions = 0; };"), "3: classes.client.sessions: \"0\" is not within" },
-	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is none of 421|defer" },
+	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is not one of 421|defer" },
 	/* numbers that libconfig would wrap */
-	{ CLASS("inbound = 4294967297;"), "3: the number 4294967297 does not fit" },
-	{ CLASS("inbound = 2147483648;"), "3: the number 2147483648 does not fit" },
-	{ CLASS("inbound = -2147483648;"), "3: the number -2147483648 does not fit" },
-	{ CLASS("inbound = 0x1ffffffff;"), "3: the number 0x1ffffffff does not fit" },
+	{ CLASS("inbound = 4294967297;"), "3: the number 4294967297 is too large: bare numbers "
+	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
+	{ CLASS("inbound = 2147483648;"), "3: the number 2147483648 is too large: bare numbers "
+	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
+	{ CLASS("inbound = -2147483648;"), "3: the number -2147483648 is too large: bare "
+	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
+	{ CLASS("inbound = 0x1ffffffff;"), "3: the number 0x1ffffffff is too large: bare "
+	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
 	{ CLASS("inbound = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
 	{ CLASS("inbound = 4294967297L;"), "3: classes.inbound: \"4294967297\" is not within" },
-	{ CLASS("ports = [ 25, 4294967321 ];"), "3: the number 4294967321 does not fit" },
-	{ V "state = { sessions = 4294967297; };\n" C, "2: the number 4294967297 does not fit" },
+	{ CLASS("ports = [ 25, 4294967321 ];"), "3: the number 4294967321 is too large: bare "
+	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
+	{ V "state = { sessions = 4294967297; };\n" C, "2: the number 4294967297 is too large: "
+	    "bare numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
 	{ CLASS("inbound = \"4294967297\";"), "3: classes.inbound: \"4294967297\" is not within" },
 	/* addresses to listen on */
 	{ V "listen = { policy = \"/run/x\"; };\n" C,
-	    "2: listen.policy: \"/run/x\" is no address: it must begin with unix:" },
+	    "2: listen.policy: \"/run/x\" is not an address: it must start with unix:" },
 	{ V "listen = { control = ( \"unix:/a\",\n \"unix:b\"\n ); };\n" C,
-	    "3: listen.control: \"unix:b\" is no address" },
+	    "3: listen.control: \"unix:b\" is not an address" },
 	{ V "listen = { policy = { mode = \"0660\"; }; };\n" C,
 	    "2: listen: a group must have an address" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mode = \"888\"; }; };\n" C,
 	    "2: listen.mode: \"888\" is not a mode such as \"0660\"" },
 	{ V "listen = { policy = { address = \"unix:/x\"; proof = \"no\"; }; };\n" C,
-	    "2: listen.proof: \"no\" is none of auto|witness|owner|lease" },
+	    "2: listen.proof: \"no\" is not one of auto|witness|owner|lease" },
 	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
-	    "3: listen.policy: the address stands in listen already, in line 2" },
+	    "3: listen.policy: the address is already used in listen, line 2" },
 	{ V "listen = { policy = { address = \"unix:/x\"; read_group = \"a\"; }; };\n" C,
-	    "2: listen.policy: read_group is for listen.control and listen.queue alone" },
+	    "2: listen.policy: read_group is for listen.control and listen.queue only" },
 	{ V "listen = { control = { address = \"inet:127.0.0.1:1\"; write_group = \"a\"; }; };\n" C,
-	    "2: listen.control: write_group: inet:127.0.0.1:1 is no unix socket" },
-	{ V "sandbox = \"strict\";\n" C, "2: sandbox: \"strict\" is none of on|required|log|off" },
+	    "2: listen.control: write_group: inet:127.0.0.1:1 is not a unix socket: only these "
+	    "identify the user" },
+	{ V "sandbox = \"strict\";\n" C, "2: sandbox: \"strict\" is not one of "
+	    "on|required|log|off" },
 	{ V "listen = { socketmap = \"inet:127.0.0.1:1\"; };\n" C,
-	    "2: listen.socketmap: inet:127.0.0.1:1 is no unix socket" },
+	    "2: listen.socketmap: inet:127.0.0.1:1 is not a unix socket: only these" },
 	/* classes */
-	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: class without a name" },
+	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: a class has no name" },
 	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
-	    "2: classes.name: \"a b\" must be of printable ASCII characters" },
+	    "2: classes.name: \"a b\" may only have printable ASCII characters" },
 	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
 	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
-	    "4: class name a is taken already by the class of t:3" },
+	    "4: class name a is already used by the class at t:3" },
 	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; sessions = 5; } );",
-	    "3: no class can be named -: it stands for none" },
+	    "3: class name - is reserved: it means no class" },
 	{ V "classes = ( { name = \"a\";\nmatch = [];\nsessions = 1; },\n"
 	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
-	    "3: class a has no masks: give match" },
+	    "3: class a has no masks; set match" },
 	{ V "classes = (\n{ name = \"a\"; sessions = 1; },\n"
 	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
-	    "3: class a has no masks: give match" },
+	    "3: class a has no masks; set match" },
 	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; sessions = 1; } );\n",
 	    "3: classes.match: bad mask \"192.0.2.1/24\": " },
 	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; sessions = 1; } );\n",
@@ -276,14 +288,15 @@ static const struct {
 	/* what can never match */
 	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; sessions = 1; },\n"
 	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; sessions = 1; } );\n",
-	    "3: class b can never match: classes before it take all its masks "
-	    "(\"*\" of class a in t:2 takes \"b.example\")" },
+	    "3: class b can never match: earlier classes match all its masks (\"*\" of class a "
+	    "at t:2 matches \"b.example\")" },
 	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; sessions = 1; },\n"
 	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; sessions = 1; } );\n",
-	    "3: note: mask \"b.example\" can never match: \"*.example\" of class a in t:2 takes it" },
+	    "3: note: mask \"b.example\" can never match: \"*.example\" of class a at t:2 "
+	    "matches first" },
 	{ V "classes = ( { name = \"a\"; match = [ \"10.0.0.0/8\",\n\"10.1.0.0/16\", \"*\" ];\n"
 	    "sessions = 1; } );\n",
-	    "3: note: mask \"10.1.0.0/16\" can never match: \"10.0.0.0/8\" of the same class in t:2" },
+	    "3: note: mask \"10.1.0.0/16\" can never match: \"10.0.0.0/8\" of the same class at t:2" },
 	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
 	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; sessions = 1; } );\n",
 	    "3: class b can never match" },
@@ -298,36 +311,41 @@ static const struct {
 	    "{ name = \"c\"; match = \"*.c\"; sessions = 1; },\n"
 	    "{ name = \"d\"; match = \"*\"; sessions = 1; } );\n", "" },
 	/* legal but unusual */
-	{ CLASS("inbound = 3;"), "3: note: class a: inbound (3) is above sessions (2): legal but unusual" },
+	{ CLASS("inbound = 3;"), "3: note: class a: inbound (3) is above sessions (2): valid "
+	    "but unusual; outbound connections are held first" },
 	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; sessions = 1; } );\n",
-	    "2: note: no class takes every host (match = \"*\")" },
+	    "2: note: no class matches all hosts (match = \"*\"): hosts that match no class "
+	    "are admitted uncounted" },
 	{ V "classes = (\n{ name = \"a\"; match = \"*\"; } );\n",
-	    "3: note: class a limits nothing: its sessions are only counted" },
-	{ CLASS("action = \"defer\";"), "3: note: class a: action \"defer\" means 421 where" },
+	    "3: note: class a sets no limit (sessions, inbound, rate, client); its sessions "
+	    "are only counted" },
+	{ CLASS("action = \"defer\";"), "3: note: class a: action \"defer\" means 421 for "
+	    "sessions reported by milter, because milter asks at connect only" },
 	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; sessions = 1; "
 	    "action = \"defer\"; } );\n", "" },
 	/* accepted, without effect in this version */
 	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n mode = \"0600\"; }; };\n" C,
-	    "3: note: listen.policy: mode does nothing for inet:127.0.0.1:1" },
+	    "3: note: listen.policy: mode has no effect for inet:127.0.0.1:1" },
 	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n group = \"mail\"; }; };\n" C,
-	    "3: note: listen.policy: group does nothing for inet:127.0.0.1:1" },
+	    "3: note: listen.policy: group has no effect for inet:127.0.0.1:1" },
 	{ V "listen = { control = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
-	    "3: note: listen.control: proof does nothing here" },
+	    "3: note: listen.control: proof has no effect here: this socket has no sessions" },
 	{ V "listen = { socketmap = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
-	    "3: note: listen.socketmap: proof does nothing here" },
-	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client limits nothing" },
+	    "3: note: listen.socketmap: proof has no effect here: this socket has no sessions" },
+	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client sets no limit; set "
+	    "sessions or rate" },
 	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "
 	    "\"unix:/2\", \"unix:/3\", \"unix:/4\", \"unix:/5\", \"unix:/6\", \"unix:/7\", "
 	    "\"unix:/8\", \"unix:/9\", \"unix:/10\", \"unix:/11\", \"unix:/12\" ]; };\n" C,
-	    "3: policy.processes and listen.milter ask for 44 processes, 43 are possible" },
+	    "3: policy.processes and listen.milter need 44 processes; the maximum is 43" },
 	{ V "listen = { metrics = \"inet:0.0.0.0:9471\"; };\n" C,
-	    "2: listen.metrics: inet:0.0.0.0:9471 is no address of this host's own "
-	    "(127.0.0.1, ::1): anybody could read there" },
+	    "2: listen.metrics: inet:0.0.0.0:9471 is not a loopback address (127.0.0.1, ::1): "
+	    "other hosts could read there" },
 	{ V "listen = { syslog = \"inet:0.0.0.0:514\"; };\n" C,
-	    "2: listen.syslog: inet:0.0.0.0:514 is no address of this host's own "
-	    "(127.0.0.1, ::1): anybody could send there" },
+	    "2: listen.syslog: inet:0.0.0.0:514 is not a loopback address (127.0.0.1, ::1): "
+	    "other hosts could send there" },
 	{ V "mta = ( { lanes = [ 5, 2 ]; } );\n" C,
-	    "2: note: mta.lanes: the narrowest lane is 2: no window below that is kept" },
+	    "2: note: mta.lanes: the smallest lane is 2: smaller windows are not enforced" },
 	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "
 	    "} );\n" C, "2: mta.lanes: more than 16 lanes" },
 	/* queues that are driven */
@@ -337,10 +355,10 @@ static const struct {
 	    "log = \"\"; } );\n" C, "4: mta.drive needs the results of deliveries: mta.log, or" },
 	{ V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; log = \"\"; } );\n" C, "" },
-	{ TWO("/q/m", "/q/m"), "4: mta.queue: /q/m is driven by the mta of line 3 already" },
-	{ TWO("/q/m*", "/q/m1"), "4: mta.queue: /q/m1 is driven by the mta of line 3 already" },
-	{ TWO("/q/m", "/q/m*"), "4: mta.queue: /q/m* is driven by the mta of line 3 already" },
-	{ TWO("/q/m1*", "/q/m*"), "4: mta.queue: /q/m* is driven by the mta of line 3 already" },
+	{ TWO("/q/m", "/q/m"), "4: mta.queue: /q/m is already managed for the mta in line 3" },
+	{ TWO("/q/m*", "/q/m1"), "4: mta.queue: /q/m1 is already managed for the mta in line 3" },
+	{ TWO("/q/m", "/q/m*"), "4: mta.queue: /q/m* is already managed for the mta in line 3" },
+	{ TWO("/q/m1*", "/q/m*"), "4: mta.queue: /q/m* is already managed for the mta in line 3" },
 	{ TWO("/q/m*", "/q/m/x"), "" },
 	{ TWO("/q/m1", "/q/m2"), "" },
 	{ TWO("/q/m1*", "/q/m2*"), "" },
@@ -348,9 +366,9 @@ static const struct {
 	{ V "mta = ( { kind = \"sendmail\"; stall = \"20s\";\n run_limit = \"10s\"; } );\n" C,
 	    "3: note: mta.run_limit is shorter than mta.stall" },
 	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( {\n drive = true; } );\n" C,
-	    "4: mta.drive: Postfix has a scheduler of its own" },
+	    "4: mta.drive: only kind sendmail can be managed; Postfix has its own scheduler" },
 	{ V "mta = ( {\n processes = 4; } );\n" C,
-	    "3: note: mta.processes does nothing for kind postfix" },
+	    "3: note: mta.processes has no effect for kind postfix" },
 	{ V "mta = ( { kind = \"sendmail\";\n queue = \"mqueue\"; } );\n" C,
 	    "3: mta.queue: mqueue must be an absolute path" },
 	{ V "mta = ( { kind = \"sendmail\";\n queue = [ \"/q/a*b\", \"/q/x*\" ]; } );\n" C,
@@ -360,23 +378,26 @@ static const struct {
 	{ V "mta = ( { kind = \"sendmail\";\n retry = \"1h\"; } );\n" C,
 	    "3: mta.retry is longer than mta.retry_most" },
 	{ V "listen = { queue = \"inet:127.0.0.1:1\"; };\n" C,
-	    "2: listen.queue: inet:127.0.0.1:1 is no unix socket" },
+	    "2: listen.queue: inet:127.0.0.1:1 is not a unix socket: only these" },
 	{ V "schedule = {\n discipline = \"lifo\"; };\n" C,
-	    "3: schedule.discipline: \"lifo\" is none of preemptive|first-come" },
+	    "3: schedule.discipline: \"lifo\" is not one of preemptive|first-come" },
 	{ V "schedule = {\n delivery_slot_discount = 101; };\n" C, "3: schedule.delivery_slot_discount" },
 	/* mail servers */
 	{ V "mta = ( { name = \"x\"; kind = \"sendmail\"; } );\n" C, "" },
 	{ V "mta = { };\n" C, "2: mta: must be a list of groups" },
 	{ V "mta = ( { kind = \"exim\"; } );\n" C,
-	    "2: mta.kind: \"exim\" is none of postfix|sendmail" },
+	    "2: mta.kind: \"exim\" is not one of postfix|sendmail" },
 	{ V "mta = ( { name = \"a/b\"; } );\n" C,
-	    "2: mta.name: a/b must be of letters, digits, point, hyphen and underscore" },
-	{ V "mta = ( { name = \"-a\"; } );\n" C, "2: mta.name: -a must be of letters" },
-	{ V "mta = ( { name = \"..\"; } );\n" C, "2: mta.name: .. must be of letters" },
+	    "2: mta.name: a/b may only have letters, digits, point, hyphen and underscore, and "
+	    "cannot start with point or hyphen" },
+	{ V "mta = ( { name = \"-a\"; } );\n" C, "2: mta.name: -a may only have letters, "
+	    "digits, point, hyphen and underscore, and cannot start with point or hyphen" },
+	{ V "mta = ( { name = \"..\"; } );\n" C, "2: mta.name: .. may only have letters, "
+	    "digits, point, hyphen and underscore, and cannot start with point or hyphen" },
 	{ V "mta = (\n{ log = \"/a\"; },\n{ log = \"/b\"; } );\n" C,
-	    "4: mta name postfix is taken already by the one of line 3" },
+	    "4: mta name postfix is already used in line 3" },
 	{ V "mta = (\n{ name = \"a\"; },\n{ name = \"b\"; } );\n" C,
-	    "4: note: mta b: its deliveries cannot be told from those of the mta of line 3" },
+	    "4: note: mta b: its deliveries look like those of the mta in line 3" },
 	{ V "mta = (\n{ name = \"a\"; },\n{ name = \"b\"; syslog_name = \"postfix-b\"; } );\n" C,
 	    "" },
 	{ V "mta = ( { }, { name = \"a\"; log = \"/a\"; }, { name = \"b\"; log = \"/b\"; },"
@@ -384,16 +405,16 @@ static const struct {
 	    "{ name = \"e\"; log = \"/e\"; }, { name = \"f\"; log = \"/f\"; },"
 	    "{ name = \"g\"; log = \"/g\"; },\n{ name = \"h\"; log = \"/h\"; } );\n" C,
 	    "3: mta: more than 8 mail servers" },
-	{ V "mta = ( { ports = []; } );\n" C, "2: mta.ports is empty: leave it out for port 25" },
+	{ V "mta = ( { ports = []; } );\n" C, "2: mta.ports is empty; omit it for port 25" },
 	{ V "mta = ( { ports = [ 70000 ]; } );\n" C, "2: mta.ports: \"70000\" is not within" },
 	{ V "mta = ( { log = \"mail.log\"; } );\n" C,
 	    "2: mta.log: \"mail.log\" must be an absolute path" },
 	{ V "mta = ( { kind = \"sendmail\";\nuser = \"no-such-user\"; } );\n" C,
 	    "3: mta.user: there is no user no-such-user" },
 	{ V "mta = ( {\nuser = \"root\"; } );\n" C,
-	    "3: note: mta.user does nothing for kind postfix" },
+	    "3: note: mta.user has no effect for kind postfix" },
 	{ V "mta = ( { kind = \"sendmail\";\nclone = \"smtp\"; } );\n" C,
-	    "3: note: mta.clone does nothing for kind sendmail" },
+	    "3: note: mta.clone has no effect for kind sendmail" },
 	{ V "mta = ( { pots = 25; } );\n" C,
 	    "2: unknown setting mta.pots: did you mean mta.ports?" },
 };
@@ -586,7 +607,7 @@ static void bad_includes(void **state)
 	WRITE("bad", "\n\nuser = ;\n");
 	expect("main", "bad", 3, "syntax error");
 	WRITE("bad", "\n\nuser = \"x");
-	expect("main", "bad", 3, "no closing");
+	expect("main", "bad", 3, "missing closing \" for the text that starts here");
 	WRITE("main", V C "@include \"ends\"");
 	WRITE("ends", "observe = true; # no newline");
 	expect("main", "main", 0, NULL);
@@ -601,7 +622,7 @@ static void files_that_are_none(void **state)
 	WRITE("main", "");
 	expect("main", "main", 0, "version = 1; is missing");
 	write_file("nul", V "user = \"a\0b\";\n", sizeof(V "user = \"a\0b\";\n") - 1);
-	expect("nul", "nul", 2, "a NUL byte: this is no text file");
+	expect("nul", "nul", 2, "the file contains a NUL byte: it is not a text file");
 	assert_int_equal(mkfifo(file_of("fifo"), 0600), 0);
 	expect("fifo", "fifo", 0, "not a regular file");
 	expect(".", ".", 0, "not a regular file");
@@ -619,8 +640,8 @@ static void passwords_that_are_none(void **state)
 		{ "secret", 0400, "" },
 		{ "secret\r\n", 0600, " ends with a carriage return" },
 		{ "secret \n", 0600, " ends with a blank" },
-		{ "secret\n", 0644, " is open to everybody: chmod 0640" },
-		{ "secret\n", 0602, " is open to everybody: chmod 0640" },
+		{ "secret\n", 0644, " is accessible to all users; run chmod 0640" },
+		{ "secret\n", 0602, " is accessible to all users; run chmod 0640" },
 		{ "", 0600, " is empty" },
 		{ "\nsecret\n", 0600, " is empty" },
 	};
@@ -657,7 +678,7 @@ static void passwords_that_are_none(void **state)
 	expect("main", "main", 3, " is longer than 255 bytes");
 	(void)unlink(file_of("password"));
 	assert_int_equal(mkdir(file_of("password"), 0700), 0);
-	expect("main", "main", 3, " is no plain file");
+	expect("main", "main", 3, " is not a regular file");
 	assert_int_equal(rmdir(file_of("password")), 0);
 }
 
@@ -671,11 +692,11 @@ static void queues_that_are_not_driven(void **state)
 	} cases[] = {
 		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL },
 		{ "O QueueDirectory=/q/m*\n", "/q/m",
-		    "mta.queue has not /q/m*, which is a queue of" },
+		    "mta.queue does not list /q/m*, which is a queue of" },
 		{ "Qmqueue, P=/q/a, F=f\nO QueueDirectory=/q/m\n", "/q/m",
-		    "mta.queue has not /q/a, which is a queue of" },
+		    "mta.queue does not list /q/a, which is a queue of" },
 		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL },
-		{ NULL, "/q/m", "cannot be read, so mta.queue is not compared" },
+		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:" },
 	};
 
 	(void)state;
@@ -708,10 +729,11 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 	expect("driven", "driven", 5, NULL);
 	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr", "/no/sendmail");
 	WRITE("driven", text);
-	expect("driven", "driven", 5, "mta.sendmail: /no/sendmail cannot be run, so nothing");
+	expect("driven", "driven", 5, "mta.sendmail: /no/sendmail cannot be run, so no mail is "
+	    "delivered: ");
 	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/no/q*", "/bin/sh");
 	WRITE("driven", text);
-	expect("driven", "driven", 5, "mta.queue: /no/ is no directory");
+	expect("driven", "driven", 5, "mta.queue: /no/ is not a directory: it is not managed");
 }
 
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
@@ -721,19 +743,20 @@ static void users_and_groups_that_are_not_here(void **state)
 		const char *text, *words;
 		int line;
 	} cases[] = {
-		{ V "user = \"no-such\";\n" C, "user: there is no user no-such here: posternd will "
-		    "not start", 2 },
-		{ V "group = \"no-such\";\n" C, "group: there is no group no-such here", 2 },
+		{ V "user = \"no-such\";\n" C, "user: there is no user no-such on this host: "
+		    "posternd will not start", 2 },
+		{ V "group = \"no-such\";\n" C, "group: there is no group no-such on this host", 2 },
 		{ V "hints = { group = \"no-such\"; };\n" C, "hints.group: there is no group", 2 },
 		{ V "listen = { control = { address = \"unix:/x\";\nread_group = \"no-such\"; }; };\n"
-		    C, "listen.control: read_group: there is no group no-such here", 3 },
+		    C, "listen.control: read_group: there is no group no-such on this host", 3 },
 		{ V "listen = { control = { address = \"unix:/x\";\nwrite_group = \"no-such\"; }; };\n"
-		    C, "listen.control: write_group: there is no group no-such here", 3 },
+		    C, "listen.control: write_group: there is no group no-such on this host", 3 },
 		{ V "listen = { policy = { address = \"unix:/x\";\nowner = \"no-such\"; }; };\n" C,
-		    "listen.policy: owner: there is no user no-such here: posternd will", 3 },
+		    "listen.policy: owner: there is no user no-such on this host: posternd "
+		    "will", 3 },
 		{ V "listen = { metrics = { address = \"unix:/x\";\ngroup = \"no-such\"; }; };\n" C,
-		    "listen.metrics: group: there is no group no-such here: the socket will be left "
-		    "out", 3 },
+		    "listen.metrics: group: there is no group no-such on this host: posternd "
+		    "will start without this socket", 3 },
 	};
 	static const char known[] = V "listen = { control = { address = \"unix:/x\"; owner = \"0\";"
 	    " group = \"root\"; read_group = \"4711\"; }; };\nuser = \"postern\";\n" C;

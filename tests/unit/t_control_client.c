@@ -185,13 +185,13 @@ static void fails(const char *reply_text, int error, const char *text) {
 
 static void what_is_no_answer_is_told(void **state) {
 	(void)state;
-	fails("", ECONNRESET, "hung up");
-	fails("", ETIMEDOUT, "no answer");
-	fails("11\nprotocol=1", ETIMEDOUT, "no answer");
+	fails("", ECONNRESET, "closed the connection");
+	fails("", ETIMEDOUT, "no answer for");
+	fails("11\nprotocol=1", ETIMEDOUT, "no answer for");
 	fails("HTTP/1.0 400 Bad Request\r\n", EPROTO, "bad frame");
-	fails("20\nprotocol=2\nbuild=b7\n", EPROTO, "another build (b7)");
-	fails("13\nend=1\nexit=0", ECONNRESET, "hung up");
-	fails("13\nend=1\nexit=0\n", EPROTO, "another build (unknown)");
+	fails("20\nprotocol=2\nbuild=b7\n", EPROTO, "the daemon is another build (b7)");
+	fails("13\nend=1\nexit=0", ECONNRESET, "closed the connection");
+	fails("13\nend=1\nexit=0\n", EPROTO, "the daemon is another build (unknown)");
 	fails("24\nprotocol=1\nend=1\nexit=x\n", EPROTO, "no exit code");
 	fails("17\nprotocol=1\nend=1\n", EPROTO, "no exit code");
 }
@@ -231,8 +231,8 @@ static void flood(size_t row_bytes, const char *text) {
 
 static void rows_without_end_do_not_fill_the_memory(void **state) {
 	(void)state;
-	flood(59000, "longer than any");
-	flood(24, "more rows than any");
+	flood(59000, ": the answer is too long");
+	flood(24, ": the answer has too many rows");
 }
 
 static void a_server_that_accepts_nobody_is_given_up(void **state) {

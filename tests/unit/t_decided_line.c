@@ -79,7 +79,7 @@ static void what_becomes_of_a_destination(void **state) {
 	is_line(&decided, "x.example | window 5, ceiling 20 to 5");
 	decided.ceiling = 0;
 	decided.window = 0;
-	is_line(&decided, "x.example | window 5 to 0, ceiling 20 is forgotten");
+	is_line(&decided, "x.example | window 5 to 0, ceiling 20 reset");
 	decided = made(DECIDED_ALERT, "x.example");
 	put(&decided, DECIDED_RULE, "blocklist");
 	put(&decided, DECIDED_NOTE, "we are listed");

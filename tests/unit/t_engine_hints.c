@@ -232,7 +232,7 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	atomic_store(&record->open, 2);
 	atomic_store(&site_class(&place->site, "seen")->open, 9);
 	assert_string_equal(without_id(ask(place, "a.slow.example", now_ns += second), &full),
-	    "Postern: class slow holds 2 of 2 sessions");
+	    "Postern: class slow has 2 of 2 sessions");
 	assert_true(decisions_find(place->site.segment, full, &decided));
 	assert_int_equal(decided.reason, REASON_CLASS_SESSIONS);
 	assert_string_equal(decided_text(&decided, DECIDED_CLASS), "slow");
@@ -243,7 +243,7 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 	assert_non_null(ask(place, "b.slow.example", now_ns += second));
 	atomic_store(&record->open, 3);
 	assert_string_equal(without_id(ask(place, "a.slow.example", now_ns), &again),
-	    "Postern: class slow holds 3 of 2 sessions");
+	    "Postern: class slow has 3 of 2 sessions");
 	assert_true(again == full);
 	atomic_store(&record->open, 1);
 	assert_null(ask(place, "a.slow.example", now_ns));
@@ -421,7 +421,7 @@ static void who_is_suspended_is_held_for_its_reason(void **state) {
 	assert_null(ask(place, "a.example", now_ns));
 	by_hand(place, BY_HAND_HOLD, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_string_equal(without_id(ask(place, "a.example", now_ns), &id),
-	    "Postern: recipient held: held by hand");
+	    "Postern: recipient is held: held by an administrator");
 	assert_true(decisions_find(place->site.segment, id, &decided));
 	assert_string_equal(decided_text(&decided, DECIDED_NAME), "u@a.example");
 	by_hand(place, BY_HAND_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
@@ -495,7 +495,7 @@ static void one_wide_lane_is_waited_for(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "10");
 	result(place, "a.example", 10, 900, now_ns += second);
 	assert_string_equal(ask(place, "a.example", now_ns),
-	    "Postern: a.example: mail that is on its way goes first");
+	    "Postern: a.example: deliveries in flight go first");
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "5+3+1");
 	assert_int_equal(reloads, 0);
 }

@@ -42,8 +42,8 @@ static void held_here_is_held_there_and_resumed_anywhere(void **state) {
 		assert_int_equal(view.by, DECIDED_BY_HAND_OF);
 		assert_true(view.event != 0);
 	}
-	assert_string_equal(view.reason, "mx0: held by hand");
-	assert_string_equal(view_at(0, "held.example").reason, "held by hand");
+	assert_string_equal(view.reason, "mx0: held by an administrator");
+	assert_string_equal(view_at(0, "held.example").reason, "held by an administrator");
 	must_be_known(1, 0, "held.example", DECIDED_BY_HAND_OF);
 	must_be_known(2, 0, "held.example", DECIDED_BY_HAND_OF);
 	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
@@ -51,7 +51,8 @@ static void held_here_is_held_there_and_resumed_anywhere(void **state) {
 	for (unsigned i = 0; i < NODES; i++) {
 		view = view_at(i, "held.example");
 		assert_int_equal(view.state, WINDOW_OPEN);
-		assert_string_equal(view.reason, i == 2 ? "" : "mx2: resumed by hand");
+		assert_string_equal(view.reason, i == 2 ? "" : "mx2: resumed by an "
+		    "administrator");
 	}
 	end();
 }
@@ -233,7 +234,7 @@ static void who_lost_its_state_goes_by_its_own_word_again(void **state) {
 	view = view_at(2, "held.example");
 	assert_int_equal(view.state, WINDOW_HELD);
 	assert_int_equal(view.by, DECIDED_BY_HAND_OF);
-	assert_string_equal(view.reason, "held by hand");
+	assert_string_equal(view.reason, "held by an administrator");
 	assert_int_equal(view.hold_node, SHARED_OURS);
 	assert_int_equal(view_at(2, "gone.example").state, WINDOW_DEAD);
 	assert_int_equal(view_at(2, "back.example").state, WINDOW_OPEN);
@@ -267,7 +268,7 @@ static void what_was_resumed_meanwhile_is_not_told_again(void **state) {
 	site_close(&sites[2]);
 	site_open_sized(&sites[2], 64, 256, OF_KIND("postfix"));
 	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
-	hand_because(2, "theirs.example", "mx0: held by hand");
+	hand_because(2, "theirs.example", "mx0: held by an administrator");
 	hand(1, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
 	hand(0, BY_HAND_RESUME, "theirs.example", 0, BY_HAND_UNSET);
 	(void)tell(1);

@@ -192,7 +192,8 @@ static void a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked(vo
 	assert_int_equal(fchown(fd, 1, 1), 0);
 	assert_int_equal(file_lock(fd, true), 0);
 	assert_int_equal(segment_lock(path, &taken, &diag), -1);
-	assert_non_null(strstr(diag.text, "another process has it locked"));
+	assert_non_null(strstr(diag.text, "does not belong to Postern, and another process has "
+	    "locked it"));
 	close(fd);
 	starts();
 }

@@ -260,7 +260,7 @@ static int set_up(void **state)
 static void a_feed_that_lost_its_link_ends(void **state)
 {
 	(void)state;
-	assert_string_equal(run(-1), "the supervisor ended its link");
+	assert_string_equal(run(-1), "the supervisor closed its link");
 	assert_int_equal(fake.pins, 0);
 }
 
@@ -282,7 +282,7 @@ static void ends_of_sessions_do_not_silence_the_heartbeat(void **state)
 	for (unsigned i = 0; i < ENDS; i++)
 		memcpy(all + i * (sizeof(text) - 1), text, sizeof(text) - 1);
 	assert_int_equal(send(fd, all, ENDS * (sizeof(text) - 1), 0), ENDS * (sizeof(text) - 1));
-	assert_string_equal(run(listening), "the supervisor ended its link");
+	assert_string_equal(run(listening), "the supervisor closed its link");
 	assert_int_equal(seen.ends, ENDS);
 	/* of 50 ms each: far from 3 s */
 	assert_true(seen.most <= 20);

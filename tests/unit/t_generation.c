@@ -224,7 +224,7 @@ static void foreign_blocks_are_refused(void **state)
 	assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), 0);
 	refused(g, 0, "0 bytes");
 	refused(g, sizeof(*g) - 1, "bytes long");
-	refused(g, (size_t)g->bytes - 1, "bytes long");
+	refused(g, (size_t)g->bytes - 1, "bytes instead of");
 #define SPOILED(change, words) do { \
 	memcpy(copy, g, (size_t)g->bytes); \
 	change; \
@@ -240,9 +240,9 @@ static void foreign_blocks_are_refused(void **state)
 	SPOILED(copy->window.settings.suspend_ns = INT64_MAX, "out of bounds");
 	SPOILED(copy->window.settings.canary_most_ns = -1, "out of bounds");
 	SPOILED(copy->window.settings.believe_run = 17, "out of bounds");
-	SPOILED(copy->magic ^= 1, "no configuration");
+	SPOILED(copy->magic ^= 1, "not a configuration");
 	SPOILED(copy->layout ^= 1, "another build");
-	SPOILED(copy->bytes--, "bytes long");
+	SPOILED(copy->bytes--, "bytes instead of");
 	SPOILED(((char *)copy)[g->bytes - 1] = 'x', "outside");
 	SPOILED(copy->class_count = UINT32_MAX, "outside");
 	SPOILED(copy->rule_count += 100000, "outside");

@@ -129,21 +129,21 @@ static void what_is_none(void **state) {
 	NONE("GET / HTTP/1.1\r\n\0", 400, "a NUL");
 	NONE("GET / HTTP/1.1\r\n\r\n", 400, "no Host");
 	NONE("GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400, "a second Host");
-	NONE("GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400, "a Host that is none");
-	NONE("GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400, "a Host that is none");
-	NONE("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "the name of a header is none");
-	NONE("GET / HTTP/1.1\r\n" HOST " folded: x\r\n\r\n", 400, "the name of a header is none");
-	NONE("GET / HTTP/1.1\r\n" HOST "nothing\r\n\r\n", 400, "a line that is no header");
+	NONE("GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400, "invalid Host");
+	NONE("GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400, "invalid Host");
+	NONE("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "invalid header name");
+	NONE("GET / HTTP/1.1\r\n" HOST " folded: x\r\n\r\n", 400, "invalid header name");
+	NONE("GET / HTTP/1.1\r\n" HOST "nothing\r\n\r\n", 400, "a line is not a header");
 	NONE("GET / HTTP/1.1\r\n" HOST "x: \x1b[2J\r\n\r\n", 400,
 	    "a control character in a header");
 	NONE("GET  / HTTP/1.1\r\n" HOST "\r\n", 400, "not a request line");
-	NONE("GET /\x7f HTTP/1.1\r\n" HOST "\r\n", 400, "a byte that no target has");
+	NONE("GET /\x7f HTTP/1.1\r\n" HOST "\r\n", 400, "invalid byte in the target");
 	NONE("GET x HTTP/1.1\r\n" HOST "\r\n", 400, "not a target");
 	NONE("GET http:///x HTTP/1.1\r\n" HOST "\r\n", 400, "not a target");
-	NONE("G\"T / HTTP/1.1\r\n" HOST "\r\n", 400, "the method is none");
+	NONE("G\"T / HTTP/1.1\r\n" HOST "\r\n", 400, "invalid method");
 	NONE("GET / HTTP/1.1 \r\n" HOST "\r\n", 400, "not a request line");
 	NONE("GET /\r\n\r\n", 400, "not a request line");
-	NONE("GET / HTTP/2.0\r\n" HOST "\r\n", 505, "only HTTP/1 is spoken here");
+	NONE("GET / HTTP/2.0\r\n" HOST "\r\n", 505, "only HTTP/1 is supported");
 	NONE("\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400, "a NUL");	/* TLS */
 }
 

@@ -261,7 +261,7 @@ static void a_whole_journal_is_whole(void **state)
 	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
-	expect(&made, "check", EX_OK, "/queue: 1 file, 7 records: whole\n");
+	expect(&made, "check", EX_OK, "/queue: 1 file, 7 records: intact\n");
 	expect(&made, "--json check", EX_OK, "[]\n");
 	forget(&made);
 }
@@ -281,7 +281,7 @@ static void what_was_not_synced_is_torn_at_most(void **state)
 		    (unsigned)made.at);
 		expect(&made, "check", EX_OK, place);
 	}
-	expect(&made, "check", EX_OK, "1 file, 6 records, 1 torn tail: whole\n");
+	expect(&made, "check", EX_OK, "1 file, 6 records, 1 torn tail: intact\n");
 	expect(&made, "--json check", EX_OK, "\"finding\": \"torn\", \"severity\": \"note\"");
 	forget(&made);
 }
@@ -319,7 +319,7 @@ static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
 	made.bytes[made.at + JOURNAL_MARK_AT] ^= 0x04;
 	write_file(&made, made.length);
 	expect(&made, "check", EX_DATAERR,
-	    "damage: the garbage mark is fb; by most of its bits the record is live");
+	    "damage: the garbage mark is fb; most of its bits mark the record as live");
 	expect(&made, "dump --type finish", EX_OK, " garbage=false ");
 	forget(&made);
 }
@@ -332,10 +332,12 @@ static void what_a_later_version_wrote_is_told(void **state)
 	make_five(&made);
 	put_record(&made, JOURNAL_START, 2, "new", 3);
 	write_file(&made, made.length);
-	expect(&made, "check", EX_PROTOCOL, "is of version 2: a later Postern wrote it");
+	expect(&made, "check", EX_PROTOCOL, "has version 2 of a later Postern; this version "
+	    "skips it");
 	put_record(&made, 200, 1, "new", 3);
 	write_file(&made, made.length);
-	expect(&made, "check", EX_PROTOCOL, "is of type 200: a later Postern wrote it");
+	expect(&made, "check", EX_PROTOCOL, "has type 200 of a later Postern; this version "
+	    "skips it");
 	expect(&made, "check", EX_PROTOCOL, "9 records, 2 of a later version\n");
 	expect(&made, "dump", EX_OK, " type=200 version=1 bytes=27 garbage=false ");
 	forget(&made);
@@ -349,7 +351,7 @@ static void a_right_checksum_over_nonsense_is_damage(void **state)
 	make_five(&made);
 	put_record(&made, JOURNAL_FINISH, 1, "xyz", 3);
 	write_file(&made, made.length);
-	expect(&made, "check", EX_DATAERR, "is no finish; it is passed over");
+	expect(&made, "check", EX_DATAERR, "has no valid finish; skipped");
 	expect(&made, "dump --type finish", EX_OK, " spoiled=true\n");
 	forget(&made);
 }
@@ -471,7 +473,7 @@ static void positions_are_told(void **state)
 	journal_frame_write(slots + JOURNAL_SLOT, &frame, 0);
 	path_of(&made, 0, path);
 	write_at(path, slots, sizeof(slots));
-	expect(&made, "check", EX_OK, "whole\n");
+	expect(&made, "check", EX_OK, "intact\n");
 	expect(&made, "--json stat", EX_OK, "\"syncs_per_delivery\": 0.075,\n");
 	expect(&made, "--json stat", EX_OK, "\"suffix_records\": 6,\n");
 	expect(&made, "--json stat", EX_OK,
@@ -482,8 +484,8 @@ static void positions_are_told(void **state)
 	/* the last file is gone */
 	path_of(&made, 1, path);
 	assert_int_equal(unlink(path), 0);
-	expect(&made, "check", EX_DATAERR, "positions:0: error: damage: record 5 and what "
-	    "stood before it, from 1 on, had been synced, and is not there");
+	expect(&made, "check", EX_DATAERR, "positions:0: error: damage: record 5 and those "
+	    "before it, from 1 on, were synced but are missing");
 	expect(&made, "stat", EX_DATAERR, "damaged                  1\n");
 	path_of(&made, 0, path);
 	/* the disk had more */
@@ -520,20 +522,20 @@ static void a_first_file_that_is_gone_is_damage(void **state)
 	make_five(&made);
 	begin_file(&made, 1, (uint32_t)made.length);
 	write_file(&made, made.length);
-	expect(&made, "check", EX_OK, "1 file, 1 record: whole\n");
+	expect(&made, "check", EX_OK, "1 file, 1 record: intact\n");
 	frame.payload = payload;
 	frame.length = (uint32_t)journal_positions_write(payload, sizeof(payload), &positions);
 	journal_frame_write(slot, &frame, 0);
 	path_of(&made, 0, path);
 	write_at(path, slot, sizeof(slot));
-	expect(&made, "check", EX_DATAERR, "0000000001.log:0: error: damage: this file, and all up "
-	    "to the first that is there, are missing\n");
+	expect(&made, "check", EX_DATAERR, "0000000001.log:0: error: damage: this file and all "
+	    "files up to the first existing one are missing\n");
 	expect(&made, "stat", EX_DATAERR, "damaged                  1\n");
 	positions.first_file = 2;
 	journal_positions_write(payload, sizeof(payload), &positions);
 	journal_frame_write(slot, &frame, 0);
 	write_at(path, slot, sizeof(slot));
-	expect(&made, "check", EX_OK, "1 file, 1 record: whole\n");
+	expect(&made, "check", EX_OK, "1 file, 1 record: intact\n");
 	forget(&made);
 }
 

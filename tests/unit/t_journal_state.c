@@ -156,7 +156,7 @@ static void what_was_done_by_hand_is_in_force(void **state)
 	assert_true(find_state("h.example", &is));
 	assert_int_equal(is.state.window.state, WINDOW_HELD);
 	assert_int_equal(is.state.window.until_ns, INT64_MAX);
-	assert_string_equal(is.reason, "held by hand");
+	assert_string_equal(is.reason, "held by an administrator");
 	assert_true(find_state("c.example", &is));
 	assert_int_equal(is.state.window.ceiling, 4);
 	assert_int_equal(is.state.flags & DESTINATION_CEILING, DESTINATION_CEILING);

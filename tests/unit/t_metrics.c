@@ -173,10 +173,10 @@ static void what_is_health(void **state) {
 	(void)state;
 	health_is(true, "ok\n");
 	atomic_store(&header->gate_shut, 1);
-	health_is(true, "ok\nnote: the gate is shut: no class has room for inbound sessions\n");
+	health_is(true, "ok\nnote: all classes are full: new sessions are refused\n");
 	atomic_store(&header->gate_shut, 0);
 	atomic_store(&role->heartbeat_ns, clock_now_ns() - 5 * NS_PER_SECOND);
-	health_is(false, "role policy.0 gave no sign of life for 5 s\n");
+	health_is(false, "worker policy.0 is not responding (last heartbeat 5 s ago)\n");
 	engine_heartbeat(site.engine, clock_now_ns());
 	/* it could not take up the configuration in force */
 	atomic_fetch_add(&header->generation, 1);
@@ -184,16 +184,17 @@ static void what_is_health(void **state) {
 	atomic_store(&header->published_ns, clock_now_ns() - NS_PER_SECOND);
 	health_is(true, "ok\n");
 	atomic_store(&header->published_ns, clock_now_ns() - 3 * NS_PER_SECOND);
-	health_is(false, "role policy.0 works with configuration 1, not 2 (see the log)\n");
+	health_is(false, "worker policy.0 uses configuration 1 instead of 2 (see the log)\n");
 	assert_string_equal(health_word(&view), "behind");
 	atomic_fetch_sub(&header->generation, 1);
 	/* a second role that is away */
 	segment_role_starting(site.segment, ROLE_MILTER, 1, clock_now_ns());
 	assert_true(segment_role_died(site.segment, segment_role_place(ROLE_MILTER, 1),
 	    getpid()));
-	health_is(false, "role milter.1 is away\n");
+	health_is(false, "worker milter.1 is not running\n");
 	atomic_store(&header->heartbeat_ns, clock_now_ns() - 20 * NS_PER_SECOND);
-	health_is(false, "posternd gave no sign of life for 20 s\nrole milter.1 is away\n");
+	health_is(false, "posternd is not running (last heartbeat 20 s ago)\nworker milter.1 "
+	    "is not running\n");
 	scrape();
 	expect("postern_live 0");
 	expect("postern_healthy 0");

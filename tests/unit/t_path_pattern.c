@@ -33,12 +33,14 @@ static void mistakes_are_told(void **state)
 		{ "/l/%Y%m%d", NULL }, { "/l/%F-%H", NULL }, { "/l/%G-W%V", NULL },
 		{ "/l/%y%j", NULL }, { "/l/%Y/%b/%d", NULL }, { "/l/mail.%s", NULL },
 		{ "/l/100%%", NULL }, { "/l/[a-c]*?", NULL }, { "/l/[]]", NULL },
-		{ "/l/%m%d", "has a date without its year (%Y or %y)" },
-		{ "/l/*%H", "has a date without its year (%Y or %y)" },
-		{ "/l/%A", "has a % that is followed by none of Y y m b d H M S j U V W G F s %" },
-		{ "/l/%", "has a % that is followed by none of Y y m b d H M S j U V W G F s %" },
-		{ "/l/[ab", "has a [ without its ]" }, { "/l/[]", "has a [ without its ]" },
-		{ "/l/[a/b]", "has a [ without its ]" },
+		{ "/l/%m%d", "has a date without a year (%Y or %y)" },
+		{ "/l/*%H", "has a date without a year (%Y or %y)" },
+		{ "/l/%A", "has a % that is not followed by one of Y y m b d H M S j U V W G F "
+		    "s %" },
+		{ "/l/%", "has a % that is not followed by one of Y y m b d H M S j U V W G F "
+		    "s %" },
+		{ "/l/[ab", "has a [ without a ]" }, { "/l/[]", "has a [ without a ]" },
+		{ "/l/[a/b]", "has a [ without a ]" },
 		{ "/l/****", NULL }, { "/l/*****", "has more than 4 *" },
 	};
 

@@ -217,8 +217,8 @@ static void an_unfinished_request_has_ten_seconds(void **state)
 	turn_for_a_second();
 	hear_end(slow);
 	assert_int_equal(fake.counted[COUNTER_STALLED_POLICY_CLIENTS], 1);
-	assert_non_null(strstr(line, "event=client-limit from=policy listener=3 "
-	    "text=\"the client does not finish its request\""));
+	assert_non_null(strstr(line, "event=client-limit from=policy listener=3 text=\"the "
+	    "client does not complete its request\""));
 	test_now_ns += 1000 * NS_PER_SECOND;
 	turn_for_a_second();
 	SAY(idle, OTHER);

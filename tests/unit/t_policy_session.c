@@ -52,7 +52,7 @@ static void ask(const char *attributes, const char *wanted)
 }
 
 #define DUNNO "action=DUNNO\n\n"
-#define USUAL(seconds) "Too many sessions, try again in " seconds " seconds (0000000000ww)"
+#define USUAL(seconds) "Too many sessions; try again in " seconds " seconds (id=0000000000ww)"
 #define DEFERRED "action=DEFER_IF_PERMIT 4.7.0 " USUAL("90") "\n\n"
 #define CLIENT(port) "client_address=192.0.2.7\nclient_port=" port "\n" \
 	"client_name=mx.customer.example\nserver_address=198.51.100.1\nserver_port=25\n"
@@ -85,13 +85,13 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
-	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (0000000000ww)\n\n");
+	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_int_equal(lines, 1);
 	assert_string_equal(line, "event=refused id=0000000000ww class=plain "
 	    "client=192.0.2.7[46407] name=mx.customer.example count=80 limit=80 "
 	    "reason=class-inbound rule=/etc/postern/postern.conf:14 mask=* action=421");
 	fake.next.newly_decided = false;
-	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (0000000000ww)\n\n");
+	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_int_equal(lines, 1);
 }
 
@@ -115,8 +115,8 @@ static void a_refusal_without_a_class_has_a_text_too(void **state)
 	assert_non_null(strstr(line, " rule=- mask=- action=421"));
 	fake_answer(VERDICT_REFUSE, REASON_UNUSABLE, 0);
 	ask(CONNECT CLIENT("2"),
-	    "action=421 4.7.0 Service is not available now, try again later "
-	    "(0000000000ww)\n\n");
+	    "action=421 4.7.0 Service temporarily unavailable; try again later "
+	    "(id=0000000000ww)\n\n");
 	assert_non_null(strstr(line, "event=fault "));
 }
 
@@ -138,7 +138,7 @@ static void names_cannot_forge_log_lines(void **state)
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\n"
-	    "client_name=x reason=none\x01 %s\n", "action=421 4.7.0 Too many of you (0000000000ww)\n\n");
+	    "client_name=x reason=none\x01 %s\n", "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_non_null(strstr(line, " name=x\\x20reason=none\\x01\\x20%s count="));
 }
 
@@ -230,8 +230,8 @@ static void bulk_for_suspended_destinations_waits(void **state)
 	(void)state;
 	fake_answer(VERDICT_ADMIT, REASON_KNOWN_SESSION, 0);
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@suspended.example\n" CLIENT("1"),
-	    "action=DEFER_IF_PERMIT 4.4.1 Mail for suspended.example cannot be delivered now, "
-	    "try again later (0000000000ww)\n\n");
+	    "action=DEFER_IF_PERMIT 4.4.1 Delivery to suspended.example is suspended; try "
+	    "again later (id=0000000000ww)\n\n");
 	assert_non_null(strstr(line, "event=back-pressure id=0000000000ww class="));
 	assert_non_null(strstr(line, " destination=suspended.example for=1s observed=no"));
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@other.example\n" CLIENT("1"), DUNNO);
@@ -328,7 +328,7 @@ static void bad_addresses_are_counted_and_pass(void **state)
 	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
 	/* a server that is not known hinders nothing */
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\nserver_address=x\n",
-	    "action=421 4.7.0 Too many of you (0000000000ww)\n\n");
+	    "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 2);
 }
 

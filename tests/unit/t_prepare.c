@@ -63,7 +63,7 @@ static void a_helper_that_reports_byte_by_byte_does_not_hold_us(void **state) {
 	supervisor = (struct supervisor){ .generation = &generation, .state_fd = -1 };
 	log_redirect(on_line, NULL);
 	assert_int_not_equal(prepare(&supervisor, false), 0);
-	assert_non_null(strstr(first_line, "the state could not be prepared"));
+	assert_non_null(strstr(first_line, "cannot prepare the state"));
 	assert_int_equal(supervisor.last_number, 0);
 	/* and it has ended */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -328,34 +328,34 @@ static const struct {
 } mistakes[] = {
 	{ true, MAIN "window = 5;\n", 2, "window: must be a group" },
 	{ true, MAIN "window = { limit = 5; };\n", 2, "unknown setting window.limit" },
-	{ true, MAIN "window = { law = \"ours\"; };\n", 2, "window.law: \"ours\" is none of" },
+	{ true, MAIN "window = { law = \"ours\"; };\n", 2, "window.law: \"ours\" is not one of" },
 	{ true, MAIN "window = { destination_concurrency_negative_feedback = 2; };\n", 2,
-	    "\"2\" is no feedback" },
+	    "\"2\" is not a feedback: it must be" },
 	{ true, MAIN "window = { destination_concurrency_negative_feedback = \"1/x\"; };\n", 2,
-	    "\"1/x\" is no feedback" },
+	    "\"1/x\" is not a feedback: it must be" },
 	{ true, MAIN "window = { destination_concurrency_negative_feedback = 1.5; };\n", 2,
-	    "is no feedback" },
+	    "is not a feedback: it must be" },
 	{ true, MAIN "window = { destination_concurrency_negative_feedback = true; };\n", 2,
-	    "must be a number of 0 to 1" },
+	    "must be a number from 0 to 1, or text such as \"1/concurrency\"" },
 	{ true, MAIN "window = { canary = \"20m\"; };\n", 2, "canary is longer than" },
 	{ true, MAIN "window = { initial_destination_concurrency = 5;\n"
 	    "destination_concurrency_limit = 4; };\n", 2, "(5) is above" },
 	{ true, MAIN "mta = ( { window = { suspend = 3; };\nsite = \"/x\"; } );\n", 2,
 	    "window.suspend: must be a time" },
 	{ true, MAIN "destinations = ( { window = { suspend = \"5m\"; }; } );\n", 2,
-	    "has no masks: give match" },
+	    "has no masks; set match" },
 	{ true, MAIN "destinations = ( { match = \"a.example\"; } );\n", 2, "sets nothing" },
 	{ true, MAIN "destinations = ( { match = [ \"a.example\",\n\"a b\" ];\n"
 	    "window = { suspend = \"5m\"; }; } );\n", 3, "bad mask \"a\\x20b\"" },
 	{ true, MAIN "destinations = ( { match = \"provider:x\"; window = { suspend = \"5m\"; }; } );\n",
-	    2, "there is no provider x in providers" },
+	    2, "destinations.match: unknown provider x in providers" },
 	{ true, MAIN "destinations = ( { match = \"[1.2.3.4]:0\"; window = { suspend = \"5m\"; }; } );\n",
-	    2, "is no relay such as" },
+	    2, "\" is not a relay such as \"[192.0.2.1]:10024\"" },
 	{ true, MAIN "destinations = ( { match = \"[2001:DB8::1]:25\"; window = { suspend = \"5m\"; }; } );\n",
 	    2, "must be written [2001:db8::1]:25" },
 	{ true, MAIN "destinations = ( { match = \"*.a\"; window = { suspend = \"5m\"; }; },\n"
 	    "{ match = \"b.a\"; window = { suspend = \"5m\"; }; } );\n", 3,
-	    "can never match: the group of line 2" },
+	    "destinations.match: this mask can never match: the group in line 2" },
 	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"esmtp:[a.example]\"; } );\n", 2,
 	    "without a mailer" },
 	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"[a.example\"; } );\n", 2,
@@ -366,36 +366,46 @@ static const struct {
 	{ false, V "classes = ();\n", 2, "unknown setting classes" },
 	{ false, V "provider = ();\n", 2, "did you mean providers?" },
 	{ false, V "providers = { };\n", 2, "must be a list of groups" },
-	{ false, V "providers = ( { relays = \"a.example\"; } );\n", 2, "one without a name" },
+	{ false, V "providers = ( { relays = \"a.example\"; } );\n", 2, "providers: a provider "
+	    "has no name" },
 	{ false, V "providers = ( { name = \"A\"; relays = \"a.example\"; } );\n", 2,
-	    "must be of small letters" },
-	{ false, V "providers = ( { name = \"a\"; } );\n", 2, "give relays" },
-	{ false, V "providers = ( { name = \"a\"; relays = [ ]; } );\n", 2, "give relays" },
+	    "may only have lower-case letters, digits, point, hyphen and underscore, and "
+	    "cannot start with point or hyphen" },
+	{ false, V "providers = ( { name = \"a\"; } );\n", 2, "providers: a provider has no "
+	    "relays, so it never matches; set relays" },
+	{ false, V "providers = ( { name = \"a\"; relays = [ ]; } );\n", 2, "providers: a "
+	    "provider has no relays, so it never matches; set relays" },
 	{ false, V "providers = ( { name = \"a\"; relays = [ \"a\",\n\"*\" ]; } );\n", 3,
-	    "one site of everybody" },
+	    "providers.relays: \"*\" would make all sites one provider" },
 	{ false, V "providers = ( { name = \"a\"; relays = \"a..b\"; } );\n", 2, "bad mask \"a..b\"" },
 	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
-	    "{ name = \"a\"; relays = \"b\"; } );\n", 3, "the name a is taken already" },
+	    "{ name = \"a\"; relays = \"b\"; } );\n", 3, "the name a is already used in line " },
 	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
-	    "{ name = \"b\"; relays = \"b.a\"; } );\n", 3, "the provider of line 2 takes all" },
+	    "{ name = \"b\"; relays = \"b.a\"; } );\n", 3, "the provider in line 2 matches "
+	    "first" },
 	{ false, P("ceiling = 0;"), 3, "\"0\" is not within" },
 	{ false, P("window = { lw = \"probe\"; };"), 3, "did you mean window.law?" },
-	{ false, P("replies = ( { class = \"local\"; } );"), 3, "a rule without a pattern" },
+	{ false, P("replies = ( { class = \"local\"; } );"), 3, "replies: a rule has no "
+	    "pattern; set match" },
 	{ false, P("replies = ( { match = \"x\"; klass = 1; } );"), 3,
 	    "did you mean replies.class?" },
 	{ false, V "replies = ( { match = \"a(b\"; class = \"local\"; } );\n", 2,
-	    "\"a(b\" is no pattern: missing closing parenthesis, at character 4" },
+	    "\"a(b\" is not a valid pattern: missing closing parenthesis, at character 4" },
 	{ false, V "replies = ( { match = \"\"; class = \"local\"; } );\n", 2,
-	    "must be of 1..500 characters" },
-	{ false, R("class = \"ok\";"), 3, "\"ok\" is none of" },
-	{ false, R("action = \"stop\";"), 3, "\"stop\" is none of" },
+	    "must have 1..500 characters" },
+	{ false, R("class = \"ok\";"), 3, "\"ok\" is not one of" },
+	{ false, R("action = \"stop\";"), 3, "\"stop\" is not one of" },
 	{ false, R("action = \"ceiling\";"), 2, "needs ceiling = NUMBER" },
-	{ false, R("action = \"suspend\";\nceiling = 3;"), 4, "it is for action \"ceiling\"" },
-	{ false, R("action = \"alert\";\nfor = \"5m\";"), 4, "it is for the actions" },
-	{ false, R("class = \"local\";\nthreshold = \"3/1h\";"), 4, "there is no action" },
+	{ false, R("action = \"suspend\";\nceiling = 3;"), 4, "replies.ceiling is for action "
+	    "\"ceiling\" only" },
+	{ false, R("action = \"alert\";\nfor = \"5m\";"), 4, "replies.for is for the actions "
+	    "ceiling, suspend and hold-recipient only" },
+	{ false, R("class = \"local\";\nthreshold = \"3/1h\";"), 4, "replies.threshold needs "
+	    "an action" },
 	{ false, R("action = \"alert\"; threshold = \"3\";"), 3, "is not a rate" },
 	{ false, R("action = \"alert\"; threshold = \"1001/1h\";"), 3, "more than 1000 replies" },
-	{ false, R("note = \"n\";"), 2, "only spares what it matches" },
+	{ false, R("note = \"n\";"), 2, "replies: this rule only exempts its matches from "
+	    "later rules; set class or action" },
 };
 
 static void every_mistake_has_its_place(void **state)
@@ -491,7 +501,7 @@ static void the_file_is_found(void **state)
 	write_file("postern.conf", MAIN "mta = ( { site = \"/none\"; } );\n");
 	g = config_compile(main_file, &messages);
 	assert_non_null(g);
-	assert_int_equal(said(&messages, "there is no file"), 0);
+	assert_int_equal(said(&messages, ""), 0);
 	config_messages_free(&messages);
 	free(g);
 	/* named, and not there: a mistake */

@@ -314,7 +314,7 @@ static void bad_requests_are_told(void **state) {
 	ask("command", "next", "most", "0");
 	must_end("64", "most: 1 to 10000");
 	ask("command", "queue", "view", "all");
-	must_end("64", "view: parts, destinations or runs");
+	must_end("64", "view: must be parts, destinations or runs");
 	ask("command", "reload", NULL, NULL);
 	must_end("64", "unknown command");
 	ask("command", "", NULL, NULL);
@@ -339,7 +339,7 @@ static void an_answer_is_bounded(void **state) {
 	}
 	assert_int_equal(rows, queue.told);
 	must_be(&frame, "exit", "0");
-	must_be(&frame, "error", "there are more than can be told at once");
+	must_be(&frame, "error", "the list is incomplete: too many entries");
 	end();
 }
 
@@ -364,7 +364,7 @@ static void a_queue_that_is_being_read_says_so(void **state) {
 	queue.parts = 0;
 	queue_control_reading(control, true);
 	ask("command", "queue", NULL, NULL);
-	must_end("0", "the queue is being read for the first time: there may be more");
+	must_end("0", "the list is incomplete: the queue is being read for the first time");
 	queue_control_reading(control, false);
 	ask("command", "queue", NULL, NULL);
 	must_end("0", NULL);
@@ -372,8 +372,8 @@ static void a_queue_that_is_being_read_says_so(void **state) {
 }
 
 static void what_is_in_the_journal_alone_is_counted(void **state) {
-	static const char told[] = "7 more messages wait in the journal until there is room in "
-	    "memory";
+	static const char told[] = "the list is incomplete: 7 more messages wait in the "
+	    "journal for room in memory";
 	struct control_frame frame;
 
 	(void)state;

@@ -22,7 +22,7 @@
 #ifndef HAVE_HIREDIS
 
 int main(void) {
-	puts("skipped: this build is without hiredis");
+	puts("skipped: this build has no hiredis");
 	return 77;
 }
 

@@ -307,7 +307,7 @@ static void a_compilation_that_takes_too_long_is_given_up(void **state) {
 	reload_turn(&supervisor, clock_now_ns() + 61 * NS_PER_SECOND);
 	compiled();
 	assert_false(reload_is_busy(&supervisor.reload));
-	assert_non_null(strstr(last_line, "the process that compiles it was killed"));
+	assert_non_null(strstr(last_line, "the compiler process was killed"));
 	assert_true(is_answered());
 	configure();
 	begin_and_compile(false);
@@ -323,7 +323,7 @@ static void mistakes_come_back_from_who_compiled(void **state) {
 	    "classes = ( { name = \"all\"; match = \"*\"; } );\n", file) >= 0);
 	assert_int_equal(fclose(file), 0);
 	begin_and_compile(true);
-	assert_non_null(strstr(last_line, "2 mistakes in the configuration"));
+	assert_non_null(strstr(last_line, "2 errors in the configuration"));
 	assert_true(is_answered());
 }
 

@@ -42,7 +42,7 @@ static void values_are_taken_as_they_are(void **state) {
 
 static void an_empty_text_is_replaced(void **state) {
 	static const char usual[] =
-	    "Too many sessions, try again in 90 seconds (5f3a-1c)";
+	    "Too many sessions; try again in 90 seconds (id=5f3a-1c)";
 
 	(void)state;
 	assert_string_equal(expand("", "c"), usual);
@@ -78,13 +78,13 @@ static void what_is_checked(void **state) {
 	static const struct {
 		const char *text, *why;
 	} bad[] = {
-		{ "x {retries} y", "unknown placeholder {retries}: there are "
-				   "{retry}, {id}, {class} and {client}" },
-		{ "{}", "unknown placeholder {}: " },
-		{ "{retry", "unknown placeholder {retry: " },
-		{ "{RETRY}", "unknown placeholder {RETRY}: " },
-		{ "{{id}}", "unknown placeholder {{id}: " },
-		{ "{id} { }", "unknown placeholder {\\x20}: " },
+		{ "x {retries} y", "unknown placeholder {retries}; use {retry}, {id}, {class} "
+				   "or {client}" },
+		{ "{}", "unknown placeholder {}; " },
+		{ "{retry", "unknown placeholder {retry; " },
+		{ "{RETRY}", "unknown placeholder {RETRY}; " },
+		{ "{{id}}", "unknown placeholder {{id}; " },
+		{ "{id} { }", "unknown placeholder {\\x20}; " },
 	};
 	char why[256];
 

@@ -759,7 +759,7 @@ static void a_configuration_too_large_for_any_is_not_mapped(void **state) {
 	assert_int_equal(truncate(path, (off_t)GENERATION_BYTES_MAX + 1), 0);
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
 	    &diag), -1);
-	assert_non_null(strstr(diag.text, "has no size of a configuration"));
+	assert_non_null(strstr(diag.text, "has an invalid size for a configuration"));
 	site_close(&site);
 }
 

@@ -231,26 +231,26 @@ static void unknown_versions(void **state)
 {
 	(void)state;
 	assert_int_equal(read_text("V1\nT1\nRP:<a@b>\n.\n"), SENDMAIL_QUEUE_END);
-	is_bad(read_text("V9\nT1\nRP:<a@b>\n.\n"), "its version is not known", 1);
-	is_bad(read_text("V0\nT1\nR<a@b>\n.\n"), "its version is not known", 1);
-	is_bad(read_text("V99999999999999999999\nT1\n.\n"), "the version is no number", 1);
-	is_bad(read_text("V\nT1\n.\n"), "the version is no number", 1);
-	is_bad(read_text("T1\nR<a@b>\n.\n"), "it does not begin with its version", 1);
-	is_bad(read_text("\nV8\nT1\n.\n"), "it does not begin with its version", 1);
+	is_bad(read_text("V9\nT1\nRP:<a@b>\n.\n"), "unknown version", 1);
+	is_bad(read_text("V0\nT1\nR<a@b>\n.\n"), "unknown version", 1);
+	is_bad(read_text("V99999999999999999999\nT1\n.\n"), "the version is not a number", 1);
+	is_bad(read_text("V\nT1\n.\n"), "the version is not a number", 1);
+	is_bad(read_text("T1\nR<a@b>\n.\n"), "it does not start with its version", 1);
+	is_bad(read_text("\nV8\nT1\n.\n"), "it does not start with its version", 1);
 	assert_false(reader.cut);
 }
 
 static void bad_lines(void **state)
 {
 	(void)state;
-	is_bad(read_text("V8\nT\n.\n"), "the time in line T is none", 2);
-	is_bad(read_text("V8\nT-1\n.\n"), "the time in line T is none", 2);
-	is_bad(read_text("V8\nT1x\n.\n"), "the time in line T is none", 2);
-	is_bad(read_text("V8\nT1\nK\n.\n"), "the time in line K is none", 3);
-	is_bad(read_text("V8\nT1\nN-1\n.\n"), "line N is no number", 3);
-	is_bad(read_text("V8\nT1\nP1e9\n.\n"), "line P is no number", 3);
-	is_bad(read_text("V8\nRP:<a@b>\n.\n"), "no line T tells when it was made", 3);
-	is_bad(read_text("V8\nT1\n.x\n"), "there is something behind the point", 3);
+	is_bad(read_text("V8\nT\n.\n"), "the time in line T is invalid", 2);
+	is_bad(read_text("V8\nT-1\n.\n"), "the time in line T is invalid", 2);
+	is_bad(read_text("V8\nT1x\n.\n"), "the time in line T is invalid", 2);
+	is_bad(read_text("V8\nT1\nK\n.\n"), "the time in line K is invalid", 3);
+	is_bad(read_text("V8\nT1\nN-1\n.\n"), "line N is not a number", 3);
+	is_bad(read_text("V8\nT1\nP1e9\n.\n"), "line P is not a number", 3);
+	is_bad(read_text("V8\nRP:<a@b>\n.\n"), "line T (creation time) is missing", 3);
+	is_bad(read_text("V8\nT1\n.x\n"), "data follows the point", 3);
 	assert_int_equal(read_text("V8\nT1\nP-5\n.\n"), SENDMAIL_QUEUE_END);
 	assert_int_equal(reader.message.priority, -5);
 }
@@ -259,9 +259,9 @@ static void something_behind_the_end(void **state)
 {
 	(void)state;
 	is_bad(read_text("V8\nT1\n.\nRP:<evil@example.org>\n.\n"),
-	    "there is something behind the end", 3);
-	is_bad(read_text("V8\nT1\n.\n\n"), "there is something behind the end", 3);
-	is_bad(read_text("V8\nT1\n.\n x\n.\n"), "there is something behind the point", 4);
+	    "data follows the end", 3);
+	is_bad(read_text("V8\nT1\n.\n\n"), "data follows the end", 3);
+	is_bad(read_text("V8\nT1\n.\n x\n.\n"), "data follows the point", 4);
 }
 
 /* What cannot be used does no harm to the others. */

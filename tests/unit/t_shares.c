@@ -410,7 +410,7 @@ static void a_queue_that_is_told_to_hold_asks_for_more(void **state) {
 	assert_false(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
 	ask();
 	assert_true(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
-	assert_ptr_equal(strstr(text, "Postern: class c holds 1 of 1 sessions, its share of 30"),
+	assert_ptr_equal(strstr(text, "Postern: class c has 1 of 1 sessions, its share of 30"),
 	    text);
 	assert_int_equal(look().refused_other, 1);
 	lease(1, 0, ALL, HOUR);

@@ -67,8 +67,8 @@ static void a_refusal_tells_the_share_and_the_limit(void **state) {
 	assert_true(d.limit_line > 0);
 	assert_int_equal(d.limit_line, d.line + 1);	/* where inbound stands */
 	view_decided_say(&d, said);
-	assert_string_equal(said, "192.0.2.1 (h.example) was answered 421: class c had 3 of 3 "
-	    "sessions, this machine's share of 30: the other machines have the rest");
+	assert_string_equal(said, "192.0.2.1 (h.example) was refused with 421: class c had 3 of "
+	    "3 sessions, this node's share of 30: the other nodes have the rest");
 	assert_string_equal(decided_line_text(&d, line), "class-share 3 of 3, share of 30, lease held "
 	    "class c");
 }
@@ -88,9 +88,9 @@ static void a_refusal_tells_that_no_lease_was_held(void **state) {
 	assert_true(decisions_find(site.segment, answer.id, &d));
 	assert_string_equal(decided_lease_word(&d), "ended");
 	view_decided_say(&d, said);
-	assert_string_equal(said, "192.0.2.1 (h.example) was answered 421: class c had 3 of 1 "
-	    "sessions, this machine's share of 30: no lease was held, so that only its part of "
-	    "cluster.fraction counted (posternctl cluster says why)");
+	assert_string_equal(said, "192.0.2.1 (h.example) was refused with 421: class c had 3 of "
+	    "1 sessions, this node's share of 30: no lease was held, so only this node's "
+	    "part of cluster.fraction counted; posternctl cluster shows why");
 	assert_string_equal(decided_line_text(&d, line), "class-share 3 of 1, share of 30, lease "
 	    "ended class c");
 	/* and of mail that a queue holds */

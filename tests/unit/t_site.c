@@ -128,10 +128,10 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 	static const struct {
 		const char *relayhost, *told;
 	} rows[] = {
-		{ "[smart.example]:587", "on port 587, and mta.ports does not name that: what is "
-		    "delivered there is not learned from, and no destination gets a hint; put "
-		    "ports = [ 25, 587 ]; into the mta" },
-		{ "smart.example:submission", "on port 587," },
+		{ "[smart.example]:587", "uses port 587, which mta.ports does not list: "
+		    "deliveries there are ignored, and no destination gets a hint; set ports = "
+		    "[ 25, 587 ]; in the mta" },
+		{ "smart.example:submission", "uses port 587," },
 		{ "[smart.example]", NULL }, { "[smart.example]:25", NULL }, { "[2001:db8::1]", NULL },
 	};
 	char text[256];
@@ -355,7 +355,7 @@ static void a_site_that_has_changed_is_noted(void **state)
 	g = compile(&messages);
 	assert_int_equal(messages.errors, 0);
 	assert_int_equal(messages.count, 2);
-	assert_non_null(strstr(messages.list[1].text, "providers.conf has changed since"));
+	assert_non_null(strstr(messages.list[1].text, "providers.conf has changed"));
 	config_messages_free(&messages);
 	assert_true(g->mtas[0].site_known);
 	assert_int_equal(g->mtas[0].site_changed, 1);
@@ -370,27 +370,27 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 		const char *words;
 	} mistakes[] = {
 		{ "", 0, "the file is empty" },
-		{ "postern-site 1\n", 0, "the line mta is missing" },
+		{ "postern-site 1\n", 0, "the mta line is missing" },
 		{ "postern-site 2\nmta out\n", 1, "must be \"postern-site 1\": postern-site" },
 		{ "\n" HEAD, 1, "must be \"postern-site 1\"" },
 		{ HEAD "watch 123 /etc/passwd\n", 3, "16 digits and a path" },
 		{ HEAD "watch 0123456789abcdef etc\n", 3, "16 digits and a path" },
 		{ HEAD "watch 0123456789abcdeg /etc\n", 3, "16 digits and a path" },
 		{ HEAD "watch 0123456789abcdef\n", 3, "16 digits and a path" },
-		{ "postern-site 1\nmta in\n", 2, "this file is of another mta: in" },
-		{ HEAD "mta\n", 3, "one word must stand behind: mta" },
-		{ HEAD "made a b\n", 3, "one word must stand behind: made" },
+		{ "postern-site 1\nmta in\n", 2, "this file belongs to another mta: in" },
+		{ HEAD "mta\n", 3, "one word must follow: mta" },
+		{ HEAD "made a b\n", 3, "one word must follow: made" },
 		{ HEAD "exclude a..b\n", 3, ": a..b" },
 		{ HEAD "exclude\n", 3, ": -" },
-		{ HEAD "lane x\n", 3, "no number, or too large: x" },
-		{ HEAD "lane 10001\n", 3, "no number, or too large: 10001" },
-		{ HEAD "clone-limit 1 2\n", 3, "one word must stand behind: clone-limit" },
-		{ HEAD "route a.example\n", 3, "a next hop must stand behind the mask: a.example" },
-		{ HEAD "route a.example b c\n", 3, "a next hop must stand behind the mask" },
+		{ HEAD "lane x\n", 3, "not a number, or too large: x" },
+		{ HEAD "lane 10001\n", 3, "not a number, or too large: 10001" },
+		{ HEAD "clone-limit 1 2\n", 3, "one word must follow: clone-limit" },
+		{ HEAD "route a.example\n", 3, "a next hop must follow the mask: a.example" },
+		{ HEAD "route a.example b c\n", 3, "a next hop must follow the mask" },
 		{ HEAD "route a..b c\n", 3, ": a..b" },
-		{ HEAD "list a.example b\n", 3, "one word must stand behind: list" },
-		{ HEAD "only-listed x\n", 3, "nothing may stand behind: only-listed" },
-		{ HEAD "refuse\n", 3, "a reason must stand behind: refuse" },
+		{ HEAD "list a.example b\n", 3, "one word must follow: list" },
+		{ HEAD "only-listed x\n", 3, "nothing may follow: only-listed" },
+		{ HEAD "refuse\n", 3, "a reason must follow: refuse" },
 		{ HEAD "exclde a.example\n", 3, "unknown word: exclde" },
 		{ HEAD "exclude a.example \033[2J\n", 3, "not printable ASCII: exclude" },
 		{ HEAD "list a.example\r\n", 3, "not printable ASCII" },

@@ -81,12 +81,12 @@ static void mistakes(void **state)
 {
 	static const struct { const char *text; size_t length; const char *reason; size_t offset; } rows[] = {
 #define ROW(text, reason, offset) { text, sizeof(text) - 1, reason, offset }
-		ROW("x", "begin with its length", 0),
-		ROW(":", "begin with its length", 0),
-		ROW("-3:m a,", "begin with its length", 0),
-		ROW(" 3:m a,", "begin with its length", 0),
-		ROW("\n", "begin with its length", 0),
-		ROW("\0", "begin with its length", 0),
+		ROW("x", "the request does not start with its length", 0),
+		ROW(":", "the request does not start with its length", 0),
+		ROW("-3:m a,", "the request does not start with its length", 0),
+		ROW(" 3:m a,", "the request does not start with its length", 0),
+		ROW("\n", "the request does not start with its length", 0),
+		ROW("\0", "the request does not start with its length", 0),
 		ROW("03:m a,", "leading zeros", 0),
 		ROW("00", "leading zeros", 0),
 		ROW("3 :m a,", "no colon", 1),

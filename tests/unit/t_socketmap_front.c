@@ -331,7 +331,7 @@ static void windows_are_told(void **state)
 	engine_answers(VERDICT_DEFER, REASON_NOT_ITS_TURN);
 	next_answer.answer.newly_decided = false;
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "29:OK DEFER its turn comes later,");
+	hear(fd, "27:OK DEFER waits for its turn,");
 	request(fd, "postern turn;h= a.example.;i= 7AL1");
 	hear(fd, "5:OK OK,");
 	request(fd, "posternturn turn;i=7AL1;h=b.example");
@@ -371,7 +371,7 @@ static void an_unusable_state_is_told(void **state)
 	(void)state;
 	engine_answers(VERDICT_DEFER, REASON_UNUSABLE);
 	request(fd, "postern compat;h=a.example");
-	hear(fd, "53:OK DEFER the state cannot be used now id 0000000000ww,");
+	hear(fd, "58:OK DEFER the shared state is not available id 0000000000ww,");
 	assert_non_null(strstr(line, "event=fault"));
 	close(fd);
 }
@@ -481,7 +481,7 @@ static void stalled(void **state)
 	hear_end(fd);
 	assert_int_equal(fake.counted[COUNTER_STALLED_MAP_CLIENTS], 1);
 	assert_non_null(strstr(line, "event=client-limit"));
-	assert_non_null(strstr(line, "does not finish its request"));
+	assert_non_null(strstr(line, "does not complete its request"));
 	request(quiet, "postern compat;h=a");
 	hear(quiet, "5:OK OK,");
 	close(quiet);
@@ -490,7 +490,7 @@ static void stalled(void **state)
 static void mistakes_cost_the_connection(void **state)
 {
 	static const struct { const char *text, *reason; } rows[] = {
-		{ "postern a,", "does not begin with its length" },
+		{ "postern a,", "the request does not start with its length" },
 		{ "03:p a,", "leading zeros" },
 		{ "99999:", "too long" },
 		{ "3:p ab", "no comma" },

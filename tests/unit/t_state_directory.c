@@ -100,7 +100,7 @@ static void one_of_root_is_shared(void **state) {
 	assert_int_equal(mkdir(directory, 0755), 0);
 	assert_int_equal(make(above), 0);
 	is(directory, 0, ROLES, 01775);
-	assert_true(is_logged("may make files there"));
+	assert_true(is_logged("can now create files there"));
 	assert_int_equal(make(above), 0);
 	assert_false(is_logged("event="));
 }

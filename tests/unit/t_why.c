@@ -151,11 +151,11 @@ static void a_limit_is_a_line_and_a_reload(void **state)
 	refused.d.limit_line = 0;
 	refused.d.reason = REASON_CLIENT_RATE;
 	assert_string_equal(undo(&plain, &refused, NULL)->edit,
-	    "raise or give client.rate of class few in " FILE_NAME ":12");
+	    "raise or set client.rate of class few in " FILE_NAME ":12");
 	refused.d.flags = DECIDED_OBSERVED_ONLY;
 	assert_string_equal(undo(&plain, &refused, NULL)->command, "");
 	assert_string_equal(undo(&plain, &refused, NULL)->none,
-	    "nothing was done: observe mode");
+	    "nothing to undo: observe mode");
 }
 
 /* Redis was away: then "raise inbound" is no help at 3 a.m. */

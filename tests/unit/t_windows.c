@@ -116,7 +116,7 @@ static void who_is_held_is_told_why(void **state)
 	view = view_of("d.example");
 	owner = owner_of("d.example");
 	now_ns += 10 * NS_PER_SECOND;
-	snprintf(wanted, sizeof(wanted), "Postern: d.example is suspended for 290 s (%s): "
+	snprintf(wanted, sizeof(wanted), "Postern: d.example is suspended for 290 s (id=%s): "
 	    "connect to a[192.0.2.1]:25: no [2Jroute %%s", decision_id_text(view.event, id));
 	assert_true(view.event != 0);
 	assert_string_equal(windows_text(&owner, &view, now_ns, text), wanted);

@@ -159,7 +159,7 @@ static void unreachable_rules_become_comments(void **state)
 	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 3);
-	assert_true(said(&messages, MESSAGE_NOTE, 3, "*.a.fr in line 2 takes all it would"));
+	assert_true(said(&messages, MESSAGE_NOTE, 3, "*.a.fr in line 2 matches first"));
 	assert_true(said(&messages, MESSAGE_NOTE, 5, "late.fr can never match"));
 	assert_true(said(&messages, MESSAGE_NOTE, 6, "*.a.fr can never match"));
 	config_messages_free(&messages);
@@ -181,8 +181,10 @@ static void notes(void **state)
 	assert_int_equal(import(text, length, &messages), 0);
 	assert_int_equal(messages.notes, 3);
 	assert_true(said(&messages, MESSAGE_NOTE, 21, "20 rules"));
-	assert_true(said(&messages, MESSAGE_NOTE, 0, "no last line L*"));
-	assert_true(said(&messages, MESSAGE_NOTE, 0, "file of counters"));
+	assert_true(said(&messages, MESSAGE_NOTE, 0, "the last line L* is missing: hosts that "
+	    "match no class are admitted uncounted"));
+	assert_true(said(&messages, MESSAGE_NOTE, 0, "no L line names a counter file; none is "
+	    "needed"));
 	config_messages_free(&messages);
 	free(compile_output());
 }
@@ -254,7 +256,7 @@ static void nothing_to_import(void **state)
 
 	(void)state;
 	assert_int_equal(import("V8\n", 3, &messages), -1);
-	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line"));
+	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line defines a class"));
 	config_messages_free(&messages);
 	assert_int_equal(import("La\0b 1 1\n", 9, &messages), -1);
 	assert_true(said(&messages, MESSAGE_ERROR, 1, "NUL"));
@@ -292,7 +294,8 @@ static void a_hostile_file_name_stays_in_the_comment(void **state)
 	fclose(in);
 	fclose(out);
 	config_messages_free(&messages);
-	assert_non_null(strstr(output, "# The L lines of my own?observe = true; .cf, by "));
+	assert_non_null(strstr(output, "# From the L lines of my own?observe = true; .cf, "
+	    "by "));
 }
 
 int main(void)

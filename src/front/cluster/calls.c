@@ -282,12 +282,12 @@ static enum cluster_error error_of(const struct cluster_answer *answer) {
 static void say_foreign(const struct cluster *cluster, const char *what, char *text,
     size_t size) {
 	if (strcmp(what, "schema") == 0)
-		text_append(text, size, 0, "the key %sschema is not ours: it should be a string, "
-		    "the number %d", cluster->prefix, CLUSTER_SCHEMA);
+		text_append(text, size, 0, "another program uses the key %sschema: expected a "
+		    "string with the number %d", cluster->prefix, CLUSTER_SCHEMA);
 	else
-		text_append(text, size, 0, "the key %s%d:leases is not ours: it should be a hash "
-		    "with a field is = \"postern 1\"%s", cluster->prefix, CLUSTER_SCHEMA,
-		    strcmp(what, "node") == 0 ? ", and its fields n: be nodes" : "");
+		text_append(text, size, 0, "another program uses the key %s%d:leases: expected "
+		    "a hash with a field is = \"postern 1\"%s", cluster->prefix, CLUSTER_SCHEMA,
+		    strcmp(what, "node") == 0 ? " and node fields n:" : "");
 }
 
 void cluster_refused(struct cluster *cluster, const struct cluster_answer *answer) {
@@ -298,22 +298,23 @@ void cluster_refused(struct cluster *cluster, const struct cluster_answer *answe
 	switch (answer->status) {
 	case CLUSTER_TAKEN:
 		/* without its ms: what is the same is told each minute only */
-		text_append(text, sizeof(text), 0, "node %s is taken by another machine or state "
-		    "(%s): stop that one and wait for a lease, or give this one another cluster.node",
+		text_append(text, sizeof(text), 0, "another machine or state uses the node "
+		    "name %s (%s): stop it and wait for a lease, or choose another "
+		    "cluster.node here",
 		    link->node, answer->text);
 		break;
 	case CLUSTER_FULL:
-		text_append(text, sizeof(text), 0, "there are %u nodes already, as many as "
-		    "cluster.nodes: on one of them posternctl cluster names them, and posternctl "
-		    "cluster forget NODE makes room for this one", link->nodes);
+		text_append(text, sizeof(text), 0, "the cluster already has %u nodes, the "
+		    "maximum in cluster.nodes: run posternctl cluster forget NODE on one of "
+		    "them (posternctl cluster lists the nodes)", link->nodes);
 		break;
 	case CLUSTER_LEASE:
-		text_append(text, sizeof(text), 0, "node %s has cluster.lease %u ms, this one "
+		text_append(text, sizeof(text), 0, "node %s has cluster.lease %u ms, this node "
 		    "%lld ms", answer->text, answer->ms, (long long)link->lease_ms);
 		break;
 	case CLUSTER_NEWER:
-		text_append(text, sizeof(text), 0, "the key %sschema has schema %llu, this version "
-		    "knows %d", cluster->prefix, (unsigned long long)answer->number,
+		text_append(text, sizeof(text), 0, "the key %sschema has schema %llu, this "
+		    "version supports %d", cluster->prefix, (unsigned long long)answer->number,
 		    CLUSTER_SCHEMA);
 		break;
 	case CLUSTER_FOREIGN:
@@ -336,8 +337,8 @@ static void come_again(struct cluster *cluster) {
 	if (++cluster->agains < AGAINS_MOST)
 		return;
 	cluster->agains = 0;
-	server_drop(cluster->server, CLUSTER_ERROR_NODE, "another process with this node's name and "
-	    "a copy of its state takes over again and again", 5 * NS_PER_SECOND);
+	server_drop(cluster->server, CLUSTER_ERROR_NODE, "another process with this node's "
+	    "name and a copy of its state keeps taking over", 5 * NS_PER_SECOND);
 }
 
 static void take_answer(struct cluster *cluster, const struct cluster_answer *answer,

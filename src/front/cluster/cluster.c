@@ -337,7 +337,7 @@ static int open_all(struct cluster *cluster, struct diag *diag) {
 	    KNOWLEDGE_CHANNEL);
 	cluster->base = event_base_new();
 	if (cluster->base == NULL)
-		return diag_set(diag, 0, "cannot make an event loop");
+		return diag_set(diag, 0, "cannot create an event loop");
 	cluster->tick = event_new(cluster->base, -1, EV_PERSIST, on_tick, cluster);
 	if (cluster->tick == NULL || event_add(cluster->tick, &turn) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
@@ -354,7 +354,7 @@ int cluster_run(struct engine *engine, const struct cluster_setup *setup, struct
 	cluster.started = engine_pin(engine);
 	engine_heartbeat(engine, clock_now_ns());
 	if (!generation_has_cluster(cluster.started))
-		return diag_set(diag, 0, "there is no cluster");
+		return diag_set(diag, 0, "no cluster is configured");
 	if (open_all(&cluster, diag) != 0)
 		return -1;
 	(void)event_base_dispatch(cluster.base);

@@ -28,7 +28,7 @@
 #define PAGES_MOST	64		/* of one reading: more than there may be */
 #define NAMES_MOST	12		/* of one GET, so that its answer is not too large: */
 _Static_assert(NAMES_MOST * KNOWLEDGE_NODES_MAX * (KNOWLEDGE_TEXT_MAX + 64) <= REDIS_BYTES_MAX,
-    "what all nodes say of them");
+    "the states of all nodes");
 #define SYNC_NS		(60 * NS_PER_SECOND)
 #define WHOLE_NS	(600 * NS_PER_SECOND)
 #define AGAIN_NS	NS_PER_SECOND
@@ -76,7 +76,7 @@ int knowledge_front_open(struct knowledge_front **result, struct engine *engine,
 	*result = NULL;
 	if (front == NULL || (front->page = calloc(PAGE_NAMES, sizeof(*front->page))) == NULL) {
 		free(front);
-		return diag_set(diag, 0, "no memory for what a cluster knows");
+		return diag_set(diag, 0, "no memory for the destinations of the cluster");
 	}
 	if (knowledge_open(&front->store, engine, node, diag) != 0) {
 		knowledge_front_close(&front);
@@ -117,7 +117,7 @@ static void fail(struct knowledge_front *front, const char *what, const char *na
 	else
 		(void)text_append(text, sizeof(text), 0, "%s: %.*s", what,
 		    is_error ? (int)(value->length < sizeof(text) ? value->length : sizeof(text)) : 64,
-		    is_error ? value->text : "the answer makes no sense");
+		    is_error ? value->text : "invalid answer");
 	front->calls.failed(front->calls.context, error, text);
 }
 

@@ -141,14 +141,15 @@ static bool pool_differs(struct cluster *cluster, const struct cluster_look_shar
 	uint32_t fixed = extra ? member->now.fixed.extra : member->now.fixed.base;
 
 	if (share->limit != limit && extra)
-		say_difference(cluster, node, "%u between sessions and inbound, this machine %u: "
-		    "the lowest limit of all machines counts", share->limit, limit);
+		say_difference(cluster, node, "%u between sessions and inbound, this node %u: "
+		    "the lowest limit of all nodes applies", share->limit, limit);
 	else if (share->limit != limit)
-		say_difference(cluster, node, "the limit %u, this machine %u: the lowest limit of "
-		    "all machines counts", share->limit, limit);
+		say_difference(cluster, node, "the limit %u, this node %u: the lowest limit of "
+		    "all nodes applies", share->limit, limit);
 	else if (share->fixed != fixed)
-		say_difference(cluster, node, "another cluster.fraction or cluster.nodes (%u of the "
-		    "class always, this machine %u): the greatest counts", share->fixed, fixed);
+		say_difference(cluster, node, "another cluster.fraction or cluster.nodes "
+		    "(fixed part of the class %u, this node %u): the highest value applies",
+		    share->fixed, fixed);
 	else
 		return false;
 	return true;
@@ -175,8 +176,8 @@ static void find_difference(struct cluster *cluster, size_t node_count, size_t s
 
 		if (node->nodes == cluster->link.nodes)
 			continue;
-		say_difference(cluster, node->name, "cluster.nodes = %u, this machine %u: the "
-		    "greatest number counts", node->nodes, cluster->link.nodes);
+		say_difference(cluster, node->name, "cluster.nodes = %u, this node %u: the "
+		    "highest value applies", node->nodes, cluster->link.nodes);
 		return;
 	}
 }

@@ -168,13 +168,13 @@ static bool fits_message(struct redis *redis, const redisReadTask *task, const c
 	if (task->parent == NULL)
 		return task->type == REDIS_REPLY_ERROR ||
 		    (task->type == REDIS_REPLY_ARRAY && elements == MESSAGE_PARTS) ||
-		    refuse(redis, "what came on a channel is no message");
+		    refuse(redis, "invalid message on a channel");
 	if (task->parent->parent != NULL ||
 	    (task->idx == 0 && (!is_text || text == NULL || !is_message_kind(text, length))) ||
 	    (task->idx == 1 && (!is_text || text == NULL)) ||
 	    (task->idx == 2 && !is_text && task->type != REDIS_REPLY_INTEGER) ||
 	    (task->idx == 2 && is_text && text == NULL))
-		return refuse(redis, "what came on a channel is no message");
+		return refuse(redis, "invalid message on a channel");
 	return true;
 }
 
@@ -196,13 +196,13 @@ static bool judge(const redisReadTask *task, const char *text, size_t length,
 	if (redis->ending || redis->link == NULL)
 		return false;
 	if (!is_version_2(task->type))
-		return refuse(redis, "an answer of protocol version 3, which nobody had asked for");
+		return refuse(redis, "an unexpected answer of protocol version 3");
 	if (task->parent == NULL) {
 		redis->parts = redis->bytes = 0;
 		/* hiredis's own list is what it would fail by */
 		if (redis->link->replies.head == NULL && !redis->subscribed &&
 		    task->type != REDIS_REPLY_ERROR)
-			return refuse(redis, "an answer came that nobody had asked for");
+			return refuse(redis, "an unexpected answer");
 	}
 	redis->parts += 1 + (size_t)(elements > 0 ? elements : 0);
 	redis->bytes += length;
@@ -211,7 +211,7 @@ static bool judge(const redisReadTask *task, const char *text, size_t length,
 	    redis->parts > 2 * REDIS_VALUES_MAX || redis->bytes > REDIS_BYTES_MAX)
 		return refuse(redis, "an answer is too large");
 	if (depth_of(task) > REDIS_DEPTH_MAX)
-		return refuse(redis, "an answer has lists too deep");
+		return refuse(redis, "lists in an answer are nested too deeply");
 	return !redis->subscribed || redis->count > 0 ||
 	    fits_message(redis, task, text, length, elements);
 }

@@ -6,7 +6,7 @@ int redis_new(struct redis **redis, struct event_base *base,
     const struct redis_handlers *handlers, void *context, struct diag *diag) {
 	(void)base, (void)handlers, (void)context;
 	*redis = NULL;
-	return diag_set(diag, 0, "this build is without hiredis");
+	return diag_set(diag, 0, "this build has no hiredis");
 }
 
 void redis_free(struct redis **redis) {

@@ -86,7 +86,7 @@ static void fail_by(struct line *line, const char *what, const struct redis_valu
 	size_t length;
 
 	if (answer->kind != REDIS_KIND_ERROR) {
-		text_append(text, sizeof(text), 0, "%s: the answer is none", what);
+		text_append(text, sizeof(text), 0, "%s: invalid answer", what);
 		fail(line, CLUSTER_ERROR_PROTOCOL, text);
 		return;
 	}
@@ -110,7 +110,7 @@ static void fail_by_welcome(struct line *line, const struct redis_value *answer)
 	while (length < answer->length && length < WORD_BYTES && answer->text[length] >= 'A' &&
 	    answer->text[length] <= 'Z')
 		length++;
-	text_append(text, sizeof(text), 0, "AUTH: the server does not take it: %.*s",
+	text_append(text, sizeof(text), 0, "AUTH: the server refused it: %.*s",
 	    (int)length, answer->text);
 	fail(line, server_error_of(answer->text, answer->length), text);
 }
@@ -207,7 +207,7 @@ static void on_opened(void *context) {
 		words[count++] = word(setup->user);
 	words[count++] = (struct redis_word){ setup->password, setup->password_length };
 	if (!send_words(line, words, count, on_welcome, line))
-		fail(line, CLUSTER_ERROR_CLOSED, "nothing can be sent");
+		fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
 }
 
 /* --- scripts ----------------------------------------------------------------------------- */
@@ -259,7 +259,7 @@ static void load_all(struct line *commands) {
 	server->loading = CLUSTER_SCRIPT_COUNT;
 	for (unsigned i = 0; i < CLUSTER_SCRIPT_COUNT; i++)
 		if (!load(server, (enum cluster_script)i, on_loaded))
-			fail(commands, CLUSTER_ERROR_CLOSED, "nothing can be sent");
+			fail(commands, CLUSTER_ERROR_CLOSED, "cannot send");
 }
 
 static void on_reloaded(void *context, const struct redis_value *answer) {
@@ -290,7 +290,7 @@ static void on_run(void *context, const struct redis_value *answer) {
 		if (load(server, run->script, on_reloaded) &&
 		    send_words(&server->commands, run->words, run->count, on_run, run))
 			return;
-		fail(&server->commands, CLUSTER_ERROR_CLOSED, "nothing can be sent");
+		fail(&server->commands, CLUSTER_ERROR_CLOSED, "cannot send");
 		answer = NULL;
 	}
 	run->answer(run->context, answer);
@@ -334,7 +334,8 @@ static void on_commands_ended(void *context, enum cluster_error error, const cha
 	server->brief += server->ready && server->brief < BRIEF_MOST;
 	server->ready = false;
 	server->loading = 0;
-	redis_drop(server->channel.redis, CLUSTER_ERROR_CLOSED, "the other connection is lost");
+	redis_drop(server->channel.redis, CLUSTER_ERROR_CLOSED, "the second connection was "
+	    "lost");
 	server->handlers->lost(server->context, error, line->text, line->next_ns);
 }
 
@@ -342,7 +343,7 @@ static void on_commands_ended(void *context, enum cluster_error error, const cha
 
 static void subscribe(struct line *line) {
 	if (!redis_subscribe(line->redis, line->server->setup.channel)) {
-		fail(line, CLUSTER_ERROR_CLOSED, "nothing can be sent");
+		fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
 		return;
 	}
 	line->server->sent++;

@@ -39,8 +39,9 @@ enum cluster_error server_error_of(const char *text, size_t length) {
 
 void server_say_foreign(const char *prefix, const char *what, const char *name, char *text,
     size_t size) {
-	size_t length = text_append(text, size, 0, "%s: a key is not ours: %s%d:di (it should be a "
-	    "zset)%s%s%d:dv (a string)", what, prefix, CLUSTER_SCHEMA, name == NULL ? " or " : ", ",
+	size_t length = text_append(text, size, 0, "%s: another program uses a key: %s%d:di "
+	    "(expected a zset)%s%s%d:dv (a string)",
+	    what, prefix, CLUSTER_SCHEMA, name == NULL ? " or " : ", ",
 	    prefix, CLUSTER_SCHEMA);
 
 	/* the longest behind the others: it may be cut */

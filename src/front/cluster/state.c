@@ -34,7 +34,7 @@ void cluster_failed(struct cluster *cluster, enum cluster_error error, const cha
 	told->error_ns = now_ns;
 	/* of a script's command Redis does not tell the name */
 	text_append(told->why, sizeof(told->why), 0, "%s%s", error == CLUSTER_ERROR_PERMISSION ?
-	    "compare Redis's user with redis-postern.conf: " : "",
+	    "compare the Redis user with redis-postern.conf: " : "",
 	    log_sentence(sentence, sizeof(sentence), text));
 	engine_count(cluster->engine, COUNTER_CLUSTER_ERRORS, 1);
 	cluster->news = true;
@@ -114,13 +114,13 @@ static void change_state(struct cluster *cluster, enum cluster_state state, int6
 	if (state == CLUSTER_STATE_JOINED)
 		told->lost = 0;
 	if (state == CLUSTER_STATE_WITHOUT)
-		log_event(EVENT_CLUSTER_FAILED, "node=%s state=without text=\"nothing is leased any "
-		    "more: this machine goes on by cluster.without\"", cluster->link.node);
+		log_event(EVENT_CLUSTER_FAILED, "node=%s state=without text=\"all leases of "
+		    "this node have ended; cluster.without applies\"", cluster->link.node);
 	else if (state == CLUSTER_STATE_WAITING)
 		log_event(EVENT_CLUSTER, "node=%s state=waiting nodes=%u text=\"the server %s: "
-		    "nothing is granted for %llu s\"", cluster->link.node,
-		    (unsigned)told->nodes_alive, told->lost != 0 ? "was started again or has lost "
-		    "its data" : "is new, or was started again", (unsigned long long)
+		    "no leases for %llu s\"", cluster->link.node,
+		    (unsigned)told->nodes_alive, told->lost != 0 ? "was restarted or has lost "
+		    "its data" : "is new, or was restarted", (unsigned long long)
 		    (told->wait_until_ns > now_ns ? (told->wait_until_ns - now_ns + NS_PER_SECOND - 1) /
 		    NS_PER_SECOND : 0));
 	else
@@ -172,8 +172,8 @@ static void change_difference(struct cluster *cluster, const char *differs) {
 	/* else it differs still, behind another one */
 	if (cluster->differed[0] != '\0' && (last == NULL || !last->differs))
 		log_event(EVENT_CLUSTER, "node=%s class=%s text=\"%s\"", cluster->link.node,
-		    told->differs, last == NULL ? "it is shared no more" :
-		    "its limits, fraction and number of nodes differ no more");
+		    told->differs, last == NULL ? "the class is no longer shared" :
+		    "its limits, fraction and number of nodes are the same on all nodes again");
 	text_append(told->differs, sizeof(told->differs), 0, "%s", differs);
 	told->differs_why[0] = cluster->differed[0] = '\0';
 	/* who, and in what: a look tells */
@@ -198,8 +198,8 @@ static void watch_differences(struct cluster *cluster) {
 	/* none: it was mended, and the next answer says so; or there was no room for it */
 	if (told->differs_why[0] == '\0')
 		text_append(told->differs_why, sizeof(told->differs_why), 0, "%s",
-		    cluster->differed[0] != '\0' ? cluster->differed : "other nodes have another "
-		    "limit, fraction or number of nodes: the lowest limit counts");
+		    cluster->differed[0] != '\0' ? cluster->differed : "other nodes have a "
+		    "different limit, fraction or number of nodes: the lowest limit applies");
 	if (strcmp(cluster->differed, told->differs_why) == 0)
 		return;
 	text_append(cluster->differed, sizeof(cluster->differed), 0, "%s", told->differs_why);
@@ -230,12 +230,12 @@ static void watch_places(struct cluster *cluster) {
 	cluster->was_full = unplaced > 0;
 	if (unplaced > 0)
 		log_event(EVENT_CLUSTER_FAILED, "node=%s unplaced=%llu text=\"the table of "
-		    "destinations is full: what other machines say of %llu of them is not done "
-		    "here; a larger state.destinations (with a restart) has room\"",
+		    "destinations is full: states of %llu destinations from other nodes have "
+		    "no effect here; raise state.destinations and restart\"",
 		    cluster->link.node, unplaced, unplaced);
 	else
-		log_event(EVENT_CLUSTER, "node=%s unplaced=0 text=\"the table of destinations has "
-		    "room again for all that other machines say\"", cluster->link.node);
+		log_event(EVENT_CLUSTER, "node=%s unplaced=0 text=\"the table of destinations "
+		    "has room again for the states of other nodes\"", cluster->link.node);
 }
 
 void cluster_tell(struct cluster *cluster, int64_t now_ns) {

@@ -123,7 +123,7 @@ class Tried:
             self.redis.ask(*(("LPUSH", key, "mine") if kind == "list" else ("SET", key, "mine")
                              if kind == "text" else ("HSET", key, "mine", "all mine")))
         self.refused(f"{key} as {kind} of others", "foreign", put,
-                     lambda: self.redis.ask("DEL", key), f"the key {key} is not ours: it should be")
+                     lambda: self.redis.ask("DEL", key), f"another program uses the key {key}: expected")
 
     def newer(self, number, error):
         key = f"{self.prefix}schema"

@@ -106,4 +106,4 @@ class Outbound:
         """How many deliveries the log tells as held for a class."""
         return sum(1 for line in self.postfix.log_text().splitlines()
                    if "dsn=4.7.1, status=deferred (Postern: class "
-                   f"{name} holds " in line)
+                   f"{name} has " in line)
