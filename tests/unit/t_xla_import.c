@@ -205,7 +205,7 @@ static void every_wrong_line_is_named(void **state)
 	assert_true(said(&messages, MESSAGE_ERROR, 8, "99999999999"));
 	for (int line = 9; line <= 11; line++)
 		assert_true(said(&messages, MESSAGE_ERROR, line, "bad mask"));
-	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line that makes a class"));
+	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line defines a class"));
 	config_messages_free(&messages);
 	assert_string_equal(output, "");
 }
