@@ -143,7 +143,7 @@ def at_rest(test, postern, page):
 
 def share_of(postern):
     row = postern.classes()["shared"]
-    return f"{row['share']}, its share of {SHARED}"
+    return f"{row['share']}, share of {SHARED}"
 
 
 def cluster(test, postern, page):

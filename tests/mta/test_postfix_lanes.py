@@ -162,7 +162,7 @@ def routed(test, sites):
                "relayhost is a next hop, spelled as it is")
     told = [sites.postern.command("postfix-lanes", json_output=False).stderr,
             sites.postern.command("check").stdout]
-    test.check(all("[Smart.example]:587 is on port 587" in text and
+    test.check(all("[Smart.example]:587 uses port 587" in text and
                    "set ports = [ 25, 587 ]; in the mta" in text for text in told),
                f"whose port has to be one of the mta's: {told}")
     test.equal([(row["mask"], row["next_hop"]) for row in found["routed"]],

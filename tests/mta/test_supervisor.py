@@ -106,7 +106,7 @@ def refused_starts(test, postern):
     start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
     path.write_text("a file of somebody else")
-    start("a path in use by something else", 69, "something else", lambda text: text)
+    start("a path in use by something else", 69, "is not a socket", lambda text: text)
     test.equal(path.read_text(), "a file of somebody else", "... which stays as it is")
     path.unlink()
     with socket.socket(socket.AF_UNIX) as other:
@@ -166,7 +166,7 @@ def processes_of(postern):
 def background(test, postern):
     done = daemon(postern, "-c", postern.file)
     test.equal(done.returncode, 0, "in the background: 0 when it is ready")
-    test.check(": note: class unbound limits nothing" in done.stdout,
+    test.check(": note: class unbound sets no limit" in done.stdout,
                "... and its notes are told, to a pipe, too")
     status = postern.status()
     pid = status["pid"]
@@ -638,7 +638,7 @@ def without_a_mail_server(test, postern):
     for name in ("postern", "postern-milter"):
         path = f"unix:{postern.spool}/private/{name}"
         line = next(n for n, one in enumerate(text, 1) if f'"{path}"' in one)
-        test.check(f"{postern.file}:{line}: listener {path} is left out" in postern.log_text(),
+        test.check(f"{postern.file}:{line}: listener {path} is disabled" in postern.log_text(),
                    f"without Postfix: {name} is left out, and its line is named")
     test.poll(lambda: len(postern.roles()) == 4, 5)
     test.equal(sorted(postern.roles()), ["keeper.0", "milter.0", "policy.0", "policy.1"],

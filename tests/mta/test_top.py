@@ -216,9 +216,9 @@ def progress(test, site):
 
 def no_terminal(test, site):
     done = site.postern.command("top", json_output=False)
-    test.check(done.returncode == 69 and "it needs a terminal" in done.stderr, done.stderr.strip())
+    test.check(done.returncode == 69 and "must be a terminal" in done.stderr, done.stderr.strip())
     done = site.postern.command("top")
-    test.check(done.returncode == 64 and "for people" in done.stderr, done.stderr.strip())
+    test.check(done.returncode == 64 and "no JSON output" in done.stderr, done.stderr.strip())
     dumb = site.top(TERM="dumb")
     test.wait_for(lambda: dumb.ended() is not None, "it ends on a dumb terminal")
     test.equal((dumb.ended(), "TERM=dumb: this terminal cannot move its cursor" in dumb.all()),

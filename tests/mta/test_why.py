@@ -157,7 +157,7 @@ def refused(test, site):
 
 def unknown(test, site):
     for word, code, words in (("00000000001h", 68, "one of them may be wrong"),
-                              ("0000000000ww", 68, "not known"),
+                              ("0000000000ww", 68, "unknown here"),
                               ("nobody.example", 68, "no recent decision matches")):
         found, out, err = person(site, f"posternctl -c {site.postern.file} why {word}")
         test.check(found == code and words in err, f"why {word}: {err.strip()}")

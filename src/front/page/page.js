@@ -204,7 +204,7 @@ const glance = (status, classes, destinations, seconds) => {
 	tile("open sessions", classes.reduce((sum, c) => sum + c.open, 0), "");
 	tile("admitted", rate(counters, seconds, "admitted", "uncounted"), "/s");
 	tile("refused or deferred", rate(counters, seconds, "refused", "deferred"), "/s", "warn");
-	tile("only observed", rate(counters, seconds, "observed",
+	tile("observed only", rate(counters, seconds, "observed",
 		"window_holds_observed"), "/s");
 	tile("deliveries in flight", destinations.reduce((sum, d) =>
 		sum + (d.in_flight ?? 0), 0), "");
@@ -221,21 +221,21 @@ const head = status => {
 	const modes = at("modes"), health = at("health");
 	const live = status.health === "live" || status.health === "behind", away = status.roles.filter(isAway);
 	const idle = away.every(role => role.role.startsWith("queue.") && ["none", "refused"].includes(status.queue));
-	write(health, live && !idle ? "a process is away" : status.health);
+	write(health, live && !idle ? "a worker is not running" : status.health);
 	health.className = `pill ${status.health === "live" && idle ? "good" : "bad"}`;
 	const shown = [];
 	if (status.gate === "shut")
-		shown.push(["the gate is shut", "bad"]);
+		shown.push(["all classes full", "bad"]);
 	if (status.observe)
-		shown.push(["observes", "warn"]);
+		shown.push(["observe mode", "warn"]);
 	if (status.outbound_observe)
-		shown.push(["observes outbound", "warn"]);
+		shown.push(["observe mode (outbound)", "warn"]);
 	if (["away", "refused"].includes(status.queue))
-		shown.push(["the queue is not driven", "bad"]);
+		shown.push(["queue not managed", "bad"]);
 	if (!["none", "joined"].includes(status.cluster))
 		shown.push([`cluster: ${status.cluster}`, CLUSTER[status.cluster] ?? "bad"]);
 	if (status.sites_changed > 0)
-		shown.push(["a site has changed", "warn"]);
+		shown.push(["Postfix settings changed", "warn"]);
 	for (const journal of status.journal)
 		if (journal.state === "failed")
 			shown.push([`journal ${journal.directory}: ${journal.error}`, "bad"]);
@@ -282,7 +282,7 @@ const buildClass = c => {
 	for (const [which, word] of [["open_inbound", "in"], ["open_outbound", "out"],
 		["peak", "peak"], ["admitted", "admitted"], ["refused", "refused"],
 		["deferred", "deferred"], ["observed", "observed"],
-		["refused_share", "refused by the share"], ["overhang", "overhang"]]) {
+		["refused_share", "refused because of the share"], ["overhang", "overhang"]]) {
 		const fact = make("span");
 		fact.append(`${word} `, field("b", which));
 		side.append(fact);
@@ -303,14 +303,14 @@ const updateClass = (element, c) => {
 	part(element, "limit").dataset.sessions = c.sessions ?? "";
 	part(element, "limit").dataset.inbound = c.inbound ?? "";
 	write(part(element, "limit"), limits.length === 0 ? "no limit" :
-		shared ? `${number(c.share)}, its share of ${number(most)}` :
+		shared ? `${number(c.share)}, share of ${number(most)}` :
 		c.inbound === c.sessions || c.inbound === null || c.sessions === null ?
-		number(limits[0]) : `${number(c.inbound)} / ${number(c.sessions)}`);
+		number(limits[0]) : `${number(c.inbound)} inbound (${number(c.sessions)} total)`);
 	remeter(part(element, "bar"), { inside: c.open_inbound, outside: c.open_outbound,
 		mark: shared ? c.share : c.inbound, peak: c.peak, most, full });
 	part(element, "bar").setAttribute("aria-label", `open sessions of class ${c.name}`);
 	const modes = part(element, "modes"), mode = c.removed ? "removed" :
-		c.observe ? "observes" : !shared || c.lease === "held" ? "" :
+		c.observe ? "observe mode" : !shared || c.lease === "held" ? "" :
 		c.lease === "alone" ? "alone" : "no lease";
 	modes.className = mode === "" ? "" : "pill warn";
 	write(modes, mode);
@@ -354,11 +354,11 @@ const updateDestination = (element, d) => {
 	write(state, WORDS[d.state] ?? d.state ?? "");
 	state.dataset.value = d.state ?? "";
 	write(part(element, "law"), d.law ?? "");
-	write(part(element, "until"), d.until === null ? "" : `for ${duration(d.until)} more`);
+	write(part(element, "until"), d.until === null ? "" : `${duration(d.until)} left`);
 	for (const name of ["in_flight", "window", "ceiling"])
 		put(part(element, name), d[name]);
 	part(element, "plot").setAttribute("aria-label",
-		`${d.name}: window ${d.window}, ceiling ${d.ceiling ?? "not known"}, ` +
+		`${d.name}: window ${d.window}, ceiling ${d.ceiling ?? "unknown"}, ` +
 		`${d.in_flight} in flight`);
 	replot(part(element, "plot"), samples);
 	part(element, "reason").hidden = d.reason === null;
@@ -398,8 +398,8 @@ const showDestinations = destinations => {
 	keep(at("destinations"), stopped.concat(going), d => d.name, buildDestination,
 		updateDestination);
 	at("no-destinations").hidden = found > 0;
-	write(at("no-destinations"), wanted === "" ? "No delivery was seen yet." :
-		"None fits.");
+	write(at("no-destinations"), wanted === "" ? "No deliveries yet." :
+		"No destination matches.");
 	at("more").hidden = found <= SHOWN || wanted !== "";
 	write(at("more"), all ? `Show ${SHOWN}` : `Show all ${found}`);
 };
@@ -447,7 +447,7 @@ const showRoles = status => {
 		"#restarts"]), (element, role) => {
 		element.dataset.role = role.role;
 		write(part(element, "role"), role.role);
-		write(part(element, "uptime"), role.pid === null ? "away" : duration(role.uptime));
+		write(part(element, "uptime"), role.pid === null ? "down" : duration(role.uptime));
 		write(part(element, "heartbeat_age"), duration(role.heartbeat_age));
 		put(part(element, "restarts"), role.restarts);
 		element.className = isAway(role) ? "bad" : "";
@@ -466,25 +466,25 @@ const showCluster = cluster => {
 	write(at("cluster-facts"), [`${cluster.node} by ${cluster.server ?? "–"}`,
 		joined ? `${cluster.nodes_alive} of ${cluster.nodes_most} alive` : "",
 		`lease ${duration(cluster.lease)}`,
-		cluster.leased_for === null ? "nothing is leased" :
-			`holds for ${duration(cluster.leased_for)}`,
+		cluster.leased_for === null ? "no lease" :
+			`leased for ${duration(cluster.leased_for)}`,
 		!joined || cluster.round_trip_median_ms === null ? "" :
-			`a call takes ${cluster.round_trip_median_ms} ms`,
-		cluster.overhang > 0 ? `overhang ${number(cluster.overhang)}` : ""]
+			`response time ${cluster.round_trip_median_ms} ms`,
+		cluster.overhang > 0 ? `${number(cluster.overhang)} sessions over the share` : ""]
 		.filter(fact => fact !== "").join(" · "));
 	const trouble = [joined || cluster.error === null ? "" :
 		`${cluster.error}: ${cluster.error_text ?? ""}`,
-		cluster.alone ? "This machine goes on alone, with whole limits." : "",
+		cluster.alone ? "This node uses whole limits alone." : "",
 		cluster.differs === null ? "" :
-			`Other machines have other limits of class ${cluster.differs}.`]
+			`Other nodes have different limits for class ${cluster.differs}.`]
 		.filter(text => text !== "").join(" ");
 	at("cluster-trouble").hidden = trouble === "";
 	write(at("cluster-trouble"), trouble);
 	at("cluster-nodes").hidden = cluster.nodes.length === 0;
 	keep(at("nodes"), cluster.nodes, node => node.node, cells(["node", "alive", "#last_word",
 		"#leased", "#open"]), (element, node) => {
-		write(part(element, "node"), node.itself ? `${node.node} (this one)` : node.node);
-		write(part(element, "alive"), !joined ? "not known" : node.alive ? "holds" : "ended");
+		write(part(element, "node"), node.itself ? `${node.node} (this node)` : node.node);
+		write(part(element, "alive"), !joined ? "unknown" : node.alive ? "active" : "expired");
 		write(part(element, "last_word"), duration(node.last_word));
 		put(part(element, "leased"), node.leased);
 		put(part(element, "open"), node.open);
@@ -573,16 +573,17 @@ const turn = async () => {
 		showCluster(cluster);
 		showRoles(status);
 		showRest(status);
-		last = { time, counters: status.counters };
+		last = { time, wall: Date.now(), counters: status.counters };
 		at("trouble").hidden = true;
 		document.body.classList.remove("lost");
 		document.body.dataset.turns = String(turns);
 	} catch (error) {
 		write(at("trouble"), error.name === "AbortError" || error.name === "TypeError" ?
-			"posternd does not answer: what is shown is old" : error.message);
+			last === null ? "Connection lost. No data yet." : `Connection lost. Last update ${
+				new Date(last.wall).toLocaleTimeString([], { hour12: false })}.` : error.message);
 		at("trouble").hidden = false;
 		at("health").className = "pill bad";
-		write(at("health"), "no answer");
+		write(at("health"), "connection lost");
 		document.body.classList.add("lost");
 	} finally {
 		clearTimeout(patience);
@@ -604,7 +605,7 @@ const go = async () => {
 at("pause").addEventListener("click", () => {
 	paused = !paused;
 	at("pause").setAttribute("aria-pressed", String(paused));
-	write(at("pause"), paused ? "Go on" : "Pause");
+	write(at("pause"), paused ? "Resume" : "Pause");
 	if (!paused)
 		go();
 });
