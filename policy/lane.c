@@ -145,9 +145,19 @@ static bool is_narrow(const struct lane_widths *widths, lane_set set, lane_set w
 	    NEAR_NUMERATOR * lane_sum(widths, wanted);
 }
 
+/* Lanes may come up to this.  Where it is not known how much is too much, a lane that is too
+ * many would be refused again and again, until what was given to it has drained. */
+static uint32_t widest(const struct lane_widths *widths, const struct lane_now *now) {
+	uint32_t most = lane_sum(widths, now->given);
+
+	if (most < now->proven)
+		most = now->proven;
+	return now->proven != 0 && most < now->allowed ? most : now->allowed;
+}
+
 void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
     struct lane_choice *choice) {
-	uint32_t allowed = now->allowed;
+	uint32_t allowed = widest(widths, now);
 	lane_set wanted, near;
 
 	*choice = (struct lane_choice){ .give = 0 };

@@ -50,6 +50,9 @@ struct lane_now {
 	uint32_t singles, single, canary;
 	bool limited;		/* more than `allowed` is known to do harm: rather wait */
 	bool patient;		/* it was given to lanes that are too wide for long enough */
+	/* So many are known to do no harm: lanes come up to these, and single messages try the
+	 * rest of what is allowed; 0: all of it. */
+	uint32_t proven;
 };
 
 struct lane_choice {
