@@ -114,6 +114,9 @@ struct hint_share {
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
 	struct lane_widths widths;
+	/* Mail for domains that are no key is given to these, unless the site names its next
+	 * hop; 0: to none. */
+	lane_set unknown;
 	double cohort_limit;		/* of its queues: see policy/lane.h; 0: none */
 	int64_t backoff_ns;
 	bool may_reload;
@@ -200,6 +203,11 @@ void hint_keys_free(struct engine_hints *hints);
 /* Whose window its mail runs by.  False: it is not in the file. */
 bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
     const struct hint_key *key, struct window_owner *out);
+/* What mail of a mail server for a domain that is no key is told: *lanes, with count 0 if
+ * nothing. */
+lane_set hint_unknown_lanes(const struct engine_hints *hints,
+    const struct generation *generation, uint8_t mta, int64_t now_ns,
+    struct hint_lanes *lanes);
 /* Tells all keys of a queue but those that are stopped. */
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say);
@@ -232,9 +240,10 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 /* Lanes and rights of each mail server, of this generation. */
 void hint_queues_configure(struct engine_hints *hints,
     const struct generation *generation);
-/* Mail of the key is delivered, by the cloned transport itself: seen at seen_ns. */
+/* Mail of the key is delivered, by these lanes, or the cloned transport itself: seen at
+ * seen_ns. */
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
-    const struct window_owner *owner, int64_t seen_ns);
+    const struct window_owner *owner, lane_set given, int64_t seen_ns);
 /* The key's queue, if it is in use, runs by this window from now on. */
 void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner);

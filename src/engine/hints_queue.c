@@ -153,16 +153,18 @@ static struct hint_queue *begin(struct engine_hints *hints, const struct hint_ke
 }
 
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
-    const struct window_owner *owner, int64_t seen_ns) {
+    const struct window_owner *owner, lane_set given, int64_t seen_ns) {
 	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 
 	if (queue == NULL)
 		queue = begin(hints, key, owner, key->owner);
 	if (queue == NULL || (queue->given & ~LANE_ORIGIN) != 0)
 		return;
-	queue->given = LANE_ORIGIN;
-	queue->used |= LANE_ORIGIN;
-	queue->lanes[HINT_ORIGIN_LANE].last_ns = seen_ns;
+	queue->given = given;
+	queue->used |= given;
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((given >> i & 1) != 0)
+			queue->lanes[i].last_ns = seen_ns;
 	queue->last_ns = seen_ns > queue->last_ns ? seen_ns : queue->last_ns;
 }
 
