@@ -726,6 +726,37 @@ static void lanes_that_postfix_suspends_are_passed_over(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns + 301 * second), "3");
 }
 
+/* Each message that went by it was refused, up to 15 a second, until the window fell. */
+static void a_lane_of_1_that_the_site_refuses_gets_no_more_mail(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 5, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
+	result(place, "a.example", 5, 0, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 6, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	/* one may be chance; and where nothing else is accepted the site is down, not full */
+	fails(place, 1, now_ns += second / 10);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	fails(place, 1, now_ns += second / 10);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	result(place, "a.example", 5, 0, now_ns += second / 10);
+	fails(place, 1, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 9 * second), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 11 * second), "5+1");
+	/* one that is accepted ends the row */
+	fails(place, 1, now_ns);
+	result(place, "a.example", 1, 0, now_ns);
+	result(place, "a.example", 5, 0, now_ns);
+	fails(place, 1, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+}
+
 /* More failures than we saw, in another order: its own word counts. */
 static void a_suspension_is_told_by_mail_that_was_not_tried(void **state) {
 	struct place *place = *state;
@@ -1093,6 +1124,7 @@ int main(void) {
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(single_messages_that_wait_for_mail_are_not_lost),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
+		TEST(a_lane_of_1_that_the_site_refuses_gets_no_more_mail),
 		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
 		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),
 		TEST(suspended_lanes_that_are_missed_are_worth_a_reload),
