@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""tests/bench/cold.py [--loads 0.5,1,3] [--rises 30,75] [--count N] [--limit K]: mail for
-destinations never delivered to before, on a real Postfix.
+"""tests/bench/cold.py [--loads 0.5,1,3] [--rises 30,75] [--count N] [--limit K]
+[--even]: mail for destinations never delivered to before, on a real Postfix.
 
 A server takes K sessions at once, SERVICE seconds a message, and refuses those above with
 421.  Mail comes at random, at each load in turn, a multiple of what the server takes; the
@@ -99,6 +99,7 @@ class Course:
 
     def __init__(self, test, side, number, limit, load, seed):
         self.side, self.domain = side, domain(side.name, number)
+        self.even = test.arguments.even
         self.server = Server(test, [address(side.name, number)], REMOTE, limit, SERVICE)
         self.rate = load * limit / SERVICE
         self.gaps, self.lock = random.Random(seed), threading.Lock()
@@ -110,7 +111,7 @@ class Course:
     def next(self):
         with self.lock:
             self.count += 1
-            self.due += self.gaps.expovariate(self.rate)
+            self.due += 1 / self.rate if self.even else self.gaps.expovariate(self.rate)
             return self.count, self.due
 
     def send(self):
@@ -222,4 +223,5 @@ main(body, hosts=HOSTS, addresses=list(HOSTS), seconds=3600, options=(
     ("--loads", {"default": LOADS}), ("--rises", {"default": RISES}),
     ("--count", {"type": int, "default": 1000}), ("--limit", {"type": int, "default": 5}),
     ("--sides", {"default": ",".join(SIDES)}),
+    ("--even", {"action": "store_true", "help": "mail comes at a steady pace, not at random"}),
     ("--keep", {"metavar": "DIRECTORY", "help": "the logs are copied there"})))
