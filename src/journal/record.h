@@ -121,6 +121,7 @@ struct journal_log_position {
 	uint32_t tail;
 	bool skipping;
 	bool forgotten;		/* there is no such file any more */
+	uint64_t time_us;
 };
 
 struct journal_held_recipient {
