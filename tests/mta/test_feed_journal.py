@@ -250,6 +250,53 @@ def who_may(test, site):
                f"none of {len(others)} other processes does")
 
 
+def control_group(test):
+    """That of a unit, as journald tells it by its path; None: none can be made here."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if " - cgroup2 " in line:
+            group = Path(line.split()[4], "system.slice", f"postern-test-{os.getpid()}.service")
+            try:
+                group.mkdir(parents=True)
+            except OSError as reason:
+                test.say(f"rate limit: not tried: {reason}")
+                return None
+            test.at_end(group.rmdir)
+            return group
+    test.say("rate limit: not tried: there are no control groups")
+    return None
+
+
+def rate_limited(test, site):
+    """What journald drops is counted; what it keeps, too, each in its place."""
+    group = control_group(test)
+    if group is None:
+        return
+    site.kept()
+    site.journald.stop()
+    site.journald.configure("RateLimitIntervalSec=1s\nRateLimitBurst=10")
+    site.journald.start()
+    expected, count = dict(site.expected), 0
+
+    def write(number):
+        nonlocal count
+        lines = [line for line in site.lines(number, "limited") if "smtp[" in line]
+        site.journald.write_as(POSTFIX, lines, group)
+        count += len(lines)
+
+    def suppressed():
+        write(3)                # journald says how many when it takes a line again
+        return site.counter("feed_suppressed") > 0
+    write(600)
+    test.within(10, suppressed, "that lines were dropped is counted")
+    kept = site.journald.control("--output=cat", "SYSLOG_FACILITY=2", "--lines=all")
+    site.expected = {domain: kept.count(f"@{domain}>") for domain in site.expected
+                     if domain not in expected and f"@{domain}>" in kept}
+    site.all_counted("with a rate limit")
+    test.equal(sum(site.expected.values()) + site.counter("feed_suppressed"), count,
+               "kept and dropped are all that was written")
+    test.check("feed_suppressed" in (site.note() or ""), "status names the remedy")
+
+
 def body(test):
     site = Site(test)
     test.deaths_expected = True
@@ -263,6 +310,7 @@ def body(test):
     deleted_unread(test, site)
     who_may(test, site)
     forged(test, site)
+    rate_limited(test, site)
 
 
 main(body)
