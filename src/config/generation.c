@@ -536,6 +536,15 @@ bool generation_logs_as(const struct generation_mta *mta, uint32_t uid)
 	return uid == 0;
 }
 
+bool generation_is_fed(const struct generation *g)
+{
+	for (uint32_t i = 0; i < g->listener_count; i++)
+		if (g->listeners[i].kind == LISTENER_SYSLOG ||
+		    g->listeners[i].kind == LISTENER_EVENTS)
+			return true;
+	return false;
+}
+
 bool generation_reads_sd_journal(const struct generation *g)
 {
 	for (uint32_t i = 0; i < g->mta_count; i++)

@@ -535,6 +535,8 @@ void generation_share_out(struct generation *g);
 
 /* Does a line of systemd's journal that this user wrote count for the mail server? */
 bool generation_logs_as(const struct generation_mta *mta, uint32_t uid);
+/* Do sockets bring what mail servers tell, besides their logs (listen.syslog, listen.events)? */
+bool generation_is_fed(const struct generation *g);
 /* Is the log of one systemd's journal? */
 bool generation_reads_sd_journal(const struct generation *g);
 

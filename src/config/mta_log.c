@@ -26,10 +26,11 @@ static bool exists(const char *path)
 	return stat(path, &status) == 0 || errno != ENOENT;
 }
 
-/* journald runs here, and no syslog daemon has made the file. */
+/* journald runs here, and no syslog daemon has made the file.  Where sockets bring lines, they may
+ * be the journal's. */
 static bool is_in_journal_alone(const struct compilation *c, const char *path)
 {
-	return c->reads_files && *path == '/' && path_pattern_is_plain(path) && !exists(path) &&
+	return c->reads_files && !generation_is_fed(compilation_header(c)) && *path == '/' && path_pattern_is_plain(path) && !exists(path) &&
 	    exists(SD_LOG_SOCKET);
 }
 

@@ -202,6 +202,8 @@ static const char *log_note(const struct view *view, const char *text,
 	if (sd_log_is(text) && counters[COUNTER_FEED_SUPPRESSED] > 0)
 		return "journald dropped lines of its log by its rate limit (feed_suppressed): set "
 		    "LogRateLimitIntervalSec=0 for its unit";
+	if (generation_is_fed(view->generation))
+		return NULL;
 	if (!sd_log_is(text) && !log->known)
 		return journald_runs() ? "no mail is learned from: its log does not exist; if no syslog "
 		    "daemon writes one, set log = \"journal:\"" :

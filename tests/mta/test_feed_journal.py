@@ -234,6 +234,27 @@ def configured(test, site):
     test.check("systemd's journal" not in (site.note() or ""), f"and status nothing: {site.note()}")
 
 
+def chosen(test, site):
+    """By itself, where no log is named and there is no file; not beside a socket that may
+    bring the same lines."""
+    if os.path.exists("/var/log/mail.log"):
+        test.say("chosen by itself: not tried: this machine has /var/log/mail.log")
+        return
+
+    def told(edit):
+        file = test.directory / "chosen.conf"
+        file.write_text(edit(site.postern.text([], lambda text: text + 'mta = ( { } );\n')))
+        done = site.postern.command("check", file, json_output=False)
+        test.equal(done.returncode, 0, "the configuration is good")
+        return done.stdout + done.stderr
+    test.check("reading systemd's journal" in told(lambda text: text),
+               "where no log is named and no file is there, the journal is read")
+    other = told(lambda text: text.replace(
+        "listen = {", f'listen = {{ syslog = [ "unix:{test.directory}/log" ];', 1))
+    test.check("journal" not in other.replace("journal.path", ""),
+               f"but not with listen.syslog: {other}")
+
+
 def who_may(test, site):
     """The library and the group are the feed's alone."""
     def has_library(pid):
@@ -300,6 +321,7 @@ def rate_limited(test, site):
 def body(test):
     site = Site(test)
     test.deaths_expected = True
+    chosen(test, site)
     configured(test, site)
     site.write(100)
     site.all_counted("written while it is read")
