@@ -82,6 +82,12 @@ void note_unknown_identity(struct compilation *c);
 /* mta.c: the mail servers, and all their remote ports. */
 void compile_mtas(struct compilation *c);
 
+/* mta_log.c: the log of one, and, once its users are known, who may write there for it. */
+void compile_mta_log(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+
 /* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);

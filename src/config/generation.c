@@ -12,6 +12,7 @@
 #include <syslog.h>
 
 #include "base/file_stamp.h"
+#include "base/sd_log.h"
 #include "config/window_settings.h"
 
 /* Raise it when the meaning of a field, or the form of the class index,
@@ -46,7 +47,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
 	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
-	X(s, uid) X(s, log) X(s, log_from_begin) X(s, syslog_name) X(s, config_directory) \
+	X(s, uid) X(s, log) X(s, log_from_begin) X(s, log_uids) X(s, log_uid_count) X(s, syslog_name) X(s, config_directory) \
 	X(s, command_directory) X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
@@ -359,6 +360,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
 	    text_fits(g, mta->relayhost) && window_fits(g, mta->window) &&
 	    mta->port_count <= GENERATION_PORTS_MAX &&
+	    mta->log_uid_count <= GENERATION_LOG_UIDS_MAX &&
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
 	    texts_fit(g, mta->site_reasons, mta->site_excluded_count) &&
 	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
@@ -523,6 +525,31 @@ static bool is_to_drive(const struct generation *g)
 {
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].drive != 0)
+			return true;
+	return false;
+}
+
+bool generation_logs_as(const struct generation_mta *mta, uint32_t uid)
+{
+	for (uint32_t i = 0; i < mta->log_uid_count; i++)
+		if (mta->log_uids[i] == uid)
+			return true;
+	return uid == 0;
+}
+
+bool generation_is_fed(const struct generation *g)
+{
+	for (uint32_t i = 0; i < g->listener_count; i++)
+		if (g->listeners[i].kind == LISTENER_SYSLOG ||
+		    g->listeners[i].kind == LISTENER_EVENTS)
+			return true;
+	return false;
+}
+
+bool generation_reads_sd_journal(const struct generation *g)
+{
+	for (uint32_t i = 0; i < g->mta_count; i++)
+		if (sd_log_is(generation_text(g, g->mtas[i].log)))
 			return true;
 	return false;
 }

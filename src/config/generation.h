@@ -29,6 +29,7 @@
 #define GENERATION_NO_RECORD	UINT32_MAX
 #define GENERATION_MTAS_MAX	8
 #define GENERATION_LANES_MAX	16	/* of one mta */
+#define GENERATION_LOG_UIDS_MAX	3
 #define GENERATION_QUEUES_MAX	16	/* of one mta, as configured */
 #define GENERATION_CONFINED	160	/* bytes, with NUL */
 #define GENERATION_NO_PROVIDER	UINT32_MAX
@@ -183,8 +184,12 @@ struct generation_mta {
 	uint8_t site_only_listed; /* only destinations of site_listed_index qualify */
 	uint8_t uid_known;
 	uint32_t uid;		/* Sendmail: of its sockets; they are asked about */
-	uint32_t log;		/* path or pattern (base/path_pattern.h), or "" */
+	/* Path or pattern (base/path_pattern.h), systemd's journal (base/sd_log.h), or "". */
+	uint32_t log;
 	uint32_t log_from_begin; /* what stands in it when it is first read counts, too */
+	/* Users besides root whose lines in systemd's journal are its own. */
+	uint32_t log_uids[GENERATION_LOG_UIDS_MAX];
+	uint32_t log_uid_count;
 	uint32_t syslog_name;
 	uint32_t config_directory;
 	uint32_t command_directory; /* of postqueue and postfix */
@@ -527,6 +532,13 @@ static inline bool generation_has_cluster(const struct generation *g)
 /* Which classes are shared, and the parts that are always this node's: to be called once
  * cluster, classes and limits stand, before the generation is published. */
 void generation_share_out(struct generation *g);
+
+/* Does a line of systemd's journal that this user wrote count for the mail server? */
+bool generation_logs_as(const struct generation_mta *mta, uint32_t uid);
+/* Do sockets bring what mail servers tell, besides their logs (listen.syslog, listen.events)? */
+bool generation_is_fed(const struct generation *g);
+/* Is the log of one systemd's journal? */
+bool generation_reads_sd_journal(const struct generation *g);
 
 /* Is there a mail server whose queue is driven? */
 bool generation_drives(const struct generation *g);

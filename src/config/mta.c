@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/path_pattern.h"
 #include "config/compilation.h"
 #include "config/site.h"
 
@@ -282,24 +281,6 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 		note_program(c, group, mta);
 }
 
-static void compile_log(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
-	const config_setting_t *where = compilation_member(group, "mta[].log");
-	struct setting_value value;
-	const char *fault;
-
-	compilation_value(group, "mta[].log_start", &value);
-	mta->log_from_begin = value.number == 1;
-	compilation_value(group, "mta[].log", &value);
-	if (value.text == NULL)
-		return;		/* check.c has said why */
-	fault = path_pattern_fault(value.text);
-	if (fault != NULL)
-		complain(c, where ? where : group, "mta.log %s", fault);
-	mta->log = block_text(&c->block, value.text);
-}
-
 static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group)
 {
 	struct generation_mta mta;
@@ -312,11 +293,13 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 	note_idle(c, group, &mta);
 	compile_name(c, group, &mta);
 	compile_ports(c, group, &mta);
-	compile_log(c, group, &mta);
+	compile_mta_log(c, group, &mta);
 	if (mta.kind == MTA_POSTFIX)
 		compile_postfix(c, group, &mta);
 	else
 		compile_sendmail(c, group, &mta);
+	if (!c->block.failed)
+		compile_mta_log_users(c, group, &mta);
 	refuse_to_drive(c, group, &mta);
 	mta.window = compile_window_group(c, compilation_member(group, "mta[].window"));
 	return mta;

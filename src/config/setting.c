@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/sd_log.h"
 #include "base/text.h"
 #include "config/generation.h"
 #include "config/listen_address.h"
@@ -270,6 +271,11 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 		return false;
 	}
 	/* where it may be empty it stands for none */
+	if (setting->type == SETTING_LOG && text[0] != '/' && length > 0 && !sd_log_is(text)) {
+		explain(why, why_size, "must be an absolute path, beginning with /,", text,
+		    "or journal:");
+		return false;
+	}
 	if (setting->type == SETTING_PATH && text[0] != '/' && length > 0) {
 		explain(why, why_size, "must be an absolute path,", text, "beginning with /");
 		return false;
@@ -342,6 +348,7 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 		out->text = text;	/* classes.c knows masks */
 		return true;
 	case SETTING_TEXT: case SETTING_WORD_TEXT: case SETTING_PATH: case SETTING_PATH_OR_NONE:
+	case SETTING_LOG:
 	case SETTING_TEXTS:
 		return parse_words_of_text(setting, text, out, why, why_size);
 	case SETTING_FEEDBACK:

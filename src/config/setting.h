@@ -32,6 +32,7 @@ enum setting_type {
 	SETTING_TEXT,		/* printable ASCII */
 	SETTING_WORD_TEXT,	/* printable ASCII without space */
 	SETTING_PATH,		/* absolute */
+	SETTING_LOG,		/* absolute path, or journal:... (base/sd_log.h) */
 	SETTING_PATH_OR_NONE,	/* the same, or the word none: no text is kept then */
 	SETTING_MODE,		/* "0660" */
 	SETTING_ADDRESS,	/* listen_address.h */

@@ -38,6 +38,7 @@ function kind(type) {
 	if (type == "WORD_TEXT") return "text without spaces"
 	if (type == "PATH") return "path"
 	if (type == "PATH_OR_NONE") return "path or none"
+	if (type == "LOG") return "path or journal:"
 	if (type == "MODE") return "mode"
 	if (type == "ADDRESS") return "address"
 	if (type == "MASKS") return "masks"
@@ -80,7 +81,7 @@ function effect(word) {
 		gsub(/\|/, ", ", allowed)
 		facts = (type == "WORDS" ? "any of " : "") allowed
 	} else if (allowed != "" && path != "version") {
-		unit = type ~ /TEXT|PATH/ ? " characters" : ""
+		unit = type ~ /TEXT|PATH|LOG/ ? " characters" : ""
 		sub(/\.\./, " to ", allowed)
 		facts = facts ", " allowed unit
 	}

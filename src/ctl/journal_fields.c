@@ -170,6 +170,7 @@ static void write_log_position(struct writer *writer, const struct journal_log_p
 	number(writer, "tail", p->tail);
 	truth(writer, "skipping", p->skipping);
 	truth(writer, "forgotten", p->forgotten);
+	when(writer, "time", p->time_us > INT64_MAX / 1000 ? 0 : (int64_t)p->time_us * 1000);
 }
 
 static void write_held_recipient(struct writer *writer,

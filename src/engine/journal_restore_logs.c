@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sd_log.h"
 #include "base/text.h"
 #include "engine/internal.h"
 #include "segment/feed_position.h"
@@ -46,7 +47,7 @@ static uint64_t device_now(const struct generation *generation,
 	char path[PATH_MAX];
 	struct stat status;
 
-	if (*log == '\0' || !text_copy(path, sizeof(path), log, strlen(log)))
+	if (*log == '\0' || sd_log_is(log) || !text_copy(path, sizeof(path), log, strlen(log)))
 		return position->device;
 	/* the file itself may be behind a link */
 	if (stat(log, &status) == 0 && status.st_ino == position->inode)
@@ -66,7 +67,7 @@ unsigned restored_logs_put(const struct restored_logs *logs, struct engine *engi
 		struct feed_position position = { .log = p->log, .device = p->device,
 			.inode = p->inode, .epoch = p->epoch, .rank = p->rank,
 			.spot = { .offset = p->offset, .tail = p->tail,
-			.skipping = p->skipping } };
+			.skipping = p->skipping, .time_us = p->time_us } };
 
 		if (p->when_ns < boot_ns && (p->device != 0 || p->inode != 0))
 			position.device = device_now(generation, p);

@@ -31,6 +31,7 @@
 #define GIVEN_UP_PART		2	/* of the table */
 #define RECIPIENTS_RATE		(JOURNAL_STATE_RATE / 64)	/* of bytes of their lists */
 #define CLOCK_STEP_NS		(5 * NS_PER_SECOND)
+#define POSITION_TIME_US	(UINT64_C(600) * 1000000)
 
 struct journal_states {
 	struct journal_keep keep;
@@ -172,7 +173,7 @@ static void write_position(struct journal_states *state, const struct feed_posit
 	const struct journal_log_position position = { .when_ns = state->wall_ns,
 		.log = p->log, .device = p->device, .inode = p->inode, .epoch = p->epoch,
 		.rank = p->rank, .offset = p->spot.offset, .tail = p->spot.tail,
-		.skipping = p->spot.skipping };
+		.skipping = p->spot.skipping, .time_us = p->spot.time_us };
 	uint8_t payload[128];
 
 	append(state, JOURNAL_LOG_POSITION, payload,
@@ -181,8 +182,14 @@ static void write_position(struct journal_states *state, const struct feed_posit
 
 /* --- groups ----------------------------------------------------------------------- */
 
+/* That nothing came is worth a record now and then. */
+static bool same_time(uint64_t a, uint64_t b) {
+	return (a > b ? a - b : b - a) < POSITION_TIME_US;
+}
+
 static bool same_position(const struct feed_position *a, const struct feed_position *b) {
-	return a->log == b->log && a->device == b->device && a->inode == b->inode &&
+	return same_time(a->spot.time_us, b->spot.time_us) &&
+	     a->log == b->log && a->device == b->device && a->inode == b->inode &&
 	    a->epoch == b->epoch && a->rank == b->rank &&
 	    a->spot.offset == b->spot.offset && a->spot.skipping == b->spot.skipping;
 }

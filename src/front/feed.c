@@ -67,6 +67,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	(void)fd, (void)what;
 	feed_begin(feed);
 	feed_logs_turn(feed);
+	feed_journals_turn(feed);
 	feed_events_second(feed);
 	engine_feed_turn(feed->engine, feed->generation, feed->now_ns);
 	feed_end(feed);
@@ -75,13 +76,17 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	log_flush();
 }
 
-void feed_beat(struct feed *feed)
+void feed_beat_now(struct feed *feed)
 {
-	if (++feed->unbeaten < BEAT_LOCKS)
-		return;
 	feed->unbeaten = 0;
 	feed->now_ns = clock_now_ns();
 	beat(feed);
+}
+
+void feed_beat(struct feed *feed)
+{
+	if (++feed->unbeaten >= BEAT_LOCKS)
+		feed_beat_now(feed);
 }
 
 static int open_journal(struct feed *feed, struct diag *diag)
@@ -105,7 +110,8 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 	if (feed->second == NULL || event_add(feed->second, &one_second) != 0)
 		return diag_set(diag, 0, "cannot create a timer");
 	if (open_journal(feed, diag) != 0 || front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
-	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_syslog_open(feed, diag) != 0 ||
+	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_journals_open(feed, diag) != 0 ||
+	    feed_syslog_open(feed, diag) != 0 ||
 	    feed_events_open(feed, diag) != 0)
 		return -1;
 	for (unsigned i = 0; i < setup->socket_count; i++)
@@ -122,6 +128,7 @@ static void release(struct feed *feed)
 	feed_events_close(feed);
 	feed_syslog_close(feed);
 	feed_logs_close(feed);
+	feed_journals_close(feed);
 	front_requeue_close(&feed->requeue);
 	if (feed->second != NULL)
 		event_free(feed->second);
@@ -143,6 +150,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 	if (result == 0) {
 		feed_begin(feed);
 		feed_logs_begin(feed, setup);
+		feed_journals_turn(feed);
 		feed_end(feed);
 		/* lines that are written from now on count, at a first start, too */
 		beat(feed);

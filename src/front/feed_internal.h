@@ -37,6 +37,7 @@ struct feed {
 	struct event_base *base;
 	struct event *second;
 	struct feed_logs *logs;
+	struct feed_journals *journals;
 	struct feed_syslog *syslog;
 	struct feed_events *events;
 	struct front_requeue *requeue;
@@ -60,6 +61,8 @@ void feed_end(struct feed *feed);
 /* Before whatever takes a lock of the shared state, which may take 50 ms: a sign of life
  * now and then, as after 3 s without one we count as hung. */
 void feed_beat(struct feed *feed);
+/* Before what may take a second or more. */
+void feed_beat_now(struct feed *feed);
 
 /* --- feed_lines.c ----------------------------------------------------------------- */
 
@@ -92,6 +95,13 @@ void feed_logs_begin(struct feed *feed, const struct feed_setup *setup);
 /* Reads what has come, and sees to it that the rest is read soon. */
 void feed_logs_turn(struct feed *feed);
 void feed_logs_close(struct feed *feed);
+
+/* --- feed_journals.c ------------------------------------------------------------------ */
+
+/* systemd's journal; as feed_logs.c.  0, or -1 with *diag. */
+int feed_journals_open(struct feed *feed, struct diag *diag);
+void feed_journals_turn(struct feed *feed);
+void feed_journals_close(struct feed *feed);
 
 /* --- feed_syslog.c, feed_events.c --------------------------------------------------- */
 

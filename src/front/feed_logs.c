@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sd_log.h"
 #include "base/text.h"
 #include "engine/feed_files.h"
 #include "front/feed_internal.h"
@@ -230,12 +231,15 @@ static void close_log(struct feed_log *log)
 /* Positions of logs that nobody follows any more would be read on from, one day. */
 static void forget_others(struct feed *feed)
 {
-	uint64_t wanted[GENERATION_MTAS_MAX + GENERATION_LISTENERS_MAX];
+	uint64_t wanted[2 * GENERATION_MTAS_MAX + GENERATION_LISTENERS_MAX];
 	const struct generation *g = feed->generation;
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < feed->logs->count; i++)
 		wanted[count++] = feed->logs->list[i]->log.id;
+	for (uint32_t i = 0; i < g->mta_count; i++)
+		if (sd_log_is(generation_text(g, g->mtas[i].log)))
+			wanted[count++] = feed_log_id(generation_text(g, g->mtas[i].log));
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		if (g->listeners[i].kind == LISTENER_SYSLOG)
 			wanted[count++] = feed_log_id(generation_text(g,
@@ -257,7 +261,7 @@ static void take_up(struct feed *feed)
 		const char *text = generation_text(g, g->mtas[i].log);
 		unsigned at = find_log(logs->list, logs->count, text), kept;
 
-		if (*text == '\0' || strlen(text) >= PATH_MAX)
+		if (*text == '\0' || strlen(text) >= PATH_MAX || sd_log_is(text))
 			continue;
 		if (at == logs->count) {
 			kept = find_log(old, old_count, text);

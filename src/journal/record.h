@@ -121,6 +121,9 @@ struct journal_log_position {
 	uint32_t tail;
 	bool skipping;
 	bool forgotten;		/* there is no such file any more */
+	/* of a position in the systemd journal, where device and inode are the ID of its sequence
+	 * numbers and offset is such a number: up to when all was read, since 1970; else 0 */
+	uint64_t time_us;
 };
 
 struct journal_held_recipient {

@@ -51,6 +51,9 @@ size_t journal_log_position_write(uint8_t *out, size_t size,
 	w32(&w, in->tail);
 	w8(&w, in->skipping);
 	w8(&w, in->forgotten);
+	/* of systemd's journal alone: those of files are as version 1 has them */
+	if (in->time_us != 0)
+		w64(&w, in->time_us);
 	return written(&w);
 }
 
@@ -69,6 +72,7 @@ bool journal_log_position_read(const uint8_t *payload, size_t length,
 	out->tail = r32(&r);
 	out->skipping = r8(&r) != 0;
 	out->forgotten = r8(&r) != 0;
+	out->time_us = r64(&r);
 	return !r.spoiled;
 }
 

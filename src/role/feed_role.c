@@ -12,7 +12,10 @@
 #include <sysexits.h>
 
 #include "base/log.h"
+#include "base/sd_log.h"
 #include "engine/engine.h"
+#include "front/sd_library.h"
+#include "role/privileges.h"
 #include "segment/feed_position.h"
 
 bool feed_role_needed(const struct generation *generation) {
@@ -44,9 +47,26 @@ void feed_role_open(const struct generation *generation, struct role_context *co
 		const char *log = generation_text(generation,
 		    generation->mtas[i].log);
 
-		if (*log != '\0' && strlen(log) < PATH_MAX && !is_opened(context, log))
+		if (*log != '\0' && strlen(log) < PATH_MAX && !sd_log_is(log) &&
+		    !is_opened(context, log))
 			log_files_open_all(log, &context->logs[context->log_count++]);
 	}
+}
+
+void feed_role_load(const struct generation *generation) {
+	struct diag diag;
+
+	/* without it the feed asks once more, and says why */
+	if (generation_reads_sd_journal(generation))
+		(void)sd_library(&diag);
+}
+
+gid_t feed_role_group(const struct generation *generation) {
+	struct diag diag;
+	gid_t group;
+
+	return generation_reads_sd_journal(generation) &&
+	    identity_group(SD_LOG_GROUP, &group, &diag) == 0 ? group : (gid_t)-1;
 }
 
 /* Those that it has not let go of, and those that came since. */

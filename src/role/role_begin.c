@@ -26,6 +26,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "role/feed_role.h"
 #include "role/generation_memory.h"
 #include "role/handover.h"
 #include "role/keeper_duties.h"
@@ -70,6 +71,8 @@ static int role_enter_sandbox(struct role_context *context, uint32_t *what,
 	close(context->generation_fd);
 	context->generation_fd = -1;
 	tzset();	/* its file is read once */
+	if (context->kind == ROLE_FEED)
+		feed_role_load(generation);
 	misdeed_listen();
 	result = sandbox_enter(generation, context->kind, context->lifeline_fd, what, diag);
 	free(generation);

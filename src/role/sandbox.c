@@ -37,6 +37,18 @@
 /* What isatty() asks of late; <asm/termbits.h>, which has it, cannot stand beside others. */
 #define TERMINAL_2	_IOC(_IOC_READ, 'T', 0x2a, 44)
 
+/* The kernel's own O_LARGEFILE, which F_GETFL tells and F_SETFL passes over; the C library's is
+ * 0 on 64-bit processors. */
+#if defined(__arm__) || defined(__aarch64__)
+#define LARGE_FILE	0400000
+#elif defined(__powerpc__)
+#define LARGE_FILE	0200000
+#elif defined(__mips__)
+#define LARGE_FILE	0x2000
+#else
+#define LARGE_FILE	0100000
+#endif
+
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -161,7 +173,7 @@ static int add_options(scmp_filter_ctx filter, int number) {
 static int add_fcntl(scmp_filter_ctx filter, int number) {
 	static const uint64_t commands[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD,
 		F_GETFL, F_GET_SEALS };
-	static const uint64_t others = ~(uint64_t)(O_ACCMODE | O_NONBLOCK | O_LARGEFILE) &
+	static const uint64_t others = ~(uint64_t)(O_ACCMODE | O_NONBLOCK | LARGE_FILE) &
 	    UINT32_MAX;
 	int error = allow_each(filter, number, 1, commands,
 	    sizeof(commands) / sizeof(commands[0]));

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sd_log.h"
 #include "base/text.h"
 #include "config/listen_address.h"
 
@@ -129,7 +130,32 @@ static int allow_logs(const struct sandbox_files *files, const struct generation
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		const char *log = generation_text(generation, generation->mtas[i].log);
 
-		if (allow_directory(files, log, strcspn(log, "*?[%"), access, diag) != 0)
+		if (!sd_log_is(log) &&
+		    allow_directory(files, log, strcspn(log, "*?[%"), access, diag) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* systemd's journal; the machine's ID names its directory. */
+static int allow_sd_journal(const struct sandbox_files *files,
+    const struct generation *generation, struct diag *diag) {
+	static const char *const usual[] = { SD_LOG_PERSISTENT, SD_LOG_VOLATILE,
+		"/etc/machine-id" };
+	struct sd_log name;
+	const char *why;
+
+	if (!generation_reads_sd_journal(generation))
+		return 0;
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (allow(files, usual[i], READING, diag) != 0)
+			return -1;
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		const char *log = generation_text(generation, generation->mtas[i].log);
+
+		if (sd_log_is(log) && sd_log_parse(log, &name, &why) &&
+		    name.directory[0] != '\0' &&
+		    allow(files, name.directory, READING, diag) != 0)
 			return -1;
 	}
 	return 0;
@@ -186,7 +212,8 @@ static int allow_all(const struct sandbox_files *files, const struct generation 
 	if (allow_directory(files, state, strlen(state),
 	    kind == ROLE_KEEPER ? WRITING : READING, diag) != 0)
 		return -1;
-	if (kind == ROLE_FEED && allow_logs(files, generation, READING, diag) != 0)
+	if (kind == ROLE_FEED && (allow_logs(files, generation, READING, diag) != 0 ||
+		allow_sd_journal(files, generation, diag) != 0))
 		return -1;
 	/* their sizes tell what is unread */
 	if (kind == ROLE_METRICS && allow_logs(files, generation, READ_DIRECTORY, diag) != 0)

@@ -194,11 +194,13 @@ static void end_process(const struct supervisor *supervisor,
     const struct handover *handover) {
 	/* who publishes, and writes the hints, gives these files to their readers */
 	const gid_t more[2] = { supervisor->readers, supervisor->identity.hints_group };
-	static const gid_t none[2] = { (gid_t)-1, (gid_t)-1 };
+	/* and who reads systemd's journal is in its group */
+	const gid_t reading[2] = { handover->context.kind == ROLE_FEED ?
+	    feed_role_group(supervisor->generation) : (gid_t)-1, (gid_t)-1 };
 	struct diag diag;
 
 	if (privileges_join(&supervisor->identity,
-		handover->context.kind == ROLE_KEEPER ? more : none, &diag) != 0)
+		handover->context.kind == ROLE_KEEPER ? more : reading, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
 	execute(supervisor, handover);
 }

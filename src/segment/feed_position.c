@@ -75,6 +75,7 @@ static bool get_in(const struct segment_header *header, uint32_t number,
 			.rank = atomic_load(&record->rank),
 			.epoch = atomic_load(&record->epoch),
 			.spot = unpack(atomic_load(&record->place)) };
+		out->spot.time_us = atomic_load(&record->time_us);
 		if (check != 0 && check == check_of(header, number, out))
 			return true;
 		/* never written, or nobody is writing it now */
@@ -138,6 +139,7 @@ static void put(struct segment *segment, uint32_t number,
 	FAILPOINT();
 	atomic_store(&record->epoch, position->epoch);
 	atomic_store(&record->place, pack(&position->spot));
+	atomic_store(&record->time_us, position->spot.time_us);
 	FAILPOINT();
 	atomic_store(&record->check, check_of(segment->header, number, position));
 }
@@ -159,9 +161,15 @@ uint32_t feed_position_begin(struct segment *segment,
 
 void feed_position_move(struct segment *segment, uint32_t record,
     const struct feed_spot *spot) {
-	if (record < SEGMENT_LOG_FILES)
-		atomic_store_explicit(&segment->header->logs[record].place,
-		    pack(spot), memory_order_release);
+	struct log_record *to;
+
+	if (record >= SEGMENT_LOG_FILES)
+		return;
+	to = &segment->header->logs[record];
+	/* whoever dies between the two goes on by the place */
+	atomic_store_explicit(&to->place, pack(spot), memory_order_release);
+	if (spot->time_us != 0)
+		atomic_store_explicit(&to->time_us, spot->time_us, memory_order_release);
 }
 
 void feed_position_cut(struct segment *segment, uint32_t record) {
@@ -231,25 +239,26 @@ unsigned feed_positions_write(const struct segment *segment, FILE *file) {
 
 		if (!get(segment, i, &p))
 			continue;
-		fprintf(file, "log %llu %llu %llu %u %u %llu %u %u\n",
+		fprintf(file, "log %llu %llu %llu %u %u %llu %u %u %llu\n",
 		    (unsigned long long)p.log, (unsigned long long)p.device,
 		    (unsigned long long)p.inode, p.epoch, p.rank,
 		    (unsigned long long)p.spot.offset, p.spot.tail,
-		    p.spot.skipping);
+		    p.spot.skipping, (unsigned long long)p.spot.time_us);
 		lines++;
 	}
 	return lines;
 }
 
 bool feed_position_restore(struct segment *segment, char **words, unsigned count) {
-	static const uint64_t max[8] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
-		UINT32_MAX, UINT32_MAX, FEED_OFFSET_MAX, SKIPPING_BIT - 1, 1 };
-	uint64_t v[8];
+	static const uint64_t max[9] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
+		UINT32_MAX, UINT32_MAX, FEED_OFFSET_MAX, SKIPPING_BIT - 1, 1, UINT64_MAX };
+	uint64_t v[9] = { 0 };
 	char *end;
 
-	if (count != 9)
+	/* the time came later than the others */
+	if (count != 9 && count != 10)
 		return false;
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < count - 1; i++) {
 		errno = 0;
 		v[i] = strtoull(words[1 + i], &end, 10);
 		if (words[1 + i][0] < '0' || words[1 + i][0] > '9' ||
@@ -259,7 +268,7 @@ bool feed_position_restore(struct segment *segment, char **words, unsigned count
 	return feed_position_add(segment, &(struct feed_position){ .log = v[0],
 		.device = v[1], .inode = v[2], .epoch = (uint32_t)v[3],
 		.rank = (uint32_t)v[4], .spot = { .offset = v[5],
-		.tail = (uint32_t)v[6], .skipping = v[7] != 0 } });
+		.tail = (uint32_t)v[6], .skipping = v[7] != 0, .time_us = v[8] } });
 }
 
 void feed_positions_carry(const struct segment *from, struct segment *to) {

@@ -27,16 +27,23 @@ struct segment;
 #define FEED_NO_RECORD		UINT32_MAX
 
 struct feed_spot {
-	uint64_t offset;	/* bytes that were dealt with, FEED_OFFSET_MAX at most */
+	/* Bytes that were dealt with, FEED_OFFSET_MAX at most; of systemd's journal the sequence
+	 * number of the entry that was dealt with last. */
+	uint64_t offset;
 	/* Of the bytes before it, so that other contents are told from these;
 	 * FEED_TAIL_BITS. */
 	uint32_t tail;
 	bool skipping;		/* within a line that is not wanted */
+	/* Of systemd's journal: all that was written until then was dealt with (us since 1970);
+	 * else 0. */
+	uint64_t time_us;
 };
 
 struct feed_position {
 	uint64_t log;		/* feed_log_id; never 0 */
-	uint64_t device;	/* st_dev and st_ino; both 0: there was no file yet */
+	/* st_dev and st_ino; both 0: there was no file yet.  Of systemd's journal the two halves
+	 * of the ID that its sequence numbers belong to. */
+	uint64_t device;
 	uint64_t inode;
 	uint32_t epoch;		/* rises each time that the file was cut */
 	uint32_t rank;		/* the file that came last has the highest of its log */

@@ -279,6 +279,7 @@ struct log_record {
 	_Atomic uint64_t device;
 	_Atomic uint64_t inode;
 	_Atomic uint64_t place;
+	_Atomic uint64_t time_us;
 	_Atomic uint32_t rank;
 	_Atomic uint32_t epoch;
 };

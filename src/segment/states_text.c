@@ -52,7 +52,7 @@
 
 #define LINE_BYTES	1024
 #define OPEN_LINES_MOST	200000
-#define LOG_NUMBERS	8	/* feed_position.h */
+#define LOG_NUMBERS	9	/* feed_position.h */
 #define FOREVER		STATE_TEXT_EVER
 
 /* --- writing ------------------------------------------------------------------- */

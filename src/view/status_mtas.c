@@ -19,10 +19,14 @@
 
 #include "base/clock.h"
 #include "base/path_pattern.h"
+#include "base/sd_log.h"
 #include "base/text.h"
 
 #define STATUS_MTAS_MAX	8	/* bits of destination_seen.cloned_by */
 #define LOG_ENTRIES_MOST 16384	/* of directories that are looked at for a log */
+#define JOURNAL_LATE_S	60
+#define SILENT_SESSIONS	20	/* that ended: each of them is logged */
+#define SILENT_LINES	1000
 
 struct mta_use {
 	int64_t lane_ns, other_ns;	/* the last delivery by a lane, by what they clone; 0 */
@@ -110,6 +114,8 @@ struct view_log view_log(const struct reader *reader, const char *log) {
 	char pattern[PATH_MAX] = "";
 	glob_t found;
 
+	if (sd_log_is(log))
+		return use;
 	if (path_pattern_is_plain(log))
 		(void)text_append(pattern, sizeof(pattern), 0, "%s*", log);
 	else if (path_pattern_fault(log) != NULL ||
@@ -168,6 +174,48 @@ const char *status_queue_word(const struct view *view) {
 	return "starting";
 }
 
+/* systemd's journal is read to its end at least each second. */
+static bool is_journal_read(const struct view *view, const char *log) {
+	struct feed_position at[FEED_FILES_MAX];
+	unsigned count = reader_log(view->reader, log, at);
+	int64_t now_s = clock_wall_s();
+
+	return count > 0 && (int64_t)(at[count - 1].spot.time_us / 1000000) > now_s - JOURNAL_LATE_S;
+}
+
+static bool journald_runs(void) {
+	struct stat st;
+
+	return stat(SD_LOG_SOCKET, &st) == 0;
+}
+
+/* Why nothing is learned from its log, or NULL. */
+static const char *log_note(const struct view *view, const char *text,
+    const struct view_log *log) {
+	const uint64_t *counters = view->status.counters;
+
+	if (text[0] == '\0')
+		return NULL;
+	if (sd_log_is(text) && view->status.health == READER_LIVE && !is_journal_read(view, text))
+		return "no mail is learned from: its log, systemd's journal, is not read: see event "
+		    "feed-failed in the log";
+	if (sd_log_is(text) && counters[COUNTER_FEED_SUPPRESSED] > 0)
+		return "journald dropped lines of its log by its rate limit (feed_suppressed): set "
+		    "LogRateLimitIntervalSec=0 for its unit";
+	if (generation_is_fed(view->generation))
+		return NULL;
+	if (!sd_log_is(text) && !log->known)
+		return journald_runs() ? "no mail is learned from: its log does not exist; if no syslog "
+		    "daemon writes one, set log = \"journal:\"" :
+		    "no mail is learned from: its log does not exist";
+	if (counters[COUNTER_FEED_LINES] == 0 && counters[COUNTER_ENDED] >= SILENT_SESSIONS)
+		return "no mail is learned from: no line of a log was read, though sessions came: the "
+		    "mail server logs elsewhere (mta.log)";
+	if (counters[COUNTER_FEED_LINES] >= SILENT_LINES && counters[COUNTER_FEED_DELIVERIES] == 0)
+		return "no mail is learned from: none of its log's lines tells a delivery";
+	return NULL;
+}
+
 /* What an admin should know, or NULL. */
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
@@ -214,7 +262,9 @@ static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned n
 	const struct generation *g = mtas->view->generation;
 	const struct generation_mta *mta = &g->mtas[number];
 	const struct mta_use *use = &mtas->uses[number % STATUS_MTAS_MAX];
-	struct view_log log = view_log(mtas->view->reader, generation_text(g, mta->log));
+	const char *text = generation_text(g, mta->log);
+	struct view_log log = view_log(mtas->view->reader, text);
+	const char *note = log_note(mtas->view, text, &log);
 	int64_t now_ns = mtas->view->status.now_ns, now_s = clock_wall_s();
 	bool postfix = mta->kind == MTA_POSTFIX;
 	char lanes[32];
@@ -232,7 +282,7 @@ static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned n
 		value_since(now_ns, use->lane_ns),
 		value_since(now_ns, use->other_ns),
 		postfix ? value_truth(mta->may_reload != 0) : value_unknown(),
-		value_text(note_of(mtas, mta, use)) });
+		value_text(note != NULL ? note : note_of(mtas, mta, use)) });
 }
 
 static void mta_rows(void *context, struct writer *writer) {

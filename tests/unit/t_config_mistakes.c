@@ -409,6 +409,15 @@ static const struct {
 	    "3: mta: more than 8 mail servers" },
 	{ V "mta = ( { ports = []; } );\n" C, "2: mta.ports is empty; omit it for port 25" },
 	{ V "mta = ( { ports = [ 70000 ]; } );\n" C, "2: mta.ports: \"70000\" is not within" },
+	{ V "mta = ( { log = \"journal:postfix\"; } );\n" C,
+	    "2: mta.log must be \"journal:\", or that and unit=, identifier=, user= or directory=" },
+#ifdef HAVE_SD_JOURNAL
+	{ V "mta = ( { log = \"journal:user=no.such.user\"; } );\n" C,
+	    "2: mta.log: there is no user no.such.user" },
+#else
+	{ V "mta = ( { log = \"journal:\"; } );\n" C,
+	    "2: mta.log: this build cannot read systemd's journal" },
+#endif
 	{ V "mta = ( { log = \"mail.log\"; } );\n" C,
 	    "2: mta.log: \"mail.log\" must be an absolute path" },
 	{ V "mta = ( { kind = \"sendmail\";\nuser = \"no-such-user\"; } );\n" C,

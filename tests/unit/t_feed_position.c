@@ -94,9 +94,9 @@ static void the_oldest_makes_room(void **state)
 static void a_spot_is_one_word(void **state)
 {
 	uint32_t record = begin(1, 1, 0);
-	static const struct feed_spot spots[] = { { FEED_OFFSET_MAX, 0, false },
-		{ 0, (1U << FEED_TAIL_BITS) - 1, false }, { 0, 0, true },
-		{ 123456789, 0x12345, true } };
+	static const struct feed_spot spots[] = { { FEED_OFFSET_MAX, 0, false, 0 },
+		{ 0, (1U << FEED_TAIL_BITS) - 1, false, 0 }, { 0, 0, true, 0 },
+		{ 123456789, 0x12345, true, 0 }, { 1, 0, false, UINT64_MAX } };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(spots) / sizeof(spots[0]); i++) {
@@ -105,9 +105,10 @@ static void a_spot_is_one_word(void **state)
 		assert_int_equal(all[0].spot.offset, spots[i].offset);
 		assert_int_equal(all[0].spot.tail, spots[i].tail);
 		assert_int_equal(all[0].spot.skipping, spots[i].skipping);
+		assert_true(all[0].spot.time_us == spots[i].time_us);
 	}
 	feed_position_move(site.segment, record, &(struct feed_spot){ UINT64_MAX,
-		UINT32_MAX, false });
+		UINT32_MAX, false, 0 });
 	assert_int_equal(find(1), 1);
 	assert_int_equal(all[0].spot.offset, FEED_OFFSET_MAX);
 	assert_int_equal(all[0].spot.tail, (1U << FEED_TAIL_BITS) - 1);
@@ -122,7 +123,7 @@ static void a_file_that_was_cut_is_another_one(void **state)
 	(void)state;
 	assert_int_equal(find(1), 1);
 	before = feed_origin_id(&all[0]);
-	feed_position_move(site.segment, record, &(struct feed_spot){ 60, 1, true });
+	feed_position_move(site.segment, record, &(struct feed_spot){ 60, 1, true, 0 });
 	assert_int_equal(find(1), 1);
 	assert_int_equal(feed_origin_id(&all[0]), before);
 	feed_position_cut(site.segment, record);

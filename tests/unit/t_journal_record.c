@@ -47,8 +47,8 @@ static void test_what_follows_is_ignored(void **state)
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		memset(bytes + length, 0xee, 40);
-		/* its last field, which the sample does not have */
-		if (type == JOURNAL_HELD_RECIPIENT)
+		/* their last field, which the sample does not have */
+		if (type == JOURNAL_HELD_RECIPIENT || type == JOURNAL_LOG_POSITION)
 			memset(bytes + length, 0, 8);
 		assert_int_equal(sample_rewrite(type, bytes, length + 40, again, sizeof(again)),
 		    length);
@@ -284,9 +284,27 @@ static void test_golden_files_are_read(void **state)
 	journal_storage_close(&storage);
 }
 
+/* Of a file it has none, and is as it always was. */
+static void test_a_place_in_systemds_journal_has_a_time(void **state)
+{
+	struct journal_log_position in = sample_log_position, out;
+	uint8_t payload[128];
+	size_t without = journal_log_position_write(payload, sizeof(payload), &in), with;
+
+	(void)state;
+	in.time_us = UINT64_C(1795652590899127);
+	with = journal_log_position_write(payload, sizeof(payload), &in);
+	assert_int_equal(with, without + 8);
+	assert_true(journal_log_position_read(payload, with, &out));
+	assert_true(out.time_us == in.time_us);
+	assert_true(journal_log_position_read(payload, without, &out));
+	assert_true(out.time_us == 0 && out.offset == in.offset);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_place_in_systemds_journal_has_a_time),
 		cmocka_unit_test(test_each_is_read_as_it_was_written),
 		cmocka_unit_test(test_what_follows_is_ignored),
 		cmocka_unit_test(test_what_ends_early),

@@ -239,7 +239,7 @@ static uint16_t record_of(struct site *site, const char *class) {
 
 static void outbound_sessions_outlive_another_layout(void **state) {
 	struct feed_position written = { .log = 9, .device = 64769, .inode = 12345,
-		.spot = { FEED_OFFSET_MAX, 77, true } };
+		.spot = { FEED_OFFSET_MAX, 77, true, UINT64_C(1795652590899127) } };
 	struct feed_position positions[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
 	struct site site;
@@ -281,6 +281,7 @@ static void outbound_sessions_outlive_another_layout(void **state) {
 	assert_int_equal(positions[0].spot.offset, written.spot.offset);
 	assert_int_equal(positions[0].spot.tail, written.spot.tail);
 	assert_int_equal(positions[0].spot.skipping, written.spot.skipping);
+	assert_true(positions[0].spot.time_us == written.spot.time_us);
 	site_close(&site);
 }
 

@@ -37,6 +37,9 @@ sub look {
 		$findings->add('obstacle', 'postern-conf', '', 'posternctl check: '
 			. ($first ? join(':', grep { defined } @$first{qw(file line text)}) : $errors));
 	}
+	# which log is read, or that none is
+	$findings->add('note', 'log', '', $_->{text}) for grep { ref $_ && ($_->{severity} // '') eq
+	    'note' && ($_->{text} // '') =~ /\Amta\.log/ } @{ref $rows eq 'ARRAY' ? $rows : []};
 	for my $path (sort keys %sockets) {
 		next if answers($path);
 		$findings->add('obstacle', 'socket', '', "nobody listens at $path: start posternd "
