@@ -131,7 +131,7 @@ def disconnected(test):
         with socket.socket(fileno=copy) as listener:
             ctypes.CDLL(None).connect(copy, bytes(16), 16)      # AF_UNSPEC
             test.within(3, lambda one=listener, port=port: one.getsockopt(
-                socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and f":{port} did not listen" in
+                socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and f":{port}: it did not listen" in
                         postern.log_text(), f"{role} listens no more, but soon again; the log names it")
         socket.create_connection(("127.0.0.1", port), 5).close()
     test.equal(postern.roles(), before, "all roles go on")

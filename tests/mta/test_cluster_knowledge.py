@@ -37,7 +37,7 @@ def why(test, here, there):
                ["hand", there.name, origin], "the same of explain")
     test.equal([row(here, "held.example")[key] for key in ("stopped_by", "node", "origin_id")],
                ["hand", there.name, origin], "and of destinations")
-    test.check(f"somebody held it by hand at {there.name}" in told["what"] and
+    test.check(f"manual action on node {there.name}" in told["what"] and
                f"posternctl why {origin}" in told["what"], f"in words: {told['what']}")
     test.equal(there.ask("why", origin)["kind"], "by-hand", "that machine tells of it")
     other = here.command("why", origin)
@@ -121,7 +121,7 @@ def in_the_log(test, cluster):
                     f"{node.name}: who resumed it, once")
         test.equal(row(node, name)["reason"], f"{second.name}: resumed by an administrator", "the reason is")
         whats = [one["what"] for one in node.ask("why", name) if one["kind"] == "back"]
-        test.check(whats and whats[-1].endswith(f", as {second.name} says"),
+        test.check(whats and whats[-1].endswith(f" (from node {second.name})"),
                    f"and so does the list of why: {whats}")
     for node in (first, second):
         test.within(SOON, lambda: [f" by=node node={third.name} " in one and " ceiling=4 " in one

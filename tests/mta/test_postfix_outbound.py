@@ -55,7 +55,7 @@ def drained(site, sink, count):
 def holds(test, site, sink):
     fill(test, site, sink)
     text, _, tail = site.ask("U@Slow.Example").partition(" (")
-    test.equal(text, f"OK retry:4.7.1 Postern: class slow holds {LIMIT} of {LIMIT} sessions",
+    test.equal(text, f"OK retry:4.7.1 Postern: class slow has {LIMIT} of {LIMIT} sessions",
                f"its text, with an id: {tail}")
     test.equal((site.explain("slow.example"), site.explain("192.0.2.11")),
                (("retry", "none"), ("none", "odd-name")), "explain says so")

@@ -167,7 +167,7 @@ def stopped(test, world):
     world.postern.stop()
     done = world.postern.command("queue")
     test.equal((done.returncode, done.stdout), (69, ""), "stopped: 69, and no list")
-    test.check("nobody answers" in done.stderr, done.stderr.strip())
+    test.check("no answer" in done.stderr, done.stderr.strip())
 
 
 def body(test):

@@ -22,7 +22,7 @@ def drift(test, site):
                                      r'postern-postfix-setup make has read the change"',
                                      site.postern.log_text()), "and so does the log")
     checked = site.postern.command("check")
-    test.check("gets a hint until postern-postfix-setup make has read the change"
+    test.check("gets a hint until postern-postfix-setup make has read it"
                in checked.stdout + checked.stderr, "and check")
     code, told = site.setup("look")
     test.equal((code, told["files"][0]["state"]), (0, "made, out of date"),

@@ -43,8 +43,8 @@ sub insertion {
 	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
 	    if defined $told->{no_lanes};
 	# posternctl finds that word, and names the command that renews these lines
-	$lines =~ s/made by\n# posternctl postfix-lanes\./put in\n# by postern-postfix-setup./;
-	$lines =~ s/run it again after postfix reload, and when/run its make again when/;
+	$lines =~ s/written by\n# posternctl postfix-lanes\./put in\n# by postern-postfix-setup./;
+	$lines =~ s/Run the command again after postfix reload, and when/Run its make again when/;
 	return { at => $managers[0]{first}, key => $managers[0]{key},
 		replace => $managers[0]{last} - $managers[0]{first} + 1,
 		lines => [split /\n/, $lines] };

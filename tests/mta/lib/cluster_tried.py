@@ -128,7 +128,7 @@ class Tried:
     def newer(self, number, error):
         key = f"{self.prefix}schema"
         self.refused(f"schema {number}", error, lambda: self.redis.ask("SET", key, number),
-                     lambda: self.redis.ask("DEL", key), f"the key {key} ")
+                     lambda: self.redis.ask("DEL", key), f"the key {key}")
 
     def another_user(self):
         """By a reload: root reads the password once more, for a new process."""
