@@ -22,6 +22,7 @@
 #include "base/trusted_path.h"
 #include "segment/geometry.h"
 #include "segment/onlooker.h"
+#include "segment/pages.h"
 
 void segment_bind(struct segment *segment, void *mapping) {
 	char *base = mapping;
@@ -117,8 +118,7 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 
 	*result = NULL;
 	if (segment != NULL && (why = segment_check_file(fd, geteuid(), &status)) == NULL &&
-	    (mapping = mmap(NULL, (size_t)status.st_size, access, MAP_SHARED, fd, 0)) ==
-		MAP_FAILED)
+	    (mapping = segment_map(fd, (size_t)status.st_size, access)) == MAP_FAILED)
 		why = "it cannot be mapped";
 	if (why == NULL && (access & PROT_WRITE) != 0 && (fixed = mmap(NULL, SEGMENT_FIXED_BYTES,
 		access, MAP_SHARED, fd, 0)) == MAP_FAILED)

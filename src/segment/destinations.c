@@ -241,15 +241,16 @@ static bool note_destination(struct segment *segment,
     const struct delivery_seen *seen, int64_t now_ns) {
 	struct learned table = destination_table(segment);
 	uint32_t now_ds = segment_ds(segment, now_ns);
+	_Atomic uint64_t *slot, *likely;
 	struct learned_key key;
-	_Atomic uint64_t *slot;
 
 	if (!name_fold(seen->name, seen->name_length, key.words))
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
 	learned_aim(&table, &key);
+	likely = learned_approach(&table, &key);
 	if (!learned_lock(&table, &key, now_ns))
 		return lost(segment, COUNTER_NOTES_LOST);
-	slot = learned_find(&table, &key);
+	slot = learned_find_at(&table, &key, likely);
 	if (slot == NULL) {
 		slot = learned_take(&table, &key, now_ds);
 		if (slot == NULL) {
@@ -308,16 +309,19 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 	struct relay relay = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .address = seen->relay };
 	uint64_t name[NAME_WORDS];
+	_Atomic uint64_t *slot, *likely;
 	struct learned_key key;
-	_Atomic uint64_t *slot;
 
 	if (!name_fold(seen->relay_name, seen->relay_name_length, name))
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
 	memcpy(relay.name, name, sizeof(name));
-	relay_key(&table, &seen->relay, &key);
+	memcpy(key.words, &seen->relay, sizeof(seen->relay));
+	learned_aim_hash(&table, seen->relay_hash != 0 ? seen->relay_hash :
+	    learned_hash(&table, key.words), &key);
+	likely = learned_approach(&table, &key);
 	if (!learned_lock(&table, &key, now_ns))
 		return lost(segment, COUNTER_NOTES_LOST);
-	slot = learned_find(&table, &key);
+	slot = learned_find_at(&table, &key, likely);
 	if (slot != NULL && has_name(slot, &relay)) {
 		mark_seen(slot, SEEN_DS(relay.seen));
 		learned_unlock(&table, &key);
@@ -330,6 +334,24 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 	raise_version(segment);
 	learned_unlock(&table, &key);
 	return slot != NULL || lost(segment, COUNTER_NOTES_LOST);
+}
+
+_Static_assert(RELAYS_EXPECTED == LEARNED_EXPECTED, "all of them");
+
+void relays_expect(const struct segment *segment, const struct address relays[],
+    uint64_t hashes[], size_t count) {
+	struct learned table = relay_table(segment);
+	const _Atomic uint64_t *slots[RELAYS_EXPECTED];
+	uint64_t words[ADDRESS_WORDS];
+
+	if (count > RELAYS_EXPECTED)
+		count = RELAYS_EXPECTED;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(words, &relays[i], sizeof(words));
+		hashes[i] = learned_hash(&table, words);
+		slots[i] = NULL;
+	}
+	learned_expect(&table, hashes, slots, count);
 }
 
 bool destinations_note(struct segment *segment, const struct delivery_seen *seen,

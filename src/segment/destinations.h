@@ -83,6 +83,7 @@ struct delivery_seen {
 	const char *name;
 	size_t name_length;
 	struct address relay;
+	uint64_t relay_hash;	/* of it, as relays_expect gave it; 0: not known */
 	const char *relay_name;
 	size_t relay_name_length;
 	uint8_t mta;
@@ -93,6 +94,12 @@ bool destinations_note(struct segment *segment, const struct delivery_seen *seen
 /* The name of its relay alone, where both are known. */
 bool relays_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns);
+
+/* The names of these relays are going to be noted or found soon: has them fetched, as
+ * states_expect does with destinations.  RELAYS_EXPECTED at most.  hashes: room for as many. */
+#define RELAYS_EXPECTED	32
+void relays_expect(const struct segment *segment, const struct address relays[],
+    uint64_t hashes[], size_t count);
 
 /* Copies what is known of a destination; false: nothing, or it changes all the
  * time.  Any thread, no lock. */

@@ -106,6 +106,44 @@ _Atomic uint64_t *learned_approach(const struct learned *table,
 	return slot;
 }
 
+/* What a new entry of the shard is going to be written to, or NULL. */
+static const _Atomic uint64_t *next_free(const struct learned *table, uint32_t shard) {
+	uint32_t slot = __atomic_load_n(&table->shards[shard].free_head, __ATOMIC_RELAXED);
+
+	if (slot == SEGMENT_NO_SLOT)
+		slot = RELAXED(table->shards[shard].high_water);
+	return slot < table->place->per_shard ? learned_slot(table, shard, slot) : NULL;
+}
+
+/* Step by step for all, so that nothing but the next step waits for a step. */
+void learned_expect(const struct learned *table, const uint64_t hashes[],
+    const _Atomic uint64_t *slots[], size_t count) {
+	struct learned_key key;
+
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i] == NULL)
+			learned_aim_hash(table, hashes[i], &key);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i] != NULL)
+			continue;
+		key.hash = hashes[i];
+		key.shard = (uint32_t)key.hash & (table->place->shards - 1);
+		slots[i] = learned_likely(table, &key);
+		if (slots[i] == NULL)
+			slots[i] = next_free(table, key.shard);
+	}
+	/* a page's address first, where that is not known either */
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i] != NULL)
+			__builtin_prefetch(&slots[i][0]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i] != NULL)
+			learned_fetch(table, slots[i]);
+	}
+}
+
 _Atomic uint64_t *learned_find_at(const struct learned *table,
     const struct learned_key *key, _Atomic uint64_t *likely) {
 	if (likely != NULL && learned_load_control(likely).used &&

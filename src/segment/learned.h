@@ -85,6 +85,13 @@ _Atomic uint64_t *learned_likely(const struct learned *table,
 _Atomic uint64_t *learned_approach(const struct learned *table,
     const struct learned_key *key);
 
+/* Has fetched what many keys are going to need, as many at once as the processor can, where each
+ * alone would wait for memory twice.  slots[i]: where the entry is, or NULL: not known; those are
+ * looked for.  LEARNED_EXPECTED at most. */
+#define LEARNED_EXPECTED	32
+void learned_expect(const struct learned *table, const uint64_t hashes[],
+    const _Atomic uint64_t *slots[], size_t count);
+
 /* --- writers ----------------------------------------------------------------- */
 
 /* False: the shard's mutex was not to be had within 50 ms; nothing is held. */

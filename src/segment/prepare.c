@@ -33,6 +33,7 @@
 #include "segment/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/grants.h"
+#include "segment/pages.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
 #include "segment/shared.h"
@@ -264,8 +265,7 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 		(void)unlink(path);
 	why = segment_check_file(fd, uid, &status);
 	if (why == NULL)
-		*mapping = mmap(NULL, (size_t)status.st_size,
-		    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		*mapping = segment_map(fd, (size_t)status.st_size, PROT_READ | PROT_WRITE);
 	if (why == NULL && *mapping == MAP_FAILED)
 		why = "it cannot be mapped";
 	if (why == NULL && segment_own_fixed(*mapping, fd) != 0) {
@@ -318,10 +318,11 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 	if (error == 0 && fchmod(fd, STATE_MODE) != 0)
 		error = errno;
 	if (error == 0) {
-		*mapping = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    fd, 0);
+		*mapping = segment_map(fd, (size_t)bytes, PROT_READ | PROT_WRITE);
 		if (*mapping == MAP_FAILED)
 			error = errno;
+		else
+			segment_make_huge(*mapping, (size_t)bytes);
 	}
 	close(fd);
 	if (error != 0) {

@@ -97,33 +97,21 @@ void states_aim_at(struct segment *segment, const struct state_key *key,
 	}
 }
 
-/* Step by step for all, so that nothing but the next step waits for a step. */
 void states_expect(const struct segment *segment, const struct state_key keys[],
     size_t count) {
 	struct learned table = destination_state_table(segment);
 	const _Atomic uint64_t *slots[STATES_EXPECTED];
-	struct learned_key key;
-	size_t found = 0;
+	uint64_t hashes[STATES_EXPECTED];
 
 	if (count > STATES_EXPECTED)
 		count = STATES_EXPECTED;
 	for (size_t i = 0; i < count; i++) {
-		if (keys[i].place == 0)
-			learned_aim_hash(&table, keys[i].hash, &key);
+		hashes[i] = keys[i].hash;
+		slots[i] = is_place(&table, keys[i].place) ? learned_slot(&table,
+		    (uint32_t)keys[i].hash & (table.place->shards - 1), keys[i].place - 1) :
+		    NULL;
 	}
-	for (size_t i = 0; i < count; i++) {
-		key.hash = keys[i].hash;
-		key.shard = (uint32_t)key.hash & (table.place->shards - 1);
-		slots[found] = is_place(&table, keys[i].place) ?
-		    learned_slot(&table, key.shard, keys[i].place - 1) :
-		    learned_likely(&table, &key);
-		found += slots[found] != NULL;
-	}
-	/* a page's address first, where that is not known either */
-	for (size_t i = 0; i < found; i++)
-		__builtin_prefetch(&slots[i][0]);
-	for (size_t i = 0; i < found; i++)
-		learned_fetch(&table, slots[i]);
+	learned_expect(&table, hashes, slots, count);
 }
 
 uint32_t states_place(const struct state_lock *lock) {

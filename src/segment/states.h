@@ -81,7 +81,7 @@ void states_aim_at(struct segment *segment, const struct state_key *key,
  * the processor can, where each alone would wait for memory twice.  Of use where there
  * are many destinations, for whoever knows the next few lines of a log.  STATES_EXPECTED
  * of them at most are looked at. */
-#define STATES_EXPECTED	32
+#define STATES_EXPECTED	LEARNED_EXPECTED
 void states_expect(const struct segment *segment, const struct state_key keys[],
     size_t count);
 
