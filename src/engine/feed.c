@@ -87,9 +87,12 @@ static bool note_relay(struct feed_memory *memory, const struct delivery_seen *s
 {
 	struct segment *segment = memory->engine->segment;
 
-	if (with_result)
-		return seen->relay_name == NULL || was_noted(memory, seen, false, now_ns) ||
-		    relays_note(segment, seen, now_ns);
+	if (with_result) {
+		if (seen->relay_name == NULL || was_noted(memory, seen, false, now_ns))
+			return true;
+		memory->notes_relays = true;
+		return relays_note(segment, seen, now_ns);
+	}
 	return was_noted(memory, seen, true, now_ns) ||
 	    destinations_note(segment, seen, now_ns);
 }
@@ -249,6 +252,7 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_result result = { .memory = memory, .generation = generation,
 		.delivery = delivery, .origin = { origin->log, origin->offset } };
+	const struct feed_expected *expected;
 	struct judgement *judgement;
 	struct delivery_seen seen;
 	bool learned = false;
@@ -268,10 +272,12 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	place_in_time(&result, origin, now_ns);
 	if (judgement->kind != DESTINATION_NONE)
 		find_window(engine, generation, judgement, &result.owner);
+	expected = feed_expected(memory, delivery->domain.text);
 	if (is_own(&result))
-		result.expected = feed_expected_key(memory, delivery->domain.text,
-		    result.owner.name);
+		result.expected = feed_expected_key(expected, result.owner.name);
 	if (find_seen(generation, delivery, judgement, &seen)) {
+		if (expected != NULL && address_equal(&expected->relay, &seen.relay))
+			seen.relay_hash = expected->relay_hash;
 		result.seen = is_own(&result) ? &seen : NULL;
 		learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}

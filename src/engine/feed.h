@@ -34,12 +34,13 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
     int64_t now_ns);
 
-/* Results for these domains are to come, in this order: has what is known of them fetched,
- * all at once.  Whoever has several lines at hand says so first; it changes nothing but the
- * time that they take.  The texts are the same as the deliveries' then, and stay until the
+/* These results are to come, in this order: has what is known of their domains and relays
+ * fetched, all at once.  Whoever has several lines at hand says so first; it changes nothing but
+ * the time that they take.  The texts are the same as the deliveries' then, and stay until the
  * next call. */
 #define ENGINE_FEED_EXPECTED	32
-void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count);
+void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
+    unsigned count);
 
 /* What the last engine_feed_delivery made of its result, until the next call; NULL: it
  * was nobody's.  `destination`, `kind` and `provider` are those of the window that it

@@ -6,7 +6,26 @@
 
 #include "engine/feed_internal.h"
 
-void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count)
+/* Relays that were noted just now are not looked at again: where all were, nothing is fetched. */
+static void expect_relays(struct feed_memory *memory)
+{
+	struct address relays[ENGINE_FEED_EXPECTED];
+	uint64_t hashes[ENGINE_FEED_EXPECTED];
+	unsigned at[ENGINE_FEED_EXPECTED], count = 0;
+
+	for (unsigned i = 0; i < memory->expected_count; i++) {
+		if (address_is_unknown(&memory->expected[i].relay))
+			continue;
+		relays[count] = memory->expected[i].relay;
+		at[count++] = i;
+	}
+	relays_expect(memory->engine->segment, relays, hashes, count);
+	for (unsigned i = 0; i < count; i++)
+		memory->expected[at[i]].relay_hash = hashes[i];
+}
+
+void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
+    unsigned count)
 {
 	struct feed_memory *memory = engine->feed;
 	const struct feed_destination *found[ENGINE_FEED_EXPECTED];
@@ -17,13 +36,20 @@ void engine_feed_expect(struct engine *engine, const struct span *domains, unsig
 		return;
 	memory->expected_at = 0;
 	for (unsigned i = 0; i < count && known < ENGINE_FEED_EXPECTED; i++) {
-		if (domains[i].length == 0 || !states_key(engine->segment, domains[i].text,
-		    domains[i].length, &keys[known]))
+		struct span domain = deliveries[i]->domain;
+
+		if (domain.length == 0 || !states_key(engine->segment, domain.text,
+		    domain.length, &keys[known]))
 			continue;
-		memory->expected[known].text = domains[i].text;
+		memory->expected[known].text = domain.text;
+		memory->expected[known].relay = deliveries[i]->relay_address;
+		memory->expected[known].relay_hash = 0;
 		feed_destination_near(memory->table, keys[known++].hash);
 	}
 	memory->expected_count = known;
+	if (memory->notes_relays)
+		expect_relays(memory);
+	memory->notes_relays = false;
 	for (unsigned i = 0; i < known; i++)
 		found[i] = feed_destination_likely(memory->table, keys[i].hash);
 	for (unsigned i = 0; i < known; i++) {
@@ -36,17 +62,20 @@ void engine_feed_expect(struct engine *engine, const struct span *domains, unsig
 	states_expect(engine->segment, keys, known);
 }
 
-const struct state_key *feed_expected_key(struct feed_memory *memory, const char *text,
-    const char *name)
+const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text)
 {
 	for (unsigned i = memory->expected_at; i < memory->expected_count; i++) {
-		const struct feed_expected *one = &memory->expected[i];
-
-		if (one->text != text)
+		if (memory->expected[i].text != text)
 			continue;
 		memory->expected_at = i + 1;
-		return strncmp((const char *)one->key.name, name, sizeof(one->key.name)) == 0 ?
-		    &one->key : NULL;
+		return &memory->expected[i];
 	}
 	return NULL;
+}
+
+const struct state_key *feed_expected_key(const struct feed_expected *expected,
+    const char *name)
+{
+	return expected != NULL && strncmp((const char *)expected->key.name, name,
+	    sizeof(expected->key.name)) == 0 ? &expected->key : NULL;
 }

@@ -68,6 +68,8 @@ struct feed_noted {
 struct feed_expected {
 	const char *text;
 	struct state_key key;
+	struct address relay;
+	uint64_t relay_hash;	/* 0: its relay is not expected */
 };
 
 struct feed_memory {
@@ -85,6 +87,7 @@ struct feed_memory {
 	struct feed_noted noted[FEED_NOTED];
 	struct feed_expected expected[ENGINE_FEED_EXPECTED];
 	unsigned expected_count, expected_at;	/* those before it have come */
+	bool notes_relays;		/* some of those that were expected last were not noted yet */
 };
 
 /* The engine's, with a judge for this generation; NULL: no memory. */
@@ -94,8 +97,10 @@ void feed_memory_close(struct feed_memory **memory);
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
 
-/* The key of the announced domain that stands there, if it is that of `name`; or NULL. */
-const struct state_key *feed_expected_key(struct feed_memory *memory, const char *text,
+/* What was announced of the domain that stands there; or NULL. */
+const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text);
+/* Its key, if it is that of `name`; or NULL. */
+const struct state_key *feed_expected_key(const struct feed_expected *expected,
     const char *name);
 
 /* Hash of a text, 0: it is empty. */

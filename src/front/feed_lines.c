@@ -135,7 +135,7 @@ static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *li
 void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count)
 {
 	struct feed_ahead *ahead = &feed->ahead;
-	struct span domains[FOLLOWED_AHEAD];
+	const struct delivery *coming[FOLLOWED_AHEAD];
 	unsigned deliveries = 0;
 
 	ahead->at = 0;
@@ -146,9 +146,9 @@ void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsi
 		ahead->text[i] = lines[i].text;
 		if (mail_log_scan(lines[i].text, lines[i].length, line) ==
 		    LOG_LINE_DELIVERY)
-			domains[deliveries++] = line->delivery.domain;
+			coming[deliveries++] = &line->delivery;
 	}
-	engine_feed_expect(feed->engine, domains, deliveries);
+	engine_feed_expect(feed->engine, coming, deliveries);
 }
 
 /* What the line says, which may have been read before. */

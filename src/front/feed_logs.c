@@ -328,11 +328,14 @@ static void on_soon(evutil_socket_t fd, short what, void *argument)
 
 	(void)fd, (void)what;
 	feed_begin(feed);
+	if (feed->logs->changed != NULL)
+		(void)event_add(feed->logs->changed, NULL);
 	feed_logs_turn(feed);
 	feed_end(feed);
 }
 
-/* What changed does not matter: each turn looks at all logs. */
+/* What changed does not matter: each turn looks at all logs.  Until then each line that is
+ * written would wake us. */
 static void on_changed(evutil_socket_t fd, short what, void *argument)
 {
 	static const struct timeval soon = { .tv_usec = SOON_MS * 1000 };
@@ -340,9 +343,11 @@ static void on_changed(evutil_socket_t fd, short what, void *argument)
 	char events[16384];
 
 	(void)what;
-	if (read(fd, events, sizeof(events)) > 0 &&
-	    !event_pending(feed->logs->soon, EV_TIMEOUT, NULL))
-		(void)event_add(feed->logs->soon, &soon);
+	if (read(fd, events, sizeof(events)) <= 0)
+		return;
+	if (event_pending(feed->logs->soon, EV_TIMEOUT, NULL) ||
+	    event_add(feed->logs->soon, &soon) == 0)
+		(void)event_del(feed->logs->changed);
 }
 
 int feed_logs_open(struct feed *feed, struct diag *diag)

@@ -55,9 +55,10 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	return false;
 }
 
-void engine_feed_expect(struct engine *engine, const struct span *domains, unsigned count)
+void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
+    unsigned count)
 {
-	(void)engine, (void)domains, (void)count;
+	(void)engine, (void)deliveries, (void)count;
 }
 
 const struct judgement *engine_feed_judged(const struct engine *engine)
