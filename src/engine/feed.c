@@ -55,7 +55,7 @@ static bool was_noted(struct feed_memory *memory, const struct delivery_seen *se
 		memcpy(text + length, seen->relay_name, seen->relay_name_length);
 	length += seen->relay_name_length;
 	key = feed_hash(memory, text, length);
-	noted = &memory->noted[key % FEED_NOTED];
+	noted = whole ? &memory->noted[key % FEED_NOTED] : feed_noted_near(memory, &seen->relay);
 	if (noted->key == key && now_ns - noted->at_ns < NS_PER_SECOND &&
 	    now_ns >= noted->at_ns)
 		return true;

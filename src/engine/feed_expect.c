@@ -6,6 +6,17 @@
 
 #include "engine/feed_internal.h"
 
+struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay)
+{
+	uint64_t words[2], mixed;
+
+	memcpy(words, relay, sizeof(words));
+	mixed = words[0] ^ words[1];
+	/* each bit counts: what differs in an IPv4 address are the uppermost */
+	mixed = (mixed ^ mixed >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+	return &memory->noted[(mixed >> 32) % FEED_NOTED];
+}
+
 /* Relays that were noted just now are not looked at again: where all were, nothing is fetched. */
 static void expect_relays(struct feed_memory *memory)
 {
@@ -44,6 +55,7 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 		memory->expected[known].text = domain.text;
 		memory->expected[known].relay = deliveries[i]->relay_address;
 		memory->expected[known].relay_hash = 0;
+		__builtin_prefetch(feed_noted_near(memory, &deliveries[i]->relay_address));
 		feed_destination_near(memory->table, keys[known++].hash);
 	}
 	memory->expected_count = known;

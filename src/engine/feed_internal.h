@@ -97,6 +97,9 @@ void feed_memory_close(struct feed_memory **memory);
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
 
+/* Where it stands that a relay's name was noted: known of a result that is to come, too. */
+struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay);
+
 /* What was announced of the domain that stands there; or NULL. */
 const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text);
 /* Its key, if it is that of `name`; or NULL. */
