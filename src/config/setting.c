@@ -430,8 +430,10 @@ bool setting_parse(const struct setting *setting, const config_setting_t *value,
 		case SETTING_NUMBER: case SETTING_NUMBERS: case SETTING_PORTS:
 		case SETTING_SIZE:
 			return within_bounds(setting, out->number, digits, why, why_size);
-		case SETTING_MODE:	/* libconfig reads 0660 as 660 */
-			return parse_mode(digits, out, why, why_size);
+		case SETTING_MODE:	/* source.c has 0660 read as 660; 0x1b0 is no mode */
+			if (config_setting_get_format(value) == CONFIG_FORMAT_DEFAULT)
+				return parse_mode(digits, out, why, why_size);
+			break;
 		case SETTING_FEEDBACK:
 			return parse_feedback(digits, out, why, why_size);
 		default:

@@ -284,15 +284,38 @@ static bool number_fits(const char *token, size_t length)
 	return true;
 }
 
+/* Zeros in front of a decimal integer whose digits begin at `at`: libconfig 1.7 reads
+ * 0660 in octal, 1.5 in decimal. */
+static size_t leading_zeros(const char *token, size_t length, size_t at)
+{
+	size_t end = at, zeros = 0;
+
+	while (end < length && isdigit((unsigned char)token[end]))
+		end++;
+	while (at + zeros + 1 < end && token[at + zeros] == '0')
+		zeros++;
+	while (end < length && token[end] == 'L')
+		end++;
+	return end == length ? zeros : 0;
+}
+
 static void scan_number(struct scan *scan, struct input *input)
 {
 	const char *token = input->text + input->at;
-	size_t length = 1;
+	bool sign = token[0] == '-' || token[0] == '+';
+	size_t length = 1, zeros;
 
 	while (input->at + length < input->length && (token[length] == '.' ||
 	    isalnum((unsigned char)token[length])))
 		length++;
 	if (number_fits(token, length)) {
+		zeros = leading_zeros(token, length, sign);
+		length -= zeros;
+		if (sign) {
+			take(scan, input);
+			length--;
+		}
+		input->at += zeros;
 		while (length-- > 0)
 			take(scan, input);
 		return;

@@ -3,7 +3,7 @@
  * The text of a configuration with its included files put in place, and where
  * each line of it came from.  Done here rather than by libconfig, which ends
  * the process when it cannot read an included file, stops at a NUL byte, wraps
- * numbers and gives the last text of a list the line of the bracket behind it.
+ * numbers, reads 010 as ten or as eight by its version, and gives the last text of a list the line of the bracket behind it.
  */
 #ifndef CONFIG_SOURCE_H
 #define CONFIG_SOURCE_H

@@ -226,6 +226,8 @@ static const struct {
 	    "2: listen: a group must have an address" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mode = \"888\"; }; };\n" C,
 	    "2: listen.mode: \"888\" is not a mode such as \"0660\"" },
+	{ V "listen = { policy = { address = \"unix:/x\"; mode = 0x1b0; }; };\n" C,
+	    "2: listen.mode: must be a mode in quotes, such as \"0660\", not a bare number" },
 	{ V "listen = { policy = { address = \"unix:/x\"; proof = \"no\"; }; };\n" C,
 	    "2: listen.proof: \"no\" is none of auto|witness|owner|lease" },
 	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
