@@ -365,6 +365,7 @@ static bool read_smtpd(struct cursor c, struct log_session *out)
 		return read_client(&c, out);
 	}
 	out->event = LOG_SESSION_LOST;
+	(void)TAKE(&c, "NOQUEUE: ");
 	if (TAKE(&c, "lost connection after ") || TAKE(&c, "timeout after ") ||
 	    TAKE(&c, "too many errors after "))
 		return read_client_behind_from(&c, out);
@@ -431,8 +432,10 @@ enum log_line_kind postfix_log_read(struct log_line *line)
 	if (TAKE(&c, "to=")) {
 		line->why = read_delivery(c, line);
 		line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
-	} else if (line->queue_id.length == 0) {
-		if (read_session(c, line))
+	} else if (line->queue_id.length == 0 || SPAN_IS(line->daemon, "smtpd")) {
+		/* of a message begun: how its session ended, since Postfix 3.10 */
+		if (read_session(c, line) && (line->queue_id.length == 0 ||
+		    line->session.event == LOG_SESSION_LOST))
 			line->kind = LOG_LINE_SESSION;
 	} else if (SPAN_IS(line->message, "removed")) {
 		line->kind = LOG_LINE_REMOVED;
