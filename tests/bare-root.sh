@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: ISC
-# For tests/bare-machine and tests/service/package (bash): a root of this machine's
-# Debian release with nothing in it.  contrib/setup.sh is read before.
+# For tests/bare-machine, tests/platforms and those of tests/service (bash): a root with
+# nothing in it, of this machine's Debian release or of RELEASE.  contrib/setup.sh is read
+# before.
+
+bare_release() { echo "${RELEASE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}"; }
+
+# Where this machine has its packages from.
+# shellcheck disable=SC2016
+bare_site() {
+	apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1
+}
 
 # bare_root DIRECTORY LOG
 bare_root() {
-	local root=$1 log=$2 site release
+	local root=$1 log=$2
 	install_packages "$log" debootstrap || return 1
-	# shellcheck disable=SC2016
-	site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -n 1)
-	release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	debootstrap --variant=minbase "$release" "$root" "$site" >>"$log" 2>&1 ||
+	debootstrap --variant=minbase "$(bare_release)" "$root" "$(bare_site)" >>"$log" 2>&1 ||
 		{ tail -n 5 "$log"; echo "debootstrap failed"; return 1; }
 	cp /etc/resolv.conf "$root/etc/" 2>/dev/null
 	cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null
