@@ -107,7 +107,7 @@ static int restore_journal(struct segment *segment) {
 
 int prepare_begin(const struct handover *handover) {
 	struct generation *generation;
-	struct segment *segment;
+	struct segment *segment = NULL;
 	struct diag diag;
 	uint32_t what;
 	int code;

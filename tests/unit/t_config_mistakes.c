@@ -41,7 +41,7 @@ static const struct {
 	{ V "a = [ 1, \"x\" ];\n", "2: mismatched element type in array" },
 	{ V "state = {\n", "3: syntax error here or just before" },
 	{ V "observe = true\n}\n", "3: syntax error" },
-	{ V "classes = ( 1,\n);\n", "3: syntax error" },
+	{ V "classes = ( 1\n; );\n", "3: syntax error" },
 	{ V "user = \"x\n\n\n", "2: missing closing \" for the text that starts here" },
 	{ V "\n/* x * /\n\n", "3: missing end of the comment that starts here" },
 	{ V "@include \"x.conf\"\n" C, "2: this text cannot include a file" },
