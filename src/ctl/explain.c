@@ -123,7 +123,7 @@ static int ask(struct ctl *ctl, struct places *places,
 	if (result != EXPLAIN_AWAY)
 		return result;
 	explain_locally(&explanation, words, places->generation, address, port);
-	return EX_OK;
+	return EX_UNAVAILABLE;
 }
 
 int command_EXPLAIN_SESSION(struct ctl *ctl) {

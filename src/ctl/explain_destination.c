@@ -170,7 +170,7 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 		    COUNT_OF(fields));
 	if (result == EXPLAIN_AWAY) {
 		explain_locally(&explanation, places.generation, destination);
-		result = EX_OK;
+		result = EX_UNAVAILABLE;
 	}
 	places_free(&places);
 	return result;

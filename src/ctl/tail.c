@@ -301,6 +301,7 @@ static void look_after(struct tailing *tailing, int64_t now_ns) {
 		tailing->gone = true;
 		return;
 	}
+	state_look_for_daemon(view);
 	if (tailing->gone || view->status.created_ns != created_ns) {
 		memset(tailing->cursors, 0, sizeof(tailing->cursors));
 		ctl_complain("a new state file is there: it is gone on with from its start");
@@ -340,6 +341,5 @@ int command_TAIL(struct ctl *ctl) {
 			writer_stream_end(&ctl->writer);
 	}
 	free(tailing.batch.list);
-	state_close(&tailing.state);
-	return result;
+	return state_close(&tailing.state, result);
 }

@@ -85,17 +85,17 @@ def without_daemon(test, ctl):
     for command in ("status", "classes", "sessions", "reload"):
         done = ctl.code(69, command)
         test.check(b"is posternd running?" in done.stderr, f"{command} says who is away")
-    answer = ctl.json("explain", "session", "203.0.113.1")
+    answer = ctl.json("explain", "session", "203.0.113.1", code=69)
     test.equal((answer["source"], answer["class"], answer["rule"], answer["port"],
                 answer["count"], answer["verdict"]),
                ("configuration", "everyone", "*", 25, None, None),
                "explain falls back on the configuration")
     test.check(answer["file"].endswith("postern.conf") and answer["line"] > 1,
                "and names the rule's place")
-    answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4")
+    answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4", code=69)
     test.equal((answer["class"], answer["reason"], answer["verdict"]),
                (None, "no-class", "admit"), "no class serves that port")
-    answer = ctl.json("explain", "session", "192.0.2.129")
+    answer = ctl.json("explain", "session", "192.0.2.129", code=69)
     test.equal((answer["class"], answer["sessions"], answer["inbound"],
                 answer["client_sessions"]), ("free", None, None, 3), "no limit is no number")
     pipe = test.directory / "pipe"
@@ -359,10 +359,15 @@ def no_room(ctl):
 def away(test, ctl):
     state = ctl.postern.shared / "state"
     ctl.postern.kill()
-    test.within(15.0, lambda: ctl.run("status").returncode == 69, "a dead daemon becomes stale")
     found = ctl.json("status", code=69)
-    test.equal((found["health"], found["uptime"]), ("stale", None), "and status says so")
-    test.check(b"no sign of life" in ctl.code(0, "classes").stderr, "its counts can be read")
+    test.equal((found["health"], found["uptime"]), ("stale", None),
+               "a daemon that was killed looks healthy no moment longer")
+    for words in (("classes",), ("sessions",), ("destinations",), ("destinations", "--relays"),
+                  ("why",), ("tail", "--once"), ("explain", "session", "203.0.113.1"),
+                  ("explain", "destination", "d.example")):
+        done = ctl.code(69, *words)
+        test.check(b"posternd" in done.stderr and done.stdout != b"",
+                   f"{' '.join(words)}: what is shown of a dead daemon is marked, by exit code too")
     whole = state.read_bytes()
     for name, data in (("truncated", whole[:len(whole) // 2]), ("empty", b""),
                        ("random", test.random.randbytes(1 << 16)),
