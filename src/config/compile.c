@@ -246,7 +246,7 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_observe(c);
 	compile_requeue_rate(c);
 	compile_witness(c);
-	note_unknown_identity(c);
+	check_identity(c);
 	compile_listeners(c);
 	if (c->places_only)
 		return;

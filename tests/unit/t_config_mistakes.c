@@ -721,8 +721,10 @@ static void users_and_groups_that_are_not_here(void **state)
 		const char *text, *words;
 		int line;
 	} cases[] = {
-		{ V "user = \"no-such\";\n" C, "user: there is no user no-such here: posternd will "
+		{ V "user = \"no-such\";\n" C, "user: there is no user no-such here: posternd would "
 		    "not start", 2 },
+		{ V "user = \"root\";\n" C, "user: the roles must not run as root", 2 },
+		{ V "user = \"0\";\n" C, "user: the roles must not run as root", 2 },
 		{ V "group = \"no-such\";\n" C, "group: there is no group no-such here", 2 },
 		{ V "hints = { group = \"no-such\"; };\n" C, "hints.group: there is no group", 2 },
 		{ V "listen = { control = { address = \"unix:/x\";\nread_group = \"no-such\"; }; };\n"
@@ -730,7 +732,7 @@ static void users_and_groups_that_are_not_here(void **state)
 		{ V "listen = { control = { address = \"unix:/x\";\nwrite_group = \"no-such\"; }; };\n"
 		    C, "listen.control: write_group: there is no group no-such here", 3 },
 		{ V "listen = { policy = { address = \"unix:/x\";\nowner = \"no-such\"; }; };\n" C,
-		    "listen.policy: owner: there is no user no-such here: posternd will", 3 },
+		    "listen.policy: owner: there is no user no-such here: posternd would", 3 },
 		{ V "listen = { metrics = { address = \"unix:/x\";\ngroup = \"no-such\"; }; };\n" C,
 		    "listen.metrics: group: there is no group no-such here: the socket will be left "
 		    "out", 3 },
