@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/path_pattern.h"
@@ -280,6 +281,23 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 		note_program(c, group, mta);
 }
 
+/* A log may come later; until then nothing is learned. */
+static void note_log(struct compilation *c, const config_setting_t *where, const char *log)
+{
+	struct stat status;
+
+	if (!c->reads_files || where == NULL || log[0] != '/' || !path_pattern_is_plain(log))
+		return;
+	if (stat(log, &status) != 0) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			note(c, where, "mta.log: %s does not exist: until it does, no results of "
+			    "deliveries are read", log);
+	} else if (!S_ISREG(status.st_mode)) {
+		note(c, where, "mta.log: %s is not a regular file: no results of deliveries are "
+		    "read", log);
+	}
+}
+
 static void compile_log(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
@@ -295,6 +313,8 @@ static void compile_log(struct compilation *c, const config_setting_t *group,
 	fault = path_pattern_fault(value.text);
 	if (fault != NULL)
 		complain(c, where ? where : group, "mta.log %s", fault);
+	else
+		note_log(c, where, value.text);
 	mta->log = block_text(&c->block, value.text);
 }
 
