@@ -164,6 +164,10 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 		length))
 		return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
 		    "a destination has 1 to %d characters", MASK_NAME_MAX);
+	for (size_t i = 0; i < length; i++)
+		if (destination[i] <= ' ' || destination[i] > '~')
+			return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
+			    "a destination has printable ASCII characters and no spaces");
 	result = places_find(ctl, &places);
 	if (result == EX_OK)
 		result = explain_ask(&places, &explanation, fields,
