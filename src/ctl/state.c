@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "ctl/control_client.h"
-#include "segment/segment.h"
+#include "segment/reader.h"
 
 #define PING_TIMEOUT_MS	10000
 #define MISSED_BEAT_NS	(2 * NS_PER_SECOND)

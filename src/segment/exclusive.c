@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/plain_file.h"
 #include "base/trusted_path.h"
+#include "segment/reader.h"
 
 #define LOCK_MODE	0600
 #define WAIT_STEP_MS	2

@@ -23,16 +23,6 @@ struct segment;
  * no file of ours is renamed, and logged.  Supervisor only. */
 int segment_lock(const char *path, int *lock_fd, struct diag *diag);
 
-enum segment_holder {
-	SEGMENT_HELD,
-	SEGMENT_FREE,		/* no supervisor runs with this state */
-	SEGMENT_HOLDER_UNKNOWN,	/* PATH.lock is not there, or not ours to read */
-};
-
-/* Does a supervisor hold PATH.lock?  Takes no lock.  For root and the owner of the file; any
- * thread. */
-enum segment_holder segment_lock_look(const char *path);
-
 /* First thing in a role after fork: its share in the lock, as long as the descriptor that it
  * returns is open, which is for reading.  Needs /proc. */
 int segment_lock_role(int lock_fd, struct diag *diag);

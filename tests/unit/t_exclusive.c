@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/file_lock.h"
+#include "segment/reader.h"
 #include "segment/segment.h"
 
 static char directory[64], path[96], lock[128], other[128];
