@@ -37,7 +37,7 @@ static const struct {
 	{ V "classes = ();", "2: note: classes is empty: nothing is counted" },
 	{ "version = 2;\n" C, "1: version: \"2\" is not within 1..1" },
 	/* syntax */
-	{ V C "classes = ();", "3: duplicate setting name" },
+	{ V C "classes = ();", "3: classes is set twice in this group" },
 	{ V "a = [ 1, \"x\" ];\n", "2: mismatched element type in array" },
 	{ V "state = {\n", "3: syntax error here or just before" },
 	{ V "observe = true\n}\n", "3: syntax error" },
@@ -46,6 +46,9 @@ static const struct {
 	{ V "\n/* x * /\n\n", "3: the comment that begins here does not end" },
 	{ V "@include \"x.conf\"\n" C, "2: this text cannot include a file" },
 	/* unknown settings */
+	{ V "observe = true;\nobserve = false;\n" C, "3: observe is set twice in this group" },
+	{ V "observe = true; observe = false;\n" C, "2: duplicate setting name" },
+	{ V "exempt = [ \"\" ];\n" C, "2: exempt: bad mask \"\": a mask is empty" },
 	{ V "obsrve = true;\n" C, "2: unknown setting obsrve: did you mean observe?" },
 	{ V "state = { session = \"1k\"; };\n" C,
 	    "2: unknown setting state.session: did you mean state.sessions?" },
@@ -103,7 +106,7 @@ static const struct {
 	{ CLUSTER(""), "2: cluster: this build is without hiredis" },
 #else
 	{ CLUSTER(""), "" },
-	{ CLUSTER("redis = \"unix:/q\";"), "3: duplicate setting name" },
+	{ CLUSTER("redis = \"unix:/q\";"), "3: redis is set twice in this group" },
 	{ CLUSTER("lease = \"1s\";"), "3: cluster.lease: \"1s\" is not within 2s..10m" },
 	{ CLUSTER("lease = \"11m\";"), "3: cluster.lease: \"11m\" is not within 2s..10m" },
 	{ CLUSTER("lease = 15;"), "3: cluster.lease: must be a time in quotes" },
@@ -562,7 +565,7 @@ static void included_files_are_named(void **state)
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " sessions = 1; } );");
 	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
-	    "/*\n@include \"none\"\n*/ user = \"x\";\n");
+	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
 	g = config_compile(file_of("main"), &messages);
 	assert_non_null(g);
 	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), file_of("classes"));
@@ -714,6 +717,23 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 	expect("driven", "driven", 5, "mta.queue: /no/ is no directory");
 }
 
+/* Nothing was learned, and nothing said why. */
+static void a_log_that_is_not_there_is_noted(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	WRITE("none", "version = 1;\n");
+	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
+	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, file_of("none"));
+	WRITE("main", text);
+	expect("main", "main", 3, "mta.log: /no/such.log does not exist");
+	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
+	    "mta = ( { name = \"a\"; log = \"/dev/null\"; } );\n" C, file_of("none"));
+	WRITE("main", text);
+	expect("main", "main", 3, "mta.log: /dev/null is not a regular file");
+}
+
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
 static void users_and_groups_that_are_not_here(void **state)
 {
@@ -812,6 +832,7 @@ int main(void)
 		cmocka_unit_test(passwords_that_are_none),
 		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
+		cmocka_unit_test(a_log_that_is_not_there_is_noted),
 		cmocka_unit_test(users_and_groups_that_are_not_here),
 		cmocka_unit_test(its_places_are_found_whatever_the_classes_are),
 		cmocka_unit_test(random_bytes_give_a_clean_error),
