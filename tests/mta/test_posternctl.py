@@ -354,6 +354,36 @@ def no_room(ctl):
         ctl.code(74, "--json", "classes", stdout=full)
         ctl.code(74, "--help", stdout=full)
         ctl.code(74, "-V", stdout=full)
+        done = subprocess.run([ctl.postern.build / "posternd", "-V"], stdout=full,
+                              stderr=subprocess.PIPE, check=False)
+        ctl.test.equal(done.returncode, 74, "posternd notices it, too")
+
+
+def nonsense(test, ctl):
+    """What no session, destination or file can be is refused, and nothing is answered."""
+    for words, code in ((("explain", "session", "192.0.2.1", "a b"), 64),
+                        (("explain", "session", "192.0.2.1", "--port", "0"), 64),
+                        (("explain", "destination", "a b"), 64),
+                        (("replay", "/nonexistent"), 66), (("replay", "/"), 66)):
+        test.equal(ctl.code(code, *words).stdout, b"", f"{' '.join(words)}: an error alone")
+    done = subprocess.run([ctl.postern.build / "posternd", "-t", "-c", ""], text=True,
+                          capture_output=True, check=False)
+    test.equal((done.returncode, done.stderr), (64, "posternd: -c: the file name is empty\n"),
+               "an empty name of a configuration")
+    done = ctl.code(78, "check", ctl.postern.build / "posternctl")
+    test.check(not done.stdout.endswith(b"\n\n"), "check with errors ends without an empty line")
+    answer = ctl.json("explain", "session", "192.0.2.7", "a.example")["answer"]
+    test.check("(-)" not in answer, f"explain of a refusal names no empty id: {answer}")
+
+
+def state_removed(test, ctl):
+    """A state file that somebody removed is missed by the daemon, too."""
+    state = ctl.postern.shared / "state"
+    aside = state.with_name("aside")
+    state.rename(aside)
+    test.within(5.0, lambda: "state file was removed" in ctl.postern.log_text(),
+                "the daemon logs that its state file is gone")
+    aside.rename(state)
 
 
 def away(test, ctl):
@@ -397,6 +427,8 @@ def body(test):
     strangers(test, ctl)
     import_xla(test, ctl)
     no_room(ctl)
+    nonsense(test, ctl)
+    state_removed(test, ctl)
     for connection, _ in held:
         connection.close()
     test.within(5.0, lambda: postern.open("little") == 0, "0 after they have left")
