@@ -536,7 +536,7 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
-	    "string", "fifo", "cf", "driven", "none", "ends" };
+	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
