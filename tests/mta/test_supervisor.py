@@ -102,8 +102,8 @@ def refused_starts(test, postern):
 
     postern.shared.mkdir(parents=True)
     shutil.chown(postern.shared, "postern", "postern")
-    start("the user root", 67, "must not run", lambda text: 'user = "root";\n' + text)
-    start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
+    start("the user root", 78, "must not run", lambda text: 'user = "root";\n' + text)
+    start("unknown user", 78, "there is no user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
     path.write_text("a file of somebody else")
     start("a path in use by something else", 69, "something else", lambda text: text)
