@@ -31,6 +31,11 @@ int64_t clock_wall_ms(void) {
 	return 1000;
 }
 
+void clock_pair(int64_t *now_ns, int64_t *wall_ns) {
+	*now_ns = test_now_ns;
+	*wall_ns = NS_PER_SECOND;
+}
+
 int64_t clock_thread_cpu_ns(void) {
 	return test_now_ns;
 }
