@@ -114,6 +114,10 @@ def refused_starts(test, postern):
         other.listen()
         start("a socket that another process serves", 69, "listens", lambda text: text)
         test.check(path.exists(), "... which stays")
+        done = postern.command("status")
+        test.check((postern.shared / "state").exists() and done.returncode == 69 and
+                   "is not running" in done.stderr,
+                   f"... and the state that it left does not look live: {done.stderr.strip()}")
     path.unlink()
     start("no directory for the state", 73, "cannot make the directory",
           lambda text: text.replace(f"{postern.shared}/state", "/run/a/b/c/state"))
