@@ -46,7 +46,7 @@ static const char *refuse_character(char c)
 
 	switch (c) {
 	case ' ':
-		return "a mask contains no space";
+		return "a mask cannot contain a space";
 	case '*':
 		return "'*' may only stand alone, before a domain (*.domain) or after a prefix (prefix.*)";
 	case '/':

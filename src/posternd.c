@@ -42,12 +42,20 @@ struct options {
 };
 
 static const char usage_text[] =
-    "usage: posternd [-c FILE] [-f] [-t] [-V]\n"
+    "usage: posternd [-c FILE] [-f] [-t] [-V] [-h]\n"
     "  -c FILE  configuration, instead of " POSTERN_SYSCONFDIR "/postern.conf\n"
     "  -f       stay in the foreground and log to stderr\n"
     "  -t       check the configuration and stop\n"
     "  -V       print the version and stop\n"
     "  -h       this text\n";
+
+/* `code`, if all output could be written. */
+static int finish(int code) {
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "posternd: the output could not be written: %s\n", strerror(errno));
+	return code == EX_OK ? EX_IOERR : code;
+}
 
 /* Returns -1 to go on, or an exit code. */
 static int parse_options(int argc, char **argv, struct options *options) {
@@ -62,6 +70,10 @@ static int parse_options(int argc, char **argv, struct options *options) {
 	    -1) {
 		switch (option) {
 		case 'c':
+			if (optarg[0] == '\0') {
+				fputs("posternd: -c: the file name is empty\n", stderr);
+				return EX_USAGE;
+			}
 			options->config_file = optarg;
 			break;
 		case 'f':
@@ -72,10 +84,10 @@ static int parse_options(int argc, char **argv, struct options *options) {
 			break;
 		case 'V':
 			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE);
-			return EX_OK;
+			return finish(EX_OK);
 		case 'h':
 			fputs(usage_text, stdout);
-			return EX_OK;
+			return finish(EX_OK);
 		default:
 			fputs(usage_text, stderr);
 			return EX_USAGE;
@@ -181,7 +193,7 @@ int main(int argc, char **argv) {
 		code = EX_CONFIG;
 	} else if (options.only_test) {
 		free(generation);
-		code = EX_OK;
+		code = finish(EX_OK);
 	} else {
 		code = run(&options, generation, &messages, config_file);
 	}

@@ -34,3 +34,10 @@ int file_lock_byte(int fd, off_t byte, bool exclusive) {
 int file_unlock_byte(int fd, off_t byte) {
 	return file_lock_range(fd, byte, 1, F_UNLCK);
 }
+
+int file_byte_is_locked(int fd, off_t byte) {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte,
+		.l_len = 1 };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) != 0 ? -1 : lock.l_type != F_UNLCK;
+}

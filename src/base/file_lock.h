@@ -18,4 +18,8 @@ int file_lock(int fd, bool exclusive);
 int file_lock_byte(int fd, off_t byte, bool exclusive);
 int file_unlock_byte(int fd, off_t byte);
 
+/* Does another opening hold any lock of this byte?  Takes none; `fd` must be open for reading.
+ * 1, 0, or -1 with errno.  Any thread. */
+int file_byte_is_locked(int fd, off_t byte);
+
 #endif

@@ -80,6 +80,12 @@ bool process_is_over(pid_t pid, uint64_t start_ticks) {
 	return false;
 }
 
+bool process_is_gone(pid_t pid) {
+	uint64_t ticks;
+
+	return look_at(pid, &ticks) == IS_OVER;
+}
+
 void process_reset_signals(void) {
 	sigset_t none;
 	int number;

@@ -16,6 +16,9 @@ bool process_start_ticks(pid_t pid, uint64_t *ticks);
  * tell (no descriptors, no permission), it is not. */
 bool process_is_over(pid_t pid, uint64_t start_ticks);
 
+/* Is it proven that no process has this pid, but for a zombie? */
+bool process_is_gone(pid_t pid);
+
 /* In a new process, of one thread: signals do again what they do by default, but for
  * SIGPIPE, which is ignored; none is blocked. */
 void process_reset_signals(void);

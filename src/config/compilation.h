@@ -73,11 +73,11 @@ void compile_providers(struct compilation *c);
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);
 
-/* names.c: a note where the system knows no such user or group, and what comes of it (NULL:
- * posternd will not start); and of user, group and hints.group. */
-void note_unknown_name(struct compilation *c, const config_setting_t *where, const char *path,
+/* names.c: where the system knows no such user or group, an error, or a note of what comes of
+ * it (`consequence`, or NULL); and of user, group and hints.group. */
+void check_name_is_known(struct compilation *c, const config_setting_t *where, const char *path,
     bool is_group, const char *name, const char *consequence);
-void note_unknown_identity(struct compilation *c);
+void check_identity(struct compilation *c);
 
 /* mta.c: the mail servers, and all their remote ports. */
 void compile_mtas(struct compilation *c);

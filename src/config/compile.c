@@ -246,7 +246,7 @@ static void compile_all(struct compilation *c, const char *name)
 	compile_observe(c);
 	compile_requeue_rate(c);
 	compile_witness(c);
-	note_unknown_identity(c);
+	check_identity(c);
 	compile_listeners(c);
 	if (c->places_only)
 		return;
@@ -296,13 +296,47 @@ static const char *syntax_hint(const char *error)
 	    "comma before a closing bracket";
 }
 
+/* The name that is set in this line, where it is one alone; its length, or 0. */
+static size_t name_in_line(const char *text, unsigned line, const char **name)
+{
+	static const char of_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	    "0123456789_*-";
+	size_t length = 0, at_length;
+
+	while (line > 1 && text != NULL && (text = strchr(text, '\n')) != NULL) {
+		text++;
+		line--;
+	}
+	for (; text != NULL && *text != '\0' && *text != '\n' && *text != '"' && *text != '#';
+	     text += at_length == 0 ? 1 : at_length) {
+		const char *behind;
+
+		at_length = strspn(text, of_names);
+		behind = text + at_length + strspn(text + at_length, " \t");
+		if (at_length == 0 || (*behind != '=' && *behind != ':'))
+			continue;
+		if (length > 0)
+			return 0;
+		length = at_length;
+		*name = text;
+	}
+	return length;
+}
+
 void compilation_syntax_error(struct compilation *c)
 {
 	unsigned line = (unsigned)config_error_line(&c->config), file_line;
-	const char *file = source_place(&c->source, line, &file_line);
+	const char *file = source_place(&c->source, line, &file_line), *name = "";
+	const char *error = config_error_text(&c->config);
+	size_t length = strcmp(error, "duplicate setting name") == 0 ?
+	    name_in_line(c->source.text, line, &name) : 0;
 
-	report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s",
-	    config_error_text(&c->config), syntax_hint(config_error_text(&c->config)));
+	if (length > 0)
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line,
+		    "%.*s is set twice in this group", (int)length, name);
+	else
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s", error,
+		    syntax_hint(error));
 }
 
 static struct generation *compile_source(struct compilation *c, const char *name)

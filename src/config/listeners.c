@@ -47,7 +47,7 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 }
 
 /* Owner and groups that the system does not know. */
-static void note_unknown_names(struct compilation *c, const config_setting_t *group,
+static void check_names(struct compilation *c, const config_setting_t *group,
     const struct setting *row)
 {
 	static const char *const names[] = { "owner", "group", "read_group", "write_group" };
@@ -59,7 +59,7 @@ static void note_unknown_names(struct compilation *c, const config_setting_t *gr
 		if (setting == NULL)
 			continue;
 		snprintf(path, sizeof(path), "%s: %s", row->path, names[i]);
-		note_unknown_name(c, setting, path, i > 0, config_setting_get_string(setting),
+		check_name_is_known(c, setting, path, i > 0, config_setting_get_string(setting),
 		    row->offset == LISTENER_METRICS ? "posternd will start without this socket" : NULL);
 	}
 }
@@ -178,7 +178,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		return;
 	}
 	note_idle_settings(c, group, row, address.text);
-	note_unknown_names(c, group, row);
+	check_names(c, group, row);
 	if (!take_access(c, group, row, address.text, &listener))
 		return;
 	if (compilation_value(group, "listen.*[].mode", &mode))

@@ -18,6 +18,8 @@ void mask_complain(struct compilation *c, const config_setting_t *place, const c
 	struct mask mask;
 
 	log_quote(quoted, sizeof(quoted), text, strlen(text));
+	if (text[0] == '\0')
+		quoted[0] = '\0';
 	/* as Postfix writes a domain and all below it */
 	if (text[0] == '.' && text_copy(domain + 1, sizeof(domain) - 1, text, strlen(text)) &&
 	    mask_parse(domain, strlen(domain), &mask, &ignored))

@@ -30,8 +30,8 @@ static bool exists(const char *path)
  * be the journal's. */
 static bool is_in_journal_alone(const struct compilation *c, const char *path)
 {
-	return c->reads_files && !generation_is_fed(compilation_header(c)) && *path == '/' && path_pattern_is_plain(path) && !exists(path) &&
-	    exists(SD_LOG_SOCKET);
+	return c->reads_files && !generation_is_fed(compilation_header(c)) && *path == '/' &&
+	    path_pattern_is_plain(path) && !exists(path) && exists(SD_LOG_SOCKET);
 }
 
 static void compile_journal(struct compilation *c, const config_setting_t *where,
@@ -50,7 +50,26 @@ static void compile_journal(struct compilation *c, const config_setting_t *where
 		    "may be unreadable for Postern");
 }
 
-static void compile_file(struct compilation *c, const config_setting_t *where, const char *path)
+/* A log may come later; until then nothing is learned. */
+static void note_file(struct compilation *c, const config_setting_t *where, const char *path)
+{
+	struct stat status;
+
+	if (!c->reads_files || path[0] != '/' || !path_pattern_is_plain(path))
+		return;
+	if (stat(path, &status) != 0) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			note(c, where, "mta.log: %s does not exist: until it does, no delivery "
+			    "results are read", path);
+	} else if (!S_ISREG(status.st_mode)) {
+		note(c, where, "mta.log: %s is not a regular file: no delivery results are read",
+		    path);
+	}
+}
+
+/* `is_set`: it is not the default. */
+static void compile_file(struct compilation *c, const config_setting_t *where, bool is_set,
+    const char *path)
 {
 	const char *fault = path_pattern_fault(path);
 
@@ -60,6 +79,8 @@ static void compile_file(struct compilation *c, const config_setting_t *where, c
 		note(c, where, "mta.log: %s does not exist, so no delivery is learned from: with no "
 		    "syslog daemon, the log is in systemd's journal%s", path, CAN_READ_JOURNAL ?
 		    ": set log = \"journal:\"" : ", which this build cannot read");
+	else if (is_set)
+		note_file(c, where, path);
 }
 
 void compile_mta_log(struct compilation *c, const config_setting_t *group,
@@ -83,7 +104,7 @@ void compile_mta_log(struct compilation *c, const config_setting_t *group,
 	if (sd_log_is(text))
 		compile_journal(c, where ? where : group, text);
 	else
-		compile_file(c, where ? where : group, text);
+		compile_file(c, where ? where : group, where != NULL, text);
 	mta->log = block_text(&c->block, text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-/* Users and groups that the configuration names and this system does not know.  A reload does
- * not need them, and so they would be met at the next start only, perhaps that of a reboot.
- * Notes: the file may be meant for another machine. */
+/* Users and groups that the configuration names and this system does not know, and a user that
+ * the roles must not be.  A reload does not need them, and so they would be met at the next start
+ * only, perhaps that of a reboot: errors, where posternd would not start. */
 #include <grp.h>
 #include <pwd.h>
 #include <stdint.h>
@@ -11,12 +11,10 @@
 #include "base/text.h"
 #include "config/compilation.h"
 
-static const char no_start[] = "posternd will not start";
-static const char not_as_root[] = "posternd will not start as root";
-
-void note_unknown_name(struct compilation *c, const config_setting_t *where, const char *path,
+void check_name_is_known(struct compilation *c, const config_setting_t *where, const char *path,
     bool is_group, const char *name, const char *consequence)
 {
+	const char *what = is_group ? "group" : "user";
 	uint32_t number;
 	char quoted[128];
 
@@ -25,12 +23,24 @@ void note_unknown_name(struct compilation *c, const config_setting_t *where, con
 	    text_to_u32(name, strlen(name), UINT32_MAX - 1, &number))
 		return;
 	log_quote(quoted, sizeof(quoted), name, strlen(name));
-	note(c, where, "%s: there is no %s %s on this host: %s",
-	    path, is_group ? "group" : "user", quoted,
-	    consequence != NULL ? consequence : no_start);
+	if (consequence != NULL)
+		note(c, where, "%s: there is no %s %s on this host: %s", path, what, quoted, consequence);
+	else
+		complain(c, where, "%s: there is no %s %s on this host: posternd would not start", path,
+		    what, quoted);
 }
 
-void note_unknown_identity(struct compilation *c)
+/* By name or number. */
+static bool is_root(const char *user)
+{
+	const struct passwd *entry = getpwnam(user);
+	uint32_t number;
+
+	return entry != NULL ? entry->pw_uid == 0 :
+	    text_to_u32(user, strlen(user), UINT32_MAX - 1, &number) && number == 0;
+}
+
+void check_identity(struct compilation *c)
 {
 	static const struct {
 		const char *path;
@@ -44,9 +54,12 @@ void note_unknown_identity(struct compilation *c)
 		char why[256];
 
 		/* nobody stands in for the default user */
-		if (where != NULL && setting_parse(row, where, &value, why, sizeof(why)) &&
-		    value.text != NULL && strcmp(value.text, row->fallback) != 0)
-			note_unknown_name(c, where, names[i].path, names[i].is_group, value.text,
-			    i < 2 ? not_as_root : NULL);
+		if (where == NULL || !setting_parse(row, where, &value, why, sizeof(why)) ||
+		    value.text == NULL || strcmp(value.text, row->fallback) == 0)
+			continue;
+		check_name_is_known(c, where, names[i].path, names[i].is_group, value.text, NULL);
+		if (i == 0 && c->reads_files && is_root(value.text))
+			complain(c, where, "user: the roles must not run as root: posternd would "
+			    "not start");
 	}
 }

@@ -33,7 +33,7 @@ enum {
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_DESTINATIONS, OPTION_RUNS,
 	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
-	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE,
+	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN,
 	OPTION_SIMULATED,	/* and those of simulations.def */
 	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
 	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
@@ -73,6 +73,7 @@ static const struct option options[] = {
 	{ "since", required_argument, NULL, OPTION_SINCE },
 	{ "lines", required_argument, NULL, OPTION_LINES },
 	{ "once", no_argument, NULL, OPTION_ONCE },
+	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
 	/* One that stands above, too, is that one. */
 #define SIMULATION(symbol, option, argument, text) \
 	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
@@ -149,6 +150,7 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_SINCE, "--since", &ctl->since, NULL },
 		{ OPTION_LINES, "--lines", &ctl->lines, NULL },
 		{ OPTION_ONCE, "--once", NULL, &ctl->once },
+		{ OPTION_DRY_RUN, "--dry-run", NULL, &ctl->dry_run },
 	};
 
 	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
@@ -210,13 +212,43 @@ static void take_option(struct parse *parse, int option) {
 	}
 }
 
+/* getopt's own complaint of an abbreviation lists options of every command. */
+static void complain_option(char **argv, int option) {
+	const char *word = argv[optind - 1];
+	size_t length = strcspn(word, "=");
+	bool begins = false;
+
+	if (optopt > 0 && optopt < OPTION_JSON) {
+		ctl_complain(option == ':' ? "option -%c needs a value" : "unknown option -%c",
+		    optopt);
+		return;
+	}
+	for (const struct option *at = options; at->name != NULL && length > 2; at++)
+		begins |= strncmp(at->name, word + 2, length - 2) == 0;
+	ctl_complain(option == ':' ? "option %.*s needs a value" : optopt != 0 ?
+	    "option %.*s takes no value" : begins ? "option %.*s is ambiguous" :
+	    "unknown option %.*s", (int)length, word);
+}
+
 /* The options from optind on; stops at the first word when `first` says so. */
 static void take_options(struct parse *parse, int argc, char **argv, bool first) {
 	int option;
 
+	opterr = 0;
 	while (!parse->wrong && (option = getopt_long(argc, argv,
-				     first ? "+c:s:hV" : "c:s:hV", options, NULL)) != -1)
+				     first ? "+:c:s:hV" : ":c:s:hV", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			complain_option(argv, option);
 		take_option(parse, option);
+	}
+}
+
+/* After what was wrong with the options; COMMAND_COUNT: those before the command. */
+static enum request try_help(enum command command) {
+	fprintf(stderr, "Try: posternctl %s%s--help\n",
+	    command == COMMAND_COUNT ? "" : commands[command].words,
+	    command == COMMAND_COUNT ? "" : " ");
+	return REQUEST_WRONG;
 }
 
 /* How many of argv's words are the command's words (all of them, or 0); when
@@ -256,7 +288,7 @@ static void complain_unknown(int argc, char **argv) {
 		text_append(given, sizeof(given), 0, "%s%s%s", argv[0], two ? " " : "",
 		    two ? argv[1] : "");
 		d = text_distance(given, commands[i].words);
-		if (d < best && d <= 2 + strlen(commands[i].words) / 4) {
+		if (d < best && d <= (strlen(given) + 1) / 3) {
 			best = d;
 			nearest = commands[i].words;
 		}
@@ -360,6 +392,25 @@ static bool fits(const struct parse *parse, enum command command, int argc, char
 	return true;
 }
 
+/* "help" and the words of a command: as --help behind them. */
+static enum request parse_help(int argc, char **argv, enum command *command) {
+	static char option[] = "--help";
+	char *words[] = { argc > 1 ? argv[1] : option, argc > 2 ? argv[2] : option, option };
+	int count = argc > 2 ? 3 : argc, used = 0;
+
+	if (argc == 1)
+		return REQUEST_HELP;
+	*command = find_command(count, words, &used);
+	if (*command == COMMAND_COUNT)
+		return REQUEST_WRONG;
+	if (used < argc - 1) {
+		ctl_complain("help: unexpected argument \"%s\"", argv[1 + used]);
+		return try_help(*command);
+	}
+	return used == 1 && strchr(commands[*command].words, ' ') != NULL ?
+	    REQUEST_HELP_FAMILY : REQUEST_HELP;
+}
+
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
     enum command *command) {
 	static char name[] = "posternctl";	/* in getopt's complaints */
@@ -370,12 +421,14 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	optind = 0;	/* glibc: begin anew */
 	take_options(&parse, argc, argv, true);
 	if (parse.wrong || parse.help || parse.version)
-		return parse.wrong ? REQUEST_WRONG :
+		return parse.wrong ? try_help(*command) :
 		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
 	if (optind == argc) {
 		arguments_help(stderr, COMMAND_COUNT);
 		return REQUEST_WRONG;
 	}
+	if (strcmp(argv[optind], "help") == 0)
+		return parse_help(argc - optind, argv + optind, command);
 	*command = find_command(argc - optind, argv + optind, &used);
 	if (*command == COMMAND_COUNT)
 		return REQUEST_WRONG;
@@ -388,7 +441,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	optind = 0;
 	take_options(&parse, argc, argv, false);
 	if (parse.wrong || parse.help || parse.version)
-		return parse.wrong ? REQUEST_WRONG :
+		return parse.wrong ? try_help(*command) :
 		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
 	argc -= optind;
 	argv += optind;

@@ -39,8 +39,7 @@ int command_CLUSTER(struct ctl *ctl) {
 		ctl_complain("%s", strerror(errno));
 		result = EX_OSERR;
 	}
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }
 
 /* --- forget ---------------------------------------------------------------------------- */
@@ -118,6 +117,5 @@ int command_CLUSTER_FORGET(struct ctl *ctl) {
 		ctl_complain("%s", reply.error);
 	if (result == EX_OK)
 		result = wait_for(&state, node, order);
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }

@@ -111,7 +111,7 @@ static void write_verdict(struct writer *writer, const char *path,
 	if (generation == NULL && others)
 		fputs(" and included files", writer->out);
 	if (generation == NULL)
-		fprintf(writer->out, ": %zu error%s, %zu note%s\n", messages->errors,
+		fprintf(writer->out, ": %zu error%s, %zu note%s", messages->errors,
 		    messages->errors == 1 ? "" : "s", messages->notes,
 		    messages->notes == 1 ? "" : "s");
 	else

@@ -75,6 +75,7 @@ struct ctl {
 	const char *since;		/* --since, or NULL */
 	const char *lines;		/* --lines, or NULL */
 	bool once;			/* --once */
+	bool dry_run;			/* --dry-run */
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */

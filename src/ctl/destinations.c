@@ -28,10 +28,8 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 	struct state state;
 	int result = state_open(ctl, &state);
 
-	if (result != EX_OK) {
-		state_close(&state);
-		return result;
-	}
+	if (result != EX_OK)
+		return state_close(&state, result);
 	if (view_destinations_gather(&state.view, &choice, &all) != 0) {
 		ctl_complain("%s", strerror(errno));
 		result = EX_OSERR;
@@ -47,8 +45,7 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 		}
 	}
 	view_destinations_free(&all);
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }
 
 int command_DESTINATIONS(struct ctl *ctl) {

@@ -123,7 +123,7 @@ static int ask(struct ctl *ctl, struct places *places,
 	if (result != EXPLAIN_AWAY)
 		return result;
 	explain_locally(&explanation, words, places->generation, address, port);
-	return EX_OK;
+	return EX_UNAVAILABLE;
 }
 
 int command_EXPLAIN_SESSION(struct ctl *ctl) {
@@ -141,13 +141,15 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 	if (!address_parse(words.address, strlen(words.address), &address))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION, "%s: not an IPv4 or IPv6 address",
 		    words.address);
-	if (!text_to_u32(words.port, strlen(words.port), UINT16_MAX, &port))
+	if (!text_to_u32(words.port, strlen(words.port), UINT16_MAX, &port) || port == 0)
 		return ctl_usage(COMMAND_EXPLAIN_SESSION, "--port %s: not a port number",
 		    words.port);
 	if (words.name != NULL && (words.name[0] == '\0' ||
 		strlen(words.name) > MASK_NAME_MAX))
 		return ctl_usage(COMMAND_EXPLAIN_SESSION,
 		    "a host name must have 1 to %d characters", MASK_NAME_MAX);
+	if (words.name != NULL && words.name[strcspn(words.name, " \t")] != '\0')
+		return ctl_usage(COMMAND_EXPLAIN_SESSION, "a host name cannot contain spaces");
 	address_format(&address, text);
 	words.address = text;
 	result = places_find(ctl, &places);

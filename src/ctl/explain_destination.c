@@ -164,13 +164,17 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 		length))
 		return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
 		    "a destination must have 1 to %d characters", MASK_NAME_MAX);
+	for (size_t i = 0; i < length; i++)
+		if (destination[i] <= ' ' || destination[i] > '~')
+			return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
+			    "a destination must be printable ASCII without spaces");
 	result = places_find(ctl, &places);
 	if (result == EX_OK)
 		result = explain_ask(&places, &explanation, fields,
 		    COUNT_OF(fields));
 	if (result == EXPLAIN_AWAY) {
 		explain_locally(&explanation, places.generation, destination);
-		result = EX_OK;
+		result = EX_UNAVAILABLE;
 	}
 	places_free(&places);
 	return result;

@@ -532,11 +532,12 @@ static int do_it(struct lanes *lanes) {
 		return EX_UNAVAILABLE;
 	}
 	look_at_lanes(lanes);
-	if (write_site(lanes, &diag) != 0) {
+	if (!lanes->ctl->dry_run && write_site(lanes, &diag) != 0) {
 		code = ctl_fail(&diag);
 		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;
 	}
-	reload(lanes);
+	if (!lanes->ctl->dry_run)
+		reload(lanes);
 	code = make_lines(lanes);
 	if (code != EX_OK)
 		return code;

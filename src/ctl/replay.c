@@ -400,8 +400,10 @@ static int replay(struct replay *replay)
 int command_REPLAY(struct ctl *ctl)
 {
 	struct replay state = { .ctl = ctl, .several = ctl->word_count > 1 };
-	int result;
+	int result = replay_lines_look(ctl);
 
+	if (result != EX_OK)
+		return result;
 	if (ctl->sessions)
 		return replay_sessions(ctl);
 	result = replay_clock_begin(ctl, &state.clock);

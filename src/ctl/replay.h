@@ -29,6 +29,9 @@ struct replay_lines {
 	uint64_t long_lines;	/* too long to be read, and left out */
 };
 
+/* Not one of the files can be read: an exit code after complaints; else EX_OK. */
+int replay_lines_look(const struct ctl *ctl);
+
 /* Calls `each` with every line of the files in turn.  An exit code; what could be
  * read before an error was. */
 int replay_lines(const struct ctl *ctl, struct replay_lines *counts,

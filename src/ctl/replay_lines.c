@@ -150,6 +150,38 @@ static bool is_compressed(FILE *in)
 	return false;
 }
 
+static int complain_of(const char *path, int error)
+{
+	ctl_complain("%s: %s", path, strerror(error));
+	return error == EACCES ? EX_NOPERM : EX_NOINPUT;
+}
+
+/* An errno, or 0: it is there to be read. */
+static int path_error(const char *path)
+{
+	struct stat status;
+
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &status) != 0)
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	return access(path, R_OK) == 0 ? 0 : errno;
+}
+
+int replay_lines_look(const struct ctl *ctl)
+{
+	int result = EX_OK;
+
+	for (size_t i = 0; i < ctl->word_count; i++)
+		if (path_error(ctl->words[i]) == 0)
+			return EX_OK;
+	for (size_t i = 0; i < ctl->word_count; i++)
+		result = complain_of(ctl->words[i], path_error(ctl->words[i]));
+	return result;
+}
+
 static int read_path(struct lines *lines, const char *path)
 {
 	struct stat status;
@@ -170,10 +202,8 @@ static int read_path(struct lines *lines, const char *path)
 		ctl_complain("%s is compressed; run zcat %s | posternctl replay -", path, path);
 		return EX_DATAERR;
 	}
-	if (in == NULL) {
-		ctl_complain("%s: %s", path, strerror(error));
-		return error == EACCES ? EX_NOPERM : EX_NOINPUT;
-	}
+	if (in == NULL)
+		return complain_of(path, error);
 	result = read_stream(lines, in, path);
 	fclose(in);
 	return result;

@@ -11,10 +11,13 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "ctl/control_client.h"
+#include "segment/reader.h"
 
 #define PING_TIMEOUT_MS	10000
+#define MISSED_BEAT_NS	(2 * NS_PER_SECOND)
 
 static void complain_if_away(const struct reader_status *status) {
 	int64_t age_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
@@ -27,6 +30,21 @@ static void complain_if_away(const struct reader_status *status) {
 	else
 		ctl_complain("warning: posternd is not running (last heartbeat %lld s ago); "
 		    "showing stale data", (long long)age_s);
+}
+
+/* Where its lock cannot be read, the pid decides; but that may be of another PID namespace, in
+ * which a living daemon has beaten less than that ago. */
+void state_look_for_daemon(struct view *view) {
+	struct reader_status *status = &view->status;
+	enum segment_holder holder;
+
+	if (status->health != READER_LIVE)
+		return;
+	holder = segment_lock_look(view->path);
+	if (holder == SEGMENT_FREE || (holder == SEGMENT_HOLDER_UNKNOWN &&
+		status->now_ns - status->heartbeat_ns > MISSED_BEAT_NS &&
+		process_is_gone(status->supervisor_pid)))
+		status->health = READER_STALE;
 }
 
 static void ping_row(void *context, const struct control_frame *frame) {
@@ -61,15 +79,19 @@ int state_open(const struct ctl *ctl, struct state *state) {
 		return result;
 	if (view_open(&state->view, state->places.state, &diag) != 0)
 		return ctl_fail(&diag);
+	state_look_for_daemon(&state->view);
 	complain_if_away(&state->view.status);
 	if (state->view.no_generation.text[0] != '\0')
 		ctl_complain("%s", state->view.no_generation.text);
 	return EX_OK;
 }
 
-void state_close(struct state *state) {
+int state_close(struct state *state, int result) {
+	bool away = state->view.reader != NULL && state->view.status.health != READER_LIVE;
+
 	view_close(&state->view);
 	places_free(&state->places);
+	return result == EX_OK && away ? EX_UNAVAILABLE : result;
 }
 
 void state_torn(unsigned torn, const char *what) {

@@ -15,7 +15,14 @@ struct state {
  * complaint.  A daemon that is away is complained about, too, but its last
  * state is opened.  state_close it in both cases. */
 int state_open(const struct ctl *ctl, struct state *state);
-void state_close(struct state *state);
+
+/* Closes it.  Returns `result`, the command's exit code so far, or EX_UNAVAILABLE if that is
+ * EX_OK and the daemon was away. */
+int state_close(struct state *state, int result);
+
+/* After view_open and view_refresh: a daemon that has just ended is stale at once, not only
+ * when its last heartbeat is old. */
+void state_look_for_daemon(struct view *view);
 
 /* Asks the daemon behind places->control where its state file is: places->state.  0, or -1
  * with *diag. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* posternctl status: says by its exit code, too, whether the daemon lives. */
+/* posternctl status. */
 #include <sysexits.h>
 
 #include "ctl/ctl.h"
@@ -10,11 +10,7 @@ int command_STATUS(struct ctl *ctl) {
 	struct state state;
 	int result = state_open(ctl, &state);
 
-	if (result == EX_OK) {
+	if (result == EX_OK)
 		view_status_write(&state.view, &ctl->writer, ctl->all);
-		if (state.view.status.health != READER_LIVE)
-			result = EX_UNAVAILABLE;
-	}
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }

@@ -28,8 +28,7 @@ int command_CLASSES(struct ctl *ctl) {
 		result = EX_OSERR;
 	}
 	state_torn(torn, "classes");
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }
 
 struct session_listing {
@@ -164,6 +163,5 @@ int command_SESSIONS(struct ctl *ctl) {
 		    session_rows, &listing);
 		state_torn(listing.torn, "sessions");
 	}
-	state_close(&state);
-	return result;
+	return state_close(&state, result);
 }

@@ -304,6 +304,7 @@ static void look_after(struct tailing *tailing, int64_t now_ns) {
 		tailing->gone = true;
 		return;
 	}
+	state_look_for_daemon(view);
 	if (tailing->gone || view->status.created_ns != created_ns) {
 		memset(tailing->cursors, 0, sizeof(tailing->cursors));
 		ctl_complain("the state file was recreated; restarting from the beginning");
@@ -343,6 +344,5 @@ int command_TAIL(struct ctl *ctl) {
 			writer_stream_end(&ctl->writer);
 	}
 	free(tailing.batch.list);
-	state_close(&tailing.state);
-	return result;
+	return state_close(&tailing.state, result);
 }

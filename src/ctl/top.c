@@ -100,6 +100,6 @@ int command_TOP(struct ctl *ctl) {
 		    "destinations or tail");
 	result = state_open(ctl, &state);
 	text_copy(path, sizeof(path), state.places.state, strlen(state.places.state));
-	state_close(&state);
+	(void)state_close(&state, result);
 	return result == EX_OK ? show(ctl, path) : result;
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "ctl/state.h"
 #include "ctl/top.h"
 #include "view/cluster.h"
 #include "view/destinations.h"
@@ -292,6 +293,7 @@ bool top_gather(struct top *top, int64_t now_ns) {
 		text_copy(top->trouble, sizeof(top->trouble), diag.text, strlen(diag.text));
 		return true;
 	}
+	state_look_for_daemon(&top->view);
 	top->is_there = true;
 	top->trouble[0] = '\0';
 	if (created_ns != top->view.status.created_ns) {	/* another segment */

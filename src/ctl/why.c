@@ -508,13 +508,10 @@ int command_WHY(struct ctl *ctl) {
 	struct why why = { .ctl = ctl };
 	uint64_t id = 0;
 	bool is_id = word != NULL && decision_id_parse(word, strlen(word), &id);
-	int result;
+	int opened = state_open(ctl, &why.state), result = opened;
 
-	result = state_open(ctl, &why.state);
-	if (result != EX_OK && (why.state.places.journal[0] == '\0' || !is_id)) {
-		state_close(&why.state);
-		return result;
-	}
+	if (result != EX_OK && (why.state.places.journal[0] == '\0' || !is_id))
+		return state_close(&why.state, result);
 	if (why.state.places.journal[0] != '\0')
 		(void)snprintf(journal, sizeof(journal), "%s/%s", why.state.places.journal,
 		    generation_journal_word(JOURNAL_ROOM_DECISIONS));
@@ -528,6 +525,6 @@ int command_WHY(struct ctl *ctl) {
 			    "which is a checksum: one of them may be wrong");
 	}
 	why_sources_end(&why.sources);
-	state_close(&why.state);
-	return result;
+	return state_close(&why.state, result == EX_OK && opened == EX_UNAVAILABLE ? opened :
+	    result);
 }

@@ -172,8 +172,8 @@ const char *decision_client_text(const struct generation *generation,
 		values.class_name = generation_text(generation, class->name);
 		values.retry_s = class->retry_s;
 	}
-	if (answer->id != 0)
-		values.id = decision_id_text(answer->id, id);
+	/* explain records nothing */
+	values.id = answer->id != 0 ? decision_id_text(answer->id, id) : "ID";
 	if (strstr(text, "{client}") != NULL) {
 		address_format(&question->client, client);
 		values.client = client;

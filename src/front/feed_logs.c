@@ -29,6 +29,7 @@
 /* Only root can open it, and root could not: it is asked again this often. */
 #define ASK_AGAIN_NS	(60 * NS_PER_SECOND)
 #define ASK_FIRST_NS	NS_PER_SECOND
+#define BETWEEN_LOGS_NS	(5 * NS_PER_SECOND)
 
 _Static_assert(CHUNK_BYTES >= FOLLOWED_BUFFER_MIN, "a line and its end fit");
 
@@ -37,6 +38,7 @@ struct feed_log {
 	unsigned mtas;		/* bit i: mail server i of the generation */
 	unsigned watched;	/* files whose directories are watched */
 	int told;		/* the error that was logged last; -1: nothing yet */
+	int64_t between_ns;	/* since when its name is not there, or 0 */
 	bool refused_to_root;
 	bool behind;		/* there was more than one chunk to read */
 };
@@ -146,14 +148,27 @@ static bool read_log(struct feed *feed, struct feed_log *log)
 	return log->behind;
 }
 
-static void tell(struct feed_log *log)
+/* Between two logs, which does not last: the one that we have is read on. */
+static bool is_between_logs(const struct feed *feed, struct feed_log *log)
+{
+	int error = log->log.error;
+
+	if (log->log.count == 0 || log->refused_to_root ||
+	    (error != ENOENT && error != EACCES && error != EPERM)) {
+		log->between_ns = 0;
+		return false;
+	}
+	if (log->between_ns == 0)
+		log->between_ns = feed->now_ns;
+	return error != ENOENT || feed->now_ns - log->between_ns < BETWEEN_LOGS_NS;
+}
+
+static void tell(const struct feed *feed, struct feed_log *log)
 {
 	char path[256], why[128];
 	int error = log->log.error;
 
-	/* between two logs: the one that we have is read on */
-	if (error == log->told || (log->log.count > 0 && !log->refused_to_root &&
-	    (error == ENOENT || error == EACCES || error == EPERM)))
+	if (is_between_logs(feed, log) || error == log->told)
 		return;
 	log_quote(path, sizeof(path), log->log.log, strlen(log->log.log));
 	if (error == 0)
@@ -317,7 +332,7 @@ void feed_logs_turn(struct feed *feed)
 			more = true;
 		else
 			refused = followed_log_look(&log->log, feed->now_ns);
-		tell(log);
+		tell(feed, log);
 		watch(logs, log);
 		if (refused)
 			ask_for_help(feed, log);

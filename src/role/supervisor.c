@@ -13,10 +13,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -204,12 +206,33 @@ static void announce(struct supervisor *supervisor, int64_t now_ns) {
 	sd_notify_send("READY=1");
 }
 
+/* Somebody removed the state file, or put another there: roles go on with the one that they have,
+ * and posternctl does not find it. */
+static void look_at_state_file(struct supervisor *supervisor) {
+	const char *path = generation_text(supervisor->generation,
+	    supervisor->generation->state_path);
+	struct stat named, own;
+	char quoted[PATH_MAX];
+	bool is_gone;
+
+	if (supervisor->state_fd < 0 || fstat(supervisor->state_fd, &own) != 0)
+		return;
+	is_gone = stat(path, &named) != 0 ? errno == ENOENT :
+	    named.st_ino != own.st_ino || named.st_dev != own.st_dev;
+	if (is_gone && !supervisor->state_is_gone)
+		log_event(EVENT_SYSTEM, "path=%s text=\"the state file was removed or replaced: "
+		    "posternctl cannot read the state until posternd is restarted\"",
+		    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+	supervisor->state_is_gone = is_gone;
+}
+
 static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
     int64_t now_ns) {
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
 		site_watch_turn(supervisor);
 		sockets_mend(&supervisor->sockets, supervisor->generation);
+		look_at_state_file(supervisor);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
 		    &supervisor->identity, supervisor->journal_failed, now_ns);
 		if (supervisor->journal_failed)

@@ -78,6 +78,7 @@ struct supervisor {
 	pid_t pid;
 	int lock_fd;
 	int state_fd;		/* the segment's file, for roles: it is not mapped here */
+	bool state_is_gone;	/* its name was removed or taken, and that was logged */
 	int onlooker_fd;	/* segment/onlooker.h, for metrics and keeper: not mapped here */
 	int signal_fd;
 	int exe_fd;		/* this program, as roles are to run it */

@@ -22,7 +22,9 @@
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/plain_file.h"
 #include "base/trusted_path.h"
+#include "segment/reader.h"
 
 #define LOCK_MODE	0600
 #define WAIT_STEP_MS	2
@@ -146,6 +148,20 @@ int segment_lock(const char *path, int *lock_fd, struct diag *diag) {
 	}
 	close(fd);
 	return -1;
+}
+
+enum segment_holder segment_lock_look(const char *path) {
+	char name[PATH_MAX];
+	int fd, locked;
+
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return SEGMENT_HOLDER_UNKNOWN;
+	fd = plain_file_open(name);
+	if (fd < 0)
+		return SEGMENT_HOLDER_UNKNOWN;
+	locked = file_byte_is_locked(fd, LOCK_BYTE_SUPERVISOR);
+	close(fd);
+	return locked < 0 ? SEGMENT_HOLDER_UNKNOWN : locked ? SEGMENT_HELD : SEGMENT_FREE;
 }
 
 int segment_lock_role(int lock_fd, struct diag *diag) {

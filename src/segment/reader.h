@@ -28,6 +28,16 @@ int reader_generation_open(int fd, const char *path, const struct generation **g
     struct diag *diag);
 void reader_generation_close(const struct generation *generation);
 
+enum segment_holder {
+	SEGMENT_HELD,
+	SEGMENT_FREE,		/* no supervisor runs with this state */
+	SEGMENT_HOLDER_UNKNOWN,	/* PATH.lock is not there, or not ours to read */
+};
+
+/* Does a supervisor hold PATH.lock?  Takes no lock.  For root and the owner of the file; any
+ * thread. */
+enum segment_holder segment_lock_look(const char *path);
+
 enum reader_health {
 	READER_LIVE,
 	READER_STALE,		/* no heartbeat of any role for 10 s */

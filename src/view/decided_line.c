@@ -45,6 +45,11 @@ static uint64_t held_s(const struct decided *decided) {
 	return ns <= 0 ? 0 : (uint64_t)(ns / NS_PER_SECOND) + (ns % NS_PER_SECOND > 0);
 }
 
+/* Of an order by an administrator: does it stop mail, for a time or until further notice? */
+static bool has_time(const struct decided *decided) {
+	return decided->kind != DECIDED_BY_HAND || decided->by == 1 || decided->by == 2;
+}
+
 /* --- for people ------------------------------------------------------------------------- */
 
 static bool is_of_client(const struct decided *decided) {
@@ -52,14 +57,20 @@ static bool is_of_client(const struct decided *decided) {
 	    (decided->flags & DECIDED_OUTBOUND) == 0;
 }
 
+/* Nothing else tells whom it is about. */
+static bool subject_is_class(const struct decided *decided) {
+	return !is_of_client(decided) && *decided_text(decided, DECIDED_NAME) == '\0' &&
+	    *decided_text(decided, DECIDED_CLASS) != '\0';
+}
+
 const char *decided_line_subject(const struct decided *decided, char out[DECIDED_LINE_MAX]) {
 	char name[QUOTED_MAX], client[ADDRESS_TEXT_MAX];
 	size_t length;
 
-	quoted(decided, DECIDED_NAME, name);
+	quoted(decided, subject_is_class(decided) ? DECIDED_CLASS : DECIDED_NAME, name);
 	if (!is_of_client(decided)) {
-		text_append(out, DECIDED_LINE_MAX, 0, "%s%s",
-		    decided->flags & DECIDED_IS_CLASS ? "class " : "", name);
+		text_append(out, DECIDED_LINE_MAX, 0, "%s%s", subject_is_class(decided) ||
+		    (decided->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		return out;
 	}
 	address_format(&decided->client, client);
@@ -136,7 +147,8 @@ static size_t describe_session(char *out, const struct decided *decided) {
 	if (decided_lease_word(decided) != NULL)
 		length = text_append(out, DECIDED_LINE_MAX, length, ", lease %s",
 		    decided_lease_word(decided));
-	length = add_name(out, length, "class ", decided, DECIDED_CLASS);
+	if (!subject_is_class(decided))
+		length = add_name(out, length, "class ", decided, DECIDED_CLASS);
 	length = add_name(out, length, "to ", decided, DECIDED_RECIPIENT);
 	length = add_name(out, length, "window of ", decided, DECIDED_WINDOW_OF);
 	length = add_time(out, length, decided);
@@ -153,7 +165,8 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 	else if (decided->kind == DECIDED_SUSPENDED && by != NULL)
 		length = text_append(out, DECIDED_LINE_MAX, 0, "by %s", by);
 	length = add_name(out, length, "at ", decided, DECIDED_NODE);
-	length = add_time(out, length, decided);
+	if (has_time(decided))
+		length = add_time(out, length, decided);
 	length = add_name(out, length, "rule ", decided, DECIDED_RULE);
 	if (decided->kind == DECIDED_FAILURE)
 		length = add_name(out, length, "by ", decided, DECIDED_RELAY);

@@ -7,6 +7,7 @@
  */
 #include "view/status.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -279,6 +280,12 @@ static void write_roles(struct writer *writer, const struct view *view) {
 	    (void *)(uintptr_t)view);
 }
 
+/* The supervisor makes the directories, and logs why one cannot be made. */
+static const char *journal_error(int error) {
+	return error == ENOENT || error == ENOTDIR ?
+	    "its directory cannot be made or is missing: see the log" : strerror(error);
+}
+
 static void journal_rows(void *context, struct writer *writer) {
 	const struct reader_status *status = context;
 
@@ -289,7 +296,7 @@ static void journal_rows(void *context, struct writer *writer) {
 			value_text(generation_journal_word((enum journal_room)i)),
 			value_toned_if(value_text(failed ? "failed" : "written"), failed,
 			    TONE_BAD),
-			value_text(failed ? strerror(journal->error) : NULL),
+			value_text(failed ? journal_error(journal->error) : NULL),
 			value_since(status->now_ns, journal->since_ns),
 			value_number(journal->files),
 			value_number(journal->bytes),

@@ -11,6 +11,7 @@
 #include "view/status_mtas.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -217,11 +218,21 @@ static const char *log_note(const struct view *view, const char *text,
 }
 
 /* What an admin should know, or NULL. */
+/* Of a plain path alone: what a pattern stands for may come and go, or be out of our sight. */
+static bool log_is_missing(const char *log) {
+	struct stat status;
+
+	return log[0] == '/' && path_pattern_is_plain(log) && stat(log, &status) != 0 &&
+	    (errno == ENOENT || errno == ENOTDIR);
+}
+
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
 	const struct generation *g = mtas->view->generation;
 	unsigned number = (unsigned)(mta - g->mtas);
 
+	if (log_is_missing(generation_text(g, mta->log)))
+		return "its log is missing: no results of deliveries are read (mta.log)";
 	if (mta->kind != MTA_POSTFIX && mta->drive && g->confined[0] != '\0')
 		return "the queue is not managed, because under this service Sendmail would "
 		    "bounce mail; install posternd-sendmail.conf (SERVICE in posternd(8))";

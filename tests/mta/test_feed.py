@@ -121,6 +121,19 @@ def rename_and_create(test, site):
     site.counted("feed_replaced", replaced + 1)
 
 
+def missing(test, site):
+    """A log that was moved away and did not come back was mentioned nowhere."""
+    begun = len(site.postern.log_text())
+    os.rename(site.a.log, f"{site.a.log}.away")
+    test.within(15, lambda: "cannot be read: No such file" in site.postern.log_text()[begun:],
+                "the daemon logs that its log is missing")
+    note = next(row["note"] for row in site.postern.status()["mtas"] if row["mta"] == "a")
+    test.check("its log is missing" in (note or ""), f"status says so: {note}")
+    told = site.postern.command("check", json_output=False).stdout
+    test.check("does not exist" in told, f"check says so: {told}")
+    os.rename(f"{site.a.log}.away", site.a.log)
+
+
 def copy_and_truncate(test, site):
     truncated = site.counter("feed_truncated")
     shutil.copy(site.a.log, f"{site.a.log}.2")
@@ -191,6 +204,7 @@ def body(test):
     what_is_seen(test, site)
     what_teaches_nothing(test, site)
     test.check(len(filters.delivered) == 1, "the filter had its mail")
+    missing(test, site)
     rename_and_create(test, site)
     copy_and_truncate(test, site)
     killed(test, site)

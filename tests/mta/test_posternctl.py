@@ -85,17 +85,17 @@ def without_daemon(test, ctl):
     for command in ("status", "classes", "sessions", "reload"):
         done = ctl.code(69, command)
         test.check(b"is posternd running?" in done.stderr, f"{command} says who is away")
-    answer = ctl.json("explain", "session", "203.0.113.1")
+    answer = ctl.json("explain", "session", "203.0.113.1", code=69)
     test.equal((answer["source"], answer["class"], answer["rule"], answer["port"],
                 answer["count"], answer["verdict"]),
                ("configuration", "everyone", "*", 25, None, None),
                "explain falls back on the configuration")
     test.check(answer["file"].endswith("postern.conf") and answer["line"] > 1,
                "and names the rule's place")
-    answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4")
+    answer = ctl.json("explain", "session", "203.0.113.1", "--port", "4", code=69)
     test.equal((answer["class"], answer["reason"], answer["verdict"]),
                (None, "no-class", "admit"), "no class serves that port")
-    answer = ctl.json("explain", "session", "192.0.2.129")
+    answer = ctl.json("explain", "session", "192.0.2.129", code=69)
     test.equal((answer["class"], answer["sessions"], answer["inbound"],
                 answer["client_sessions"]), ("free", None, None, 3), "no limit is no number")
     pipe = test.directory / "pipe"
@@ -354,15 +354,50 @@ def no_room(ctl):
         ctl.code(74, "--json", "classes", stdout=full)
         ctl.code(74, "--help", stdout=full)
         ctl.code(74, "-V", stdout=full)
+        done = subprocess.run([ctl.postern.build / "posternd", "-V"], stdout=full,
+                              stderr=subprocess.PIPE, check=False)
+        ctl.test.equal(done.returncode, 74, "posternd notices it, too")
+
+
+def nonsense(test, ctl):
+    """What no session, destination or file can be is refused, and nothing is answered."""
+    for words, code in ((("explain", "session", "192.0.2.1", "a b"), 64),
+                        (("explain", "session", "192.0.2.1", "--port", "0"), 64),
+                        (("explain", "destination", "a b"), 64),
+                        (("replay", "/nonexistent"), 66), (("replay", "/"), 66)):
+        test.equal(ctl.code(code, *words).stdout, b"", f"{' '.join(words)}: an error alone")
+    done = subprocess.run([ctl.postern.build / "posternd", "-t", "-c", ""], text=True,
+                          capture_output=True, check=False)
+    test.equal((done.returncode, done.stderr), (64, "posternd: -c: the file name is empty\n"),
+               "an empty name of a configuration")
+    done = ctl.code(78, "check", ctl.postern.build / "posternctl")
+    test.check(not done.stdout.endswith(b"\n\n"), "check with errors ends without an empty line")
+    answer = ctl.json("explain", "session", "192.0.2.7", "a.example")["answer"]
+    test.check("(-)" not in answer, f"explain of a refusal names no empty id: {answer}")
+
+
+def state_removed(test, ctl):
+    """A state file that somebody removed is missed by the daemon, too."""
+    state = ctl.postern.shared / "state"
+    aside = state.with_name("aside")
+    state.rename(aside)
+    test.within(5.0, lambda: "state file was removed" in ctl.postern.log_text(),
+                "the daemon logs that its state file is gone")
+    aside.rename(state)
 
 
 def away(test, ctl):
     state = ctl.postern.shared / "state"
     ctl.postern.kill()
-    test.within(15.0, lambda: ctl.run("status").returncode == 69, "a dead daemon becomes stale")
     found = ctl.json("status", code=69)
-    test.equal((found["health"], found["uptime"]), ("stale", None), "and status says so")
-    test.check(b"posternd is not running" in ctl.code(0, "classes").stderr, "its counts can be read")
+    test.equal((found["health"], found["uptime"]), ("stale", None),
+               "a daemon that was killed looks healthy no moment longer")
+    for words in (("classes",), ("sessions",), ("destinations",), ("destinations", "--relays"),
+                  ("why",), ("tail", "--once"), ("explain", "session", "203.0.113.1"),
+                  ("explain", "destination", "d.example")):
+        done = ctl.code(69, *words)
+        test.check(b"posternd" in done.stderr and done.stdout != b"",
+                   f"{' '.join(words)}: what is shown of a dead daemon is marked, by exit code too")
     whole = state.read_bytes()
     for name, data in (("truncated", whole[:len(whole) // 2]), ("empty", b""),
                        ("random", test.random.randbytes(1 << 16)),
@@ -392,6 +427,8 @@ def body(test):
     strangers(test, ctl)
     import_xla(test, ctl)
     no_room(ctl)
+    nonsense(test, ctl)
+    state_removed(test, ctl)
     for connection, _ in held:
         connection.close()
     test.within(5.0, lambda: postern.open("little") == 0, "0 after they have left")

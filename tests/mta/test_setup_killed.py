@@ -26,6 +26,9 @@ def others(test, directory):
     (test.directory / "store").chmod(0o777)
     test.equal(directory.run(*words[1]).returncode, 77, "a store that others may write to: 77")
     (test.directory / "store").chmod(0o700)
+    done = directory.run("undo", "-n", user=65534, group=65534)
+    test.check(done.returncode == 77 and "needs root" in str(done.stderr),
+               f"who may not see the store is told that it needs root: {done.stderr}")
     with open(test.directory / "store/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         test.equal(directory.run(*words[1]).returncode, 75, "while another one runs: 75")

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: ISC
 """postern-postfix-setup with lanes: qmgr's line gives way to those of posternctl
 postfix-lanes, mail goes by lanes and is held, and undo gives back the very file."""
+from pathlib import Path
+
 from lib.limiter import Limiter
 from lib.outbound import REMOTE
 from lib.plain_site import PORT, site_with_lanes
@@ -33,9 +35,22 @@ def held(test, site, sink):
     test.check(True, "suspended, mail is held; resumed, it goes")
 
 
+def only_looks(test, site):
+    """look, show and make -n wrote the site's file, and had the daemon reload."""
+    noted = Path(site.postern.ask("postfix-lanes", "--dry-run")["site"])
+    text, generation = noted.read_bytes(), site.postern.ask("status")["generation"]
+    noted.write_bytes(b"as it was\n")
+    for words in (("look",), ("show",), ("make", "-n")):
+        site.setup(*words)
+        test.equal((noted.read_bytes(), site.postern.ask("status")["generation"]),
+                   (b"as it was\n", generation), f"{' '.join(words)}: nothing is noted or reloaded")
+    noted.write_bytes(text)
+
+
 def body(test):
     sink = Limiter(test, list(HOSTS), REMOTE, seconds=0.05)
     site, before = site_with_lanes(test)
+    only_looks(test, site)
     test.equal(site.setup("make")[1]["result"], "unchanged", "make again: nothing to do")
     by_lane(test, site, sink)
     held(test, site, sink)

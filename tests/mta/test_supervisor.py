@@ -102,8 +102,8 @@ def refused_starts(test, postern):
 
     postern.shared.mkdir(parents=True)
     shutil.chown(postern.shared, "postern", "postern")
-    start("the user root", 67, "must not run", lambda text: 'user = "root";\n' + text)
-    start("unknown user", 67, "no such user", lambda text: 'user = "nobody-here";\n' + text)
+    start("the user root", 78, "must not run", lambda text: 'user = "root";\n' + text)
+    start("unknown user", 78, "there is no user", lambda text: 'user = "nobody-here";\n' + text)
     path = postern.root / "control"
     path.write_text("a file of somebody else")
     start("a path in use by something else", 69, "is not a socket", lambda text: text)
@@ -114,6 +114,10 @@ def refused_starts(test, postern):
         other.listen()
         start("a socket that another process serves", 69, "listens", lambda text: text)
         test.check(path.exists(), "... which stays")
+        done = postern.command("status")
+        test.check((postern.shared / "state").exists() and done.returncode == 69 and
+                   "is not running" in done.stderr,
+                   f"... and the state that it left does not look live: {done.stderr.strip()}")
     path.unlink()
     start("no directory for the state", 73, "cannot create directory",
           lambda text: text.replace(f"{postern.shared}/state", "/run/a/b/c/state"))

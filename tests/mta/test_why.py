@@ -179,7 +179,7 @@ def outlives_all(test, site, numbers):
         (site.postern.shared / f"state{suffix}").unlink(missing_ok=True)
     code, out, err = person(site, f"posternctl -c {site.postern.file} --json why {numbers[0]}")
     told = json.loads(out)
-    test.equal((code, told["source"], told["kind"]), (0, "journal", "suspended"),
+    test.equal((code, told["source"], told["kind"]), (69, "journal", "suspended"),
                "without a daemon and its state: why answers from the journal")
     site.postern.start()
     for number in numbers:

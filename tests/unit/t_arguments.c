@@ -127,8 +127,34 @@ static void what_does_not_belong_is_told(void **state) {
 	wrong("posternctl queue --destination x", "--destination: not an option of queue");
 	wrong("posternctl journal", "\"journal check\" or \"journal dump\"");
 	wrong("posternctl --frobnicate status", "frobnicate");
-	wrong("posternctl sessions --class", "requires an argument");
+	wrong("posternctl sessions --class", "option --class needs a value");
+	wrong("posternctl sessions --class", "Try: posternctl sessions --help");
 	wrong("posternctl", "Usage: posternctl");
+}
+
+static void a_wrong_option_leads_to_its_help(void **state) {
+	(void)state;
+	wrong("posternctl --bogus", "unknown option --bogus\nTry: posternctl --help\n");
+	wrong("posternctl -c", "option -c needs a value\nTry: posternctl --help\n");
+	wrong("posternctl -x status", "unknown option -x\nTry: posternctl --help\n");
+	wrong("posternctl --j status", "option --j is ambiguous\nTry: posternctl --help\n");
+	wrong("posternctl --json=x status", "option --json takes no value\n");
+	wrong("posternctl status --bogus=1", "unknown option --bogus\nTry: posternctl status --help");
+}
+
+static void help_is_a_command_as_well(void **state) {
+	struct line line;
+
+	(void)state;
+	assert_int_equal(parse(&line, "posternctl help"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_COUNT);
+	assert_int_equal(parse(&line, "posternctl help tail"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_TAIL);
+	assert_int_equal(parse(&line, "posternctl help journal check"), REQUEST_HELP);
+	assert_int_equal(line.command, COMMAND_JOURNAL_CHECK);
+	assert_int_equal(parse(&line, "posternctl help explain"), REQUEST_HELP_FAMILY);
+	wrong("posternctl help frobnicate", "frobnicate: no such command");
+	wrong("posternctl help tail me", "help: unexpected argument \"me\"");
 }
 
 static void the_nearest_command_is_named(void **state) {
@@ -144,6 +170,10 @@ static void the_nearest_command_is_named(void **state) {
 	wrong("posternctl relaod", "did you mean \"reload\"?");
 	wrong("posternctl chekc", "did you mean \"check\"?");
 	wrong("posternctl frobnicate", "unknown command \"frobnicate\"; see posternctl --help");
+	/* a word of four letters was near to all that are as short */
+	wrong("posternctl foo", "unknown command \"foo\"; see posternctl --help");
+	wrong("posternctl s", "unknown command \"s\"; see posternctl --help");
+	wrong("posternctl hlp", "unknown command \"hlp\"; see posternctl --help");
 	wrong("posternctl \x1b[2J", "unknown command \"\\x1b[2J\"");
 	wrong("posternctl aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	    "unknown command");
@@ -374,6 +404,8 @@ int main(void) {
 		cmocka_unit_test(commands_take_their_own),
 		cmocka_unit_test(commands_by_hand),
 		cmocka_unit_test(what_does_not_belong_is_told),
+		cmocka_unit_test(a_wrong_option_leads_to_its_help),
+		cmocka_unit_test(help_is_a_command_as_well),
 		cmocka_unit_test(the_nearest_command_is_named),
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(the_help_fits_on_a_screen),

@@ -37,7 +37,7 @@ static const struct {
 	{ V "classes = ();", "2: note: classes is empty: no sessions are counted" },
 	{ "version = 2;\n" C, "1: version: \"2\" is not within 1..1" },
 	/* syntax */
-	{ V C "classes = ();", "3: duplicate setting name" },
+	{ V C "classes = ();", "3: classes is set twice in this group" },
 	{ V "a = [ 1, \"x\" ];\n", "2: mismatched element type in array" },
 	{ V "state = {\n", "3: syntax error here or just before" },
 	{ V "observe = true\n}\n", "3: syntax error" },
@@ -46,6 +46,9 @@ static const struct {
 	{ V "\n/* x * /\n\n", "3: missing end of the comment that starts here" },
 	{ V "@include \"x.conf\"\n" C, "2: this text cannot include a file" },
 	/* unknown settings */
+	{ V "observe = true;\nobserve = false;\n" C, "3: observe is set twice in this group" },
+	{ V "observe = true; observe = false;\n" C, "2: duplicate setting name" },
+	{ V "exempt = [ \"\" ];\n" C, "2: exempt: bad mask \"\": a mask is empty" },
 	{ V "obsrve = true;\n" C, "2: unknown setting obsrve: did you mean observe?" },
 	{ V "state = { session = \"1k\"; };\n" C,
 	    "2: unknown setting state.session: did you mean state.sessions?" },
@@ -105,7 +108,7 @@ static const struct {
 	{ CLUSTER(""), "2: cluster: this build has no hiredis" },
 #else
 	{ CLUSTER(""), "" },
-	{ CLUSTER("redis = \"unix:/q\";"), "3: duplicate setting name" },
+	{ CLUSTER("redis = \"unix:/q\";"), "3: redis is set twice in this group" },
 	{ CLUSTER("lease = \"1s\";"), "3: cluster.lease: \"1s\" is not within 2s..10m" },
 	{ CLUSTER("lease = \"11m\";"), "3: cluster.lease: \"11m\" is not within 2s..10m" },
 	{ CLUSTER("lease = 15;"), "3: cluster.lease: must be a time in quotes" },
@@ -565,7 +568,7 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
-	    "string", "fifo", "cf", "driven", "none", "ends" };
+	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -594,7 +597,7 @@ static void included_files_are_named(void **state)
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " sessions = 1; } );");
 	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
-	    "/*\n@include \"none\"\n*/ user = \"x\";\n");
+	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
 	g = config_compile(file_of("main"), &messages);
 	assert_non_null(g);
 	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), file_of("classes"));
@@ -747,6 +750,23 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 	expect("driven", "driven", 5, "mta.queue: /no/ is not a directory: it is not managed");
 }
 
+/* Nothing was learned, and nothing said why. */
+static void a_log_that_is_not_there_is_noted(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	WRITE("none", "version = 1;\n");
+	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
+	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, file_of("none"));
+	WRITE("main", text);
+	expect("main", "main", 3, "mta.log: /no/such.log does not exist");
+	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
+	    "mta = ( { name = \"a\"; log = \"/dev/null\"; } );\n" C, file_of("none"));
+	WRITE("main", text);
+	expect("main", "main", 3, "mta.log: /dev/null is not a regular file");
+}
+
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
 static void users_and_groups_that_are_not_here(void **state)
 {
@@ -754,8 +774,10 @@ static void users_and_groups_that_are_not_here(void **state)
 		const char *text, *words;
 		int line;
 	} cases[] = {
-		{ V "user = \"no-such\";\n" C, "user: there is no user no-such on this host: "
-		    "posternd will not start", 2 },
+		{ V "user = \"no-such\";\n" C, "user: there is no user no-such on this host: posternd "
+		    "would not start", 2 },
+		{ V "user = \"root\";\n" C, "user: the roles must not run as root", 2 },
+		{ V "user = \"0\";\n" C, "user: the roles must not run as root", 2 },
 		{ V "group = \"no-such\";\n" C, "group: there is no group no-such on this host", 2 },
 		{ V "hints = { group = \"no-such\"; };\n" C, "hints.group: there is no group", 2 },
 		{ V "listen = { control = { address = \"unix:/x\";\nread_group = \"no-such\"; }; };\n"
@@ -763,8 +785,7 @@ static void users_and_groups_that_are_not_here(void **state)
 		{ V "listen = { control = { address = \"unix:/x\";\nwrite_group = \"no-such\"; }; };\n"
 		    C, "listen.control: write_group: there is no group no-such on this host", 3 },
 		{ V "listen = { policy = { address = \"unix:/x\";\nowner = \"no-such\"; }; };\n" C,
-		    "listen.policy: owner: there is no user no-such on this host: posternd "
-		    "will", 3 },
+		    "listen.policy: owner: there is no user no-such on this host: posternd would", 3 },
 		{ V "listen = { metrics = { address = \"unix:/x\";\ngroup = \"no-such\"; }; };\n" C,
 		    "listen.metrics: group: there is no group no-such on this host: posternd "
 		    "will start without this socket", 3 },
@@ -844,6 +865,7 @@ int main(void)
 		cmocka_unit_test(passwords_that_are_none),
 		cmocka_unit_test(queues_that_are_not_driven),
 		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
+		cmocka_unit_test(a_log_that_is_not_there_is_noted),
 		cmocka_unit_test(users_and_groups_that_are_not_here),
 		cmocka_unit_test(its_places_are_found_whatever_the_classes_are),
 		cmocka_unit_test(random_bytes_give_a_clean_error),

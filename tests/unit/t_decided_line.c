@@ -93,6 +93,26 @@ static void what_becomes_of_a_destination(void **state) {
 	is_line(&decided, "class slow | hold by uid 1000 until it is resumed");
 }
 
+static void a_resume_is_not_until_it_is_resumed(void **state) {
+	struct decided decided = made(DECIDED_BY_HAND, "x.example");
+
+	(void)state;
+	decided.by = 3;		/* resume */
+	decided.until_ns = INT64_MAX;
+	is_line(&decided, "x.example | resume by uid 0");
+}
+
+static void without_a_name_the_class_is_the_subject(void **state) {
+	struct decided decided = made(DECIDED_DEFERRED, "");
+
+	(void)state;
+	decided.flags = DECIDED_OUTBOUND;
+	decided.count = decided.limit = 2;
+	decided.reason = REASON_CLASS_SESSIONS;
+	put(&decided, DECIDED_CLASS, "customer");
+	is_line(&decided, "class customer | class-sessions 2 of 2");
+}
+
 /* Every byte in every text, and numbers that nobody counts to. */
 static void nothing_obeys_a_stranger(void **state) {
 	char hostile[40], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
@@ -159,6 +179,8 @@ int main(void) {
 		cmocka_unit_test(a_refused_client),
 		cmocka_unit_test(mail_that_is_held),
 		cmocka_unit_test(what_becomes_of_a_destination),
+		cmocka_unit_test(a_resume_is_not_until_it_is_resumed),
+		cmocka_unit_test(without_a_name_the_class_is_the_subject),
 		cmocka_unit_test(nothing_obeys_a_stranger),
 		cmocka_unit_test(all_columns_have_values),
 	};

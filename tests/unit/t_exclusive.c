@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/file_lock.h"
+#include "segment/reader.h"
 #include "segment/segment.h"
 
 static char directory[64], path[96], lock[128], other[128];
@@ -198,6 +199,25 @@ static void a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked(vo
 	starts();
 }
 
+/* For 10 s a daemon that was killed looked healthy. */
+static void a_supervisor_that_has_ended_is_seen_at_once(void **state) {
+	struct diag diag;
+	int fd, role;
+
+	(void)state;
+	assert_int_equal(segment_lock_look(path), SEGMENT_HOLDER_UNKNOWN);
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	role = segment_lock_role(fd, &diag);
+	assert_true(role >= 0);
+	assert_int_equal(segment_lock_look(path), SEGMENT_HELD);
+	close(fd);
+	assert_int_equal(segment_lock_look(path), SEGMENT_FREE);
+	close(role);
+	/* who looks has taken nothing */
+	assert_int_equal(segment_lock(path, &fd, &diag), 0);
+	close(fd);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(roles_share_what_the_supervisor_opened,
@@ -217,6 +237,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(who_has_the_lock_of_a_role_shuts_no_other_out,
 		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked,
+		    set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_supervisor_that_has_ended_is_seen_at_once,
 		    set_up, tear_down),
 	};
 

@@ -33,7 +33,7 @@ int64_t clock_wall_ms(void) {
 
 void clock_pair(int64_t *now_ns, int64_t *wall_ns) {
 	*now_ns = test_now_ns;
-	*wall_ns = clock_wall_ns();
+	*wall_ns = NS_PER_SECOND;
 }
 
 int64_t clock_thread_cpu_ns(void) {

@@ -65,8 +65,11 @@ static void a_zombie_is_none(void **state) {
 	/* dead, and not yet waited for */
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_false(process_start_ticks(pid, &ticks));
+	assert_true(process_is_gone(pid));
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_false(process_start_ticks(pid, &ticks));
+	assert_true(process_is_gone(pid));
+	assert_false(process_is_gone(getpid()));
 }
 
 /* A zombie that something traces, or one in a call that does not end, held up whoever waited. */

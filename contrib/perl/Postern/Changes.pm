@@ -48,7 +48,8 @@ sub make_directory {
 	my ($parent) = $path =~ m{\A(.*)/[^/]+\z};
 	make_directory($parent) if $parent ne '' && !-d $parent;
 	mkdir($path, 0700) || $!{EEXIST} or
-	    fail($!{EACCES} ? EX_NOPERM : EX_CANTCREAT, "cannot make the directory $path: $!");
+	    fail($!{EACCES} ? EX_NOPERM : EX_CANTCREAT, "cannot make the directory $path: "
+		. ($!{EACCES} ? 'needs root' : $!));
 	sync_directory($parent eq '' ? '/' : $parent);
 }
 
@@ -88,9 +89,16 @@ sub move {
 
 # --- the manifest -----------------------------------------------------------------
 
+# May only another user, root, see what was made here?
+sub is_hidden {
+	my ($self) = @_;
+	return grep { -d && !-x _ } $self->{store}, $self->{place};
+}
+
 # One run of us at a time.
 sub lock {
 	my ($self) = @_;
+	fail(EX_NOPERM, "$self->{store}: needs root") if $self->is_hidden;
 	make_directory($_) for grep { !-d } $self->{store}, $self->{place};
 	check_place($_) for $self->{store}, $self->{place};
 	sysopen($self->{lock}, "$self->{store}/lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600) or

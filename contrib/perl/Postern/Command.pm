@@ -36,6 +36,10 @@ sub main {
 		$text =~ s/\s+\z//;
 		print STDERR "$tool->{name}: ", escape($text, "\n"), "\n";
 	}
+	if (!close STDOUT) {
+		print STDERR "$tool->{name}: the output could not be written: $!\n";
+		$code = EX_IOERR if $code == EX_OK;
+	}
 	exit $code;
 }
 
@@ -214,7 +218,11 @@ sub edited_files {
 sub undo {
 	my ($self) = @_;
 	my ($site, $store) = @$self{qw(site store)};
-	$store->lock;
+	if ($self->{options}{'dry-run'}) {
+		fail(EX_NOPERM, 'undo: needs root') if $store->is_hidden;
+	} else {
+		$store->lock;
+	}
 	my $manifest = $store->manifest || $self->lost_manifest;
 	if (!$manifest) {
 		$self->say_text("Nothing was made here.\n");

@@ -8,11 +8,13 @@ use Postern::Tool;
 
 my $ours = qr{\A(?:rewrite-postern|postern-hint|lane[0-9]+)/unix\z};
 
-# { at, replace, lines } for Lines, or nothing where FINDINGS has an obstacle.
+# { at, replace, lines } for Lines, or nothing where FINDINGS has an obstacle.  MAKING: for
+# `make`, which also has posternctl note the site.
 sub insertion {
-	my ($site, $own, $findings, $mta) = @_;
+	my ($site, $own, $findings, $mta, $making) = @_;
 	my @managers = grep { ($_->{key} // '') =~ m{\Aqmgr/(?:unix|fifo)\z} } @{$site->{services}};
-	my ($code, $told, $errors) = $own->ask('postfix-lanes', defined $mta ? $mta : ());
+	my ($code, $told, $errors) = $own->ask('postfix-lanes', $making ? () : '--dry-run',
+	    defined $mta ? $mta : ());
 	my $lines = ref $told eq 'HASH' ? $told->{lines} : undef;
 	if (!defined $lines) {
 		my $why = ref $told eq 'HASH' && defined $told->{text} ? $told->{text} : $errors;

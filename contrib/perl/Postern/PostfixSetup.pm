@@ -83,7 +83,7 @@ sub plan {
 		$self->{site}{directory} = $self->{directory};
 		$self->{scratch} = $directory;		# as long as it is asked about
 	}
-	my @insertions = $self->insertions($findings);
+	my @insertions = $self->insertions($findings, $making);
 	my $new = $self->{lines}->put_in($old, @insertions);
 	$self->prove($findings, $old, $new, @insertions);
 	$self->look_at_own($findings) if $making || $self->{options}{command} eq 'look';
@@ -91,7 +91,7 @@ sub plan {
 }
 
 sub insertions {
-	my ($self, $findings) = @_;
+	my ($self, $findings, $making) = @_;
 	my ($site, @found) = ($self->{site});
 	fail(EX_USAGE, 'nothing is left to make: "undo" takes all back')
 	    if !$self->has('inbound') && !$self->has('lanes');
