@@ -198,7 +198,7 @@ static const char *log_note(const struct view *view, const char *text,
 	if (text[0] == '\0')
 		return NULL;
 	if (sd_log_is(text) && view->status.health == READER_LIVE && !is_journal_read(view, text))
-		return "no mail is learned from: its log, systemd's journal, is not read: see event "
+		return "no deliveries are read: the log, the systemd journal, cannot be read: see event "
 		    "feed-failed in the log";
 	if (sd_log_is(text) && counters[COUNTER_FEED_SUPPRESSED] > 0)
 		return "journald dropped lines of its log by its rate limit (feed_suppressed): set "
@@ -206,14 +206,14 @@ static const char *log_note(const struct view *view, const char *text,
 	if (generation_is_fed(view->generation))
 		return NULL;
 	if (!sd_log_is(text) && !log->known)
-		return journald_runs() ? "no mail is learned from: its log does not exist; if no syslog "
+		return journald_runs() ? "no deliveries are read: the log does not exist; if no syslog "
 		    "daemon writes one, set log = \"journal:\"" :
-		    "no mail is learned from: its log does not exist";
+		    "no deliveries are read: the log does not exist";
 	if (counters[COUNTER_FEED_LINES] == 0 && counters[COUNTER_ENDED] >= SILENT_SESSIONS)
-		return "no mail is learned from: no line of a log was read, though sessions came: the "
+		return "no deliveries are read: no log line came, although there were sessions; the "
 		    "mail server logs elsewhere (mta.log)";
 	if (counters[COUNTER_FEED_LINES] >= SILENT_LINES && counters[COUNTER_FEED_DELIVERIES] == 0)
-		return "no mail is learned from: none of its log's lines tells a delivery";
+		return "no deliveries are read: no line of the log reports one";
 	return NULL;
 }
 

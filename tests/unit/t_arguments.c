@@ -153,7 +153,7 @@ static void help_is_a_command_as_well(void **state) {
 	assert_int_equal(parse(&line, "posternctl help journal check"), REQUEST_HELP);
 	assert_int_equal(line.command, COMMAND_JOURNAL_CHECK);
 	assert_int_equal(parse(&line, "posternctl help explain"), REQUEST_HELP_FAMILY);
-	wrong("posternctl help frobnicate", "frobnicate: no such command");
+	wrong("posternctl help frobnicate", "unknown command \"frobnicate\"");
 	wrong("posternctl help tail me", "help: unexpected argument \"me\"");
 }
 
