@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HERE / "tests/mta"))
 sys.path.insert(0, str(HERE / "tests/service"))
-from lib import dns
+from lib import dns, own_machine
 from lib.document import Reader
 from lib.examples import readme
 from lib.limiter import Limiter
