@@ -140,7 +140,7 @@ static void requests_behind_an_unfinished_one_are_all_read(void **state)
 	ssize_t n;
 
 	(void)state;
-	for (int i = 0; i < REQUESTS; i++) {
+	for (size_t i = 0; i < REQUESTS; i++) {
 		memcpy(text + i * (sizeof(OTHER) - 1), OTHER, sizeof(OTHER));
 		memcpy(wanted + i * (sizeof(DUNNO) - 1), DUNNO, sizeof(DUNNO));
 	}
