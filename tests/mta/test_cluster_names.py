@@ -95,7 +95,9 @@ def body(test):
     mx2.stop()
     test.within(SOON, lambda: mx1.command("cluster", "forget", "mx2").returncode == 0,
                 "one that left is forgotten")
-    test.within(1.0, lambda: " name=mx2 outcome=done uid=0" in mx1.log_text(), "as the log tells")
+    # five lines a second: on a fast machine this one may be among those that are left out
+    test.within(1.0, lambda: " name=mx2 outcome=done uid=0" in mx1.log_text() or
+                "event=cluster-forget role=cluster.0 left_out=" in mx1.log_text(), "as the log tells")
     row = mx1.cluster_row()
     test.equal(([node["node"] for node in row["nodes"]], row["nodes_known"]), (["mx1"], 1),
                "and is not shown any more")
