@@ -160,7 +160,7 @@ static void tell(struct feed_journal *j)
 	if (error == 0)
 		log_event(EVENT_FEED, "log=%s text=\"is read\"", log);
 	else
-		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot be read: %s\"", log,
+		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"", log,
 		    log_sentence(why, sizeof(why), remedy(error)));
 	j->told = error;
 }
@@ -218,7 +218,7 @@ static void tell_no_library(struct feed *feed, const char *text)
 		ask_for_help(feed, text);
 		return;
 	}
-	log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot be read: %s\"",
+	log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"",
 	    log_quote(log, sizeof(log), text, strlen(text)),
 	    log_sentence(why, sizeof(why), feed->journals->why.text));
 }

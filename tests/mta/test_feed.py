@@ -125,7 +125,7 @@ def missing(test, site):
     """A log that was moved away and did not come back was mentioned nowhere."""
     begun = len(site.postern.log_text())
     os.rename(site.a.log, f"{site.a.log}.away")
-    test.within(15, lambda: "cannot be read: No such file" in site.postern.log_text()[begun:],
+    test.within(15, lambda: "cannot read log: No such file" in site.postern.log_text()[begun:],
                 "the daemon logs that its log is missing")
     note = next(row["note"] for row in site.postern.status()["mtas"] if row["mta"] == "a")
     test.check("its log is missing" in (note or ""), f"status says so: {note}")

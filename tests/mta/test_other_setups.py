@@ -42,7 +42,7 @@ def rewritten(test, postfix, reply):
     table = test.directory / "replies"
     table.write_text(from_guide("Too busy"))
     found = test.run(["postmap", "-c", postfix.etc, "-q", reply, f"regexp:{table}"]).strip()
-    decided = re.search(r" \([0-9a-z]{12}\)$", reply)
+    decided = re.search(r" \(id=[0-9a-z]{12}\)$", reply)
     test.equal(found, f"{reply[:9]} Too busy; please try again later{decided and decided[0]}",
                "the guide's table rewrites the reply, and keeps the id")
 

@@ -148,7 +148,7 @@ def reads_as_explained(test, postern, to, name, limit, way, of=None):
     if of:
         said = next(part for part in said.split("; ") if f" ({of})" in part).replace(f" ({of})", "")
     refused = Session(to, "127.0.8.1")
-    plain = [re.sub(r" \([0-9a-z-]+\)$", "", text)
+    plain = [re.sub(r" \((id=)?[0-9A-Za-z-]+\)$", "", text)
              for text in (said, f"{refused.code} {refused.text}")]
     test.check(re.fullmatch(re.escape(plain[0]).replace("HOST", r"[\w.-]+"), plain[1]),
                f"the client reads what explain says: {refused.code} {refused.text}")
