@@ -44,9 +44,7 @@ static bool is_our_map(const struct socketmap_request *request) {
 	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
 }
 
-/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do.  A
- * next hop may be that of other mail, too, by whose lanes this mail must go: which these are
- * is not known of a domain that is none of the file's. */
+/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do. */
 static bool lane_text(const struct lookup *lookup, const struct hints_answer *hint,
     int64_t now_ns, char *text, size_t size) {
 	static bool is_logged;
@@ -58,7 +56,7 @@ static bool lane_text(const struct lookup *lookup, const struct hints_answer *hi
 		    "owned by root, or is not readable for this user");
 		is_logged = true;
 	}
-	return next_hop != NULL && (!hint->unknown || *next_hop == '\0') &&
+	return next_hop != NULL &&
 	    (size_t)snprintf(text, size, "lane%u:%s", hint->width, next_hop) < size;
 }
 
