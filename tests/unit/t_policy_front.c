@@ -26,7 +26,7 @@
 	"client_port=" port "\n\n"
 #define OTHER HEAD "protocol_state=DATA\n\n"
 #define DUNNO "action=DUNNO\n\n"
-#define REFUSAL "action=421 4.7.0 Too many of you (0000000000ww)\n\n"
+#define REFUSAL "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n"
 
 static struct policy_front *front;
 
