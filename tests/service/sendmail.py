@@ -175,7 +175,7 @@ def as_shipped(test, world):
     test.check("setting=mta[].drive" in journal(test), "and the log")
     done = subprocess.run(["/usr/local/bin/posternctl", "queue"], text=True, capture_output=True,
                           timeout=20)
-    test.check(done.returncode != 0 and "not driven" in done.stderr, "posternctl queue says so")
+    test.check(done.returncode != 0 and "not managed" in done.stderr, "posternctl queue says so")
     test.check(len(world.missing("shipped")) == len(world.inboxes), "nothing is run")
     test.run(["/usr/libexec/sendmail/sendmail", "-C", world.sendmail.cf, "-q"])
     world.arrives("shipped", "as shipped, by Sendmail's own queue run")
