@@ -50,8 +50,7 @@ struct job_slot {
 	uint32_t who;		/* leaf: job + 1; and flags */
 };
 
-/* A node of a treap, or of a list (left: before, right: behind; up: the job of the one
- * behind). */
+/* A node of a treap, or of a list (left: before, right: behind). */
 struct job_link {
 	uint32_t left, right, up;
 };
@@ -242,8 +241,6 @@ void job_slots_place(struct job_board *board, uint32_t job);
 void job_slots_clear(struct job_board *board, uint32_t job);
 /* What stands in its slot is what the job says. */
 void job_slots_refresh(struct job_board *board, uint32_t job);
-/* It is going to be selected: has fetched what its slot depends on, and what depends on it. */
-void job_slots_fetch(const struct job_board *board, uint32_t job);
 /* First slot from `from` on with a flag; JOB_NONE. */
 uint32_t job_slots_flag(const struct job_board *board, uint32_t transport, uint32_t flag,
     uint32_t from);

@@ -155,7 +155,6 @@ static uint32_t preempt(struct job_board *board, struct job_transport *transport
 	if (i == JOB_NONE ||
 	    !has_slots(board, transport, job_at(board, current), job_at(board, i)))
 		return current;
-	job_slots_fetch(board, i);
 	job_push(board, current, i);
 	return i;
 }
@@ -306,14 +305,11 @@ static bool next_of(struct job_board *board, uint32_t number, const struct job_r
     int64_t now_s, struct job_taken *out)
 {
 	struct job_transport *transport = job_transport_at(board, number);
-	uint32_t i = transport->current, first;
+	uint32_t i = transport->current;
 
-	if (i == JOB_NONE || !has_processes(transport))
+	if (i == JOB_NONE || !has_processes(transport) ||
+	    first_with_place(board, number, i) == JOB_NONE)
 		return false;
-	first = first_with_place(board, number, i);
-	if (first == JOB_NONE)
-		return false;
-	job_slots_fetch(board, first);
 	return walk(board, number, preempt(board, transport, i, now_s), reader, now_s, out);
 }
 

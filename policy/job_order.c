@@ -4,8 +4,7 @@
  * queue with a place has the first waiting job (job_board.h).
  *
  * Model: what comes in the list's order is put behind a queue's row (a list whose first has
- * no valid link to the left), what comes before all of the row in front of it, and the rest into
- * the queue's tree (a treap).  The heap holds queues
+ * no valid link to the left); what does not, into its tree (a treap).  The heap holds queues
  * that have a place, by keys that are too small at worst: a key is put right when it comes to
  * the top, and so is a queue that has no place any more.
  */
@@ -212,30 +211,6 @@ static uint32_t tree_first(const struct job_board *board, const struct job_queue
 	return at;
 }
 
-/* In front of a queue's row: so a job that preempts others comes to its queues. */
-static void row_push(struct job_board *board, struct job_queue *queue, uint32_t i)
-{
-	struct job_peer *first = job_peer_at(board, queue->row_first);
-
-	job_peer_at(board, i)->link = (struct job_link){ JOB_NONE, queue->row_first, first->job };
-	first->link.left = i;
-	queue->row_first = i;
-}
-
-static void row_append(struct job_board *board, struct job_queue *queue, uint32_t i)
-{
-	struct job_peer *peer = job_peer_at(board, i);
-
-	peer->link = (struct job_link){ queue->row_last, JOB_NONE, JOB_NONE };
-	if (queue->row_last == JOB_NONE) {
-		queue->row_first = i;
-	} else {
-		job_peer_at(board, queue->row_last)->link.right = i;
-		job_peer_at(board, queue->row_last)->link.up = peer->job;
-	}
-	queue->row_last = i;
-}
-
 void job_order_insert(struct job_board *board, uint32_t i)
 {
 	struct job_peer *peer = job_peer_at(board, i);
@@ -243,33 +218,19 @@ void job_order_insert(struct job_board *board, uint32_t i)
 	uint32_t slot = slot_of(board, i);
 
 	queue->waiting_jobs++;
-	peer->in = JOB_IN_ROW;
-	if (queue->row_last == JOB_NONE || slot >= slot_of(board, queue->row_last)) {
-		row_append(board, queue, i);
-	} else if (slot < slot_of(board, queue->row_first)) {
-		row_push(board, queue, i);
-	} else {
+	if (queue->row_last != JOB_NONE && slot < slot_of(board, queue->row_last)) {
 		peer->in = JOB_IN_TREE;
 		job_tree_insert(peer_links(board), sizeof(struct job_peer), &queue->tree,
 		    tree_before(board, queue, slot), i);
-	}
-}
-
-static void fetch(const void *what, size_t size)
-{
-	for (size_t at = 0; at < size; at += 64)
-		__builtin_prefetch((const char *)what + at);
-	__builtin_prefetch((const char *)what + size - 1);
-}
-
-/* The next of a row is going to be the first: it is fetched, and its job, which else would be
- * waited for one after the other. */
-static void fetch_next(const struct job_board *board, const struct job_peer *peer)
-{
-	if (peer->link.right == JOB_NONE)
 		return;
-	fetch(job_peer_at(board, peer->link.right), sizeof *peer);
-	fetch(job_at(board, peer->link.up), sizeof(struct job));
+	}
+	peer->in = JOB_IN_ROW;
+	peer->link = (struct job_link){ queue->row_last, JOB_NONE, JOB_NONE };
+	if (queue->row_last == JOB_NONE)
+		queue->row_first = i;
+	else
+		job_peer_at(board, queue->row_last)->link.right = i;
+	queue->row_last = i;
 }
 
 void job_order_remove(struct job_board *board, uint32_t i)
@@ -282,12 +243,10 @@ void job_order_remove(struct job_board *board, uint32_t i)
 		job_tree_remove(peer_links(board), sizeof(struct job_peer), &queue->tree, i);
 	} else if (queue->row_first == i) {
 		queue->row_first = peer->link.right;
-		fetch_next(board, peer);
 		if (queue->row_last == i)
 			queue->row_last = JOB_NONE;
 	} else {
 		job_peer_at(board, peer->link.left)->link.right = peer->link.right;
-		job_peer_at(board, peer->link.left)->link.up = peer->link.up;
 		if (queue->row_last == i)
 			queue->row_last = peer->link.left;
 		else

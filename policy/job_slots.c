@@ -154,22 +154,6 @@ void job_slots_refresh(struct job_board *board, uint32_t i)
 		change(board, job->transport, job->slot, leaf_of(board, i));
 }
 
-void job_slots_fetch(const struct job_board *board, uint32_t i)
-{
-	const struct job *job = job_at(board, i);
-	uint32_t at = job->slot;
-
-	__builtin_prefetch(job_message_at(board, job->message));
-	for (uint32_t level = 0; level < 3 && level < board->level_count; level++) {
-		const struct job_slot *nodes = job_level(board, job->transport, level);
-
-		at -= at % JOB_FANOUT;
-		for (uint32_t n = 0; n < JOB_FANOUT; n += 64 / sizeof(*nodes))
-			__builtin_prefetch(&nodes[at + n]);
-		at /= JOB_FANOUT;
-	}
-}
-
 void job_slots_clear(struct job_board *board, uint32_t i)
 {
 	static const struct job_slot none = { 0, 0, 0, 0 };
