@@ -217,7 +217,8 @@ static void look_at_state_file(struct supervisor *supervisor) {
 
 	if (supervisor->state_fd < 0 || fstat(supervisor->state_fd, &own) != 0)
 		return;
-	is_gone = stat(path, &named) != 0 ? errno == ENOENT :
+	/* no link of a role's leads us anywhere */
+	is_gone = lstat(path, &named) != 0 ? errno == ENOENT :
 	    named.st_ino != own.st_ino || named.st_dev != own.st_dev;
 	if (is_gone && !supervisor->state_is_gone)
 		log_event(EVENT_SYSTEM, "path=%s text=\"the state file was removed or replaced: "

@@ -190,6 +190,14 @@ static bool journald_runs(void) {
 	return stat(SD_LOG_SOCKET, &st) == 0;
 }
 
+/* Of a plain path alone: what a pattern stands for may come and go, or be out of our sight. */
+static bool log_is_missing(const char *log) {
+	struct stat status;
+
+	return log[0] == '/' && path_pattern_is_plain(log) && stat(log, &status) != 0 &&
+	    (errno == ENOENT || errno == ENOTDIR);
+}
+
 /* Why nothing is learned from its log, or NULL. */
 static const char *log_note(const struct view *view, const char *text,
     const struct view_log *log) {
@@ -197,6 +205,11 @@ static const char *log_note(const struct view *view, const char *text,
 
 	if (text[0] == '\0')
 		return NULL;
+	if (log_is_missing(text))
+		return !generation_is_fed(view->generation) && journald_runs() ?
+		    "no deliveries are read: the log does not exist; if no syslog daemon "
+		    "writes one, set log = \"journal:\"" :
+		    "no deliveries are read: the log does not exist";
 	if (sd_log_is(text) && view->status.health == READER_LIVE && !is_journal_read(view, text))
 		return "no deliveries are read: the log, the systemd journal, cannot be read: see event "
 		    "feed-failed in the log";
@@ -206,9 +219,7 @@ static const char *log_note(const struct view *view, const char *text,
 	if (generation_is_fed(view->generation))
 		return NULL;
 	if (!sd_log_is(text) && !log->known)
-		return journald_runs() ? "no deliveries are read: the log does not exist; if no syslog "
-		    "daemon writes one, set log = \"journal:\"" :
-		    "no deliveries are read: the log does not exist";
+		return "no deliveries are read: there is no such log yet (mta.log)";
 	if (counters[COUNTER_FEED_LINES] == 0 && counters[COUNTER_ENDED] >= SILENT_SESSIONS)
 		return "no deliveries are read: no log line came, although there were sessions; the "
 		    "mail server logs elsewhere (mta.log)";
@@ -218,21 +229,11 @@ static const char *log_note(const struct view *view, const char *text,
 }
 
 /* What an admin should know, or NULL. */
-/* Of a plain path alone: what a pattern stands for may come and go, or be out of our sight. */
-static bool log_is_missing(const char *log) {
-	struct stat status;
-
-	return log[0] == '/' && path_pattern_is_plain(log) && stat(log, &status) != 0 &&
-	    (errno == ENOENT || errno == ENOTDIR);
-}
-
 static const char *note_of(const struct mtas *mtas, const struct generation_mta *mta,
     const struct mta_use *use) {
 	const struct generation *g = mtas->view->generation;
 	unsigned number = (unsigned)(mta - g->mtas);
 
-	if (log_is_missing(generation_text(g, mta->log)))
-		return "its log is missing: no results of deliveries are read (mta.log)";
 	if (mta->kind != MTA_POSTFIX && mta->drive && g->confined[0] != '\0')
 		return "the queue is not managed, because under this service Sendmail would "
 		    "bounce mail; install posternd-sendmail.conf (SERVICE in posternd(8))";

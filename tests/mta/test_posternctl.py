@@ -377,12 +377,15 @@ def nonsense(test, ctl):
 
 
 def state_removed(test, ctl):
-    """A state file that somebody removed is missed by the daemon, too."""
+    """A state file that somebody removed is missed by the daemon, too.  A role can leave a link
+    there: root follows none, not even to the same file."""
     state = ctl.postern.shared / "state"
     aside = state.with_name("aside")
     state.rename(aside)
+    state.symlink_to(aside)
     test.within(5.0, lambda: "state file was removed" in ctl.postern.log_text(),
                 "the daemon logs that its state file is gone")
+    state.unlink()
     aside.rename(state)
 
 
