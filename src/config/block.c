@@ -73,25 +73,26 @@ void *block_at(const struct block *block, uint32_t offset)
 	return block->data + offset;
 }
 
-static uint64_t hash(const char *text, size_t length)
+static uint32_t hash_text(const char *text, size_t length)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
 	for (size_t i = 0; i < length; i++)
 		h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-	return h ^ h >> 29;
+	return (uint32_t)(h ^ h >> 29);
 }
 
-/* Where the text is, or where its offset belongs. */
-static uint32_t *find(const struct block *block, const char *text, size_t length)
+/* Where the text is, or where it belongs. */
+static struct block_known_text *find(const struct block *block, const char *text,
+    size_t length, uint32_t hash)
 {
-	size_t mask = block->text_room - 1;
-	size_t i = (size_t)hash(text, length) & mask;
+	size_t mask = block->text_room - 1, i = hash & mask;
 
-	for (; block->texts[i] != 0; i = (i + 1) & mask) {
-		const char *known = block->data + block->texts[i];
+	for (; block->texts[i].offset != 0; i = (i + 1) & mask) {
+		const char *known = block->data + block->texts[i].offset;
 
-		if (memcmp(known, text, length) == 0 && known[length] == '\0')
+		if (block->texts[i].hash == hash && memcmp(known, text, length) == 0 &&
+		    known[length] == '\0')
 			break;
 	}
 	return &block->texts[i];
@@ -99,30 +100,36 @@ static uint32_t *find(const struct block *block, const char *text, size_t length
 
 static bool grow_table(struct block *block)
 {
-	size_t old_room = block->text_room;
-	uint32_t *old = block->texts;
+	size_t old_room = block->text_room, room = old_room == 0 ? 256 : old_room * 2;
+	struct block_known_text *texts;
 
 	if (block->text_count * 2 < old_room)
 		return true;
-	block->text_room = old_room == 0 ? 256 : old_room * 2;
-	block->texts = calloc(block->text_room, sizeof(*block->texts));
-	if (block->texts == NULL) {
-		block->texts = old;
-		block->text_room = old_room;
+	texts = calloc(room, sizeof(*texts));
+	if (texts == NULL) {
 		block->failed = true;
 		return false;
 	}
-	for (size_t i = 0; i < old_room; i++)
-		if (old[i] != 0)
-			*find(block, block->data + old[i], strlen(block->data + old[i])) = old[i];
-	free(old);
+	for (size_t i = 0; i < old_room; i++) {
+		size_t at = block->texts[i].hash & (room - 1);
+
+		if (block->texts[i].offset == 0)
+			continue;
+		while (texts[at].offset != 0)
+			at = (at + 1) & (room - 1);
+		texts[at] = block->texts[i];
+	}
+	free(block->texts);
+	block->texts = texts;
+	block->text_room = room;
 	return true;
 }
 
 uint32_t block_text(struct block *block, const char *text)
 {
 	size_t length = strlen(text);
-	uint32_t *place;
+	struct block_known_text *place;
+	uint32_t hash;
 
 	if (block->failed || length == 0 || !grow_table(block))
 		return 0;
@@ -130,12 +137,13 @@ uint32_t block_text(struct block *block, const char *text)
 	if (!grow(block, length + 1))
 		return 0;
 	memset(block->data + block->used, 0, length + 1);
-	place = find(block, text, length);
-	if (*place == 0) {
-		*place = (uint32_t)block->used;
+	hash = hash_text(text, length);
+	place = find(block, text, length, hash);
+	if (place->offset == 0) {
+		*place = (struct block_known_text){ (uint32_t)block->used, hash };
 		memcpy(block->data + block->used, text, length);
 		block->used += length + 1;
 		block->text_count++;
 	}
-	return *place;
+	return place->offset;
 }

@@ -8,11 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct block_known_text {
+	uint32_t offset;	/* 0: free */
+	uint32_t hash;
+};
+
 struct block {
 	char *data;
 	size_t used;
 	size_t room;
-	uint32_t *texts;	/* hash table of offsets, 0: free */
+	struct block_known_text *texts;	/* a hash table */
 	size_t text_count;
 	size_t text_room;
 	bool failed;		/* no memory, or beyond GENERATION_BYTES_MAX: the block is not to be used */

@@ -17,6 +17,7 @@ struct compilation {
 	struct report report;
 	config_t config;
 	struct block block;	/* begins with the struct generation */
+	uint32_t last_file;	/* that compilation_place found: a text of the block, or 0 */
 	int64_t proof;		/* of the top level */
 	bool reads_files;	/* false: a text alone, nothing else is looked at */
 	bool places_only;	/* the state's, journal's and listeners' settings alone */

@@ -58,7 +58,9 @@ uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
 	    &file_line);
 
 	*line = file_line;
-	return block_text(&c->block, file);
+	if (c->last_file == 0 || strcmp(block_at(&c->block, c->last_file), file) != 0)
+		c->last_file = block_text(&c->block, file);
+	return c->last_file;
 }
 
 const config_setting_t *compilation_member(const config_setting_t *group, const char *path)
@@ -345,7 +347,6 @@ static struct generation *compile_source(struct compilation *c, const char *name
 
 	if (!c->source.usable)
 		return NULL;
-	config_init(&c->config);
 	/* No include directive is left in the text; were there one, it would
 	 * find nothing below a device. */
 	config_set_include_dir(&c->config, "/dev/null");
@@ -357,35 +358,52 @@ static struct generation *compile_source(struct compilation *c, const char *name
 	} else {
 		compilation_syntax_error(c);
 	}
-	config_destroy(&c->config);
 	return result;
 }
 
-static struct generation *compile_file(const char *path, bool places_only,
+static struct generation *compile_file(struct compilation *c, const char *path,
     struct config_messages *messages)
 {
-	struct compilation c;
 	struct generation *result;
 
-	memset(&c, 0, sizeof(c));
-	c.reads_files = true;
-	c.places_only = places_only;
-	report_begin(&c.report, messages);
-	source_read_file(&c.source, path, &c.report);
-	result = compile_source(&c, path);
-	source_free(&c.source);
-	report_end(&c.report);
+	c->reads_files = true;
+	report_begin(&c->report, messages);
+	source_read_file(&c->source, path, &c->report);
+	config_init(&c->config);
+	result = compile_source(c, path);
+	report_end(&c->report);
 	return result;
+}
+
+static void compilation_free(struct compilation *c)
+{
+	config_destroy(&c->config);
+	source_free(&c->source);
 }
 
 struct generation *config_compile(const char *path, struct config_messages *messages)
 {
-	return compile_file(path, false, messages);
+	struct compilation c = { .places_only = false };
+	struct generation *result = compile_file(&c, path, messages);
+
+	compilation_free(&c);
+	return result;
+}
+
+struct generation *config_compile_at_last(const char *path, struct config_messages *messages)
+{
+	struct compilation c = { .places_only = false };
+
+	return compile_file(&c, path, messages);
 }
 
 struct generation *config_compile_places(const char *path, struct config_messages *messages)
 {
-	return compile_file(path, true, messages);
+	struct compilation c = { .places_only = true };
+	struct generation *result = compile_file(&c, path, messages);
+
+	compilation_free(&c);
+	return result;
 }
 
 char *config_expanded_text(const char *path)
@@ -425,8 +443,9 @@ struct generation *config_compile_texts(const char *text, const char *name,
 	c.providers_name = providers_name;
 	report_begin(&c.report, messages);
 	source_read_text(&c.source, text, name, &c.report);
+	config_init(&c.config);
 	result = compile_source(&c, name);
-	source_free(&c.source);
+	compilation_free(&c);
 	report_end(&c.report);
 	return result;
 }

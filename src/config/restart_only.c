@@ -112,6 +112,7 @@ static void carry(struct tail *tail, const struct generation *running,
 	carry_listeners(tail, running, wanted, listeners);
 	memcpy(to->listeners, listeners, sizeof(listeners));
 	to->listener_count = running->listener_count;
+	memcpy(to->confined, running->confined, sizeof(to->confined));
 	to->netns_count = running->netns_count;
 	for (uint32_t i = 0; i < running->netns_count; i++)
 		to->netns[i] = carry_text(tail, running, running->netns[i]);

@@ -66,23 +66,35 @@ static void give_up(struct scan *scan, const struct input *input, unsigned line,
 		complain(scan, input, line, what, detail);
 }
 
+static bool make_room(struct scan *scan, const struct input *input, size_t length)
+{
+	struct source *source = scan->source;
+	size_t room = source->room == 0 ? 4096 : source->room;
+	char *text = NULL;
+
+	if (source->length + length < source->room)
+		return true;
+	while (room <= source->length + length)
+		room *= 2;
+	if (source->length < BYTES_MAX)
+		text = realloc(source->text, room);
+	if (text == NULL) {
+		give_up(scan, input, input->line, source->length < BYTES_MAX ?
+		    "out of memory" : "the configuration is larger than 64 MiB", NULL);
+		scan->complained = true;
+		return false;
+	}
+	source->text = text;
+	source->room = room;
+	return true;
+}
+
 static void put(struct scan *scan, const struct input *input, char c)
 {
 	struct source *source = scan->source;
 
-	if (source->length + 2 > source->room) {
-		size_t room = source->room == 0 ? 4096 : source->room * 2;
-		char *text = source->length < BYTES_MAX ? realloc(source->text, room) : NULL;
-
-		if (text == NULL) {
-			give_up(scan, input, input->line, source->length < BYTES_MAX ?
-			    "out of memory" : "the configuration is larger than 64 MiB", NULL);
-			scan->complained = true;
-			return;
-		}
-		source->text = text;
-		source->room = room;
-	}
+	if (!make_room(scan, input, 1))
+		return;
 	source->text[source->length++] = c;
 	source->text[source->length] = '\0';
 	if (c == '\n')
@@ -98,6 +110,19 @@ static char take(struct scan *scan, struct input *input)
 	if (c == '\n')
 		input->line++;
 	return c;
+}
+
+/* Copies the next `length` characters, none of which ends a line. */
+static void take_run(struct scan *scan, struct input *input, size_t length)
+{
+	struct source *source = scan->source;
+
+	if (make_room(scan, input, length)) {
+		memcpy(source->text + source->length, input->text + input->at, length);
+		source->length += length;
+		source->text[source->length] = '\0';
+	}
+	input->at += length;
 }
 
 static bool add_part(struct scan *scan, unsigned file, unsigned file_line)
@@ -207,14 +232,25 @@ static bool try_include(struct scan *scan, struct input *input)
 	return true;
 }
 
+/* How many characters come before the first of these, or the end. */
+static size_t run_without(const struct input *input, const char *these)
+{
+	/* the text ends with a NUL, and has none */
+	return strcspn(input->text + input->at, these);
+}
+
 static void scan_string(struct scan *scan, struct input *input)
 {
 	unsigned line = input->line;
 
 	take(scan, input);
 	while (input->at < input->length) {
-		char c = take(scan, input);
+		char c;
 
+		take_run(scan, input, run_without(input, "\"\\\n"));
+		if (input->at == input->length)
+			break;
+		c = take(scan, input);
 		if (c == '"') {
 			scan->after_string = scan->source->length;
 			scan->after_string_line = scan->source->line;
@@ -234,8 +270,7 @@ static bool scan_comment(struct scan *scan, struct input *input)
 	char second = input->at + 1 < input->length ? input->text[input->at + 1] : '\0';
 
 	if (first == '#' || (first == '/' && second == '/')) {
-		while (input->at < input->length && input->text[input->at] != '\n')
-			take(scan, input);
+		take_run(scan, input, run_without(input, "\n"));
 		return true;
 	}
 	if (first != '/' || second != '*')
@@ -316,8 +351,7 @@ static void scan_number(struct scan *scan, struct input *input)
 			length--;
 		}
 		input->at += zeros;
-		while (length-- > 0)
-			take(scan, input);
+		take_run(scan, input, length);
 		return;
 	}
 	report_add(scan->report, MESSAGE_ERROR, scan->source->files[input->file], input->line,
@@ -332,9 +366,13 @@ static void scan_number(struct scan *scan, struct input *input)
 
 static void scan_name(struct scan *scan, struct input *input)
 {
-	while (input->at < input->length && (isalnum((unsigned char)input->text[input->at]) ||
-	    (input->text[input->at] != '\0' && strchr("-_*", input->text[input->at]) != NULL)))
-		take(scan, input);
+	size_t length = 1;
+
+	while (input->at + length < input->length &&
+	    (isalnum((unsigned char)input->text[input->at + length]) ||
+	    strchr("-_*", input->text[input->at + length]) != NULL))
+		length++;
+	take_run(scan, input, length);
 }
 
 /* Brings a closing bracket or comma up to the line of the string before it:

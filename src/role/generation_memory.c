@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Hand a generation from the process that compiled it to the one that publishes it.
- * MODEL    memfd_create(2) with all seals: the reader copies what cannot change under it, and
- *          verifies the copy.
+ * MODEL    memfd_create(2) with all seals: what the reader has mapped and verified cannot
+ *          change or be cut under it; pages that it writes are its own.
  * ERRORS   Of the environment, and of a file that is no sealed generation: diag.
  * THREADS  Any.
  */
@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,21 +56,8 @@ int generation_memory_make(const struct generation *generation, struct diag *dia
 	return -1;
 }
 
-static int read_all(int fd, char *to, size_t size) {
-	for (size_t at = 0; at < size; ) {
-		ssize_t length = pread(fd, to + at, size - at, (off_t)at);
-
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length <= 0)
-			return -1;
-		at += (size_t)length;
-	}
-	return 0;
-}
-
-struct generation *generation_memory_read(int fd, struct diag *diag) {
-	struct generation *copy;
+struct generation *generation_memory_map(int fd, struct diag *diag) {
+	struct generation *generation;
 	struct stat status;
 	size_t bytes;
 
@@ -80,14 +66,22 @@ struct generation *generation_memory_read(int fd, struct diag *diag) {
 		return NULL;
 	}
 	bytes = (size_t)status.st_size;
-	if (bytes < sizeof(*copy) || (copy = malloc(bytes)) == NULL) {
-		diag_set(diag, 0, "no memory for the configuration");
+	if (bytes < sizeof(*generation)) {
+		diag_set(diag, 0, "the configuration is cut");
 		return NULL;
 	}
-	if (read_all(fd, (char *)copy, bytes) != 0)
-		diag_set(diag, errno, "cannot read the configuration");
-	else if (generation_verify(copy, bytes, diag) == 0)
-		return copy;
-	free(copy);
+	generation = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (generation == MAP_FAILED) {
+		diag_set(diag, errno, "no memory for the configuration");
+		return NULL;
+	}
+	if (generation_verify(generation, bytes, diag) == 0)
+		return generation;
+	(void)munmap(generation, bytes);
 	return NULL;
+}
+
+void generation_memory_unmap(struct generation *generation) {
+	if (generation != NULL)
+		(void)munmap(generation, (size_t)generation->bytes);
 }

@@ -17,8 +17,10 @@ int generation_memory_fill(int fd, const struct generation *generation, struct d
 /* Writes all of `bytes`.  0, or -1 with errno. */
 int generation_memory_write(int fd, const void *bytes, size_t length);
 
-/* A verified copy, the caller's to free(3) and to change; NULL with *diag: it is no such file,
- * is not sealed, or holds no generation.  `fd` stays open. */
-struct generation *generation_memory_read(int fd, struct diag *diag);
+/* It verified, for generation_memory_unmap; what the caller changes (never `bytes`) nobody else
+ * sees.  NULL with *diag: it is no such file, is not sealed, or holds no generation.  `fd` may
+ * be closed. */
+struct generation *generation_memory_map(int fd, struct diag *diag);
+void generation_memory_unmap(struct generation *generation);
 
 #endif

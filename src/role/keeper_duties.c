@@ -44,14 +44,14 @@ static uint64_t published(const struct segment *segment) {
 
 static int publish(struct segment *segment, int generation_fd, uint64_t number,
     struct diag *diag) {
-	struct generation *generation = generation_memory_read(generation_fd, diag);
+	struct generation *generation = generation_memory_map(generation_fd, diag);
 	int result;
 
 	if (generation == NULL)
 		return -1;
 	generation->number = number;
 	result = segment_publish(segment, generation, diag);
-	free(generation);
+	generation_memory_unmap(generation);
 	return result;
 }
 

@@ -128,10 +128,10 @@ void keeper_link_answer(struct keeper_link *link,
 
 	if (link->fd < 0)
 		return;
-	for (i = 0; fits && i < outcome->messages.count; i++)
-		fits = add_message(link, &outcome->messages.list[i]);
-	for (i = 0; fits && i < outcome->needs_count; i++)
-		fits = add_setting(link, outcome->needs_restart[i]);
+	for (i = 0; fits && i < outcome->report.messages.count; i++)
+		fits = add_message(link, &outcome->report.messages.list[i]);
+	for (i = 0; fits && i < outcome->report.needs_count; i++)
+		fits = add_setting(link, outcome->report.needs_restart[i]);
 	if (!fits || !add_end(link, outcome->exit_code, outcome->generation,
 	    outcome->error))
 		keeper_link_close(link);

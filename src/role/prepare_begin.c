@@ -112,7 +112,7 @@ int prepare_begin(const struct handover *handover) {
 	uint32_t what;
 	int code;
 
-	generation = generation_memory_read(handover->context.generation_fd, &diag);
+	generation = generation_memory_map(handover->context.generation_fd, &diag);
 	if (generation == NULL)
 		return failed(handover, EX_OSERR, &diag);
 	tzset();

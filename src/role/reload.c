@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -23,7 +22,6 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "base/text.h"
-#include "config/restart_only.h"
 #include "role/children.h"
 #include "role/confinement.h"
 #include "role/generation_memory.h"
@@ -36,16 +34,6 @@
 #define COMPILE_SHARE	10
 #define COMPILE_BURST_NS	(COMPILE_SHARE * 6 * NS_PER_SECOND)
 
-static void note_setting(void *context, const char *setting) {
-	struct reload_outcome *outcome = context;
-
-	log_event(EVENT_NEEDS_RESTART, "setting=%s", setting);
-	if (outcome->needs_count == RELOAD_NEEDS_MAX)
-		return;
-	text_copy(outcome->needs_restart[outcome->needs_count++],
-	    sizeof(outcome->needs_restart[0]), setting, strlen(setting));
-}
-
 bool reload_is_busy(const struct reload *reload) {
 	return reload->block != NULL || reload->compiler.pid != 0;
 }
@@ -54,7 +42,7 @@ void reload_end(struct reload *reload) {
 	compiler_end(&reload->compiler);
 	if (reload->block != NULL)
 		close(reload->fd);
-	free(reload->block);
+	generation_memory_unmap(reload->block);
 	reload->block = NULL;
 }
 
@@ -68,7 +56,7 @@ static void reload_finish(struct supervisor *supervisor) {
 			keeper_link_answer(&supervisor->link, &reload->outcome);
 			keeper_link_write(&supervisor->link);
 		}
-		config_messages_free(&reload->outcome.messages);
+		config_messages_free(&reload->outcome.report.messages);
 		sd_notify_send("READY=1");
 	}
 	reload_end(reload);
@@ -93,36 +81,21 @@ static void reload_refuse(struct supervisor *supervisor, int code, const char *w
 	reload_finish(supervisor);
 }
 
-/* Takes the block over. */
-static void reload_order(struct supervisor *supervisor, struct generation *block) {
+/* Takes the descriptor over. */
+static void reload_order(struct supervisor *supervisor, int fd) {
 	struct reload *reload = &supervisor->reload;
 	struct diag diag;
 
-	reload->fd = generation_memory_make(block, &diag);
-	if (reload->fd < 0) {
-		free(block);
+	reload->block = generation_memory_map(fd, &diag);
+	if (reload->block == NULL) {
+		close(fd);
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 		return;
 	}
-	reload->block = block;
+	reload->fd = fd;
 	reload->began_ns = clock_now_ns();
 	reload->sent = false;
 	reload_turn(supervisor, reload->began_ns);
-}
-
-static void reload_compiled(struct supervisor *supervisor, struct generation *wanted) {
-	struct generation *block;
-
-	config_restart_differences(supervisor->generation, wanted, note_setting,
-	    &supervisor->reload.outcome);
-	block = restart_only_keep(wanted, supervisor->generation);
-	if (block != NULL) {
-		memcpy(block->confined, supervisor->confined, sizeof(block->confined));
-		reload_order(supervisor, block);
-		return;
-	}
-	free(wanted);
-	reload_refuse(supervisor, EX_OSERR, "no memory");
 }
 
 void reload_begin(struct supervisor *supervisor, bool answer) {
@@ -132,7 +105,8 @@ void reload_begin(struct supervisor *supervisor, bool answer) {
 
 	*reload = (struct reload){ .is_reload = true, .answer = answer, .began_ns = now_ns };
 	sd_notify_reloading();
-	if (compiler_start(&reload->compiler, supervisor->config_file, now_ns, &diag) != 0)
+	if (compiler_start(&reload->compiler, supervisor->config_file, supervisor->generation,
+		now_ns, &diag) != 0)
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 }
 
@@ -146,25 +120,28 @@ static void reload_pay(struct supervisor *supervisor, int64_t taken_ns, int64_t 
 
 bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct reload *reload = &supervisor->reload;
-	struct config_messages *messages = &reload->outcome.messages;
+	struct compiler_report *report = &reload->outcome.report;
 	int64_t now_ns = clock_now_ns();
-	struct generation *wanted;
 	struct diag diag;
 	char text[64];
+	int fd;
 
 	if (pid != reload->compiler.pid)
 		return false;
 	if (reload->answer)
 		reload_pay(supervisor, now_ns - reload->began_ns, now_ns);
-	wanted = compiler_result(&reload->compiler, status, messages, &diag);
-	supervisor_log_messages(messages);
-	if (wanted != NULL) {
-		reload_compiled(supervisor, wanted);
-	} else if (messages->errors == 0) {
+	fd = compiler_result(&reload->compiler, status, report, &diag);
+	supervisor_log_messages(&report->messages);
+	for (size_t i = 0; i < report->needs_count; i++)
+		log_event(EVENT_NEEDS_RESTART, "setting=%.*s",
+		    (int)sizeof(report->needs_restart[i]), report->needs_restart[i]);
+	if (fd >= 0) {
+		reload_order(supervisor, fd);
+	} else if (report->messages.errors == 0) {
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 	} else {
 		snprintf(text, sizeof(text), "%zu error%s in the configuration",
-		    messages->errors, messages->errors == 1 ? "" : "s");
+		    report->messages.errors, report->messages.errors == 1 ? "" : "s");
 		reload_refuse(supervisor, EX_CONFIG, text);
 	}
 	return true;
@@ -175,9 +152,15 @@ bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns) {
 	    supervisor->compile_tat_ns - now_ns <= COMPILE_BURST_NS;
 }
 
-void reload_site(struct supervisor *supervisor, struct generation *block) {
+void reload_site(struct supervisor *supervisor, const struct generation *block) {
+	struct diag diag;
+	int fd = generation_memory_make(block, &diag);
+
 	supervisor->reload = (struct reload){ .is_reload = false };
-	reload_order(supervisor, block);
+	if (fd >= 0)
+		reload_order(supervisor, fd);
+	else
+		reload_refuse(supervisor, EX_OSERR, diag.text);
 }
 
 /* A keeper that asks for it all the time gets it once a second. */
@@ -236,7 +219,7 @@ static void reload_published(struct supervisor *supervisor) {
 	} else {
 		site_watch_published(before, block);
 	}
-	free(before);
+	generation_memory_unmap(before);
 	reload_finish(supervisor);
 }
 

@@ -13,14 +13,10 @@
 struct keeper_report;
 struct supervisor;
 
-#define RELOAD_NEEDS_MAX 64
-
 struct reload_outcome {
 	int exit_code;		/* 0, or why not: EX_CONFIG, EX_TEMPFAIL */
 	uint64_t generation;	/* in force now */
-	struct config_messages messages;
-	size_t needs_count;	/* settings that wait for a restart */
-	char needs_restart[RELOAD_NEEDS_MAX][48];
+	struct compiler_report report;
 	char error[600];	/* when exit_code is not 0 */
 };
 
@@ -28,7 +24,7 @@ struct reload_outcome {
 struct reload {
 	struct compiler compiler;	/* as long as one runs there is no block */
 	struct generation *block;	/* NULL: there is none */
-	int fd;				/* the same, sealed; with block */
+	int fd;				/* of the memory that it is; with block */
 	uint64_t number;		/* as which it was ordered to be published */
 	int64_t began_ns;
 	bool sent;			/* to the keeper that there is */
@@ -45,9 +41,8 @@ void reload_begin(struct supervisor *supervisor, bool answer);
  * asked for took a tenth of the time to compile, and six seconds besides. */
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns);
 
-/* Has `block` published, which is taken over: the one in force, but for what was found of
- * sites.  Not while one is on its way. */
-void reload_site(struct supervisor *supervisor, struct generation *block);
+/* Has `block` published: the one in force, but for what was found of sites.  Not while one is on its way. */
+void reload_site(struct supervisor *supervisor, const struct generation *block);
 
 /* Sends what is to be sent, and gives up what takes too long. */
 void reload_turn(struct supervisor *supervisor, int64_t now_ns);

@@ -63,7 +63,7 @@ static void role_set_title(const struct handover *handover) {
 /* By the supervisor's own configuration: any role could have written what is published. */
 static int role_enter_sandbox(struct role_context *context, uint32_t *what,
     struct diag *diag) {
-	struct generation *generation = generation_memory_read(context->generation_fd, diag);
+	struct generation *generation = generation_memory_map(context->generation_fd, diag);
 	int result;
 
 	if (generation == NULL)
@@ -75,7 +75,7 @@ static int role_enter_sandbox(struct role_context *context, uint32_t *what,
 		feed_role_load(generation);
 	misdeed_listen();
 	result = sandbox_enter(generation, context->kind, context->lifeline_fd, what, diag);
-	free(generation);
+	generation_memory_unmap(generation);
 	return result;
 }
 

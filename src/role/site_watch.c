@@ -42,6 +42,7 @@ static void publish(struct supervisor *supervisor, const uint32_t *changed) {
 	for (uint32_t i = 0; i < copy->mta_count; i++)
 		copy->mtas[i].site_changed = changed[i];
 	reload_site(supervisor, copy);
+	free(copy);
 }
 
 void site_watch_published(const struct generation *before, const struct generation *now) {

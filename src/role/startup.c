@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sysexits.h>
@@ -86,9 +86,7 @@ static int lock_state(struct supervisor *supervisor) {
 	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
 		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
 			EX_CANTCREAT, &diag);
-	supervisor->generation_fd = generation_memory_make(supervisor->generation, &diag);
-	if (supervisor->generation_fd >= 0)
-		supervisor->onlooker_fd = onlooker_make(&diag);
+	supervisor->onlooker_fd = onlooker_make(&diag);
 	return supervisor->onlooker_fd >= 0 ? 0 : failed(supervisor, EX_OSERR, &diag);
 }
 
@@ -150,6 +148,18 @@ static int open_program(struct supervisor *supervisor) {
 	return failed(supervisor, EX_OSERR, &diag);
 }
 
+/* From where roles and the keeper get it. */
+static int keep_generation(struct supervisor *supervisor) {
+	struct generation *given = supervisor->generation;
+	struct diag diag;
+
+	supervisor->generation_fd = generation_memory_make(given, &diag);
+	supervisor->generation = supervisor->generation_fd < 0 ? NULL :
+	    generation_memory_map(supervisor->generation_fd, &diag);
+	free(given);
+	return supervisor->generation != NULL ? 0 : failed(supervisor, EX_OSERR, &diag);
+}
+
 int startup(struct supervisor *supervisor,
     const struct config_messages *messages) {
 	struct diag diag;
@@ -157,11 +167,12 @@ int startup(struct supervisor *supervisor,
 
 	open_log(supervisor);
 	supervisor_log_messages(messages);
-	confinement_find(supervisor->confined, sizeof(supervisor->confined));
-	memcpy(supervisor->generation->confined, supervisor->confined,
-	    sizeof(supervisor->confined));
+	confinement_find(supervisor->generation->confined,
+	    sizeof(supervisor->generation->confined));
 	confinement_note(supervisor->generation);
 	umask(022);
+	if ((code = keep_generation(supervisor)) != 0)
+		return code;
 	/* signals first: a stop that is asked for now must not be lost */
 	if ((code = open_signals(supervisor)) != 0 ||
 	    (code = open_program(supervisor)) != 0 ||

@@ -28,6 +28,7 @@
 #include "base/sd_notify.h"
 #include "role/background.h"
 #include "role/children.h"
+#include "role/generation_memory.h"
 #include "role/reload.h"
 #include "role/site_watch.h"
 #include "role/startup.h"
@@ -364,6 +365,6 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	background_tell(supervisor.ready_fd, code);
 	keeper_link_close(&supervisor.link);
 	reload_end(&supervisor.reload);
-	free(supervisor.generation);
+	generation_memory_unmap(supervisor.generation);
 	return code;
 }

@@ -54,7 +54,6 @@ struct supervisor {
 	const char *config_file;	/* absolute */
 	struct generation *generation;	/* in force */
 	int generation_fd;	/* the same, sealed, as the keeper gets it */
-	char confined[GENERATION_CONFINED];	/* role/confinement.h */
 	struct identity identity;
 	gid_t readers;		/* group of the state file */
 	struct sockets sockets;

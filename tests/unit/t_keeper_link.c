@@ -208,12 +208,12 @@ static void a_long_answer(void **state) {
 	size_t i;
 
 	(void)state;
-	outcome = (struct reload_outcome){ .exit_code = 78, .needs_count = 2 };
-	outcome.messages.list = calloc(count, sizeof(*outcome.messages.list));
-	outcome.messages.count = count;
-	assert_non_null(outcome.messages.list);
+	outcome = (struct reload_outcome){ .exit_code = 78, .report.needs_count = 2 };
+	outcome.report.messages.list = calloc(count, sizeof(*outcome.report.messages.list));
+	outcome.report.messages.count = count;
+	assert_non_null(outcome.report.messages.list);
 	for (i = 0; i < count; i++) {
-		struct config_message *message = &outcome.messages.list[i];
+		struct config_message *message = &outcome.report.messages.list[i];
 
 		memset(message->file, '\\', sizeof(message->file) - 1);
 		memset(message->text, '\1', sizeof(message->text) - 1);
@@ -224,7 +224,7 @@ static void a_long_answer(void **state) {
 	assert_int_equal(code, 78);
 	assert_string_equal(error, "1000 mistakes");
 	assert_null(link_here.out);
-	free(outcome.messages.list);
+	free(outcome.report.messages.list);
 }
 
 int main(void) {

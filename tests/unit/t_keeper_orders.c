@@ -94,10 +94,10 @@ static void a_generation_comes_sealed_and_whole(void **state) {
 	assert_int_equal(order.number, 3);
 	assert_true(generation_fd >= 0);
 	assert_int_equal(fcntl(generation_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	copy = generation_memory_read(generation_fd, &diag);
+	copy = generation_memory_map(generation_fd, &diag);
 	assert_non_null(copy);
 	assert_memory_equal(copy, site.generation, site.generation->bytes);
-	free(copy);
+	generation_memory_unmap(copy);
 	close(generation_fd);
 	site_close(&site);
 }
@@ -109,12 +109,12 @@ static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
 
 	(void)state;
 	assert_int_equal(write(fd, zeros, sizeof(zeros)), (int)sizeof(zeros));
-	assert_null(generation_memory_read(fd, &diag));
+	assert_null(generation_memory_map(fd, &diag));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS,
 	    F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
-	assert_null(generation_memory_read(fd, &diag));
+	assert_null(generation_memory_map(fd, &diag));
 	close(fd);
-	assert_null(generation_memory_read(-1, &diag));
+	assert_null(generation_memory_map(-1, &diag));
 }
 
 /* The same bytes, which somebody could still change under the reader. */
@@ -128,12 +128,12 @@ static void a_generation_that_is_not_sealed_is_refused(void **state) {
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	assert_int_equal(write(fd, site.generation, site.generation->bytes),
 	    (int)site.generation->bytes);
-	assert_null(generation_memory_read(fd, &diag));
+	assert_null(generation_memory_map(fd, &diag));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS,
 	    F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
-	copy = generation_memory_read(fd, &diag);
+	copy = generation_memory_map(fd, &diag);
 	assert_non_null(copy);
-	free(copy);
+	generation_memory_unmap(copy);
 	close(fd);
 	site_close(&site);
 }

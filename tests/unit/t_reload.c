@@ -56,6 +56,7 @@ static void end_keeper(void) {
 
 static int begin(void **state) {
 	struct config_messages messages;
+	struct generation *given;
 	struct diag diag;
 	int fd = mkstemp(path);
 
@@ -64,14 +65,16 @@ static int begin(void **state) {
 	log_redirect(on_line, NULL);
 	last_line[0] = '\0';
 	configure();
+	given = config_compile(path, &messages);
 	supervisor = (struct supervisor){ .config_file = path,
-		.generation = config_compile(path, &messages) };
+		.generation_fd = generation_memory_make(given, &diag) };
+	free(given);
 	config_messages_free(&messages);
 	keeper_orders_init(&supervisor.orders);
 	keeper_link_init(&supervisor.link);
-	supervisor.generation_fd = generation_memory_make(supervisor.generation, &diag);
+	supervisor.generation = generation_memory_map(supervisor.generation_fd, &diag);
 	begin_keeper();
-	return supervisor.generation_fd >= 0 ? 0 : -1;
+	return supervisor.generation != NULL ? 0 : -1;
 }
 
 static int end(void **state) {
@@ -79,7 +82,7 @@ static int end(void **state) {
 	end_keeper();
 	reload_end(&supervisor.reload);
 	close(supervisor.generation_fd);
-	free(supervisor.generation);
+	generation_memory_unmap(supervisor.generation);
 	unlink(path);
 	snprintf(path, sizeof(path), "/tmp/postern-t-reload-XXXXXX");
 	return 0;
