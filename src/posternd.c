@@ -18,6 +18,8 @@
 
 #include "config/compile.h"
 #include "role/background.h"
+#include "role/compiler.h"
+#include "role/generation_memory.h"
 #include "role/role_begin.h"
 #include "role/supervisor.h"
 
@@ -147,28 +149,42 @@ static void clean_descriptors(void) {
 		(void)close(fd);
 }
 
-static int run(const struct options *options, struct generation *generation,
-    const struct config_messages *messages, const char *config_file) {
-	struct diag diag;
-	int ready_fd = -1;
+static int test(const char *config_file) {
+	struct config_messages messages;
+	struct generation *generation = config_compile(config_file, &messages);
 
-	if (!options->foreground) {
-		ready_fd = background_begin(&diag);
-		if (ready_fd < 0) {
-			fprintf(stderr, "posternd: %s\n", diag.text);
-			free(generation);
-			return EX_OSERR;
-		}
-	}
-	return supervisor_run(config_file, generation, messages, ready_fd);
+	print_messages(generation == NULL ? stderr : stdout, &messages);
+	config_messages_free(&messages);
+	free(generation);
+	return generation == NULL ? EX_CONFIG : finish(EX_OK);
+}
+
+static int run(const struct options *options, const char *config_file) {
+	struct compiler_report report;
+	struct diag diag = { .error = 0 };
+	struct generation *generation = compiler_run(config_file, &report, &diag);
+	int ready_fd = -1, code = EX_OK;
+
+	if (generation == NULL || !options->foreground)
+		print_messages(generation == NULL ? stderr : stdout, &report.messages);
+	if (generation == NULL)
+		code = report.messages.errors > 0 ? EX_CONFIG : EX_OSERR;
+	else if (!options->foreground && (ready_fd = background_begin(&diag)) < 0)
+		code = EX_OSERR;
+	if (code == EX_OSERR)
+		fprintf(stderr, "posternd: %s\n", diag.text);
+	if (code == EX_OK)
+		code = supervisor_run(config_file, generation, &report.messages, ready_fd);
+	else
+		generation_memory_unmap(generation);
+	config_messages_free(&report.messages);
+	return code;
 }
 
 int main(int argc, char **argv) {
 	struct options options = {
 		.config_file = POSTERN_SYSCONFDIR "/postern.conf",
 	};
-	struct config_messages messages;
-	struct generation *generation;
 	char *config_file;
 	int code;
 
@@ -186,18 +202,7 @@ int main(int argc, char **argv) {
 		    options.config_file, strerror(errno));
 		return EX_OSERR;
 	}
-	generation = config_compile(config_file, &messages);
-	if (generation == NULL || options.only_test || !options.foreground)
-		print_messages(generation == NULL ? stderr : stdout, &messages);
-	if (generation == NULL) {
-		code = EX_CONFIG;
-	} else if (options.only_test) {
-		free(generation);
-		code = finish(EX_OK);
-	} else {
-		code = run(&options, generation, &messages, config_file);
-	}
-	config_messages_free(&messages);
+	code = options.only_test ? test(config_file) : run(&options, config_file);
 	free(config_file);
 	return code;
 }

@@ -28,7 +28,7 @@
 #define LIFE_NS		(60 * NS_PER_SECOND)
 #define END_NS		(3 * NS_PER_SECOND)
 #define LARGE_PAGE	((size_t)2 << 20)
-#define HEAP_PIECE	(32 * LARGE_PAGE)
+#define HEAP_PIECE	(64 * LARGE_PAGE)
 #define MESSAGES_KEPT	1000	/* by the compiler */
 
 static void compiler_close(struct compiler *compiler) {
@@ -56,16 +56,17 @@ static void note_setting(void *context, const char *setting) {
 /* One large piece of heap in large pages: with 100,000 masks a tenth of the time is page faults
  * otherwise, and as much again is the end of the process. */
 static void enlarge_heap(void) {
-#if defined(M_TOP_PAD) && defined(MADV_HUGEPAGE)
-	uintptr_t from = (uintptr_t)sbrk(0), to;
+#if defined(M_MMAP_MAX) && defined(MADV_HUGEPAGE)
+	char *piece;
 
-	(void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
-	(void)mallopt(M_TOP_PAD, HEAP_PIECE);
-	free(malloc(LARGE_PAGE));
-	to = (uintptr_t)sbrk(0);
-	from = (from + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-	if (to > from)
-		(void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+	(void)mallopt(M_MMAP_MAX, 0);
+	(void)mallopt(M_TRIM_THRESHOLD, 2 * HEAP_PIECE);
+	piece = malloc(HEAP_PIECE);
+	if (piece == NULL)
+		return;
+	(void)madvise(piece + -(uintptr_t)piece % LARGE_PAGE, HEAP_PIECE - LARGE_PAGE,
+	    MADV_HUGEPAGE);
+	free(piece);
 #endif
 }
 
@@ -80,12 +81,14 @@ static void compile(const struct compiler *compiler, const char *file,
 
 	enlarge_heap();
 	block = config_compile_at_last(file, &report.messages);
-	if (block != NULL) {
+	if (block != NULL && running != NULL) {
 		config_restart_differences(running, block, note_setting, &report);
 		block = restart_only_keep(block, running);
-		if (block == NULL || generation_memory_fill(compiler->block_fd, block, &diag) != 0)
+		if (block == NULL)
 			_exit(EX_OSERR);
 	}
+	if (block != NULL && generation_memory_fill(compiler->block_fd, block, &diag) != 0)
+		_exit(EX_OSERR);
 	if (!write_report(compiler->report_fd, &report))
 		_exit(EX_OSERR);
 	_exit(block != NULL ? EX_OK : EX_CONFIG);
@@ -100,7 +103,6 @@ int compiler_start(struct compiler *compiler, const char *file,
 	if (new.block_fd < 0)
 		return -1;
 	new.report_fd = memfd_create("postern-report", MFD_CLOEXEC);
-	(void)malloc_trim(0);	/* what is free here the child would copy before it uses it */
 	if (new.report_fd >= 0)
 		new.pid = fork();
 	if (new.report_fd < 0 || new.pid < 0) {
@@ -154,6 +156,26 @@ int compiler_result(struct compiler *compiler, int status, struct compiler_repor
 	}
 	compiler_close(compiler);
 	return fd;
+}
+
+struct generation *compiler_run(const char *file, struct compiler_report *report,
+    struct diag *diag) {
+	struct compiler compiler = { .pid = 0 };
+	struct generation *block;
+	int status, fd;
+
+	memset(report, 0, sizeof(*report));
+	if (compiler_start(&compiler, file, NULL, 0, diag) != 0)
+		return NULL;
+	while (waitpid(compiler.pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return diag_set(diag, errno, "cannot wait for the compiler process"), NULL;
+	fd = compiler_result(&compiler, status, report, diag);
+	if (fd < 0)
+		return NULL;
+	block = generation_memory_map(fd, diag);
+	close(fd);
+	return block;
 }
 
 void compiler_end(struct compiler *compiler) {

@@ -30,7 +30,7 @@ struct compiler {
 };
 
 /* Starts one, which ends with this process at the latest, and after 60 s.  None may run yet.
- * What waits for a restart is as in `running`.  0, or -1 with *diag. */
+ * What waits for a restart is as in `running`, where there is one.  0, or -1 with *diag. */
 int compiler_start(struct compiler *compiler, const char *file,
     const struct generation *running, int64_t now_ns, struct diag *diag);
 
@@ -41,6 +41,10 @@ void compiler_turn(const struct compiler *compiler, int64_t now_ns);
  * caller's to close, with *report, whose messages are to be freed; -1 with errors in it where
  * the file has mistakes, without any and with *diag where it could not be compiled. */
 int compiler_result(struct compiler *compiler, int status, struct compiler_report *report,
+    struct diag *diag);
+
+/* The first configuration of all, waited for: it and the report as compiler_result has them. */
+struct generation *compiler_run(const char *file, struct compiler_report *report,
     struct diag *diag);
 
 /* Kills one that runs, and waits for its end. */

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sysexits.h>
@@ -156,7 +155,7 @@ static int keep_generation(struct supervisor *supervisor) {
 	supervisor->generation_fd = generation_memory_make(given, &diag);
 	supervisor->generation = supervisor->generation_fd < 0 ? NULL :
 	    generation_memory_map(supervisor->generation_fd, &diag);
-	free(given);
+	generation_memory_unmap(given);
 	return supervisor->generation != NULL ? 0 : failed(supervisor, EX_OSERR, &diag);
 }
 

@@ -98,7 +98,7 @@ struct supervisor {
 void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_t count,
     int wait_ms);
 
-/* Runs the daemon with a freshly compiled generation, which it takes over,
+/* Runs the daemon with a first generation (generation_memory_map), which it takes over,
  * until it is told to stop.  `ready_fd` is background_begin's, or -1 in the
  * foreground.  Returns the exit code. */
 int supervisor_run(const char *config_file, struct generation *generation,
