@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "engine/feed_internal.h"
 #include "segment/decisions.h"
+#include "segment/stir.h"
 #include "segment/timings.h"
 
 #define CONFIRM_WAIT_MS		2000
@@ -25,7 +26,8 @@
 #define FAULTS_APART_NS		(2 * NS_PER_SECOND)
 #define LIFELINE_APART_NS	(NS_PER_SECOND / 8)
 #define REFUSALS_APART_NS	(10 * NS_PER_SECOND)
-#define KEEPER_SILENCE_NS	(600 * NS_PER_MS)	/* it beats every 200 ms */
+#define KEEPER_BEAT_NS		(200 * NS_PER_MS)	/* while it does not rest */
+#define KEEPER_LATE_NS		(400 * NS_PER_MS)
 
 /* Unmaps what nobody uses any more.  Under mapping_mutex. */
 static void drop_unused(struct engine *engine) {
@@ -69,7 +71,7 @@ int engine_open(struct engine **result, struct segment *segment,
 	if (engine == NULL)
 		return diag_set(diag, 0, "no memory for the engine");
 	engine->segment = segment;
-	engine->lifeline_fd = -1;
+	engine->lifeline_fd = engine->nudge_fd = -1;
 	engine->role = segment_role(segment, role_slot);
 	engine->timings = segment->header->timings[role_slot];
 	engine->incarnation = (uint16_t)atomic_load(&engine->role->incarnation);
@@ -192,8 +194,13 @@ int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began
 	return now_ns;
 }
 
-void engine_beat_on(struct engine *engine, int lifeline_fd) {
+void engine_beat_on(struct engine *engine, int lifeline_fd, int nudge_fd) {
 	engine->lifeline_fd = lifeline_fd;
+	engine->nudge_fd = nudge_fd;
+}
+
+int engine_nudge_fd(const struct engine *engine) {
+	return engine->nudge_fd;
 }
 
 void engine_heartbeat(struct engine *engine, int64_t now_ns) {
@@ -207,8 +214,11 @@ void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 		lifeline_beat(engine->lifeline_fd);
 	}
 	/* a death before it may be noted late */
-	if (atomic_load(&engine->role->gap_end_ns) == INT64_MAX)
+	if (atomic_load(&engine->role->gap_end_ns) == INT64_MAX) {
 		atomic_store(&engine->role->gap_end_ns, now_ns);
+		if (engine->segment->onlooker == NULL)
+			segment_stir(engine->segment->header);
+	}
 	pthread_mutex_lock(&engine->mapping_mutex);
 	engine->refused_number = 0; /* try again now and then */
 	pthread_mutex_unlock(&engine->mapping_mutex);
@@ -216,6 +226,15 @@ void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 	generation = engine_pin(engine);
 	ends_retry(engine, generation, now_ns);
 	engine_unpin(engine, generation);
+}
+
+void engine_keeper_heartbeat(struct engine *engine, int64_t now_ns, int64_t next_ns) {
+	atomic_store(&engine->segment->header->keeper_rest_ns, next_ns);
+	engine_heartbeat(engine, now_ns);
+}
+
+bool engine_is_at_rest(const struct engine *engine) {
+	return segment_time_ns(&engine->segment->header->keeper_rest_ns) >= NS_PER_SECOND;
 }
 
 void engine_wait_confirmed(struct engine *engine) {
@@ -241,6 +260,15 @@ bool incarnation_lives(const struct segment *segment, uint16_t incarnation) {
 	return false;
 }
 
+/* How old the keeper's last heartbeat may be. */
+static int64_t keeper_silence_ns(const struct segment *segment) {
+	int64_t rest_ns = segment_time_ns(&segment->header->keeper_rest_ns);
+
+	if (rest_ns < KEEPER_BEAT_NS)
+		rest_ns = KEEPER_BEAT_NS;
+	return (rest_ns < ENGINE_REST_NS ? rest_ns : ENGINE_REST_NS) + KEEPER_LATE_NS;
+}
+
 bool keeper_is_away(const struct segment *segment, int64_t now_ns) {
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		const struct role_record *role = &segment->header->roles[i];
@@ -249,7 +277,8 @@ bool keeper_is_away(const struct segment *segment, int64_t now_ns) {
 		    ROLE_KEEPER)
 			return atomic_load_explicit(&role->incarnation,
 				memory_order_relaxed) == 0 ||
-			    now_ns - segment_time_ns(&role->heartbeat_ns) > KEEPER_SILENCE_NS;
+			    now_ns - segment_time_ns(&role->heartbeat_ns) >
+				keeper_silence_ns(segment);
 	}
 	return false;
 }
@@ -265,6 +294,7 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 		    FAULTS_APART_NS)
 			atomic_store(&record->fault_begin_ns, now_ns);
 		atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
+		segment_stir(engine->segment->header);
 	}
 	segment_count(engine->segment, COUNTER_FAULTS, 1);
 	answer->decision = (struct decision){

@@ -153,11 +153,21 @@ const char *engine_state_path(const struct engine *engine);
 void engine_wait_confirmed(struct engine *engine);
 
 /* From now on each heartbeat is also written to this pipe (base/lifeline.h), at most eight a
- * second.  Before the first heartbeat. */
-void engine_beat_on(struct engine *engine, int lifeline_fd);
+ * second; and the other one says when to make one at once (base/nudge.h), -1: none does.
+ * Before the first heartbeat. */
+void engine_beat_on(struct engine *engine, int lifeline_fd, int nudge_fd);
+int engine_nudge_fd(const struct engine *engine);
 
-/* A heartbeat of this role, each second; its first after a start ends the gap.
+/* A heartbeat of this role, each second, or each ENGINE_REST_NS while it has nothing to do; its
+ * first after a start ends the gap.
  * Also takes up a new generation, and carries out ends that had to wait. */
+#define ENGINE_REST_NS	(2 * NS_PER_SECOND)
 void engine_heartbeat(struct engine *engine, int64_t now_ns);
+/* The same for the keeper, whose next one comes within next_ns: others take note soon when
+ * nobody can ask the kernel. */
+void engine_keeper_heartbeat(struct engine *engine, int64_t now_ns, int64_t next_ns);
+
+/* Does the keeper rest, as there are neither sessions nor connections? */
+bool engine_is_at_rest(const struct engine *engine);
 
 #endif

@@ -134,6 +134,8 @@ struct engine_hints {
 	bool crowded;			/* another file is needed */
 	bool failed;			/* the last table could not be written; it was told */
 	int64_t looked_ns, next_ns;	/* at all destinations: when, and when again */
+	int64_t look_spent_ns;		/* what that took */
+	uint64_t mark;			/* segment_destinations_mark then */
 	int64_t checked_ns;		/* that the file is there */
 	int64_t classes_ns;
 	uint32_t scan;

@@ -25,6 +25,9 @@
 #define LOOK_LEAST_NS	(250 * NS_PER_MS)
 /* A destination's relays may change their order unseen. */
 #define LOOK_MOST_NS	(5 * NS_PER_SECOND)
+#define QUIET_SHARE	400
+#define SOON_NS		(50 * NS_PER_MS)
+#define UNWANTED_NS	(30 * NS_PER_SECOND)
 #define CHECK_NS	NS_PER_SECOND
 #define UNKNOWN_TEXT	"\1"	/* no class has it */
 
@@ -248,18 +251,27 @@ static int build(struct engine_hints *hints, const struct generation *generation
 	return -1;
 }
 
+/* Of a million destinations that do not change there are few looks. */
+static bool may_differ(const struct engine_hints *hints, int64_t now_ns) {
+	int64_t ago_ns = now_ns - hints->looked_ns;
+
+	return ago_ns >= LOOK_MOST_NS && (ago_ns >= QUIET_SHARE * hints->look_spent_ns ||
+	    hints->mark != segment_destinations_mark(hints->engine->segment));
+}
+
 static bool look_is_due(const struct engine_hints *hints,
     const struct generation *generation, int64_t now_ns) {
 	return now_ns >= hints->next_ns &&
 	    (!is_current(hints, generation) || hints->crowded ||
 	     hints->version != destinations_version(hints->engine->segment) ||
-	     now_ns - hints->looked_ns >= LOOK_MOST_NS);
+	     may_differ(hints, now_ns));
 }
 
 /* At all destinations.  -1 with *diag: no file could be made. */
 static int look(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
 	uint64_t version = destinations_version(hints->engine->segment);
+	uint64_t mark = segment_destinations_mark(hints->engine->segment);
 	int64_t began_ns = clock_now_ns(), spent_ns;
 	int result = 0;
 
@@ -269,6 +281,8 @@ static int look(struct engine_hints *hints, const struct generation *generation,
 		result = build(hints, generation, now_ns, diag);
 	spent_ns = clock_now_ns() - began_ns;
 	hints->looked_ns = now_ns;
+	hints->look_spent_ns = spent_ns;
+	hints->mark = mark;
 	hints->next_ns = now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ?
 	    SHARE * spent_ns : LOOK_LEAST_NS);
 	if (result == 0)
@@ -337,4 +351,37 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
 		result = turn(hints, generation, now_ns, diag);
 	engine_unpin(hints->engine, generation);
 	return result;
+}
+
+static bool awaits_mta(const struct engine_hints *hints) {
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (hints->mtas[i].reloading || hints->mtas[i].wants_reload)
+			return true;
+	return false;
+}
+
+/* The first thing that time alone brings, as of the last turn. */
+static int64_t next_ns(const struct engine_hints *hints, const struct generation *generation) {
+	/* a beat of the file, and a look whether it is there */
+	int64_t next_ns = hints->checked_ns + CHECK_NS;
+
+	if (look_is_due(hints, generation, hints->next_ns) && hints->next_ns < next_ns)
+		next_ns = hints->next_ns;
+	for (uint32_t i = 0; i < hints->queue_count; i++)
+		if (hints->queues[i].hash != 0 && hints->queues[i].due_ns < next_ns)
+			next_ns = hints->queues[i].due_ns;
+	return next_ns;
+}
+
+int64_t engine_hints_rest_ns(struct engine_hints *hints, int64_t now_ns) {
+	const struct generation *generation = engine_pin(hints->engine);
+	int64_t rest_ns = UNWANTED_NS;
+
+	if (hints->published || is_wanted(generation))
+		rest_ns = next_ns(hints, generation) - now_ns;
+	/* nobody stirs for what the cluster has shared, or for an answer of the supervisor */
+	if (rest_ns < SOON_NS || generation_has_cluster(generation) || awaits_mta(hints))
+		rest_ns = SOON_NS;
+	engine_unpin(hints->engine, generation);
+	return rest_ns;
 }

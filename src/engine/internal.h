@@ -52,6 +52,7 @@ struct engine {
 	uint64_t logged_number;		/* the last such generation in the log, */
 	int64_t logged_ns;		/* and when; 0: none was */
 	int lifeline_fd;		/* -1: nobody waits for it */
+	int nudge_fd;			/* -1: nobody has any to give */
 	_Atomic int64_t lifeline_ns;	/* when it was last written to */
 	struct late_ends late;
 	struct windows_time windows_time;

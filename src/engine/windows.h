@@ -243,8 +243,9 @@ enum by_hand_error windows_by_hand(struct engine *engine, const struct generatio
 /* --- time ---------------------------------------------------------------------- */
 
 /* Brings back those whose time has come, gives up lost canaries and places of dead
- * processes.  The keeper, each second; a part of a large table at a time. */
-void windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns);
+ * processes.  The keeper, each half second while anything changes, and at the time that is
+ * returned; a part of a large table at a time. */
+int64_t windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns);
 
 /* --- what happened --------------------------------------------------------------- */
 

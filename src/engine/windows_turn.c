@@ -22,24 +22,36 @@
 #define LOOKS_MOST	8192u
 #define ASKS_MOST	512u
 #define LOOKS_AT_ONCE	64u
+#define FLIGHTS_NS	(500 * NS_PER_MS)
 
 struct due {
 	struct window_owner owners[DUE_MAX];
 	unsigned count;
 	const struct generation *generation;
 	int64_t now_ns;
+	int64_t next_ns;	/* the first of the others is due then */
 };
+
+/* When time changes it; INT64_MAX: never. */
+static int64_t due_ns(const struct window *window)
+{
+	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+	int64_t due_ns = stopped ? window->until_ns : INT64_MAX;
+
+	return window->canary_out != 0 && window->canary_ns < due_ns ? window->canary_ns : due_ns;
+}
 
 static void look(void *context, const struct destination_window *one)
 {
 	struct due *due = context;
-	const struct window *window = &one->state.window;
-	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+	int64_t at_ns = due_ns(&one->state.window);
 
-	if (!one->state.begun || due->count == DUE_MAX ||
-	    ((!stopped || window->until_ns > due->now_ns) &&
-	     (window->canary_out == 0 || window->canary_ns > due->now_ns)))
+	if (!one->state.begun)
 		return;
+	if (at_ns > due->now_ns || due->count == DUE_MAX) {
+		due->next_ns = at_ns < due->next_ns ? at_ns : due->next_ns;
+		return;
+	}
 	if (windows_owner_named(due->generation, one->name, strlen(one->name),
 	    &due->owners[due->count]))
 		due->count++;
@@ -83,23 +95,29 @@ static bool is_alive(void *context, const struct flight_process *process)
 	return asked->alive;
 }
 
-static void look_after_flights(struct engine *engine, int64_t now_ns)
+/* Is there anything to look after? */
+static bool look_after_flights(struct engine *engine, int64_t now_ns)
 {
 	uint32_t *next = &engine->windows_time.next_flight;
 	struct asked asked = { .asks = 0 };
+	uint32_t used, size;
 
 	for (uint32_t looks = 0; looks < LOOKS_MOST && asked.asks < ASKS_MOST &&
 	     looks < engine->segment->header->flight_count; looks += LOOKS_AT_ONCE)
 		(void)flights_sweep(engine->segment, next, LOOKS_AT_ONCE, is_alive, &asked,
 		    now_ns);
+	flights_used_in(engine->segment->header, engine->segment->header, &used, &size);
+	return used > 0;
 }
 
-void windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns)
+int64_t windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns)
 {
 	struct windows_time *time = &engine->windows_time;
-	struct due due = { .count = 0, .generation = generation, .now_ns = now_ns };
+	struct due due = { .count = 0, .generation = generation, .now_ns = now_ns,
+		.next_ns = now_ns + EXPIRE_NS };
 
-	look_after_flights(engine, now_ns);
+	if (look_after_flights(engine, now_ns))
+		due.next_ns = now_ns + FLIGHTS_NS;
 	if (now_ns - time->expired_ns >= EXPIRE_NS) {
 		(void)recipients_expire(engine->segment, now_ns);
 		time->expired_ns = now_ns;
@@ -107,4 +125,5 @@ void windows_turn(struct engine *engine, const struct generation *generation, in
 	(void)states_each_timed(engine->segment, look, &due);
 	for (unsigned i = 0; i < due.count; i++)
 		turn(engine, generation, &due.owners[i], now_ns);
+	return due.next_ns;
 }

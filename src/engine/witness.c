@@ -115,13 +115,25 @@ void witness_each_session(struct witness *witness,
 	}
 }
 
-static bool table_is_used(const struct segment *segment) {
+bool witness_has_sessions(const struct witness *witness) {
+	const struct segment *segment = witness->segment;
+
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		if (atomic_load_explicit(&segment->session_shards[i].used,
 			memory_order_relaxed) != 0)
 			return true;
 	}
 	return false;
+}
+
+uint32_t witness_version(const struct witness *witness) {
+	const struct segment *segment = witness->segment;
+	uint32_t version = 0;
+
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
+		version += atomic_load_explicit(&segment->session_shards[i].seq,
+		    memory_order_relaxed);
+	return version;
 }
 
 /* --- ports ------------------------------------------------------------- */
@@ -203,7 +215,7 @@ bool witness_wants_dump(struct witness *witness,
 	 * outbound ones. */
 	return witness->early || generation->adopt != ADOPT_NEVER ||
 	    generation->remote_port_count > 0 ||
-	    table_is_used(witness->segment);
+	    witness_has_sessions(witness);
 }
 
 uint32_t witness_dump_begin(struct witness *witness) {

@@ -103,6 +103,12 @@ size_t witness_ports(struct witness *witness, const struct generation *generatio
 bool witness_wants_dump(struct witness *witness, const struct generation *generation,
     int64_t now_ns, bool *at_once);
 
+/* Are there any sessions? */
+bool witness_has_sessions(const struct witness *witness);
+
+/* Another number where a session may have changed meanwhile. */
+uint32_t witness_version(const struct witness *witness);
+
 /* What changed since the last call, for the log: adopted sessions and repairs. */
 struct witness_news {
 	uint64_t adopted;

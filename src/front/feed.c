@@ -60,11 +60,11 @@ void feed_end(struct feed *feed)
 		(void)event_base_loopbreak(feed->base);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
+static void on_second(void *context, int64_t now_ns)
 {
-	struct feed *feed = argument;
+	struct feed *feed = context;
 
-	(void)fd, (void)what;
+	(void)now_ns;
 	feed_begin(feed);
 	feed_logs_turn(feed);
 	feed_journals_turn(feed);
@@ -73,7 +73,6 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	feed_end(feed);
 	journal_states_turn(feed->journal, feed->now_ns, clock_wall_ns());
 	beat(feed);
-	log_flush();
 }
 
 void feed_beat_now(struct feed *feed)
@@ -101,14 +100,13 @@ static int open_journal(struct feed *feed, struct diag *diag)
 
 static int prepare(struct feed *feed, const struct feed_setup *setup, struct diag *diag)
 {
-	static const struct timeval one_second = { .tv_sec = 1 };
+	const struct beat_calls calls = { .each = on_second, .context = feed };
 
 	feed->base = event_base_new();
 	if (feed->base == NULL)
 		return diag_set(diag, 0, "cannot create an event loop");
-	feed->second = event_new(feed->base, -1, EV_PERSIST, on_second, feed);
-	if (feed->second == NULL || event_add(feed->second, &one_second) != 0)
-		return diag_set(diag, 0, "cannot create a timer");
+	if (beat_open(&feed->beat, feed->base, feed->engine, &calls, diag) != 0)
+		return -1;
 	if (open_journal(feed, diag) != 0 || front_requeue_open(&feed->requeue, feed->base, feed->engine, setup->mta_fd,
 	    diag) != 0 || feed_logs_open(feed, diag) != 0 || feed_journals_open(feed, diag) != 0 ||
 	    feed_syslog_open(feed, diag) != 0 ||
@@ -130,10 +128,10 @@ static void release(struct feed *feed)
 	feed_logs_close(feed);
 	feed_journals_close(feed);
 	front_requeue_close(&feed->requeue);
-	if (feed->second != NULL)
-		event_free(feed->second);
-	if (feed->base != NULL)
-		event_base_free(feed->base);
+	if (feed->base == NULL)
+		return;
+	beat_close(&feed->beat);
+	event_base_free(feed->base);
 }
 
 int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag *diag)

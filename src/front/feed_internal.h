@@ -9,6 +9,7 @@
 
 #include "engine/feed.h"
 #include "engine/journal_state.h"
+#include "front/beat.h"
 #include "front/feed.h"
 #include "front/followed_log.h"
 #include "front/requeue.h"
@@ -35,7 +36,7 @@ struct feed {
 	struct engine *engine;
 	const struct generation *generation;	/* pinned between feed_begin and feed_end */
 	struct event_base *base;
-	struct event *second;
+	struct beat beat;
 	struct feed_logs *logs;
 	struct feed_journals *journals;
 	struct feed_syslog *syslog;

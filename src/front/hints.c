@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Keeps the hints file alive.
- * MODEL    A turn each TURN_MS: that long after a class became full or a window changed,
- *          at most, its mail is told (and the witness's time comes on top of it).
+ * MODEL    A turn each TURN_NS while anything changes: that long after a class became full or a
+ *          window changed, at most, its mail is told (and the witness's time comes on top of
+ *          it).  Else it rests until the next thing is due.
  * ERRORS   Logged once until it works again; there are no hints meanwhile.  Where the
  *          supervisor ends the link the process ends: the one that is started in its
  *          place has a new one.
@@ -13,19 +14,20 @@
 
 #include <stdlib.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rest.h"
 #include "engine/hints.h"
 #include "front/mta_link.h"
 
-#define TURN_MS	50
+#define TURN_NS	(50 * NS_PER_MS)
 
 struct front_hints {
 	struct engine_hints *hints;
 	struct mta_link link;
+	struct rest *rest;
 };
 
 static bool ask_for_reload(void *context, unsigned mta, uint64_t generation) {
@@ -35,13 +37,14 @@ static bool ask_for_reload(void *context, unsigned mta, uint64_t generation) {
 }
 
 int front_hints_open(struct front_hints **front, struct engine *engine, int mta_fd,
-    gid_t group, struct diag *diag) {
+    gid_t group, struct rest *rest, struct diag *diag) {
 	struct front_hints *new = calloc(1, sizeof(*new));
 	struct hints_calls calls = { ask_for_reload, new };
 
 	if (new == NULL)
 		return diag_set(diag, 0, "no memory for the hints");
 	new->link.fd = mta_fd;
+	new->rest = rest;
 	if (engine_hints_open(&new->hints, engine, group, &calls, diag) != 0) {
 		free(new);
 		return -1;
@@ -71,7 +74,6 @@ static void read_outcomes(struct front_hints *front, int64_t now_ns) {
 }
 
 void *front_hints_run(void *argument) {
-	static const struct timespec turn = { .tv_nsec = TURN_MS * NS_PER_MS };
 	struct front_hints *front = argument;
 
 	for (;;) {
@@ -82,7 +84,8 @@ void *front_hints_run(void *argument) {
 		if (engine_hints_turn(front->hints, clock_now_ns(), &diag) != 0)
 			log_event(EVENT_SYSTEM, "from=hints text=\"%s\"",
 			    log_sentence(text, sizeof(text), diag.text));
-		(void)nanosleep(&turn, NULL);
+		rest_take(front->rest, TURN_NS,
+		    engine_hints_rest_ns(front->hints, clock_now_ns()));
 	}
 	return NULL;
 }

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "front/acceptor.h"
+#include "front/beat.h"
 #include "front/http_answer.h"
 #include "front/stream.h"
 
@@ -57,7 +58,7 @@ TAILQ_HEAD(connection_list, connection);
 struct http_front {
 	struct engine *engine;
 	struct event_base *base;
-	struct event second;
+	struct beat beat;
 	struct acceptor *acceptor;
 	struct http_answers *answers;
 	struct connection_list connections;
@@ -243,23 +244,20 @@ static bool connection_new(void *context, int fd, uint8_t listener) {
 	return true;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument) {
-	struct http_front *front = argument;
-	int64_t now_ns = clock_now_ns();
+static void close_stalled(void *context, int64_t now_ns) {
+	struct http_front *front = context;
 	struct connection *c;
 
-	(void)fd, (void)what;
-	engine_heartbeat(front->engine, now_ns);
 	while ((c = stream_overdue(&front->waiting, now_ns, HTTP_PATIENCE_NS)) != NULL)
 		connection_free(c);
-	log_flush();
 }
 
 /* --- life ------------------------------------------------------------------------- */
 
 int http_front_open(struct http_front **result, struct engine *engine, struct diag *diag) {
-	const struct timeval second = { .tv_sec = 1 };
 	struct http_front *front = calloc(1, sizeof(*front));
+	/* the keeper has to carry each over in time: none is left out */
+	const struct beat_calls calls = { .each = close_stalled, .context = front };
 
 	*result = NULL;
 	if (front == NULL)
@@ -270,8 +268,7 @@ int http_front_open(struct http_front **result, struct engine *engine, struct di
 	front->answers = http_answers_open(engine_state_path(engine));
 	front->base = event_base_new();
 	if (front->answers == NULL || front->base == NULL ||
-	    event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
-	    event_add(&front->second, &second) != 0 ||
+	    beat_open(&front->beat, front->base, engine, &calls, diag) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "http", connection_new, spare_one,
 		front, diag) != 0) {
 		http_answers_close(&front->answers);
@@ -307,7 +304,7 @@ void http_front_close(struct http_front **result) {
 	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
 		connection_free(c);
 	acceptor_close(&front->acceptor);
-	event_del(&front->second);
+	beat_close(&front->beat);
 	event_base_free(front->base);
 	http_answers_close(&front->answers);
 	free(front);

@@ -17,16 +17,17 @@
 
 #include <libmilter/mfapi.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nudge.h"
 #include "base/text.h"
 #include "config/generation.h"
 #include "front/decision_log.h"
@@ -45,6 +46,7 @@ static struct {
 	struct engine *engine;
 	uint8_t listener;
 	bool gated;
+	_Atomic bool rests;	/* the last heartbeat may be old */
 	/* when callbacks that run now were entered; 0: free */
 	_Atomic int64_t running_since_ns[RUNNING_MAX];
 } front;
@@ -59,6 +61,10 @@ static unsigned callback_enter(int64_t now_ns)
 {
 	unsigned i;
 
+	if (atomic_load_explicit(&front.rests, memory_order_relaxed)) {
+		atomic_store(&front.rests, false);
+		engine_heartbeat(front.engine, now_ns);
+	}
 	for (i = 0; i < RUNNING_MAX; i++) {
 		int64_t none = 0;
 
@@ -88,10 +94,19 @@ static bool any_callback_is_stuck(int64_t now_ns)
 	return false;
 }
 
+static void await_beat(void)
+{
+	struct pollfd nudge = { .fd = engine_nudge_fd(front.engine), .events = POLLIN };
+	bool rests = front.gated && milter_gate_is_empty() && engine_is_at_rest(front.engine);
+
+	atomic_store(&front.rests, rests);
+	if (poll(&nudge, 1, (int)((rests ? ENGINE_REST_NS : NS_PER_SECOND) / NS_PER_MS)) == 1 &&
+	    !nudge_take(nudge.fd))
+		(void)poll(NULL, 0, 1000);	/* nobody gives any: we are to end */
+}
+
 static void *beat(void *unused)
 {
-	const struct timespec second = { .tv_sec = 1 };
-
 	(void)unused;
 	for (;;) {
 		int64_t now_ns = clock_now_ns();
@@ -99,7 +114,7 @@ static void *beat(void *unused)
 		if (!any_callback_is_stuck(now_ns))
 			engine_heartbeat(front.engine, now_ns);
 		log_flush();
-		(void)nanosleep(&second, NULL);
+		await_beat();
 	}
 	return NULL;
 }

@@ -51,6 +51,7 @@ static struct {
 	int epoll_fd;		/* -1: there is no gate */
 	int listening_fd, timer_fd;
 	bool used;
+	_Atomic bool ticks;	/* the timer is set */
 	const struct milter_gate_calls *calls;
 	TAILQ_HEAD(, waiting) list;	/* oldest first */
 	unsigned count;
@@ -66,6 +67,16 @@ static void drop(struct waiting *waiting)
 	gate.count--;
 	close(waiting->fd);
 	free(waiting);
+}
+
+/* A tick each second while connections wait, and one more. */
+static void set_timer(bool on)
+{
+	const struct itimerspec times = { .it_interval = { .tv_sec = on },
+		.it_value = { .tv_sec = on } };
+
+	(void)timerfd_settime(gate.timer_fd, 0, &times, NULL);
+	atomic_store(&gate.ticks, on);
 }
 
 /* Is there something for libmilter to read: a whole packet, what is none, or the end? */
@@ -99,7 +110,8 @@ static bool begin_to_wait(int fd, const struct peer *peer)
 		return false;
 	}
 	TAILQ_INSERT_TAIL(&gate.list, waiting, all);
-	gate.count++;
+	if (gate.count++ == 0 && !atomic_load(&gate.ticks))
+		set_timer(true);
 	return true;
 }
 
@@ -163,6 +175,8 @@ static void on_timer(void)
 		gate.calls->stalled();
 		drop(oldest);
 	}
+	if (oldest == NULL)
+		set_timer(false);
 }
 
 static int next_connection(struct peer *peer)
@@ -242,16 +256,12 @@ static int add(int fd, char *which)
 int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
     struct diag *diag)
 {
-	const struct itimerspec second = { .it_interval = { .tv_sec = 1 },
-		.it_value = { .tv_sec = 1 } };
-
 	TAILQ_INIT(&gate.list);
 	gate.calls = calls;
 	gate.listening_fd = listening_fd;
 	gate.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	gate.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (gate.timer_fd < 0 || gate.epoll_fd < 0 ||
-	    timerfd_settime(gate.timer_fd, 0, &second, NULL) != 0 ||
 	    add(listening_fd, &the_listener) != 0 || add(gate.timer_fd, &the_timer) != 0) {
 		diag_set(diag, errno, "cannot create the gate of the milter socket");
 		close(gate.timer_fd);
@@ -265,6 +275,11 @@ int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
 bool milter_gate_is_used(void)
 {
 	return gate.used;
+}
+
+bool milter_gate_is_empty(void)
+{
+	return atomic_load(&gate.inside) == 0 && !atomic_load(&gate.ticks);
 }
 
 void milter_gate_left(void)

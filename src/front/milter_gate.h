@@ -33,6 +33,9 @@ int milter_gate_socket(void);
 /* This thread reads from that socket (milter_read.c). */
 void milter_gate_read(int fd);
 
+/* Is no connection there, inside or waiting?  Any thread. */
+bool milter_gate_is_empty(void);
+
 /* A connection that came in has ended.  Any thread. */
 void milter_gate_left(void);
 

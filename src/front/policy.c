@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "config/generation.h"
 #include "front/acceptor.h"
+#include "front/beat.h"
 #include "front/policy_session.h"
 #include "front/stream.h"
 
@@ -62,7 +63,7 @@ struct policy_front {
 	struct engine *engine;
 	const struct generation *generation;	/* the newest, pinned */
 	struct event_base *base;
-	struct event second;
+	struct beat beat;
 	struct acceptor *acceptor;
 	struct connection_list connections;
 	struct stream_list waiting;
@@ -342,6 +343,7 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	}
 	stream_is_new(&c->stream, &front->newcomers);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	beat_quicken(&front->beat);
 	return true;
 }
 
@@ -356,8 +358,16 @@ static bool spare_one(void *context)
 	return true;
 }
 
-static void close_stalled(struct policy_front *front, int64_t now_ns)
+static bool has_connections(void *context)
 {
+	const struct policy_front *front = context;
+
+	return !TAILQ_EMPTY(&front->connections);
+}
+
+static void close_stalled(void *context, int64_t now_ns)
+{
+	struct policy_front *front = context;
 	const struct generation *generation = generation_of(front);
 	struct connection *c;
 
@@ -367,22 +377,11 @@ static void close_stalled(struct policy_front *front, int64_t now_ns)
 	}
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
-{
-	struct policy_front *front = argument;
-	int64_t now_ns = clock_now_ns();
-
-	(void)fd, (void)what;
-	engine_heartbeat(front->engine, now_ns);
-	close_stalled(front, now_ns);
-	log_flush();
-}
-
 int policy_front_open(struct policy_front **result, struct engine *engine,
     struct diag *diag)
 {
-	const struct timeval second = { .tv_sec = 1 };
 	struct policy_front *front = calloc(1, sizeof(*front));
+	const struct beat_calls calls = { has_connections, close_stalled, front };
 
 	*result = NULL;
 	if (front == NULL)
@@ -396,10 +395,8 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 		free(front);
 		return diag_set(diag, 0, "cannot create an event loop");
 	}
-	diag_set(diag, 0, "cannot create a timer");
-	if (event_assign(&front->turn_end, front->base, -1, 0, on_turn_end, front) != 0 ||
-	    event_assign(&front->second, front->base, -1, EV_PERSIST, on_second, front) != 0 ||
-	    event_add(&front->second, &second) != 0 ||
+	if (beat_open(&front->beat, front->base, engine, &calls, diag) != 0 ||
+	    event_assign(&front->turn_end, front->base, -1, 0, on_turn_end, front) != 0 ||
 	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,
 		spare_one, front, diag) != 0) {
 		event_base_free(front->base);
@@ -439,7 +436,7 @@ void policy_front_close(struct policy_front **result)
 	if (front->generation != NULL)
 		engine_unpin(front->engine, front->generation);
 	acceptor_close(&front->acceptor);
-	event_del(&front->second);
+	beat_close(&front->beat);
 	event_del(&front->turn_end);
 	event_base_free(front->base);
 	free(front);

@@ -63,7 +63,7 @@ TAILQ_HEAD(leaving_list, leaving);
 struct socketmap_front {
 	struct engine *engine;
 	struct event_base *base;
-	struct event second;
+	struct event second;		/* while there are connections */
 	struct event soon;		/* to look whether those that leave are gone */
 	struct leaving_list leaving;
 	struct acceptor *acceptor;
@@ -291,6 +291,15 @@ static void know_client(struct connection *c)
 		    c->listener, (int)c->client.pid);
 }
 
+static void await_second(struct socketmap_front *front)
+{
+	static const struct timeval second = { .tv_sec = 1 };
+
+	if (!TAILQ_EMPTY(&front->connections) &&
+	    !event_pending(&front->second, EV_TIMEOUT, NULL))
+		(void)event_add(&front->second, &second);
+}
+
 static bool connection_new(void *context, int fd, uint8_t listener)
 {
 	struct socketmap_front *front = context;
@@ -309,6 +318,7 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	know_client(c);
 	stream_is_new(&c->stream, &front->newcomers);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
+	await_second(front);
 	return true;
 }
 
@@ -334,17 +344,19 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	struct connection *c;
 
 	(void)fd, (void)what;
+	/* the policy front end has nothing to do perhaps */
+	engine_heartbeat(front->engine, now_ns);
 	while ((c = stream_overdue(&front->waiting, now_ns, SOCKETMAP_PATIENCE_NS)) != NULL) {
 		report_stalled(c);
 		connection_free(c, generation, now_ns);
 	}
 	engine_unpin(front->engine, generation);
+	await_second(front);
 }
 
 int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
     struct event_base *base, struct diag *diag)
 {
-	const struct timeval second = { .tv_sec = 1 };
 	struct socketmap_front *front = calloc(1, sizeof(*front));
 
 	*result = NULL;
@@ -361,9 +373,8 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 		free(front);
 		return -1;
 	}
-	if (event_assign(&front->second, base, -1, EV_PERSIST, on_second, front) != 0 ||
-	    event_assign(&front->soon, base, -1, 0, on_soon, front) != 0 ||
-	    event_add(&front->second, &second) != 0) {
+	if (event_assign(&front->second, base, -1, 0, on_second, front) != 0 ||
+	    event_assign(&front->soon, base, -1, 0, on_soon, front) != 0) {
 		socketmap_front_close(&front);
 		return diag_set(diag, 0, "cannot create a timer");
 	}

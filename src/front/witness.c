@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  When the kernel's table is read.
- * MODEL    A timer asks the engine ten times a second whether a dump is wanted;
- *          ordinary ones come at least half a second after the one before, urgent
- *          ones 20 ms.  Where a dump takes long (the kernel walks its whole table
+ * MODEL    The keeper's turns ask the engine whether a dump is wanted; a timer makes
+ *          what is due before the next turn.
+ *          Ordinary ones come at least half a second after the one before, a second where
+ *          there is neither session nor connection, urgent ones 20 ms.
+ *          Where a dump takes long (the kernel walks its whole table
  *          for it), the next one of either kind comes so much later that dumps
- *          never take more than a twentieth of the time.  Announced ends are
+ *          never take more than a twentieth of the time, and an ordinary one, while no
+ *          session changes, a four-hundredth.  Announced ends are
  *          passed on as they come: one question to the kernel each, and none for
  *          those of ports that are not asked for.
  * ERRORS   Counted and logged; the next dump makes up for them.
@@ -28,8 +31,10 @@
 #define UNANNOUNCED_MAX	65536
 #define TURN_NS		(NS_PER_SECOND / 2)
 #define URGENT_NS	(20 * NS_PER_MS)
-#define POLL_NS		(100 * NS_PER_MS)
+#define REST_TURN_NS	(9 * NS_PER_SECOND / 10)
+#define TURN_LEAST_NS	(100 * NS_PER_MS)
 #define DUMP_SHARE	20
+#define QUIET_SHARE	400
 
 struct front_witness {
 	struct engine *engine;
@@ -39,8 +44,14 @@ struct front_witness {
 	struct event *readers[SOURCES_MAX];
 	unsigned count;
 	int64_t dumped_ns;	/* when the last dump was made; 0: none yet */
-	int64_t rest_ns;	/* that it must be followed by */
+	int64_t spent_ns;	/* CPU time that it took */
+	uint32_t version;	/* of the sessions, as it began */
+	int64_t expired_ns;	/* when leases were looked at last, and what that took */
+	int64_t expiry_spent_ns;
 	bool urgent;		/* announcements were lost */
+	bool shown;		/* the last dump showed connections */
+	bool rests;
+	int64_t turn_ns;	/* the next turn comes by then */
 };
 
 static void arm(struct front_witness *front, int64_t after_ns) {
@@ -81,6 +92,9 @@ static void read_table(struct front_witness *front,
 	    INET_DIAG_PORTS_AT_MOST);
 	sequence = witness_dump_begin(front->witness);
 	if (kernel_table_dump(front->table, &ports, &list, &count, &diag) == 0) {
+		front->shown = false;
+		for (size_t i = 0; i < count; i++)
+			front->shown |= list[i].alive;
 		witness_dump_end(front->witness, generation, sequence, list,
 		    count, clock_now_ns());
 	} else {
@@ -96,34 +110,61 @@ static void dump(struct front_witness *front,
 	int64_t began_ns = clock_thread_cpu_ns();
 
 	front->urgent = false;
+	front->version = witness_version(front->witness);
 	read_table(front, generation);
-	front->rest_ns = (DUMP_SHARE - 1) * (clock_thread_cpu_ns() - began_ns);
+	front->spent_ns = clock_thread_cpu_ns() - began_ns;
 	front->dumped_ns = clock_now_ns();
 	pass_on_ends(front, generation);
 }
 
-/* How long after the last dump the next may come. */
-static int64_t distance_ns(const struct front_witness *front, bool urgent) {
-	int64_t distance = urgent ? URGENT_NS : TURN_NS;
-
-	return distance > front->rest_ns ? distance : front->rest_ns;
+static int64_t later(int64_t a_ns, int64_t b_ns) {
+	return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* Makes a dump where one is due, and arms the timer for the next thought. */
+/* How long after the last dump the next may come. */
+static int64_t distance_ns(const struct front_witness *front, bool urgent) {
+	int64_t least_ns = (DUMP_SHARE - 1) * front->spent_ns;
+	int64_t quiet_ns = (QUIET_SHARE - 1) * front->spent_ns;
+
+	if (urgent)
+		return later(URGENT_NS, least_ns);
+	if (front->rests)
+		return later(REST_TURN_NS, quiet_ns);
+	/* of a small table nobody need ask */
+	return quiet_ns <= TURN_NS || front->version != witness_version(front->witness) ?
+	    later(TURN_NS, least_ns) : quiet_ns;
+}
+
+/* Makes a dump where one is due, and arms the timer for one that is before the next turn. */
 static void turn(struct front_witness *front,
     const struct generation *generation) {
 	bool urgent = false;
+	int64_t left_ns;
 	bool wants = witness_wants_dump(front->witness, generation,
 	    clock_now_ns(), &urgent);
-	int64_t left_ns, after_ns = POLL_NS;
 
 	urgent = urgent || front->urgent;
+	if (!wants && !urgent)
+		return;
 	left_ns = front->dumped_ns + distance_ns(front, urgent) - clock_now_ns();
-	if ((wants || urgent) && left_ns <= 0)
+	if (left_ns <= 0)
 		dump(front, generation);
-	else if ((wants || urgent) && left_ns < POLL_NS)
-		after_ns = left_ns;
-	arm(front, after_ns);
+	else if (left_ns < front->turn_ns && (urgent || !front->rests))
+		arm(front, left_ns);
+}
+
+int64_t front_witness_turn(struct front_witness *front, bool rests) {
+	const struct generation *generation = engine_pin(front->engine);
+	bool looks = generation->remote_port_count > 0 || generation->adopt != ADOPT_NEVER;
+	int64_t most_ns = looks ? NS_PER_SECOND : ENGINE_REST_NS;
+
+	/* who has connected before an outage is to be known before */
+	front->rests = rests && !front->urgent && !front->shown &&
+	    !witness_has_sessions(front->witness);
+	front->turn_ns = front->rests ? most_ns : TURN_LEAST_NS;
+	turn(front, generation);
+	engine_unpin(front->engine, generation);
+	return front->turn_ns;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context) {
@@ -199,7 +240,7 @@ int front_witness_open(struct front_witness **result, struct event_base *base,
 	if (count == 0)
 		log_event(EVENT_WITNESS,
 		    "text=\"no netlink socket: only owners and leases end sessions\"");
-	on_timer(-1, 0, front);
+	(void)front_witness_turn(front, false);
 	*result = front;
 	return 0;
 }
@@ -219,11 +260,24 @@ void front_witness_close(struct front_witness **front) {
 	*front = NULL;
 }
 
+/* Of a million sessions that is not done each second. */
+static void expire(struct front_witness *front, const struct generation *generation,
+    int64_t now_ns) {
+	int64_t began_ns;
+
+	if (now_ns - front->expired_ns < (QUIET_SHARE - 1) * front->expiry_spent_ns)
+		return;
+	began_ns = clock_thread_cpu_ns();
+	witness_expire(front->witness, generation, now_ns);
+	front->expired_ns = now_ns;
+	front->expiry_spent_ns = clock_thread_cpu_ns() - began_ns;
+}
+
 void front_witness_second(struct front_witness *front, int64_t now_ns) {
 	const struct generation *generation = engine_pin(front->engine);
 	struct witness_news news;
 
-	witness_expire(front->witness, generation, now_ns);
+	expire(front, generation, now_ns);
 	engine_unpin(front->engine, generation);
 	witness_news(front->witness, &news);
 	if (news.adopted > 0)

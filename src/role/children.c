@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/nudge.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "role/feed_role.h"
@@ -260,6 +261,11 @@ static bool is_of_damage(const struct child *child, int status, int64_t now_ns) 
 	    WTERMSIG(status) == SIGBUS;
 }
 
+static void close_pipes(const struct child *child) {
+	close(child->lifeline_fd);
+	close(child->nudge_fd);
+}
+
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
@@ -267,7 +273,7 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	int64_t delay;
 
 	listen_to(child, now_ns);
-	close(child->lifeline_fd);
+	close_pipes(child);
 	call = stopped_by(child, status);
 	child->dead_pid = child->pid;
 	/* metrics only reads it */
@@ -362,6 +368,12 @@ void children_check_journal(struct supervisor *supervisor) {
 	}
 }
 
+void children_nudge(const struct supervisor *supervisor) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid != 0)
+			nudge_give(supervisor->children[i].nudge_fd);
+}
+
 bool children_ready(const struct supervisor *supervisor) {
 	unsigned i;
 
@@ -434,7 +446,7 @@ static void end_all(struct supervisor *supervisor, int64_t now_ns) {
 
 		if (child->pid != 0) {
 			await_end(child, now_ns + KILLED_NS);
-			close(child->lifeline_fd);
+			close_pipes(child);
 			spawn_unlink(supervisor, child);
 		}
 		child->dead_pid = 0;

@@ -32,6 +32,10 @@ void children_check_journal(struct supervisor *supervisor);
  * found again some seconds later. */
 void children_rebuild(struct supervisor *supervisor, int64_t now_ns);
 
+/* A configuration was published: roles that rest take it up now, not with their next
+ * heartbeat. */
+void children_nudge(const struct supervisor *supervisor);
+
 /* Does every role run, with a first heartbeat? */
 bool children_ready(const struct supervisor *supervisor);
 

@@ -204,6 +204,7 @@ static void keep_descriptors(const struct handover *handover) {
 	keep(context->onlooker_fd);
 	keep(context->roles_lock_fd);
 	keep(context->lifeline_fd);
+	keep(context->nudge_fd);
 	keep(context->generation_fd);
 	keep(context->orders_fd);
 	keep(context->supervisor_fd);

@@ -2,24 +2,31 @@
 /*
  * PURPOSE  The keeper role: the witness, leases, the saved sessions and destinations,
  *          the hints file, windows whose time has come, the control socket.
- * MODEL    One event loop, with a turn of housekeeping each second.  Saving the
+ * MODEL    One event loop, with a turn of housekeeping each second.  All threads rest while
+ *          nobody changes anything (base/rest.h): one waits for a change (segment/stir.h), and
+ *          the loop's turns find one that it was not told of.  Saving the
  *          sessions is put off where it took long, so that it never takes more
  *          than a twentieth of the time; a million take more than a second, and a
  *          disk may take any time, so it has a thread, as the destinations and the
  *          hints have: nobody is to take the keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  Five: the loop; two that save, which share nothing with it but the
- *          segment; one for the hints and one for windows, which share the engine.
- *          And one at the beginning, for large pages.
+ * THREADS  Six: the loop; two that save, which share nothing with it but the
+ *          segment; one for the hints and one for windows, which share the engine; one that
+ *          is stirred.  And one at the beginning, for large pages.
  */
+#include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sysexits.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nudge.h"
+#include "base/rest.h"
 #include "engine/engine.h"
 #include "engine/gate.h"
 #include "engine/journal_decisions.h"
@@ -35,9 +42,18 @@
 #include "role/netlink.h"
 #include "role/role.h"
 #include "segment/segment.h"
+#include "segment/stir.h"
 
 #define SAVING_SHARE	20
 #define WINDOWS_TURN_NS	(500 * NS_PER_MS)
+#define LEAST_REST_NS	(20 * NS_PER_MS)
+#define BEAT_NS		(200 * NS_PER_MS)
+#define TURN_NS		(BEAT_NS / 2)
+#define EARLY_NS	(TURN_NS / 2)	/* what is due with the next turn but one is so now */
+#define SESSIONS_REST_NS	(10 * NS_PER_SECOND)
+#define DESTINATIONS_REST_NS	(30 * NS_PER_SECOND)	/* somebody may set the wall clock */
+/* After a stir: until all have seen what came while nobody waited for another one. */
+#define DEAF_NS		(REST_LIVELY_NS / 2)
 #define ENLARGE_APART_NS	(5 * NS_PER_MS)
 
 /* What a text file is for: the segment does not outlive another layout. */
@@ -46,6 +62,8 @@ struct saver {
 	int (*renew)(const struct segment *, struct segment_saved *, int64_t now_ns,
 	    struct diag *);
 	struct segment_saved saved;
+	struct rest *rest;
+	int64_t most_rest_ns;
 };
 
 struct keeper {
@@ -60,8 +78,12 @@ struct keeper {
 	struct keeper_duties *duties;
 	struct journal_manual_log *journal;	/* NULL: there is none */
 	struct journal_decisions *decisions;	/* NULL: the same */
-	struct event *beat;
-	struct event *second;
+	struct rest rest;
+	int stirred_fd;		/* an eventfd */
+	struct event *stirred;
+	struct event *turn;
+	struct event *nudged;
+	int64_t beat_ns, second_ns;	/* when these were done last */
 	struct saver savers[2];
 	bool stale;		/* a namespace of witness.netns was made anew */
 };
@@ -71,11 +93,8 @@ static int give_up(const struct diag *diag) {
 	return EX_OSERR;
 }
 
-static void rest(int64_t ns) {
-	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
-		.tv_nsec = (long)(ns % NS_PER_SECOND) };
-
-	(void)nanosleep(&time, NULL);
+static int64_t longer(int64_t a_ns, int64_t b_ns) {
+	return a_ns > b_ns ? a_ns : b_ns;
 }
 
 static void *save_again_and_again(void *argument) {
@@ -91,33 +110,58 @@ static void *save_again_and_again(void *argument) {
 		if (failed && !had_failed)
 			log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
 		had_failed = failed;
-		rest_ns = (SAVING_SHARE - 1) * (clock_now_ns() - began_ns);
-		rest(rest_ns > NS_PER_SECOND ? rest_ns : NS_PER_SECOND);
+		rest_ns = longer(NS_PER_SECOND,
+		    (SAVING_SHARE - 1) * (clock_now_ns() - began_ns));
+		rest_take(saver->rest, rest_ns, failed ? rest_ns :
+		    longer(rest_ns, saver->most_rest_ns));
 	}
 	return NULL;
 }
 
 /* What time does to windows: looks through all destinations. */
 static void *turn_windows(void *argument) {
-	struct engine *engine = argument;
+	struct keeper *keeper = argument;
 
 	for (;;) {
-		const struct generation *generation = engine_pin(engine);
+		const struct generation *generation = engine_pin(keeper->engine);
+		int64_t next_ns = windows_turn(keeper->engine, generation, clock_now_ns());
 
-		windows_turn(engine, generation, clock_now_ns());
-		engine_unpin(engine, generation);
-		rest(WINDOWS_TURN_NS);
+		engine_unpin(keeper->engine, generation);
+		rest_take(&keeper->rest, WINDOWS_TURN_NS,
+		    longer(LEAST_REST_NS, next_ns - clock_now_ns()));
+	}
+	return NULL;
+}
+
+/* Somebody changes something: all look for it. */
+static void stir(struct keeper *keeper) {
+	const uint64_t one = 1;
+
+	rest_stir(&keeper->rest, clock_now_ns());
+	(void)!write(keeper->stirred_fd, &one, sizeof(one));
+}
+
+static void *await_stirs(void *argument) {
+	static const struct timespec deaf = { .tv_sec = DEAF_NS / NS_PER_SECOND,
+		.tv_nsec = DEAF_NS % NS_PER_SECOND };
+	struct keeper *keeper = argument;
+
+	for (;;) {
+		segment_await_stir(segment_header(keeper->context->segment));
+		stir(keeper);
+		(void)nanosleep(&deaf, NULL);
 	}
 	return NULL;
 }
 
 /* Others wait for a page that is made larger: each of them is done by itself. */
 static void *enlarge_pages(void *argument) {
+	const struct timespec apart = { .tv_nsec = ENLARGE_APART_NS };
 	const struct segment *segment = argument;
 	uint64_t done = 0;
 
 	while (segment_enlarge_pages(segment, &done))
-		rest(ENLARGE_APART_NS);
+		(void)nanosleep(&apart, NULL);
 	return NULL;
 }
 
@@ -161,12 +205,8 @@ static void do_duties(struct keeper *keeper, int64_t now_ns) {
 }
 
 /* Others take note when nobody can ask the kernel: more often than each second. */
-static void on_beat(evutil_socket_t fd, short what, void *argument) {
-	struct keeper *keeper = argument;
-
-	(void)fd;
-	(void)what;
-	engine_heartbeat(keeper->engine, clock_now_ns());
+static void beat(struct keeper *keeper, int64_t next_ns) {
+	engine_keeper_heartbeat(keeper->engine, clock_now_ns(), longer(BEAT_NS, next_ns));
 	watch_gate(keeper, clock_now_ns());
 	do_duties(keeper, clock_now_ns());
 	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
@@ -198,11 +238,7 @@ static void end_when_stale(struct keeper *keeper) {
 	(void)event_base_loopbreak(keeper->base);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument) {
-	struct keeper *keeper = argument;
-
-	(void)fd;
-	(void)what;
+static void once_a_second(struct keeper *keeper) {
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
 	journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
@@ -210,6 +246,99 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	keeper_duties_second(keeper->duties);
 	end_when_stale(keeper);
 	log_flush();
+}
+
+static bool is_due(int64_t *done_ns, int64_t every_ns, int64_t now_ns) {
+	if (now_ns - *done_ns < every_ns - EARLY_NS)
+		return false;
+	*done_ns = now_ns;
+	return true;
+}
+
+/* All that time brings.  While nobody stirs, turns are far apart. */
+static void turn(struct keeper *keeper) {
+	const struct segment_header *header = segment_header(keeper->context->segment);
+	int64_t now_ns = clock_now_ns(), next_ns, duties_ns;
+	struct timeval next;
+
+	/* the word may have been changed by one that died then, or by whoever likes to */
+	if (!rest_is_lively(&keeper->rest, now_ns) && !segment_is_at_rest(header))
+		stir(keeper);
+	duties_ns = keeper_duties_turn(keeper->duties, now_ns);
+	next_ns = front_witness_turn(keeper->witness, !rest_is_lively(&keeper->rest, now_ns));
+	if (duties_ns < next_ns)
+		next_ns = duties_ns;
+	if (rest_is_lively(&keeper->rest, now_ns))
+		next_ns = TURN_NS;
+	if (next_ns > TURN_NS || is_due(&keeper->beat_ns, BEAT_NS, now_ns))
+		beat(keeper, next_ns);
+	if (is_due(&keeper->second_ns, NS_PER_SECOND, now_ns))
+		once_a_second(keeper);
+	next = (struct timeval){ .tv_sec = (time_t)(next_ns / NS_PER_SECOND),
+		.tv_usec = (suseconds_t)(next_ns % NS_PER_SECOND / 1000) };
+	(void)evtimer_add(keeper->turn, &next);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *argument) {
+	(void)fd;
+	(void)what;
+	turn(argument);
+}
+
+static void on_stirred(evutil_socket_t fd, short what, void *argument) {
+	uint64_t times;
+
+	(void)what;
+	(void)!read(fd, &times, sizeof(times));
+	turn(argument);
+}
+
+/* What it has published is in force, here too. */
+static void on_nudge(evutil_socket_t fd, short what, void *argument) {
+	struct keeper *keeper = argument;
+
+	(void)what;
+	if (!nudge_take(fd))
+		(void)event_del(keeper->nudged);
+	keeper->beat_ns = 0;
+	turn(keeper);
+}
+
+static int open_turns(struct keeper *keeper, struct diag *diag) {
+	rest_init(&keeper->rest, clock_now_ns());
+	keeper->stirred_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (keeper->stirred_fd < 0)
+		return diag_set(diag, errno, "cannot make an eventfd");
+	keeper->stirred = event_new(keeper->base, keeper->stirred_fd, EV_READ | EV_PERSIST,
+	    on_stirred, keeper);
+	keeper->turn = evtimer_new(keeper->base, on_turn, keeper);
+	if (keeper->stirred == NULL || keeper->turn == NULL ||
+	    event_add(keeper->stirred, NULL) != 0)
+		return diag_set(diag, 0, "no memory for a timer");
+	keeper->nudged = event_new(keeper->base, keeper->context->nudge_fd,
+	    EV_READ | EV_PERSIST, on_nudge, keeper);
+	if (keeper->nudged == NULL || event_add(keeper->nudged, NULL) != 0)
+		return diag_set(diag, 0, "no memory for an event");
+	return 0;
+}
+
+static int start_threads(struct keeper *keeper, struct diag *diag) {
+	const struct segment *segment = keeper->context->segment;
+
+	keeper->savers[0] = (struct saver){ segment, segment_renew_sessions,
+		{ .written = false }, &keeper->rest, SESSIONS_REST_NS };
+	keeper->savers[1] = (struct saver){ segment, segment_renew_destinations,
+		{ .written = false }, &keeper->rest, DESTINATIONS_REST_NS };
+	for (unsigned i = 0; i < 2; i++) {
+		if (start_thread(save_again_and_again, &keeper->savers[i], diag) != 0)
+			return -1;
+	}
+	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
+	    start_thread(turn_windows, keeper, diag) != 0 ||
+	    start_thread(await_stirs, keeper, diag) != 0 ||
+	    start_thread(enlarge_pages, keeper->context->segment, diag) != 0)
+		return -1;
+	return 0;
 }
 
 static int open_journal(struct keeper *keeper, struct diag *diag) {
@@ -225,8 +354,6 @@ static int open_journal(struct keeper *keeper, struct diag *diag) {
 }
 
 static int open_all(struct keeper *keeper, struct diag *diag) {
-	static const struct timeval one_second = { .tv_sec = 1 };
-	static const struct timeval fifth = { .tv_usec = 200000 };
 	const struct role_context *context = keeper->context;
 
 	if (role_open_engine(context, &keeper->engine, diag) != 0)
@@ -234,11 +361,12 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	window_log_listen(keeper->engine);
 	if (open_journal(keeper, diag) != 0)
 		return -1;
-	engine_heartbeat(keeper->engine, clock_now_ns());
+	engine_keeper_heartbeat(keeper->engine, clock_now_ns(), BEAT_NS);
 	keeper->base = event_base_new();
 	if (keeper->base == NULL)
 		return diag_set(diag, 0, "cannot create an event loop");
-	if (front_witness_open(&keeper->witness, keeper->base, keeper->engine,
+	if (open_turns(keeper, diag) != 0 ||
+	    front_witness_open(&keeper->witness, keeper->base, keeper->engine,
 		context->netlink_fds, context->netlink_count, diag) != 0 ||
 	    control_open(&keeper->control, keeper->base, keeper->engine,
 		context->supervisor_fd, diag) != 0 ||
@@ -250,29 +378,10 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			return -1;
 	}
 	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd,
-		context->hints_group, diag) != 0)
+		context->hints_group, &keeper->rest, diag) != 0)
 		return -1;
-	keeper->second = event_new(keeper->base, -1, EV_PERSIST, on_second,
-	    keeper);
-	keeper->beat = event_new(keeper->base, -1, EV_PERSIST, on_beat, keeper);
-	if (keeper->second == NULL || keeper->beat == NULL ||
-	    event_add(keeper->second, &one_second) != 0 ||
-	    event_add(keeper->beat, &fifth) != 0)
-		return diag_set(diag, 0, "no memory for a timer");
-	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
-	    start_thread(turn_windows, keeper->engine, diag) != 0 ||
-	    start_thread(enlarge_pages, context->segment, diag) != 0)
-		return -1;
-	keeper->savers[0] = (struct saver){ context->segment, segment_renew_sessions,
-		{ .written = false } };
-	keeper->savers[1] = (struct saver){ context->segment, segment_renew_destinations,
-		{ .written = false } };
-	for (unsigned i = 0; i < 2; i++) {
-		if (start_thread(save_again_and_again, &keeper->savers[i],
-			diag) != 0)
-			return -1;
-	}
-	return 0;
+	turn(keeper);
+	return start_threads(keeper, diag);
 }
 
 int keeper_role_main(const struct role_context *context) {

@@ -20,11 +20,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "role/alert_watch.h"
 #include "role/generation_memory.h"
 #include "role/keeper_orders.h"
 #include "segment/onlooker.h"
 #include "segment/segment.h"
+#include "segment/stir.h"
 
 #define PUBLISH_WAIT_NS	(3 * NS_PER_SECOND)
 
@@ -36,6 +38,9 @@ struct keeper_duties {
 	struct event *event;
 	uint64_t published;		/* how many generations */
 	struct alert_watch watch;
+	bool journal_failed;		/* as the supervisor was told last */
+	uint64_t alerts_from;
+	bool told;			/* and that it was */
 };
 
 static uint64_t published(const struct segment *segment) {
@@ -66,6 +71,7 @@ static void carry_out_publish(struct keeper_duties *duties, const struct keeper_
 		log_sentence(report.text, sizeof(report.text), diag.text);
 	} else {
 		duties->published++;
+		segment_stir(segment_header(duties->segment));
 	}
 	(void)keeper_report_send(duties->fd, &report);
 }
@@ -202,9 +208,16 @@ int keeper_duties_open(struct keeper_duties **result, const struct role_context 
 	return 0;
 }
 
+int64_t keeper_duties_turn(struct keeper_duties *duties, int64_t now_ns) {
+	const struct segment_header *header = segment_header(duties->segment);
+	unsigned metrics = segment_role_place(ROLE_METRICS, 0);
+
+	onlooker_carry(duties->segment, duties->onlooker, now_ns);
+	return atomic_load(&header->roles[metrics].pid) != 0 ? NS_PER_SECOND : ENGINE_REST_NS;
+}
+
 void keeper_duties_beat(struct keeper_duties *duties, const struct generation *generation,
     int64_t now_ns) {
-	onlooker_carry(duties->segment, duties->onlooker, now_ns);
 	alert_watch_turn(&duties->watch, generation, now_ns);
 }
 
@@ -215,17 +228,27 @@ static bool journal_failed(const struct segment_header *header) {
 	return false;
 }
 
-void keeper_duties_second(struct keeper_duties *duties) {
+/* Where it is another one than it was told. */
+static void report_state(struct keeper_duties *duties) {
 	struct keeper_report report = { .kind = KEEPER_REPORT_STATE,
 		.journal_failed = journal_failed(segment_header(duties->segment)),
 		.alerts_from = duties->watch.events.next };
 
+	if (duties->told && duties->journal_failed == (report.journal_failed != 0) &&
+	    duties->alerts_from == report.alerts_from)
+		return;
+	duties->journal_failed = report.journal_failed != 0;
+	duties->alerts_from = report.alerts_from;
+	duties->told = keeper_report_send(duties->fd, &report);
+}
+
+void keeper_duties_second(struct keeper_duties *duties) {
+	struct keeper_report report = { .kind = KEEPER_REPORT_MISSING };
+
 	if (segment_restore(duties->segment, getppid()))
 		log_event(EVENT_REPAIRED,
 		    "text=\"the header of the state file was overwritten; restored\"");
-	(void)keeper_report_send(duties->fd, &report);
-	if (segment_generation_is_there(duties->segment, published(duties->segment)))
-		return;
-	report = (struct keeper_report){ .kind = KEEPER_REPORT_MISSING };
-	(void)keeper_report_send(duties->fd, &report);
+	report_state(duties);
+	if (!segment_generation_is_there(duties->segment, published(duties->segment)))
+		(void)keeper_report_send(duties->fd, &report);
 }

@@ -21,7 +21,11 @@ int keeper_duties_prepare(const struct role_context *context, struct diag *diag)
 int keeper_duties_open(struct keeper_duties **duties, const struct role_context *context,
     struct event_base *base, struct diag *diag);
 
-/* Some times a second. */
+/* Carries over what metrics says of itself.  Returns when it is to be called again at the
+ * latest, in ns from now. */
+int64_t keeper_duties_turn(struct keeper_duties *duties, int64_t now_ns);
+
+/* Some times a second, while anything changes. */
 void keeper_duties_beat(struct keeper_duties *duties, const struct generation *generation,
     int64_t now_ns);
 

@@ -38,7 +38,7 @@ enum keeper_report_kind {
 	KEEPER_REPORT_PUBLISHED = 1,	/* generation `number` */
 	KEEPER_REPORT_REFUSED,		/* generation `number` could not be published, and why */
 	KEEPER_REPORT_MISSING,		/* the generation in force is not published */
-	KEEPER_REPORT_STATE,		/* each second: `journal_failed`, `alerts_from` */
+	KEEPER_REPORT_STATE,		/* `journal_failed`, `alerts_from`: when they change */
 	KEEPER_REPORT_ALERT,
 };
 

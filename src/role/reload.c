@@ -201,6 +201,8 @@ static void reload_published(struct supervisor *supervisor) {
 	struct reload *reload = &supervisor->reload;
 	struct generation *before = supervisor->generation, *block = reload->block;
 
+	/* those that rest take it up now */
+	children_nudge(supervisor);
 	block->number = reload->number;
 	/* no number goes back: orders of the later one would be refused */
 	supervisor->again_number = 0;
@@ -228,11 +230,13 @@ static void reload_repeated(struct supervisor *supervisor, const struct keeper_r
 	char text[sizeof(report->text)];
 
 	supervisor->again_number = 0;
-	if (report->kind == KEEPER_REPORT_PUBLISHED)
+	if (report->kind == KEEPER_REPORT_PUBLISHED) {
 		supervisor->generation->number = report->number;
-	else
+		children_nudge(supervisor);
+	} else {
 		log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"",
 		    log_sentence(text, sizeof(text), report->text));
+	}
 }
 
 bool reload_hear(struct supervisor *supervisor, const struct keeper_report *report) {

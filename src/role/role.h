@@ -54,6 +54,7 @@ struct role_context {
 	struct onlooker *onlooker;	/* the same, mapped */
 	int roles_lock_fd;		/* held as long as the process lives */
 	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
+	int nudge_fd;			/* and what it hears of the supervisor: base/nudge.h; or -1 */
 	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/mta_link.h);
 					 * or -1 */

@@ -83,7 +83,7 @@ int role_open_engine(const struct role_context *context, struct engine **engine,
     struct diag *diag) {
 	if (engine_open(engine, context->segment, context->role_slot, diag) != 0)
 		return -1;
-	engine_beat_on(*engine, context->lifeline_fd);
+	engine_beat_on(*engine, context->lifeline_fd, context->nudge_fd);
 	return 0;
 }
 

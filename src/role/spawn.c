@@ -23,6 +23,7 @@
 
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/nudge.h"
 #include "base/text.h"
 #include "role/background.h"
 #include "role/cluster_role.h"
@@ -93,6 +94,7 @@ struct links {
 	int mta_fd;		/* keeper and feed, or -1 */
 	int queue_fd;		/* queue, or -1 */
 	int lifeline_fd;
+	int nudge_fd;
 	int orders_fd;		/* keeper, or -1 */
 };
 
@@ -227,6 +229,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 			.supervisor_fd = links->control_fd,
 			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
 			.queue_fd = links->queue_fd, .lifeline_fd = links->lifeline_fd,
+			.nudge_fd = links->nudge_fd,
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->generation->number,
 			.alerts_from = supervisor->alerts_from,
@@ -259,7 +262,7 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
 		.has_terminal = supervisor->ready_fd >= 0,
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
 			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
-			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
+			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1, .nudge_fd = -1,
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->last_number } };
 	begin_process(supervisor, "prepare", &handover);
@@ -269,6 +272,8 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
 static void close_links(const struct links *links) {
 	if (links->lifeline_fd >= 0)
 		close(links->lifeline_fd);
+	if (links->nudge_fd >= 0)
+		close(links->nudge_fd);
 	if (links->control_fd >= 0)
 		close(links->control_fd);
 	if (links->orders_fd >= 0)
@@ -298,7 +303,7 @@ void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 /* -1 with *diag: there are none. */
 static int open_links(struct supervisor *supervisor, const struct child *child,
     struct links *links, struct diag *diag) {
-	*links = (struct links){ -1, -1, -1, -1, -1 };
+	*links = (struct links){ -1, -1, -1, -1, -1, -1 };
 	if (child->kind == ROLE_QUEUE) {
 		links->queue_fd = queue_link_open(supervisor, diag);
 		return links->queue_fd >= 0 ? 0 : -1;
@@ -320,20 +325,35 @@ static int open_links(struct supervisor *supervisor, const struct child *child,
 	return -1;
 }
 
+static void close_pair(const int fds[2]) {
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static int open_pipes(int lifeline_fds[2], int nudge_fds[2], struct diag *diag) {
+	if (lifeline_open(lifeline_fds, diag) != 0)
+		return -1;
+	if (nudge_open(nudge_fds, diag) == 0)
+		return 0;
+	close_pair(lifeline_fds);
+	return -1;
+}
+
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag) {
-	int lifeline_fds[2];
+	int lifeline_fds[2], nudge_fds[2];
 	struct links links;
 	pid_t pid;
 
-	if (lifeline_open(lifeline_fds, diag) != 0)
+	if (open_pipes(lifeline_fds, nudge_fds, diag) != 0)
 		return -1;
 	if (open_links(supervisor, child, &links, diag) != 0) {
-		close(lifeline_fds[0]);
-		close(lifeline_fds[1]);
+		close_pair(lifeline_fds);
+		close_pair(nudge_fds);
 		return -1;
 	}
 	links.lifeline_fd = lifeline_fds[1];
+	links.nudge_fd = nudge_fds[0];
 	pid = fork();
 	if (pid == 0)
 		run_role(supervisor, child, &links);
@@ -341,10 +361,12 @@ int spawn_role(struct supervisor *supervisor, struct child *child,
 	if (pid < 0) {
 		diag_set(diag, errno, "cannot fork");
 		close(lifeline_fds[0]);
+		close(nudge_fds[1]);
 		spawn_unlink(supervisor, child);
 		return -1;
 	}
 	child->pid = pid;
 	child->lifeline_fd = lifeline_fds[0];
+	child->nudge_fd = nudge_fds[1];
 	return 0;
 }

@@ -37,7 +37,9 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-#define TURN_NS		(250 * NS_PER_MS)
+#define TURN_NS		NS_PER_SECOND
+#define BUSY_TURN_NS	(TURN_NS / 4)	/* while something of no known end is under way */
+#define START_TURN_NS	(TURN_NS / 200)	/* while somebody waits for our start */
 #define ABSENCE_NS	NS_PER_SECOND
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
 #define FILES		65536
@@ -248,15 +250,25 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 	}
 }
 
-static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
+static int64_t turn_ns(const struct supervisor *supervisor, int64_t now_ns) {
+	if (!supervisor->ready)
+		return START_TURN_NS;
+	return reload_is_busy(&supervisor->reload) || !may_ask(supervisor, now_ns) ?
+	    BUSY_TURN_NS : TURN_NS;
+}
+
+static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhythm,
+    int64_t now_ns) {
 	int64_t next_ns = children_next_ns(supervisor, now_ns), wait_ns;
 	int64_t gate_ns = gate_command_next_ns(supervisor);
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
 	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
 	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
-	/* while somebody waits for our start, look more often */
-	int64_t turn_ns = supervisor->ready ? TURN_NS : TURN_NS / 50;
+	int64_t most_ns = turn_ns(supervisor, now_ns);
 
+	if (rhythm->watchdog_every_ns > 0 &&
+	    rhythm->watchdog_ns + rhythm->watchdog_every_ns < next_ns)
+		next_ns = rhythm->watchdog_ns + rhythm->watchdog_every_ns;
 	if (gate_ns < next_ns)
 		next_ns = gate_ns;
 	if (mta_ns < next_ns)
@@ -265,7 +277,7 @@ static int wait_ms(const struct supervisor *supervisor, int64_t now_ns) {
 		next_ns = queue_ns;
 	if (alert_ns < next_ns)
 		next_ns = alert_ns;
-	wait_ns = next_ns - now_ns < turn_ns ? next_ns - now_ns : turn_ns;
+	wait_ns = next_ns - now_ns < most_ns ? next_ns - now_ns : most_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
@@ -318,7 +330,7 @@ static void loop(struct supervisor *supervisor) {
 		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
 		supervisor_wait(supervisor, polled, POLLED_COUNT,
-		    more ? 0 : wait_ms(supervisor, now_ns));
+		    more ? 0 : wait_ms(supervisor, &rhythm, now_ns));
 		if (polled[POLLED_OUTPUTS].revents != 0)
 			command_read_outputs();
 		hear_keeper(supervisor, now_ns);

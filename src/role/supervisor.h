@@ -41,6 +41,7 @@ struct child {
 	pid_t reported_pid;		/* of which this keeper knows that it was started; or 0 */
 	pid_t dead_pid;		/* of which the keeper may not have heard; or 0 */
 	int lifeline_fd;	/* with pid: what it has to report (base/lifeline.h) */
+	int nudge_fd;		/* and what it is told (base/nudge.h) */
 	int64_t started_ns;
 	int64_t beat_ns;	/* its last heartbeat, or its start */
 	int stopped_call;	/* for which its sandbox stopped it; -1: none */

@@ -16,6 +16,7 @@
 #include "policy/decision.h"
 #include "policy/reply.h"
 #include "segment/internal.h"
+#include "segment/stir.h"
 
 #define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) \
@@ -264,6 +265,7 @@ void decisions_write(struct segment *segment, const struct decided *decided) {
 	FAILPOINT();
 	atomic_store_explicit(&slot->words[0], decided->id, memory_order_release);
 	FAILPOINT();
+	segment_stir(segment->header);
 	prefetch_to_write(slot_at(segment->header, segment->header,
 	    decided->id + DECIDED_RINGS));
 }

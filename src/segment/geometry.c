@@ -132,6 +132,7 @@ static const size_t declarations[] = {
 	offsetof(struct segment_header, decided_offset),
 	sizeof(struct timing_record), TIMING_KINDS, ROLE_KINDS,
 	offsetof(struct segment_header, timings),
+	offsetof(struct segment_header, stir),
 	COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
 	SESSION_STATES, SLOTS_PER_LINE,
 };

@@ -12,6 +12,7 @@
 
 #include "segment/internal.h"
 #include "segment/name.h"
+#include "segment/stir.h"
 
 #define MS_BITS		22
 #define WIDTH_BITS	14
@@ -77,6 +78,7 @@ void lane_uses_note(struct segment *segment, const struct lane_use *use) {
 	atomic_store_explicit(&slot->number, number + 1, memory_order_release);
 	atomic_store_explicit(&header->lane_uses_next, number + 1,
 	    memory_order_release);
+	segment_stir(header);
 }
 
 bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *cursor,

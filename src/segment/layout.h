@@ -454,6 +454,9 @@ struct segment_header {
 	struct cluster_order cluster_order;
 	/* how many decisions of each ring there were; each in a cache line of its own */
 	_Alignas(64) struct decided_next decided_next[DECIDED_RINGS];
+	/* STIR_RESTS: the keeper is to be told of changes (stir.h); everybody looks at it */
+	_Alignas(64) _Atomic uint32_t stir;
+	_Atomic int64_t keeper_rest_ns;	/* its next heartbeat comes so long after the last one */
 	/* A role's place, as in roles[]. */
 	_Alignas(64) struct timing_record timings[SEGMENT_ROLES_MAX][TIMING_KINDS];
 };

@@ -17,6 +17,7 @@
 #include "base/failpoint.h"
 #include "segment/lock.h"
 #include "segment/name.h"
+#include "segment/stir.h"
 
 #define LOOKED_AT	32	/* for a place, where all are taken */
 #define LOOKED_AT_MOST	256	/* where none of them is to be given up */
@@ -279,6 +280,7 @@ void learned_unlock(const struct learned *table, const struct learned_key *key) 
 	/* whoever sees it sees what changed (saved.c) */
 	atomic_store_explicit(&shard->given, 1 + RELAXED(shard->given), memory_order_release);
 	lock_release(&shard->lock);
+	segment_stir(table->header);
 }
 
 _Atomic uint64_t *learned_find(const struct learned *table,

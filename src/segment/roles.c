@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "segment/onlooker.h"
+#include "segment/stir.h"
 
 #define GAPS_APART_NS	(2 * NS_PER_SECOND)
 
@@ -67,6 +68,7 @@ bool segment_role_died(struct segment *segment, unsigned place, pid_t pid) {
 	begin_gap(role);
 	(void)atomic_compare_exchange_strong(&role->incarnation, &incarnation, 0);
 	atomic_fetch_add(&role->restarts, 1);
+	segment_stir(segment->header);
 	return true;
 }
 

@@ -91,12 +91,17 @@ static uint64_t mark_table(const struct segment *segment, const struct table_pla
 	return mark;
 }
 
+uint64_t segment_destinations_mark(const struct segment *segment) {
+	uint64_t mark = mark_table(segment, &segment->header->destinations, 0);
+
+	return mark_table(segment, &segment->header->relays, mark);
+}
+
 static uint64_t mark_destinations(const struct segment *segment) {
 	const struct segment_header *header = segment->header;
-	uint64_t mark = mark_table(segment, &header->destinations, 0);
+	uint64_t mark = mark_table(segment, &header->recipients,
+	    segment_destinations_mark(segment));
 
-	mark = mark_table(segment, &header->relays, mark);
-	mark = mark_table(segment, &header->recipients, mark);
 	for (unsigned i = 0; i < SEGMENT_LOG_FILES; i++) {
 		mark = mix(mark, atomic_load(&header->logs[i].check));
 		mark = mix(mark, atomic_load(&header->logs[i].place));

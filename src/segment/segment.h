@@ -149,4 +149,7 @@ int segment_renew_sessions(const struct segment *segment, struct segment_saved *
 int segment_renew_destinations(const struct segment *segment, struct segment_saved *saved,
     int64_t now_ns, struct diag *diag);
 
+/* Another number where anybody had a destination or a relay in hand meanwhile. */
+uint64_t segment_destinations_mark(const struct segment *segment);
+
 #endif

@@ -16,6 +16,7 @@
 #include "base/failpoint.h"
 #include "segment/index.h"
 #include "segment/lock.h"
+#include "segment/stir.h"
 
 #define READ_TRIES	100
 
@@ -207,6 +208,7 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
 }
 
 bool sessions_lock(struct session_lock *lock) {
+	lock->changed = false;
 	switch (lock_acquire(&lock->shard->lock, lock->now_ns)) {
 	case LOCK_HELD:
 		return true;
@@ -221,6 +223,8 @@ bool sessions_lock(struct session_lock *lock) {
 
 void sessions_unlock(struct session_lock *lock) {
 	lock_release(&lock->shard->lock);
+	if (lock->changed)
+		segment_stir(lock->segment->header);
 }
 
 bool sessions_may_have(const struct session_lock *lock, uint32_t slot) {
@@ -353,6 +357,7 @@ void sessions_release(struct session_lock *lock, uint32_t slot) {
 }
 
 void sessions_change_begin(struct session_lock *lock) {
+	lock->changed = true;
 	seq_begin(&lock->shard->seq);
 	FAILPOINT();
 }

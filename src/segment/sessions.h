@@ -31,6 +31,7 @@ struct session_lock {
 	uint64_t hash;
 	struct session_key key;
 	int64_t now_ns;
+	bool changed;		/* since it is held */
 };
 
 /* Works out where the key lies and has the memory fetched meanwhile; nothing is
@@ -39,6 +40,7 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
     int64_t now_ns, struct session_lock *lock);
 /* False: not to be had within 50 ms; nothing is held. */
 bool sessions_lock(struct session_lock *lock);
+/* The last of all locks: where slots changed, the keeper is told (stir.h). */
 void sessions_unlock(struct session_lock *lock);
 
 /* The slot (number over all shards) of the key, or SEGMENT_NO_SLOT.  server may

@@ -33,6 +33,8 @@ struct engine {
 	unsigned timed[TIMING_KINDS];
 	int pins;
 	uint16_t serial;
+	bool keeper_is_busy;
+	int nudge_fd;			/* of the supervisor's nudges; -1: there are none */
 };
 
 static struct engine fake;
@@ -53,6 +55,7 @@ static void fake_reset(void)
 	size_t used = 1;
 
 	memset(&fake, 0, sizeof(fake));
+	fake.nudge_fd = -1;
 	memset(&fake_block, 0, sizeof(fake_block));
 	g->number = ++number;
 	g->class_count = g->rule_count = 2;
@@ -185,6 +188,16 @@ int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began
 	(void)began_ns;
 	engine->timed[kind]++;
 	return clock_now_ns();
+}
+
+bool engine_is_at_rest(const struct engine *engine)
+{
+	return !engine->keeper_is_busy;
+}
+
+int engine_nudge_fd(const struct engine *engine)
+{
+	return engine->nudge_fd;
 }
 
 void engine_heartbeat(struct engine *engine, int64_t now_ns)

@@ -216,6 +216,29 @@ static bool is_kept(struct place *place, uint64_t id) {
 	return false;
 }
 
+static void turns_rest_until_something_is_due(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	/* there is no Postfix that anything could be told */
+	turn(place, now_ns);
+	assert_true(engine_hints_rest_ns(place->hints, now_ns) > 10 * second);
+	publish(place, "postern-site 1\nmta out\n");
+	see(place, "a.slow.example", 1, true);
+	turn(place, now_ns += second);
+	/* the file has to say that we live */
+	assert_in_range(engine_hints_rest_ns(place->hints, now_ns), 1, second);
+	now_ns += 10 * second;
+	turn(place, now_ns);
+	assert_int_equal(engine_hints_rest_ns(place->hints, now_ns), second);
+	/* a look at a destination that is new comes when it may */
+	see(place, "new.example", 1, true);
+	turn(place, now_ns += 1);
+	assert_in_range(engine_hints_rest_ns(place->hints, now_ns), 1, second / 4);
+	turn(place, now_ns += second);
+	assert_int_equal(engine_hints_rest_ns(place->hints, now_ns), second);
+}
+
 static void a_full_class_is_held_until_it_has_room(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
@@ -1028,6 +1051,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(whatever_is_in_doubt_is_not_held),
 		TEST(classes_without_a_limit_hold_nothing),
+		TEST(turns_rest_until_something_is_due),
 		TEST(a_full_class_is_held_until_it_has_room),
 		TEST(a_doubt_frees_from_a_full_class),
 		TEST(what_cannot_be_written_is_told_once),

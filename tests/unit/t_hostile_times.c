@@ -97,6 +97,25 @@ static void a_keeper_whose_heartbeat_is_no_time_is_away(void **state) {
 	}
 }
 
+/* An idle keeper was taken for dead: who asked first looked at the kernel himself. */
+static void a_keeper_that_rests_is_not_away(void **state) {
+	struct segment_header *header = site.segment->header;
+	int64_t beat_ns = now_ns;
+
+	(void)state;
+	segment_role_starting(site.segment, ROLE_KEEPER, 0, beat_ns);
+	assert_true(keeper_is_away(site.segment, beat_ns + NS_PER_SECOND));
+	atomic_store(&header->keeper_rest_ns, NS_PER_SECOND);
+	assert_false(keeper_is_away(site.segment, beat_ns + NS_PER_SECOND));
+	assert_true(keeper_is_away(site.segment, beat_ns + 3 * NS_PER_SECOND / 2));
+	/* whatever any role writes, one that gives no sign of life is away some time */
+	for (unsigned i = 0; i < HOSTILE; i++) {
+		atomic_store(&header->keeper_rest_ns, hostile[i]);
+		assert_false(keeper_is_away(site.segment, beat_ns + 600 * NS_PER_MS));
+		assert_true(keeper_is_away(site.segment, beat_ns + 3 * NS_PER_SECOND));
+	}
+}
+
 static void a_role_dies_whatever_its_times_were(void **state) {
 	unsigned place = segment_role_place(ROLE_MILTER, 0);
 
@@ -229,6 +248,8 @@ static void a_reader_is_shown_times_alone(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_gap_of_any_time_overflows_nothing, set_up,
+		    tear_down),
+		cmocka_unit_test_setup_teardown(a_keeper_that_rests_is_not_away, set_up,
 		    tear_down),
 		cmocka_unit_test_setup_teardown(a_keeper_whose_heartbeat_is_no_time_is_away,
 		    set_up, tear_down),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Orders and reports between supervisor and keeper, whose end may be anybody's. */
+#include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -188,6 +189,38 @@ static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 	site_close(&site);
 }
 
+/* It woke the supervisor each second, to say what it had said before. */
+static void a_keeper_says_what_changed(void **state) {
+	struct role_context context = { .orders_fd = keeper_fd };
+	struct event_base *base = event_base_new();
+	struct keeper_duties *duties;
+	struct segment_header *header;
+	struct diag diag;
+	struct site site;
+	int fd;
+
+	(void)state;
+	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
+	fd = open(segment_path(site.segment), O_RDWR | O_CLOEXEC);
+	assert_int_equal(segment_attach(&context.segment, fd, segment_path(site.segment), &diag),
+	    0);
+	header = segment_header(context.segment);
+	assert_int_equal(keeper_duties_open(&duties, &context, base, &diag), 0);
+	for (uint32_t ill = 0; ill < 2; ill++) {
+		atomic_store(&header->journals[0].fares, ill ? JOURNAL_FARES_ILL :
+		    JOURNAL_FARES_WELL);
+		keeper_duties_second(duties);
+		assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
+		assert_int_equal(report.kind, KEEPER_REPORT_STATE);
+		assert_int_equal(report.journal_failed, ill);
+		keeper_duties_second(duties);
+		assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
+	}
+	event_base_free(base);
+	segment_unmap(&context.segment);
+	site_close(&site);
+}
+
 static struct keeper_report alert_report(void) {
 	struct keeper_report alert = { .kind = KEEPER_REPORT_ALERT };
 
@@ -252,6 +285,7 @@ int main(void) {
 		UNIT(a_generation_comes_sealed_and_whole),
 		UNIT(a_generation_that_is_not_sealed_is_refused),
 		UNIT(what_is_not_sealed_or_no_generation_is_refused),
+		UNIT(a_keeper_says_what_changed),
 		UNIT(reports_arrive),
 		UNIT(a_report_that_makes_no_sense_is_refused),
 		UNIT(a_flood_of_reports_waits),

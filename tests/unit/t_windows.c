@@ -94,7 +94,12 @@ static void cohorts_suspend_and_time_brings_back(void **state)
 	assert_int_equal(told.for_ns, 300 * NS_PER_SECOND);
 	assert_int_equal(counter(COUNTER_SUSPENSIONS), 1);
 	assert_int_equal(view_of("other.example").window, 5);
+	/* a look at them is due when it comes back, and now and then */
+	assert_int_equal(windows_turn(site.engine, site.generation, now_ns),
+	    now_ns + 10 * NS_PER_SECOND);
 	pass(299);
+	assert_int_equal(windows_turn(site.engine, site.generation, now_ns),
+	    now_ns + NS_PER_SECOND);
 	assert_int_equal(view_of("d.example").window, 0);
 	assert_int_equal(told.count[WINDOW_BACK], 0);
 	pass(2);

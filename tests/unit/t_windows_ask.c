@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "base/process.h"
 #include "segment/segment.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
@@ -110,6 +112,7 @@ static void places_are_kept_until_the_end(void **state)
 
 static void another_connection_goes_on_with_them(void **state)
 {
+	struct process_identity own = { .pid = getpid() };
 	struct windows_places *old, *new;
 
 	(void)state;
@@ -128,8 +131,14 @@ static void another_connection_goes_on_with_them(void **state)
 	old = process(0x7ffffff0);
 	assert_int_equal(ask(old, "d.example", "q3").answer, WINDOW_GO);
 	windows_places_close(&old, false, now_ns);
-	windows_turn(site.engine, site.generation, now_ns);
+	/* one that lives is asked after again soon */
+	assert_true(process_start_ticks(getpid(), &own.start_ticks));
+	new = windows_places_open(site.engine, &own);
+	assert_int_equal(ask(new, "other.example", "q4").answer, WINDOW_GO);
+	assert_in_range(windows_turn(site.engine, site.generation, now_ns), now_ns + 1,
+	    now_ns + NS_PER_SECOND);
 	assert_int_equal(view_of("d.example").in_flight, 0);
+	windows_places_close(&new, true, now_ns);
 	site_close(&site);
 }
 
