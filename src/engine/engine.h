@@ -161,7 +161,7 @@ int engine_nudge_fd(const struct engine *engine);
 /* A heartbeat of this role, each second, or each ENGINE_REST_NS while it has nothing to do; its
  * first after a start ends the gap.
  * Also takes up a new generation, and carries out ends that had to wait. */
-#define ENGINE_REST_NS	(2 * NS_PER_SECOND)
+#define ENGINE_REST_NS	(3 * NS_PER_SECOND)
 void engine_heartbeat(struct engine *engine, int64_t now_ns);
 /* The same for the keeper, whose next one comes within next_ns: others take note soon when
  * nobody can ask the kernel. */

@@ -30,7 +30,7 @@
 #include "role/spawn.h"
 #include "segment/segment.h"
 
-#define SILENCE_NS	(3 * NS_PER_SECOND)
+#define SILENCE_NS	(4 * NS_PER_SECOND)	/* a second more than ENGINE_REST_NS */
 #define QUICK_NS	NS_PER_SECOND
 #define SETTLED_NS	(10 * NS_PER_SECOND)
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
