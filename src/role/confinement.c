@@ -62,8 +62,7 @@ static void compare_status(const char *ours, const char *first, char *out, size_
 }
 
 static void compare_limits(char *out, size_t size) {
-	static const __rlimit_resource_t kinds[] = {
-		RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE };
+	static const int kinds[] = { RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE };
 	struct rlimit ours, first;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -41,7 +41,7 @@ int generation_memory_open(struct diag *diag) {
 }
 
 int generation_memory_fill(int fd, const struct generation *generation, struct diag *diag) {
-	return generation_memory_write(fd, generation, generation->bytes) == 0 &&
+	return generation_memory_write(fd, generation, (size_t)generation->bytes) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, SEALS) == 0 ? 0 :
 	    diag_set(diag, errno, "cannot keep the configuration in memory");
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "front/control_access.h"
@@ -198,7 +199,7 @@ static void keep(int fd) {
 static void keep_descriptors(const struct handover *handover) {
 	const struct role_context *context = &handover->context;
 
-	(void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	keep(handover->result_fd);
 	keep(context->state_fd);
 	keep(context->onlooker_fd);

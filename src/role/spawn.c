@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -127,7 +128,7 @@ static void execute(const struct supervisor *supervisor, const struct handover *
 		give_up("cannot pass the context on", &diag, EX_OSERR);
 	text_append(word, sizeof(word), 0, ROLE_BEGIN_OPTION "%s", handover->name);
 	text_append(number, sizeof(number), 0, "%d", fd);
-	(void)execveat(supervisor->exe_fd, "", arguments, environ, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, supervisor->exe_fd, "", arguments, environ, AT_EMPTY_PATH);
 	diag_set(&diag, errno, "cannot execute posternd");
 	give_up("cannot start", &diag, EX_OSERR);
 }

@@ -240,10 +240,10 @@ static bool send_with(const struct link *link, size_t length, const int *fds, un
 	} control = { .room = { 0 } };
 	struct iovec data = { message, length };
 	struct msghdr packet = { .msg_iov = &data, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+		.msg_control = &control, .msg_controllen = (socklen_t)CMSG_SPACE(count * sizeof(int)) };
 
 	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-		.cmsg_len = CMSG_LEN(count * sizeof(int)) };
+		.cmsg_len = (socklen_t)CMSG_LEN(count * sizeof(int)) };
 	memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
 	return sendmsg(link->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }

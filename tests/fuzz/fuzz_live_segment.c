@@ -43,8 +43,8 @@ static unsigned char *live_part(void) {
 	return (unsigned char *)live.site.segment->header + SEGMENT_FIXED_BYTES;
 }
 
-static uint64_t live_bytes(void) {
-	return live.site.segment->header->bytes - SEGMENT_FIXED_BYTES;
+static size_t live_bytes(void) {
+	return (size_t)live.site.segment->header->bytes - SEGMENT_FIXED_BYTES;
 }
 
 static struct space shards_at(uint64_t offset, uint64_t count) {

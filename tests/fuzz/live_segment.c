@@ -128,10 +128,11 @@ static void reload(struct live *live, uint8_t number) {
 	if (live->reloaded)
 		return;
 	live->reloaded = true;
-	generation = malloc(live->site.generation->bytes);
+	generation = malloc((size_t)live->site.generation->bytes);
 	if (generation == NULL)
 		return;
-	memcpy(generation, live->site.generation, live->site.generation->bytes);
+	memcpy(generation, live->site.generation,
+	    (size_t)live->site.generation->bytes);
 	generation->number = live->first + 1;
 	/* for want of a record it may not be had */
 	(void)segment_publish(live->site.segment, generation, &diag);

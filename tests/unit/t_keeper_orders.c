@@ -97,7 +97,7 @@ static void a_generation_comes_sealed_and_whole(void **state) {
 	assert_int_equal(fcntl(generation_fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	copy = generation_memory_map(generation_fd, &diag);
 	assert_non_null(copy);
-	assert_memory_equal(copy, site.generation, site.generation->bytes);
+	assert_memory_equal(copy, site.generation, (size_t)site.generation->bytes);
 	generation_memory_unmap(copy);
 	close(generation_fd);
 	site_close(&site);
@@ -127,7 +127,7 @@ static void a_generation_that_is_not_sealed_is_refused(void **state) {
 
 	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
-	assert_int_equal(write(fd, site.generation, site.generation->bytes),
+	assert_int_equal(write(fd, site.generation, (size_t)site.generation->bytes),
 	    (int)site.generation->bytes);
 	assert_null(generation_memory_map(fd, &diag));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS,

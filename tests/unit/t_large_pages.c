@@ -94,8 +94,8 @@ static void tables_stay_as_they_are_in_large_pages(void **state) {
 	other = attach(&site);
 	open_some(&site, before, 1);
 	header = keeper->header;
-	from = header->shards_offset;
-	bytes = header->bytes - from;
+	from = (size_t)header->shards_offset;
+	bytes = (size_t)header->bytes - from;
 	copy = malloc(bytes);
 	assert_non_null(copy);
 	memcpy(copy, (const char *)other->header + from, bytes);

@@ -788,11 +788,11 @@ static void what_is_in_force_cannot_be_written_to(void **state) {
 }
 
 static void publish_as(struct site *site, uint64_t number) {
-	struct generation *generation = malloc(site->generation->bytes);
+	struct generation *generation = malloc((size_t)site->generation->bytes);
 	struct diag diag;
 
 	assert_non_null(generation);
-	memcpy(generation, site->generation, site->generation->bytes);
+	memcpy(generation, site->generation, (size_t)site->generation->bytes);
 	generation->number = number;
 	assert_int_equal(segment_publish(site->segment, generation, &diag), 0);
 	free(generation);

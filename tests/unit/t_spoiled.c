@@ -79,7 +79,7 @@ static void a_key_that_the_index_does_not_know_does_not_end_the_keeper(void **st
 }
 
 static void fill_lines(struct index_line *lines, uint64_t bytes, int byte) {
-	memset(lines, byte, bytes);
+	memset(lines, byte, (size_t)bytes);
 }
 
 static void fill_session_lines(int byte) {
