@@ -6,7 +6,6 @@ import ctypes
 import fcntl
 import os
 import pty
-import shutil
 import signal
 import socket
 import stat

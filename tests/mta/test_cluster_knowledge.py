@@ -4,7 +4,6 @@
 ceilings; it stands in the log of each; and again after Redis has lost everything."""
 import re
 import shlex
-import time
 
 from lib.cluster import PREFIX, USER, Cluster
 from lib.testing import main

@@ -5,7 +5,6 @@ repeated, nodes that stop, restart and reboot, clocks that differ, a server that
 or comes back with them) against a model; then that nothing is lost and nobody starves."""
 import heapq
 import time
-from pathlib import Path
 
 from lib.cluster import PASSWORD, USER, find_server, rights
 from lib.lease_model import Model, Node, words

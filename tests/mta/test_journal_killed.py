@@ -18,7 +18,7 @@ from pathlib import Path
 from lib.driven import PORT, Driven, hosts
 from lib.sendmail import find_root
 from lib.smtp import Session
-from lib.testing import Failed, main
+from lib.testing import main
 
 SITES = hosts(12)
 NAMES = list(SITES.values())

@@ -8,7 +8,7 @@ from lib.postern import one_class
 from lib.postfix import conf_service
 from lib.scenario import leave_all
 from lib.site import site
-from lib.smtp import Session, admitted, open_sessions
+from lib.smtp import Session, admitted
 from lib.testing import main
 
 PORT = 2025

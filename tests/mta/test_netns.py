@@ -10,7 +10,7 @@ import time
 
 from lib.postern import Postern, one_class
 from lib.postfix import Postfix, conf_service
-from lib.smtp import LEAVE, Herd, Session, admitted, open_sessions
+from lib.smtp import LEAVE, Herd, admitted, open_sessions
 from lib.testing import main, processes
 
 HERE, THERE = "10.9.0.1", "10.9.0.2"

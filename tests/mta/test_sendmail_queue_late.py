@@ -3,11 +3,10 @@
 """Real Sendmail, whose queue Postern runs: kill -9 of posternd while its runs deliver.  They go
 on, and end with nobody there to see it: what they leave is no failure, and waits for no retry
 time (5 minutes).  --rounds N: so many times."""
-import signal
 
 from lib.driven import Driven, hosts
 from lib.sendmail import find_root
-from lib.testing import Failed, main
+from lib.testing import main
 
 SITES = hosts(10)
 NAMES = list(SITES.values())

@@ -6,7 +6,6 @@ all mail is delivered in the end, each once."""
 import re
 import socket
 import threading
-import time
 
 from lib.leaving import OUT, Site, outbound_class
 from lib.sendmail import find_root

@@ -9,7 +9,6 @@ elsewhere.  Every mail that was taken is delivered once, soon, and none comes ba
 import argparse
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,7 @@ from lib.document import Reader
 from lib.examples import readme
 from lib.limiter import Limiter
 from lib.smtp import open_sessions
-from lib.testing import Failed, Test, loopback_up
+from lib.testing import loopback_up
 from mail_flow import Flow, users
 
 SERVER, SENDER = "198.51.100.1", "198.51.100.2"

@@ -11,7 +11,6 @@ import pwd
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -20,8 +19,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mta"))
+from lib import own_machine
 from lib.smtp import Session, admitted, open_sessions
-from lib.testing import Failed, Test, alive, end_process, loopback_up
+from lib.testing import Failed, alive, end_process, loopback_up
 
 HERE = Path(__file__).resolve().parents[2]
 SERVER = "198.51.100.1"

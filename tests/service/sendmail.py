@@ -10,7 +10,6 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path

@@ -2,7 +2,6 @@
 """Other users run the project's scripts and programs, too: the setup program as nobody, alert-mail
 as postern, postern-lookup as nobody.  In a clone that they cannot read (below a home of
 mode 0700, or made with umask 077) tests use copies that they can."""
-import os
 import shutil
 import stat
 from pathlib import Path
