@@ -62,16 +62,15 @@ static void compare_status(const char *ours, const char *first, char *out, size_
 }
 
 static void compare_limits(char *out, size_t size) {
-	static const int kinds[] = { RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE };
 	struct rlimit ours, first;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (getrlimit(kinds[i], &ours) != 0 || prlimit(1, kinds[i], NULL, &first) != 0 ||
-		    ours.rlim_cur >= first.rlim_cur)
-			continue;
+#define IS_LOWER(kind) \
+	(getrlimit(kind, &ours) == 0 && prlimit(1, kind, NULL, &first) == 0 && \
+	    ours.rlim_cur < first.rlim_cur)
+	if (IS_LOWER(RLIMIT_AS) || IS_LOWER(RLIMIT_CPU) || IS_LOWER(RLIMIT_DATA) ||
+	    IS_LOWER(RLIMIT_FSIZE))
 		add(out, size, "lower resource limits");
-		return;
-	}
+#undef IS_LOWER
 }
 
 /* AppArmor's, in force. */
