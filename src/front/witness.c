@@ -7,7 +7,7 @@
  *          there is neither session nor connection, urgent ones 20 ms.
  *          Where a dump takes long (the kernel walks its whole table
  *          for it), the next one of either kind comes so much later that dumps
- *          never take more than a twentieth of the time, and an ordinary one, while no
+ *          never take more than a twentieth of the time, and one of more than 20 ms, while no
  *          session changes, a four-hundredth.  Announced ends are
  *          passed on as they come: one question to the kernel each, and none for
  *          those of ports that are not asked for.
@@ -35,6 +35,7 @@
 #define TURN_LEAST_NS	(100 * NS_PER_MS)
 #define DUMP_SHARE	20
 #define QUIET_SHARE	400
+#define SMALL_NS	(20 * NS_PER_MS)	/* of some 20,000 connections */
 
 struct front_witness {
 	struct engine *engine;
@@ -130,8 +131,9 @@ static int64_t distance_ns(const struct front_witness *front, bool urgent) {
 		return later(URGENT_NS, least_ns);
 	if (front->rests)
 		return later(REST_TURN_NS, quiet_ns);
-	/* of a small table nobody need ask */
-	return quiet_ns <= TURN_NS || front->version != witness_version(front->witness) ?
+	/* of what a dump of a small table leaves open only the next one tells */
+	return front->spent_ns <= SMALL_NS ||
+	    front->version != witness_version(front->witness) ?
 	    later(TURN_NS, least_ns) : quiet_ns;
 }
 
