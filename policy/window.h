@@ -166,6 +166,10 @@ void window_turn(struct window *window, const struct window_settings *settings,
 uint32_t window_now(const struct window *window, const struct window_settings *settings,
     int64_t now_ns);
 
+/* While no ceiling is known, probe: how many deliveries ran at once lately, or `initial`; the
+ * rest of the window was never tried.  0: all of the window may be used. */
+uint32_t window_proven(const struct window *window, const struct window_settings *settings);
+
 /* May one delivery go above window_now, to find out?  probe only.  Ask when the window
  * is full: a canary that starts at a lower level proves nothing. */
 bool window_canary_due(const struct window *window, const struct window_settings *settings,

@@ -83,6 +83,15 @@ uint32_t window_accepted(const struct window *window)
 
 /* --- the ceiling -------------------------------------------------------------- */
 
+uint32_t window_proven(const struct window *window, const struct window_settings *settings)
+{
+	uint32_t accepted = window_accepted(window);
+
+	if (settings->law != WINDOW_LAW_PROBE || window->ceiling != 0)
+		return 0;
+	return accepted > settings->initial ? accepted : settings->initial;
+}
+
 /* How many refusals in a row are likelier a limiter than chance. */
 uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
     uint32_t level)
@@ -298,7 +307,7 @@ static void hear_success(struct window *window, const struct window_settings *se
 {
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
-	window_canary_calm(window, now_ns);
+	window_canary_calm(window, settings, now_ns);
 	if (result->level != 0) {
 		int sign = contradicts(window, settings, result);
 

@@ -171,6 +171,18 @@ static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
 	return set;
 }
 
+/* Lanes that the site refuses while it takes mail of others. */
+static lane_set refused(struct hint_queue *queue, int64_t now_ns) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
+		if (queue->lanes[i].refused_ns > now_ns) {
+			set |= UINT32_C(1) << i;
+			hint_queue_wait(queue, queue->lanes[i].refused_ns);
+		}
+	return set;
+}
+
 static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
 	/* then the longest delivery may be of before */
 	int64_t span_ns = (now_ns / HINT_LONG_NS + 1) * HINT_LONG_NS;
@@ -340,10 +352,12 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	bool harmful = is_harmful(queue, mta, view, allowed, now_ns);
 	struct lane_choice choice;
 
-	*now = (struct lane_now){ .blocked = suspended, .given = queue->given,
+	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, now_ns),
+		.given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
 		.slow = slow(queue),
-		.allowed = allowed, .singles = queue->singles, .canary = queue->canary,
+		.allowed = allowed, .proven = view->proven,
+		.singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
 		.patient = queue->wide_ns != 0 && (is_share(view) ||
