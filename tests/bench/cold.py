@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""tests/bench/cold.py [--loads 0.5,1,3] [--rises 30,75] [--count N] [--limit K]
+"""tests/bench/cold.py [--loads 0.5,1,3] [--rises 30,75] [--burst N] [--count N] [--limit K]
 [--even]: mail for destinations never delivered to before, on a real Postfix.
 
 A server takes K sessions at once, SERVICE seconds a message, and refuses those above with
@@ -10,7 +10,8 @@ Each load has a domain of its own.  Of its first N results: how many were deferr
 whom: refused by the server, suspended by Postfix, or held by Postern.
 
 Then the limit doubles, so many seconds after a domain's first mail: how long until so many
-sessions run there.  Private to itself: needs root, and Postfix."""
+sessions run there.  And N messages come at once for a site that takes BURST_LIMIT: how long until all
+are delivered, with Postfix's own times for what was deferred.  Private to itself: needs root, and Postfix."""
 import random
 import re
 import shutil
@@ -33,6 +34,8 @@ LOADS = "0.5,0.75,1,1.3,2,3"
 RISES = "30,75,150"
 SIDES = ("stock", "postern")
 USED_WITHIN = 30.0
+BURST_LIMIT = 3
+BURST_PATIENCE = 1000                   # Postfix tries again after 300 s and more
 DOMAINS = 40                            # more than loads and rises
 DEBUG = "window = { destination_concurrency_feedback_debug = true; };\n"
 CACHE = "smtp_connection_cache_time_limit = 2s\n"       # as Postfix has it
@@ -198,6 +201,48 @@ def run_rise(test, side, number, after, given):
     course.stop()
 
 
+class Burst:
+    """So many messages at once for one new domain of each side."""
+
+    def __init__(self, test, sides, number, count):
+        self.test, self.sides, self.count = test, sides, count
+        self.names = {side.name: domain(side.name, number) for side in sides}
+        self.servers = {side.name: Server(test, [address(side.name, number)], REMOTE, BURST_LIMIT,
+                                          SERVICE) for side in sides}
+        self.start = time.monotonic()
+        for side in sides:
+            side.postfix.send(side.port, self.names[side.name], count)
+
+    def took(self, side, patience):
+        """Seconds until all were delivered; or None."""
+        server = self.servers[side.name]
+        left = self.start + patience - time.monotonic()
+        if self.test.poll(lambda: len(server.delivered) >= self.count, max(0, left)) is None:
+            return None
+        return server.delivered[self.count - 1][1] - self.start
+
+    def tell(self, side, patience):
+        took, server = self.took(side, patience), self.servers[side.name]
+        times = [at - self.start for _, at in list(server.delivered)]
+        early = [sum(at <= limit for at in times) for limit in (10, 60)]
+        self.test.say(f"  burst of {self.count}, {side.name}: {early[0]} delivered in 10 s, {early[1]} "
+                      f"in 60 s, all in {'-' if took is None else f'{took:.1f}'} s; "
+                      f"refused {server.refused}, {server.most} sessions at once")
+        return took
+
+    def judge(self):
+        took = {side.name: self.tell(side, BURST_PATIENCE) for side in self.sides}
+        if "postern" not in took:
+            return
+        log = self.sides[-1].postern.log_text().splitlines()
+        suspended = [line for line in log if "event=suspended" in line and self.names["postern"] in line]
+        tell(self.test, not suspended, f"burst: suspended {len(suspended)} times: never")
+        ideal = self.count / BURST_LIMIT * SERVICE
+        tell(self.test, took["postern"] is not None and (took.get("stock") is None or
+                                                         took["postern"] <= took["stock"]),
+             f"burst: all delivered, no later than by stock ({ideal:.1f} s if none were refused)")
+
+
 def numbers(text):
     return [float(part) for part in text.split(",") if part]
 
@@ -207,12 +252,19 @@ def body(test):
     test.say(f"a server of {given.limit}, {SERVICE} s a message: {given.limit / SERVICE:.0f} a second")
     sides = [Side(test, name) for name in SIDES if name in given.sides.split(",")]
     number = 0
+    burst = Burst(test, sides, DOMAINS - 1, given.burst) if given.burst > 0 else None
+    if burst:
+        test.poll(lambda: burst.took(sides[-1], 0) is not None, 30)
     for load in numbers(given.loads):
         judge(test, load, run_load(test, sides, number, load, given))
         number += 1
     for after in numbers(given.rises):
         run_rise(test, sides[-1], number, after, given)
         number += 1
+    if burst:
+        burst.judge()
+    for side in sides:
+        side.read()
     test.check(all(side.results for side in sides), "mail was delivered")
     if given.keep:
         shutil.rmtree(given.keep, ignore_errors=True)
@@ -221,6 +273,7 @@ def body(test):
 
 main(body, hosts=HOSTS, addresses=list(HOSTS), seconds=3600, options=(
     ("--loads", {"default": LOADS}), ("--rises", {"default": RISES}),
+    ("--burst", {"type": int, "default": 60}),
     ("--count", {"type": int, "default": 1000}), ("--limit", {"type": int, "default": 5}),
     ("--sides", {"default": ",".join(SIDES)}),
     ("--even", {"action": "store_true", "help": "mail comes at a steady pace, not at random"}),
