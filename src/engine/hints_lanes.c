@@ -156,8 +156,11 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 	}
 }
 
-/* Lanes that Postfix suspends by itself now; nothing runs there. */
-static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
+/* Lanes that Postfix suspends by itself now: nothing waits there.  While nothing is known to be
+ * accepted since, others of the lane may run, for whom these were too many: they count until
+ * they have been silent for long enough. */
+static lane_set blocked(struct hint_queue *queue, const struct window_view *view,
+    int64_t now_ns) {
 	lane_set set = 0;
 
 	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
@@ -165,7 +168,8 @@ static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
 			set |= UINT32_C(1) << i;
 			hint_queue_wait(queue, queue->lanes[i].blocked_ns);
 		}
-	queue->used &= ~set;
+	if (view->fail_cohorts <= 0)
+		queue->used &= ~set;
 	queue->waiting &= ~set;
 	queue->given &= ~set;
 	return set;
@@ -346,7 +350,7 @@ static lane_set slow(const struct hint_queue *queue) {
 static void choose(struct engine_hints *hints, struct hint_queue *queue,
     const struct window_view *view, struct lane_now *now, int64_t now_ns) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
-	lane_set suspended = blocked(queue, now_ns);
+	lane_set suspended = blocked(queue, view, now_ns);
 	uint32_t allowed = view->window == 0 ? 0 :
 	    share(hints, queue, view->window, now_ns);
 	bool harmful = is_harmful(queue, mta, view, allowed, now_ns);

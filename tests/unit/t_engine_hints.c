@@ -20,6 +20,7 @@
 #include "segment/hints.h"
 #include "segment/internal.h"
 #include "segment/lane_uses.h"
+#include "segment/states.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
@@ -726,6 +727,49 @@ static void lanes_that_postfix_suspends_are_passed_over(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns + 301 * second), "3");
 }
 
+/* `cohorts`: failed, with nothing accepted since. */
+static void window_fell(struct place *place, const char *name, uint16_t window, double cohorts,
+    int64_t now_ns) {
+	struct state_lock lock;
+
+	assert_true(states_aim(place->site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock.state.begun)
+		window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.concurrency = window;
+	lock.state.window.fail_cohorts = cohorts;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+/* A burst found the site full: Postfix suspends the lane, and others of it run still, which the
+ * log has not told of.  Mail waits until it has, or for 2.5 s and 1.5 times the longest. */
+static void a_lane_that_was_full_counts_until_something_is_heard(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	for (unsigned i = 0; i < 2; i++) {
+		window_fell(place, "a.example", 5, 0, now_ns);
+		assert_string_equal(lanes_after(place, "a.example", now_ns += 400 * second), "5");
+		fails(place, 5, now_ns);
+		window_fell(place, "a.example", 3, 0.2, now_ns);
+		turn(place, now_ns += second / 10);
+		assert_int_equal(look_up(place, "a.example", now_ns)->kind, HINTS_HELD);
+		if (i == 0) {
+			turn(place, now_ns += 2 * second);
+			assert_int_equal(look_up(place, "a.example", now_ns)->kind, HINTS_HELD);
+			now_ns += second;
+		} else {
+			window_fell(place, "a.example", 3, 0, now_ns += second);
+			result(place, "a.example", 5, 0, now_ns);
+		}
+		assert_string_equal(lanes_after(place, "a.example", now_ns), "3");
+	}
+}
+
 /* Each message that went by it was refused, up to 15 a second, until the window fell. */
 static void a_lane_of_1_that_the_site_refuses_gets_no_more_mail(void **state) {
 	struct place *place = *state;
@@ -1124,6 +1168,7 @@ int main(void) {
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(single_messages_that_wait_for_mail_are_not_lost),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
+		TEST(a_lane_that_was_full_counts_until_something_is_heard),
 		TEST(a_lane_of_1_that_the_site_refuses_gets_no_more_mail),
 		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
 		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),
