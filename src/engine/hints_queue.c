@@ -208,7 +208,8 @@ struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
 		return NULL;
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
 	hint_queue_idle(hints, key->mta, &owner, &view, now_ns, &queue->said);
-	if (queue->said.kind == HINTS_LANE)
+	/* by those of a new window, rather than of one that has failed since; the result tells */
+	if (queue->said.kind == HINTS_LANE && view.fail_cohorts <= 0)
 		for (uint32_t i = 0; i < queue->said.lanes.count; i++)
 			queue->given |= UINT32_C(1) << queue->said.lanes.lane[i];
 	else if (queue->said.kind == HINTS_NOTHING && widths->count > 0)
