@@ -193,7 +193,7 @@ static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 static void a_keeper_says_what_changed(void **state) {
 	struct role_context context = { .orders_fd = keeper_fd };
 	struct event_base *base = event_base_new();
-	struct keeper_duties *duties;
+	static struct keeper_duties *duties;	/* they are as long as the keeper is */
 	struct segment_header *header;
 	struct diag diag;
 	struct site site;
