@@ -11,6 +11,7 @@
 #include "engine/carriers.h"
 
 #include "base/clock.h"
+#include "segment/stir.h"
 
 #define UNANNOUNCED_FOR_NS	(2 * NS_PER_SECOND)
 #define AFTER_GAP_NS		NS_PER_SECOND
@@ -38,8 +39,10 @@ void carriers_forget(struct witness *witness, const struct address *address,
     uint16_t port) {
 	struct carrier_record *record = find(witness, address, port);
 
-	if (record != NULL)
-		atomic_store(&record->seen_ns, 0);
+	if (record == NULL)
+		return;
+	atomic_store(&record->seen_ns, 0);
+	segment_stir(witness->segment->header);
 }
 
 /* Was every role that asks about sessions at work since before then? */
@@ -104,6 +107,7 @@ void carriers_note(struct witness *witness, const struct generation *generation,
 		atomic_store(&record->seen_ns, 0);
 		record->address = connection->client;
 		record->port = connection->server_port;
+		segment_stir(witness->segment->header);	/* it is to be saved */
 	}
 	atomic_store(&record->seen_ns, now_ns);
 }
