@@ -12,6 +12,7 @@
 /* A set that can be had at once is as good as one that is a tenth wider. */
 #define NEAR_NUMERATOR	9
 #define NEAR_DENOMINATOR 10
+#define REFUSED_ROW	2u	/* one may be chance */
 #define DRAIN_LEAST_NS	(5 * NS_PER_SECOND / 2)	/* cached connections live for 2 s */
 #define DRAIN_UNKNOWN_NS (5 * NS_PER_SECOND)
 #define DRAIN_MOST_NS	(600 * NS_PER_SECOND)
@@ -145,23 +146,46 @@ static bool is_narrow(const struct lane_widths *widths, lane_set set, lane_set w
 	    NEAR_NUMERATOR * lane_sum(widths, wanted);
 }
 
+bool lane_is_refused(uint16_t width, uint32_t row, bool others) {
+	return width == 1 && row >= REFUSED_ROW && others;
+}
+
+/* Lanes that mail must not be given to. */
+static lane_set avoided(const struct lane_widths *widths, const struct lane_now *now,
+    uint32_t allowed) {
+	lane_set all = now->blocked | now->refused;
+
+	return best_set(widths, now->used, all, allowed, NULL) != 0 ? all : now->blocked;
+}
+
+/* Lanes may come up to this.  Where it is not known how much is too much, a lane that is too
+ * many would be refused again and again, until what was given to it has drained. */
+static uint32_t widest(const struct lane_widths *widths, const struct lane_now *now) {
+	uint32_t most = lane_sum(widths, now->given);
+
+	if (most < now->proven)
+		most = now->proven;
+	return now->proven != 0 && most < now->allowed ? most : now->allowed;
+}
+
 void lane_choose(const struct lane_widths *widths, const struct lane_now *now,
     struct lane_choice *choice) {
-	uint32_t allowed = now->allowed;
-	lane_set wanted, near;
+	uint32_t allowed = widest(widths, now);
+	lane_set wanted, near, barred;
 
 	*choice = (struct lane_choice){ .give = 0 };
 	if (allowed > 0 && widths->count > 0) {
 		if (allowed < widths->width[0])
 			allowed = widths->width[0];
 		choice->wanted = best_set(widths, now->used, 0, allowed, NULL);
-		wanted = best_set(widths, now->used, now->blocked, allowed, NULL);
-		near = best_set(widths, now->used, now->blocked, allowed, now);
+		barred = avoided(widths, now, allowed);
+		wanted = best_set(widths, now->used, barred, allowed, NULL);
+		near = best_set(widths, now->used, barred, allowed, now);
 		if (!is_narrow(widths, near, wanted))
 			choice->give = near;
 		else
 			choice->give = give_meanwhile(widths, now, allowed, wanted, near) &
-			    ~now->blocked;
+			    ~barred;
 	}
 	choice->reload = (now->used & ~choice->give & now->waiting) != 0 &&
 	    lane_sum(widths, now->used | choice->give) > allowed;

@@ -50,6 +50,10 @@ struct lane_now {
 	uint32_t singles, single, canary;
 	bool limited;		/* more than `allowed` is known to do harm: rather wait */
 	bool patient;		/* it was given to lanes that are too wide for long enough */
+	/* So many are known to do no harm: lanes come up to these, and single messages try the
+	 * rest of what is allowed; 0: all of it. */
+	uint32_t proven;
+	lane_set refused;	/* mail goes by others, if there are any: see lane_is_refused */
 };
 
 struct lane_choice {
@@ -65,6 +69,11 @@ struct lane_choice {
 static inline double lane_failure(uint16_t width) {
 	return 1.0 / width;
 }
+
+/* Is a lane of this width one too many?  `row`: its deliveries that failed in a row;
+ * `others`: mail of other lanes was accepted since the first of them.  Only of a lane of 1:
+ * the queue manager suspends wider ones by itself, and that one never. */
+bool lane_is_refused(uint16_t width, uint32_t row, bool others);
 
 /* What mail is to be given to from now on.  Whatever it says, the sum of `used`, `give`
  * and the single messages is within `allowed`, or `give` brings no lane that is not used.

@@ -49,6 +49,13 @@ static int64_t sane(int64_t time_ns)
 	return time_ns > TIME_MOST ? TIME_MOST : time_ns < -TIME_MOST ? -TIME_MOST : time_ns;
 }
 
+int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms)
+{
+	if (waited_ms < 0 || waited_ms > TIME_MOST / MS)
+		return 0;
+	return sane(start_ns) - sane(slack_ns) - sane(level_slack(waited_ms)) - waited_ms * MS;
+}
+
 /* At most a quarter up for each above, 1/128 down for each below: with the quarter that
  * the wait adds, 29 of 30 are below. */
 static int64_t follow(int64_t quantile, int64_t seen)

@@ -30,8 +30,8 @@ struct level_attempt {
 	uint64_t tag;		/* the caller's own, comes back with the verdict */
 	bool accepted;		/* it took a place from start to end: class OK and whatever
 				 * came after the handshake; refused attempts take none */
-	bool kept;		/* it came by a connection that was kept for it, as this may be:
-				 * the remote sees a place taken for LEVEL_KEPT_NS after its end */
+	bool kept;		/* its connection may be kept: the remote sees a place taken for
+				 * LEVEL_KEPT_NS after its end */
 };
 /* Postfix's smtp_connection_cache_time_limit. */
 #define LEVEL_KEPT_NS	INT64_C(2000000000)
@@ -87,6 +87,10 @@ static inline uint32_t level_heard(const struct level_verdict *verdict, uint32_t
 /* The slack of a time that Postfix wrote with two significant digits and not more
  * than two decimals, in ms as read: half of its last digit. */
 int64_t level_slack(int64_t delay_ms);
+
+/* When Postfix put into the queue of its transport, or lane, what started at start_ns and had
+ * waited there for so long: at the earliest, as a log rounds.  0: waited_ms is not told. */
+int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms);
 
 /* `entries` stays the caller's and must outlive *level; capacity at least 1. */
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity);

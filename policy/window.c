@@ -71,17 +71,18 @@ void window_set(struct window *window, const struct window_settings *settings,
 	    concurrency > most ? most : concurrency);
 }
 
-/* Open or limited, by what is known of a ceiling. */
-static void be_open(struct window *window)
-{
-	window->state = window->ceiling != 0 ? WINDOW_LIMITED : WINDOW_OPEN;
-	window->until_ns = 0;
-	window->cause = WINDOW_CAUSE_COHORTS;
-}
-
 bool window_is_shut(const struct window *window)
 {
 	return window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
+}
+
+/* Open or limited, by what is known of a ceiling. */
+static void be_open(struct window *window)
+{
+	if (window_is_shut(window))
+		window->until_ns = 0;	/* and there was no flight since */
+	window->state = window->ceiling != 0 ? WINDOW_LIMITED : WINDOW_OPEN;
+	window->cause = WINDOW_CAUSE_COHORTS;
 }
 
 bool window_is_by_hand(const struct window *window)
@@ -243,6 +244,8 @@ void window_result(struct window *window, const struct window_settings *settings
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	copy.start_ns = possible_start(told->start_ns, now_ns);
+	if (copy.given_ns <= 0 || copy.given_ns > copy.start_ns)
+		copy.given_ns = copy.start_ns;
 	*change = (struct window_change){ false, false, false };
 	if (window->canary_out && result->canary && sign == SIGN_NEUTRAL)
 		window_canary_lost(window, settings, now_ns);

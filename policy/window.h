@@ -85,7 +85,11 @@ struct window {
 	double success;
 	double failure;
 	double fail_cohorts;
-	int64_t until_ns;		/* DEAD, HELD: the end */
+	union {
+		int64_t until_ns;	/* DEAD, HELD: the end */
+		/* probe, neither: when the first no of the last flight was heard; 0: none was */
+		int64_t flight_ns;
+	};
 	int64_t canary_ns;		/* probe: the next may go then; while one is out: gives it up */
 	uint16_t concurrency;		/* the window; also while DEAD: what it will be */
 	uint16_t ceiling;		/* highest level that is accepted; 0: not known */
@@ -124,6 +128,9 @@ struct window_result {
 	uint32_t in_flight;	/* deliveries in flight just now, as far as is known (by a
 				 * log: accepted, a moment ago), this one not counted */
 	int64_t start_ns;	/* when it started; 0 or less: not known; after now: now */
+	int64_t given_ns;	/* since then the mail server could not be told to wait with it, at
+				 * the earliest; 0 or less, or later: when it started */
+	bool answered;		/* of a failure: the site said no; else there was no answer */
 	bool canary;		/* it was issued as one */
 };
 
@@ -165,6 +172,10 @@ void window_turn(struct window *window, const struct window_settings *settings,
  * held). */
 uint32_t window_now(const struct window *window, const struct window_settings *settings,
     int64_t now_ns);
+
+/* While no ceiling is known, probe: how many deliveries ran at once lately, or `initial`; the
+ * rest of the window was never tried.  0: all of the window may be used. */
+uint32_t window_proven(const struct window *window, const struct window_settings *settings);
 
 /* May one delivery go above window_now, to find out?  probe only.  Ask when the window
  * is full: a canary that starts at a lower level proves nothing. */

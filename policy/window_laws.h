@@ -59,7 +59,8 @@ void window_canary_result(struct window *window, const struct window_settings *s
 void window_raise_ceiling(struct window *window, const struct window_settings *settings,
     uint32_t ceiling, int64_t now_ns);
 /* A delivery was accepted: where there are many of them, a canary costs little. */
-void window_canary_calm(struct window *window, int64_t now_ns);
+void window_canary_calm(struct window *window, const struct window_settings *settings,
+    int64_t now_ns);
 /* Does the ceiling rise, by canaries of which the last proved less than it says?  Then
  * what it may fall back to; 0: no. */
 uint32_t window_climbed_from(const struct window *window);

@@ -21,6 +21,12 @@
  * where failures are often chance.  Nor where as many are in flight as a ceiling says that
  * was found or told of late: lanes that are too wide now, and drain, try more.  As long as
  * others are accepted, many failures say that a site is full, not dead.
+ *
+ * A log tells of those only when they have ended, and of a refusal at once: of a burst to a
+ * site that takes 3 the first news are refusals, one for each message that the mail server
+ * puts into a place that was refused before.  None of these obeys a window that has fallen
+ * meanwhile.  So what was given to the mail server before the first of them was heard is one
+ * flight, and as the site answers, it counts once.  No answer is no such refusal.
  * Errors: none.  Threads: no state.
  */
 #include "policy/window_laws.h"
@@ -32,6 +38,8 @@
 #define AGE_TICKS	50u		/* 1 s */
 #define OLD_TICKS	15000u		/* 300 s */
 #define FRESH_STEPS	2u		/* a ceiling that so few canaries have tried is new */
+#define TOLD_NS		(2 * SECOND / 5)	/* a mail server hears of a window so much later */
+#define OBEY_NS		SECOND		/* and has what it was given start for so long */
 #define ALIVE		(1.0 / 32)	/* of a failure, where others are accepted */
 #define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
@@ -82,6 +90,15 @@ uint32_t window_accepted(const struct window *window)
 }
 
 /* --- the ceiling -------------------------------------------------------------- */
+
+uint32_t window_proven(const struct window *window, const struct window_settings *settings)
+{
+	uint32_t accepted = window_accepted(window);
+
+	if (settings->law != WINDOW_LAW_PROBE || window->ceiling != 0)
+		return 0;
+	return accepted > settings->initial ? accepted : settings->initial;
+}
 
 /* How many refusals in a row are likelier a limiter than chance. */
 uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
@@ -298,7 +315,7 @@ static void hear_success(struct window *window, const struct window_settings *se
 {
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
-	window_canary_calm(window, now_ns);
+	window_canary_calm(window, settings, now_ns);
 	if (result->level != 0) {
 		int sign = contradicts(window, settings, result);
 
@@ -317,10 +334,32 @@ static void hear_success(struct window *window, const struct window_settings *se
 	grow(window, settings, result->in_flight + 1);
 }
 
+/* Of the flight whose first no was heard before: it was given to the mail server when that had
+ * not been told, and could not be called back.  What starts long after that is of another. */
+static bool is_of_flight(const struct window *window, const struct window_result *result)
+{
+	return result->answered && result->start_ns != 0 && window->flight_ns != 0 &&
+	    result->given_ns - TOLD_NS <= window->flight_ns &&
+	    result->start_ns - OBEY_NS <= window->flight_ns;
+}
+
+/* What one counts for of which no level is known. */
+static double weigh(struct window *window, const struct window_result *result, int64_t now_ns)
+{
+	if (result->in_flight > 0)
+		return ALIVE;
+	if (is_of_flight(window, result))
+		return 0;
+	if (result->answered)
+		window->flight_ns = now_ns;
+	return 1;
+}
+
 /* Of which no level is known: what is in flight was accepted some time ago. */
 static void hear_blind_failure(struct window *window, const struct window_settings *settings,
-    uint32_t in_flight, int64_t now_ns, struct window_change *change)
+    const struct window_result *result, int64_t now_ns, struct window_change *change)
 {
+	uint32_t in_flight = result->in_flight;
 	bool fresh = window->told || (window->climb == 0 && window->canary_step <= FRESH_STEPS);
 	/* A log may know of one less than there are. */
 	bool nearly = (window->told || window->canary_step == 0) && window->ceiling > 3;
@@ -339,7 +378,7 @@ static void hear_blind_failure(struct window *window, const struct window_settin
 			suspect(window, settings);
 		return;
 	}
-	if (!count_failure(window, settings, in_flight > 0 ? ALIVE : 1, now_ns, change))
+	if (!count_failure(window, settings, weigh(window, result, now_ns), now_ns, change))
 		suspect(window, settings);
 }
 
@@ -350,7 +389,7 @@ static void hear_failure(struct window *window, const struct window_settings *se
 	uint32_t level = result->level;
 
 	if (level == 0) {
-		hear_blind_failure(window, settings, result->in_flight, now_ns, change);
+		hear_blind_failure(window, settings, result, now_ns, change);
 		return;
 	}
 	if (is_explained(window, level))

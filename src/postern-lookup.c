@@ -44,7 +44,9 @@ static bool is_our_map(const struct socketmap_request *request) {
 	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
 }
 
-/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do. */
+/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do.  A
+ * next hop may be that of other mail, too, by whose lanes this mail must go: which these are
+ * is not known of a domain that is none of the file's. */
 static bool lane_text(const struct lookup *lookup, const struct hints_answer *hint,
     int64_t now_ns, char *text, size_t size) {
 	static bool is_logged;
@@ -56,7 +58,7 @@ static bool lane_text(const struct lookup *lookup, const struct hints_answer *hi
 		    "owned by root, or is not readable for this user");
 		is_logged = true;
 	}
-	return next_hop != NULL &&
+	return next_hop != NULL && (!hint->unknown || *next_hop == '\0') &&
 	    (size_t)snprintf(text, size, "lane%u:%s", hint->width, next_hop) < size;
 }
 

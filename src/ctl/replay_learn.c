@@ -112,8 +112,9 @@ struct attempt {
 	enum result_class class;	/* as the window hears of it */
 	enum weight weight;
 	int64_t end_ns, start_ns;	/* start_ns 0: not known */
+	int64_t given_ns;	/* to the mail server, past recall; 0: not known */
 	int64_t slack_ns;
-	bool kept;		/* by a connection that was kept for it */
+	bool kept;		/* its connection may be */
 };
 
 /* What was bounced before anybody was asked says nothing of the site. */
@@ -137,7 +138,6 @@ static void find_start(const struct delivery *d, struct attempt *out)
 
 	if (sending == DELIVERY_MS_UNKNOWN)
 		return;
-	out->kept = d->conn_use > 1;
 	out->slack_ns += d->source == DELIVERY_OF_SENDMAIL ? NS_PER_SECOND : level_slack(sending);
 	if (connecting > 0) {
 		out->slack_ns += level_slack(connecting);
@@ -145,6 +145,8 @@ static void find_start(const struct delivery *d, struct attempt *out)
 	}
 	if (sending < INT64_MAX / NS_PER_MS / 2)
 		out->start_ns = out->end_ns - sending * NS_PER_MS;
+	if (out->start_ns > 0 && d->source != DELIVERY_OF_SENDMAIL)
+		out->given_ns = level_given_ns(out->start_ns, out->slack_ns, d->delays_ms[1]);
 }
 
 /* Did another line tell of this delivery? */
@@ -333,6 +335,7 @@ void replay_learn(struct replay_learning *learning, const struct delivery *deliv
 	attempt.class = heard_class(learning, judgement);
 	attempt.weight = weight_of(attempt.class);
 	find_start(delivery, &attempt);
+	attempt.kept = judge_keeps(learning->generation, judgement, delivery);
 	window_turn(&own->shown.window, &own->shown.settings, 0, now_ns, &change);
 	take_verdicts(own, now_ns, now_ns);
 	if (was_told(learning, &attempt, delivery->queue_id))
@@ -344,6 +347,7 @@ void replay_learn(struct replay_learning *learning, const struct delivery *deliv
 		count_held(&own->shown, attempt.weight);
 	window_result(&own->shown.window, &own->shown.settings, &(struct window_result){
 		.class = attempt.class, .start_ns = attempt.start_ns,
+		.given_ns = attempt.given_ns, .answered = judgement->reply.code != 0,
 		.in_flight = running(own, now_ns) }, now_ns, &change);
 	note_change(own, &change, now_ns);
 	add_attempt(&attempt, held, now_ns);

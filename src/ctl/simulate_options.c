@@ -121,6 +121,14 @@ static bool take_obey_delay(struct simulation *s, const char *text) {
 	return take_duration(text, 0, &s->obey_ns);
 }
 
+static bool take_arrivals(struct simulation *s, const char *text) {
+	return take_count(text, strlen(text), 0, COUNT_MAX, &s->arrivals);
+}
+
+static bool take_first_window(struct simulation *s, const char *text) {
+	return take_count(text, strlen(text), 0, WINDOW_MAX, &s->first_window);
+}
+
 static bool take_noise(struct simulation *s, const char *text) {
 	return text_to_share(text, &s->noise);
 }
@@ -205,6 +213,8 @@ static const struct {
 	FIELD(REPORT_DELAY, take_report_delay, "0s to 1d"),
 	FIELD(REPORT_EVERY, take_report_every, "0s to 1d"),
 	FIELD(OBEY_DELAY, take_obey_delay, "0s to 1d"),
+	FIELD(ARRIVALS, take_arrivals, "0 to 10000000"),
+	FIELD(FIRST_WINDOW, take_first_window, "0 to 10000"),
 	FIELD(NOISE, take_noise, "0 to 1, or 0% to 100%"),
 	FIELD(BAD_SERVERS, take_bad_servers, "1/K"),
 	FIELD(CEILING, take_ceiling,

@@ -4,7 +4,8 @@
  * MODEL    The client starts deliveries while fewer than the window are under way, and
  *          a canary above it where the law wants one; it knows at once when one has
  *          ended (as the mail server does), while the law hears of it by a report,
- *          perhaps later; and it may go by what the window was for a while.  The server
+ *          perhaps later; and it may go by what the window was for a while, or, until
+ *          anything is known, by a window that nobody learned.  The server
  *          takes `limit' deliveries at once; above that it refuses, or, where it times
  *          out, keeps one and a half times as many waiting for their turn (as a listen
  *          queue does) and leaves the rest hanging.
@@ -39,12 +40,14 @@ struct world {
 	struct old_window old[OLD_WINDOWS];
 	uint32_t old_count;
 	uint32_t obeyed;	/* the window when somebody looked last */
+	bool heard;		/* a report has come */
 	struct simulated_events events;
 	struct level level;
 	int64_t now_ns;
 	uint32_t told;		/* ceilings, so far */
 	uint64_t random;
 	uint64_t waiting;	/* deliveries not started */
+	uint64_t coming;	/* and those to come yet */
 	uint64_t done;
 	uint32_t in_flight;	/* attempts, as the client sees them */
 	uint32_t canaries;	/* of them */
@@ -64,6 +67,21 @@ static double chance(struct world *world) {
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
 	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+/* Exponentially distributed, of mean 1, by comparisons alone (von Neumann). */
+static double gap(struct world *world) {
+	for (double whole = 0;; whole++) {
+		double first = chance(world), least = first, next;
+		bool odd = true;
+
+		while ((next = chance(world)) < least) {
+			least = next;
+			odd = !odd;
+		}
+		if (odd)
+			return whole + first;
+	}
 }
 
 static uint32_t server_limit(const struct world *world) {
@@ -201,6 +219,13 @@ static void forget_windows(struct world *world) {
 	world->old_count -= over;
 }
 
+/* The window of the first deliveries is left as one that has fallen is. */
+static void leave_first_window(struct world *world) {
+	world->heard = true;
+	if (world->old_count > 0 && world->old[0].until_ns == INT64_MAX)
+		world->old[0].until_ns = world->now_ns + world->simulation->obey_ns;
+}
+
 /* The window that the client goes by. */
 static uint32_t obeyed_window(struct world *world) {
 	uint32_t window = window_now(&world->window, &world->simulation->window,
@@ -324,6 +349,8 @@ static void report(struct world *world, const struct simulated_event *event) {
 		.canary = event->canary,
 	};
 
+	if (!world->heard)
+		leave_first_window(world);
 	window_result(&world->window, &s->window, &result, world->now_ns, &change);
 	world->result->deaths += change.died;
 	if (s->levels == LEVELS_LOG)
@@ -354,6 +381,21 @@ static bool end(struct world *world, struct simulated_event *event) {
 	return simulate_push(&world->events, event);
 }
 
+/* The next one, while there are any. */
+static bool await_arrival(struct world *world) {
+	double gap_ns = gap(world) * (double)SECOND / world->simulation->arrivals;
+	struct simulated_event arrival = { .kind = EVENT_ARRIVAL,
+		.at_ns = world->now_ns + (int64_t)gap_ns };
+
+	return world->coming == 0 || simulate_push(&world->events, &arrival);
+}
+
+static bool come(struct world *world) {
+	world->coming--;
+	world->waiting++;
+	return await_arrival(world);
+}
+
 static void tell_ceilings(struct world *world) {
 	const struct simulated_changes *ceilings = &world->simulation->ceilings;
 
@@ -376,6 +418,8 @@ static bool step(struct world *world) {
 		world->now_ns = event.at_ns;
 		if (event.kind == EVENT_END)
 			ok = end(world, &event);
+		else if (event.kind == EVENT_ARRIVAL)
+			ok = come(world);
 		else
 			report(world, &event);
 	} else {
@@ -411,7 +455,7 @@ static void sum_up(struct world *world) {
 bool simulate_window(const struct simulation *simulation,
     struct simulation_result *result) {
 	struct world world = { .simulation = simulation, .result = result,
-		.random = simulation->seed, .waiting = simulation->deliveries };
+		.random = simulation->seed };
 	struct level_entry *entries = calloc(LEVEL_ENTRIES, sizeof(*entries));
 	bool ok = entries != NULL;
 
@@ -419,6 +463,15 @@ bool simulate_window(const struct simulation *simulation,
 	window_begin(&world.window, &simulation->window);
 	level_begin(&world.level, entries, LEVEL_ENTRIES);
 	tell_ceilings(&world);
+	if (simulation->first_window > 0)
+		world.old[world.old_count++] = (struct old_window){ simulation->first_window,
+			INT64_MAX };
+	if (simulation->arrivals > 0) {
+		world.coming = simulation->deliveries;
+		ok = ok && await_arrival(&world);
+	} else {
+		world.waiting = simulation->deliveries;
+	}
 	ok = ok && start_all(&world);
 	while (ok && world.done < simulation->deliveries)
 		ok = step(&world);

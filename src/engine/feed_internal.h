@@ -40,6 +40,8 @@ struct feed_destination {
 	uint32_t told_running;		/* as it stands in the slot */
 	int64_t running_ns;		/* when that was */
 	int64_t used_ns;
+	int64_t kept_ns;		/* until then the connection of the last one that was accepted
+					 * may be kept */
 	uint64_t failure;		/* id of the last one that was noted */
 	int64_t failure_tat_ns;		/* of how many are noted (policy/rate.h) */
 };
@@ -172,6 +174,18 @@ struct feed_learning {
 	struct state_lock lock;
 	struct feed_told told;
 };
+
+/* feed_hear.c: what the window's law is told, inside the transaction */
+
+#define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */
+
+void feed_note_change(struct feed_told *told, const struct window_change *change);
+/* A failure of what was begun before somebody resumed the destination is an echo. */
+void feed_hear_echo(struct feed_learning *learning);
+void feed_hear(struct feed_learning *learning);
+void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
+    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
+    struct feed_told *told);
 
 /* feed_act.c: what a rule does about the reply that it matched */
 

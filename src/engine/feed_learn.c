@@ -19,8 +19,6 @@
 
 #define VERDICTS_MAX	16
 
-#define TAG_CANARY	0x100	/* beside the class */
-
 /* --- before ---------------------------------------------------------------------- */
 
 static enum feed_weight weight_of(enum result_class class)
@@ -98,107 +96,6 @@ static void find_reason(struct feed_learning *l)
 
 /* --- inside ------------------------------------------------------------------------ */
 
-static void note_change(struct feed_told *told, const struct window_change *change)
-{
-	told->died |= change->died;
-	told->back |= change->revived;
-	told->changed |= change->window;
-}
-
-/* Of a ceiling that a cluster divides: places that are other nodes'.  How many of them are in
- * use is not known: a refusal counts as if all were, and what is accepted as if none was, so
- * that nothing is believed that was not seen. */
-static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns)
-{
-	struct shared_seen shared;
-
-	return shared_find(lock->segment, lock->key.hash, &shared) ?
-	    shared_others(&shared, lock->state.window.ceiling, now_ns) : 0;
-}
-
-static void apply_levels(struct state_lock *lock, const struct window_rules *rules,
-    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
-    struct feed_told *told)
-{
-	struct window_change change;
-	uint32_t level;
-
-	for (unsigned i = 0; i < count; i++) {
-		if ((verdicts[i].tag & TAG_CANARY) != 0 ||
-		    verdicts[i].start_ns < lock->state.resumed_ns)
-			continue;
-		level = level_heard(&verdicts[i], lock->state.window.ceiling);
-		window_late_level(&lock->state.window, &rules->settings,
-		    (enum result_class)(verdicts[i].tag & 0xff),
-		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
-		    now_ns, &change);
-		note_change(told, &change);
-	}
-}
-
-/* A failure of what was begun before somebody resumed the destination is an echo. */
-static void hear_echo(struct feed_learning *l)
-{
-	if (l->weight != FEED_NEGATIVE ||
-	    l->result->start_ns >= l->lock.state.resumed_ns)
-		return;
-	l->class = RESULT_LOCAL;
-	l->weight = FEED_NEUTRAL;
-	l->match = NULL;
-	l->has_reason = false;
-	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
-}
-
-/* Whoever could not connect asked for one place more than there were connections, when it
- * asked or by now: several may have asked at once.  What went well without ever telling
- * of a connection was not asked about as it should be. */
-static void find_asked_level(struct feed_learning *l)
-{
-	uint32_t now = l->lock.state.connected + 1u;
-
-	if (!l->asked || l->connected)
-		return;
-	if (l->weight != FEED_NEGATIVE)
-		l->level = 0;
-	else if (l->level < now)
-		l->level = now;
-}
-
-static void hear_result(struct feed_learning *l)
-{
-	struct destination_state *state = &l->lock.state;
-	const struct judgement *judgement = l->result->judgement;
-	uint32_t running = windows_running(state);
-	struct window_result heard = { .class = l->class, .level = l->level,
-		.start_ns = l->result->has_start ? l->result->start_ns : 0 };
-	struct window_change change;
-	uint32_t others;
-
-	find_asked_level(l);
-	others = elsewhere(&l->lock, l->result->now_ns);
-	heard.level = l->level == 0 || l->weight != FEED_NEGATIVE ? l->level :
-	    l->level + others;
-	if (state->window.canary_out == 0)
-		l->canary = false;
-	else if (!l->asked)
-		l->canary = windows_is_canary_lane(l->result->generation, judgement->mta,
-		    judgement->lane, state);
-	heard.canary = l->canary;
-	/* whoever asked holds its place still */
-	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
-	/* Connections that idle in a cache take places, too: a site that says no is full, not
-	 * dead; one that says nothing is not there. */
-	if (l->weight == FEED_NEGATIVE && l->level == 0 && l->destination != NULL &&
-	    judgement->reply.code != 0) {
-		uint32_t places = feed_places(l->destination, l->result->now_ns);
-
-		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
-	}
-	heard.in_flight += others;
-	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
-	note_change(&l->told, &change);
-}
-
 static void count_delivery(struct destination_state *state, enum result_class class)
 {
 	if (class == RESULT_OK)
@@ -267,8 +164,8 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 	l->told.would_hold = !l->asked && l->weight != FEED_NEUTRAL &&
 	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
 	    windows_observed(result->generation, &result->owner);
-	hear_echo(l);
-	apply_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
+	feed_hear_echo(l);
+	feed_hear_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
 	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
 	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
 	/* mail that was kept waits for a place */
@@ -276,7 +173,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 		shared_ask(l->lock.segment, l->lock.key.hash, result->now_ns);
 	if (l->counts) {
 		count_delivery(state, result->judgement->reply.class);
-		hear_result(l);
+		feed_hear(l);
 	}
 	feed_act(l);
 	claim(l, &was);
@@ -366,9 +263,9 @@ static void add_attempt(struct feed_learning *l)
 	const struct level_attempt attempt = {
 		.start_ns = result->start_ns, .end_ns = result->end_ns,
 		.slack_ns = result->slack_ns,
-		.tag = (uint64_t)l->class | (l->canary ? TAG_CANARY : 0),
+		.tag = (uint64_t)l->class | (l->canary ? FEED_TAG_CANARY : 0),
 		.accepted = l->weight == FEED_POSITIVE,
-		.kept = result->delivery->conn_use > 1,
+		.kept = judge_keeps(result->generation, result->judgement, result->delivery),
 	};
 
 	if (l->destination == NULL || !l->counts || l->level != 0 || !result->has_start ||
@@ -438,7 +335,7 @@ static bool change(struct feed_learning *l)
 		states_note(&l->lock, result->seen);
 	result->repeated = states_was_applied(&l->lock, &result->origin);
 	if (!result->repeated) {
-		note_change(&l->told, &change);
+		feed_note_change(&l->told, &change);
 		count = due_levels(l->destination, result->now_ns, verdicts);
 		learn(l, verdicts, count);
 		states_store(&l->lock);
@@ -516,7 +413,7 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		count = due_levels(destination, now_ns, verdicts);
 		told.before = lock.state.window.concurrency;
 		told.ceiling_before = lock.state.window.ceiling;
-		apply_levels(&lock, &rules, verdicts, count, now_ns, &told);
+		feed_hear_levels(&lock, &rules, verdicts, count, now_ns, &told);
 		told.fell = lock.state.window.ceiling != 0 && (told.ceiling_before == 0 ||
 		    lock.state.window.ceiling < told.ceiling_before);
 		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);

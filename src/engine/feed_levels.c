@@ -288,7 +288,10 @@ static int64_t known_ns(const struct feed_destination *destination, int64_t now_
 
 uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns)
 {
-	return level_places(&destination->level, known_ns(destination, now_ns));
+	uint32_t places = level_places(&destination->level, known_ns(destination, now_ns));
+
+	/* how many there were is known later */
+	return places == 0 && now_ns < destination->kept_ns ? 1 : places;
 }
 
 uint32_t feed_running(struct feed_destination *destination, int64_t now_ns)

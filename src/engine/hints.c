@@ -37,9 +37,8 @@ const char *hint_doubt_word(enum hint_doubt doubt) {
 	return doubt_words[doubt];
 }
 
-enum hint_doubt hint_destination_doubt(const struct generation *generation,
-    uint8_t mta, const char *domain, size_t length,
-    const struct destination_seen *seen, const char **detail) {
+enum hint_doubt hint_site_doubt(const struct generation *generation, uint8_t mta,
+    const char **detail) {
 	const struct generation_mta *site = &generation->mtas[mta];
 
 	*detail = "";
@@ -50,8 +49,17 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 	*detail = generation_text(generation, site->site_refusal);
 	if (**detail != '\0')
 		return HINT_DOUBT_SITE_REFUSED;
-	if (site->site_changed != 0)
-		return HINT_DOUBT_SITE_CHANGED;
+	return site->site_changed != 0 ? HINT_DOUBT_SITE_CHANGED : HINT_DOUBT_NONE;
+}
+
+enum hint_doubt hint_destination_doubt(const struct generation *generation,
+    uint8_t mta, const char *domain, size_t length,
+    const struct destination_seen *seen, const char **detail) {
+	const struct generation_mta *site = &generation->mtas[mta];
+	enum hint_doubt doubt = hint_site_doubt(generation, mta, detail);
+
+	if (doubt != HINT_DOUBT_NONE)
+		return doubt;
 	if (!site_is_host_name(domain, length))
 		return HINT_DOUBT_ODD_NAME;
 	if (generation_site_excludes(generation, site, domain, length, detail))
@@ -170,6 +178,7 @@ static void read_answer(const struct engine *engine, const struct generation *ge
     uint8_t mta, const char *domain, size_t length, int64_t now_ns,
     struct hint_explained *out) {
 	char path[PATH_MAX + 8], address[HINTS_NAME_MAX + 8];
+	const char *next_hop, *detail;
 	struct hints_answer answer;
 	struct hints_reader *reader;
 
@@ -182,9 +191,11 @@ static void read_answer(const struct engine *engine, const struct generation *ge
 		return;
 	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address, strlen(address), now_ns, &answer);
 	hints_reader_close(&reader);
-	if (answer.kind == HINTS_LANE)
-		snprintf(out->answer, sizeof(out->answer), "lane%u:%s", answer.width,
-		    generation_site_next_hop(generation, &generation->mtas[mta], domain, length));
+	next_hop = generation_site_next_hop(generation, &generation->mtas[mta], domain, length);
+	if (answer.kind == HINTS_LANE && (!answer.unknown || (*next_hop == '\0' &&
+		hint_destination_doubt(generation, mta, domain, length, NULL, &detail) ==
+		HINT_DOUBT_NEVER_SEEN)))
+		snprintf(out->answer, sizeof(out->answer), "lane%u:%s", answer.width, next_hop);
 	else if (answer.kind == HINTS_HELD)
 		snprintf(out->answer, sizeof(out->answer), "retry:4.7.1 %s", answer.text);
 }

@@ -25,6 +25,10 @@ const char *hint_doubt_word(enum hint_doubt doubt);
 /* How every text begins that mail is held with: by it a log tells ours. */
 #define ENGINE_HOLD_BEGINS	"Postern: "
 
+/* May mail of mta number `mta` have hints at all, whatever its destination? */
+enum hint_doubt hint_site_doubt(const struct generation *generation, uint8_t mta,
+    const char **detail);
+
 /* May mail of mta number `mta` for this destination have hints at all?  `seen`: what is
  * known of it (NULL: nothing).  `detail`: what the site's file says about it, or
  * "". */

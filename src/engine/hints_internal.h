@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * What the files of the hints share: hints.c (questions), hints_turn.c (the turns),
- * hints_keys.c (keys of the file), hints_queue.c (lanes that carry mail), hints_map.c.
+ * hints_keys.c (keys of the file), hints_queue.c and hints_results.c (lanes that carry mail),
+ * hints_map.c.
  * All of it but hints.c belongs to one thread.
  */
 #ifndef ENGINE_HINTS_INTERNAL_H
@@ -61,6 +62,10 @@ struct queue_lane {
 	int64_t blocked_ns;		/* until then Postfix itself suspends it */
 	int64_t failed_ns;		/* its last failure */
 	double failed_cohorts;		/* what it counts for that */
+	/* Its last delivery that was accepted; the first of those that failed in a row, and how
+	 * many there are; until then the site is taken to refuse it (lane_is_refused). */
+	int64_t accepted_ns, row_ns, refused_ns;
+	uint32_t row;
 	uint32_t waited_ms;		/* in it, of late */
 	uint16_t lift;			/* of its part of the mail, times LIFT_NONE */
 };
@@ -97,6 +102,7 @@ struct hint_queue {
 	uint32_t singles;		/* that are out */
 	int64_t single_ns, singles_ns;	/* the last one; all are given up then */
 	int64_t single_from_ns;		/* no other one before that */
+	uint32_t single_row;		/* so many failed in a row */
 	int64_t single_result_ns;	/* of the last one that ended */
 	int64_t counted_ns;		/* since when there was always one out */
 	uint16_t single_serial;
@@ -114,6 +120,9 @@ struct hint_share {
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
 	struct lane_widths widths;
+	/* Mail for domains that are no key is given to these, unless the site names its next
+	 * hop; 0: to none. */
+	lane_set unknown;
 	double cohort_limit;		/* of its queues: see policy/lane.h; 0: none */
 	int64_t backoff_ns;
 	bool may_reload;
@@ -202,6 +211,11 @@ void hint_keys_free(struct engine_hints *hints);
 /* Whose window its mail runs by.  False: it is not in the file. */
 bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
     const struct hint_key *key, struct window_owner *out);
+/* What mail of a mail server for a domain that is no key is told: *lanes, with count 0 if
+ * nothing. */
+lane_set hint_unknown_lanes(const struct engine_hints *hints,
+    const struct generation *generation, uint8_t mta, int64_t now_ns,
+    struct hint_lanes *lanes);
 /* Tells all keys of a queue but those that are stopped. */
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say);
@@ -234,9 +248,10 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 /* Lanes and rights of each mail server, of this generation. */
 void hint_queues_configure(struct engine_hints *hints,
     const struct generation *generation);
-/* Mail of the key is delivered, by the cloned transport itself: seen at seen_ns. */
+/* Mail of the key is delivered, by these lanes, or the cloned transport itself: seen at
+ * seen_ns. */
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
-    const struct window_owner *owner, int64_t seen_ns);
+    const struct window_owner *owner, lane_set given, int64_t seen_ns);
 /* The key's queue, if it is in use, runs by this window from now on. */
 void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner);
@@ -244,15 +259,22 @@ void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
 struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash);
 /* All queues that run by this window are to be looked at. */
 void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
+/* The queues of an owner; NULL: there are none. */
+struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
+/* The same for a key of which a result was heard: it was told what an idle one is.  NULL: it
+ * cannot be followed. */
+struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
+    const struct generation *generation, const struct hint_key *key, int64_t now_ns);
+void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
+void hint_queues_free(struct engine_hints *hints);
+
+/* --- hints_results.c ----------------------------------------------------------------- */
+
 /* Reads what was delivered since. */
 void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns);
 /* Its longest delivery of late; 0: none was heard of. */
 int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
-/* The queues of an owner; NULL: there are none. */
-struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
-void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
-void hint_queues_free(struct engine_hints *hints);
 
 /* --- hints_shares.c ------------------------------------------------------------------ */
 

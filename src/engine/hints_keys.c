@@ -43,9 +43,12 @@ struct candidate {
 	const char *next_hop;
 	uint8_t mta;
 	uint32_t group;
+	bool barred;			/* it has none: but without a key it would be taken for
+					 * unknown, and go by lanes */
 };
 
-/* Calls `each` with every mail server whose mail for the destination may have hints. */
+/* Calls `each` with every mail server whose mail for the destination may have hints, or
+ * must not though the site's settings have nothing against it. */
 static void each_candidate(struct engine_hints *hints, const struct generation *generation,
     const struct destination_seen *seen,
     void (*each)(void *context, const struct candidate *), void *context) {
@@ -56,8 +59,11 @@ static void each_candidate(struct engine_hints *hints, const struct generation *
 	const char *detail;
 
 	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
-		if (hint_destination_doubt(generation, mta, seen->name, candidate.length,
-			seen, &detail) != HINT_DOUBT_NONE)
+		enum hint_doubt doubt = hint_destination_doubt(generation, mta, seen->name,
+		    candidate.length, seen, &detail);
+
+		candidate.barred = doubt == HINT_DOUBT_OTHER_TRANSPORT;
+		if (doubt != HINT_DOUBT_NONE && !candidate.barred)
 			continue;
 		if (!is_found) {
 			outbound_class_find(hints->engine, generation, seen->name,
@@ -78,7 +84,12 @@ static void each_candidate(struct engine_hints *hints, const struct generation *
 
 static struct hint hint_of(const struct candidate *candidate) {
 	return (struct hint){ .domain = candidate->domain, .mta = candidate->mta,
-		.group = candidate->group };
+		.group = candidate->barred ? HINTS_NO_GROUP : candidate->group };
+}
+
+/* Was anything seen of it that says whether it may have hints? */
+static bool is_seen(const struct destination_seen *seen) {
+	return (seen->cloned_by | seen->other_by) != 0;
 }
 
 /* --- the table of keys -------------------------------------------------------------- */
@@ -114,7 +125,7 @@ static struct hint_key *add_key(struct engine_hints *hints,
 	*key = (struct hint_key){ .domain = domain, .owner = owner,
 		.queue = queue_hash(hints, candidate->mta, domain, candidate->next_hop),
 		.place = HINTS_NO_PLACE, .group = candidate->group,
-		.scan = hints->scan, .mta = candidate->mta, .live = true };
+		.scan = hints->scan, .mta = candidate->mta, .live = !candidate->barred };
 	if (!hint_map_put(&hints->by_domain, key_hash(domain, candidate->mta), at) ||
 	    !chain(&hints->by_owner, owner, at, &key->next_of_owner) ||
 	    !chain(&hints->by_queue, key->queue, at, &key->next_of_queue))
@@ -158,6 +169,13 @@ struct look {
 	unsigned looked_at;
 };
 
+static lane_set first_given(const struct engine_hints *hints,
+    const struct candidate *candidate) {
+	lane_set given = hints->mtas[candidate->mta].unknown;
+
+	return given == 0 || *candidate->next_hop != '\0' ? LANE_ORIGIN : given;
+}
+
 static void bring_key(struct look *look, const struct candidate *candidate,
     const struct window_owner *owner, uint64_t owner_hash) {
 	struct engine_hints *hints = look->hints;
@@ -171,9 +189,10 @@ static void bring_key(struct look *look, const struct candidate *candidate,
 		return;
 	}
 	key->place = place;
-	/* it was delivered without a hint so far */
-	if (look->now_ns - look->seen->seen_ns < RECENT_NS)
-		hint_queue_begin(hints, key, owner, look->seen->seen_ns);
+	/* it was delivered so far as mail for a domain that is no key */
+	if (!candidate->barred && look->now_ns - look->seen->seen_ns < RECENT_NS)
+		hint_queue_begin(hints, key, owner, first_given(hints, candidate),
+		    look->seen->seen_ns);
 	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
 }
 
@@ -187,13 +206,15 @@ static void look_at_candidate(void *context, const struct candidate *candidate) 
 
 	/* a key that is there is taken from those that may have hints by the next scan */
 	if (!windows_owner_of_mta(hints->engine, look->generation, look->seen, candidate->mta,
-		&owner))
+		&owner) && !candidate->barred)
 		return;
 	owner_hash = lane_uses_hash(hints->engine->segment, owner.name, strlen(owner.name));
 	if (key == NULL) {
 		bring_key(look, candidate, &owner, owner_hash);
 		return;
 	}
+	if (candidate->barred)
+		return;
 	key->scan = hints->scan;
 	if (key->queue != queue_hash(hints, candidate->mta, look->domain,
 		candidate->next_hop))
@@ -223,7 +244,7 @@ static void look_at_each(void *context, const struct destination_seen *seen) {
 
 	if (++look->looked_at % LOOKED_AT == 0)
 		hint_classes_renew(look->hints, look->generation, clock_now_ns());
-	if (seen->cloned_by != 0)
+	if (is_seen(seen))
 		look_at(look, seen);
 }
 
@@ -258,7 +279,7 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	struct hint_say say;
 	uint8_t said_to = UINT8_MAX;
 
-	if (destinations_find(segment, name, strlen(name), &seen) && seen.cloned_by != 0)
+	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
 	if (hint_map_get(&hints->by_owner, hash) == NO_INDEX ||
@@ -298,7 +319,7 @@ static void gather_candidate(void *context, const struct candidate *candidate) {
 	struct window_owner owner;
 
 	if (!windows_owner_of_mta(gathering->hints->engine, gathering->generation,
-		gathering->seen, candidate->mta, &owner))
+		gathering->seen, candidate->mta, &owner) && !candidate->barred)
 		return;
 	if (gathering->count == gathering->size) {
 		size_t size = gathering->size == 0 ? 64 : 2 * gathering->size;
@@ -331,7 +352,7 @@ static void gather(void *context, const struct destination_seen *seen) {
 	if (++gathering->looked_at % LOOKED_AT == 0)
 		hint_classes_renew(gathering->hints, gathering->generation, clock_now_ns());
 	gathering->seen = seen;
-	if (seen->cloned_by != 0 && !gathering->failed)
+	if (is_seen(seen) && !gathering->failed)
 		each_candidate(gathering->hints, gathering->generation, seen,
 		    gather_candidate, gathering);
 }
@@ -347,12 +368,14 @@ static void point_at_texts(struct gathering *gathering) {
 }
 
 static int build_file(struct engine_hints *hints, const struct generation *generation,
-    const struct gathering *gathering, uint32_t *places, struct diag *diag) {
+    const struct gathering *gathering, uint32_t *places, int64_t now_ns, struct diag *diag) {
 	struct hints_mta mtas[GENERATION_MTAS_MAX];
+	struct hint_lanes unknown[GENERATION_MTAS_MAX];
 	const char **texts = calloc(generation->class_count + 1, sizeof(*texts));
-	struct hints_table table = { .mtas = mtas, .mta_count = generation->mta_count,
-		.hints = gathering->list, .count = gathering->count,
-		.group_texts = texts, .group_count = generation->class_count,
+	struct hints_table table = { .mtas = mtas, .unknown = unknown,
+		.mta_count = generation->mta_count, .hints = gathering->list,
+		.count = gathering->count, .group_texts = texts,
+		.group_count = generation->class_count,
 		.recipients = hints->recipient_count + RECIPIENTS_SPARE };
 	int result = -1;
 
@@ -361,6 +384,8 @@ static int build_file(struct engine_hints *hints, const struct generation *gener
 		mtas[i].name = generation_text(generation, generation->mtas[i].name);
 		mtas[i].width_count = hints->mtas[i].widths.count;
 		memcpy(mtas[i].widths, hints->mtas[i].widths.width, sizeof(mtas[i].widths));
+		hints->mtas[i].unknown = hint_unknown_lanes(hints, generation, (uint8_t)i,
+		    now_ns, &unknown[i]);
 	}
 	if (texts == NULL || !hint_classes_begin(hints, generation, texts))
 		diag_set(diag, ENOMEM, "no memory for the hints");
@@ -370,13 +395,15 @@ static int build_file(struct engine_hints *hints, const struct generation *gener
 	return result;
 }
 
-/* Whose window a key of the new file runs by. */
+/* Whose window a key of the new file runs by.  *barred: as each_candidate says. */
 static void owner_of(const struct engine_hints *hints, const struct generation *generation,
-    const struct hint *hint, struct window_owner *out) {
-	struct destination_seen seen;
+    const struct hint *hint, struct window_owner *out, bool *barred) {
+	struct destination_seen seen = { .other_by = 0 };
+	bool is_found = destinations_find(hints->engine->segment, hint->domain,
+	    strlen(hint->domain), &seen);
 
-	if (destinations_find(hints->engine->segment, hint->domain, strlen(hint->domain),
-		&seen))
+	*barred = (seen.other_by >> hint->mta & 1) != 0;
+	if (is_found)
 		(void)windows_owner_of_mta(hints->engine, generation, &seen, hint->mta, out);
 	else
 		(void)windows_owner_named(generation, hint->domain, strlen(hint->domain), out);
@@ -397,7 +424,7 @@ static bool fill_file(struct engine_hints *hints, const struct generation *gener
 
 		if (i % LOOKED_AT == 0)
 			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, generation, hint, &owner);
+		owner_of(hints, generation, hint, &owner, &candidate.barred);
 		key = add_key(hints, &candidate, lane_uses_hash(segment, hint->domain,
 		    strlen(hint->domain)), lane_uses_hash(segment, owner.name,
 		    strlen(owner.name)));
@@ -413,11 +440,13 @@ static void tell_file(struct engine_hints *hints, const struct generation *gener
     const struct gathering *gathering, int64_t now_ns) {
 	for (size_t i = 0; i < gathering->count; i++) {
 		struct window_owner owner;
+		bool barred;
 
 		if (i % LOOKED_AT == 0)
 			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, generation, &gathering->list[i], &owner);
-		hint_key_follow(hints, &hints->keys[i], &owner);
+		owner_of(hints, generation, &gathering->list[i], &owner, &barred);
+		if (!barred)
+			hint_key_follow(hints, &hints->keys[i], &owner);
 		hint_key_tell(hints, generation, &hints->keys[i], &owner, now_ns);
 	}
 }
@@ -433,7 +462,7 @@ int hint_keys_build(struct engine_hints *hints, const struct generation *generat
 	places = calloc(gathering.count + 1, sizeof(*places));
 	if (places == NULL || gathering.failed) {
 		diag_set(diag, ENOMEM, "no memory for the hints");
-	} else if (build_file(hints, generation, &gathering, places, diag) == 0) {
+	} else if (build_file(hints, generation, &gathering, places, now_ns, diag) == 0) {
 		hint_keys_free(hints);
 		hints->scan++;
 		if (fill_file(hints, generation, &gathering, places)) {

@@ -156,8 +156,11 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 	}
 }
 
-/* Lanes that Postfix suspends by itself now; nothing runs there. */
-static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
+/* Lanes that Postfix suspends by itself now: nothing waits there.  While nothing is known to be
+ * accepted since, others of the lane may run, for whom these were too many: they count until
+ * they have been silent for long enough. */
+static lane_set blocked(struct hint_queue *queue, const struct window_view *view,
+    int64_t now_ns) {
 	lane_set set = 0;
 
 	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
@@ -165,9 +168,22 @@ static lane_set blocked(struct hint_queue *queue, int64_t now_ns) {
 			set |= UINT32_C(1) << i;
 			hint_queue_wait(queue, queue->lanes[i].blocked_ns);
 		}
-	queue->used &= ~set;
+	if (view->fail_cohorts <= 0)
+		queue->used &= ~set;
 	queue->waiting &= ~set;
 	queue->given &= ~set;
+	return set;
+}
+
+/* Lanes that the site refuses while it takes mail of others. */
+static lane_set refused(struct hint_queue *queue, int64_t now_ns) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
+		if (queue->lanes[i].refused_ns > now_ns) {
+			set |= UINT32_C(1) << i;
+			hint_queue_wait(queue, queue->lanes[i].refused_ns);
+		}
 	return set;
 }
 
@@ -334,16 +350,18 @@ static lane_set slow(const struct hint_queue *queue) {
 static void choose(struct engine_hints *hints, struct hint_queue *queue,
     const struct window_view *view, struct lane_now *now, int64_t now_ns) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
-	lane_set suspended = blocked(queue, now_ns);
+	lane_set suspended = blocked(queue, view, now_ns);
 	uint32_t allowed = view->window == 0 ? 0 :
 	    share(hints, queue, view->window, now_ns);
 	bool harmful = is_harmful(queue, mta, view, allowed, now_ns);
 	struct lane_choice choice;
 
-	*now = (struct lane_now){ .blocked = suspended, .given = queue->given,
+	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, now_ns),
+		.given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
 		.slow = slow(queue),
-		.allowed = allowed, .singles = queue->singles, .canary = queue->canary,
+		.allowed = allowed, .proven = view->proven,
+		.singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
 		.patient = queue->wide_ns != 0 && (is_share(view) ||

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Queues that are in use: which there are, what was heard of each.
- * MODEL    The log's results tell which lanes have mail of a queue and whether more of
- *          it waits there.  Queues that share a window are chained.
+ * PURPOSE  Queues that are in use: which there are, by which window each runs.
+ * MODEL    Queues that share a window are chained.
  *          Domains that the site sends to one next hop have a queue in common, and each a
  *          window of its own: the queue runs by the least of those that changed last
  *          (hints_tell.c).
@@ -18,10 +17,6 @@
 #include "engine/hints_internal.h"
 
 #define QUEUES_MAX	65536
-#define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
-/* A lane's mail that waits is told as suspended so long after, and what goes there yet. */
-#define BLOCKED_NS	(3 * NS_PER_SECOND)
-#define FAILED_NS	NS_PER_SECOND
 
 /* --- queues in use --------------------------------------------------------------------- */
 
@@ -153,16 +148,18 @@ static struct hint_queue *begin(struct engine_hints *hints, const struct hint_ke
 }
 
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
-    const struct window_owner *owner, int64_t seen_ns) {
+    const struct window_owner *owner, lane_set given, int64_t seen_ns) {
 	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 
 	if (queue == NULL)
 		queue = begin(hints, key, owner, key->owner);
 	if (queue == NULL || (queue->given & ~LANE_ORIGIN) != 0)
 		return;
-	queue->given = LANE_ORIGIN;
-	queue->used |= LANE_ORIGIN;
-	queue->lanes[HINT_ORIGIN_LANE].last_ns = seen_ns;
+	queue->given = given;
+	queue->used |= given;
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((given >> i & 1) != 0)
+			queue->lanes[i].last_ns = seen_ns;
 	queue->last_ns = seen_ns > queue->last_ns ? seen_ns : queue->last_ns;
 }
 
@@ -197,8 +194,7 @@ void hint_queues_free(struct engine_hints *hints) {
 	hint_map_free(&hints->share_of);
 }
 
-/* The same for a key of which a result was heard: it was told what an idle one is. */
-static struct hint_queue *begin_heard(struct engine_hints *hints,
+struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
     const struct generation *generation, const struct hint_key *key, int64_t now_ns) {
 	const struct lane_widths *widths = &hints->mtas[key->mta].widths;
 	struct window_owner owner;
@@ -212,7 +208,8 @@ static struct hint_queue *begin_heard(struct engine_hints *hints,
 		return NULL;
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
 	hint_queue_idle(hints, key->mta, &owner, &view, now_ns, &queue->said);
-	if (queue->said.kind == HINTS_LANE)
+	/* by those of a new window, rather than of one that has failed since; the result tells */
+	if (queue->said.kind == HINTS_LANE && view.fail_cohorts <= 0)
 		for (uint32_t i = 0; i < queue->said.lanes.count; i++)
 			queue->given |= UINT32_C(1) << queue->said.lanes.lane[i];
 	else if (queue->said.kind == HINTS_NOTHING && widths->count > 0)
@@ -305,174 +302,3 @@ void hint_queues_configure(struct engine_hints *hints,
 				move_queue(&hints->queues[j], &before, &mta->widths);
 	}
 }
-
-/* --- results ----------------------------------------------------------------------------- */
-
-static void note_time(struct hint_queue *queue, const struct lane_use *use) {
-	int64_t took_ns = use->took_ms * NS_PER_MS;
-	int64_t span = use->ended_ns / HINT_LONG_NS, second = use->ended_ns / NS_PER_SECOND;
-
-	if (span != queue->span) {
-		queue->longest_ns[1] = span == queue->span + 1 ? queue->longest_ns[0] : 0;
-		queue->longest_ns[0] = 0;
-		queue->span = span;
-	}
-	if (took_ns > queue->longest_ns[0])
-		queue->longest_ns[0] = took_ns;
-	if (second != queue->second) {
-		queue->took_ms[1] = second == queue->second + 1 ? queue->took_ms[0] : 0;
-		queue->took_ms[0] = 0;
-		queue->second = second;
-	}
-	queue->took_ms[0] += use->took_ms;
-}
-
-static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) {
-	if (width == 0)
-		return HINT_ORIGIN_LANE;
-	for (uint32_t i = 0; i < widths->count; i++)
-		if (widths->width[i] == width)
-			return i;
-	return NO_INDEX;
-}
-
-int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns) {
-	/* spans begin only with results: old ones are not of late any more */
-	int64_t ago = now_ns / HINT_LONG_NS - queue->span;
-	int64_t longest_ns = ago > HINT_LONG_SPANS ? 0 : queue->longest_ns[0];
-
-	return ago + 1 > HINT_LONG_SPANS || queue->longest_ns[1] < longest_ns ? longest_ns :
-	    queue->longest_ns[1];
-}
-
-static void block(struct hint_queue *queue, struct queue_lane *lane, int64_t now_ns,
-    int64_t backoff_ns) {
-	lane->failed_cohorts = 0;
-	lane->blocked_ns = now_ns + backoff_ns;
-	queue->blocked_ns = now_ns;
-}
-
-/* The queue manager counts failed cohorts of each lane, and suspends it for a while: its
- * own safety, which the lane of 1 does not have. */
-static void note_failure(const struct hint_mta *mta, struct hint_queue *queue,
-    struct queue_lane *lane, uint16_t width, const struct lane_use *use) {
-	if (!use->failed) {
-		int64_t revived_ns = lane_drained_ns(use->ended_ns, 0,
-		    hint_queue_longest_ns(queue, use->ended_ns));
-
-		/* A success of before revives it, narrow.  When that mail has gone, and no
-		 * other came, its queue is made anew, as wide as ever. */
-		lane->failed_cohorts = 0;
-		if (lane->blocked_ns > revived_ns)
-			lane->blocked_ns = revived_ns;
-		return;
-	}
-	lane->failed_ns = use->ended_ns;
-	lane->failed_cohorts += lane_failure(width);
-	if (width > 1 && mta->cohort_limit > 0 &&
-	    lane->failed_cohorts + 1e-6 >= mta->cohort_limit)
-		block(queue, lane, use->ended_ns, mta->backoff_ns);
-}
-
-/* The queue manager tells of mail that it did not try, as it suspended the lane: the one
- * that has failed most, or last, where none is known that it may be. */
-static void note_suspension(struct hint_mta *mta, struct hint_queue *queue,
-    const struct lane_use *use) {
-	struct queue_lane *worst = NULL;
-
-	if (queue->blocked_ns != 0 && use->ended_ns - queue->blocked_ns < BLOCKED_NS)
-		return;
-	for (uint32_t i = 0; i < mta->widths.count; i++) {
-		struct queue_lane *lane = &queue->lanes[i];
-
-		if (mta->widths.width[i] > 1 && lane->blocked_ns <= use->ended_ns &&
-		    lane->failed_ns > use->ended_ns - mta->backoff_ns && (worst == NULL ||
-			lane->failed_cohorts > worst->failed_cohorts ||
-			(lane->failed_cohorts == worst->failed_cohorts &&
-			    lane->failed_ns > worst->failed_ns)))
-			worst = lane;
-	}
-	if (worst != NULL)
-		block(queue, worst, use->ended_ns, mta->backoff_ns);
-}
-
-static void note_use(struct engine_hints *hints, struct hint_queue *queue,
-    const struct lane_use *use) {
-	uint32_t lane = lane_of_width(&hints->mtas[queue->mta].widths, use->width);
-	struct queue_lane *its;
-	lane_set bit;
-
-	queue->dirty = true;
-	if (use->ended_ns > queue->last_ns)
-		queue->last_ns = use->ended_ns;
-	if (use->suspended) {
-		note_suspension(&hints->mtas[queue->mta], queue, use);
-		return;
-	}
-	note_time(queue, use);
-	if (lane == NO_INDEX)
-		return;
-	if (lane != HINT_ORIGIN_LANE && use->tried)
-		note_failure(&hints->mtas[queue->mta], queue, &queue->lanes[lane], use->width,
-		    use);
-	bit = UINT32_C(1) << lane;
-	/* the transport itself drains as any lane; not so one message that nobody asked about */
-	if (lane == HINT_ORIGIN_LANE && ((queue->given | queue->used) & bit) == 0 &&
-	    use->waited_ms < WAITS_MS)
-		return;
-	/* LANE_WIDTHS_MAX, none is out, is the transport's place, too */
-	if (lane != HINT_ORIGIN_LANE && lane == queue->canary && (queue->given & bit) == 0)
-		return;
-	if (lane == queue->single && queue->singles > 0) {
-		queue->singles--;
-		queue->single_result_ns = use->ended_ns;
-		/* there was no place for it: the next one waits, too */
-		if (use->failed)
-			queue->single_from_ns = use->ended_ns + FAILED_NS;
-		return;
-	}
-	its = &queue->lanes[lane];
-	its->last_ns = use->ended_ns;
-	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :
-	    (3 * its->waited_ms + use->waited_ms) / 4;
-	/* mail that was told otherwise before we looked */
-	if ((queue->used & bit) == 0)
-		its->moved_ns = use->ended_ns;
-	queue->used |= bit;
-	if (its->waited_ms >= WAITS_MS)
-		queue->waiting |= bit;
-	else
-		queue->waiting &= ~bit;
-}
-
-void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
-	struct lane_use use;
-	bool lost = false;
-
-	/* whoever writes all the time must not keep us for ever */
-	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
-	     lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost); i++) {
-		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
-		struct hint_queue *queue;
-
-		if (use.ended_ns > now_ns)
-			use.ended_ns = now_ns;
-		if (key == NULL || now_ns - use.ended_ns > HINT_IDLE_NS)
-			continue;
-		queue = hint_queue_find(hints, key->queue);
-		if (queue == NULL)
-			queue = begin_heard(hints, generation, key, now_ns);
-		if (queue != NULL)
-			note_use(hints, queue, &use);
-	}
-	for (uint32_t i = 0; lost && i < hints->queue_count; i++) {
-		struct hint_queue *queue = &hints->queues[i];
-
-		/* what was missed may have been of any lane that was used */
-		for (uint32_t j = 0; queue->hash != 0 && j <= HINT_ORIGIN_LANE; j++)
-			if ((queue->used >> j & 1) != 0)
-				queue->lanes[j].last_ns = now_ns;
-	}
-}
-

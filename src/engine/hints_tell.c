@@ -44,6 +44,32 @@ void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
 	}
 }
 
+lane_set hint_unknown_lanes(const struct engine_hints *hints,
+    const struct generation *generation, uint8_t mta, int64_t now_ns,
+    struct hint_lanes *lanes) {
+	uint32_t origin = hints->mtas[mta].widths.origin;
+	static const struct window_owner anybody = { .kind = DESTINATION_DOMAIN };
+	struct window_view view;
+	struct hint_say say;
+	lane_set set = 0;
+	const char *detail;
+
+	*lanes = (struct hint_lanes){ .count = 0 };
+	if (hint_site_doubt(generation, mta, &detail) != HINT_DOUBT_NONE)
+		return 0;
+	windows_view_new(generation, mta, now_ns, &view);
+	/* what the site allows its transport is not exceeded unseen */
+	if (origin != 0 && view.window > origin)
+		view.window = origin;
+	hint_queue_idle(hints, mta, &anybody, &view, now_ns, &say);
+	if (view.observed || say.kind != HINTS_LANE)
+		return 0;
+	*lanes = say.lanes;
+	for (uint32_t i = 0; i < lanes->count; i++)
+		set |= UINT32_C(1) << lanes->lane[i];
+	return set;
+}
+
 bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
     const struct hint_key *key, struct window_owner *out) {
 	char domain[HINTS_NAME_MAX + 1];

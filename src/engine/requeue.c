@@ -171,7 +171,7 @@ void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t n
 
 /* --- destinations ------------------------------------------------------------------ */
 
-/* All that waits is due. */
+/* All that waits is due.  A pause after failures is over; not that for what is kept. */
 static void call_up(struct requeue *requeue, uint32_t destination,
     const struct window_view *view, int64_t now_ns) {
 	struct requeue_destination *d = &requeue->store.destinations[destination];
@@ -181,7 +181,8 @@ static void call_up(struct requeue *requeue, uint32_t destination,
 	    waiting->entries[waiting->count - 1], REQUEUE_DUE))
 		;
 	d->window = view->window;
-	d->until_ns = now_ns + REQUEUE_SETTLE_NS;
+	if (d->pause_ns != 0 || d->until_ns < now_ns + REQUEUE_SETTLE_NS)
+		d->until_ns = now_ns + REQUEUE_SETTLE_NS;
 	d->pause_ns = 0;
 	if (d->places[REQUEUE_DUE].count > 0)
 		requeue->calls.returned(requeue->calls.context, d->name + (d->name[0] == '@'),

@@ -12,6 +12,7 @@
 
 #include "engine/hints.h"
 #include "engine/internal.h"
+#include "policy/level.h"
 
 static bool waits(const struct requeue_result *result) {
 	return result->status == DELIVERY_DEFERRED &&
@@ -115,15 +116,34 @@ static void put(struct requeue *requeue, uint32_t entry,
 	struct requeue_entry *e = &requeue->store.entries[entry];
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
 	bool again = is_passing_hold(result) && !d->down;
+	/* the only one that was out: another one would not fare better just now */
+	bool in_vain = result->class != RESULT_SUSPENDED && e->place == REQUEUE_OUT &&
+	    d->places[REQUEUE_OUT].count == 1;
 
 	e->round = requeue->mtas[e->mta].round;
 	requeue_resolved(requeue, e, result, now_ns);
-	if (again && e->place == REQUEUE_OUT)
+	if (again && !begins_with(result->words, ENGINE_HOLD_BEGINS))
+		d->left = true;
+	if (in_vain || (again && e->place == REQUEUE_OUT))
 		requeue_pause(d, now_ns);
 	else if (again && d->until_ns <= now_ns)
 		d->until_ns = now_ns + REQUEUE_SETTLE_NS;
 	if (!requeue_move(&requeue->store, entry, again ? REQUEUE_DUE : REQUEUE_WAITING))
 		requeue_remove(&requeue->store, entry);
+}
+
+/* The site took mail of a lane that the queue manager suspended as others of it were refused:
+ * connections that are kept have the places for a moment. */
+static void note_taken(struct requeue *requeue, const char *name, int64_t now_ns) {
+	uint32_t destination = requeue_find_destination(&requeue->store, name, strlen(name));
+	struct requeue_destination *d = &requeue->store.destinations[destination];
+	int64_t until_ns = now_ns + LEVEL_KEPT_NS + REQUEUE_SETTLE_NS;
+
+	if (destination == REQUEUE_NONE || !d->left)
+		return;
+	d->left = false;
+	if (d->until_ns < until_ns)
+		d->until_ns = until_ns;
 }
 
 static uint32_t find(const struct requeue *requeue, const struct requeue_result *result,
@@ -175,11 +195,15 @@ bool requeue_note(struct requeue *requeue, const struct generation *generation,
 			put(requeue, entry, result, now_ns);
 		return true;
 	}
+	if (result->class == RESULT_OK && (entry == REQUEUE_NONE ||
+		store->entries[entry].place != REQUEUE_OUT))
+		note_taken(requeue, result->destination, now_ns);
 	if (entry == REQUEUE_NONE)
 		return was_out;
 	/* something got through: the site is there */
 	if (store->entries[entry].place == REQUEUE_OUT) {
 		store->destinations[store->entries[entry].destination].pause_ns = 0;
+		store->destinations[store->entries[entry].destination].left = false;
 		was_out = true;
 	}
 	/* a result of one recipient says nothing of the others that wait */

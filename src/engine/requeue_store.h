@@ -51,6 +51,7 @@ struct requeue_destination {
 	char name[REQUEUE_NAME_MAX + 1];
 	bool used;
 	bool down;		/* nothing may go there, when it was looked at last */
+	bool left;		/* the queue manager suspended a lane, and nothing was taken since */
 	uint32_t window;	/* when its mail was called up last */
 	int64_t until_ns;	/* nothing is handed out before */
 	int64_t pause_ns;	/* how long the last pause was; 0: none */

@@ -67,6 +67,7 @@ static void fill_view(const struct destination_state *state,
 	out->window = window_now(window, settings, now_ns);
 	out->stored = window->concurrency;
 	out->ceiling = window->ceiling;
+	out->proven = window_proven(window, settings);
 	out->in_flight = windows_running(state);
 	out->success = window->success;
 	out->failure = window->failure;
@@ -78,6 +79,22 @@ static void fill_view(const struct destination_state *state,
 	out->ok = state->ok;
 	out->failed = state->failed;
 	out->held = state->held;
+}
+
+void windows_view_new(const struct generation *generation, unsigned mta, int64_t now_ns,
+    struct window_view *out)
+{
+	static const struct window_owner owner = { .kind = DESTINATION_DOMAIN,
+		.provider = JUDGE_NONE };
+	struct destination_window new = { .state = { .begun = true } };
+	struct window_rules rules;
+
+	*out = (struct window_view){ .mta = mta };
+	windows_rules(generation, mta, &owner, &rules);
+	window_begin(&new.state.window, &rules.settings);
+	fill_view(&new.state, &rules.settings, now_ns, out);
+	windows_view_shared(generation, &owner, &rules.settings, &new.shared, now_ns, out);
+	out->observed = windows_observed(generation, &owner);
 }
 
 bool windows_view(const struct engine *engine, const struct generation *generation,

@@ -72,6 +72,8 @@ struct window_view {
 	uint8_t hold_node, ceiling_node;	/* whose they are (segment/shared.h), or SHARED_OURS */
 	uint32_t stored;	/* the window's number, whatever the state */
 	uint32_t ceiling;	/* 0: not known */
+	uint32_t proven;	/* probe, no ceiling is known: so many ran at once, or are what any
+				 * site is tried with; 0: `window` needs no proof */
 	uint32_t in_flight;
 	double success, failure, fail_cohorts;
 	int64_t until_ns;	/* DEAD, HELD: the end; INT64_MAX: until it is resumed */
@@ -90,6 +92,10 @@ struct window_view {
  * one would be.  Any thread, no lock. */
 bool windows_view(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, int64_t now_ns, struct window_view *out);
+
+/* What the window of a domain that nothing is known of is to mail of this mail server. */
+void windows_view_new(const struct generation *generation, unsigned mta, int64_t now_ns,
+    struct window_view *out);
 
 /* "cohorts", "rule", "hand", "node", of an enum decided_by; of none "-". */
 const char *windows_by_word(unsigned by);

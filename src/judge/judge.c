@@ -363,3 +363,12 @@ bool judge_teaches(const struct generation *generation, const struct judgement *
 	return judgement->rule == JUDGE_NONE ||
 	    generation_reply_rule(generation, judgement->rule)->action != REPLY_ACTION_ALERT;
 }
+
+bool judge_keeps(const struct generation *generation, const struct judgement *judgement,
+    const struct delivery *delivery)
+{
+	uint32_t from = judgement->mta < generation->mta_count ?
+	    generation->mtas[judgement->mta].cache_from : 0;
+
+	return delivery->conn_use > 1 || (from != 0 && judgement->lane >= from);
+}

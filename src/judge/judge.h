@@ -117,4 +117,9 @@ uint64_t judge_patterns_given_up(const struct judge *judge);
  * authentication), even where the class is a site-failure. */
 bool judge_teaches(const struct generation *generation, const struct judgement *judgement);
 
+/* May its connection be kept for the next message?  It was one that was, or the lane keeps
+ * all (mta[].cache_from). */
+bool judge_keeps(const struct generation *generation, const struct judgement *judgement,
+    const struct delivery *delivery);
+
 #endif

@@ -5,7 +5,8 @@
  * beside the state, mapped by both, under a key of its own.  It holds
  *
  *	header		magic, version, boot id, beat (CLOCK_BOOTTIME), replaced
- *	mtas		names, and the widths of their lanes
+ *	mtas		names, the widths of their lanes, and by which of them mail for
+ *			domains goes that are no key
  *	groups		one for each host class: is it to be held now, and the text that
  *			tells why
  *	table		domain and mta -> group, and what its own mail is to do: go by
@@ -46,6 +47,23 @@
 
 struct hints_writer;
 
+/* Mail of a key goes by these lanes, in proportion to their shares (1 to 255).  One
+ * message each goes by the canary's lane and by `single`: the first question after the
+ * serial has changed gets that one; where the single's has moved on by more than one, as
+ * many questions, single_count at most. */
+struct hint_lanes {
+	uint8_t count;			/* 1 to HINTS_SET_MAX */
+	uint8_t lane[HINTS_SET_MAX];	/* places in the mta's widths */
+	uint8_t share[HINTS_SET_MAX];
+	uint8_t canary;			/* or HINTS_NO_LANE */
+	uint8_t serial;			/* of the canary, 0 to 127 */
+	uint8_t single;			/* or HINTS_NO_LANE */
+	uint8_t single_count;		/* 0 and 1: one */
+	uint16_t single_serial;
+	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
+					 * leaves them to the one before */
+};
+
 struct hints_mta {
 	const char *name;		/* in the configuration */
 	uint16_t widths[HINTS_WIDTHS_MAX];
@@ -61,6 +79,8 @@ struct hint {
 struct hints_table {
 	const struct hints_mta *mtas;
 	size_t mta_count;		/* at most HINTS_MTAS_MAX */
+	const struct hint_lanes *unknown;	/* of each, for domains that are no key; count 0, or
+					 * NULL: none */
 	const struct hint *hints;
 	size_t count;
 	const char *const *group_texts;	/* texts[i] follows "retry:4.7.1 " where group i is
@@ -104,22 +124,7 @@ void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t 
 void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
     const char *text);
 
-/* Mail of the key goes by these lanes, in proportion to their shares (1 to 255).  One
- * message each goes by the canary's lane and by `single`: the first question after the
- * serial has changed gets that one; where the single's has moved on by more than one, as
- * many questions, single_count at most. */
-struct hint_lanes {
-	uint8_t count;			/* 1 to HINTS_SET_MAX */
-	uint8_t lane[HINTS_SET_MAX];	/* places in the mta's widths */
-	uint8_t share[HINTS_SET_MAX];
-	uint8_t canary;			/* or HINTS_NO_LANE */
-	uint8_t serial;			/* of the canary, 0 to 127 */
-	uint8_t single;			/* or HINTS_NO_LANE */
-	uint8_t single_count;		/* 0 and 1: one */
-	uint16_t single_serial;
-	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
-					 * leaves them to the one before */
-};
+/* Mail of the key goes by these lanes. */
 void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
     const struct hint_lanes *lanes);
 /* It is held; `text` follows "retry:4.7.1 ". */
@@ -161,6 +166,7 @@ enum hints_kind {
 struct hints_answer {
 	enum hints_kind kind;
 	uint16_t width;				/* LANE */
+	bool unknown;				/* LANE: the domain is no key */
 	char domain[HINTS_NAME_MAX + 1];	/* LANE: of the address, in lower case */
 	char text[HINTS_TEXT_MAX + 1];		/* HELD: why */
 };

@@ -168,6 +168,8 @@ static bool fill_header(const struct hints_writer *writer, const struct plan *pl
 		    strlen(table->mtas[i].name));
 		mta->width_count = table->mtas[i].width_count;
 		memcpy(mta->widths, table->mtas[i].widths, sizeof(mta->widths));
+		if (table->unknown != NULL && table->unknown[i].count > 0)
+			mta->unknown = hints_word_lanes(&table->unknown[i]);
 	}
 	return true;
 }

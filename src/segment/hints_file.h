@@ -11,7 +11,7 @@
 #include "segment/hints.h"
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	4
+#define HINTS_VERSION	5
 #define HINTS_PROBES	32	/* buckets that a search looks at */
 #define HINTS_BUCKETS_MOST (1u << 25)
 #define HINTS_TEXT_WORDS 21
@@ -21,6 +21,7 @@ struct hints_file_mta {
 	uint16_t widths[HINTS_WIDTHS_MAX];
 	uint32_t width_count;
 	uint32_t reserved;
+	uint64_t unknown;		/* a word of the kind HINTS_WORD_LANES, or 0 */
 };
 
 struct hints_header {

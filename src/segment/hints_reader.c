@@ -377,9 +377,20 @@ static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *l
 	return lanes->lane[lanes->count - 1];
 }
 
+/* Is there such a lane? */
+static void answer_width(const struct hints_reader *reader, uint8_t mta, uint8_t lane,
+    struct hints_answer *answer) {
+	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
+
+	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
+	    file_mta->widths[lane] != 0) {
+		answer->width = file_mta->widths[lane];
+		answer->kind = HINTS_LANE;
+	}
+}
+
 static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
     uint64_t word, const struct hints_bucket *bucket, struct hints_answer *answer) {
-	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
 	struct hint_lanes lanes;
 	uint8_t lane;
 
@@ -389,11 +400,20 @@ static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place
 	    memory_order_relaxed), &lanes);
 	if (lane == HINTS_NO_LANE)
 		lane = take_turn(reader, &lanes);
-	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
-	    file_mta->widths[lane] != 0) {
-		answer->width = file_mta->widths[lane];
-		answer->kind = HINTS_LANE;
-	}
+	answer_width(reader, mta, lane, answer);
+}
+
+/* The domain is no key. */
+static void answer_unknown(struct hints_reader *reader, uint8_t mta,
+    struct hints_answer *answer) {
+	uint64_t word = reader->header.mtas[mta].unknown;
+	struct hint_lanes lanes;
+
+	if ((word & 3) != HINTS_WORD_LANES)
+		return;
+	hints_word_read(word, &lanes);
+	answer_width(reader, mta, take_turn(reader, &lanes), answer);
+	answer->unknown = true;
 }
 
 /* What the key's own word says; the word may change while it is read. */
@@ -427,13 +447,12 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 	uint32_t place = find_key(reader, domain);
 
 	if (place == HINTS_NO_PLACE)
-		return;
-	if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
-		memory_order_relaxed), answer->text)) {
+		answer_unknown(reader, domain->mta, answer);
+	else if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
+		memory_order_relaxed), answer->text))
 		answer->kind = HINTS_HELD;
-		return;
-	}
-	answer_word(reader, domain->mta, place, answer);
+	else
+		answer_word(reader, domain->mta, place, answer);
 	if (answer->kind == HINTS_LANE) {
 		memcpy(answer->domain, domain->text, domain->length);
 		answer->domain[domain->length] = '\0';

@@ -279,7 +279,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	window_adjust(&window, &settings);
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;
-	out.until_ns = window.until_ns;
+	out.until_ns = window_is_shut(&window) ? window.until_ns : 0;
 	out.share = shared_most(&one->shared, now_ns);
 	out.node = out.state == WINDOW_DEAD || out.state == WINDOW_HELD ?
 	    one->shared.hold_node : window.ceiling != 0 ? one->shared.ceiling_node : SHARED_OURS;

@@ -55,7 +55,7 @@ class Site:
         self.test.equal(self.postern.command("reload").returncode, 0, "reload")
 
     def fails(self, domain, count, text):
-        self.mail_log.tell(domain, count, f"deferred ({text})")
+        self.mail_log.refuse(domain, count, text)
 
     def counter(self, name):
         return self.postern.status()["counters"][name]
@@ -139,10 +139,10 @@ def hangs(test, site):
                     f"exec {test.directory}/tells \"$@\"", "root",
                     more='timeout = "6s"; processes = 1;')
     site.reload(hung)
-    site.fails("hangs.example", 8, REFUSED.format("hangs.example", "no"))
+    site.fails("hangs.example", 5, REFUSED.format("hangs.example", "no"))
     test.wait_for(pids.exists, "a command that hangs is run")
     both = [int(pid) for pid in pids.read_text().split()]
-    site.fails("next.example", 8, REFUSED.format("next.example", "no"))
+    site.fails("next.example", 5, REFUSED.format("next.example", "no"))
     test.check(site.postern.command("reload").returncode == 0 and all(map(alive, both)),
                "the supervisor answers meanwhile")
     test.within(7, lambda: not any(map(alive, both)),

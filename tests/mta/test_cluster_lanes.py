@@ -9,7 +9,7 @@ from lib.limiter import Limiter
 from lib.outbound import REMOTE
 from lib.testing import main
 
-HOSTS = {"10.77.0.201": "e.example"}
+HOSTS = {"10.77.0.201": "e.example", "10.77.0.202": "warm.example"}
 CEILING, STATIC, LEASED = 12, 1, 9      # of three machines, none of which gives up its 1
 
 
@@ -23,10 +23,12 @@ def body(test):
     test.wait_for(node.ready, "the feed is there, too")
     leaving.start()
     test.wait_for(lambda: node.cluster_row()["state"] == "joined", "it has joined")
-    sink = Limiter(test, ["10.77.0.201"], REMOTE, seconds=0.3)
+    sink = Limiter(test, list(HOSTS), REMOTE, seconds=0.3)
+    leaving.send("warm.example", 1)     # else the first message waits for a process of the lane
+    test.wait_for(lambda: sink.count("warm.example") == 1, "the lane has a process")
     leaving.send("e.example", 1, user="seen")
-    test.wait_for(lambda: leaving.lookup_says("u@e.example").startswith("OK lane"),
-                  "its mail has lanes")
+    test.wait_for(lambda: node.ask("explain", "destination", "e.example")["doubt"] == "none",
+                  "its mail was seen, its window has lanes")
     node.ask("set", "e.example", "--ceiling", CEILING)
     test.wait_for(lambda: leaving.lookup_says("u@e.example").startswith("OK lane1:"),
                   "by what it has for good")

@@ -40,6 +40,8 @@ class World:
         for name in ("dead.example", "other.example"):
             self.postfix.send(PORT, name, 1, user="first")
         test.wait_for(lambda: len(self.sink.delivered) == 2, "each was delivered to once")
+        # lanes keep connections from the first message on, and mail goes by those
+        test.wait_for(lambda: not self.sink.open, "no connection is kept any more")
         self.sink.refuse(OTHER)
         self.sink.deaf.add(DEAD)
         self.postfix.send(PORT, "grey.example", others)

@@ -146,6 +146,9 @@ def learn(test, routing, sites, plain):
             if "valias" not in address and "local" not in address:
                 test.wait_for(lambda: routing.ask(site, address).startswith("OK lane"),
                               f"{site.name}: {address} has a lane")
+    for address, lane in (("u@few.example", "OK lane2:"), ("u@bare.example", "OK lane3:")):
+        test.wait_for(lambda: routing.ask(maps, address).startswith(lane),
+                      f"{address} has the lane of its window, as the one before has drained")
 
 
 def lanes(test, routing, sites, plain):

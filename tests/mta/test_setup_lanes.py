@@ -14,12 +14,13 @@ HOSTS = {"192.0.2.13": "open.example"}
 
 
 def by_lane(test, site, sink):
+    test.wait_for(lambda: site.ask("u@open.example").startswith("OK lane"),
+                  "mail for a new domain has lanes")
     site.postfix.send(PORT, "open.example")
-    test.wait_for(lambda: site.ask("u@open.example").startswith("OK lane"), "its window has lanes")
     site.postfix.send(PORT, "open.example", user="second")
     test.wait_for(lambda: sink.count("open.example") == 2, "two mails are delivered")
     test.wait_for(lambda: site.lines_of("open.example", "status=sent") == 2, "the log tells both")
-    test.check(site.lines_of("open.example", "postfix-A/lane") == 1, "the second by a lane")
+    test.check(site.lines_of("open.example", "postfix-A/lane") == 2, "by lanes")
 
 
 def held(test, site, sink):

@@ -38,7 +38,7 @@ class Site:
         return text + f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n'
 
     def fails(self, domain, count=8):
-        self.mail_log.tell(domain, count, f"deferred ({REFUSED.format(domain)})")
+        self.mail_log.refuse(domain, count, REFUSED.format(domain))
 
     def learned(self):
         """All that the log tells is among what is remembered."""

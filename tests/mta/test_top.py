@@ -35,7 +35,7 @@ class Site:
         return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
 
     def fails(self, domain, count, text):
-        self.mail_log.tell(domain, count, f"deferred ({REFUSED.format(domain, text)})")
+        self.mail_log.refuse(domain, count, REFUSED.format(domain, text))
 
     def connect(self, client):
         """A session that stays as long as its policy connection."""

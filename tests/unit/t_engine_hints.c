@@ -20,6 +20,7 @@
 #include "segment/hints.h"
 #include "segment/internal.h"
 #include "segment/lane_uses.h"
+#include "segment/states.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
@@ -367,6 +368,9 @@ static const char *lanes(struct place *place, const char *domain, int64_t now_ns
 
 		if (answer->kind != HINTS_LANE)
 			return answer->kind == HINTS_HELD ? "held" : "-";
+		/* as postern-lookup, which asks root's file */
+		if (answer->unknown && doubt(place, domain) != HINT_DOUBT_NEVER_SEEN)
+			return "-";
 		assert_in_range(answer->width, 1, 31);
 		seen[answer->width] = true;
 	}
@@ -416,7 +420,7 @@ static void windows_are_carried_by_lanes(void **state) {
 	see(place, "a.example", 1, true);
 	/* nobody knows it: the window begins with 5 */
 	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
-	assert_string_equal(lanes(place, "b.example", now_ns), "-");
+	assert_string_equal(lanes(place, "b.example", now_ns), "5");
 	set_window(place, "a.example", 8, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+3");
 	set_window(place, "a.example", 20, now_ns);
@@ -533,9 +537,9 @@ static void the_transport_itself_drains_first(void **state) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
-	publish(place, LANES);
+	publish(place, LANES "route a.example [relay.example]\n");
 	turn(place, now_ns);
-	/* a burst for somebody new: by no lane so far */
+	/* a burst for somebody new, whose next hop may be another's: by no lane so far */
 	see(place, "a.example", 1, true);
 	result(place, "a.example", 0, 900, now_ns += second);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "-");
@@ -550,6 +554,52 @@ static void the_transport_itself_drains_first(void **state) {
 		assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
 	}
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "3");
+}
+
+/* From its first message on: what the transport itself had, up to 20 at once, had to drain. */
+static void a_domain_never_seen_goes_by_the_lanes_of_a_new_window(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	assert_string_equal(lanes_after(place, "new.example", now_ns += second), "5");
+	assert_true(look_up(place, "new.example", now_ns)->unknown);
+	/* its first result: the lanes it went by are known, and stay */
+	see(place, "new.example", 1, true);
+	result(place, "new.example", 5, 900, now_ns);
+	assert_string_equal(lanes_after(place, "new.example", now_ns += second), "5");
+	assert_false(look_up(place, "new.example", now_ns)->unknown);
+	set_window(place, "new.example", 8, now_ns);
+	assert_string_equal(lanes_after(place, "new.example", now_ns), "5+3");
+	/* no more at once than the site allows its transport */
+	publish(place, "postern-site 1\nmta out\nclone-limit 4\nlane 1\nlane 3\nlane 5\n");
+	assert_string_equal(lanes_after(place, "other.example", now_ns += second), "3+1");
+	place->more = "window = { initial_destination_concurrency = 2; };\n";
+	publish(place, LANES);
+	assert_string_equal(lanes_after(place, "other.example", now_ns += second), "2");
+	place->more = "outbound = { observe = true; };\n";
+	publish(place, LANES);
+	place->more = NULL;
+	assert_string_equal(lanes_after(place, "other.example", now_ns += second), "-");
+	publish(place, LANES "refuse relayhost all goes there\n");
+	assert_int_equal((turn(place, now_ns += second), look_up(place, "other.example",
+	    now_ns)->kind), HINTS_NOTHING);
+}
+
+/* It went by another transport: it is not unknown, in this file and in the next. */
+static void a_domain_of_another_transport_is_no_unknown_one(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	assert_int_equal((turn(place, now_ns), look_up(place, "other.example", now_ns)->kind),
+	    HINTS_LANE);
+	see(place, "other.example", 1, false);
+	assert_int_equal((turn(place, now_ns += 10 * second),
+	    look_up(place, "other.example", now_ns)->kind), HINTS_NOTHING);
+	publish(place, LANES);
+	assert_int_equal((turn(place, now_ns += second), look_up(place, "other.example",
+	    now_ns)->kind), HINTS_NOTHING);
 }
 
 /* Until ten minutes after it: as long as results came its length was forgotten. */
@@ -704,6 +754,80 @@ static void lanes_that_postfix_suspends_are_passed_over(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "2+1");
 	assert_string_equal(lanes_after(place, "a.example", now_ns + 299 * second), "2+1");
 	assert_string_equal(lanes_after(place, "a.example", now_ns + 301 * second), "3");
+}
+
+/* `cohorts`: failed, with nothing accepted since. */
+static void window_fell(struct place *place, const char *name, uint16_t window, double cohorts,
+    int64_t now_ns) {
+	struct state_lock lock;
+
+	assert_true(states_aim(place->site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	if (!lock.state.begun)
+		window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.concurrency = window;
+	lock.state.window.fail_cohorts = cohorts;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+/* A burst found the site full: Postfix suspends the lane, and others of it run still, which the
+ * log has not told of.  Mail waits until it has, or for 2.5 s and 1.5 times the longest. */
+static void a_lane_that_was_full_counts_until_something_is_heard(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	for (unsigned i = 0; i < 2; i++) {
+		window_fell(place, "a.example", 5, 0, now_ns);
+		assert_string_equal(lanes_after(place, "a.example", now_ns += 400 * second), "5");
+		fails(place, 5, now_ns);
+		window_fell(place, "a.example", 3, 0.2, now_ns);
+		turn(place, now_ns += second / 10);
+		assert_int_equal(look_up(place, "a.example", now_ns)->kind, HINTS_HELD);
+		if (i == 0) {
+			turn(place, now_ns += 2 * second);
+			assert_int_equal(look_up(place, "a.example", now_ns)->kind, HINTS_HELD);
+			now_ns += second;
+		} else {
+			window_fell(place, "a.example", 3, 0, now_ns += second);
+			result(place, "a.example", 5, 0, now_ns);
+		}
+		assert_string_equal(lanes_after(place, "a.example", now_ns), "3");
+	}
+}
+
+/* Each message that went by it was refused, up to 15 a second, until the window fell. */
+static void a_lane_of_1_that_the_site_refuses_gets_no_more_mail(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+
+	publish(place, LANES);
+	see(place, "a.example", 1, true);
+	set_window(place, "a.example", 5, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "5");
+	result(place, "a.example", 5, 0, now_ns);
+	turn(place, now_ns);
+	set_window(place, "a.example", 6, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	/* one may be chance; and where nothing else is accepted the site is down, not full */
+	fails(place, 1, now_ns += second / 10);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	fails(place, 1, now_ns += second / 10);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
+	result(place, "a.example", 5, 0, now_ns += second / 10);
+	fails(place, 1, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns + 9 * second), "5");
+	assert_string_equal(lanes_after(place, "a.example", now_ns += 11 * second), "5+1");
+	/* one that is accepted ends the row */
+	fails(place, 1, now_ns);
+	result(place, "a.example", 1, 0, now_ns);
+	result(place, "a.example", 5, 0, now_ns);
+	fails(place, 1, now_ns);
+	assert_string_equal(lanes_after(place, "a.example", now_ns), "5+1");
 }
 
 /* More failures than we saw, in another order: its own word counts. */
@@ -1068,10 +1192,14 @@ int main(void) {
 		TEST(a_queue_moves_as_its_lanes_drain),
 		TEST(one_wide_lane_is_waited_for),
 		TEST(the_transport_itself_drains_first),
+		TEST(a_domain_never_seen_goes_by_the_lanes_of_a_new_window),
+		TEST(a_domain_of_another_transport_is_no_unknown_one),
 		TEST(one_long_delivery_does_not_hold_a_silent_queue),
 		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
 		TEST(single_messages_that_wait_for_mail_are_not_lost),
 		TEST(lanes_that_postfix_suspends_are_passed_over),
+		TEST(a_lane_that_was_full_counts_until_something_is_heard),
+		TEST(a_lane_of_1_that_the_site_refuses_gets_no_more_mail),
 		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
 		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),
 		TEST(suspended_lanes_that_are_missed_are_worth_a_reload),

@@ -765,6 +765,37 @@ static void a_short_file_is_no_file(void **state) {
 	assert_null(ask(place, "out", "a.example", NOW));
 }
 
+/* Of one mail server only; a key that is told nothing is no unknown one. */
+static void domains_that_are_no_key_go_by_lanes(void **state) {
+	static const struct hint_lanes unknown[] = {
+		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0 },
+		{ .count = 0 },
+	};
+	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
+		.hints = two, .count = 2,
+		.recipients = 10 };
+	struct place *place = *state;
+	const struct hints_answer *answer;
+	unsigned by[8] = { 0 };
+	struct diag diag;
+
+	assert_int_equal(hints_writer_build(place->writer, &table, NULL, &diag), 0);
+	put(place);
+	for (unsigned i = 0; i < 700; i++) {
+		answer = ask_whole(place, "out", "u@New.Example", NOW);
+		assert_int_equal(answer->kind, HINTS_LANE);
+		assert_true(answer->unknown);
+		assert_string_equal(answer->domain, "new.example");
+		by[answer->width]++;
+	}
+	assert_in_range(by[5], 495, 505);
+	assert_int_equal(by[5] + by[2], 700);
+	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
+	assert_int_equal(ask_whole(place, "other", "u@new.example", NOW)->kind, HINTS_NOTHING);
+	assert_int_equal(ask_whole(place, "out", "u@new.example", NOW + 6 * NS_PER_SECOND)->kind,
+	    HINTS_NOTHING);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
@@ -775,6 +806,7 @@ int main(void) {
 		TEST(a_long_text_is_cut),
 		TEST(believes_nothing_foreign_or_torn),
 		TEST(lanes_share_the_mail),
+		TEST(domains_that_are_no_key_go_by_lanes),
 		TEST(a_canary_is_one_message),
 		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),

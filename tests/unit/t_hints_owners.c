@@ -153,6 +153,9 @@ static const char *told(struct place *place, unsigned mta, const char *domain) {
 	}
 	snprintf(text, sizeof(text), "%u:%s", widest, generation_site_next_hop(place->generation,
 	    &place->generation->mtas[mta], domain, strlen(domain)));
+	/* as postern-lookup: mail with that next hop may have lanes of its own */
+	if (answer.unknown && strchr(text, ':')[1] != '\0')
+		return "-";
 	return text;
 }
 

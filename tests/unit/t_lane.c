@@ -35,7 +35,7 @@ static struct lane_choice choose(lane_set given, lane_set used, lane_set waiting
     uint32_t allowed, bool limited, bool patient) {
 	lane_set slow = waiting;
 	const struct lane_now now = { given, used, waiting, slow, 0, allowed, 0, NONE, NONE,
-		limited, patient };
+		limited, patient, 0, 0 };
 	struct lane_choice choice;
 
 	lane_choose(&usual, &now, &choice);
@@ -46,7 +46,7 @@ static struct lane_choice choose(lane_set given, lane_set used, lane_set waiting
 static struct lane_choice choose_soon(lane_set given, lane_set used, lane_set slow,
     uint32_t allowed) {
 	const struct lane_now now = { given, used, used, slow, 0, allowed, 0, NONE, NONE,
-		true, false };
+		true, false, 0, 0 };
 	struct lane_choice choice;
 
 	lane_choose(&usual, &now, &choice);
@@ -177,7 +177,7 @@ static void the_narrowest_lane_is_the_least(void **state) {
 static uint32_t canary(lane_set used, lane_set waiting, uint32_t allowed,
     lane_set give) {
 	const struct lane_now now = { give, used, waiting, 0, 0, allowed, 0, NONE, NONE, true,
-		false };
+		false, 0, 0 };
 	uint32_t lane = lane_canary(&usual, &now, give);
 
 	return lane == LANE_WIDTHS_MAX ? 0 : usual.width[lane];
@@ -196,14 +196,14 @@ static void a_canary_goes_beside_a_full_window(void **state) {
 	assert_int_equal(canary(0, 0, 5, 0), 0);
 	assert_int_equal(canary(LANES(99), LANES(99), 20, LANES(99)), 0);
 	assert_int_equal(lane_canary(&(struct lane_widths){ .count = 1, .width = { 5 } },
-	    &(struct lane_now){ 1, 1, 1, 0, 0, 5, 0, NONE, NONE, true, false }, 1), LANE_WIDTHS_MAX);
+	    &(struct lane_now){ 1, 1, 1, 0, 0, 5, 0, NONE, NONE, true, false, 0, 0 }, 1), LANE_WIDTHS_MAX);
 }
 
 static void what_postfix_suspends_is_passed_over(void **state) {
 	const struct lane_now now = { .allowed = 8, .blocked = LANES(5, 1),
 		.single = NONE };
 	struct lane_now full = { LANES(3), LANES(3), LANES(3), 0, LANES(1), 3, 0, NONE, NONE,
-		true, false };
+		true, false, 0, 0 };
 	struct lane_choice choice;
 
 	(void)state;
@@ -238,7 +238,7 @@ static void what_postfix_suspends_is_passed_over(void **state) {
 
 static void single_messages_fill_the_rest(void **state) {
 	struct lane_now now = { LANES(3, 2, 1), LANES(3, 2, 1), LANES(3, 2, 1), LANES(3), 0, 7,
-		0, NONE, NONE, true, false };
+		0, NONE, NONE, true, false, 0, 0 };
 	struct lane_choice choice;
 	uint32_t lane;
 
@@ -266,7 +266,7 @@ static void single_messages_fill_the_rest(void **state) {
 	assert_int_equal(usual.width[lane], 10);
 	/* of the lane of 5 only what is out there counts */
 	now = (struct lane_now){ LANES(3), LANES(3), LANES(3), 0, 0, 8, 2, 3, NONE, true,
-		false };
+		false, 0, 0 };
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(5, 3));
 	now.allowed = 7;
@@ -281,7 +281,7 @@ static void single_messages_fill_the_rest(void **state) {
 static void single_messages_leave_no_connection_behind(void **state) {
 	struct lane_widths widths = usual;
 	struct lane_now now = { LANES(3), LANES(3), LANES(3), 0, 0, 8, 0, NONE, NONE, true,
-		false };
+		false, 0, 0 };
 	uint32_t lane;
 
 	(void)state;
@@ -327,6 +327,74 @@ static void queues_share_a_window(void **state) {
 	assert_int_equal(lane_share(7, 0, 0), 7);
 }
 
+/* A window of 8 that was never filled: one message more than was accepted at once, and so on;
+ * what was given already is not taken back. */
+static void lanes_come_up_to_what_is_proven(void **state) {
+	struct lane_now now = { .given = LANES(5), .used = LANES(5), .waiting = LANES(5),
+		.allowed = 8, .single = NONE, .canary = NONE, .proven = 5 };
+	struct lane_choice choice;
+	uint32_t lane;
+
+	(void)state;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(5));
+	assert_int_equal(lane_singles(&usual, &now, choice.give, &lane), 3);
+	assert_int_equal(usual.width[lane], 3);
+	now.proven = 6;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(5, 1));
+	now.proven = 0;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(5, 3));
+	/* given before, when more was known */
+	now.given = now.used = now.waiting = LANES(10);
+	now.allowed = 12;
+	now.proven = 5;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(10));
+	now.given = now.used = now.waiting = LANES(3);
+	now.allowed = 2;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.wanted, LANES(2));
+}
+
+/* So much lanes may come up to at least. */
+static uint32_t least(const struct lane_widths *widths, const struct lane_now *now) {
+	uint32_t most = now->proven != 0 && now->proven < now->allowed ? now->proven : now->allowed;
+
+	return most < widths->width[0] ? widths->width[0] : most;
+}
+
+/* A lane of 1 is never suspended by Postfix: one place too many cost a message for each that came
+ * by it. */
+static void a_lane_that_is_refused_is_left(void **state) {
+	struct lane_now now = { .given = LANES(5, 1), .used = LANES(5, 1), .waiting = LANES(5, 1),
+		.allowed = 6, .single = NONE, .canary = NONE, .refused = LANES(1) };
+	struct lane_choice choice;
+
+	(void)state;
+	assert_false(lane_is_refused(1, 1, true));
+	assert_true(lane_is_refused(1, 2, true));
+	assert_false(lane_is_refused(1, 9, false));
+	assert_false(lane_is_refused(2, 9, true));
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(5));
+	assert_int_equal(choice.wanted, LANES(5, 1));
+	assert_false(choice.reload);
+	/* where there is no other, rather that than none */
+	now.given = now.used = now.waiting = 0;
+	now.allowed = 1;
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(1));
+	now.allowed = 3;
+	now.refused = LANES(1, 2, 3);
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(3));
+	now.blocked = LANES(3);
+	lane_choose(&usual, &now, &choice);
+	assert_int_equal(choice.give, LANES(2, 1));
+}
+
 /* All that may run. */
 static uint32_t runs(const struct lane_widths *widths, const struct lane_now *now,
     lane_set set) {
@@ -368,12 +436,21 @@ static void never_more_than_is_allowed(void **state) {
 			now.slow = now.waiting & random_below(&random, LANE_ORIGIN);
 			now.blocked = random_below(&random, 4) == 0 ? ~now.used &
 			    random_below(&random, LANE_ORIGIN) : 0;
+			now.refused = random_below(&random, 4) == 0 ?
+			    random_below(&random, LANE_ORIGIN) : 0;
 			now.limited = random_below(&random, 2) == 0;
 			now.patient = random_below(&random, 9) == 0;
+			now.proven = random_below(&random, 2) == 0 ? 0 : random_below(&random, 26);
 			before = runs(&widths, &now, 0);
 			lane_choose(&widths, &now, &choice);
 			after = runs(&widths, &now, choice.give);
 			assert_int_equal(choice.give & now.blocked, 0);
+			/* of those that are refused none, if there is any other */
+			for (uint32_t i = 0; i < widths.count; i++)
+				if ((choice.give & now.refused) != 0 &&
+				    ((now.blocked | now.refused) >> i & 1) == 0)
+					assert_in_range(widths.width[i], least(&widths, &now) + 1,
+					    LANE_WIDTH_MOST);
 			if (now.allowed == 0)
 				assert_int_equal(choice.give, 0);
 			if ((choice.give & ~now.used) != 0 && now.allowed >= widths.width[0])
@@ -466,6 +543,8 @@ int main(void) {
 		cmocka_unit_test(single_messages_leave_no_connection_behind),
 		cmocka_unit_test(drained_is_a_matter_of_time),
 		cmocka_unit_test(queues_share_a_window),
+		cmocka_unit_test(lanes_come_up_to_what_is_proven),
+		cmocka_unit_test(a_lane_that_is_refused_is_left),
 		cmocka_unit_test(never_more_than_is_allowed),
 		cmocka_unit_test(the_window_is_reached),
 	};

@@ -333,6 +333,44 @@ static void a_lane_that_postfix_suspended(void **state) {
 	assert_int_equal(out_count, 3);
 }
 
+/* So it did, as the site took no more than it has: connections that took mail may be kept for
+ * 2 s, each in a place. */
+static void what_a_full_lane_keeps(void **state) {
+	(void)state;
+	window_is("b.example", 2);
+	note("AAAAAA1", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
+	    "421 too many connections", 0);
+	pass(100 * MS);
+	sent("BBBBBB1", "b.example");
+	pass(200 * MS);
+	/* that does not begin again with each */
+	sent("BBBBBB2", "b.example");
+	pass(2100 * MS);
+	assert_int_equal(out_count, 0);
+	pass(200 * MS);
+	assert_int_equal(out_count, 1);
+}
+
+/* Where one at a time is tried, and refused: after 1 s, 2 s, 4 s. */
+static void one_by_one_in_vain(void **state) {
+	static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3", "AAAAAA4" };
+
+	(void)state;
+	window_is("b.example", 1);
+	for (unsigned i = 0; i < 4; i++)
+		note(ids[i], "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
+		    "421 too many connections", 0);
+	pass(500 * MS);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(out_count, i);
+		failed(out[i - 1], "b.example", 0);
+		pass((1 << (i - 1)) * S - 100 * MS);
+		assert_int_equal(out_count, i);
+		pass(200 * MS);
+	}
+	assert_int_equal(out_count, 4);
+}
+
 static void a_window_that_doubles(void **state) {
 	(void)state;
 	window_is("b.example", 2);
@@ -438,6 +476,8 @@ int main(void) {
 		T(what_waits_is_told),
 		T(held_together),
 		T(a_lane_that_postfix_suspended),
+		T(what_a_full_lane_keeps),
+		T(one_by_one_in_vain),
 		T(a_window_that_doubles),
 		T(no_faster_than_the_rate),
 		T(observed_ones_are_left_alone),

@@ -89,145 +89,28 @@ static void probe_goes_up_by_canaries(void **state)
 	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND));
 }
 
-static void send_canary(struct bench *bench, enum result_class class, uint32_t level)
-{
-	struct window_result result = { .class = class, .level = level, .canary = true,
-		.in_flight = bench->window.ceiling };
-
-	assert_true(window_canary_due(&bench->window, &bench->settings, bench->now));
-	window_canary_issued(&bench->window, &bench->settings, bench->now + 60 * SECOND);
-	window_result(&bench->window, &bench->settings, &result, bench->now, &bench->change);
-	assert_true(window_is_sound(&bench->window));
-}
-
-/* A limiter of 2, found, that takes any number by now. */
-static void begin_climb(struct bench *bench)
-{
-	begin(bench, WINDOW_LAW_PROBE, "1");
-	bench->settings.limit = 0;
-	tell(bench, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
-	assert_int_equal(bench->window.ceiling, 2);
-	assert_false(window_canary_due(&bench->window, &bench->settings,
-	    bench->now + 10 * SECOND - SECOND / 20 - 1));
-	bench->now += 10 * SECOND;
-}
-
-/* Once one is accepted the next goes at once; the ceiling rises by one, and by an eighth
- * from 16 on. */
-static void canaries_climb(void **state)
-{
-	static const uint16_t ceilings[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
-		18, 20, 22, 24, 27, 30, 33, 37, 41, 46 };
-	struct bench b;
-
-	(void)state;
-	begin_climb(&b);
-	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++) {
-		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
-		assert_true(b.change.window);
-		assert_int_equal(b.window.ceiling, ceilings[i]);
-		assert_int_equal(b.window.concurrency, ceilings[i]);
-	}
-	/* one that found the window not full proves nothing, and is tried again */
-	send_canary(&b, RESULT_OK, 40);
-	assert_int_equal(b.window.ceiling, 46);
-	/* refused: the ceiling is this, and intervals begin anew */
-	send_canary(&b, RESULT_SITE_FAILURE, 47);
-	assert_int_equal(b.window.ceiling, 46);
-	stands(&b, 46, 0, 0, 0);
-	for (int64_t interval = 10 * SECOND; interval <= 40 * SECOND; interval *= 2) {
-		assert_false(window_canary_due(&b.window, &b.settings, b.now + interval - 1));
-		b.now += interval;
-		send_canary(&b, RESULT_SITE_FAILURE, 47);
-	}
-	/* no higher than the limit */
-	b.settings.limit = 49;
-	b.now += 80 * SECOND;
-	send_canary(&b, RESULT_OK, 47);
-	send_canary(&b, RESULT_OK, 48);
-	assert_int_equal(b.window.ceiling, 48);
-	send_canary(&b, RESULT_OK, 49);
-	assert_int_equal(b.window.ceiling, 49);
-	assert_false(window_canary_due(&b.window, &b.settings, INT64_MAX));
-}
-
-/* The step was too wide: what was accepted is the ceiling at once, and those that were
- * tried beside it are explained. */
-static void a_climb_that_goes_too_far(void **state)
+/* What ran at once while no ceiling was known. */
+static void a_window_is_proven_by_what_was_accepted(void **state)
 {
 	struct bench b;
 
 	(void)state;
-	begin_climb(&b);
-	while (b.window.ceiling < 37)
-		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
-	/* 34 was accepted, 35 is too much */
-	tell(&b, RESULT_SITE_FAILURE, 35, 36, SECOND / 20);
-	assert_int_equal(b.window.ceiling, 34);
-	for (int i = 0; i < 100; i++)
-		tell(&b, RESULT_SITE_FAILURE, 35, 36, SECOND / 20);
-	stands(&b, 34, 0, 0, 0);
-	assert_false(window_canary_due(&b.window, &b.settings, b.now + 9 * SECOND));
-	/* A log does not tell levels: back by the last step, which is 4. */
-	begin_climb(&b);
-	while (b.window.ceiling < 37)
-		send_canary(&b, RESULT_OK, 0);
-	tell(&b, RESULT_SITE_FAILURE, 0, 30, SECOND / 20);
-	assert_int_equal(b.window.ceiling, 33);
-	stands(&b, 33, 0, 0, 0);
-	/* but not below what it did tell of */
-	begin_climb(&b);
-	while (b.window.ceiling < 37)
-		send_canary(&b, RESULT_OK, 0);
-	window_late_level(&b.window, &b.settings, RESULT_OK, 35, b.now, &b.change);
-	tell(&b, RESULT_SITE_FAILURE, 0, 30, SECOND / 20);
-	assert_int_equal(b.window.ceiling, 35);
-	/* one canary is one step: 4, as 3 was one of luck */
-	begin_climb(&b);
-	send_canary(&b, RESULT_OK, 0);
-	tell(&b, RESULT_SITE_FAILURE, 0, 1, SECOND / 20);
-	assert_int_equal(b.window.ceiling, 2);
-	stands(&b, 2, 0, 0, 0);
-	/* then failures count as ever */
-	tell(&b, RESULT_SITE_FAILURE, 0, 0, SECOND / 20);
-	assert_true(b.window.fail_cohorts > 0);
-	/* a refusal by chance does not make it forget that ceiling */
-	for (int i = 0; i < 3; i++) {
-		window_late_level(&b.window, &b.settings, RESULT_OK, 2, b.now, &b.change);
-		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 2, b.now,
-		    &b.change);
-	}
-	assert_int_equal(b.window.ceiling, 2);
-}
-
-/* Nobody learned that they are refused for ten minutes, but 2000 went well since. */
-static void canaries_that_cost_little(void **state)
-{
-	struct bench b;
-
-	(void)state;
-	begin_climb(&b);
-	for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
-		send_canary(&b, RESULT_SITE_FAILURE, 3);
-		b.now += interval;
-	}
-	b.now += 600 * SECOND;
-	send_canary(&b, RESULT_SITE_FAILURE, 3);
-	for (int i = 1; i < 2000; i++)
-		tell(&b, RESULT_OK, 2, 1, SECOND);
-	assert_false(window_canary_due(&b.window, &b.settings, b.now));
-	tell(&b, RESULT_OK, 2, 1, SECOND);
-	assert_true(window_canary_due(&b.window, &b.settings, b.now));
-	/* who was told has no use for it */
-	window_set_ceiling(&b.window, &b.settings, 2, b.now);
-	for (int i = 0; i < 5000; i++)
-		tell(&b, RESULT_OK, 2, 1, SECOND);
-	assert_false(window_canary_due(&b.window, &b.settings, b.now));
-	/* and climbs by one each interval */
-	b.now += 600 * SECOND;
-	send_canary(&b, RESULT_OK, 3);
-	assert_int_equal(b.window.ceiling, 3);
-	assert_false(window_canary_due(&b.window, &b.settings, b.now + 10 * SECOND - 1));
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	assert_int_equal(window_proven(&b.window, &b.settings), 5);
+	tell(&b, RESULT_OK, 3, 5, SECOND);
+	assert_int_equal(window_proven(&b.window, &b.settings), 5);
+	tell(&b, RESULT_OK, 7, 6, SECOND);
+	assert_int_equal(window_proven(&b.window, &b.settings), 7);
+	/* believe_ns, twice, later it is forgotten */
+	b.now += 900 * SECOND;
+	tell(&b, RESULT_OK, 2, 5, SECOND);
+	assert_int_equal(window_proven(&b.window, &b.settings), 5);
+	/* a ceiling says how much is too much */
+	tell(&b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_int_equal(window_proven(&b.window, &b.settings), 0);
+	begin(&b, WINDOW_LAW_POSTFIX, "1");
+	assert_int_equal(window_proven(&b.window, &b.settings), 0);
 }
 
 /* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
@@ -490,9 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probe_remembers),
 		cmocka_unit_test(probe_goes_up_by_canaries),
-		cmocka_unit_test(canaries_climb),
-		cmocka_unit_test(a_climb_that_goes_too_far),
-		cmocka_unit_test(canaries_that_cost_little),
+		cmocka_unit_test(a_window_is_proven_by_what_was_accepted),
 		cmocka_unit_test(probe_doubts),
 		cmocka_unit_test(probe_knows_chance),
 		cmocka_unit_test(probe_corrects_itself),

@@ -198,6 +198,8 @@ static void do_something(struct random *random, struct window *window,
 		.in_flight = random_below(random, 30),
 		.start_ns = random_below(random, 3) == 0 ? 0 :
 		    now - random_below(random, 400) * SECOND / 10,
+		.given_ns = now - random_below(random, 600) * SECOND / 10,
+		.answered = random_below(random, 2) == 0,
 		.canary = random_below(random, 10) == 0,
 	};
 

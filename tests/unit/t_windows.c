@@ -403,10 +403,16 @@ static void a_site_full_of_kept_connections_is_not_dead(void **state)
 	}
 	assert_int_equal(view_of("d.example").state, WINDOW_LIMITED);
 	assert_int_equal(view_of("d.example").window, 7);
-	/* and goes on refusing all: then it is */
+	/* a burst that is refused says so once */
 	pass(5);
 	for (i = 0; i < 7; i++)
 		(void)feed_line(&refusal);
+	assert_int_equal(view_of("d.example").state, WINDOW_LIMITED);
+	/* and goes on refusing all: then it is */
+	for (i = 0; i < 6; i++) {
+		pass(1);
+		(void)feed_line(&refusal);
+	}
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
 	end();
 }

@@ -76,4 +76,15 @@ static inline void stands(const struct bench *bench, uint32_t window, double suc
 	assert_true(bench->window.fail_cohorts < cohorts + NEAR);
 }
 
+static inline void send_canary(struct bench *bench, enum result_class class, uint32_t level)
+{
+	struct window_result result = { .class = class, .level = level, .canary = true,
+		.in_flight = bench->window.ceiling };
+
+	assert_true(window_canary_due(&bench->window, &bench->settings, bench->now));
+	window_canary_issued(&bench->window, &bench->settings, bench->now + 60 * SECOND);
+	window_result(&bench->window, &bench->settings, &result, bench->now, &bench->change);
+	assert_true(window_is_sound(&bench->window));
+}
+
 #endif

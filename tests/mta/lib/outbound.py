@@ -80,14 +80,17 @@ class Outbound:
             rest = rest[int(length) + 1:]
         return answers
 
+    def is_held(self, address):
+        return self.ask(address).startswith("OK retry:")
+
     def drain(self, address, done, text):
         """Queue runs, as an admin would make them, until all is done: each may fill the
         class again and hold what it finds then.  A queue manager remembers for 30 s what it
         was told of the last address: where that is all that is left, a new one asks again."""
         def run():
-            if not done() and self.ask(address) == "NOTFOUND":
+            if not done() and not self.is_held(address):
                 self.postfix.flush()
-                if self.test.poll(done, 0.5) is None and self.ask(address) == "NOTFOUND":
+                if self.test.poll(done, 0.5) is None and not self.is_held(address):
                     self.postfix.reload()
             return done()
         self.test.wait_for(run, text)

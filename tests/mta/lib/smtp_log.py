@@ -8,6 +8,14 @@ class SmtpLog:
         self.path, self.serial = path, 0
         path.touch()
 
+    def refuse(self, domain, count, text):
+        """So many refusals, each of a delivery that began after the one before was told of: those
+        of one flight count as one."""
+        for number in range(count):
+            if number > 0:
+                time.sleep(0.6)         # LINT-SLEEP: another flight
+            self.tell(domain, 1, f"deferred ({text})")
+
     def tell(self, domain, count, status, dsn="4.7.0", delay="0.1"):
         """So many deliveries to a domain, each with a queue id of its own."""
         stamp = time.strftime("%b %e %H:%M:%S")
