@@ -44,9 +44,8 @@ static bool is_our_map(const struct socketmap_request *request) {
 	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
 }
 
-/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do.  A
- * next hop may be that of other mail, too, by whose lanes this mail must go: which these are
- * is not known of a domain that is none of the file's. */
+/* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do.  Mail
+ * with one next hop shares its lanes, and which these are only a key tells. */
 static bool lane_text(const struct lookup *lookup, const struct hints_answer *hint,
     int64_t now_ns, char *text, size_t size) {
 	static bool is_logged;

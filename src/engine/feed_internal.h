@@ -175,14 +175,17 @@ struct feed_learning {
 	struct feed_told told;
 };
 
-/* feed_hear.c: what the window's law is told, inside the transaction */
+/* feed_hear.c: what the window's law is told, while the state is locked */
 
 #define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */
 
+/* Adds to what is told of the window: *told starts as nothing. */
 void feed_note_change(struct feed_told *told, const struct window_change *change);
 /* A failure of what was begun before somebody resumed the destination is an echo. */
 void feed_hear_echo(struct feed_learning *learning);
+/* Tells the law of the result, and notes what changed. */
 void feed_hear(struct feed_learning *learning);
+/* The same of levels that are known only now; not of canaries, and not of echoes. */
 void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
     const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
     struct feed_told *told);

@@ -173,12 +173,23 @@ const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]) {
 	return out;
 }
 
+/* As postern-lookup does it, which has the site's file. */
+static bool goes_by_lane(const struct generation *generation, uint8_t mta, const char *domain,
+    size_t length, const struct hints_answer *answer, const char *next_hop) {
+	const char *detail;
+
+	if (answer->kind != HINTS_LANE || !answer->unknown)
+		return answer->kind == HINTS_LANE;
+	return *next_hop == '\0' && hint_destination_doubt(generation, mta, domain, length, NULL,
+	    &detail) == HINT_DOUBT_NEVER_SEEN;
+}
+
 /* What postern-lookup answers now, with the site's file as we have read it. */
 static void read_answer(const struct engine *engine, const struct generation *generation,
     uint8_t mta, const char *domain, size_t length, int64_t now_ns,
     struct hint_explained *out) {
 	char path[PATH_MAX + 8], address[HINTS_NAME_MAX + 8];
-	const char *next_hop, *detail;
+	const char *next_hop;
 	struct hints_answer answer;
 	struct hints_reader *reader;
 
@@ -192,9 +203,7 @@ static void read_answer(const struct engine *engine, const struct generation *ge
 	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address, strlen(address), now_ns, &answer);
 	hints_reader_close(&reader);
 	next_hop = generation_site_next_hop(generation, &generation->mtas[mta], domain, length);
-	if (answer.kind == HINTS_LANE && (!answer.unknown || (*next_hop == '\0' &&
-		hint_destination_doubt(generation, mta, domain, length, NULL, &detail) ==
-		HINT_DOUBT_NEVER_SEEN)))
+	if (goes_by_lane(generation, mta, domain, length, &answer, next_hop))
 		snprintf(out->answer, sizeof(out->answer), "lane%u:%s", answer.width, next_hop);
 	else if (answer.kind == HINTS_HELD)
 		snprintf(out->answer, sizeof(out->answer), "retry:4.7.1 %s", answer.text);

@@ -25,7 +25,8 @@ const char *hint_doubt_word(enum hint_doubt doubt);
 /* How every text begins that mail is held with: by it a log tells ours. */
 #define ENGINE_HOLD_BEGINS	"Postern: "
 
-/* May mail of mta number `mta` have hints at all, whatever its destination? */
+/* May mail of mta number `mta` have hints at all, whatever its destination?  `detail`: why it
+ * may not, of the generation, or "". */
 enum hint_doubt hint_site_doubt(const struct generation *generation, uint8_t mta,
     const char **detail);
 

@@ -443,6 +443,28 @@ static void what_alerts_teaches_nothing(void **state)
 	end_world(&w);
 }
 
+/* By lanes of 3 and more, or where it came by one that was kept. */
+static void connections_that_may_be_kept(void **state)
+{
+	struct world w = make_world("version = 1; classes = (); mta = ( "
+	    "{ name = \"a\"; site = \"/none\"; cache_from = 3; },"
+	    "{ name = \"b\"; site = \"/none\"; cache_from = 0; } );\n", NULL);
+	static const struct { unsigned mta; uint32_t lane, use; bool keeps; } wanted[] = {
+		{ 0, 3, 1, true }, { 0, 2, 1, false }, { 0, 0, 1, false }, { 0, 2, 2, true },
+		{ 1, 10, 1, false }, { 1, 10, 2, true }, { 2, 10, 1, false }, { 2, 0, 2, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct judgement judgement = { .mta = wanted[i].mta,
+			.lane = wanted[i].lane };
+		struct delivery delivery = { .conn_use = wanted[i].use };
+
+		assert_int_equal(judge_keeps(w.g, &judgement, &delivery), wanted[i].keeps);
+	}
+	end_world(&w);
+}
+
 static void no_rule_is_tried_on_what_nobody_said(void **state)
 {
 	static const char *const lines[] = {
@@ -717,6 +739,7 @@ int main(void)
 		cmocka_unit_test(another_mail_servers_results_need_no_entry),
 		cmocka_unit_test(the_providers_rules_go_before_those_of_all),
 		cmocka_unit_test(what_alerts_teaches_nothing),
+		cmocka_unit_test(connections_that_may_be_kept),
 		cmocka_unit_test(no_rule_is_tried_on_what_nobody_said),
 		cmocka_unit_test(a_pattern_that_gives_up_is_left_out_in_the_end),
 		cmocka_unit_test(the_shipped_rules_know_these),

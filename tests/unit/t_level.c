@@ -175,6 +175,20 @@ static void slack_of_two_digits(void **state)
 	assert_true(level_slack(-1) == 5 * MS);
 }
 
+/* Mail that started at 100 s, give or take 5 ms, had waited 1.5 s: one decimal, half of it is
+ * 50 ms; and 20 s, which may be 500 ms more. */
+static void when_it_was_given(void **state)
+{
+	(void)state;
+	assert_true(level_given_ns(100 * SECOND, 5 * MS, 1500) == 98445 * MS);
+	assert_true(level_given_ns(100 * SECOND, 5 * MS, 20000) == 79495 * MS);
+	assert_true(level_given_ns(100 * SECOND, 0, 0) == 99995 * MS);
+	/* the log does not tell, or nonsense */
+	assert_true(level_given_ns(100 * SECOND, 5 * MS, -1) == 0);
+	assert_true(level_given_ns(100 * SECOND, 5 * MS, INT64_MAX) == 0);
+	assert_true(level_given_ns(INT64_MIN, INT64_MAX, INT64_MAX / MS / 4) < 0);
+}
+
 static void memory_that_is_full(void **state)
 {
 	struct level_entry little[4], more[8];
@@ -473,6 +487,7 @@ int main(void)
 		cmocka_unit_test(rounded_starts),
 		cmocka_unit_test(connections_that_are_kept),
 		cmocka_unit_test(slack_of_two_digits),
+		cmocka_unit_test(when_it_was_given),
 		cmocka_unit_test(memory_that_is_full),
 		cmocka_unit_test(a_memory_that_was_full_has_room_again),
 		cmocka_unit_test(wrong_times),
