@@ -63,7 +63,7 @@ def suspend(test, site, sink):
         """More mail: where others were accepted a moment ago a failure counts for little, and
         those of one burst count once.  Few: why shows 20 of them."""
         site.postfix.send(PORT, "d.example", 2, user="fails")
-        return test.poll(lambda: site.ask("u@d.example").startswith("OK retry:"), 1)
+        return test.poll(lambda: " is suspended" in site.ask("u@d.example"), 1)
     test.wait_for(is_down, "it is suspended", limit=30)
     site.postfix.send(PORT, "d.example", 1, user="held")
     test.wait_for(lambda: any("to=<held" in line for line in
