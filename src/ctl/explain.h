@@ -13,11 +13,12 @@
 #define EXPLAIN_AWAY		(-1)
 
 /* One object, out of the one row that the daemon answers.  Columns are named as
- * the row's fields; besides there are `source` and, for the reason, `text`. */
+ * the row's fields; besides there are `source`, for the reason `text`, and `note`. */
 struct explanation {
 	struct writer *writer;
 	const struct column *columns;
 	size_t column_count;		/* at most EXPLAIN_VALUES_MAX */
+	const char *note;		/* NULL: none */
 	bool answered;
 };
 

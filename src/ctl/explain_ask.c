@@ -90,6 +90,8 @@ static void explain_row(void *context, const struct control_frame *frame) {
 
 		if (strcmp(column->name, "source") == 0)
 			values[i] = value_text("daemon");
+		else if (strcmp(column->name, "note") == 0)
+			values[i] = value_text(explanation->note);
 		else if (strcmp(column->name, "text") == 0)
 			values[i] = value_text(lease_text(control_frame_get(frame, "lease"),
 			    reason_text(control_frame_get(frame, "reason")), shared,

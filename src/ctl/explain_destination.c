@@ -11,7 +11,9 @@
 
 #include "base/text.h"
 #include "ctl/explain.h"
+#include "ctl/state.h"
 #include "policy/window.h"
+#include "view/status_mtas.h"
 #include "view/view.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -31,7 +33,7 @@ enum explained {
 	EXPLAINED_SHARE, EXPLAINED_NODE, EXPLAINED_ORIGIN, EXPLAINED_LAST_REASON,
 	EXPLAINED_WINDOW_ANSWER, EXPLAINED_WINDOW_OBSERVED,
 	EXPLAINED_HINT_MTA, EXPLAINED_HINT, EXPLAINED_DOUBT,
-	EXPLAINED_DOUBT_TEXT, EXPLAINED_HINT_ANSWER,
+	EXPLAINED_DOUBT_TEXT, EXPLAINED_HINT_ANSWER, EXPLAINED_NOTE,
 	EXPLAINED_VALUES
 };
 _Static_assert(EXPLAINED_VALUES <= EXPLAIN_VALUES_MAX, "they fit");
@@ -84,6 +86,7 @@ static const struct column columns[EXPLAINED_VALUES] = {
 	[EXPLAINED_DOUBT] = { "doubt", COLUMN_TEXT },
 	[EXPLAINED_DOUBT_TEXT] = { "doubt_text", COLUMN_TEXT },
 	[EXPLAINED_HINT_ANSWER] = { "hint_answer", COLUMN_TEXT },
+	[EXPLAINED_NOTE] = { "note", COLUMN_TEXT },
 };
 
 /* The parameters of a window of its own: which relays it has is not known. */
@@ -147,6 +150,21 @@ static void explain_locally(struct explanation *explanation,
 	explain_write(explanation, values);
 }
 
+/* Without the log nothing is learned of any destination. */
+static const char *unread_logs(const struct ctl *ctl, struct places *places, char *note,
+    size_t size) {
+	struct view view;
+	struct diag ignored;
+	size_t length = 0;
+
+	if (state_is_asked_for(ctl) && state_ask_place(places, &ignored) != 0)
+		return NULL;
+	if (view_open(&view, places->state, &ignored) == 0)
+		length = status_mtas_unread(&view, note, size);
+	view_close(&view);
+	return length > 0 ? note : NULL;
+}
+
 int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 	const char *name = ctl->arguments[0];
 	char destination[MASK_NAME_MAX + 1];
@@ -154,6 +172,7 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 		{ "command", "explain destination" },
 		{ "destination", destination },
 	};
+	char note[1024];
 	struct explanation explanation = { .writer = &ctl->writer,
 		.columns = columns, .column_count = COUNT_OF(columns) };
 	size_t length = text_bare_host(&name, strlen(name));
@@ -169,9 +188,11 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 			return ctl_usage(COMMAND_EXPLAIN_DESTINATION,
 			    "a destination must be printable ASCII without spaces");
 	result = places_find(ctl, &places);
-	if (result == EX_OK)
+	if (result == EX_OK) {
+		explanation.note = unread_logs(ctl, &places, note, sizeof(note));
 		result = explain_ask(&places, &explanation, fields,
 		    COUNT_OF(fields));
+	}
 	if (result == EXPLAIN_AWAY) {
 		explain_locally(&explanation, places.generation, destination);
 		result = EX_UNAVAILABLE;

@@ -220,12 +220,30 @@ static const char *log_note(const struct view *view, const char *text,
 		return NULL;
 	if (!sd_log_is(text) && !log->known)
 		return "no deliveries are read: there is no such log yet (mta.log)";
-	if (counters[COUNTER_FEED_LINES] == 0 && counters[COUNTER_ENDED] >= SILENT_SESSIONS)
+	if (counters[COUNTER_FEED_LINES] == 0 && (counters[COUNTER_ENDED] >= SILENT_SESSIONS ||
+	    counters[COUNTER_OUTBOUND_QUESTIONS] >= SILENT_SESSIONS))
 		return "no deliveries are read: no log line came, although there were sessions; the "
 		    "mail server logs elsewhere (mta.log)";
 	if (counters[COUNTER_FEED_LINES] >= SILENT_LINES && counters[COUNTER_FEED_DELIVERIES] == 0)
 		return "no deliveries are read: no line of the log reports one";
 	return NULL;
+}
+
+size_t status_mtas_unread(const struct view *view, char *out, size_t size) {
+	const struct generation *g = view->generation;
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; g != NULL && i < g->mta_count; i++) {
+		const char *text = generation_text(g, g->mtas[i].log);
+		struct view_log log = view_log(view->reader, text);
+		const char *note = log_note(view, text, &log);
+
+		if (note != NULL)
+			length = text_append(out, size, length, "%s%s: %s",
+			    length > 0 ? "; " : "", generation_text(g, g->mtas[i].name), note);
+	}
+	return length;
 }
 
 /* What an admin should know, or NULL. */

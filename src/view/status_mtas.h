@@ -17,6 +17,10 @@ struct view_log {
 };
 struct view_log view_log(const struct reader *reader, const char *log);
 
+/* Of each mail server whose deliveries are not read, its name and why: "out: no deliveries are
+ * read: ...".  Returns the length; empty where all is well or nothing is known. */
+size_t status_mtas_unread(const struct view *view, char *out, size_t size);
+
 /* A table "mtas" of the open object; view->generation may be NULL. */
 void status_mtas_write(struct writer *writer, const struct view *view);
 

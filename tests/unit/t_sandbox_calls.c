@@ -161,8 +161,10 @@ static void a_listener_is_not_spoiled(void **state) {
 	(void)state;
 	assert_int_equal(signal_of(ROLE_POLICY, shuts_down), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, listens_again), SIGSYS);
+#ifndef __i386__	/* where no filter sees which option it is */
 	assert_int_equal(signal_of(ROLE_POLICY, locks_its_filter), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, sets_a_key), SIGSYS);
+#endif
 	assert_int_equal(signal_of(ROLE_POLICY, sets_keepalive), 0);
 }
 
