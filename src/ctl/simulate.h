@@ -42,6 +42,7 @@ struct simulation {
 	int64_t service_ns, refusal_ns, report_ns;
 	int64_t report_every_ns;	/* reports come together, so often; 0: each by itself */
 	int64_t obey_ns;	/* the client obeys a window that falls so much later */
+	int64_t cache_ns;	/* an idle connection is kept so long; 0: none is */
 	double jitter, noise;
 	uint32_t bad_of;	/* one of so many servers is bad; 0: none */
 	enum simulated_mode mode;

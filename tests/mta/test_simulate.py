@@ -16,7 +16,7 @@ OPTIONS = {"--law": "postfix", "--feedback": "1/4,1/concurrency", "--server-limi
            "--jitter": "10%", "--refusal": "20ms", "--report-delay": "500ms",
            "--report-every": "1s", "--obey-delay": "2s", "--noise": "0.02",
            "--bad-servers": "1/20", "--ceiling": "4,5@50s", "--server-mode": "connect-timeout",
-           "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
+           "--connection-cache": "2s", "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
 WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concurrency/2", "1,"],
          "--server-limit": ["", "x", "5,", "5@10s", "5,6", "5,6@x", "5,6@20s,7@10s", "5," * 40],
          "--deliveries": ["0", "-1", "1e3", "99999999"], "--initial": ["0", "1.5"],
@@ -24,7 +24,7 @@ WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concu
          "--refusal": ["50", "x"], "--report-delay": ["-1s"],
          "--report-every": ["1"], "--obey-delay": ["x"], "--noise": ["101%", "1.1", ".", ""],
          "--bad-servers": ["4", "1/0", "2/3", "1/x"], "--ceiling": ["x", "-1", "4,5"],
-         "--server-mode": ["reset"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
+         "--server-mode": ["reset"], "--connection-cache": ["2", "x"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
          "--levels": ["some"], "--every": ["0s", "x"]}
 
 
@@ -56,6 +56,7 @@ def figures(test):
     for feedback, wanted in (("1/concurrency", 100 / 6), ("1/sqrt_concurrency", 100 / 3), ("1", 100 / 3)):
         got = mean("deferred_percent", law="postfix", feedback=feedback)
         test.check(abs(got - wanted) <= 2.5, f"postfix, {feedback}: {got:.2f} % deferred")
+    cached(test)
     for most, options in ((0.7, {}), (0.15, {"deliveries": 10000}),
                           (0.1, {"deliveries": 10000, "ceiling": 5}), (2.5, {"report_delay": "3s"}),
                           (4, {"server_limit": "20,3@300s", "deliveries": 5000})):
@@ -63,6 +64,22 @@ def figures(test):
         test.check(got <= most, f"probe, {options or 'as by default'}: {got:.2f} % deferred")
     test.check(any(seconds(deliveries=10000) < 1 for _ in range(3)),
                "10,000 deliveries in less than a second")
+
+
+def cached(test):
+    """The document's rows with connection caching: a few more time out where the server's queue
+    waits behind connections that are used again, and nothing changes where it refuses."""
+    queued = {"law": "document", "feedback": "1/concurrency", "initial": 20}
+    for mode, deliveries, least, most in (("connect-timeout", 1000, 9.5, 11),
+                                          ("greeting-timeout", 20000, 1.1, 1.4)):
+        options = {**queued, "server_mode": mode, "deliveries": deliveries}
+        without = mean("deferred_percent", **options)
+        got = mean("deferred_percent", connection_cache="2s", **options)
+        test.check(least <= got <= most and got > without,
+                   f"{mode}, cached connections: {got:.2f} % deferred, {without:.2f} % without")
+    refused = {"law": "document", "feedback": "1/concurrency"}
+    test.equal(mean("deferred_percent", connection_cache="2s", **refused),
+               mean("deferred_percent", **refused), "refused at once: as many as without")
 
 
 def both_outputs(test):
