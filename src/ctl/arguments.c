@@ -109,7 +109,8 @@ struct parse {
 	struct ctl *ctl;
 	bool *json;
 	bool help, version, wrong;
-	const char *own[SIMULATION_COUNT + WORKED_COUNT];	/* options that belong to one command */
+	/* options that belong to one command */
+	const char *own[(size_t)SIMULATION_COUNT + WORKED_COUNT];
 	size_t own_count;
 };
 

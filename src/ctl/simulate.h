@@ -44,6 +44,7 @@ struct simulation {
 	int64_t obey_ns;	/* the client obeys a window that falls so much later */
 	uint32_t arrivals;	/* deliveries that come in a second; 0: all wait at the start */
 	uint32_t first_window;	/* until the first report, and obey_ns after it; 0: none */
+	int64_t cache_ns;	/* an idle connection is kept so long; 0: none is */
 	double jitter, noise;
 	uint32_t bad_of;	/* one of so many servers is bad; 0: none */
 	enum simulated_mode mode;

@@ -14,6 +14,7 @@ struct simulated_event {
 	int64_t at_ns;
 	uint64_t order;		/* the heap's own */
 	int64_t start_ns, end_ns;
+	int64_t opened_ns;	/* its connection */
 	uint32_t level;
 	uint32_t what;		/* the caller's own */
 	enum simulated_event_kind kind;

@@ -188,6 +188,10 @@ static bool take_levels(struct simulation *s, const char *text) {
 	return true;
 }
 
+static bool take_cache(struct simulation *s, const char *text) {
+	return take_duration(text, 0, &s->cache_ns);
+}
+
 static bool take_every(struct simulation *s, const char *text) {
 	return take_duration(text, NS_PER_MS, &s->every_ns);
 }
@@ -221,6 +225,7 @@ static const struct {
 	    "C, or C,C2@TIME with increasing times, such as \"12,7@600s\""),
 	FIELD(SERVER_MODE, take_server_mode,
 	    "refuse, connect-timeout or greeting-timeout"),
+	FIELD(CONNECTION_CACHE, take_cache, "0s to 1d"),
 	FIELD(SEED, take_seed, "0 to 4294967295"),
 	FIELD(FAILED_COHORTS, take_failed_cohorts, "0 to 10000"),
 	FIELD(LEVELS, take_levels, "known, log or none"),

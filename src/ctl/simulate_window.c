@@ -8,7 +8,8 @@
  *          anything is known, by a window that nobody learned.  The server
  *          takes `limit' deliveries at once; above that it refuses, or, where it times
  *          out, keeps one and a half times as many waiting for their turn (as a listen
- *          queue does) and leaves the rest hanging.
+ *          queue does) and leaves the rest hanging.  With a cache, a connection whose
+ *          delivery was taken keeps its place at the server for the next delivery.
  * ERRORS   No memory.
  * THREADS  One.
  */
@@ -23,6 +24,7 @@
 #define CONNECT_TIMEOUT_NS	(30 * SECOND)
 #define GREETING_TIMEOUT_NS	(300 * SECOND)
 #define CANARY_GIVE_UP_NS	(600 * SECOND)
+#define REUSE_NS		(300 * SECOND)	/* smtp_connection_reuse_time_limit */
 #define LEVEL_ENTRIES		65536
 #define OLD_WINDOWS		32
 
@@ -31,6 +33,11 @@
 struct old_window {
 	uint32_t window;
 	int64_t until_ns;
+};
+
+struct ring {
+	struct simulated_event *list;	/* oldest first, from head on */
+	size_t head, count, size;
 };
 
 struct world {
@@ -55,9 +62,8 @@ struct world {
 	uint32_t accepted;	/* served, or in the server's queue */
 	double sum, squares;
 	int64_t shown_ns;
-	/* In the server's queue, oldest first: a ring. */
-	struct simulated_event *queue;
-	size_t queue_head, queue_count, queue_size;
+	struct ring queue;	/* at the server; at_ns: when they give up */
+	struct ring idle;	/* cached connections; at_ns: when they are closed */
 };
 
 /* splitmix64, as 0 <= x < 1 */
@@ -105,36 +111,66 @@ static bool serve(struct world *world, struct simulated_event *attempt) {
 	return simulate_push(&world->events, attempt);
 }
 
-static bool enqueue(struct world *world, const struct simulated_event *attempt) {
-	if (world->queue_count == world->queue_size) {
-		size_t size = world->queue_size > 0 ? 2 * world->queue_size : 16;
-		struct simulated_event *queue = reallocarray(NULL, size, sizeof(*queue));
+static bool ring_push(struct ring *ring, const struct simulated_event *event) {
+	if (ring->count == ring->size) {
+		size_t size = ring->size > 0 ? 2 * ring->size : 16;
+		struct simulated_event *list = reallocarray(NULL, size, sizeof(*list));
 
-		if (queue == NULL)
+		if (list == NULL)
 			return false;
-		for (size_t i = 0; i < world->queue_count; i++)
-			queue[i] = world->queue[(world->queue_head + i) % world->queue_size];
-		free(world->queue);
-		world->queue = queue;
-		world->queue_head = 0;
-		world->queue_size = size;
+		for (size_t i = 0; i < ring->count; i++)
+			list[i] = ring->list[(ring->head + i) % ring->size];
+		free(ring->list);
+		*ring = (struct ring){ .list = list, .count = ring->count, .size = size };
 	}
-	world->queue[(world->queue_head + world->queue_count++) % world->queue_size] =
-	    *attempt;
+	ring->list[(ring->head + ring->count++) % ring->size] = *event;
 	return true;
+}
+
+static struct simulated_event ring_pop(struct ring *ring) {
+	struct simulated_event event = ring->list[ring->head];
+
+	ring->head = (ring->head + 1) % ring->size;
+	ring->count--;
+	return event;
 }
 
 /* Those that waited for their turn at the server. */
 static bool serve_queue(struct world *world) {
-	while (world->queue_count > 0 && world->served < server_limit(world)) {
-		struct simulated_event *next = &world->queue[world->queue_head];
+	while (world->queue.count > 0 && world->served < server_limit(world)) {
+		struct simulated_event next = ring_pop(&world->queue);
 
-		world->queue_head = (world->queue_head + 1) % world->queue_size;
-		world->queue_count--;
-		if (!serve(world, next))
+		if (!serve(world, &next))
 			return false;
 	}
 	return true;
+}
+
+/* An idle connection goes on with this delivery. */
+static bool reuse(struct world *world, struct simulated_event *attempt) {
+	attempt->opened_ns = ring_pop(&world->idle).opened_ns;
+	attempt->level = world->accepted;
+	attempt->accepted = true;
+	world->served--;
+	return serve(world, attempt);
+}
+
+static bool ring_is_due(const struct ring *ring, int64_t now_ns) {
+	return ring->count > 0 && ring->list[ring->head].at_ns <= now_ns;
+}
+
+/* What has been idle for too long; what has waited for its turn for too long. */
+static bool close_late(struct world *world) {
+	for (; ring_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
+		(void)ring_pop(&world->idle);
+	for (; ring_is_due(&world->queue, world->now_ns); world->accepted--) {
+		struct simulated_event attempt = ring_pop(&world->queue);
+
+		attempt.accepted = false;
+		if (!simulate_push(&world->events, &attempt))
+			return false;
+	}
+	return serve_queue(world);
 }
 
 static bool is_bad_luck(struct world *world) {
@@ -151,13 +187,17 @@ static bool arrive(struct world *world, struct simulated_event *attempt) {
 	uint32_t limit = server_limit(world), queue = limit / 2 + limit;
 	bool bad = is_bad_luck(world);
 
+	if (!bad && world->idle.count > 0)
+		return reuse(world, attempt);
+	attempt->opened_ns = world->now_ns;
 	attempt->level = world->accepted + 1;
 	attempt->accepted = !bad &&
-	    (world->served < limit || (s->mode != SERVER_REFUSES && world->queue_count < queue));
+	    (world->served < limit || (s->mode != SERVER_REFUSES && world->queue.count < queue));
 	if (attempt->accepted) {
 		world->accepted++;
+		attempt->at_ns = world->now_ns + GREETING_TIMEOUT_NS;
 		return world->served < limit ? serve(world, attempt) :
-		    enqueue(world, attempt);
+		    ring_push(&world->queue, attempt);
 	}
 	attempt->at_ns = world->now_ns + (bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
 	    s->mode == SERVER_CONNECT_TIMEOUT ? CONNECT_TIMEOUT_NS : GREETING_TIMEOUT_NS);
@@ -284,6 +324,10 @@ static int64_t law_due_ns(const struct world *world) {
 	if (world->simulation->levels == LEVELS_LOG &&
 	    level_due_ns(&world->level) < due_ns)
 		due_ns = level_due_ns(&world->level);
+	if (ring_is_due(&world->idle, due_ns))
+		due_ns = world->idle.list[world->idle.head].at_ns;
+	if (ring_is_due(&world->queue, due_ns))
+		due_ns = world->queue.list[world->queue.head].at_ns;
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
 
@@ -357,6 +401,19 @@ static void report(struct world *world, const struct simulated_event *event) {
 		read_log(world, event);
 }
 
+/* The place at the server is free again, unless the connection is kept. */
+static bool leave(struct world *world, struct simulated_event *event) {
+	int64_t cache_ns = world->simulation->cache_ns;
+
+	if (event->accepted && cache_ns > 0 && world->now_ns - event->opened_ns < REUSE_NS) {
+		event->at_ns = world->now_ns + cache_ns;
+		return ring_push(&world->idle, event);
+	}
+	world->served -= event->served;
+	world->accepted -= event->accepted;
+	return serve_queue(world);
+}
+
 static bool end(struct world *world, struct simulated_event *event) {
 	const struct simulation *s = world->simulation;
 
@@ -364,11 +421,9 @@ static bool end(struct world *world, struct simulated_event *event) {
 	world->in_flight--;
 	world->canaries -= event->canary;
 	world->done++;
-	world->served -= event->served;
-	world->accepted -= event->accepted;
 	world->result->deferred += !event->accepted;
 	world->result->duration_ns = world->now_ns;
-	if (!serve_queue(world))
+	if (!leave(world, event))
 		return false;
 	if (s->report_ns == 0 && s->report_every_ns == 0) {
 		report(world, event);
@@ -426,6 +481,7 @@ static bool step(struct world *world) {
 		show_until(world, due_ns);
 		world->now_ns = due_ns;
 	}
+	ok = ok && close_late(world);
 	if (s->levels == LEVELS_LOG)
 		tell_levels(world);
 	tell_ceilings(world);
@@ -478,7 +534,8 @@ bool simulate_window(const struct simulation *simulation,
 	if (ok)
 		sum_up(&world);
 	simulate_events_free(&world.events);
-	free(world.queue);
+	free(world.queue.list);
+	free(world.idle.list);
 	free(entries);
 	return ok;
 }

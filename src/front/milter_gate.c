@@ -179,27 +179,30 @@ static void on_timer(void)
 		set_timer(false);
 }
 
+/* It goes inside, unless too many are there: the connection, or -1. */
+static int let_in(int fd)
+{
+	if (fd < 0 || atomic_load(&gate.inside) < INSIDE_MAX)
+		return fd;
+	gate.calls->too_many(gate.count, INSIDE_MAX);
+	close(fd);
+	return -1;
+}
+
 static int next_connection(struct peer *peer)
 {
 	struct epoll_event event;
+	/* most often nobody waits, and epoll need not be asked who it is */
+	int fd = gate.count == 0 ? let_in(take_new(peer)) : -1;
 
-	while (epoll_wait(gate.epoll_fd, &event, 1, 0) == 1) {
-		int fd = -1;
-
+	while (fd < 0 && epoll_wait(gate.epoll_fd, &event, 1, 0) == 1) {
 		if (event.data.ptr == &the_timer)
 			on_timer();
 		else
-			fd = event.data.ptr == &the_listener ? take_new(peer) :
-			    look_again(event.data.ptr, event.events, peer);
-		if (fd >= 0 && atomic_load(&gate.inside) >= INSIDE_MAX) {
-			gate.calls->too_many(gate.count, INSIDE_MAX);
-			close(fd);
-			fd = -1;
-		}
-		if (fd >= 0)
-			return fd;
+			fd = let_in(event.data.ptr == &the_listener ? take_new(peer) :
+			    look_again(event.data.ptr, event.events, peer));
 	}
-	return -1;
+	return fd;
 }
 
 /* A thread of libmilter's reads a packet and then calls us about it. */

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """tests/bench/feed_live.py [LINES]: CPU of the real feed role for each line of a log of
 deliveries, one line to each of so many domains (each with a mail exchanger of its own);

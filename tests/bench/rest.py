@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """tests/bench/rest.py [--short]: what the daemon does while nothing happens.
 

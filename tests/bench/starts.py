@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """How long a start takes until the first answer, and a reload, by what is configured; and how
 long a role that is killed during a reload is away.  Medians, in ms."""

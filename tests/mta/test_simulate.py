@@ -17,7 +17,7 @@ OPTIONS = {"--law": "postfix", "--feedback": "1/4,1/concurrency", "--server-limi
            "--report-every": "1s", "--obey-delay": "2s", "--arrivals": "4",
            "--first-window": "20", "--noise": "0.02",
            "--bad-servers": "1/20", "--ceiling": "4,5@50s", "--server-mode": "connect-timeout",
-           "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
+           "--connection-cache": "2s", "--seed": "77", "--failed-cohorts": "3", "--levels": "log", "--every": "30s"}
 WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concurrency/2", "1,"],
          "--server-limit": ["", "x", "5,", "5@10s", "5,6", "5,6@x", "5,6@20s,7@10s", "5," * 40],
          "--deliveries": ["0", "-1", "1e3", "99999999"], "--initial": ["0", "1.5"],
@@ -26,7 +26,7 @@ WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concu
          "--report-every": ["1"], "--obey-delay": ["x"],
          "--arrivals": ["-1", "x"], "--first-window": ["-1", "x", "20000"], "--noise": ["101%", "1.1", ".", ""],
          "--bad-servers": ["4", "1/0", "2/3", "1/x"], "--ceiling": ["x", "-1", "4,5"],
-         "--server-mode": ["reset"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
+         "--server-mode": ["reset"], "--connection-cache": ["2", "x"], "--seed": ["x", "-1"], "--failed-cohorts": ["x"],
          "--levels": ["some"], "--every": ["0s", "x"]}
 
 
@@ -58,6 +58,7 @@ def figures(test):
     for feedback, wanted in (("1/concurrency", 100 / 6), ("1/sqrt_concurrency", 100 / 3), ("1", 100 / 3)):
         got = mean("deferred_percent", law="postfix", feedback=feedback)
         test.check(abs(got - wanted) <= 2.5, f"postfix, {feedback}: {got:.2f} % deferred")
+    cached(test)
     for most, options in ((0.7, {}), (0.15, {"deliveries": 10000}),
                           (0.1, {"deliveries": 10000, "ceiling": 5}), (2.5, {"report_delay": "3s"}),
                           (4, {"server_limit": "20,3@300s", "deliveries": 5000})):
@@ -81,6 +82,22 @@ def new_destinations(test):
     test.check(10 <= got <= 25, f"by the transport itself at first: {got:.2f} % deferred")
     got = mean("deferred_percent", arrivals=26, law="postfix", **real)
     test.check(30 <= got <= 36, f"Postfix alone: {got:.2f} % deferred")
+
+
+def cached(test):
+    """The document's rows with connection caching: a few more time out where the server's queue
+    waits behind connections that are used again, and nothing changes where it refuses."""
+    queued = {"law": "document", "feedback": "1/concurrency", "initial": 20}
+    for mode, deliveries, least, most in (("connect-timeout", 1000, 9.5, 11),
+                                          ("greeting-timeout", 20000, 1.1, 1.4)):
+        options = {**queued, "server_mode": mode, "deliveries": deliveries}
+        without = mean("deferred_percent", **options)
+        got = mean("deferred_percent", connection_cache="2s", **options)
+        test.check(least <= got <= most and got > without,
+                   f"{mode}, cached connections: {got:.2f} % deferred, {without:.2f} % without")
+    refused = {"law": "document", "feedback": "1/concurrency"}
+    test.equal(mean("deferred_percent", connection_cache="2s", **refused),
+               mean("deferred_percent", **refused), "refused at once: as many as without")
 
 
 def both_outputs(test):

@@ -118,9 +118,9 @@ static void all_at_once(void **state)
 /* Messages that are older than all that is queued: CPU seconds for each. */
 static double late_comers(uint32_t queued)
 {
-	enum { LATE = 2000 };
-	struct job_capacity capacity = { .transports = 1, .queues = 1, .messages = queued + LATE,
-		.jobs = queued + LATE, .peers = queued + LATE };
+	static const uint32_t late = 2000;
+	struct job_capacity capacity = { .transports = 1, .queues = 1, .messages = queued + late,
+		.jobs = queued + late, .peers = queued + late };
 	struct pool_settings pool = pool_defaults;
 	struct job_settings settings = job_defaults;
 	void *memory = calloc(1, job_board_bytes(&capacity));
@@ -128,11 +128,11 @@ static double late_comers(uint32_t queued)
 	clock_t start = 0;
 
 	assert_non_null(memory);
-	pool.message_active_limit = pool.message_recipient_limit = queued + LATE;
-	settings.recipient_limit = queued + LATE;
+	pool.message_active_limit = pool.message_recipient_limit = queued + late;
+	settings.recipient_limit = queued + late;
 	board = job_board_begin(memory, &capacity, &pool);
 	(void)job_queue_open(board, job_transport_open(board, &settings, 0), 0, 0);
-	for (uint32_t i = 0; i < queued + LATE; i++) {
+	for (uint32_t i = 0; i < queued + late; i++) {
 		int64_t queued_s = i < queued ? 1000000 + i : 1000000 - (int64_t)(i - queued);
 		uint32_t message = job_message_open(board, i, queued_s * 1000000000);
 
@@ -143,7 +143,7 @@ static double late_comers(uint32_t queued)
 		assert_true(job_batch_end(board, message));
 	}
 	free(memory);
-	return (double)(clock() - start) / CLOCKS_PER_SEC / LATE;
+	return (double)(clock() - start) / CLOCKS_PER_SEC / late;
 }
 
 /* Each walked over all that was younger: 100 times the time. */

@@ -88,7 +88,7 @@ static void something(unsigned files)
 
 static void run(uint64_t with, enum queue_discipline discipline, uint32_t active)
 {
-	unsigned files = 0, processes = 1 + (unsigned)(with % 7);
+	unsigned processes = 1 + (unsigned)(with % 7);
 	char name[32];
 
 	chance = (struct random){ with };
@@ -116,7 +116,6 @@ static void run(uint64_t with, enum queue_discipline discipline, uint32_t active
 		assert_true(world.processes_most <= 2 * processes);
 		for (unsigned j = 0; j < SERVERS; j++)
 			assert_true(world.servers[j].most <= LIMIT + 1);
-		files++;
 	}
 	world.no_process = false;
 	world_disk_error = 0;

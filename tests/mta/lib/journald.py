@@ -23,6 +23,8 @@ class Journald:
             raise Skipped("no systemd-journald is installed")
         for place in VOLATILE, PERSISTENT:
             place.mkdir(parents=True, exist_ok=True)
+        if not any(Path("/sys/fs/cgroup").iterdir()):   # without one, journald 257 does not start
+            mount("-t", "cgroup2", "cgroup2", "/sys/fs/cgroup")
         mount("-t", "tmpfs", "tmpfs", PERSISTENT)
         for place in VOLATILE, PERSISTENT:      # as tmpfiles.d has them
             shutil.chown(place, group=GROUP)
