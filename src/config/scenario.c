@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "config/scenario_work.h"
 
+#define ROUNDS_MAX	1000	/* in which a message is tried again, or a run has no end */
+
 const struct setting *scenario_row(const char *path)
 {
 	return setting_find_in(BOOK_SCENARIO, path);
@@ -51,10 +53,8 @@ bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t
 uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
     int64_t at_ns, uint32_t none)
 {
-	const struct scenario_change *change = scenario->changes + changes;
-
-	for (uint32_t i = 0; i < count && change[i].at_ns <= at_ns; i++)
-		none = change[i].window;
+	for (uint32_t i = changes; i < changes + count && scenario->changes[i].at_ns <= at_ns; i++)
+		none = scenario->changes[i].window;
 	return none;
 }
 
@@ -350,6 +350,11 @@ static void read_times(struct scenario_work *w, const config_setting_t *root)
 		scenario_value(w, root, times[i].path, &value);
 		*times[i].to = value.number;
 	}
+	if (s->lifetime_ns / ROUNDS_MAX > s->minimal_backoff_ns &&
+	    s->lifetime_ns / ROUNDS_MAX > s->maximal_backoff_ns &&
+	    s->lifetime_ns / ROUNDS_MAX > s->queue_run_ns)
+		complain(&w->c, compilation_member(root, "maximal_queue_lifetime"),
+		    "maximal_queue_lifetime: more than %d times maximal_backoff_time", ROUNDS_MAX);
 }
 
 static void read_all(struct scenario_work *w)

@@ -323,8 +323,10 @@ static void end(struct world *w, uint32_t number) {
 		schedule_kill_destination(w, delivery.destination);
 	if (delivery.program_fails)
 		schedule_kill_transport(w, transport_of(w, delivery.destination));
-	show(w, SCHEDULE_END, transport_of(w, delivery.destination), delivery.message,
-	    delivery.destination, delivery.taken.recipients);
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_END,
+		.transport = transport_of(w, delivery.destination), .message = delivery.message,
+		.destination = delivery.destination, .recipients = delivery.taken.recipients,
+		.fails = !delivery.accepted });
 	open_messages(w);
 }
 

@@ -35,7 +35,7 @@ struct schedule_step {
 	uint32_t message;		/* from 0, or SCENARIO_NONE */
 	uint32_t destination;		/* or SCENARIO_NONE */
 	uint32_t recipients;		/* read, or delivered; of a window its size */
-	bool fails;			/* START: it will */
+	bool fails;			/* START: it will; END: it did */
 };
 
 /* What the scheduler's state can be asked for, while a step is shown. */

@@ -298,6 +298,8 @@ def bad_input(test):
              ":3: error: completions: this delivery is not in progress at 0.000 s"),
             ("destinations = ( { name = \"a\"; window = \"0\"; } );\n"
              "messages = ( { recipients = \"a\"; count = 3; } );", "3 messages are never delivered"),
+            ("messages = ( { recipients = \"a\"; } );\nmaximal_backoff_time = \"1s\";\n"
+             "minimal_backoff_time = \"1s\"; queue_run_delay = \"1s\";", "maximal_queue_lifetime: more than"),
             ("messages = ( { recipients = \"a\"; queue = \"hold\"; } );", ":1: error: messages.queue"),
             ("destinations = ( { name = \"a\"; accepts = \"x\"; } );\n"
              "messages = ( { recipients = \"a\"; } );", ":1: error: destinations.accepts"),
