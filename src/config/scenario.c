@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "config/scenario_work.h"
 
+#define ROUNDS_MAX	1000	/* in which a message is tried again, or a run has no end */
+
 const struct setting *scenario_row(const char *path)
 {
 	return setting_find_in(BOOK_SCENARIO, path);
@@ -48,103 +50,15 @@ bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t
 	return true;
 }
 
-/* --- names -------------------------------------------------------------------------- */
-
-static uint32_t hash(const char *name, size_t length)
+uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
+    int64_t at_ns, uint32_t none)
 {
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (unsigned char)name[i]) * 16777619u;
-	return h ^ h >> 15;
+	for (uint32_t i = changes; i < changes + count && scenario->changes[i].at_ns <= at_ns; i++)
+		none = scenario->changes[i].window;
+	return none;
 }
 
-/* Where the name stands in the index, or would. */
-static uint32_t slot_of(const struct scenario_work *w, const char *name, size_t length)
-{
-	uint32_t at = hash(name, length) & (w->index_room - 1);
-
-	for (;; at = (at + 1) & (w->index_room - 1)) {
-		const char *there;
-
-		if (w->index[at] == 0)
-			return at;
-		there = scenario_name(w->scenario, w->index[at] - 1);
-		if (strncmp(there, name, length) == 0 && there[length] == '\0')
-			return at;
-	}
-}
-
-uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length)
-{
-	return w->index_room == 0 ? SCENARIO_NONE :
-	    w->index[slot_of(w, name, length)] - 1;
-}
-
-static bool grow_index(struct scenario_work *w)
-{
-	uint32_t *old = w->index, room = w->index_room == 0 ? 64 : 2 * w->index_room;
-	uint32_t *index = calloc(room, sizeof(*index));
-
-	if (index == NULL)
-		return false;
-	w->index = index;
-	w->index_room = room;
-	for (uint32_t i = 0; i < w->scenario->destination_count; i++) {
-		const char *name = scenario_name(w->scenario, i);
-
-		w->index[slot_of(w, name, strlen(name))] = i + 1;
-	}
-	free(old);
-	return true;
-}
-
-static bool keep_name(struct scenario_work *w, const char *name, size_t length)
-{
-	if (length + 1 > w->names_room - w->names_used) {
-		size_t room = 2 * w->names_room + length + 1024;
-		char *names = realloc(w->scenario->names, room);
-
-		if (names == NULL)
-			return false;
-		w->scenario->names = names;
-		w->names_room = room;
-	}
-	memcpy(w->scenario->names + w->names_used, name, length);
-	w->names_used += length;
-	w->scenario->names[w->names_used++] = '\0';
-	return true;
-}
-
-uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
-    uint32_t transport)
-{
-	struct scenario *s = w->scenario;
-	uint32_t number = s->destination_count;
-	size_t start = w->names_used;
-
-	if (!scenario_room(w, &s->destinations, number, 1, &w->destination_room,
-	    sizeof(*s->destinations)) || !keep_name(w, name, length) ||
-	    (2 * (number + 1) > w->index_room && !grow_index(w))) {
-		w->failed = true;
-		return SCENARIO_NONE;
-	}
-	s->destinations[number] = (struct scenario_destination){ .name = (uint32_t)start,
-		.transport = transport, .service_ns = -1 };
-	w->index[slot_of(w, name, length)] = ++s->destination_count;
-	return number;
-}
-
-bool scenario_good_name(const char *name, size_t length)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "0123456789.-_";
-	char copy[SCENARIO_NAME_MAX + 1];
-	int64_t time;
-
-	return length > 0 && text_copy(copy, sizeof(copy), name, length) &&
-	    strspn(copy, letters) == length && !text_to_duration_ns(copy, &time);
-}
+/* --- transports ------------------------------------------------------------------------ */
 
 static void say_name(struct scenario_work *w, const config_setting_t *place, const char *what,
     const char *name)
@@ -156,7 +70,66 @@ static void say_name(struct scenario_work *w, const config_setting_t *place, con
 	    what, log_sentence(quoted, sizeof(quoted), name));
 }
 
-/* --- transports --------------------------------------------------------------------- */
+static bool read_change(const char *text, size_t length, bool first,
+    struct scenario_change *change)
+{
+	const char *at = memchr(text, '@', length);
+	size_t digits = at != NULL ? (size_t)(at - text) : length;
+	char time[32];
+
+	change->at_ns = 0;
+	if (!text_to_u32(text, digits, 10000, &change->window) || first != (at == NULL))
+		return false;
+	return at == NULL || (text_copy(time, sizeof(time), at + 1, length - digits - 1) &&
+	    text_to_duration_ns(time, &change->at_ns) && change->at_ns <= 3650 * 24 * 3600 *
+	    NS_PER_SECOND);
+}
+
+/* "5", "5,0@10s,5@20s" */
+static bool read_changes(struct scenario_work *w, const char *text, uint32_t *start,
+    uint32_t *out)
+{
+	struct scenario *s = w->scenario;
+	struct scenario_change *changes;
+	uint32_t count = 0;
+
+	if (!scenario_room(w, &s->changes, s->change_count, SCENARIO_CHANGES_MAX, &w->change_room,
+	    sizeof(*s->changes)))
+		return true;
+	changes = s->changes + s->change_count;
+	for (;; text++) {
+		size_t length = strcspn(text, ",");
+
+		if (count == SCENARIO_CHANGES_MAX ||
+		    !read_change(text, length, count == 0, &changes[count]) ||
+		    (count > 0 && changes[count].at_ns <= changes[count - 1].at_ns))
+			return false;
+		count++;
+		text += length;
+		if (*text == '\0')
+			break;
+	}
+	*start = s->change_count;
+	*out = count;
+	s->change_count += count;
+	return true;
+}
+
+/* False: it is not set. */
+static bool read_series(struct scenario_work *w, const config_setting_t *group, const char *path,
+    uint32_t *start, uint32_t *count)
+{
+	const char *name = strchr(path, '.') + 1;
+	struct setting_value value;
+
+	if (!scenario_value(w, group, path, &value))
+		return false;
+	if (!read_changes(w, value.text, start, count))
+		complain(&w->c, compilation_member(group, name), "%.*s.%s: must be N, or N,N2@TIME "
+		    "with increasing times, at most %d, such as \"5,0@10s,5@20s\"",
+		    (int)(strchr(path, '[') - path), path, name, SCENARIO_CHANGES_MAX);
+	return true;
+}
 
 /* A transport's own value, or what the top says. */
 static struct setting_value either(struct scenario_work *w, const config_setting_t *group,
@@ -189,12 +162,18 @@ static void read_transport(struct scenario_work *w, const config_setting_t *grou
 	t->window.law = WINDOW_LAW_POSTFIX;
 	t->window.limit = (uint32_t)EITHER("destination_concurrency_limit").number;
 	t->window.positive = EITHER("destination_concurrency_positive_feedback").feedback;
+	t->window.negative = EITHER("destination_concurrency_negative_feedback").feedback;
+	t->window.failed_cohort_limit =
+	    (uint32_t)EITHER("destination_concurrency_failed_cohort_limit").number;
 #undef EITHER
 	t->window.initial = (uint32_t)either(w, group, "initial_destination_concurrency",
 	    "initial_destination_concurrency").number;
 	if (t->window.limit != 0 && t->window.initial > t->window.limit)
 		t->window.initial = t->window.limit;
 	t->service_ns = either(w, group, "service", "service").number;
+	if (group != NULL)
+		w->scenario->fails |= read_series(w, group, "transports[].works", &t->works,
+		    &t->works_count);
 }
 
 static uint32_t transport_named(const struct scenario *s, const char *name)
@@ -262,55 +241,9 @@ static void read_transports(struct scenario_work *w)
 
 /* --- destinations -------------------------------------------------------------------- */
 
-static bool read_change(const char *text, size_t length, bool first,
-    struct scenario_change *change)
-{
-	const char *at = memchr(text, '@', length);
-	size_t digits = at != NULL ? (size_t)(at - text) : length;
-	char time[32];
-
-	change->at_ns = 0;
-	if (!text_to_u32(text, digits, 10000, &change->window) || first != (at == NULL))
-		return false;
-	return at == NULL || (text_copy(time, sizeof(time), at + 1, length - digits - 1) &&
-	    text_to_duration_ns(time, &change->at_ns) && change->at_ns <= 3650 * 24 * 3600 *
-	    NS_PER_SECOND);
-}
-
-/* "5", "5,0@10s,5@20s" */
-static bool read_changes(struct scenario_work *w, const char *text,
-    struct scenario_destination *d)
-{
-	struct scenario *s = w->scenario;
-	struct scenario_change *changes;
-	uint32_t count = 0;
-
-	if (!scenario_room(w, &s->changes, s->change_count, SCENARIO_CHANGES_MAX, &w->change_room,
-	    sizeof(*s->changes)))
-		return true;
-	changes = s->changes + s->change_count;
-	for (;; text++) {
-		size_t length = strcspn(text, ",");
-
-		if (count == SCENARIO_CHANGES_MAX ||
-		    !read_change(text, length, count == 0, &changes[count]) ||
-		    (count > 0 && changes[count].at_ns <= changes[count - 1].at_ns))
-			return false;
-		count++;
-		text += length;
-		if (*text == '\0')
-			break;
-	}
-	d->changes = s->change_count;
-	d->change_count = count;
-	s->change_count += count;
-	return true;
-}
-
 static void read_destination(struct scenario_work *w, const config_setting_t *group)
 {
 	const config_setting_t *place = compilation_member(group, "name");
-	const config_setting_t *window = compilation_member(group, "window");
 	struct scenario_destination *d;
 	struct setting_value value;
 	uint32_t transport = 0, number;
@@ -345,11 +278,11 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 	d = &w->scenario->destinations[number];
 	if (scenario_value(w, group, "destinations[].service", &value))
 		d->service_ns = value.number;
-	if (scenario_value(w, group, "destinations[].window", &value) &&
-	    !read_changes(w, value.text, d))
-		complain(&w->c, window, "destinations.window: must be N, or N,N2@TIME with "
-		    "increasing times, at most %d, such as \"5,0@10s,5@20s\"",
-		    SCENARIO_CHANGES_MAX);
+	if (scenario_value(w, group, "destinations[].refusal", &value))
+		d->refusal_ns = value.number;
+	(void)read_series(w, group, "destinations[].window", &d->changes, &d->change_count);
+	w->scenario->fails |= read_series(w, group, "destinations[].accepts", &d->accepts,
+	    &d->accepts_count);
 }
 
 static void read_destinations(struct scenario_work *w)
@@ -397,6 +330,33 @@ static bool rank_destinations(struct scenario *s)
 	return true;
 }
 
+static void read_times(struct scenario_work *w, const config_setting_t *root)
+{
+	struct scenario *s = w->scenario;
+	const struct {
+		const char *path;
+		int64_t *to;
+	} times[] = {
+		{ "minimal_backoff_time", &s->minimal_backoff_ns },
+		{ "maximal_backoff_time", &s->maximal_backoff_ns },
+		{ "queue_run_delay", &s->queue_run_ns },
+		{ "maximal_queue_lifetime", &s->lifetime_ns },
+		{ "transport_retry_time", &s->transport_retry_ns },
+		{ "refusal", &w->refusal_ns },
+	};
+	struct setting_value value;
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		scenario_value(w, root, times[i].path, &value);
+		*times[i].to = value.number;
+	}
+	if (s->lifetime_ns / ROUNDS_MAX > s->minimal_backoff_ns &&
+	    s->lifetime_ns / ROUNDS_MAX > s->maximal_backoff_ns &&
+	    s->lifetime_ns / ROUNDS_MAX > s->queue_run_ns)
+		complain(&w->c, compilation_member(root, "maximal_queue_lifetime"),
+		    "maximal_queue_lifetime: more than %d times maximal_backoff_time", ROUNDS_MAX);
+}
+
 static void read_all(struct scenario_work *w)
 {
 	const config_setting_t *root = config_root_setting(&w->c.config);
@@ -409,6 +369,7 @@ static void read_all(struct scenario_work *w)
 	s->message_recipient_limit = (uint32_t)value.number;
 	scenario_value(w, root, "qmgr_message_recipient_minimum", &value);
 	s->message_recipient_minimum = (uint32_t)value.number;
+	read_times(w, root);
 	read_transports(w);
 	if (!w->failed)
 		read_destinations(w);

@@ -31,6 +31,7 @@ struct scenario_transport {
 	uint32_t destination_recipient_limit;			/* 0: none */
 	struct window_settings window;				/* law postfix */
 	int64_t service_ns;
+	uint32_t works, works_count;	/* changes: 0, its program fails; none: it works */
 };
 
 struct scenario_change {
@@ -43,7 +44,9 @@ struct scenario_destination {
 	uint32_t transport;
 	uint32_t rank;			/* by the name of the transport, then its own */
 	uint32_t changes, change_count;	/* of its window, the first at 0; none: by the law */
+	uint32_t accepts, accepts_count;	/* changes; none: it accepts all */
 	int64_t service_ns;		/* -1: the transport's */
+	int64_t refusal_ns;
 };
 
 /* Recipients that follow one another in a message and go to one destination. */
@@ -57,6 +60,7 @@ struct scenario_message {
 	int64_t service_ns;		/* -1: the destination's */
 	uint32_t runs, run_count;	/* of recipients */
 	uint32_t recipients;
+	bool deferred;			/* from the start */
 };
 
 struct scenario_completion {
@@ -77,6 +81,9 @@ struct scenario {
 	uint32_t transport_count, destination_count, change_count, message_count, run_count,
 	    completion_count;
 	uint32_t recipient_count;	/* of all messages */
+	int64_t minimal_backoff_ns, maximal_backoff_ns, queue_run_ns, lifetime_ns,
+	    transport_retry_ns;
+	bool fails;			/* a delivery can fail: accepts or works is set */
 	char *names;
 };
 
@@ -87,6 +94,10 @@ struct scenario *scenario_read_text(const char *text, const char *name,
     struct config_messages *messages);
 
 void scenario_free(struct scenario *scenario);
+
+/* What a series of changes says at a time; `none` where there is no series. */
+uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
+    int64_t at_ns, uint32_t none);
 
 static inline const char *scenario_name(const struct scenario *scenario, uint32_t destination) {
 	return scenario->names + scenario->destinations[destination].name;

@@ -98,7 +98,10 @@ static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint
 			return false;
 		s->destinations[number].changes = s->destinations[of].changes;
 		s->destinations[number].change_count = s->destinations[of].change_count;
+		s->destinations[number].accepts = s->destinations[of].accepts;
+		s->destinations[number].accepts_count = s->destinations[of].accepts_count;
 		s->destinations[number].service_ns = s->destinations[of].service_ns;
+		s->destinations[number].refusal_ns = s->destinations[of].refusal_ns;
 	}
 	return add_run(w, number, 1);
 }
@@ -144,6 +147,20 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 	return true;
 }
 
+static bool is_deferred(struct scenario_work *w, const config_setting_t *group)
+{
+	struct setting_value value;
+	char quoted[32];
+
+	scenario_value(w, group, "messages[].queue", &value);
+	if (strcmp(value.text, "deferred") == 0)
+		return true;
+	if (strcmp(value.text, "incoming") != 0)
+		complain(&w->c, compilation_member(group, "queue"), "messages.queue: \"%s\" is not "
+		    "incoming or deferred", log_sentence(quoted, sizeof(quoted), value.text));
+	return false;
+}
+
 /* The next message, from a group. */
 static bool read_message(struct scenario_work *w, const config_setting_t *group)
 {
@@ -158,6 +175,7 @@ static bool read_message(struct scenario_work *w, const config_setting_t *group)
 	m->arrive_ns = value.number;
 	if (scenario_value(w, group, "messages[].service", &value))
 		m->service_ns = value.number;
+	m->deferred = is_deferred(w, group);
 	s->message_count++;
 	if (recipients == NULL || setting_element_count(recipients) == 0) {
 		complain(&w->c, recipients != NULL ? recipients : group,
@@ -244,6 +262,9 @@ void scenario_read_completions(struct scenario_work *w)
 	struct scenario *s = w->scenario;
 	unsigned length = list != NULL ? setting_element_count(list) : 0;
 
+	if (length > 0 && s->fails)
+		complain(&w->c, list, "completions: cannot be used with destinations.accepts or "
+		    "transports.works");
 	if (length > SCENARIO_COMPLETIONS_MAX) {
 		complain(&w->c, list, "completions: more than %u", SCENARIO_COMPLETIONS_MAX);
 		return;

@@ -16,6 +16,7 @@ struct scenario_work {
 	size_t names_used, names_room;
 	uint32_t *index;		/* destinations by name, + 1; open addressing */
 	uint32_t index_room;
+	int64_t refusal_ns;		/* of those without their own */
 	bool failed;			/* no memory */
 	bool full;			/* too much of something: said so */
 };

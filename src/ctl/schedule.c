@@ -2,8 +2,8 @@
 /*
  * PURPOSE  Runs a scenario in virtual time.
  * MODEL    A world (schedule_world.h), and events of four kinds, each in an order of its
- *          own: arrivals and changes of windows are sorted arrays, ends a heap, steered
- *          completions a list.  Nothing is random.  Recipients are read where the message's
+ *          own: arrivals and changes of windows are sorted arrays, ends and returns a heap,
+ *          steered completions a list.  Nothing is random.  Recipients are read where the message's
  *          cursor stands, and sorted as Postfix sorts them.
  * ERRORS   schedule_end.
  * THREADS  One.
@@ -19,10 +19,15 @@ const char *schedule_event_word(enum schedule_event event) {
 	static const char *const words[SCHEDULE_EVENT_COUNT] = {
 		[SCHEDULE_ARRIVE] = "arrive", [SCHEDULE_READ] = "read",
 		[SCHEDULE_WINDOW] = "window", [SCHEDULE_START] = "start",
-		[SCHEDULE_END] = "end",
+		[SCHEDULE_END] = "end", [SCHEDULE_DEFER] = "defer", [SCHEDULE_BOUNCE] = "bounce",
 	};
 
 	return words[event];
+}
+
+void schedule_show(struct world *w, const struct schedule_step *step) {
+	if (w->show != NULL && !w->show(w->context, step, &w->look))
+		w->stopped = true;
 }
 
 static void show(struct world *w, enum schedule_event event, uint32_t transport,
@@ -31,8 +36,7 @@ static void show(struct world *w, enum schedule_event event, uint32_t transport,
 		.transport = transport, .message = message, .destination = destination,
 		.recipients = recipients };
 
-	if (w->show != NULL && !w->show(w->context, &step, &w->look))
-		w->stopped = true;
+	schedule_show(w, &step);
 }
 
 static uint32_t transport_of(const struct world *w, uint32_t destination) {
@@ -49,6 +53,19 @@ static int by_rank(const void *a, const void *b, void *context) {
 	return first < second ? -1 : first > second;
 }
 
+/* Those of places that are dead are deferred at once: how many parts are left. */
+static size_t drop_dead_parts(struct world *w, uint32_t number, size_t count) {
+	size_t left = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (schedule_is_dead(w, w->parts[i].destination))
+			schedule_defer(w, number, w->parts[i].destination, w->parts[i].count);
+		else
+			w->parts[left++] = w->parts[i];
+	}
+	return left;
+}
+
 /* Reads at most `most` recipients into parts[]: how many parts. */
 static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32_t *read) {
 	const struct scenario *s = w->scenario;
@@ -57,7 +74,7 @@ static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32
 
 	*read = 0;
 	while (m->unread > 0 && *read < most) {
-		const struct scenario_recipients *run = &s->runs[m->run];
+		const struct scenario_recipients *run = &m->runs[m->run];
 		uint32_t n = run->count - m->offset;
 
 		if (n > most - *read)
@@ -75,18 +92,19 @@ static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32
 	return count;
 }
 
-/* False: there was nothing left of the message. */
-static bool read_batch(struct world *w, uint32_t number, uint32_t most, bool first) {
+bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) {
 	uint32_t read, unread, on_board = w->boards[number];
 	size_t count;
 	bool any;
 
 	if (most > BATCH_MOST)
 		most = BATCH_MOST;
-	count = read_parts(w, number, most, &read);
+	do
+		count = drop_dead_parts(w, number, read_parts(w, number, most, &read));
+	while (count == 0 && w->messages[number].unread > 0 && w->scenario->fails);
 	unread = w->messages[number].unread;
 	/* Postfix stops where it may not read more, and does not look whether there is any */
-	if (unread == 0 && read == most)
+	if (unread == 0 && read == most && count > 0)
 		unread = JOB_UNREAD_MAYBE;
 	job_batch_begin(w->board, on_board, unread, w->now_ns);
 	for (size_t i = 0; i < count; i++) {
@@ -115,20 +133,30 @@ static bool read_batch(struct world *w, uint32_t number, uint32_t most, bool fir
 static void read_more(void *context, uint32_t on_board, uint32_t most) {
 	struct world *w = context;
 
-	(void)read_batch(w, (uint32_t)job_message_word(w->board, on_board), most, false);
+	uint32_t number = (uint32_t)job_message_word(w->board, on_board);
+
+	/* the scheduler, which asks, is not to be disturbed */
+	if (!schedule_read(w, number, most, false) && !w->messages[number].emptied) {
+		w->messages[number].emptied = true;
+		schedule_wait(w, &w->emptied, number);
+	}
 }
 
 /* Those that have come are taken in while there is room. */
 static void open_messages(struct world *w) {
-	while (w->opened < w->arrived && !w->failed && !w->stopped) {
-		uint32_t number = w->arrivals[w->opened];
-		uint32_t on_board = job_message_open(w->board, number, w->now_ns);
+	while (!w->failed && !w->stopped) {
+		struct waiting *from = w->incoming.count > 0 ? &w->incoming : &w->back;
+		uint32_t number = from->list[from->first], on_board;
 
+		if (from->count == 0)
+			return;
+		on_board = job_message_open(w->board, number, w->now_ns);
 		if (on_board == JOB_NONE)
 			return;
-		w->opened++;
+		(void)schedule_wait_ends(w, from);
 		w->boards[number] = on_board;
-		(void)read_batch(w, number, pool_first(w->board, on_board), true);
+		if (!schedule_read(w, number, pool_first(w->board, on_board), true))
+			schedule_close(w, number);
 	}
 }
 
@@ -170,8 +198,9 @@ static bool is_steered(const struct world *w) {
 /* It will end by itself. */
 static void await_end(struct world *w, uint32_t number) {
 	const struct under_way *delivery = &w->deliveries[number];
-	int64_t at_ns = delivery->start_ns + service_ns(w, delivery->message,
-	    delivery->destination);
+	int64_t at_ns = delivery->start_ns + (delivery->accepted ?
+	    service_ns(w, delivery->message, delivery->destination) :
+	    w->scenario->destinations[delivery->destination].refusal_ns);
 	struct simulated_event event = { .kind = EVENT_END, .level = number,
 		.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns };
 
@@ -199,19 +228,25 @@ static void start(struct world *w, const struct job_taken *taken) {
 	delivery->before = m->last;
 	m->last = number;
 	w->result->deliveries++;
+	schedule_try(w, delivery);
 	if (!is_steered(w))
 		await_end(w, number);
-	show(w, SCHEDULE_START, transport_of(w, delivery->destination), delivery->message,
-	    delivery->destination, taken->recipients);
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_START,
+		.transport = transport_of(w, delivery->destination), .message = delivery->message,
+		.destination = delivery->destination, .recipients = taken->recipients,
+		.fails = !delivery->accepted });
 }
 
 static void start_all(struct world *w) {
 	struct job_reader reader = { read_more, w };
 	struct job_taken taken;
 
-	while (!w->failed && !w->stopped &&
-	    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
-		start(w, &taken);
+	do {
+		open_messages(w);
+		while (!w->failed && !w->stopped &&
+		    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
+			start(w, &taken);
+	} while (schedule_settle_emptied(w) && !w->failed && !w->stopped);
 }
 
 static void forget_delivery(struct world *w, uint32_t number) {
@@ -231,22 +266,24 @@ static void forget_delivery(struct world *w, uint32_t number) {
 	w->delivery_free = number;
 }
 
-/* The window goes by the law, where the scenario does not say what it is. */
-static void teach_window(struct world *w, uint32_t destination) {
+/* The window goes by the law, where the scenario does not say what it is.  True: the destination
+ * is dead now. */
+static bool teach_window(struct world *w, uint32_t destination, bool accepted) {
 	const struct scenario_destination *d = &w->scenario->destinations[destination];
 	const struct window_settings *settings = &w->scenario->transports[d->transport].window;
 	struct destination *own = &w->destinations[destination];
-	struct window_result result = { .class = RESULT_OK };
+	struct window_result result = { .class = accepted ? RESULT_OK : RESULT_SITE_FAILURE };
 	struct window_change change;
 	struct job_queue_view view;
 
-	if (d->change_count > 0)
-		return;
+	if (d->change_count > 0 || own->dead_until_ns > w->now_ns)
+		return false;
 	job_queue_view(w->board, own->queue, &view);
 	result.in_flight = view.busy - 1;
 	window_result(&own->window, settings, &result, w->now_ns, &change);
 	if (change.window)
 		job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
+	return change.died;
 }
 
 /* Postfix forgets a destination of which nothing is in core: its window begins anew. */
@@ -267,21 +304,29 @@ static void end(struct world *w, uint32_t number) {
 	struct under_way delivery = w->deliveries[number];
 	uint32_t on_board = delivery.taken.message;
 	enum job_left left;
+	bool died;
 
 	forget_delivery(w, number);
-	teach_window(w, delivery.destination);
+	w->destinations[delivery.destination].accepted -= delivery.accepted;
+	died = !delivery.program_fails &&
+	    teach_window(w, delivery.destination, delivery.accepted);
 	left = job_done(w->board, &delivery.taken);
+	if (!delivery.accepted)
+		schedule_defer(w, delivery.message, delivery.destination, delivery.taken.recipients);
 	forget_window(w, delivery.destination);
 	if (left == JOB_LEFT_UNREAD &&
-	    !read_batch(w, delivery.message, pool_room(w->board, on_board), false))
+	    !schedule_read(w, delivery.message, pool_room(w->board, on_board), false))
 		left = JOB_LEFT_NONE;
-	if (left == JOB_LEFT_NONE) {
-		job_message_close(w->board, on_board);
-		w->boards[delivery.message] = JOB_NONE;
-		w->left--;
-	}
-	show(w, SCHEDULE_END, transport_of(w, delivery.destination), delivery.message,
-	    delivery.destination, delivery.taken.recipients);
+	if (left == JOB_LEFT_NONE)
+		schedule_close(w, delivery.message);
+	if (died)
+		schedule_kill_destination(w, delivery.destination);
+	if (delivery.program_fails)
+		schedule_kill_transport(w, transport_of(w, delivery.destination));
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_END,
+		.transport = transport_of(w, delivery.destination), .message = delivery.message,
+		.destination = delivery.destination, .recipients = delivery.taken.recipients,
+		.fails = !delivery.accepted });
 	open_messages(w);
 }
 
@@ -326,8 +371,12 @@ static int64_t completion_ns(const struct world *w) {
 }
 
 static void arrive_all(struct world *w) {
-	while (arrival_ns(w) == w->now_ns)
-		w->arrived++;
+	while (arrival_ns(w) == w->now_ns) {
+		uint32_t number = w->arrivals[w->arrived++];
+
+		schedule_wait(w, w->scenario->messages[number].deferred ? &w->back : &w->incoming,
+		    number);
+	}
 	open_messages(w);
 }
 
@@ -364,8 +413,15 @@ static bool step(struct world *w) {
 		}
 		end(w, number);
 	} else {
+		struct simulated_event event = simulate_pop(&w->ends);
+
 		w->now_ns = ended;
-		end(w, simulate_pop(&w->ends).level);
+		if (event.kind == EVENT_END) {
+			end(w, event.level);
+		} else {
+			schedule_wait(w, &w->back, event.level);
+			open_messages(w);
+		}
 	}
 	start_all(w);
 	return !w->failed && !w->stopped;

@@ -21,6 +21,8 @@ enum schedule_event {
 	SCHEDULE_READ,		/* more of its recipients are read */
 	SCHEDULE_WINDOW,	/* a destination's window changes, by the scenario */
 	SCHEDULE_START, SCHEDULE_END,
+	SCHEDULE_DEFER,		/* recipients, of a failed delivery or without one */
+	SCHEDULE_BOUNCE,	/* the same, of a message that is too old */
 	SCHEDULE_EVENT_COUNT
 };
 /* "arrive", ... */
@@ -33,6 +35,7 @@ struct schedule_step {
 	uint32_t message;		/* from 0, or SCENARIO_NONE */
 	uint32_t destination;		/* or SCENARIO_NONE */
 	uint32_t recipients;		/* read, or delivered; of a window its size */
+	bool fails;			/* START: it will; END: it did */
 };
 
 /* What the scheduler's state can be asked for, while a step is shown. */
@@ -60,6 +63,8 @@ struct schedule_result {
 	int64_t at_ns;			/* when it ended */
 	uint64_t deliveries;
 	uint64_t left;			/* STUCK: messages */
+	uint64_t failures;		/* deliveries */
+	uint64_t deferred, bounced;	/* recipients; each time that they are */
 };
 
 void schedule_run(const struct scenario *scenario, schedule_show_fn *show, void *context,

@@ -40,7 +40,13 @@ static bool take_memory(struct world *w) {
 	w->destinations = calloc(s->destination_count, sizeof(*w->destinations));
 	w->arrivals = calloc(s->message_count, sizeof(*w->arrivals));
 	w->changes = calloc(changes + 1, sizeof(*w->changes));
-	return w->boards != NULL && w->transports != NULL && w->messages != NULL &&
+	w->incoming.list = calloc(s->message_count, sizeof(*w->incoming.list));
+	w->back.list = calloc(s->message_count, sizeof(*w->back.list));
+	w->emptied.list = calloc(s->message_count, sizeof(*w->emptied.list));
+	w->dead_until_ns = calloc(s->transport_count, sizeof(*w->dead_until_ns));
+	return w->incoming.list != NULL && w->back.list != NULL && w->emptied.list != NULL &&
+	    w->dead_until_ns != NULL &&
+	    w->boards != NULL && w->transports != NULL && w->messages != NULL &&
 	    w->destinations != NULL && w->arrivals != NULL && w->changes != NULL;
 }
 
@@ -123,8 +129,8 @@ void schedule_world_begin(struct world *w) {
 	for (uint32_t i = 0; i < s->message_count; i++) {
 		w->boards[i] = JOB_NONE;
 		w->arrivals[i] = i;
-		w->messages[i] = (struct message){ .run = s->messages[i].runs,
-			.unread = s->messages[i].recipients, .first = SCENARIO_NONE,
+		w->messages[i] = (struct message){
+			.runs = s->runs + s->messages[i].runs, .unread = s->messages[i].recipients, .first = SCENARIO_NONE,
 			.last = SCENARIO_NONE };
 	}
 	w->left = s->message_count;
@@ -136,6 +142,14 @@ void schedule_world_begin(struct world *w) {
 }
 
 void schedule_world_free(struct world *w) {
+	for (uint32_t i = 0; w->messages != NULL && i < w->scenario->message_count; i++) {
+		free(w->messages[i].own);
+		free(w->messages[i].deferred);
+	}
+	free(w->incoming.list);
+	free(w->back.list);
+	free(w->emptied.list);
+	free(w->dead_until_ns);
 	free(w->board);
 	free(w->boards);
 	free(w->transports);

@@ -160,14 +160,18 @@ static int read_scenario(const struct ctl *ctl, struct scenario **scenario) {
 
 static void write_result(struct ctl *ctl, const struct scenario *scenario,
     const struct trace *trace, const struct schedule_result *result) {
-	static const struct column columns[] = { { "duration_s", COLUMN_DECIMAL } };
-	const struct value values[] = { value_decimal((double)result->at_ns / 1e9) };
+	static const struct column columns[] = { { "duration_s", COLUMN_DECIMAL },
+		{ "failures", COLUMN_NUMBER }, { "deferred", COLUMN_NUMBER },
+		{ "bounced", COLUMN_NUMBER } };
+	const struct value values[] = { value_decimal((double)result->at_ns / 1e9),
+		value_number(result->failures), value_number(result->deferred),
+		value_number(result->bounced) };
 	struct writer *writer = &ctl->writer;
 
 	writer_object_begin(writer, NULL);
 	writer_numbers(writer, "order", trace->order, trace->count);
 	if (ctl->scheduled[SCHEDULE_OPTION_SCENARIO] != NULL) {
-		writer_members(writer, columns, values, 1);
+		writer_members(writer, columns, values, scenario->fails ? 4 : 1);
 		trace_write_deliveries(trace, scenario, writer);
 	}
 	if (ctl->trace)

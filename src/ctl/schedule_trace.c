@@ -203,6 +203,7 @@ static void delivery_rows(void *context, struct writer *writer) {
 			value_text(rows->scenario->transports[step->transport].name),
 			destination_of(rows, step->destination),
 			value_number(step->recipients),
+			value_text(step->fails ? "failed" : "delivered"),
 		};
 
 		writer_row(writer, values);
@@ -217,6 +218,7 @@ void trace_write_deliveries(const struct trace *trace, const struct scenario *sc
 		{ "transport", COLUMN_TEXT },
 		{ "destination", COLUMN_TEXT },
 		{ "recipients", COLUMN_NUMBER },
+		{ "result", COLUMN_TEXT },
 	};
 	struct rows rows = { trace, scenario };
 

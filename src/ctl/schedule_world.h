@@ -14,18 +14,25 @@ struct under_way {
 	uint32_t next, before;		/* of the message's deliveries under way, or of the free */
 	int64_t start_ns;
 	bool running;
+	bool accepted;			/* else it fails */
+	bool program_fails;		/* the transport's, not the destination */
 };
 
 struct message {
+	const struct scenario_recipients *runs;	/* the scenario's, or `own` */
 	uint32_t run, offset;		/* where the next recipient is read */
 	uint32_t unread;
+	struct scenario_recipients *own, *deferred;	/* of the last round; of this one */
+	uint32_t deferred_count, deferred_room;
+	bool emptied;
 	uint32_t first, last;		/* deliveries under way, the oldest first; SCENARIO_NONE */
 };
 
 struct destination {
 	struct window window;
 	uint32_t queue;			/* on the board */
-	uint32_t change;		/* the next of its window */
+	uint32_t accepted;		/* deliveries that its server works on */
+	int64_t dead_until_ns;
 };
 
 struct change_event {
@@ -35,6 +42,11 @@ struct change_event {
 
 struct part {
 	uint32_t destination, count;
+};
+
+/* Messages that wait for room in memory: a ring of all there are. */
+struct waiting {
+	uint32_t *list, first, count;
 };
 
 struct world {
@@ -50,7 +62,9 @@ struct world {
 	struct destination *destinations;
 	uint32_t *arrivals;		/* messages by time */
 	uint32_t arrived;		/* how many have come */
-	uint32_t opened;		/* how many of these are in core, or were */
+	struct waiting incoming, back;	/* the second: from the deferred queue */
+	struct waiting emptied;		/* all that was read of them last was deferred at once */
+	int64_t *dead_until_ns;		/* transports */
 	struct change_event *changes;
 	uint32_t change_count, changed;
 	uint32_t completed;		/* steered ones */
@@ -62,6 +76,30 @@ struct world {
 	int64_t now_ns;
 	bool failed, stopped;
 };
+
+/* A step is shown; schedule.c. */
+void schedule_show(struct world *w, const struct schedule_step *step);
+/* Reads a batch of a message on the board.  False: nothing is left of it; schedule.c. */
+bool schedule_read(struct world *w, uint32_t message, uint32_t most, bool first);
+
+/* --- schedule_defer.c: what fails ---- */
+
+/* Will a delivery that begins now be accepted?  If so it has its place at the server. */
+void schedule_try(struct world *w, struct under_way *delivery);
+/* Is nothing to be sent there now? */
+bool schedule_is_dead(struct world *w, uint32_t destination);
+/* These recipients are not delivered in this round. */
+void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uint32_t recipients);
+/* What waits for it is deferred; messages of which nothing else is left are done. */
+void schedule_kill_destination(struct world *w, uint32_t destination);
+void schedule_kill_transport(struct world *w, uint32_t transport);
+/* The emptied are done, where nothing else of them is left.  False: there were none. */
+bool schedule_settle_emptied(struct world *w);
+/* Nothing of the message is on the board any more: it is done, or comes back. */
+void schedule_close(struct world *w, uint32_t message);
+
+void schedule_wait(const struct world *w, struct waiting *waiting, uint32_t message);
+uint32_t schedule_wait_ends(const struct world *w, struct waiting *waiting);
 
 /* `scenario', `result', `show' and `context' are set; failed: no memory. */
 void schedule_world_begin(struct world *w);

@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum simulated_event_kind { EVENT_END, EVENT_REPORT, EVENT_CONNECT, EVENT_ARRIVAL };
+enum simulated_event_kind {
+	EVENT_END,
+	EVENT_REPORT,
+	EVENT_CONNECT,
+	EVENT_ARRIVAL,
+	EVENT_RETURN,
+};
 
 struct simulated_event {
 	int64_t at_ns;

@@ -70,6 +70,9 @@ def dead(test, cluster, first, second, third):
     test.wait_for(all_gone, "all of it is delivered", limit=30)
 
 
+NAMES = ("ann", "bob", "cid")   # before or behind them smtp-source puts a number
+
+
 def limited(test, cluster, *leavings):
     """Two connections at most, whoever sends: as all have it in their files."""
     sink = Limiter(test, ["10.77.0.201"], REMOTE, seconds=0.1)
@@ -83,7 +86,7 @@ def limited(test, cluster, *leavings):
     sink.clear()
     began = other = time.monotonic()
     for number, one in enumerate(leavings):
-        one.send("limited.example", MESSAGES, user=f"l{number}")
+        one.send("limited.example", MESSAGES, user=NAMES[number])
 
     def all_there():
         nonlocal other
@@ -96,7 +99,7 @@ def limited(test, cluster, *leavings):
                 one.send("gone.example", 1, user="other")
         return sink.count("limited.example") >= 2 + 3 * MESSAGES
     waited = test.wait_for(all_there, "all of it is delivered", limit=100)
-    firsts = [min(when for name, when in sink.delivered if f"l{number}@" in name) - began
+    firsts = [min(when for name, when in sink.delivered if NAMES[number] in name) - began
               for number in range(3)]
     test.say(f"{3 * MESSAGES} messages in {waited:.1f} s, the first of each machine after " +
              ", ".join(f"{first:.1f}" for first in firsts) +

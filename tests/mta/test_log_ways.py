@@ -30,7 +30,7 @@ syslog_name = postfix
 maillog_file =
 maillog_file_prefixes = /var
 """
-GUIDE = (SOURCE / "contrib/guides/other-setups.md").read_text()
+GUIDE = SOURCE / "contrib/guides/other-setups.md"
 RSYSLOG = Path("/etc/rsyslog.d/postern.conf")
 SILENT = 30             # sessions: after 20 no line is one too few (view/status_mtas.c)
 ISO = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}[+-][0-9:]{5} \S+ postfix/smtp")
@@ -38,7 +38,7 @@ ISO = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}[+-][0-9:]{5} 
 
 def from_guide(words):
     """Its blocks that have these words, in their order."""
-    return ["\n".join(lines) + "\n" for _, lines, _ in blocks(GUIDE) if words in "\n".join(lines)]
+    return ["\n".join(lines) + "\n" for _, lines, _ in blocks(GUIDE.read_text()) if words in "\n".join(lines)]
 
 
 class Site:

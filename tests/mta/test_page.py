@@ -79,8 +79,9 @@ class Traffic:
         for port in range(50000, 50003):
             self.held.append(self.ask("198.51.100.9", port, "h.example", 2626)[0])
         self.deliver("down.example", "deferred", "connect%20to%20mx:%20Connection%20refused")
-        for _ in range(60):
-            self.deliver("failing.example", "deferred", "421%204.7.0%20<script>alert(2)</script>")
+        for _ in range(60):     # without a reply: of those of one burst each counts
+            self.deliver("failing.example", "deferred", "connect%20to%20<script>alert(2)</script>:"
+                         "%20Connection%20refused")
         self.events.settimeout(20)
         self.events.sendall(b"sync\n")
         answer = b""

@@ -5,6 +5,7 @@ manager, the document's worked sequences as scenario files (tests/scenarios; wha
 was worked out by hand), options, bad input."""
 import json
 import os
+import random
 import subprocess
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ BUILD = Path(os.environ.get("POSTERN_BUILD", ".")).resolve()
 SHARED = os.environ.get("POSTERN_SHARED")
 STEP = ["time_s", "event", "message", "transport", "destination", "recipients", "jobs", "current",
         "blocked", "parents", "slots", "entries", "in_core", "unread", "pool"]
-DELIVERY = ["time_s", "message", "transport", "destination", "recipients"]
+DELIVERY = ["time_s", "message", "transport", "destination", "recipients", "result"]
 
 
 def run(*words):
@@ -186,6 +187,78 @@ def turns_and_order(test):
                 (4, "x@a")], "each destination's mail comes in the order of its messages")
 
 
+def tried(scenario):
+    """Each delivery: when, of which message, to whom, and how it ended."""
+    return [(step["time_s"], step["message"], step["destination"], step["result"])
+            for step in scenario.result["deliveries"]]
+
+
+def put_off(scenario, event="defer"):
+    return [(step["time_s"], step["message"], step["destination"], step["recipients"])
+            for step in scenario.events(event)]
+
+
+def dead_destination(test):
+    scenario = Scenario(test, "dead-destination")
+    test.equal(tried(scenario),
+               [(0, number, "a", "failed") for number in (1, 1, 2, 2, 3)] +
+               [(1, 4, "b", "delivered")] * 2 + [(2, 5, "c", "failed")] +
+               [(600, number, "a", "delivered") for number in (1, 1, 2, 2, 3)] +
+               [(600, 5, "c", "failed"), (601, 3, "a", "delivered"), (601, 4, "a", "delivered")],
+               "a dead destination: what waits is not tried before its time")
+    test.equal(put_off(scenario),
+               [(0.05, 1, "a", 2), (0.05, 1, "a", 2), (0.05, 2, "a", 2), (0.05, 3, "a", 2),
+                (0.05, 2, "a", 2), (0.05, 3, "a", 2), (1, 4, "a", 2), (2.05, 5, "c", 1)],
+               "who is deferred, and when")
+    test.equal(put_off(scenario, "bounce"), [(600.05, 5, "c", 1)], "what is too old bounces")
+    test.equal([scenario.result[name] for name in ("failures", "deferred", "bounced")], [7, 15, 1],
+               "the sums")
+
+
+def dead_transport(test):
+    scenario = Scenario(test, "dead-transport")
+    test.equal(tried(scenario),
+               [(0, 1, "r", "delivered"), (10, 2, "r", "failed"), (40, 3, "a", "delivered"),
+                (75, 4, "s", "delivered"), (120, 2, "r", "delivered"), (120, 3, "s", "delivered")],
+               "a dead transport: the other one goes on")
+    test.equal(put_off(scenario), [(10.05, 2, "r", 1), (40, 3, "s", 1)], "who is deferred")
+
+
+def incoming_first(test):
+    test.equal(Scenario(test, "incoming-first").order, "23415", "incoming mail goes before deferred")
+
+
+def nothing_is_lost(test, rounds=40):
+    """Whatever fails: each recipient is delivered to once, as deferred ones come back."""
+    file = test.directory / "any.conf"
+    for seed in range(rounds):
+        draw = random.Random(seed)
+        names = "abcd"[:draw.randint(1, 4)]
+        accepts = "".join(f'{{ name = "{name}"; accepts = "{draw.randint(0, 4)},'
+                          f'{draw.randint(0, 9)}@{draw.randint(1, 900)}s,9@1000s"; }},'
+                          for name in names)
+        total, messages = 0, []
+        for _ in range(draw.randint(1, 30)):
+            counts = [(name, draw.randint(1, 12)) for name in draw.sample(names, draw.randint(1, len(names)))]
+            total += sum(count for _, count in counts)
+            messages.append("{ recipients = [ " + ", ".join(f'"{name}:{count}"' for name, count in counts) +
+                            f' ]; arrive = "{draw.randint(0, 600)}s"; }}')
+        file.write_text(
+            f"default_process_limit = {draw.randint(1, 20)};\n"
+            f"qmgr_message_active_limit = {draw.randint(1, 30)};\n"
+            f"qmgr_message_recipient_minimum = {draw.randint(1, 10)};\n"
+            f"default_destination_recipient_limit = {draw.randint(1, 5)};\n"
+            f"default_recipient_limit = {draw.randint(5, 50)};\n"
+            f"destinations = ( {accepts.rstrip(',')} );\nmessages = ( {', '.join(messages)} );\n")
+        done = run("--json", "simulate", "schedule", "--scenario", file)
+        result = json.loads(done.stdout) if done.returncode == 0 else {"deliveries": []}
+        reached = sum(row["recipients"] for row in result["deliveries"] if row["result"] == "delivered")
+        if done.returncode != 0 or reached != total:
+            test.check(False, f"seed {seed}: {reached} of {total} recipients, exit code "
+                       f"{done.returncode}: {done.stderr.strip()}")
+    test.check(True, f"{rounds} scenarios with failures: each recipient is delivered to once")
+
+
 def both_outputs(test):
     file = SOURCE / "tests/scenarios/stack-1-4-7.conf"
     for words in (["--sizes", "10,2,2"], ["--sizes", "10,2,2", "--trace"], ["--scenario", file],
@@ -225,6 +298,16 @@ def bad_input(test):
              ":3: error: completions: this delivery is not in progress at 0.000 s"),
             ("destinations = ( { name = \"a\"; window = \"0\"; } );\n"
              "messages = ( { recipients = \"a\"; count = 3; } );", "3 messages are never delivered"),
+            ("messages = ( { recipients = \"a\"; } );\nmaximal_backoff_time = \"1s\";\n"
+             "minimal_backoff_time = \"1s\"; queue_run_delay = \"1s\";", "maximal_queue_lifetime: more than"),
+            ("messages = ( { recipients = \"a\"; queue = \"hold\"; } );", ":1: error: messages.queue"),
+            ("destinations = ( { name = \"a\"; accepts = \"x\"; } );\n"
+             "messages = ( { recipients = \"a\"; } );", ":1: error: destinations.accepts"),
+            ("transports = ( { name = \"t\"; works = \"1,0\"; } );\n"
+             "messages = ( { recipients = \"a\"; } );", ":1: error: transports.works"),
+            ("destinations = ( { name = \"a\"; accepts = \"1\"; } );\n"
+             "messages = ( { recipients = \"a\"; } );\ncompletions = [ \"1\" ];",
+             ":3: error: completions: cannot be used with"),
             ("messages = ( { recipients = \"a\"; } );\nservice = \"400d\";", ":2: error: service")):
         file.write_text(text)
         refused(65, error, "--scenario", file)
@@ -251,6 +334,10 @@ def body(test):
     one_recipient_a_delivery(test)
     estimates_of_the_unread(test)
     turns_and_order(test)
+    dead_destination(test)
+    dead_transport(test)
+    incoming_first(test)
+    nothing_is_lost(test)
     both_outputs(test)
     bad_input(test)
     much_at_once(test)

@@ -58,7 +58,7 @@ struct redis {
 	struct event *later;		/* ends the connection */
 	bool stands;
 	bool ending;			/* later is active */
-	bool subscribed;
+	const char *channel;		/* that is heard; NULL: none is */
 	enum cluster_error error;	/* why it ends */
 	char text[TEXT_BYTES];
 	redisReplyObjectFunctions judged;	/* hiredis's, behind ours */
@@ -160,6 +160,12 @@ static bool is_message_kind(const char *text, size_t length) {
 	    (length == 9 && memcmp(text, "subscribe", 9) == 0);
 }
 
+/* hiredis fails by an assertion where the channel is not the one that was asked for. */
+static bool is_own_channel(const struct redis *redis, const char *text, size_t length) {
+	return text != NULL && length == strlen(redis->channel) &&
+	    memcmp(text, redis->channel, length) == 0;
+}
+
 /* Of a channel nothing comes but lists of three: two strings, and a string or a number. */
 static bool fits_message(struct redis *redis, const redisReadTask *task, const char *text,
     size_t length, elements_t elements) {
@@ -171,7 +177,7 @@ static bool fits_message(struct redis *redis, const redisReadTask *task, const c
 		    refuse(redis, "invalid message on a channel");
 	if (task->parent->parent != NULL ||
 	    (task->idx == 0 && (!is_text || text == NULL || !is_message_kind(text, length))) ||
-	    (task->idx == 1 && (!is_text || text == NULL)) ||
+	    (task->idx == 1 && (!is_text || !is_own_channel(redis, text, length))) ||
 	    (task->idx == 2 && !is_text && task->type != REDIS_REPLY_INTEGER) ||
 	    (task->idx == 2 && is_text && text == NULL))
 		return refuse(redis, "invalid message on a channel");
@@ -200,7 +206,7 @@ static bool judge(const redisReadTask *task, const char *text, size_t length,
 	if (task->parent == NULL) {
 		redis->parts = redis->bytes = 0;
 		/* hiredis's own list is what it would fail by */
-		if (redis->link->replies.head == NULL && !redis->subscribed &&
+		if (redis->link->replies.head == NULL && redis->channel == NULL &&
 		    task->type != REDIS_REPLY_ERROR)
 			return refuse(redis, "an unexpected answer");
 	}
@@ -212,7 +218,7 @@ static bool judge(const redisReadTask *task, const char *text, size_t length,
 		return refuse(redis, "an answer is too large");
 	if (depth_of(task) > REDIS_DEPTH_MAX)
 		return refuse(redis, "lists in an answer are nested too deeply");
-	return !redis->subscribed || redis->count > 0 ||
+	return redis->channel == NULL || redis->count > 0 ||
 	    fits_message(redis, task, text, length, elements);
 }
 
@@ -432,7 +438,8 @@ void redis_connect(struct redis *redis, const char *address) {
 	if (redis->link != NULL || redis->ending)
 		return;
 	redis->refused = NULL;
-	redis->subscribed = redis->stands = false;
+	redis->channel = NULL;
+	redis->stands = false;
 	redis->second_ns = 0;
 	errno = 0;
 	link = begin(address);
@@ -478,7 +485,7 @@ bool redis_command(struct redis *redis, const struct redis_word *words, size_t c
 	const char *texts[WORDS_MAX];
 	size_t lengths[WORDS_MAX];
 
-	if (!redis->stands || redis->ending || redis->subscribed || count == 0 ||
+	if (!redis->stands || redis->ending || redis->channel != NULL || count == 0 ||
 	    count > WORDS_MAX || redis->count == REDIS_AT_ONCE)
 		return false;
 	for (size_t i = 0; i < count; i++) {
@@ -498,9 +505,9 @@ bool redis_subscribe(struct redis *redis, const char *channel) {
 	const char *texts[] = { "SUBSCRIBE", channel };
 	const size_t lengths[] = { 9, strlen(channel) };
 
-	if (!redis->stands || redis->ending || redis->subscribed || redis->count > 0)
+	if (!redis->stands || redis->ending || redis->channel != NULL || redis->count > 0)
 		return false;
-	redis->subscribed = true;
+	redis->channel = channel;
 	return redisAsyncCommandArgv(redis->link, on_message, NULL, 2, texts, lengths) ==
 	    REDIS_OK;
 }

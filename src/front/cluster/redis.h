@@ -59,7 +59,7 @@ bool redis_command(struct redis *redis, const struct redis_word *words, size_t c
     redis_answer_fn *answer, void *context);
 
 /* Messages of the channel come from now on, and no other command can be sent.  False as
- * above. */
+ * above.  The text must outlive the connection. */
 bool redis_subscribe(struct redis *redis, const char *channel);
 
 /* How many commands wait for their answer. */

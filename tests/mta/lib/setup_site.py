@@ -77,7 +77,9 @@ class Site:
         self.number = 0
 
     def login(self):
-        (self.postfix.etc / "sasl").mkdir()     # where Debian's looks
+        (self.postfix.etc / "sasl").mkdir()     # where Debian's looked until Postfix 3.9
+        self.test.run(["postconf", "-c", self.postfix.etc, "-e",
+                       f"cyrus_sasl_config_path={self.postfix.etc}/sasl"])
         (self.postfix.etc / "sasl/smtpd.conf").write_text(
             "pwcheck_method: auxprop\nauxprop_plugin: sasldb\nmech_list: PLAIN\n"
             f"sasldb_path: {self.sasl}/sasldb2\n")
