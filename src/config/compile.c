@@ -223,6 +223,22 @@ static void compile_witness(struct compilation *c)
 	}
 }
 
+/* A limit of both directions that holds no mail back, where clients are refused.  Without a mail
+ * server there is no mail to hold, as far as the file tells. */
+static void note_outbound(struct compilation *c)
+{
+	const config_setting_t *classes = config_lookup(&c->config, "classes");
+	const config_setting_t *where = config_lookup(&c->config, "outbound.observe");
+	const struct generation *header = compilation_header(c);
+	unsigned count = classes != NULL ? setting_element_count(classes) : 0, at = 0;
+
+	while (at < count && compilation_member(setting_element(classes, at), "sessions") == NULL)
+		at++;
+	if (at < count && !header->observe && header->outbound_observe && header->mta_count > 0)
+		note(c, where, "classes.sessions holds back no outbound mail: outbound.observe is "
+		    "on");
+}
+
 static void compile_all(struct compilation *c, const char *name)
 {
 	struct generation *header;
@@ -266,6 +282,8 @@ static void compile_all(struct compilation *c, const char *name)
 		compile_destinations(c);
 	if (!c->block.failed)
 		compile_classes(c);
+	if (!c->block.failed)
+		note_outbound(c);
 	if (!c->block.failed)
 		compile_cluster_end(c);
 }

@@ -50,6 +50,54 @@ static void check_scope(struct compilation *c, const config_setting_t *group,
 		    "ceilings are divided");
 }
 
+/* Does a group of one of these lists give a law of its own? */
+static bool has_other_laws(const struct compilation *c)
+{
+	static const char *const lists[] = { "mta", "destinations" };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		const config_setting_t *list = config_lookup(&c->config, lists[i]);
+		unsigned count = list != NULL ? setting_element_count(list) : 0;
+
+		for (unsigned k = 0; k < count; k++) {
+			const config_setting_t *window = compilation_member(
+			    setting_element(list, k), "window");
+
+			if (compilation_member(window, "law") != NULL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What the law of the group, where it is certain, makes no use of. */
+static void note_ignored(struct compilation *c, const config_setting_t *group,
+    const struct generation_window *window)
+{
+	static const struct {
+		enum window_parameter parameter;
+		bool of_probe;
+		const char *name;
+	} parameters[] = {
+		{ WINDOW_PARAMETER_POSITIVE, false, "destination_concurrency_positive_feedback" },
+		{ WINDOW_PARAMETER_NEGATIVE, false, "destination_concurrency_negative_feedback" },
+		{ WINDOW_PARAMETER_CANARY, true, "canary" },
+		{ WINDOW_PARAMETER_CANARY_MOST, true, "canary_most" },
+		{ WINDOW_PARAMETER_BELIEVE, true, "believe" },
+		{ WINDOW_PARAMETER_BELIEVE_RUN, true, "believe_run" },
+	};
+	bool of_probe = window->settings.law == WINDOW_LAW_PROBE;
+
+	if (!gives(window, WINDOW_PARAMETER_LAW) && (has_other_laws(c) ||
+	    group != config_lookup(&c->config, "window")))
+		return;
+	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+		if (parameters[i].of_probe != of_probe && gives(window, parameters[i].parameter))
+			note(c, compilation_member(group, parameters[i].name), "window.%s has no "
+			    "effect: law %s does not use it", parameters[i].name,
+			    window_law_word(window->settings.law));
+}
+
 /* What one group says against itself. */
 static void check_window(struct compilation *c, const config_setting_t *group,
     const struct generation_window *window)
@@ -65,6 +113,7 @@ static void check_window(struct compilation *c, const config_setting_t *group,
 		note(c, group, "window.initial_destination_concurrency (%u) is above "
 		    "destination_concurrency_limit (%u), which takes precedence",
 		    s->initial, s->limit);
+	note_ignored(c, group, window);
 	check_scope(c, group, window);
 }
 

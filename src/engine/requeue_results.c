@@ -168,7 +168,7 @@ static bool end_other(struct requeue *requeue, const struct requeue_result *resu
 	return was_out;
 }
 
-bool requeue_note(struct requeue *requeue, const struct generation *generation,
+static bool note_mail(struct requeue *requeue, const struct generation *generation,
     const struct requeue_result *result, int64_t now_ns) {
 	struct requeue_store *store = &requeue->store;
 	char recipient[REQUEUE_NAME_MAX + 1];
@@ -180,11 +180,6 @@ bool requeue_note(struct requeue *requeue, const struct generation *generation,
 	uint32_t entry;
 	bool was_out = false;
 
-	if (!requeue_is_postfix(generation, result->mta) || !is_queue_id(result->queue_id))
-		return false;
-	requeue_take_up(requeue, generation);
-	if (store->entry_count == 0 && !waits(result))
-		return false;
 	for (unsigned i = 0; has_recipient && i < 3; i++)
 		if (names[i] != name && end_other(requeue, result, names[i]))
 			was_out = true;
@@ -210,6 +205,19 @@ bool requeue_note(struct requeue *requeue, const struct generation *generation,
 	if (was_out || result->status == DELIVERY_DEFERRED)
 		requeue_remove(store, entry);
 	return was_out;
+}
+
+bool requeue_note(struct requeue *requeue, const struct generation *generation,
+    const struct requeue_result *result, int64_t now_ns) {
+	struct requeue_store *store = &requeue->store;
+
+	if (!requeue_is_postfix(generation, result->mta))
+		return false;
+	requeue_take_up(requeue, generation);
+	/* most results are of mail that does not wait, where none does */
+	if ((store->entry_count == 0 && !waits(result)) || !is_queue_id(result->queue_id))
+		return false;
+	return note_mail(requeue, generation, result, now_ns);
 }
 
 bool requeue_removed(struct requeue *requeue, unsigned mta, struct span id) {

@@ -86,6 +86,19 @@ static const struct {
 	    "arguments, not 0 words" },
 	{ V "alert = { command = \"alert\"; };\n" C,
 	    "2: alert.command: \"alert\" must be an absolute path" },
+	/* what has no effect */
+	{ V "window = { destination_concurrency_negative_feedback = \"1/4\"; };\n" C, "2: note: "
+	    "window.destination_concurrency_negative_feedback has no effect: law probe does not use it" },
+	{ V "window = { law = \"postfix\"; believe = \"9s\"; };\n" C, "2: note: window.believe has no "
+	    "effect: law postfix does not use it" },
+	{ V "window = { law = \"document\"; suspend = \"9s\";\n"
+	    "destination_concurrency_negative_feedback = \"1/4\"; };\n" C, "" },
+	{ V "window = { canary = \"9s\"; destination_concurrency_positive_feedback = \"1/4\"; };\n"
+	    "destinations = ( { match = \"d\"; window = { law = \"postfix\"; }; } );\n" C, "" },
+	{ V "outbound = { observe = true; };\nmta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n"
+	    C, "2: note: classes.sessions holds back no outbound mail: outbound.observe is on" },
+	{ V "observe = true; outbound = { observe = true; };\n"
+	    "mta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n" C, "" },
 	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
 	    "/nowhere/alert cannot be run: no alerts will be sent" },
 	{ V "alert = { command = \"/tmp\"; };\n" C, "2: note: alert.command: /tmp cannot be run" },

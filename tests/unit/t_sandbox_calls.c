@@ -131,6 +131,7 @@ static void listens_again(void) {
 	(void)listen(listener, 0);
 }
 
+#ifndef __i386__	/* where no filter sees which option it is */
 static void locks_its_filter(void) {
 	static const int on = 1;
 
@@ -144,6 +145,7 @@ static void sets_a_key(void) {
 
 	(void)setsockopt(listener, IPPROTO_TCP, TCP_MD5SIG_EXT, &key, sizeof(key));
 }
+#endif
 
 static void sets_keepalive(void) {
 	static const int on = 1, seconds = 9;
@@ -161,7 +163,7 @@ static void a_listener_is_not_spoiled(void **state) {
 	(void)state;
 	assert_int_equal(signal_of(ROLE_POLICY, shuts_down), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, listens_again), SIGSYS);
-#ifndef __i386__	/* where no filter sees which option it is */
+#ifndef __i386__
 	assert_int_equal(signal_of(ROLE_POLICY, locks_its_filter), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, sets_a_key), SIGSYS);
 #endif
