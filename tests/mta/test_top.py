@@ -163,14 +163,13 @@ def sizes(test, terminal):
     terminal.shows("too small")
     terminal.resize(200, 50)
     terminal.shows("ADMITTED", "PEAK")
-    terminal.resize(80, 24)
-    terminal.shows("? help")
+    terminal.resize(80, 24)     # cut off, until it is drawn anew
+    terminal.shows("CLASS", "DESTINATION", "TIME", "? help")
 
 
 def goes_away(test, site, terminal):
     site.postern.stop()
-    terminal.shows("postern is not running")
-    test.check("few" in terminal.screen(), "what was last is still there")
+    terminal.shows("postern is not running", "few", "dead.example")     # what was last is there
     site.postern.start()
     terminal.shows("postern live")
     terminal.keys("q")
