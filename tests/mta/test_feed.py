@@ -5,6 +5,7 @@ log file or of the feed itself, no delivery that was logged since is missed."""
 import os
 import shutil
 import signal
+from pathlib import Path
 
 from lib.postern import Postern, one_class
 from lib.postfix import Postfix
@@ -72,10 +73,10 @@ class Site:
     def feed(self):
         return self.postern.roles().get("feed.0")
 
-    def feed_is_up_to_date(self):
-        status = self.postern.status()
-        return any(role["role"] == "feed.0" and role["generation"] == status["generation"]
-                   for role in status["roles"])
+    def is_followed(self, log):
+        """A generation counts as reached a moment before its logs are taken up."""
+        return any(os.path.realpath(file) == str(log)
+                   for file in Path(f"/proc/{self.feed()}/fd").iterdir())
 
     def feed_after(self, pid):
         self.test.wait_for(lambda: self.feed() not in (None, pid), "another feed runs")
@@ -162,7 +163,7 @@ def reload(test, site):
     """Logs change with a reload."""
     site.postern.configure([one_class("others", 100)], lambda text: text)
     site.postern.ask("reload")
-    test.wait_for(site.feed_is_up_to_date, "the feed has let go of the logs")
+    test.wait_for(lambda: not site.is_followed(site.a.log), "the feed has let go of the logs")
     line = f'log={site.a.log} text="reading log"'
     before = site.postern.log_text().count(line)
     site.postern.configure([one_class("others", 100)], site.edit)
