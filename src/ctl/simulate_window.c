@@ -35,11 +35,6 @@ struct old_window {
 	int64_t until_ns;
 };
 
-struct ring {
-	struct simulated_event *list;	/* oldest first, from head on */
-	size_t head, count, size;
-};
-
 struct world {
 	const struct simulation *simulation;
 	struct simulation_result *result;
@@ -62,8 +57,8 @@ struct world {
 	uint32_t accepted;	/* served, or in the server's queue */
 	double sum, squares;
 	int64_t shown_ns;
-	struct ring queue;	/* at the server; at_ns: when they give up */
-	struct ring idle;	/* cached connections; at_ns: when they are closed */
+	struct simulated_ring queue;	/* at the server; at_ns: when they give up */
+	struct simulated_ring idle;	/* cached connections; at_ns: when they are closed */
 };
 
 /* splitmix64, as 0 <= x < 1 */
@@ -111,34 +106,10 @@ static bool serve(struct world *world, struct simulated_event *attempt) {
 	return simulate_push(&world->events, attempt);
 }
 
-static bool ring_push(struct ring *ring, const struct simulated_event *event) {
-	if (ring->count == ring->size) {
-		size_t size = ring->size > 0 ? 2 * ring->size : 16;
-		struct simulated_event *list = reallocarray(NULL, size, sizeof(*list));
-
-		if (list == NULL)
-			return false;
-		for (size_t i = 0; i < ring->count; i++)
-			list[i] = ring->list[(ring->head + i) % ring->size];
-		free(ring->list);
-		*ring = (struct ring){ .list = list, .count = ring->count, .size = size };
-	}
-	ring->list[(ring->head + ring->count++) % ring->size] = *event;
-	return true;
-}
-
-static struct simulated_event ring_pop(struct ring *ring) {
-	struct simulated_event event = ring->list[ring->head];
-
-	ring->head = (ring->head + 1) % ring->size;
-	ring->count--;
-	return event;
-}
-
 /* Those that waited for their turn at the server. */
 static bool serve_queue(struct world *world) {
 	while (world->queue.count > 0 && world->served < server_limit(world)) {
-		struct simulated_event next = ring_pop(&world->queue);
+		struct simulated_event next = simulate_ring_pop(&world->queue);
 
 		if (!serve(world, &next))
 			return false;
@@ -148,23 +119,19 @@ static bool serve_queue(struct world *world) {
 
 /* An idle connection goes on with this delivery. */
 static bool reuse(struct world *world, struct simulated_event *attempt) {
-	attempt->opened_ns = ring_pop(&world->idle).opened_ns;
+	attempt->opened_ns = simulate_ring_pop(&world->idle).opened_ns;
 	attempt->level = world->accepted;
 	attempt->accepted = true;
 	world->served--;
 	return serve(world, attempt);
 }
 
-static bool ring_is_due(const struct ring *ring, int64_t now_ns) {
-	return ring->count > 0 && ring->list[ring->head].at_ns <= now_ns;
-}
-
 /* What has been idle for too long; what has waited for its turn for too long. */
 static bool close_late(struct world *world) {
-	for (; ring_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
-		(void)ring_pop(&world->idle);
-	for (; ring_is_due(&world->queue, world->now_ns); world->accepted--) {
-		struct simulated_event attempt = ring_pop(&world->queue);
+	for (; simulate_ring_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
+		(void)simulate_ring_pop(&world->idle);
+	for (; simulate_ring_is_due(&world->queue, world->now_ns); world->accepted--) {
+		struct simulated_event attempt = simulate_ring_pop(&world->queue);
 
 		attempt.accepted = false;
 		if (!simulate_push(&world->events, &attempt))
@@ -197,7 +164,7 @@ static bool arrive(struct world *world, struct simulated_event *attempt) {
 		world->accepted++;
 		attempt->at_ns = world->now_ns + GREETING_TIMEOUT_NS;
 		return world->served < limit ? serve(world, attempt) :
-		    ring_push(&world->queue, attempt);
+		    simulate_ring_push(&world->queue, attempt);
 	}
 	attempt->at_ns = world->now_ns + (bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
 	    s->mode == SERVER_CONNECT_TIMEOUT ? CONNECT_TIMEOUT_NS : GREETING_TIMEOUT_NS);
@@ -324,9 +291,9 @@ static int64_t law_due_ns(const struct world *world) {
 	if (world->simulation->levels == LEVELS_LOG &&
 	    level_due_ns(&world->level) < due_ns)
 		due_ns = level_due_ns(&world->level);
-	if (ring_is_due(&world->idle, due_ns))
+	if (simulate_ring_is_due(&world->idle, due_ns))
 		due_ns = world->idle.list[world->idle.head].at_ns;
-	if (ring_is_due(&world->queue, due_ns))
+	if (simulate_ring_is_due(&world->queue, due_ns))
 		due_ns = world->queue.list[world->queue.head].at_ns;
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
@@ -407,7 +374,7 @@ static bool leave(struct world *world, struct simulated_event *event) {
 
 	if (event->accepted && cache_ns > 0 && world->now_ns - event->opened_ns < REUSE_NS) {
 		event->at_ns = world->now_ns + cache_ns;
-		return ring_push(&world->idle, event);
+		return simulate_ring_push(&world->idle, event);
 	}
 	world->served -= event->served;
 	world->accepted -= event->accepted;
