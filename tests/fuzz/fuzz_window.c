@@ -72,7 +72,8 @@ static void tell_result(struct world *world, const struct level_attempt *attempt
 		.level = kind & 2 ? 0 : kind >> 4,
 		.in_flight = level_in_flight(&world->level, world->now),
 		.start_ns = kind & 4 ? attempt->start_ns : 0,
-		.given_ns = kind & 16 ? attempt->start_ns - attempt->slack_ns : 0,
+		.given_ns = kind & 16 ? level_given_ns(attempt->start_ns, attempt->slack_ns,
+		    kind) : 0,
 		.answered = (kind & 32) != 0,
 		.canary = (kind & 8) != 0,
 	};
