@@ -38,6 +38,8 @@ def dead(test, cluster, first, second, third):
     """It dies for the first; the others hold without trying."""
     gone = Limiter(test, ["10.77.0.202"], REMOTE, seconds=0.05)
     seen(test, gone, first, third)
+    # mail that goes by one that is kept is taken still, and then the site is full, not dead
+    test.wait_for(lambda: gone.open == 0, "no connection is kept any more")
     gone.down()
     tried = third.tried("gone.example")
     first.send("gone.example", 20, user="dead")
