@@ -21,7 +21,7 @@
 
 _Static_assert(DESTINATION_RELAYS == DESTINATION_PLACES, "all of them are shown");
 _Static_assert(WORD_OF(destination, seen) == 1 && WORD_OF(relay, seen) == 1,
-    "where free slots are chained");
+    "as learned.h has it");
 
 /* --- what makes sense -------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static const struct learned_kind destination_kind = {
 	.key_at = WORD_OF(destination, name),
 	.key_words = NAME_WORDS,
 	.text_at = 0,
-	.copied_words = sizeof(struct destination) / 8,
+	.copied_words = WORD_OF(destination, kept),
 	.evicted = COUNTER_DESTINATIONS_EVICTED,
 	.is_sound = destination_is_sound,
 	.worth = destination_worth,
@@ -112,7 +112,7 @@ static struct learned relay_table(const struct segment *segment) {
 static void relay_key(const struct learned *table, const struct address *address,
     struct learned_key *key) {
 	memcpy(key->words, address, sizeof(*address));
-	learned_aim(table, key);
+	learned_aim(table, table->kind->key_words, key);
 }
 
 static void raise_version(struct segment *segment) {
@@ -123,14 +123,12 @@ static void raise_version(struct segment *segment) {
 
 /* --- noting ------------------------------------------------------------------ */
 
-static void add_transport(struct learned_control *control,
-    const struct delivery_seen *seen) {
-	uint8_t bit = seen->mta < SEGMENT_MTAS ? (uint8_t)(1u << seen->mta) : 0;
+/* Its bit in the control word. */
+static uint64_t transport_bit(const struct delivery_seen *seen) {
+	size_t at = seen->cloned ? offsetof(struct learned_control, cloned_by) :
+	    offsetof(struct learned_control, other_by);
 
-	if (seen->cloned)
-		control->cloned_by |= bit;
-	else
-		control->other_by |= bit;
+	return seen->mta < SEGMENT_MTAS ? UINT64_C(1) << (8 * at + seen->mta) : 0;
 }
 
 /* The place of rank `from` goes to the front. */
@@ -188,20 +186,30 @@ static void mark_seen(_Atomic uint64_t *slot, uint32_t now_ds) {
 		    now_ds), memory_order_relaxed);
 }
 
-/* True: a list made earlier would not show it. */
+static bool has_first(const _Atomic uint64_t *slot, struct learned_control control,
+    const struct address *address) {
+	uint64_t relay[ADDRESS_WORDS];
+
+	memcpy(relay, address, sizeof(relay));
+	return control.relay_count > 0 && relay_at(slot, place_of(control, 0), relay);
+}
+
+/* True: a list made earlier would not show it.  Most results change nothing here: that way
+ * works on the control word as a whole. */
 static bool update_destination(_Atomic uint64_t *slot,
     const struct delivery_seen *seen, uint32_t now_ds) {
-	struct learned_control was = learned_load_control(slot), control = was;
-	bool changed = false;
+	uint64_t was = atomic_load_explicit(slot, memory_order_acquire);
+	uint64_t word = was | transport_bit(seen);
+	struct learned_control control;
+	bool changed = word != was;
 
-	add_transport(&control, seen);
-	changed = control.cloned_by != was.cloned_by ||
-	    control.other_by != was.other_by;
-	if (!address_is_unknown(&seen->relay))
-		changed |= add_relay(slot, &control, &seen->relay);
 	mark_seen(slot, now_ds);
-	if (memcmp(&control, &was, sizeof(control)) != 0)
-		learned_store_control(slot, control);
+	memcpy(&control, &word, sizeof(control));
+	if (!address_is_unknown(&seen->relay) && !has_first(slot, control, &seen->relay))
+		changed |= add_relay(slot, &control, &seen->relay);
+	else if (word == was)
+		return false;
+	learned_store_control(slot, control);
 	return changed;
 }
 
@@ -213,12 +221,13 @@ static void write_destination(_Atomic uint64_t *slot,
 	uint64_t words[sizeof(d) / 8];
 
 	memcpy(d.name, key->words, sizeof(d.name));
-	add_transport(&d.control, seen);
 	if (!address_is_unknown(&seen->relay)) {
 		d.relays[0] = seen->relay;
 		d.control.relay_count = 1;
 	}
 	memcpy(words, &d, sizeof(d));
+	words[0] |= transport_bit(seen);
+	memcpy(&d.control, words, sizeof(d.control));
 	learned_store(slot, words, 1, sizeof(d) / 8);
 	learned_store_control(slot, d.control);
 }
@@ -243,10 +252,11 @@ static bool note_destination(struct segment *segment,
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	_Atomic uint64_t *slot, *likely;
 	struct learned_key key;
+	uint32_t count = name_fold(seen->name, seen->name_length, key.words);
 
-	if (!name_fold(seen->name, seen->name_length, key.words))
+	if (count == 0)
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
-	learned_aim(&table, &key);
+	learned_aim(&table, count, &key);
 	likely = learned_approach(&table, &key);
 	if (!learned_lock(&table, &key, now_ns))
 		return lost(segment, COUNTER_NOTES_LOST);
@@ -369,7 +379,7 @@ static void decode(const uint64_t *copy, int64_t created_ns,
     struct destination_seen *out) {
 	struct destination d;
 
-	memcpy(&d, copy, sizeof(d));
+	memcpy(&d, copy, offsetof(struct destination, kept));
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, d.name, sizeof(d.name));
 	out->relay_count = d.control.relay_count > DESTINATION_RELAYS ?
@@ -386,11 +396,11 @@ bool destinations_find(const struct segment *segment, const char *name,
 	struct learned table = destination_table(segment);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
-	uint32_t number;
+	uint32_t number, count = name_fold(name, name_length, key.words);
 
-	if (!name_fold(name, name_length, key.words))
+	if (count == 0)
 		return false;
-	learned_aim(&table, &key);
+	learned_aim(&table, count, &key);
 	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
 	decode(copy, segment->header->created_ns, out);
@@ -526,7 +536,7 @@ static void forget_in_one(void *context, uint32_t shard, uint32_t number,
 		return;
 	memcpy(key.words, copy + WORD_OF(destination, name),
 	    NAME_WORDS * sizeof(key.words[0]));
-	learned_aim(&table, &key);
+	learned_aim(&table, NAME_WORDS, &key);
 	if (!learned_lock(&table, &key, forgetting->now_ns))
 		return;
 	slot = learned_find(&table, &key);

@@ -440,7 +440,7 @@ void flights_used_in(const struct segment_header *sizes, const void *mapping,
 
 static bool is_slot(const struct learned *table, struct flight_control control) {
 	return has_slot(table->header, control) &&
-	    control.slot < learned_high_water(table, control.shard) &&
+	    learned_has_tag(table, control.shard, control.slot) &&
 	    learned_load_control(learned_slot(table, control.shard,
 		control.slot)).used;
 }
@@ -450,7 +450,8 @@ static bool is_slot(const struct learned *table, struct flight_control control) 
 void flights_repair(const struct learned *table, uint32_t shard) {
 	const struct segment_header *header = table->header;
 
-	for (uint32_t i = learned_high_water(table, shard); i-- > 0;) {
+	for (uint32_t i = learned_next(table, shard, 0); i != SEGMENT_NO_SLOT;
+	     i = learned_next(table, shard, i + 1)) {
 		_Atomic uint64_t *slot = learned_slot(table, shard, i);
 		uint64_t kept[KEPT_WORDS] = { [FLIGHTS_AT] =
 			RELAXED(slot[KEPT_AT + FLIGHTS_AT]) };

@@ -4,7 +4,7 @@
  * MODEL    As few shards as keep locks short (16384 slots each, 8 to 64), each a
  *          little larger than its share, as a hash does not deal evenly (five
  *          standard deviations).  An index line of 15 places serves 13 slots.  Tables
- *          that forget what they cannot hold have no such room.
+ *          that forget what they cannot hold are dealt out in buckets (tags.h).
  */
 #include "segment/geometry.h"
 
@@ -16,6 +16,7 @@
 #define SLOTS_PER_SHARD_WANTED	16384
 #define SHARDS_MIN		8
 #define SLOTS_PER_LINE		13
+#define ROOM_OF_BUCKETS		20	/* of so many slots one more */
 #define SLOTS_PER_SHARD_MAX	((1u << 20) - 2)
 #define PAGE_BYTES		4096
 #define DESTINATIONS_PER_RECIPIENT 64
@@ -82,7 +83,7 @@ static const size_t declarations[] = {
 	offsetof(struct relay, address), offsetof(struct relay, name),
 	sizeof(struct mta_record), sizeof(struct log_record),
 	offsetof(struct log_record, place), SEGMENT_LOG_FILES,
-	sizeof(struct index_line), sizeof(struct shard),
+	sizeof(struct index_line), sizeof(struct tag_line), sizeof(struct shard),
 	offsetof(struct shard, free_head), sizeof(struct class_record),
 	offsetof(struct class_record, open),
 	offsetof(struct class_record, torn),
@@ -217,18 +218,27 @@ static uint64_t place_sessions(struct segment_header *header,
 	    sizeof(struct client_slot);
 }
 
-/* One that is full forgets something: no room for an uneven deal. */
+/* A key whose buckets are full has something forgotten: with this room hardly any are before
+ * their shard is. */
+static void deal_buckets(struct table_place *place, uint64_t each) {
+	uint64_t slots = each <= TAG_PLACES ? each : each + each / ROOM_OF_BUCKETS;
+
+	place->buckets_per_shard = (uint32_t)((slots + TAG_PLACES - 1) / TAG_PLACES);
+	place->places_per_bucket = (uint32_t)((slots + place->buckets_per_shard - 1) /
+	    place->buckets_per_shard);
+	place->per_shard = place->buckets_per_shard * place->places_per_bucket;
+}
+
 static uint64_t place_learned(struct table_place *place, const struct share *share,
     uint64_t slot_bytes, uint64_t offset) {
 	place->shards = share->shards;
-	place->per_shard = (uint32_t)share->each;
-	place->lines_per_shard = lines_for(share->each);
+	deal_buckets(place, share->each);
 	offset = round_up(offset, PAGE_BYTES);
 	place->shards_offset = offset;
 	offset += place->shards * sizeof(struct shard);
-	place->lines_offset = offset;
-	offset += (uint64_t)place->shards * place->lines_per_shard *
-	    sizeof(struct index_line);
+	place->tags_offset = offset;
+	offset += (uint64_t)place->shards * place->buckets_per_shard *
+	    sizeof(struct tag_line);
 	offset = round_up(offset, PAGE_BYTES);
 	place->slots_offset = offset;
 	return offset + (uint64_t)place->shards * place->per_shard * slot_bytes;
@@ -359,10 +369,11 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 
 static bool same_place(const struct table_place *a, const struct table_place *b) {
 	return a->shards_offset == b->shards_offset &&
-	    a->lines_offset == b->lines_offset &&
+	    a->tags_offset == b->tags_offset &&
 	    a->slots_offset == b->slots_offset && a->shards == b->shards &&
 	    a->per_shard == b->per_shard &&
-	    a->lines_per_shard == b->lines_per_shard;
+	    a->buckets_per_shard == b->buckets_per_shard &&
+	    a->places_per_bucket == b->places_per_bucket;
 }
 
 bool segment_geometry_valid(const struct segment_header *header,

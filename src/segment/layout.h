@@ -31,7 +31,7 @@
 #include "segment/lock.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		9
+#define SEGMENT_VERSION		10
 #define SEGMENT_ROLES_MAX	48
 #define SEGMENT_ROLES_SINGLE	5	/* places of kinds that have one process */
 #define SEGMENT_LISTENERS	256
@@ -165,6 +165,13 @@ struct index_line {
 	uint32_t passed;
 };
 _Static_assert(sizeof(struct index_line) == 64, "a cache line");
+
+/* The tags of a bucket's places (segment/tags.h). */
+#define TAG_PLACES 32
+struct tag_line {
+	uint16_t tag[TAG_PLACES];	/* 0: the place is free */
+};
+_Static_assert(sizeof(struct tag_line) == 64, "a cache line");
 
 /* What holds a lock is whole cache lines, which offsets in the segment keep. */
 #define CACHE_LINE	64
@@ -348,12 +355,12 @@ struct grant_table {
 /* Where a table of what was learned lies. */
 struct table_place {
 	uint64_t shards_offset;
-	uint64_t lines_offset;
+	uint64_t tags_offset;		/* struct tag_line, one a bucket */
 	uint64_t slots_offset;
 	uint32_t shards;
-	uint32_t per_shard;
-	uint32_t lines_per_shard;
-	uint32_t reserved;
+	uint32_t per_shard;		/* slots: buckets times places */
+	uint32_t buckets_per_shard;
+	uint32_t places_per_bucket;	/* TAG_PLACES at most */
 };
 
 /* What tells sizes and places lies in pages of its own, of any of this platform's sizes: a

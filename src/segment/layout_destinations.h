@@ -50,15 +50,15 @@ _Static_assert(sizeof(struct destination_words) == 32, "four words");
 
 /* What was learned of a destination, in words: as with sessions, the control word is
  * stored last, in one piece, and names all that is to be believed; but of kept and
- * window, which change under the sequence in `seen`.  With its part of an index it takes
- * less than 256 bytes; what each result needs lies together. */
+ * window, which change under the sequence in `seen`.  With its part of the tags it takes
+ * less than 256 bytes; what a hint needs lies before what a window needs. */
 struct destination {
 	struct learned_control control;
 	uint64_t seen;
+	struct address relays[DESTINATION_PLACES];
+	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
 	struct destination_words kept;
 	struct window window;		/* zeros: none */
-	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
-	struct address relays[DESTINATION_PLACES];
 };
 _Static_assert(sizeof(struct destination) == 240, "thirty words");
 

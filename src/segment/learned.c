@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The tables of what was learned.
- * MODEL    A shard's slots are linked in its index or chained in its free list (by
- *          word 1).  An index only ever gets and loses single places while readers
- *          walk it, so that they never miss an entry that stays; only whoever
- *          inherits a mutex makes it anew, with the shard's sequence odd.
- * ERRORS   Whoever inherits a shard's mutex, or finds that index, free list and slots do
- *          not fit together, as any role can write to them, makes index and free list from
- *          the control words, which are never torn.
+ * MODEL    A place gets its tag before its slot is written, and loses it after that is
+ *          free: so what has no tag is free, and readers never miss an entry that stays.
+ * ERRORS   Whoever inherits a shard's mutex, or finds that tags and slots do not fit
+ *          together, as any role can write to them, makes the tags from the slots' words,
+ *          of which the first is never torn.
  * THREADS  Any, of any process.
  */
 #include "segment/learned.h"
@@ -19,24 +17,8 @@
 #include "segment/name.h"
 #include "segment/stir.h"
 
-#define LOOKED_AT	32	/* for a place, where all are taken */
-#define LOOKED_AT_MOST	256	/* where none of them is to be given up */
-
 #define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 #define LINE_WORDS	8
-
-void learned_bind(struct learned *table, struct segment_header *header,
-    void *mapping, const struct table_place *place,
-    const struct learned_kind *kind) {
-	char *base = mapping;
-
-	table->kind = kind;
-	table->header = header;
-	table->place = place;
-	table->shards = (void *)(base + place->shards_offset);
-	table->lines = (void *)(base + place->lines_offset);
-	table->words = (void *)(base + place->slots_offset);
-}
 
 uint32_t learned_number(const struct learned *table, const struct learned_key *key,
     const _Atomic uint64_t *slot) {
@@ -49,21 +31,37 @@ uint64_t learned_hash(const struct learned *table, const uint64_t *words) {
 }
 
 void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key) {
-	struct index index;
-
 	key->hash = hash;
 	key->shard = (uint32_t)hash & (table->place->shards - 1);
-	index = learned_index(table, key->shard);
-	index_prefetch(&index, hash);
+	for (unsigned i = 0; i < TAGS_CHOICES; i++)
+		__builtin_prefetch(learned_tags(table, key->shard,
+		    tags_bucket(hash, i, table->place->buckets_per_shard)));
 }
 
-void learned_aim(const struct learned *table, struct learned_key *key) {
-	learned_aim_hash(table, learned_hash(table, key->words), key);
+/* Two of three keys are at home, and the slot then comes while the tags come. */
+static void fetch_homes(const struct learned *table, const struct learned_key *key) {
+	uint32_t places = table->place->places_per_bucket, home = tags_home(key->hash, places);
+
+	for (unsigned i = 0; i < TAGS_CHOICES; i++) {
+		const _Atomic uint64_t *slot = learned_slot(table, key->shard, home + places *
+		    tags_bucket(key->hash, i, table->place->buckets_per_shard));
+
+		learned_fetch(table, slot);
+	}
+}
+
+void learned_aim(const struct learned *table, uint32_t count, struct learned_key *key) {
+	learned_aim_hash(table, name_hash(&table->header->key, key->words, count), key);
+	fetch_homes(table, key);
 }
 
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot) {
-	for (uint32_t i = 0; i < table->kind->slot_words; i += LINE_WORDS)
+	uint32_t last = table->kind->copied_words - 1;
+
+	/* by steps of a line, and the end, which may lie in one more */
+	for (uint32_t i = 0; i < last; i += LINE_WORDS)
 		__builtin_prefetch(&slot[i]);
+	__builtin_prefetch(&slot[last]);
 }
 
 /* Text that ends within a word is equal when that word is. */
@@ -71,7 +69,7 @@ static bool ends_within(uint64_t word) {
 	return ((const char *)&word)[sizeof(word) - 1] == '\0';
 }
 
-static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
+bool learned_has_key(const struct learned *table, const _Atomic uint64_t *slot,
     const uint64_t *key) {
 	const struct learned_kind *kind = table->kind;
 
@@ -86,14 +84,11 @@ static bool has_key(const struct learned *table, const _Atomic uint64_t *slot,
 
 _Atomic uint64_t *learned_likely(const struct learned *table,
     const struct learned_key *key) {
-	struct index index = learned_index(table, key->shard);
-	struct index_walk walk;
+	struct learned_walk walk;
 	uint32_t found;
 
-	index_walk_begin(&index, key->hash, &walk);
-	do
-		found = index_walk_next(&index, &walk);
-	while (found != SEGMENT_NO_SLOT && found >= table->place->per_shard);
+	learned_walk_begin(key->hash, &walk);
+	found = learned_walk_next(table, key->shard, key->hash, &walk);
 	return found == SEGMENT_NO_SLOT ? NULL :
 	    learned_slot(table, key->shard, found);
 }
@@ -107,19 +102,35 @@ _Atomic uint64_t *learned_approach(const struct learned *table,
 	return slot;
 }
 
-/* What a new entry of the shard is going to be written to, or NULL. */
-static const _Atomic uint64_t *next_free(const struct learned *table, uint32_t shard) {
-	uint32_t slot = __atomic_load_n(&table->shards[shard].free_head, __ATOMIC_RELAXED);
+/* Where a new entry is to go: at home in the first bucket or the second, or else into the emptier
+ * one.  False: there is no room. */
+static bool find_place(const struct learned *table, uint32_t shard, uint64_t hash,
+    uint32_t *number) {
+	uint32_t places = table->place->places_per_bucket, home = tags_home(hash, places);
+	int spare = table->kind->has_spare && places > 1, most = spare;
 
-	if (slot == SEGMENT_NO_SLOT)
-		slot = RELAXED(table->shards[shard].high_water);
-	return slot < table->place->per_shard ? learned_slot(table, shard, slot) : NULL;
+	for (unsigned i = 0; i < TAGS_CHOICES; i++) {
+		uint32_t bucket = tags_bucket(hash, i, table->place->buckets_per_shard);
+		uint32_t free = learned_fitting(table, shard, bucket, TAG_FREE);
+		int count = __builtin_popcount(free);
+
+		if (count > spare && (free >> home & 1) != 0) {
+			*number = bucket * places + home;
+			return true;
+		}
+		if (count > most) {
+			*number = bucket * places + (uint32_t)__builtin_ctz(free);
+			most = count;
+		}
+	}
+	return most > spare;
 }
 
 /* Step by step for all, so that nothing but the next step waits for a step. */
 void learned_expect(const struct learned *table, const uint64_t hashes[],
     const _Atomic uint64_t *slots[], size_t count) {
 	struct learned_key key;
+	uint32_t number;
 
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] == NULL)
@@ -131,8 +142,8 @@ void learned_expect(const struct learned *table, const uint64_t hashes[],
 		key.hash = hashes[i];
 		key.shard = (uint32_t)key.hash & (table->place->shards - 1);
 		slots[i] = learned_likely(table, &key);
-		if (slots[i] == NULL)
-			slots[i] = next_free(table, key.shard);
+		if (slots[i] == NULL && find_place(table, key.shard, key.hash, &number))
+			slots[i] = learned_slot(table, key.shard, number);
 	}
 	/* a page's address first, where that is not known either */
 	for (size_t i = 0; i < count; i++) {
@@ -148,7 +159,7 @@ void learned_expect(const struct learned *table, const uint64_t hashes[],
 _Atomic uint64_t *learned_find_at(const struct learned *table,
     const struct learned_key *key, _Atomic uint64_t *likely) {
 	if (likely != NULL && learned_load_control(likely).used &&
-	    has_key(table, likely, key->words))
+	    learned_has_key(table, likely, key->words))
 		return likely;
 	return learned_find(table, key);
 }
@@ -174,73 +185,103 @@ void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
 	}
 }
 
-static void load_key(const struct learned *table, const _Atomic uint64_t *slot,
-    uint64_t *key) {
-	for (uint32_t i = 0; i < table->kind->key_words; i++)
-		key[i] = RELAXED(slot[table->kind->key_at + i]);
-}
-
-static void free_push(const struct learned *table, uint32_t shard,
-    uint32_t slot) {
-	atomic_store_explicit(&learned_slot(table, shard, slot)[1],
-	    table->shards[shard].free_head, memory_order_relaxed);
-	FAILPOINT();
-	table->shards[shard].free_head = slot;
-	FAILPOINT();
-}
-
 static uint32_t find_slot(const struct learned *table, uint32_t shard,
     uint64_t hash, const uint64_t *key) {
-	struct index index = learned_index(table, shard);
-	struct index_walk walk;
+	struct learned_walk walk;
 	uint32_t found;
 
-	index_walk_begin(&index, hash, &walk);
-	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
+	learned_walk_begin(hash, &walk);
+	while ((found = learned_walk_next(table, shard, hash, &walk)) != SEGMENT_NO_SLOT) {
 		const _Atomic uint64_t *slot = learned_slot(table, shard, found);
 
 		learned_fetch(table, slot);
-		if (learned_load_control(slot).used && has_key(table, slot, key))
+		if (learned_load_control(slot).used && learned_has_key(table, slot, key))
 			return found;
 	}
 	return SEGMENT_NO_SLOT;
 }
 
-uint32_t learned_high_water(const struct learned *table, uint32_t shard) {
-	uint32_t high = RELAXED(table->shards[shard].high_water);
-	uint32_t all = table->place->per_shard;
+static uint16_t *tag_at(const struct learned *table, uint32_t shard, uint32_t number) {
+	uint32_t places = table->place->places_per_bucket;
 
-	return high < all ? high : all;
+	return &table->tags[(size_t)shard * table->place->buckets_per_shard +
+	    number / places].tag[number % places];
 }
 
-/* Index and free list from the control words. */
-void learned_rebuild(const struct learned *table, uint32_t number) {
+/* Searches read it without the mutex. */
+static void set_tag(const struct learned *table, uint32_t shard, uint32_t number,
+    uint16_t tag) {
+	uint16_t *at = tag_at(table, shard, number);
+
+	/* in a new file nothing is to be written, and no page to be made for it */
+	if (__atomic_load_n(at, __ATOMIC_RELAXED) != tag)
+		__atomic_store_n(at, tag, __ATOMIC_RELEASE);
+	FAILPOINT();
+}
+
+uint32_t learned_next(const struct learned *table, uint32_t shard, uint32_t from) {
+	uint32_t places = table->place->places_per_bucket;
+	uint32_t bucket = from / places, skipped = from % places;
+
+	for (; bucket < table->place->buckets_per_shard; bucket++, skipped = 0) {
+		uint32_t taken = ~learned_fitting(table, shard, bucket, TAG_FREE) &
+		    UINT32_MAX >> (TAG_PLACES - places) & UINT32_MAX << skipped;
+
+		if (taken != 0)
+			return bucket * places + (uint32_t)__builtin_ctz(taken);
+	}
+	return SEGMENT_NO_SLOT;
+}
+
+static bool is_bucket_of(const struct learned *table, uint64_t hash, uint32_t number) {
+	uint32_t bucket = number / table->place->places_per_bucket;
+	uint32_t buckets = table->place->buckets_per_shard;
+
+	return tags_bucket(hash, 0, buckets) == bucket ||
+	    tags_bucket(hash, 1, buckets) == bucket;
+}
+
+/* Could our code have written the words of a slot there, with this hash of their key? */
+static bool is_sound(const struct learned *table, uint32_t shard, uint32_t number,
+    const uint64_t *words, uint64_t hash) {
+	const uint64_t *key = words + table->kind->key_at;
+	uint32_t other;
+
+	if (((uint32_t)hash & (table->place->shards - 1)) != shard ||
+	    !is_bucket_of(table, hash, number) || !table->kind->is_sound(words))
+		return false;
+	other = find_slot(table, shard, hash, key);
+	return other == SEGMENT_NO_SLOT || other == number;
+}
+
+bool learned_retag(const struct learned *table, uint32_t shard, uint32_t number) {
 	static const struct learned_control free_slot;
+	_Atomic uint64_t *slot = learned_slot(table, shard, number);
+	uint64_t words[LEARNED_WORDS_MAX], hash;
+
+	if (!learned_load_control(slot).used) {
+		set_tag(table, shard, number, TAG_FREE);
+		return false;
+	}
+	for (uint32_t i = 0; i < table->kind->slot_words; i++)
+		words[i] = RELAXED(slot[i]);
+	hash = learned_hash(table, words + table->kind->key_at);
+	if (!is_sound(table, shard, number, words, hash)) {
+		learned_store_control(slot, free_slot);
+		set_tag(table, shard, number, TAG_FREE);
+		return false;
+	}
+	set_tag(table, shard, number, tags_of_hash(hash));
+	return true;
+}
+
+static void retag_all(const struct learned *table, uint32_t number) {
 	struct shard *shard = &table->shards[number];
-	struct index index = learned_index(table, number);
 	uint32_t used = 0;
 
 	seq_begin(&shard->seq);
-	index_clear(&index);
-	shard->free_head = SEGMENT_NO_SLOT;
-	for (uint32_t i = learned_high_water(table, number); i-- > 0;) {
-		_Atomic uint64_t *slot = learned_slot(table, number, i);
-		uint64_t key[LEARNED_KEY_MAX], hash;
-
-		if (learned_load_control(slot).used) {
-			load_key(table, slot, key);
-			hash = learned_hash(table, key);
-			if (find_slot(table, number, hash, key) ==
-				SEGMENT_NO_SLOT &&
-			    index_insert(&index, hash, i)) {
-				used++;
-				continue;
-			}
-			/* only where others wrote there is one twice */
-			learned_store_control(slot, free_slot);
-		}
-		free_push(table, number, i);
-	}
+	for (uint32_t i = 0; i < table->place->per_shard; i++)
+		used += learned_retag(table, number, i);
 	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
 	seq_end(&shard->seq);
 }
@@ -248,7 +289,7 @@ void learned_rebuild(const struct learned *table, uint32_t number) {
 static void mend(const struct learned *table, uint32_t shard) {
 	if (table->kind->repair != NULL)
 		table->kind->repair(table, shard);
-	learned_rebuild(table, shard);
+	retag_all(table, shard);
 	atomic_fetch_add_explicit(&table->header->counters[COUNTER_REPAIRS], 1,
 	    memory_order_relaxed);
 	/* a change that nobody announced may be among them */
@@ -292,18 +333,14 @@ _Atomic uint64_t *learned_find(const struct learned *table,
 
 static void forget(const struct learned *table, uint32_t shard, uint32_t number) {
 	static const struct learned_control free_slot;
-	_Atomic uint64_t *slot = learned_slot(table, shard, number);
-	struct index index = learned_index(table, shard);
-	uint64_t key[LEARNED_KEY_MAX];
+	_Atomic uint32_t *used = &table->shards[shard].used;
 
-	load_key(table, slot, key);
-	learned_store_control(slot, free_slot);
-	if (index_remove(&index, learned_hash(table, key), number)) {
-		free_push(table, shard, number);
-		guarded_add(&table->shards[shard].used, UINT32_MAX);
-	} else {
+	learned_store_control(learned_slot(table, shard, number), free_slot);
+	set_tag(table, shard, number, TAG_FREE);
+	if (RELAXED(*used) == 0)
 		mend(table, shard);
-	}
+	else
+		guarded_add(used, UINT32_MAX);
 	if (table->kind->forgotten != NULL)
 		table->kind->forgotten(table, shard, number);
 }
@@ -313,131 +350,113 @@ void learned_forget(const struct learned *table, const struct learned_key *key,
 	forget(table, key->shard, learned_number(table, key, slot));
 }
 
-static uint64_t worth_of(const struct learned *table, uint32_t shard, uint32_t number,
+static uint64_t worth_of(const struct learned *table, const _Atomic uint64_t *slot,
     uint32_t now_ds) {
-	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
-
-	/* the spare one; beyond the high water an adopted file may hold anything */
-	if (number >= learned_high_water(table, shard) || !learned_load_control(slot).used)
-		return LEARNED_NEVER;
 	if (table->kind->worth != NULL)
 		return table->kind->worth(slot, now_ds);
 	return SEEN_DS(RELAXED(slot[1]));
 }
 
-static void fetch_some(const struct learned *table, uint32_t shard, uint32_t at) {
-	uint32_t count = table->place->per_shard;
-
-	for (uint32_t i = 0; i < LOOKED_AT && i < count; i++) {
-		at = at + 1 < count ? at + 1 : 0;
-		if (table->kind->fetch != NULL)
-			table->kind->fetch(learned_slot(table, shard, at));
-	}
+static void fetch_bucket(const struct learned *table, uint32_t shard, uint32_t first) {
+	for (uint32_t i = 0; table->kind->fetch != NULL &&
+	     i < table->place->places_per_bucket; i++)
+		table->kind->fetch(learned_slot(table, shard, first + i));
 }
 
-/* All are taken, but for a spare one: gives up the one that is worth least among the next few.
- * Never all are looked at: that would be each note's cost where there are many.  Where more
- * are free any role wrote otherwise. */
-static bool evict(const struct learned *table, uint32_t shard, uint32_t now_ds) {
-	uint32_t count = table->place->per_shard;
-	uint32_t at = table->shards[shard].hand % count, least = at, unused = 0;
+/* The entry of a bucket that is worth least, or SEGMENT_NO_SLOT: none is ever given up. */
+static uint32_t least_of_bucket(const struct learned *table, uint32_t shard, uint32_t bucket,
+    uint32_t now_ds, bool *is_spoiled) {
+	uint32_t places = table->place->places_per_bucket, first = bucket * places;
+	uint32_t free = learned_fitting(table, shard, bucket, TAG_FREE);
+	uint32_t least = SEGMENT_NO_SLOT;
 	uint64_t least_worth = LEARNED_NEVER;
 
-	fetch_some(table, shard, at);
-	for (uint32_t i = 0; i < count && (i < LOOKED_AT ||
-	    (least_worth == LEARNED_NEVER && i < LOOKED_AT_MOST)); i++) {
+	fetch_bucket(table, shard, first);
+	for (uint32_t i = 0; i < places; i++) {
+		const _Atomic uint64_t *slot = learned_slot(table, shard, first + i);
 		uint64_t worth;
 
-		at = at + 1 < count ? at + 1 : 0;
-		unused += !learned_load_control(learned_slot(table, shard, at)).used;
-		worth = worth_of(table, shard, at, now_ds);
+		if ((free >> i & 1) != 0)
+			continue;
+		if (!learned_load_control(slot).used) {
+			*is_spoiled = true;
+			continue;
+		}
+		worth = worth_of(table, slot, now_ds);
 		if (worth < least_worth) {
-			least = at;
+			least = first + i;
 			least_worth = worth;
 		}
 	}
-	table->shards[shard].hand = at;
-	if (unused > table->kind->has_spare) {
-		mend(table, shard);
-		return true;
+	return least;
+}
+
+/* Both buckets are full: gives up the entry of one of them, in turn, that is worth least.  Where
+ * none is ever given up it may be one of the other.  Where more are free any role wrote
+ * otherwise. */
+static bool evict(const struct learned *table, const struct learned_key *key,
+    uint32_t now_ds) {
+	uint32_t turn = table->shards[key->shard].hand++, least = SEGMENT_NO_SLOT;
+	bool is_spoiled = false;
+
+	for (uint32_t i = 0; i < TAGS_CHOICES && least == SEGMENT_NO_SLOT; i++) {
+		least = least_of_bucket(table, key->shard, tags_bucket(key->hash,
+		    (turn + i) % TAGS_CHOICES, table->place->buckets_per_shard), now_ds,
+		    &is_spoiled);
+		if (is_spoiled) {
+			mend(table, key->shard);
+			return true;
+		}
 	}
-	if (least_worth == LEARNED_NEVER)
+	if (least == SEGMENT_NO_SLOT)
 		return false;
-	forget(table, shard, least);
+	forget(table, key->shard, least);
 	atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
 	    1, memory_order_relaxed);
 	return true;
 }
 
-static bool has_room(const struct learned *table, uint32_t number) {
-	const struct shard *shard = &table->shards[number];
-	uint32_t all = table->place->per_shard;
+/* Gives a free place the key's tag.  NULL: the slot is not free, or the count is wrong. */
+static _Atomic uint64_t *take_place(const struct learned *table,
+    const struct learned_key *key, uint32_t number) {
+	struct shard *shard = &table->shards[key->shard];
+	_Atomic uint64_t *slot = learned_slot(table, key->shard, number);
 
-	if (table->kind->has_spare && all > 1 && RELAXED(shard->used) >= all - 1)
-		return false;
-	return shard->free_head != SEGMENT_NO_SLOT ||
-	    learned_high_water(table, number) < all;
-}
-
-/* A free slot of the shard, in no list.  SEGMENT_NO_SLOT: there is none, or the list names one
- * that is not. */
-static uint32_t take_slot(const struct learned *table, uint32_t number) {
-	static const struct learned_control free_slot;
-	struct shard *shard = &table->shards[number];
-	uint32_t all = table->place->per_shard, high = learned_high_water(table, number);
-	uint32_t slot = __atomic_load_n(&shard->free_head, __ATOMIC_RELAXED);
-
-	if (slot == SEGMENT_NO_SLOT ? high >= all : slot >= high ||
-	    learned_load_control(learned_slot(table, number, slot)).used)
-		return SEGMENT_NO_SLOT;
-	if (slot != SEGMENT_NO_SLOT) {
-		shard->free_head =
-		    (uint32_t)RELAXED(learned_slot(table, number, slot)[1]);
-		FAILPOINT();
-		return slot;
-	}
-	/* an adopted file may hold anything up there */
-	learned_store_control(learned_slot(table, number, high), free_slot);
-	atomic_store_explicit(&shard->high_water, high + 1, memory_order_relaxed);
-	FAILPOINT();
-	return high;
-}
-
-static _Atomic uint64_t *try_take(const struct learned *table,
-    const struct learned_key *key) {
-	uint32_t slot = take_slot(table, key->shard);
-	struct index index = learned_index(table, key->shard);
-
-	/* there are more places than slots */
-	if (slot == SEGMENT_NO_SLOT || !index_insert(&index, key->hash, slot))
+	if (learned_load_control(slot).used ||
+	    RELAXED(shard->used) >= table->place->per_shard)
 		return NULL;
-	guarded_add(&table->shards[key->shard].used, 1);
-	return learned_slot(table, key->shard, slot);
-}
-
-/* NULL: there is none. */
-static _Atomic uint64_t *take(const struct learned *table, const struct learned_key *key) {
-	_Atomic uint64_t *slot = try_take(table, key);
-
-	if (slot != NULL)
-		return slot;
-	mend(table, key->shard);
-	return try_take(table, key);
+	set_tag(table, key->shard, number, tags_of_hash(key->hash));
+	guarded_add(&shard->used, 1);
+	return slot;
 }
 
 _Atomic uint64_t *learned_take(const struct learned *table,
     const struct learned_key *key, uint32_t now_ds) {
-	if (!has_room(table, key->shard) && !evict(table, key->shard, now_ds))
-		return NULL;
-	return take(table, key);
+	uint32_t number;
+
+	for (unsigned tries = 0; tries < 2; tries++) {
+		_Atomic uint64_t *slot;
+
+		if (!find_place(table, key->shard, key->hash, &number) &&
+		    (!evict(table, key, now_ds) ||
+			!find_place(table, key->shard, key->hash, &number)))
+			return NULL;
+		slot = take_place(table, key, number);
+		if (slot != NULL)
+			return slot;
+		mend(table, key->shard);
+	}
+	return NULL;
 }
 
 _Atomic uint64_t *learned_take_spare(const struct learned *table,
-    const struct learned_key *key) {
-	if (table->shards[key->shard].free_head == SEGMENT_NO_SLOT &&
-	    learned_high_water(table, key->shard) >= table->place->per_shard)
-		return NULL;
-	return take(table, key);
+    const struct learned_key *key, const _Atomic uint64_t *old) {
+	uint32_t places = table->place->places_per_bucket;
+	uint32_t bucket = learned_number(table, key, old) / places;
+	uint32_t free = learned_fitting(table, key->shard, bucket, TAG_FREE);
+
+	return free == 0 ? NULL : take_place(table, key,
+	    bucket * places + (uint32_t)__builtin_ctz(free));
 }
 
 void learned_change_begin(const struct learned *table,

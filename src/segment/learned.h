@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The tables of what was learned: destinations, relays, recipients that are held.
- * Sharded, of fixed size, each entry one that may be forgotten.  A full shard gives
- * up, of a few that it looks at, the one that is worth least.
+ * Sharded, of fixed size, each entry one that may be forgotten.  Where both buckets of a
+ * key are full (tags.h), one of them gives up what is worth least.
  *
  * Slots are 64-bit words; word 0 is a struct learned_control, word 1 a SEEN_WORD.
  * Whoever stands inside learned_lock changes them: first the words that the control
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "segment/index.h"
 #include "segment/internal.h"
+#include "segment/tags.h"
 
 #define LEARNED_WORDS_MAX	(sizeof(struct recipient) / 8)
 #define LEARNED_KEY_MAX		(RECIPIENT_MAX / 8 + 1)
@@ -32,9 +32,9 @@ struct learned_kind {
 	uint32_t key_at;	/* first word of the key, padded with zeros */
 	uint32_t key_words;
 	uint32_t text_at;	/* first of them that is text; key_words: none */
-	uint32_t copied_words;	/* that readers want */
+	uint32_t copied_words;	/* that readers want: the first ones */
 	bool is_sequenced;	/* readers want what changes under SEEN_SEQUENCE, too */
-	bool has_spare;		/* a slot of each shard stays free for learned_take_spare */
+	bool has_spare;		/* a place of each bucket stays free for learned_take_spare */
 	enum counter evicted;
 	/* What it is worth to keep an entry: whoever has to make room looks at a few.
 	 * NULL: the younger, the more.  LEARNED_NEVER: never given up. */
@@ -54,7 +54,7 @@ struct learned {
 	struct segment_header *header;
 	const struct table_place *place;
 	struct shard *shards;
-	struct index_line *lines;
+	struct tag_line *tags;
 	_Atomic uint64_t *words;
 };
 
@@ -67,15 +67,27 @@ struct learned_key {
 
 /* The table at `place` of a mapping; sizes, key and counters are those of `header`
  * (the mapping's own, or for a reader a copy that was checked). */
-void learned_bind(struct learned *table, struct segment_header *header,
+static inline void learned_bind(struct learned *table, struct segment_header *header,
     void *mapping, const struct table_place *place,
-    const struct learned_kind *kind);
+    const struct learned_kind *kind) {
+	char *base = mapping;
 
-/* Fills hash and shard from words; has the index fetched meanwhile. */
-void learned_aim(const struct learned *table, struct learned_key *key);
-/* The same, where the hash is known. */
+	*table = (struct learned){
+		.kind = kind,
+		.header = header,
+		.place = place,
+		.shards = (void *)(base + place->shards_offset),
+		.tags = (void *)(base + place->tags_offset),
+		.words = (void *)(base + place->slots_offset),
+	};
+}
+
+/* Fills hash and shard from words, of which those behind the first `count` are zeros; has fetched
+ * meanwhile what is going to be needed. */
+void learned_aim(const struct learned *table, uint32_t count, struct learned_key *key);
+/* The same, where the hash is known, as learned_expect wanted it. */
 void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key);
-/* Has the slot fetched, all its lines at once. */
+/* Has fetched what readers want of the slot, all its lines at once. */
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot);
 /* Where the entry of hash and shard is, unless another one has the same tag; NULL: not
  * known.  Without a lock. */
@@ -107,16 +119,16 @@ _Atomic uint64_t *learned_find(const struct learned *table,
 _Atomic uint64_t *learned_find_at(const struct learned *table,
     const struct learned_key *key, _Atomic uint64_t *likely);
 
-/* A free slot, linked for the key; the caller writes it, control word last.  NULL: all
- * that were looked at are never given up, or some role spoils the shard right now. */
+/* A free slot that has the key's tag; the caller writes it, control word last.  NULL: all
+ * that it could have are never given up, or some role spoils the shard right now. */
 _Atomic uint64_t *learned_take(const struct learned *table,
     const struct learned_key *key, uint32_t now_ds);
 
-/* The same where the key has an entry already, which is to be given up when the new one is
- * written: whoever dies between leaves both, and one of them stays.  NULL: there is no
- * free slot. */
+/* The same in the bucket of the key's entry `old`, which is to be given up when the new one
+ * is written: whoever dies between leaves both, and one of them stays.  NULL: there is no
+ * free place. */
 _Atomic uint64_t *learned_take_spare(const struct learned *table,
-    const struct learned_key *key);
+    const struct learned_key *key, const _Atomic uint64_t *old);
 
 /* Gives up an entry that learned_find found. */
 void learned_forget(const struct learned *table, const struct learned_key *key,
@@ -167,27 +179,69 @@ enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
 unsigned learned_each(const struct learned *table, void (*each)(void *context,
     uint32_t shard, uint32_t number, const uint64_t *copy), void *context);
 
-/* For learned_keep.c. */
-static inline struct index learned_index(const struct learned *table, uint32_t shard) {
-	uint32_t lines = table->place->lines_per_shard;
+/* The next slot of the shard from number `from` on whose place has a tag, or SEGMENT_NO_SLOT:
+ * those that can hold anything, without a look at the others' memory. */
+uint32_t learned_next(const struct learned *table, uint32_t shard, uint32_t from);
 
-	return (struct index){
-		.lines = table->lines + (size_t)shard * lines,
-		.line_count = lines,
-		.slots = table->place->per_shard,
-	};
+/* A walk over the slots whose tags fit a hash. */
+struct learned_walk {
+	uint32_t fitting;	/* places of the bucket, as bits, that are left to look at */
+	uint32_t first;		/* number of its first slot */
+	uint32_t choice;	/* of the next bucket */
+	uint16_t tag;
+};
+static inline const struct tag_line *learned_tags(const struct learned *table,
+    uint32_t shard, uint32_t bucket) {
+	return &table->tags[(size_t)shard * table->place->buckets_per_shard + bucket];
 }
-uint64_t learned_hash(const struct learned *table, const uint64_t *words);
-/* Index and free list from the control words. */
-void learned_rebuild(const struct learned *table, uint32_t number);
+/* As bits: a bucket's places that have the tag. */
+static inline uint32_t learned_fitting(const struct learned *table, uint32_t shard,
+    uint32_t bucket, uint16_t tag) {
+	return tags_fitting(learned_tags(table, shard, bucket), tag) &
+	    UINT32_MAX >> (TAG_PLACES - table->place->places_per_bucket);
+}
+static inline bool learned_has_tag(const struct learned *table, uint32_t shard,
+    uint32_t number) {
+	uint32_t places = table->place->places_per_bucket;
 
-/* Slots that can hold anything are those below it. */
-uint32_t learned_high_water(const struct learned *table, uint32_t shard);
+	return (learned_fitting(table, shard, number / places, TAG_FREE) >> number % places &
+	    1) == 0;
+}
+
+static inline void learned_walk_begin(uint64_t hash, struct learned_walk *walk) {
+	*walk = (struct learned_walk){ .tag = tags_of_hash(hash) };
+}
+/* The next candidate, or SEGMENT_NO_SLOT. */
+static inline uint32_t learned_walk_next(const struct learned *table, uint32_t shard,
+    uint64_t hash, struct learned_walk *walk) {
+	uint32_t at;
+
+	while (walk->fitting == 0) {
+		uint32_t bucket;
+
+		if (walk->choice == TAGS_CHOICES)
+			return SEGMENT_NO_SLOT;
+		bucket = tags_bucket(hash, walk->choice++, table->place->buckets_per_shard);
+		walk->first = bucket * table->place->places_per_bucket;
+		walk->fitting = learned_fitting(table, shard, bucket, walk->tag);
+	}
+	at = (uint32_t)__builtin_ctz(walk->fitting);
+	walk->fitting &= walk->fitting - 1;
+	return walk->first + at;
+}
+
+/* For learned_keep.c. */
+uint64_t learned_hash(const struct learned *table, const uint64_t *words);
+bool learned_has_key(const struct learned *table, const _Atomic uint64_t *slot,
+    const uint64_t *key);
+/* Gives the slot's place the tag of its key, or frees both: it says nothing that our code could
+ * have written there, or another slot has the key. */
+bool learned_retag(const struct learned *table, uint32_t shard, uint32_t number);
 
 /* --- who prepares the segment, while nobody else has it ---------------------- */
 
-/* Checks every slot and derives the rest anew: mutexes, index, free lists.  No
- * entry is younger than now_ds then. */
+/* Checks every slot that has a tag, and derives the rest anew.  No entry is younger than now_ds
+ * then. */
 void learned_scrub(const struct learned *table, uint32_t now_ds);
 
 /* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either.

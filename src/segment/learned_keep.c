@@ -16,48 +16,65 @@
 
 #define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 
-enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
-    uint32_t number, uint64_t *copy) {
-	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
-	bool is_sequenced = table->kind->is_sequenced;
+static void copy_words(const _Atomic uint64_t *slot, uint64_t *copy, uint32_t from,
+    uint32_t to) {
+	for (uint32_t i = from; i < to; i++)
+		copy[i] = RELAXED(slot[i]);
+}
+
+/* key: what it is to have, which need not be copied then; NULL: any. */
+static enum learned_copied copy_slot(const struct learned *table,
+    const _Atomic uint64_t *slot, const uint64_t *key, uint64_t *copy) {
+	const struct learned_kind *kind = table->kind;
+	uint32_t key_end = kind->key_at + kind->key_words;
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
 		struct learned_control control = learned_load_control(slot);
+		bool is_it = true;
 
 		if (!control.used)
 			return LEARNED_NOTHING;
 		memcpy(copy, &control, sizeof(control));
 		copy[1] = atomic_load_explicit(&slot[1], memory_order_acquire);
-		for (uint32_t i = 2; i < table->kind->copied_words; i++)
-			copy[i] = RELAXED(slot[i]);
+		copy_words(slot, copy, 2, kind->key_at);
+		if (key == NULL)
+			copy_words(slot, copy, kind->key_at, key_end);
+		else
+			is_it = learned_has_key(table, slot, key);
+		copy_words(slot, copy, key_end, kind->copied_words);
 		atomic_thread_fence(memory_order_acquire);
-		if (RELAXED(slot[0]) == copy[0] && (!is_sequenced ||
-			(SEEN_SEQUENCE(copy[1]) % 2 == 0 &&
-			    SEEN_SEQUENCE(RELAXED(slot[1])) ==
-			    SEEN_SEQUENCE(copy[1]))))
+		if (RELAXED(slot[0]) != copy[0])
+			continue;
+		if (!is_it)
+			return LEARNED_NOTHING;
+		if (!kind->is_sequenced || (SEEN_SEQUENCE(copy[1]) % 2 == 0 &&
+			SEEN_SEQUENCE(RELAXED(slot[1])) == SEEN_SEQUENCE(copy[1])))
 			return LEARNED_COPIED;
 	}
 	return LEARNED_TORN;
 }
 
+enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
+    uint32_t number, uint64_t *copy) {
+	return copy_slot(table, learned_slot(table, shard, number), NULL, copy);
+}
+
 static enum learned_copied look_once(const struct learned *table,
     const struct learned_key *key, uint64_t *copy, uint32_t *number) {
 	const struct learned_kind *kind = table->kind;
-	struct index index = learned_index(table, key->shard);
 	enum learned_copied result = LEARNED_NOTHING;
-	struct index_walk walk;
+	struct learned_walk walk;
 	uint32_t found;
 
-	index_walk_begin(&index, key->hash, &walk);
-	while ((found = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
-		enum learned_copied copied;
+	learned_walk_begin(key->hash, &walk);
+	while ((found = learned_walk_next(table, key->shard, key->hash, &walk)) !=
+	    SEGMENT_NO_SLOT) {
+		enum learned_copied copied = copy_slot(table,
+		    learned_slot(table, key->shard, found), key->words, copy);
 
-		/* whoever writes may just be making the index anew */
-		if (found >= table->place->per_shard)
-			continue;
-		copied = learned_copy(table, key->shard, found, copy);
-		if (copied == LEARNED_COPIED && memcmp(copy + kind->key_at,
-			key->words, kind->key_words * sizeof(key->words[0])) == 0) {
+		if (copied == LEARNED_COPIED) {
+			memcpy(copy + kind->key_at, key->words,
+			    kind->key_words * sizeof(key->words[0]));
 			*number = found;
 			return LEARNED_COPIED;
 		}
@@ -91,9 +108,8 @@ unsigned learned_each(const struct learned *table, void (*each)(void *context,
 	unsigned torn = 0;
 
 	for (uint32_t shard = 0; shard < table->place->shards; shard++) {
-		uint32_t high = learned_high_water(table, shard);
-
-		for (uint32_t i = 0; i < high; i++) {
+		for (uint32_t i = learned_next(table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(table, shard, i + 1)) {
 			uint64_t copy[LEARNED_WORDS_MAX];
 
 			switch (learned_copy(table, shard, i, copy)) {
@@ -111,40 +127,26 @@ unsigned learned_each(const struct learned *table, void (*each)(void *context,
 	return torn;
 }
 
-static bool slot_is_ours(const struct learned *table, uint32_t shard,
-    const _Atomic uint64_t *slot) {
-	uint64_t words[LEARNED_WORDS_MAX];
-	uint64_t hash;
-
-	for (uint32_t i = 0; i < table->kind->slot_words; i++)
-		words[i] = RELAXED(slot[i]);
-	hash = learned_hash(table, words + table->kind->key_at);
-	return ((uint32_t)hash & (table->place->shards - 1)) == shard &&
-	    table->kind->is_sound(words);
-}
-
 static void scrub_shard(const struct learned *table, uint32_t number,
     uint32_t now_ds) {
-	static const struct learned_control free_slot;
 	struct shard *shard = &table->shards[number];
-	uint32_t high = learned_high_water(table, number);
+	uint32_t used = 0;
 
 	lock_reset(&shard->lock);
 	atomic_store(&shard->seq, 0);
-	atomic_store(&shard->high_water, high);
 	shard->hand = 0;
-	for (uint32_t i = 0; i < high; i++) {
+	for (uint32_t i = learned_next(table, number, 0); i != SEGMENT_NO_SLOT;
+	     i = learned_next(table, number, i + 1)) {
 		_Atomic uint64_t *slot = learned_slot(table, number, i);
 
-		if (!learned_load_control(slot).used)
+		if (!learned_retag(table, number, i))
 			continue;
-		if (!slot_is_ours(table, number, slot))
-			learned_store_control(slot, free_slot);
-		else if (SEEN_DS(RELAXED(slot[1])) > now_ds)
+		used++;
+		if (SEEN_DS(RELAXED(slot[1])) > now_ds)
 			atomic_store(&slot[1], SEEN_WORD(
 			    SEEN_SEQUENCE(RELAXED(slot[1])), now_ds));
 	}
-	learned_rebuild(table, number);
+	atomic_store(&shard->used, used);
 }
 
 void learned_scrub(const struct learned *table, uint32_t now_ds) {
@@ -159,7 +161,7 @@ static void carry_one(const struct learned *to, uint64_t *words) {
 
 	memcpy(key.words, words + to->kind->key_at,
 	    to->kind->key_words * sizeof(key.words[0]));
-	learned_aim(to, &key);
+	learned_aim(to, to->kind->key_words, &key);
 	if (!learned_lock(to, &key, 0))
 		return;
 	if (learned_find(to, &key) == NULL) {
@@ -177,9 +179,8 @@ static void carry_one(const struct learned *to, uint64_t *words) {
 void learned_carry(const struct learned *from, const struct learned *to,
     void (*change)(void *context, uint64_t *words), void *context) {
 	for (uint32_t shard = 0; shard < from->place->shards; shard++) {
-		uint32_t high = learned_high_water(from, shard);
-
-		for (uint32_t i = 0; i < high; i++) {
+		for (uint32_t i = learned_next(from, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(from, shard, i + 1)) {
 			const _Atomic uint64_t *slot = learned_slot(from, shard, i);
 			uint64_t words[LEARNED_WORDS_MAX];
 

@@ -41,30 +41,31 @@ static uint64_t last_word(const char *text, size_t length, bool has_before,
 	return word;
 }
 
-static inline bool fold(const char *text, size_t length, size_t max, uint64_t *words) {
-	size_t at = 0;
+static inline uint32_t fold(const char *text, size_t length, size_t max, uint64_t *words) {
+	uint32_t at = 0, count;
 	uint64_t all;
 
 	if (length > 0 && text[length - 1] == '.')
 		length--;
 	if (length == 0 || length > max || text[length - 1] == '.')
-		return false;
+		return 0;
 	for (; length - at * 8 >= 8; at++) {
 		memcpy(&words[at], text + at * 8, sizeof(words[at]));
 		if (!fold_word(&words[at], UINT64_MAX))
-			return false;
+			return 0;
 	}
 	if (length % 8 != 0) {
 		words[at] = last_word(text + at * 8, length % 8, at > 0, &all);
 		if (!fold_word(&words[at++], all))
-			return false;
+			return 0;
 	}
+	count = at;
 	for (; at < max / 8; at++)
 		words[at] = 0;
-	return true;
+	return count;
 }
 
-bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
+uint32_t name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
 	return fold(name, length, SEGMENT_NAME_MAX, words);
 }
 
@@ -74,7 +75,7 @@ uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_
 	return siphash13(key, words, count * sizeof(words[0]));
 }
 
-bool recipient_fold(const char *address, size_t length,
+uint32_t recipient_fold(const char *address, size_t length,
     uint64_t words[RECIPIENT_WORDS]) {
 	return fold(address, length, RECIPIENT_MAX, words);
 }

@@ -13,9 +13,10 @@
 #define NAME_WORDS	(SEGMENT_NAME_MAX / 8)
 _Static_assert(SEGMENT_NAME_MAX % 8 == 0, "names are whole words");
 
-/* A name in the form that is stored; one dot at its end is let pass.  False: it is
- * empty or longer than SEGMENT_NAME_MAX, or has blanks or control characters. */
-bool name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]);
+/* A name in the form that is stored; one dot at its end is let pass.  Returns how many words
+ * it has; behind them are zeros.  0: it is empty or longer than SEGMENT_NAME_MAX, or has blanks
+ * or control characters. */
+uint32_t name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]);
 
 /* A keyed hash of words of a name or the like; zeros at their end say nothing. */
 uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_t count);
@@ -24,7 +25,7 @@ uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_
 _Static_assert(RECIPIENT_MAX % 8 == 0, "addresses are whole words");
 
 /* The same for a recipient's address, of at most RECIPIENT_MAX bytes. */
-bool recipient_fold(const char *address, size_t length,
+uint32_t recipient_fold(const char *address, size_t length,
     uint64_t words[RECIPIENT_WORDS]);
 bool recipient_is_folded(const char address[RECIPIENT_MAX]);
 

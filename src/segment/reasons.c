@@ -163,13 +163,13 @@ void reasons_free(const struct learned *table, uint32_t shard, uint32_t slot,
 }
 
 void reasons_repair(const struct learned *table, uint32_t shard) {
-	uint32_t high = learned_high_water(table, shard);
+	uint32_t slots = table->place->per_shard;
 
 	for (uint32_t i = 1; i <= table->header->reasons_per_shard; i++) {
 		struct reason_text *reason = reason_at(table->header, table->header,
 		    shard, i);
 		uint32_t owner = RELAXED(reason->owner);
-		const _Atomic uint64_t *slot = owner == 0 || owner > high ? NULL :
+		const _Atomic uint64_t *slot = owner == 0 || owner > slots ? NULL :
 		    learned_slot(table, shard, owner - 1);
 		uint64_t kept[2] = { 0, 0 };
 		bool is_torn = RELAXED(reason->sequence) % 2 != 0;

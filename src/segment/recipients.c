@@ -69,7 +69,7 @@ static bool aim(const struct learned *table, const char *address, size_t length,
 	key->words[0] = mta;
 	if (!recipient_fold(address, length, key->words + 1))
 		return false;
-	learned_aim(table, key);
+	learned_aim(table, table->kind->key_words, key);
 	return true;
 }
 
@@ -116,14 +116,17 @@ static void overwrite(const struct learned *table, const struct learned_key *key
 /* Never is nobody held. */
 static void replace(const struct learned *table, const struct learned_key *key,
     _Atomic uint64_t *old, const struct recipient *r) {
-	_Atomic uint64_t *slot = learned_take_spare(table, key);
+	_Atomic uint64_t *slot = learned_take_spare(table, key, old);
 
-	/* only a table that was full before there were spare ones */
+	/* only a table whose buckets have a single place */
 	if (slot == NULL) {
 		overwrite(table, key, old, r);
 		return;
 	}
 	write_slot(slot, r);
+	/* who looked at the new one's place before, and at the old one's after this, looks again */
+	learned_change_begin(table, key);
+	learned_change_end(table, key);
 	learned_forget(table, key, old);
 }
 
@@ -329,7 +332,7 @@ static void clear_one(void *context, uint32_t shard, uint32_t number,
 		return;
 	memcpy(key.words, copy + WORD_OF(mta),
 	    recipient_kind.key_words * sizeof(key.words[0]));
-	learned_aim(&table, &key);
+	learned_aim(&table, table.kind->key_words, &key);
 	clearing->cleared += release(clearing->segment, &key, clearing->until_ns,
 	    clearing->now_ns);
 }

@@ -57,24 +57,29 @@ static struct state_shard *shard_of(const struct learned *table, uint32_t shard)
 
 bool states_aim(struct segment *segment, const char *name, size_t length,
     struct state_lock *lock) {
+	uint32_t count;
+
 	lock->segment = segment;
 	lock->table = destination_state_table(segment);
 	lock->slot = lock->likely = NULL;
-	if (!name_fold(name, length, lock->key.words)) {
+	count = name_fold(name, length, lock->key.words);
+	if (count == 0) {
 		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
 		return false;
 	}
-	learned_aim(&lock->table, &lock->key);
+	learned_aim(&lock->table, count, &lock->key);
 	return true;
 }
 
 bool states_key(struct segment *segment, const char *name, size_t length,
     struct state_key *out) {
-	if (!name_fold(name, length, out->name)) {
+	uint32_t count = name_fold(name, length, out->name);
+
+	if (count == 0) {
 		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
 		return false;
 	}
-	out->hash = name_hash(&segment->header->key, out->name, NAME_WORDS);
+	out->hash = name_hash(&segment->header->key, out->name, count);
 	out->place = 0;
 	return true;
 }

@@ -153,11 +153,10 @@ void states_scrub(struct segment *segment, int64_t now_ns) {
 
 	flights_scrub(segment);
 	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
-		uint32_t high = learned_high_water(&table, shard);
-
 		destination_repair(&table, shard);
 		reasons_scrub(&table, shard);
-		for (uint32_t i = 0; i < high; i++) {
+		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&table, shard, i + 1)) {
 			_Atomic uint64_t *slot = learned_slot(&table, shard, i);
 
 			if (!learned_load_control(slot).used)
@@ -201,7 +200,8 @@ void states_carry(const struct segment *from, struct segment *to) {
 	struct learned table = destination_state_table(to);
 
 	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
-		for (uint32_t i = learned_high_water(&table, shard); i-- > 0;)
+		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&table, shard, i + 1))
 			mark_time(&table, shard, i);
 	}
 	(void)states_each(from, carry_reason, to);

@@ -81,11 +81,12 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
 	uint64_t copy[LEARNED_WORDS_MAX];
 	enum learned_copied found;
 	struct learned_key key;
-	uint32_t number = 0;
+	uint32_t number = 0, count;
 
-	if (!name_fold(name, length, key.words))
+	count = name_fold(name, length, key.words);
+	if (count == 0)
 		return false;
-	learned_aim(&table, &key);
+	learned_aim(&table, count, &key);
 	found = learned_look(&table, &key, copy, &number);
 	if (found == LEARNED_TORN)
 		found = look_again(&table, &key, copy, &number);
@@ -240,10 +241,10 @@ static void mark_all(struct segment *segment, uint64_t offset) {
 	struct learned table = destination_state_table(segment);
 
 	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
-		uint32_t high = learned_high_water(&table, shard);
-
-		for (uint32_t i = 0; i < high; i += 64)
-			atomic_fetch_or(bits_of(&table, offset, shard, i), UINT64_MAX);
+		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&table, shard, i + 1))
+			atomic_fetch_or(bits_of(&table, offset, shard, i),
+			    UINT64_C(1) << i % 64);
 	}
 }
 

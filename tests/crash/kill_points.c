@@ -262,28 +262,27 @@ static bool learned_is_whole(unsigned *listed) {
 	return check.whole && decisions_are_whole() && states_are_whole() && relays_are_whole() && positions_are_whole();
 }
 
-/* No slot is lost: in use, or in the free list. */
+/* The slots in use are those that have a tag, and as many as are counted. */
 static bool places_add_up(const struct table_place *place, size_t slot_bytes) {
-	const struct segment_header *header = site.segment->header;
-	const char *base = (const char *)header;
+	const char *base = (const char *)site.segment->header;
 	const struct shard *shards = (const void *)(base + place->shards_offset);
+	const struct tag_line *lines = (const void *)(base + place->tags_offset);
 
 	for (uint32_t i = 0; i < place->shards; i++) {
-		uint32_t known = atomic_load(&shards[i].used);
-		uint32_t at = shards[i].free_head;
+		uint32_t used = 0;
 
-		for (; at != SEGMENT_NO_SLOT && known <= place->per_shard;
-		     known++) {
+		for (uint32_t k = 0; k < place->per_shard; k++) {
 			const char *slot = base + place->slots_offset +
-			    ((size_t)i * place->per_shard + at) *
-			    slot_bytes;
-			uint64_t next;
+			    ((size_t)i * place->per_shard + k) * slot_bytes;
+			uint32_t bucket = k / place->places_per_bucket;
+			bool has_tag = lines[i * place->buckets_per_shard + bucket]
+			    .tag[k % place->places_per_bucket] != 0;
 
-			memcpy(&next, slot + 8, sizeof(next));
-			at = (uint32_t)next;
+			if (has_tag != (slot[0] != 0))
+				return false;
+			used += has_tag;
 		}
-		if (known != atomic_load(&shards[i].high_water) ||
-		    atomic_load(&shards[i].seq) % 2 != 0)
+		if (used != atomic_load(&shards[i].used) || atomic_load(&shards[i].seq) % 2 != 0)
 			return false;
 	}
 	return true;

@@ -279,7 +279,7 @@ bool states_add_up(void) {
 		if (atomic_load(&shards[i].undo_slot) != 0 ||
 		    !reasons_add_up(&table, i))
 			return false;
-		for (uint32_t k = learned_high_water(&table, i); k-- > 0;) {
+		for (uint32_t k = table.place->per_shard; k-- > 0;) {
 			if (!slot_adds_up(&table, i, k))
 				return false;
 		}

@@ -57,8 +57,8 @@ static unsigned table_spaces(const struct table_place *place, uint64_t slot_byte
 	uint64_t shards = place->shards;
 
 	out[0] = shards_at(place->shards_offset, shards);
-	out[1] = (struct space){ .offset = place->lines_offset,
-		.bytes = shards * place->lines_per_shard * sizeof(struct index_line) };
+	out[1] = (struct space){ .offset = place->tags_offset,
+		.bytes = shards * place->buckets_per_shard * sizeof(struct tag_line) };
 	out[2] = (struct space){ .offset = place->slots_offset,
 		.bytes = shards * place->per_shard * slot_bytes };
 	return 3;

@@ -115,7 +115,7 @@ static void each_byte_is_folded_or_refused(void **state) {
 			if (at == 16 && c == '.')
 				continue;
 			name[at] = (char)c;
-			assert_int_equal(name_fold(name, 17, words), !bad);
+			assert_int_equal(name_fold(name, 17, words), bad ? 0 : 3);
 			if (bad)
 				continue;
 			memcpy(folded, words, sizeof(folded));

@@ -420,7 +420,7 @@ static void damage_is_told(void **state) {
 	WITH(destination_count, UINT64_MAX, "damaged");
 	WITH(destinations.shards, 0, "damaged");
 	WITH(destinations.per_shard, UINT32_MAX, "damaged");
-	WITH(relays.lines_per_shard, 0, "damaged");
+	WITH(relays.buckets_per_shard, 0, "damaged");
 	WITH(recipients.per_shard, UINT32_MAX, "damaged");
 	WITH(states_offset, UINT64_MAX / 2, "damaged");
 	WITH(reasons_per_shard, UINT32_MAX, "damaged");
@@ -428,7 +428,8 @@ static void damage_is_told(void **state) {
 	WITH(flights_offset, 8, "damaged");
 	WITH(attempt_lines, 0, "damaged");
 	WITH(destinations.slots_offset, UINT64_MAX / 2, "damaged");
-	WITH(relays.lines_offset, 8, "damaged");
+	WITH(relays.tags_offset, 8, "damaged");
+	WITH(recipients.places_per_bucket, 33, "damaged");
 }
 
 static uint64_t random_state;
