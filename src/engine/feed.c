@@ -277,7 +277,7 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 		result.expected = feed_expected_key(expected, result.owner.name);
 	if (find_seen(generation, delivery, judgement, &seen)) {
 		if (expected != NULL && address_equal(&expected->relay, &seen.relay))
-			seen.relay_hash = expected->relay_hash;
+			seen.relay_key = expected->relay_key;
 		result.seen = is_own(&result) ? &seen : NULL;
 		learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}

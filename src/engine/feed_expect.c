@@ -21,7 +21,7 @@ struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct addr
 static void expect_relays(struct feed_memory *memory)
 {
 	struct address relays[ENGINE_FEED_EXPECTED];
-	uint64_t hashes[ENGINE_FEED_EXPECTED];
+	struct relay_key keys[ENGINE_FEED_EXPECTED];
 	unsigned at[ENGINE_FEED_EXPECTED], count = 0;
 
 	for (unsigned i = 0; i < memory->expected_count; i++) {
@@ -30,9 +30,9 @@ static void expect_relays(struct feed_memory *memory)
 		relays[count] = memory->expected[i].relay;
 		at[count++] = i;
 	}
-	relays_expect(memory->engine->segment, relays, hashes, count);
+	relays_expect(memory->engine->segment, relays, keys, count);
 	for (unsigned i = 0; i < count; i++)
-		memory->expected[at[i]].relay_hash = hashes[i];
+		memory->expected[at[i]].relay_key = keys[i];
 }
 
 void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
@@ -54,7 +54,7 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 			continue;
 		memory->expected[known].text = domain.text;
 		memory->expected[known].relay = deliveries[i]->relay_address;
-		memory->expected[known].relay_hash = 0;
+		memory->expected[known].relay_key = (struct relay_key){ 0, 0 };
 		__builtin_prefetch(feed_noted_near(memory, &deliveries[i]->relay_address));
 		feed_destination_near(memory->table, keys[known++].hash);
 	}
@@ -69,9 +69,10 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 			keys[i].place = found[i]->place;
 			__builtin_prefetch(found[i]->level.entries);
 		}
-		memory->expected[i].key = keys[i];
 	}
 	states_expect(engine->segment, keys, known);
+	for (unsigned i = 0; i < known; i++)
+		memory->expected[i].key = keys[i];
 }
 
 const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text)

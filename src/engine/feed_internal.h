@@ -71,7 +71,7 @@ struct feed_expected {
 	const char *text;
 	struct state_key key;
 	struct address relay;
-	uint64_t relay_hash;	/* 0: its relay is not expected */
+	struct relay_key relay_key;	/* zeros: its relay is not expected */
 };
 
 struct feed_memory {

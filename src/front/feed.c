@@ -32,6 +32,7 @@ static void look_up_zone(struct feed *feed)
 	feed->zone_ms = (int64_t)local.tm_gmtoff * 1000;
 	feed->year = local.tm_year + 1900;
 	feed->zone_until_ns = feed->now_ns + ZONE_EVERY_NS;
+	feed->date.length = 0;
 }
 
 static void beat(struct feed *feed)

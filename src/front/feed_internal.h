@@ -32,6 +32,14 @@ struct feed_ahead {
 	unsigned count, at;	/* those before it were used */
 };
 
+/* Lines of one second begin alike: what such a head says. */
+struct feed_date {
+	char head[48];
+	size_t length;		/* 0: none */
+	int64_t ms;
+	bool is_date;
+};
+
 struct feed {
 	struct engine *engine;
 	const struct generation *generation;	/* pinned between feed_begin and feed_end */
@@ -49,6 +57,7 @@ struct feed {
 	int64_t zone_ms;	/* local time is ahead of UTC by this */
 	int year;
 	int64_t zone_until_ns;	/* zone and year are looked up again then */
+	struct feed_date date;	/* that was read last */
 	int64_t beat_ns;
 	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;

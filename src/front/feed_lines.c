@@ -28,8 +28,7 @@ static bool is_local(struct span head)
 	return at < head.length && (head.text[at] < '0' || head.text[at] > '9');
 }
 
-/* When the line says that it was written, in ms since 1970. */
-static bool told_ms(const struct feed *feed, struct span head, int64_t *ms)
+static bool read_date(const struct feed *feed, struct span head, int64_t *ms)
 {
 	int64_t zone_ms = is_local(head) ? feed->zone_ms : 0;
 
@@ -41,6 +40,22 @@ static bool told_ms(const struct feed *feed, struct span head, int64_t *ms)
 	    log_date_read(head, feed->year - 1, ms))
 		*ms -= zone_ms;
 	return true;
+}
+
+/* When the line says that it was written, in ms since 1970. */
+static bool told_ms(struct feed *feed, struct span head, int64_t *ms)
+{
+	struct feed_date *last = &feed->date;
+
+	if (head.length == 0 || head.length > sizeof(last->head))
+		return read_date(feed, head, ms);
+	if (head.length != last->length || memcmp(head.text, last->head, head.length) != 0) {
+		last->is_date = read_date(feed, head, &last->ms);
+		last->length = head.length;
+		memcpy(last->head, head.text, head.length);
+	}
+	*ms = last->ms;
+	return last->is_date;
 }
 
 /* When the delivery ended, if that was not just now: what is read as it is written ended
@@ -97,7 +112,7 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 }
 
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
-static int64_t written_ns(const struct feed *feed, struct span head, bool behind)
+static int64_t written_ns(struct feed *feed, struct span head, bool behind)
 {
 	int64_t ms, ago_ms;
 

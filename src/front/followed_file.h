@@ -14,7 +14,7 @@
 #include "segment/feed_position.h"
 
 #define FOLLOWED_LINE_MAX	65536	/* longer lines are passed over */
-#define FOLLOWED_TAIL_BYTES	512	/* before the place, that tell other contents */
+#define FOLLOWED_TAIL_BYTES	256	/* before the place, that tell other contents */
 #define FOLLOWED_HEAD_BYTES	1024	/* at the start, that tell a copy */
 #define FOLLOWED_BUFFER_MIN	(2 * FOLLOWED_LINE_MAX + FOLLOWED_TAIL_BYTES)
 

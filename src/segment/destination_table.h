@@ -65,6 +65,9 @@ void state_encode(const struct destination_state *state, int64_t created_ns,
 /* A window that makes no sense is none.  True: that had to be done. */
 bool state_make_sound(struct destination_state *state);
 
+/* Has the bits of the next three fetched. */
+void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number);
+
 /* Marks the destination for states_changed, and raises the version. */
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number);
 

@@ -313,6 +313,19 @@ static void rename_relay(const struct learned *table,
 	learned_change_end(table, key);
 }
 
+/* Where it probably is, or NULL. */
+static _Atomic uint64_t *aim_at_relay(const struct learned *table,
+    const struct relay_key *expected, struct learned_key *key) {
+	if (expected->hash == 0) {
+		learned_aim(table, table->kind->key_words, key);
+		return learned_approach(table, key);
+	}
+	key->hash = expected->hash;
+	key->shard = learned_shard(table, key->hash);
+	return expected->place == 0 || expected->place > table->place->per_shard ? NULL :
+	    learned_slot(table, key->shard, expected->place - 1);
+}
+
 bool relays_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns) {
 	struct learned table = relay_table(segment);
@@ -326,9 +339,7 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 		return lost(segment, COUNTER_NAMES_UNUSABLE);
 	memcpy(relay.name, name, sizeof(name));
 	memcpy(key.words, &seen->relay, sizeof(seen->relay));
-	learned_aim_hash(&table, seen->relay_hash != 0 ? seen->relay_hash :
-	    learned_hash(&table, key.words), &key);
-	likely = learned_approach(&table, &key);
+	likely = aim_at_relay(&table, &seen->relay_key, &key);
 	if (!learned_lock(&table, &key, now_ns))
 		return lost(segment, COUNTER_NOTES_LOST);
 	slot = learned_find_at(&table, &key, likely);
@@ -349,19 +360,20 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 _Static_assert(RELAYS_EXPECTED == LEARNED_EXPECTED, "all of them");
 
 void relays_expect(const struct segment *segment, const struct address relays[],
-    uint64_t hashes[], size_t count) {
+    struct relay_key keys[], size_t count) {
 	struct learned table = relay_table(segment);
-	const _Atomic uint64_t *slots[RELAYS_EXPECTED];
-	uint64_t words[ADDRESS_WORDS];
+	uint64_t words[ADDRESS_WORDS], hashes[RELAYS_EXPECTED] = { 0 };
+	uint32_t places[RELAYS_EXPECTED] = { 0 };
 
 	if (count > RELAYS_EXPECTED)
 		count = RELAYS_EXPECTED;
 	for (size_t i = 0; i < count; i++) {
 		memcpy(words, &relays[i], sizeof(words));
 		hashes[i] = learned_hash(&table, words);
-		slots[i] = NULL;
 	}
-	learned_expect(&table, hashes, slots, count);
+	learned_expect(&table, hashes, places, count);
+	for (size_t i = 0; i < count; i++)
+		keys[i] = (struct relay_key){ hashes[i], places[i] };
 }
 
 bool destinations_note(struct segment *segment, const struct delivery_seen *seen,

@@ -75,6 +75,13 @@ struct destination_window {
 	char reason[SEGMENT_REASON_MAX + 1];	/* "": none, or it had to make room */
 };
 
+/* What relays_expect found out of a relay: the hash of its address, and where it is.  Zeros:
+ * nothing, or not there. */
+struct relay_key {
+	uint64_t hash;
+	uint32_t place;
+};
+
 /* A delivery to `name` went to this relay (unknown address: to none).  `mta` is a
  * number of the generation (8 and above: not known); `cloned`: by the transport
  * that its lanes clone.  Also notes the relay's name (NULL: not known).  False: not
@@ -83,7 +90,7 @@ struct delivery_seen {
 	const char *name;
 	size_t name_length;
 	struct address relay;
-	uint64_t relay_hash;	/* of it, as relays_expect gave it; 0: not known */
+	struct relay_key relay_key;	/* as relays_expect gave it */
 	const char *relay_name;
 	size_t relay_name_length;
 	uint8_t mta;
@@ -96,10 +103,10 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns);
 
 /* The names of these relays are going to be noted or found soon: has them fetched, as
- * states_expect does with destinations.  RELAYS_EXPECTED at most.  hashes: room for as many. */
+ * states_expect does with destinations.  RELAYS_EXPECTED at most.  keys: room for as many. */
 #define RELAYS_EXPECTED	32
 void relays_expect(const struct segment *segment, const struct address relays[],
-    uint64_t hashes[], size_t count);
+    struct relay_key keys[], size_t count);
 
 /* Copies what is known of a destination; false: nothing, or it changes all the
  * time.  Any thread, no lock. */

@@ -32,7 +32,7 @@ uint64_t learned_hash(const struct learned *table, const uint64_t *words) {
 
 void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key) {
 	key->hash = hash;
-	key->shard = (uint32_t)hash & (table->place->shards - 1);
+	key->shard = learned_shard(table, hash);
 	for (unsigned i = 0; i < TAGS_CHOICES; i++)
 		__builtin_prefetch(learned_tags(table, key->shard,
 		    tags_bucket(hash, i, table->place->buckets_per_shard)));
@@ -58,10 +58,11 @@ void learned_aim(const struct learned *table, uint32_t count, struct learned_key
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot) {
 	uint32_t last = table->kind->copied_words - 1;
 
-	/* by steps of a line, and the end, which may lie in one more */
-	for (uint32_t i = 0; i < last; i += LINE_WORDS)
+	/* by steps of a line, and the end, which may lie in one more: pairs of words do not */
+	for (uint32_t i = 0; i <= last; i += LINE_WORDS)
 		__builtin_prefetch(&slot[i]);
-	__builtin_prefetch(&slot[last]);
+	if (last % LINE_WORDS > 1)
+		__builtin_prefetch(&slot[last]);
 }
 
 /* Text that ends within a word is equal when that word is. */
@@ -82,73 +83,110 @@ bool learned_has_key(const struct learned *table, const _Atomic uint64_t *slot,
 	return true;
 }
 
-_Atomic uint64_t *learned_likely(const struct learned *table,
-    const struct learned_key *key) {
-	struct learned_walk walk;
-	uint32_t found;
-
-	learned_walk_begin(key->hash, &walk);
-	found = learned_walk_next(table, key->shard, key->hash, &walk);
-	return found == SEGMENT_NO_SLOT ? NULL :
-	    learned_slot(table, key->shard, found);
-}
-
 _Atomic uint64_t *learned_approach(const struct learned *table,
     const struct learned_key *key) {
-	_Atomic uint64_t *slot = learned_likely(table, key);
+	struct learned_walk walk;
+	_Atomic uint64_t *slot;
+	uint32_t number;
 
-	if (slot != NULL)
-		learned_fetch(table, slot);
+	learned_walk_begin(key->hash, &walk);
+	number = learned_walk_next(table, key->shard, key->hash, &walk);
+	if (number == SEGMENT_NO_SLOT)
+		return NULL;
+	slot = learned_slot(table, key->shard, number);
+	learned_fetch(table, slot);
 	return slot;
+}
+
+/* A key's buckets: which places may have it, and which are free, as bits. */
+struct spots {
+	uint32_t first[TAGS_CHOICES];	/* number of the first slot */
+	uint32_t fitting[TAGS_CHOICES], free[TAGS_CHOICES];
+};
+
+static void look_at_tags(const struct learned *table, uint32_t shard, uint64_t hash,
+    struct spots *out) {
+	uint16_t tag = tags_of_hash(hash);
+
+	for (unsigned i = 0; i < TAGS_CHOICES; i++) {
+		uint32_t bucket = tags_bucket(hash, i, table->place->buckets_per_shard);
+
+		out->first[i] = bucket * table->place->places_per_bucket;
+		out->fitting[i] = learned_fitting(table, shard, bucket, tag);
+		out->free[i] = learned_fitting(table, shard, bucket, TAG_FREE);
+	}
 }
 
 /* Where a new entry is to go: at home in the first bucket or the second, or else into the emptier
  * one.  False: there is no room. */
-static bool find_place(const struct learned *table, uint32_t shard, uint64_t hash,
+static bool find_room(const struct learned *table, uint64_t hash, const struct spots *spots,
     uint32_t *number) {
 	uint32_t places = table->place->places_per_bucket, home = tags_home(hash, places);
-	int spare = table->kind->has_spare && places > 1, most = spare;
+	unsigned best = TAGS_CHOICES;
 
 	for (unsigned i = 0; i < TAGS_CHOICES; i++) {
-		uint32_t bucket = tags_bucket(hash, i, table->place->buckets_per_shard);
-		uint32_t free = learned_fitting(table, shard, bucket, TAG_FREE);
-		int count = __builtin_popcount(free);
+		uint32_t free = spots->free[i];
 
-		if (count > spare && (free >> home & 1) != 0) {
-			*number = bucket * places + home;
+		/* a spare one is left */
+		if (free == 0 || (table->kind->has_spare && places > 1 && (free & (free - 1)) == 0))
+			continue;
+		if ((free >> home & 1) != 0) {
+			*number = spots->first[i] + home;
 			return true;
 		}
-		if (count > most) {
-			*number = bucket * places + (uint32_t)__builtin_ctz(free);
-			most = count;
-		}
+		if (best == TAGS_CHOICES ||
+		    __builtin_popcount(free) > __builtin_popcount(spots->free[best]))
+			best = i;
 	}
-	return most > spare;
+	if (best == TAGS_CHOICES)
+		return false;
+	*number = spots->first[best] + (uint32_t)__builtin_ctz(spots->free[best]);
+	return true;
+}
+
+static bool find_place(const struct learned *table, const struct learned_key *key,
+    uint32_t *number) {
+	struct spots spots;
+
+	look_at_tags(table, key->shard, key->hash, &spots);
+	return find_room(table, key->hash, &spots, number);
+}
+
+/* Where the entry probably is (*place: 1 + its number), or else is going to be (*place: 0). */
+static const _Atomic uint64_t *expected_slot(const struct learned *table, uint64_t hash,
+    uint32_t *place) {
+	uint32_t shard = learned_shard(table, hash), number = *place - 1;
+	struct spots spots;
+
+	if (*place == 0) {
+		look_at_tags(table, shard, hash, &spots);
+		for (unsigned i = 0; i < TAGS_CHOICES && *place == 0; i++)
+			if (spots.fitting[i] != 0)
+				*place = 1 + (number = spots.first[i] +
+				    (uint32_t)__builtin_ctz(spots.fitting[i]));
+		if (*place == 0 && !find_room(table, hash, &spots, &number))
+			return NULL;
+	}
+	if (table->kind->fetch_beside != NULL)
+		table->kind->fetch_beside(table, shard, number);
+	return learned_slot(table, shard, number);
 }
 
 /* Step by step for all, so that nothing but the next step waits for a step. */
 void learned_expect(const struct learned *table, const uint64_t hashes[],
-    const _Atomic uint64_t *slots[], size_t count) {
+    uint32_t places[], size_t count) {
+	const _Atomic uint64_t *slots[LEARNED_EXPECTED];
 	struct learned_key key;
-	uint32_t number;
 
 	for (size_t i = 0; i < count; i++) {
-		if (slots[i] == NULL)
+		if (places[i] == 0)
 			learned_aim_hash(table, hashes[i], &key);
-	}
-	for (size_t i = 0; i < count; i++) {
-		if (slots[i] != NULL)
-			continue;
-		key.hash = hashes[i];
-		key.shard = (uint32_t)key.hash & (table->place->shards - 1);
-		slots[i] = learned_likely(table, &key);
-		if (slots[i] == NULL && find_place(table, key.shard, key.hash, &number))
-			slots[i] = learned_slot(table, key.shard, number);
 	}
 	/* a page's address first, where that is not known either */
 	for (size_t i = 0; i < count; i++) {
+		slots[i] = expected_slot(table, hashes[i], &places[i]);
 		if (slots[i] != NULL)
-			__builtin_prefetch(&slots[i][0]);
+			__builtin_prefetch(slots[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] != NULL)
@@ -247,7 +285,7 @@ static bool is_sound(const struct learned *table, uint32_t shard, uint32_t numbe
 	const uint64_t *key = words + table->kind->key_at;
 	uint32_t other;
 
-	if (((uint32_t)hash & (table->place->shards - 1)) != shard ||
+	if (learned_shard(table, hash) != shard ||
 	    !is_bucket_of(table, hash, number) || !table->kind->is_sound(words))
 		return false;
 	other = find_slot(table, shard, hash, key);
@@ -437,9 +475,9 @@ _Atomic uint64_t *learned_take(const struct learned *table,
 	for (unsigned tries = 0; tries < 2; tries++) {
 		_Atomic uint64_t *slot;
 
-		if (!find_place(table, key->shard, key->hash, &number) &&
+		if (!find_place(table, key, &number) &&
 		    (!evict(table, key, now_ds) ||
-			!find_place(table, key->shard, key->hash, &number)))
+			!find_place(table, key, &number)))
 			return NULL;
 		slot = take_place(table, key, number);
 		if (slot != NULL)

@@ -41,6 +41,8 @@ struct learned_kind {
 	uint64_t (*worth)(const _Atomic uint64_t *slot, uint32_t now_ds);
 	/* Has what `worth` reads fetched. */
 	void (*fetch)(const _Atomic uint64_t *slot);
+	/* Has what stands beside a slot fetched; or NULL. */
+	void (*fetch_beside)(const struct learned *table, uint32_t shard, uint32_t number);
 	/* Whoever inherits a mutex calls it before the slots are believed; or NULL. */
 	void (*repair)(const struct learned *table, uint32_t shard);
 	/* An entry was given up. */
@@ -82,6 +84,9 @@ static inline void learned_bind(struct learned *table, struct segment_header *he
 	};
 }
 
+static inline uint32_t learned_shard(const struct learned *table, uint64_t hash) {
+	return (uint32_t)hash & (table->place->shards - 1);
+}
 /* Fills hash and shard from words, of which those behind the first `count` are zeros; has fetched
  * meanwhile what is going to be needed. */
 void learned_aim(const struct learned *table, uint32_t count, struct learned_key *key);
@@ -89,20 +94,17 @@ void learned_aim(const struct learned *table, uint32_t count, struct learned_key
 void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key);
 /* Has fetched what readers want of the slot, all its lines at once. */
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot);
-/* Where the entry of hash and shard is, unless another one has the same tag; NULL: not
- * known.  Without a lock. */
-_Atomic uint64_t *learned_likely(const struct learned *table,
-    const struct learned_key *key);
-/* The same; has it fetched. */
+/* Where the entry of hash and shard is, unless another one has the same tag, which has it
+ * fetched; NULL: not known.  Without a lock. */
 _Atomic uint64_t *learned_approach(const struct learned *table,
     const struct learned_key *key);
 
 /* Has fetched what many keys are going to need, as many at once as the processor can, where each
- * alone would wait for memory twice.  slots[i]: where the entry is, or NULL: not known; those are
- * looked for.  LEARNED_EXPECTED at most. */
+ * alone would wait for memory twice.  places[i]: 1 + the number of the entry's slot, or 0: not
+ * known; those are looked for, and 0 stays where there is none.  LEARNED_EXPECTED at most. */
 #define LEARNED_EXPECTED	32
-void learned_expect(const struct learned *table, const uint64_t hashes[],
-    const _Atomic uint64_t *slots[], size_t count);
+void learned_expect(const struct learned *table, const uint64_t hashes[], uint32_t places[],
+    size_t count);
 
 /* --- writers ----------------------------------------------------------------- */
 

@@ -36,6 +36,7 @@ const struct learned_kind destination_state_kind = {
 	.is_sound = destination_is_sound,
 	.worth = destination_worth,
 	.fetch = destination_fetch,
+	.fetch_beside = states_fetch_bits,
 	.repair = destination_repair,
 	.forgotten = destination_forgotten,
 };
@@ -62,6 +63,7 @@ bool states_aim(struct segment *segment, const char *name, size_t length,
 	lock->segment = segment;
 	lock->table = destination_state_table(segment);
 	lock->slot = lock->likely = NULL;
+	lock->is_expected = false;
 	count = name_fold(name, length, lock->key.words);
 	if (count == 0) {
 		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
@@ -81,6 +83,7 @@ bool states_key(struct segment *segment, const char *name, size_t length,
 	}
 	out->hash = name_hash(&segment->header->key, out->name, count);
 	out->place = 0;
+	out->is_expected = false;
 	return true;
 }
 
@@ -93,30 +96,37 @@ void states_aim_at(struct segment *segment, const struct state_key *key,
 	lock->segment = segment;
 	lock->table = destination_state_table(segment);
 	lock->slot = lock->likely = NULL;
+	lock->is_expected = key->is_expected;
 	memcpy(lock->key.words, key->name, sizeof(key->name));
-	learned_aim_hash(&lock->table, key->hash, &lock->key);
-	if (is_place(&lock->table, key->place)) {
+	lock->key.hash = key->hash;
+	lock->key.shard = learned_shard(&lock->table, key->hash);
+	if (is_place(&lock->table, key->place))
 		lock->likely = learned_slot(&lock->table, lock->key.shard,
 		    key->place - 1);
+	if (key->is_expected)
+		return;
+	if (lock->likely != NULL)
 		learned_fetch(&lock->table, lock->likely);
-	}
+	else
+		learned_aim_hash(&lock->table, key->hash, &lock->key);
 }
 
-void states_expect(const struct segment *segment, const struct state_key keys[],
-    size_t count) {
+void states_expect(const struct segment *segment, struct state_key keys[], size_t count) {
 	struct learned table = destination_state_table(segment);
-	const _Atomic uint64_t *slots[STATES_EXPECTED];
-	uint64_t hashes[STATES_EXPECTED];
+	uint64_t hashes[STATES_EXPECTED] = { 0 };
+	uint32_t places[STATES_EXPECTED];
 
 	if (count > STATES_EXPECTED)
 		count = STATES_EXPECTED;
 	for (size_t i = 0; i < count; i++) {
 		hashes[i] = keys[i].hash;
-		slots[i] = is_place(&table, keys[i].place) ? learned_slot(&table,
-		    (uint32_t)keys[i].hash & (table.place->shards - 1), keys[i].place - 1) :
-		    NULL;
+		places[i] = is_place(&table, keys[i].place) ? keys[i].place : 0;
 	}
-	learned_expect(&table, hashes, slots, count);
+	learned_expect(&table, hashes, places, count);
+	for (size_t i = 0; i < count; i++) {
+		keys[i].place = places[i];
+		keys[i].is_expected = true;
+	}
 }
 
 uint32_t states_place(const struct state_lock *lock) {
@@ -167,7 +177,7 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
     enum states_create create) {
 	_Atomic uint64_t *likely = lock->likely;
 
-	if (likely == NULL)
+	if (likely == NULL && !lock->is_expected)
 		likely = learned_approach(&lock->table, &lock->key);
 	lock->now_ns = now_ns;
 	if (!learned_lock(&lock->table, &lock->key, now_ns)) {

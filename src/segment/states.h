@@ -47,6 +47,7 @@ struct state_key {
 	uint64_t name[SEGMENT_NAME_MAX / 8];	/* lower case, zeros behind */
 	uint64_t hash;		/* of it: the same in all processes, for one segment's life */
 	uint32_t place;		/* where it was last (states_place), 0: not known */
+	bool is_expected;	/* states_expect had it fetched */
 };
 
 struct state_lock {
@@ -55,6 +56,7 @@ struct state_lock {
 	struct learned_key key;
 	int64_t now_ns;
 	_Atomic uint64_t *likely;	/* where it probably is, or NULL */
+	bool is_expected;		/* and that was fetched, if there is any */
 	_Atomic uint64_t *slot;
 	uint64_t words[STATE_WORDS];	/* what stands in it */
 	bool is_new;			/* nothing was known of it but by CREATE */
@@ -80,10 +82,9 @@ void states_aim_at(struct segment *segment, const struct state_key *key,
 /* These are going to be locked, noted or found soon: has them fetched, as many at once as
  * the processor can, where each alone would wait for memory twice.  Of use where there
  * are many destinations, for whoever knows the next few lines of a log.  STATES_EXPECTED
- * of them at most are looked at. */
+ * of them at most are looked at; their keys tell it. */
 #define STATES_EXPECTED	LEARNED_EXPECTED
-void states_expect(const struct segment *segment, const struct state_key keys[],
-    size_t count);
+void states_expect(const struct segment *segment, struct state_key keys[], size_t count);
 
 /* Of what is held: for state_key.place. */
 uint32_t states_place(const struct state_lock *lock);

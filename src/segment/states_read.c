@@ -139,6 +139,15 @@ static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
 	    (size_t)shard * table->header->bits_per_shard + number / 64;
 }
 
+void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number) {
+	const struct segment_header *header = table->header;
+
+	__builtin_prefetch(bits_of(table, header->changed_offset, shard, number));
+	__builtin_prefetch(bits_of(table, header->unshared_offset, shard, number));
+	__builtin_prefetch(bits_of(table, header->unkept_offset, shard, number));
+	__builtin_prefetch(bits_of(table, header->timed_offset, shard, number));
+}
+
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
 	struct segment_header *header = table->header;
 

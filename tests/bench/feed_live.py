@@ -9,6 +9,7 @@ then of the same log again, when all are known.  Lines come while it follows the
 """
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,18 @@ def write_lines(path, lines):
                                   c=i & 255))
 
 
+def wait_for_large_pages():
+    """The keeper makes the tables' pages large in the first seconds (segment/large_pages.c);
+    where the kernel has none there is nothing to wait for."""
+    def large():
+        return re.search(r"ShmemHugePages:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)
+    now, since = large(), time.monotonic()
+    while time.monotonic() - since < 1:
+        time.sleep(0.05)
+        if large() != now:
+            now, since = large(), time.monotonic()
+
+
 def main():
     lines = int(sys.argv[1]) if len(sys.argv) > 1 else 1000000
     place = Path(tempfile.mkdtemp(prefix="postern-feed.", dir="/dev/shm"))
@@ -79,6 +92,7 @@ def main():
     daemon = Daemon(place, lines)
     try:
         daemon.wait(lambda status: status and "feed.0" in str(status["roles"]), "no start")
+        wait_for_large_pages()
         feed = daemon.feed_pid()
         for round, name in enumerate(("new", "known"), 1):
             before = cpu.own_ns(feed)
