@@ -31,7 +31,8 @@
 
 #include "policy/job.h"
 
-#define JOB_FANOUT	16u
+#define JOB_FANOUT_BITS	4u
+#define JOB_FANOUT	(1u << JOB_FANOUT_BITS)
 #define JOB_LEVELS	8u
 #define JOB_SLOTS_EACH	4u		/* slots for each job that fits in */
 

@@ -67,7 +67,9 @@ void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t 
 	job->slots_used += (int32_t)entries;
 	if (transport->cache_current != peer->job)
 		job_forget_candidate(transport);
-	job_slots_refresh(board, peer->job);
+	/* whoever has nothing left leaves the list at once */
+	if (job_waits(job) || job_message_at(board, job->message)->more)
+		job_slots_refresh(board, peer->job);
 	*out = (struct job_taken){ job->message, peer->queue, i, entries, recipients, places };
 }
 

@@ -308,6 +308,37 @@ uint32_t job_order_next(const struct job_board *board, uint32_t i)
 	return earlier(board, row, tree);
 }
 
+static void fetch(const void *from, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch((const char *)from + at);
+	__builtin_prefetch((const char *)from + bytes - 1);
+}
+
+static void fetch_slot(const struct job_board *board, const struct job *job)
+{
+	uint32_t slot = job->slot;
+
+	for (uint32_t level = 0; level < 2; level++) {
+		slot = slot / JOB_FANOUT;
+		fetch(job_level(board, job->transport, level) + (size_t)slot * JOB_FANOUT,
+		    JOB_FANOUT * sizeof(struct job_slot));
+	}
+}
+
+/* Where a million jobs wait none of them is in a cache: what is going to be needed when this
+ * first one of its queue is taken comes meanwhile, and whoever is first then. */
+static void fetch_first(const struct job_board *board, uint32_t i)
+{
+	const struct job_peer *peer = job_peer_at(board, i);
+	const struct job *job = job_at(board, peer->job);
+
+	fetch_slot(board, job);
+	fetch(job_message_at(board, job->message), sizeof(struct job_message));
+	if (peer->in == JOB_IN_ROW && peer->link.right != JOB_NONE)
+		fetch(job_peer_at(board, peer->link.right), sizeof(struct job_peer));
+}
+
 /* --- queues with a place ---------------------------------------------------------------- */
 
 static uint32_t *heap_of(const struct job_board *board, uint32_t transport)
@@ -361,11 +392,13 @@ void job_heap_offer(struct job_board *board, uint32_t i)
 {
 	struct job_queue *queue = job_queue_at(board, i);
 	struct job_transport *transport = job_transport_at(board, queue->transport);
-	uint32_t *heap = heap_of(board, queue->transport);
+	uint32_t *heap = heap_of(board, queue->transport), first;
 
 	if (queue->heap_at > 0 || queue->waiting == 0 || !job_queue_has_place(queue))
 		return;
-	queue->heap_key = slot_of(board, job_order_first(board, i));
+	first = job_order_first(board, i);
+	queue->heap_key = slot_of(board, first);
+	fetch_first(board, first);
 	heap[transport->heap_count] = i;
 	heap_up(board, heap, transport->heap_count++);
 }
@@ -423,6 +456,7 @@ uint32_t job_heap_first(struct job_board *board, uint32_t number)
 		if (queue->heap_key == slot)
 			return job_peer_at(board, peer)->job;
 		queue->heap_key = slot;
+		fetch_first(board, peer);
 		heap_down(board, heap, transport->heap_count, 0);
 	}
 	return JOB_NONE;

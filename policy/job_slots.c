@@ -35,6 +35,24 @@ static struct job_slot combined(const struct job_slot *child)
 	return sum;
 }
 
+/* Do the children, of which one has fallen and none has risen, still come to what their node
+ * says?  Most jobs are alike: the first few tell. */
+static bool still_holds(const struct job_slot *node, const struct job_slot *child)
+{
+	bool older = false, fewer = false, shorter = false;
+	uint32_t flags = 0;
+
+	for (unsigned i = 0; i < JOB_FANOUT; i++) {
+		older |= child[i].older == node->older;
+		fewer |= child[i].fewer == node->fewer;
+		shorter |= child[i].shorter == node->shorter;
+		flags |= child[i].who & JOB_SLOT_FLAGS;
+		if (older && fewer && shorter && flags == node->who)
+			return true;
+	}
+	return false;
+}
+
 static bool same(const struct job_slot *a, const struct job_slot *b)
 {
 	return a->older == b->older && a->fewer == b->fewer && a->shorter == b->shorter &&
@@ -79,6 +97,7 @@ static void change(struct job_board *board, uint32_t transport, uint32_t slot,
     struct job_slot now)
 {
 	struct job_slot was = job_level(board, transport, 0)[slot];
+	bool rises;
 
 	if (same(&was, &now))
 		return;
@@ -88,12 +107,16 @@ static void change(struct job_board *board, uint32_t transport, uint32_t slot,
 		raise_above(board, transport, slot, &now);
 		return;
 	}
+	rises = now.older > was.older || now.fewer > was.fewer || now.shorter > was.shorter ||
+	    (now.who & ~was.who & JOB_SLOT_FLAGS) != 0;
 	for (uint32_t level = 1; level < board->level_count; level++) {
 		const struct job_slot *below = job_level(board, transport, level - 1);
 		struct job_slot *node, sum;
 
 		slot /= JOB_FANOUT;
 		node = &job_level(board, transport, level)[slot];
+		if (!rises && still_holds(node, below + (size_t)slot * JOB_FANOUT))
+			return;
 		sum = combined(below + (size_t)slot * JOB_FANOUT);
 		if (same(node, &sum))
 			return;
@@ -427,15 +450,30 @@ static void search_leaf(struct search *search, uint32_t slot)
 	search->best_slot = slot;
 }
 
+/* The best of a node's children, and the score of the second. */
+struct ranked {
+	double best, second;
+	unsigned who;
+};
+
+static inline void ranked_add(struct ranked *ranked, unsigned i, double score)
+{
+	bool is_best = score > ranked->best;
+	double other = is_best ? ranked->best : score;
+
+	ranked->second = other > ranked->second ? other : ranked->second;
+	ranked->who = is_best ? i : ranked->who;
+	ranked->best = is_best ? score : ranked->best;
+}
+
 /* The children of a node, numbered on their level from `first`. */
 static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 {
 	const struct job_slot *child = job_level(search->board, search->transport, level) + first;
+	struct ranked ranked = { -1, -1, 0 };
 	double score[JOB_FANOUT];
-	uint64_t width = 1;
+	uint64_t width = UINT64_C(1) << (JOB_FANOUT_BITS * level);
 
-	for (uint32_t l = 0; l < level; l++)
-		width *= JOB_FANOUT;
 	/* what was passed is older than the rest: it would be looked at first, each time */
 	for (unsigned i = 0; i < JOB_FANOUT; i++) {
 		uint64_t slot = (first + i) * width;
@@ -444,23 +482,25 @@ static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 		    child[i].shorter < search->shorter || child[i].fewer == 0 ? -1 :
 		    (double)(search->end - (int64_t)~child[i].older) /
 		    (UINT16_MAX - child[i].fewer);
+		ranked_add(&ranked, i, score[i]);
 	}
-	for (;;) {
-		unsigned next = 0;
-		uint64_t slot;
+	while (ranked.best >= 0 && ranked.best >= search->best) {
+		uint64_t slot = (first + ranked.who) * width;
 
-		for (unsigned i = 1; i < JOB_FANOUT; i++)
-			next = score[i] > score[next] ? i : next;
-		if (score[next] < 0 || score[next] < search->best)
-			return;
-		slot = (first + next) * width;
-		if (score[next] > search->best || slot <= search->best_slot) {
+		if (ranked.best > search->best || slot <= search->best_slot) {
 			if (level == 0)
 				search_leaf(search, (uint32_t)slot);
 			else
-				search_nodes(search, level - 1, (first + next) * JOB_FANOUT);
+				search_nodes(search, level - 1,
+				    (first + ranked.who) * JOB_FANOUT);
 		}
-		score[next] = -1;
+		/* mostly no other is worth a visit */
+		if (ranked.second < 0 || ranked.second < search->best)
+			return;
+		score[ranked.who] = -1;
+		ranked = (struct ranked){ -1, -1, 0 };
+		for (unsigned i = 0; i < JOB_FANOUT; i++)
+			ranked_add(&ranked, i, score[i]);
 	}
 }
 
