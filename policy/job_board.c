@@ -215,7 +215,8 @@ uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t wi
 	queue->word = word;
 	queue->transport = transport;
 	queue->window = window;
-	queue->row_first = queue->row_last = queue->row_seen = queue->tree = JOB_NONE;
+	queue->row_first = queue->row_last = queue->row_seen = queue->row_fetched =
+	    queue->tree = JOB_NONE;
 	queue->used = 1;
 	return i;
 }

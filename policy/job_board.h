@@ -111,6 +111,7 @@ struct job_queue {
 	uint32_t tag;		/* = the transport's epoch: blockers wait for it */
 	uint32_t row_first, row_last;	/* peers that came in the list's order ... */
 	uint32_t row_seen;		/* one of them, perhaps: where a look at the row ended */
+	uint32_t row_fetched;		/* one of them, perhaps: is in the processor's cache */
 	uint32_t tree;			/* ... and the others */
 	uint32_t heap_at;	/* + 1; 0: not in the transport's heap */
 	uint32_t heap_key;	/* slot of its first waiting job, or less */
@@ -276,6 +277,8 @@ void job_order_insert(struct job_board *board, uint32_t peer);
 void job_order_remove(struct job_board *board, uint32_t peer);
 uint32_t job_order_first(const struct job_board *board, uint32_t queue);
 uint32_t job_order_next(const struct job_board *board, uint32_t peer);
+/* The first of the queue was taken: has the next one's job fetched. */
+void job_order_fetch(const struct job_board *board, const struct job_queue *queue);
 /* The queue has a place and something waits, or its first waiting job stands further ahead. */
 void job_heap_offer(struct job_board *board, uint32_t queue);
 void job_heap_lower(struct job_board *board, uint32_t queue, uint32_t slot);

@@ -67,6 +67,8 @@ void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t 
 	job->slots_used += (int32_t)entries;
 	if (transport->cache_current != peer->job)
 		job_forget_candidate(transport);
+	if (peer->waiting == 0 && job_queue_has_place(queue))
+		job_order_fetch(board, queue);
 	/* whoever has nothing left leaves the list at once */
 	if (job_waits(job) || job_message_at(board, job->message)->more)
 		job_slots_refresh(board, peer->job);

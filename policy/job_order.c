@@ -335,8 +335,19 @@ static void fetch_first(const struct job_board *board, uint32_t i)
 
 	fetch_slot(board, job);
 	fetch(job_message_at(board, job->message), sizeof(struct job_message));
-	if (peer->in == JOB_IN_ROW && peer->link.right != JOB_NONE)
-		fetch(job_peer_at(board, peer->link.right), sizeof(struct job_peer));
+	if (peer->in != JOB_IN_ROW || peer->link.right == JOB_NONE)
+		return;
+	fetch(job_peer_at(board, peer->link.right), sizeof(struct job_peer));
+	job_queue_at(board, peer->queue)->row_fetched = peer->link.right;
+}
+
+/* Only where fetch_first has the peer here by now: it would have to be waited for. */
+void job_order_fetch(const struct job_board *board, const struct job_queue *queue)
+{
+	uint32_t i = queue->row_first;
+
+	if (i == queue->row_fetched && i != JOB_NONE)
+		fetch(job_at(board, job_peer_at(board, i)->job), sizeof(struct job));
 }
 
 /* --- queues with a place ---------------------------------------------------------------- */
