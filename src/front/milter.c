@@ -249,7 +249,7 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	take_server(ctx, &question);
 	take_name(ctx, name, &question);
 	generation = engine_pin(front.engine);
-	engine_milter_proof(front.engine, generation, &question,
+	engine_owner_proof(front.engine, generation, &question,
 	    milter_gate_socket());
 	engine_session_open(front.engine, generation, &question, now_ns, &answer);
 	session->ref = answer.session;
