@@ -39,9 +39,8 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	}
 	setting = compilation_member(group, "proof");
 	if (setting != NULL &&
-	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SOCKETMAP ||
-	    row->offset == LISTENER_SYSLOG || row->offset == LISTENER_QUEUE ||
-	    row->offset == LISTENER_METRICS))
+	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SYSLOG ||
+	    row->offset == LISTENER_QUEUE || row->offset == LISTENER_METRICS))
 		note(c, setting, "%s: proof has no effect here: this socket has no sessions",
 		    row->path);
 }

@@ -16,7 +16,7 @@
 
 /* Who would have announced a connection of some port. */
 struct service {
-	bool policy;
+	bool policy;		/* the role that answers socket maps, too */
 	bool milter;
 	bool fault;		/* a lock timed out when it was first seen */
 	bool usable;		/* some listener's sessions can be witnessed */
@@ -28,7 +28,7 @@ static void service_add(struct service *service,
 	const struct generation_listener *socket =
 	    &generation->listeners[listener];
 
-	if (socket->kind == LISTENER_POLICY)
+	if (socket->kind == LISTENER_POLICY || socket->kind == LISTENER_SOCKETMAP)
 		service->policy = true;
 	else if (socket->kind == LISTENER_MILTER)
 		service->milter = true;
@@ -75,8 +75,10 @@ static bool service_of_port(const struct witness *witness,
 			continue;
 		service_add(service, generation, listener);
 	}
+	/* a socket map may be there for mail that leaves alone */
 	for (uint32_t i = 0; !known && i < generation->listener_count; i++)
-		service_add(service, generation, (uint8_t)i);
+		if (generation->listeners[i].kind != LISTENER_SOCKETMAP)
+			service_add(service, generation, (uint8_t)i);
 	return service->usable;
 }
 

@@ -104,11 +104,11 @@ void engine_session_recipient(struct engine *engine,
  * some 10 us.  0: not known (TCP, another namespace, no netlink). */
 uint32_t engine_peer_socket(struct engine *engine, int fd);
 
-/* By what the session of a milter connection that is held as `fd` will be proved, for
+/* By what the session of a milter or map connection that is held as `fd` will be proved, for
  * engine_session_open: sets question->shown where the kernel's table shows the session as
  * one of the process at the other end, else question->owner_socket to that end's inode.
  * Neither where nothing can be known.  Any thread. */
-void engine_milter_proof(struct engine *engine, const struct generation *generation,
+void engine_owner_proof(struct engine *engine, const struct generation *generation,
     struct question *question, int fd);
 
 /* A policy connection goes on with a session that another one opened.  Where that one is

@@ -7,7 +7,7 @@
  *          gone at two looks: whoever asks again has closed it to open another, and takes
  *          the session over (engine_session_kept).
  * ERRORS   Sockets that cannot be read leave the session to its lease.
- * THREADS  The keeper's one; engine_peer_socket, engine_milter_proof and
+ * THREADS  The keeper's one; engine_peer_socket, engine_owner_proof and
  *          engine_session_kept: any.
  */
 #include "engine/owners.h"
@@ -176,7 +176,7 @@ static bool is_shown(struct engine *engine, const struct question *question, int
 	    found.uid == peer.uid;
 }
 
-void engine_milter_proof(struct engine *engine, const struct generation *generation,
+void engine_owner_proof(struct engine *engine, const struct generation *generation,
     struct question *question, int fd) {
 	question->shown = false;
 	question->owner_socket = 0;

@@ -181,7 +181,8 @@ static bool serves(const struct generation *generation, enum mta_kind kind) {
 }
 
 /* Postfix puts its words around ours where it asks by the policy protocol; by the milter
- * protocol at connect either mail server says its own, and ours stands in its log. */
+ * protocol at connect either mail server says its own, and ours stands in its log.  Sendmail
+ * says ours where it asks by socket map. */
 static void add_client_reads(struct control_writer *writer, const struct generation *generation,
     const struct question *question, const struct answer *answer, const char *text) {
 	bool postfix = serves(generation, MTA_POSTFIX), sendmail = serves(generation, MTA_SENDMAIL);
@@ -201,6 +202,8 @@ static void add_client_reads(struct control_writer *writer, const struct generat
 		    postfix && sendmail ? " (Postfix); " : "",
 		    sendmail ? postfix ? "421 4.7.0 HOST closing connection (Sendmail)" :
 		    "421 4.7.0 HOST closing connection" : "");
+	if (listens(generation, LISTENER_SOCKETMAP) && sendmail)
+		control_writer_add(writer, "client_reads_map", "421 4.7.0 %s", text);
 }
 
 static size_t explain(struct engine *engine, const struct generation *generation,

@@ -4,7 +4,8 @@
  *
  * MODEL: the key says which host and recipient mail is for and, once connected, who
  * answered; the engine says whether this process may.  Without a host (local delivery), or
- * connected to what has no address (a pipe), there is nothing to ask.
+ * connected to what has no address (a pipe), there is nothing to ask.  Clients have a map of
+ * their own, so that their connections are told apart from those of delivering processes.
  * ERRORS: a map or key that is not ours is "not found", counted and logged.
  * THREADS: one for each map_client.
  */
@@ -21,7 +22,8 @@
 #include "wire/outbound_key.h"
 
 /* The second one fails open in Sendmail's own way (sendmail-queue.mc). */
-static const char *const map_names[] = { "postern", "posternturn" };
+static const char *const outbound_maps[] = { "postern", "posternturn" };
+static const char connect_map[] = "posternconnect";
 
 #define WHY_SHOWN	120
 
@@ -251,35 +253,52 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 	return deferral(generation, &answer, now_ns, out);
 }
 
-static bool is_our_map(const struct socketmap_request *request)
+static bool is_map(const struct socketmap_request *request, const char *name)
 {
-	for (size_t i = 0; i < sizeof(map_names) / sizeof(map_names[0]); i++)
-		if (request->map_length == strlen(map_names[i]) &&
-		    memcmp(request->map, map_names[i], request->map_length) == 0)
+	return request->map_length == strlen(name) &&
+	    memcmp(request->map, name, request->map_length) == 0;
+}
+
+bool map_question_is_outbound(const struct socketmap_request *request)
+{
+	for (size_t i = 0; i < sizeof(outbound_maps) / sizeof(outbound_maps[0]); i++)
+		if (is_map(request, outbound_maps[i]))
 			return true;
 	return false;
 }
 
-size_t map_question_answer(const struct map_client *client, struct engine *engine,
-    const struct generation *generation, const struct socketmap_request *request,
-    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
+static size_t answer_outbound(const struct map_client *client, struct engine *engine,
+    const struct generation *generation, const struct outbound_key *key,
+    int64_t now_ns, char *out)
 {
-	struct outbound_key key;
-
-	if (!is_our_map(request))
-		return not_ours(engine, client, "unknown map", request->map,
-		    request->map_length, out);
-	if (!outbound_key_parse(request->key, request->key_length, &key))
-		return not_ours(engine, client, "the key is not a question", request->key,
-		    request->key_length, out);
-	if (key.kind == OUTBOUND_KEY_TURN)
-		return answer_turn(engine, generation, &key, now_ns, out);
-	if (key.host.length == 0 ||
-	    (key.kind == OUTBOUND_KEY_TLSSRV && address_is_unknown(&key.server)))
+	if (key->kind == OUTBOUND_KEY_TURN)
+		return answer_turn(engine, generation, key, now_ns, out);
+	if (key->host.length == 0 ||
+	    (key->kind == OUTBOUND_KEY_TLSSRV && address_is_unknown(&key->server)))
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
 	if (client->process == NULL) {
 		engine_count(engine, COUNTER_UNTRACKED, 1);
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
 	}
-	return ask(client, engine, generation, &key, now_ns, out);
+	return ask(client, engine, generation, key, now_ns, out);
+}
+
+size_t map_question_answer(struct map_client *client, struct engine *engine,
+    const struct generation *generation, const struct socketmap_request *request,
+    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
+{
+	bool inbound = is_map(request, connect_map);
+	struct outbound_key outbound_key;
+	struct inbound_key inbound_key;
+
+	if (!inbound && !map_question_is_outbound(request))
+		return not_ours(engine, client, "unknown map", request->map,
+		    request->map_length, out);
+	if (inbound && inbound_key_parse(request->key, request->key_length, &inbound_key))
+		return map_session_answer(&client->session, engine, generation,
+		    client->listener, client->fd, &inbound_key, now_ns, out);
+	if (!inbound && outbound_key_parse(request->key, request->key_length, &outbound_key))
+		return answer_outbound(client, engine, generation, &outbound_key, now_ns, out);
+	return not_ours(engine, client, "the key is not a question", request->key,
+	    request->key_length, out);
 }

@@ -28,10 +28,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/nudge.h"
-#include "base/text.h"
 #include "config/generation.h"
 #include "front/decision_log.h"
 #include "front/milter_gate.h"
+#include "wire/client_macros.h"
 
 #define BACKLOG		1024
 /* SMTP sessions without mail in them last, and we see nothing of them between
@@ -170,45 +170,31 @@ static bool take_client(const _SOCK_ADDR *from, struct question *question)
 	}
 }
 
-/* An address that names an interface, not 0.0.0.0 or ::. */
-static bool take_server_address(const char *text, struct address *out)
+static size_t length_of(const char *text)
 {
-	static const struct address any_v4 = {
-		.bytes = { [10] = 0xff, [11] = 0xff } };
-	struct address address;
-
-	if (text == NULL || !address_parse(text, strlen(text), &address) ||
-	    address_is_unknown(&address) || address_equal(&address, &any_v4))
-		return false;
-	*out = address;
-	return true;
+	return text == NULL ? 0 : strlen(text);
 }
 
 static void take_server(SMFICTX *ctx, struct question *question)
 {
 	static char daemon_addr[] = "{daemon_addr}", if_addr[] = "{if_addr}",
 	    daemon_port[] = "{daemon_port}";
+	const char *daemon = smfi_getsymval(ctx, daemon_addr);
+	const char *interface = smfi_getsymval(ctx, if_addr);
 	const char *port = smfi_getsymval(ctx, daemon_port);
-	uint32_t value;
 
-	if (!take_server_address(smfi_getsymval(ctx, daemon_addr),
-	    &question->server))
-		(void)take_server_address(smfi_getsymval(ctx, if_addr),
+	if (!client_macros_server(daemon, length_of(daemon), &question->server))
+		(void)client_macros_server(interface, length_of(interface),
 		    &question->server);
-	if (port != NULL && text_to_u32(port, strlen(port), UINT16_MAX, &value))
-		question->server_port = (uint16_t)value;
+	question->server_port = client_macros_port(port, length_of(port));
 }
 
-/* A name only where the MTA has verified it: not "[192.0.2.1]", "unknown", or
- * one that does not lead back to the address. */
 static void take_name(SMFICTX *ctx, const char *name, struct question *question)
 {
 	static char client_resolve[] = "{client_resolve}";
 	const char *resolve = smfi_getsymval(ctx, client_resolve);
 
-	if (name == NULL || name[0] == '[' || name[0] == '\0' ||
-	    strcmp(name, "unknown") == 0 ||
-	    (resolve != NULL && strcmp(resolve, "OK") != 0))
+	if (!client_macros_verified(name, length_of(name), resolve, length_of(resolve)))
 		return;
 	question->name = name;
 	question->name_length = strlen(name);
@@ -263,7 +249,7 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	take_server(ctx, &question);
 	take_name(ctx, name, &question);
 	generation = engine_pin(front.engine);
-	engine_milter_proof(front.engine, generation, &question,
+	engine_owner_proof(front.engine, generation, &question,
 	    milter_gate_socket());
 	engine_session_open(front.engine, generation, &question, now_ns, &answer);
 	session->ref = answer.session;

@@ -7,6 +7,8 @@
  * process; only an unfinished request, or requests behind a reply that the kernel
  * does not take, move into a buffer of the connection's own, and until that reply
  * is gone nothing is read.  The kernel tells which process opened the connection.
+ * One that told of a client stays until its process has ended (pidfd_open): Sendmail closes
+ * its maps when it forks to deliver, and goes on with the client.
  * ERRORS: whatever a connection does wrong ends that connection, is counted, and
  * logged with place and reason.  A process that cannot be told apart from others
  * is admitted uncounted.  When a connection ends, its process's places in windows are
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -44,10 +47,13 @@ struct connection {
 	struct stream stream;
 	struct socketmap_front *front;
 	TAILQ_ENTRY(connection) all;
-	uint8_t listener;
 	char *in;			/* requests not answered, NULL: none */
 	size_t in_length;
 	struct map_client client;
+	bool knows_process;		/* whose it is was looked for */
+	bool lingers;			/* closed, until its process ends */
+	struct event process_ends;
+	int pidfd;
 };
 
 /* A process whose connection has ended, and that has not been seen to end yet. */
@@ -140,12 +146,59 @@ static void connection_free(struct connection *c, const struct generation *gener
 {
 	struct socketmap_front *front = c->front;
 
-	let_go(front, &c->client.process, generation, now_ns);
+	if (c->lingers) {
+		event_del(&c->process_ends);
+		close(c->pidfd);
+	}
+	map_session_over(&c->client.session, front->engine, generation, now_ns);
 	TAILQ_REMOVE(&front->connections, c, all);
 	acceptor_left(front->acceptor);
+	free(c);
+}
+
+static void on_process_end(evutil_socket_t fd, short what, void *argument)
+{
+	struct connection *c = argument;
+	struct engine *engine = c->front->engine;
+	const struct generation *generation = engine_pin(engine);
+
+	(void)fd, (void)what;
+	connection_free(c, generation, clock_now_ns());
+	engine_unpin(engine, generation);
+}
+
+/* Waits for the end of a process that told of a client.  False: it has ended, or there is
+ * no telling. */
+static bool linger(struct connection *c)
+{
+#ifdef SYS_pidfd_open
+	if (c->client.session.ref.slot == 0 || c->client.pid <= 0)
+		return false;
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->client.pid, 0);
+	if (c->pidfd < 0)
+		return false;
+	c->lingers = event_assign(&c->process_ends, c->front->base, c->pidfd, EV_READ,
+	    on_process_end, c) == 0 && event_add(&c->process_ends, NULL) == 0;
+	if (!c->lingers)
+		close(c->pidfd);
+#endif
+	return c->lingers;
+}
+
+static void connection_close(struct connection *c, const struct generation *generation,
+    int64_t now_ns)
+{
+	let_go(c->front, &c->client.process, generation, now_ns);
 	stream_close(&c->stream);
 	free(c->in);
-	free(c);
+}
+
+static void connection_end(struct connection *c, const struct generation *generation,
+    int64_t now_ns)
+{
+	connection_close(c, generation, now_ns);
+	if (!linger(c))
+		connection_free(c, generation, now_ns);
 }
 
 static void report_malformed(struct connection *c, const struct socketmap_error *error,
@@ -158,7 +211,7 @@ static void report_malformed(struct connection *c, const struct socketmap_error 
 	log_quote(start, sizeof(start), data + error->offset,
 	    shown < sizeof(start) ? shown : sizeof(start));
 	log_event(EVENT_BAD_REQUEST, "from=socketmap listener=%u pid=%d offset=%zu "
-	    "text=\"%s\" bytes=%s action=close", c->listener, (int)c->client.pid,
+	    "text=\"%s\" bytes=%s action=close", c->client.listener, (int)c->client.pid,
 	    error->offset, error->reason, start);
 }
 
@@ -166,7 +219,7 @@ static void report_stalled(struct connection *c)
 {
 	engine_count(c->front->engine, COUNTER_STALLED_MAP_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
-	    "action=close", c->listener, (int)c->client.pid, c->stream.out != NULL ?
+	    "action=close", c->client.listener, (int)c->client.pid, c->stream.out != NULL ?
 	    "the client does not read its reply" :
 	    "the client does not complete its request");
 }
@@ -186,6 +239,23 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 	c->in = rest;
 	c->in_length = length;
 	return GOES_ON;
+}
+
+/* Of a delivering one.  It may be of another PID namespace, or gone by now; then its mail
+ * passes uncounted. */
+static void know_process(struct connection *c)
+{
+	struct process_identity identity = { .pid = c->client.pid };
+
+	if (c->knows_process)
+		return;
+	c->knows_process = true;
+	if (c->client.pid > 0 && process_start_ticks(c->client.pid, &identity.start_ticks))
+		c->client.process = outbound_process_open(c->front->engine, &identity);
+	if (c->client.process == NULL)
+		log_event(EVENT_UNTRACKED, "from=socketmap listener=%u pid=%d text=\"the "
+		    "process behind a connection is unknown; its mail is not counted\"",
+		    c->client.listener, (int)c->client.pid);
 }
 
 /* Answers the whole requests at data.  Stops at a reply that cannot be sent. */
@@ -211,6 +281,8 @@ static enum outcome answer_all(struct connection *c,
 		stream_wait_end(&c->stream);
 		stream_has_asked(&c->stream);
 		at += (size_t)used;
+		if (map_question_is_outbound(&request))
+			know_process(c);
 		reply_length = map_question_answer(&c->client, c->front->engine, generation,
 		    &request, now_ns, reply);
 		began_ns = engine_timed(c->front->engine, TIMING_MAP, began_ns);
@@ -268,27 +340,8 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 
 	(void)fd, (void)what;
 	if (outcome == MUST_CLOSE)
-		connection_free(c, generation, now_ns);
+		connection_end(c, generation, now_ns);
 	engine_unpin(engine, generation);
-}
-
-/* Who connected: the kernel knows.  The process may be of another PID namespace,
- * or gone by now; then its mail passes uncounted. */
-static void know_client(struct connection *c)
-{
-	struct ucred peer = { 0 };
-	socklen_t length = sizeof(peer);
-	struct process_identity identity;
-
-	if (getsockopt(c->stream.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
-		c->client.pid = peer.pid;
-	identity.pid = c->client.pid;
-	if (c->client.pid > 0 && process_start_ticks(c->client.pid, &identity.start_ticks))
-		c->client.process = outbound_process_open(c->front->engine, &identity);
-	if (c->client.process == NULL)
-		log_event(EVENT_UNTRACKED, "from=socketmap listener=%u pid=%d text=\"the "
-		    "process behind a connection is unknown; its mail is not counted\"",
-		    c->listener, (int)c->client.pid);
 }
 
 static void await_second(struct socketmap_front *front)
@@ -304,18 +357,22 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 {
 	struct socketmap_front *front = context;
 	struct connection *c = calloc(1, sizeof(*c));
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
 
 	if (c == NULL) {
 		close(fd);
 		return false;
 	}
 	c->front = front;
-	c->listener = listener;
+	c->client.listener = listener;
 	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
 		free(c);
 		return false;
 	}
-	know_client(c);
+	c->client.fd = fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+		c->client.pid = peer.pid;
 	stream_is_new(&c->stream, &front->newcomers);
 	TAILQ_INSERT_TAIL(&front->connections, c, all);
 	await_second(front);
@@ -331,7 +388,7 @@ static bool spare_one(void *context)
 	if (c == NULL)
 		return false;
 	generation = engine_pin(front->engine);
-	connection_free(c, generation, clock_now_ns());
+	connection_end(c, generation, clock_now_ns());
 	engine_unpin(front->engine, generation);
 	return true;
 }
@@ -348,7 +405,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 	engine_heartbeat(front->engine, now_ns);
 	while ((c = stream_overdue(&front->waiting, now_ns, SOCKETMAP_PATIENCE_NS)) != NULL) {
 		report_stalled(c);
-		connection_free(c, generation, now_ns);
+		connection_end(c, generation, now_ns);
 	}
 	engine_unpin(front->engine, generation);
 	await_second(front);
@@ -397,8 +454,11 @@ void socketmap_front_close(struct socketmap_front **result)
 	if (front == NULL)
 		return;
 	generation = engine_pin(front->engine);
-	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
+	while ((c = TAILQ_FIRST(&front->connections)) != NULL) {
+		if (!c->lingers)
+			connection_close(c, generation, clock_now_ns());
 		connection_free(c, generation, clock_now_ns());
+	}
 	look_at_leaving(front, generation, clock_now_ns(), true);
 	engine_unpin(front->engine, generation);
 	acceptor_close(&front->acceptor);

@@ -19,20 +19,16 @@
 #include <stddef.h>
 
 #include "policy/address.h"
+#include "wire/map_field.h"
 
 enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV, OUTBOUND_KEY_TURN };
 
-struct outbound_text {
-	const char *text;	/* in the key; not ended by a NUL */
-	size_t length;		/* 0: empty, or not there */
-};
-
 struct outbound_key {
 	enum outbound_key_kind kind;
-	struct outbound_text host;	/* of "a:b", which are tried in turn, the first */
-	struct outbound_text queue_id;
-	struct outbound_text server_name;
-	struct outbound_text recipient;	/* without < > around it */
+	struct map_text host;	/* of "a:b", which are tried in turn, the first */
+	struct map_text queue_id;
+	struct map_text server_name;
+	struct map_text recipient;	/* without < > around it */
 	struct address server;		/* all zero: none, or none that is an address */
 };
 

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct outbound_text text, const char *key, size_t size)
+static void check(struct map_text text, const char *key, size_t size)
 {
 	if (text.length == 0)
 		return;
@@ -21,13 +21,13 @@ static void check(struct outbound_text text, const char *key, size_t size)
 	MUST(text.text[0] != ' ' && text.text[text.length - 1] != ' ');
 }
 
-static void check_field(struct outbound_text text, const char *key, size_t size)
+static void check_field(struct map_text text, const char *key, size_t size)
 {
 	check(text, key, size);
 	MUST(text.length == 0 || memchr(text.text, ';', text.length) == NULL);
 }
 
-static void same(struct outbound_text a, const char *a_key, struct outbound_text b,
+static void same(struct map_text a, const char *a_key, struct map_text b,
     const char *b_key)
 {
 	if (a.text == NULL)

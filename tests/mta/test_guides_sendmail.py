@@ -49,7 +49,9 @@ class World(Machine):
             return tuple(session.code for session in self.sessions) == codes and \
                 sum(row["open"] for row in self.asked("classes")) == codes.count(220)
         self.test.wait_for(come, f"three clients read {codes}")
-        self.test.check(True, f"three clients read {codes}")
+        self.test.check(all("Too many sessions" in session.text and "(id=" in session.text
+                            for session in self.sessions if session.code == 421),
+                        f"three clients read {codes}, with text and ID")
 
     def leave(self):
         for session in self.sessions:

@@ -15,7 +15,8 @@ def look(test, site):
     code, told = site.setup("look")
     kept = {row["word"]: row["where"] + ": " + row["text"] for row in told["findings"]
             if row["kind"] == "kept"}
-    test.check(code == 0 and {"check-compat", "milter", "rulesets", "submit"} <= set(kept),
+    test.check(code == 0 and {"check-compat", "check-relay", "milter", "rulesets", "submit"} <=
+               set(kept),
                f"look: nothing is in the way; what is not touched: {sorted(kept)}")
     mc = (site.etc / "sendmail.mc").read_text().splitlines()
     test.check(f"line {mc.index('Scheck_compat') + 1}:" in kept["check-compat"] and
@@ -39,6 +40,10 @@ def in_force(test, site):
     sessions = open_sessions(("127.0.0.1", PORT), OUTSIDE)
     test.equal(sorted(session.code for session in sessions),
                [220] * LIMIT + [421] * (len(OUTSIDE) - LIMIT), f"{LIMIT} sessions, the next 421")
+    texts = {session.text for session in sessions if session.code == 421}
+    ids = {row["id"] for row in site.postern.ask("why")}
+    test.check(all("Too many sessions" in text and any(f"(id={one})" in text for one in ids)
+                   for text in texts), f"they read the text of their class, and the ID: {texts}")
     for session in sessions:
         session.quit()
     test.within(5.0, lambda: site.postern.open("limited") == 0, "0 open after all have left")
@@ -53,10 +58,21 @@ def in_force(test, site):
                "resumed, it leaves")
 
 
+def by_milter_alone(test, site, made):
+    code, _ = site.setup("make", "--no-connect", "--no-reload")
+    cf = (site.etc / "sendmail.cf").read_text()
+    test.check(code == 0 and "PosternClient" not in cf and "Xpostern," in cf and
+               "PosternBefore" in cf, "make --no-connect: without the map for clients")
+    test.equal((site.setup("make", "--no-reload")[1]["result"],
+                site.setup("make", "--connect", "--no-reload")[1]["result"]), ("unchanged", "made"),
+               "that is remembered, until --connect")
+    test.equal(tree(site.etc)["sendmail.mc"][0], made["sendmail.mc"][0], "and all is as before")
+
+
 def body(test):
     site = Site(test)
     before, as_before = tree(site.etc), site.every_way()
-    test.equal(as_before, ((250, True), True, False, True), "the site works")
+    test.equal(as_before, ((250, True), True, False, True, 550), "the site works")
     look(test, site)
     show(test, site, before)
     code, told = site.setup("make")
@@ -70,6 +86,7 @@ def body(test):
                "make again: nothing to do")
     test.equal(site.every_way(), as_before, "mail goes every way as before")
     in_force(test, site)
+    by_milter_alone(test, site, made)
     code, told = site.setup("undo")
     test.equal((code, told["result"] if code == 0 else told), (0, "undone"), "undo")
     test.equal(tree(site.etc), before, "undo: byte-identical, with mode, owner and time")

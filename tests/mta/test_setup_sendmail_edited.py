@@ -147,11 +147,12 @@ def bytes_of(text):
 
 def whole(test, site):
     """A sendmail.mc that includes cf.m4 itself, as Debian's, and the site's check_compat
-    from an included file."""
+    and Local_check_relay from an included file."""
     etc = site.sendmail.root.parent / "whole"
     etc.mkdir()
     macros = site.sendmail.unpacked / "usr/share/sendmail/cf"
-    (etc / "rules.m4").write_text("LOCAL_RULESETS\nScheck_compat\nR$* $| x@$*\t$#discard $: discard\n")
+    (etc / "rules.m4").write_text("LOCAL_RULESETS\nScheck_compat\nR$* $| x@$*\t$#discard $: discard\n"
+                                  "SLocal_check_relay\nR$*\t$@ ours is not reached\n")
     (etc / "sendmail.mc").write_text(
         f"divert(-1)dnl\n# INPUT_MAIL_FILTER(`no')\ndivert(0)dnl\ninclude(`{macros}/m4/cf.m4')dnl\n"
         "OSTYPE(`linux')dnl\ndnl INPUT_MAIL_FILTER(`no')\ninclude(`rules.m4')dnl\n"
@@ -161,7 +162,8 @@ def whole(test, site):
     before = tree(etc)
     code, told = site.setup("make", "--no-reload")
     cf = bare(etc / "sendmail.cf")
-    test.check(code == 0 and 0 < cf.find("PosternBefore") < cf.find("discard $: discard"),
+    test.check(code == 0 and 0 < cf.find("PosternBefore") < cf.find("discard $: discard") and
+               0 < cf.find("PosternClient") < cf.find("ours is not reached"),
                "a sendmail.mc that is whole: ours above the rules of an included file"
                if code == 0 else f"make: {told}")
     test.equal((site.setup("undo", "--no-reload")[0], tree(etc)), (0, before),

@@ -166,6 +166,13 @@ uint32_t engine_peer_socket(struct engine *engine, int fd)
 	return 4711;
 }
 
+void engine_owner_proof(struct engine *engine, const struct generation *generation,
+    struct question *question, int fd)
+{
+	(void)engine, (void)generation;
+	question->owner_socket = fd < 0 ? 0 : 4711;
+}
+
 void engine_session_kept(struct engine *engine, const struct question *question,
     int64_t now_ns, struct session_ref *session)
 {

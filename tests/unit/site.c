@@ -34,10 +34,11 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
 	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"
-	    "  milter = [ \"unix:%s/m\" ]; control = \"unix:%s/c\"; };\n%s",
+	    "  milter = [ \"unix:%s/m\" ]; socketmap = [ \"unix:%s/s\" ];\n"
+	    "  control = \"unix:%s/c\"; };\n%s",
 	    site->directory, (unsigned long long)sessions,
 	    (unsigned long long)site->destinations, site->directory, site->directory,
-	    site->directory, site->directory, site->directory, classes);
+	    site->directory, site->directory, site->directory, site->directory, classes);
 	generation = config_compile_texts(text, "test", site_providers, "providers.test",
 	    &messages);
 #ifndef HAVE_HIREDIS
@@ -63,6 +64,8 @@ static void find_listeners(struct site *site) {
 
 		if (listener->kind == LISTENER_MILTER)
 			site->milter_listener = i;
+		else if (listener->kind == LISTENER_SOCKETMAP)
+			site->map_listener = i;
 		else if (listener->kind == LISTENER_POLICY &&
 		    listener->proof == PROOF_LEASE)
 			site->lease_listener = i;

@@ -18,7 +18,8 @@ struct site {
 	uint64_t destinations;		/* state.destinations: 256, or as opened */
 	uint8_t auto_listener;		/* numbers in the generation: a policy socket, */
 	uint8_t lease_listener;		/* one with proof lease, */
-	uint8_t milter_listener;	/* and a milter socket */
+	uint8_t milter_listener;	/* a milter socket, */
+	uint8_t map_listener;		/* and a socketmap */
 };
 
 /* The file of providers of all sites that are opened or reloaded from now on; NULL at

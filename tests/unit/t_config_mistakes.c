@@ -348,8 +348,8 @@ static const struct {
 	    "3: note: listen.policy: group has no effect for inet:127.0.0.1:1" },
 	{ V "listen = { control = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
 	    "3: note: listen.control: proof has no effect here: this socket has no sessions" },
-	{ V "listen = { socketmap = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
-	    "3: note: listen.socketmap: proof has no effect here: this socket has no sessions" },
+	{ V "listen = { metrics = { address = \"inet:127.0.0.1:1\";\n proof = \"lease\"; }; };\n" C,
+	    "3: note: listen.metrics: proof has no effect here: this socket has no sessions" },
 	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client sets no limit; set "
 	    "sessions or rate" },
 	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "

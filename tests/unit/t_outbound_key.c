@@ -9,7 +9,7 @@
 
 #include "wire/outbound_key.h"
 
-static void text_is(struct outbound_text text, const char *wanted)
+static void text_is(struct map_text text, const char *wanted)
 {
 	if (text.length != strlen(wanted) ||
 	    (text.length > 0 && memcmp(text.text, wanted, text.length) != 0))

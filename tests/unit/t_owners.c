@@ -190,7 +190,7 @@ static void a_session_too_short_for_any_dump_is_not_counted_for_ever(void **stat
 	question.owner = OWNER_MILTER;
 	question.listener = site.milter_listener;
 	kernel_has("192.0.2.1", 1001);
-	engine_milter_proof(site.engine, site.generation, &question, ends[0]);
+	engine_owner_proof(site.engine, site.generation, &question, ends[0]);
 	assert_int_equal(question.owner_socket, 0);
 	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
 	hidden_one = hidden(OWNER_MILTER, "192.0.2.2", 1002, 71);

@@ -155,7 +155,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	socketmap_front_close(&front);
+	if (front != NULL)
+		socketmap_front_close(&front);
 	assert_null(front);
 	event_base_free(loop);
 	assert_int_equal(fake.pins, 0);
@@ -170,15 +171,30 @@ static void request(int fd, const char *content)
 	say(fd, text, (size_t)snprintf(text, sizeof(text), "%zu:%s,", strlen(content), content));
 }
 
+#define COMPAT "postern compat;h=a.example"
+
+/* One that has asked about mail. */
+static int asking(void)
+{
+	int fd = client();
+
+	request(fd, COMPAT);
+	hear(fd, "5:OK OK,");
+	return fd;
+}
+
 static void the_process_is_known(void **state)
 {
 	int fd = client(), other;
 
 	(void)state;
+	assert_int_equal(opened, 0);
+	request(fd, COMPAT);
+	request(fd, COMPAT);
 	assert_int_equal(opened, 1);
 	assert_int_equal(last_opened.pid, getpid());
 	assert_true(last_opened.start_ticks > 0);
-	other = client();
+	other = asking();
 	assert_int_equal(opened, 2);
 	close(fd);
 	turn();
@@ -192,7 +208,7 @@ static void the_process_is_known(void **state)
 static void a_process_outlives_its_connection(void **state)
 {
 	time_t limit = time(NULL) + 20;
-	int fd = client(), other = client();
+	int fd = asking(), other = asking();
 
 	(void)state;
 	still_there = true;
@@ -211,7 +227,7 @@ static void a_process_outlives_its_connection(void **state)
 	while (closed == 1 && time(NULL) < limit)
 		event_base_loop(loop, EVLOOP_ONCE);
 	assert_int_equal(closed, 2);
-	fd = client();
+	fd = asking();
 	close(fd);
 	turn();
 	assert_int_equal(closed, 2);	/* and at our own end */
@@ -476,7 +492,7 @@ static void stalled(void **state)
 	hear(quiet, "5:OK OK,");
 	say(fd, "19:postern comp", 15);
 	test_now_ns += SOCKETMAP_PATIENCE_NS;
-	while (closed == 0 && time(NULL) < limit)
+	while (fake.counted[COUNTER_STALLED_MAP_CLIENTS] == 0 && time(NULL) < limit)
 		event_base_loop(loop, EVLOOP_ONCE);
 	hear_end(fd);
 	assert_int_equal(fake.counted[COUNTER_STALLED_MAP_CLIENTS], 1);
@@ -499,7 +515,7 @@ static void mistakes_cost_the_connection(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
-		int fd = client();
+		int fd = asking();
 
 		say(fd, rows[i].text, strlen(rows[i].text));
 		hear_end(fd);
@@ -529,11 +545,114 @@ static void many_that_leave_stall_nobody(void **state)
 	(void)state;
 	still_there = true;
 	for (unsigned i = 0; i < many; i++) {
-		close(client());
+		close(asking());
 		turn();
 	}
 	assert_int_equal(left, many);
 	assert_true(looks >= many && looks < many * many / 4);
+}
+
+#define CONNECT(port) "posternconnect connect;ca= 192.0.2.7;cp= " port ";da= 198.51.100.1;" \
+	"ia=;dp= 25;cr= OK;n= mx.customer.example"
+
+static void questions_about_a_client(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	request(fd, CONNECT("46407"));
+	hear(fd, "5:OK OK,");
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(fake.asked.listener, 3);
+	assert_int_equal(fake.asked.owner_socket, 4711);
+	assert_string_equal(fake.name, "mx.customer.example");
+	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
+	request(fd, CONNECT("46408"));
+	hear(fd, "55:OK REFUSE \"421 4.7.0 Too many of you (id=0000000000ww)\",");
+	assert_non_null(strstr(line, "event=refused"));
+	request(fd, "posternconnect compat;h=a");
+	hear(fd, "9:NOTFOUND ,");
+	request(fd, "postern connect;ca=192.0.2.7;cp=1");
+	hear(fd, "9:NOTFOUND ,");
+	assert_true(asks == 0 && fake.opens == 2);
+	close(fd);
+}
+
+/* Tells of a client, closes its connection, and ends when it is sent a byte. */
+static pid_t one_that_told(int *to, bool closes)
+{
+	int pair[2], fd;
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		fd = socket(AF_UNIX, SOCK_STREAM, 0);
+		close(pair[0]);
+		try_connect(fd);
+		dprintf(fd, "%zu:%s,", strlen(CONNECT("7")), CONNECT("7"));
+		if (read(fd, &byte, 1) != 1)
+			_exit(1);
+		if (closes)
+			close(fd);
+		_exit(read(pair[1], &byte, 1) == 1 ? 0 : 1);
+	}
+	close(pair[1]);
+	*to = pair[0];
+	return pid;
+}
+
+static void await(const unsigned *count, unsigned wanted)
+{
+	time_t limit = time(NULL) + 20;
+
+	while (*count < wanted && time(NULL) < limit)
+		event_base_loop(loop, EVLOOP_ONCE);
+	assert_int_equal(*count, wanted);
+}
+
+static bool waits_for_a_process(void)
+{
+	char path[40], name[40] = "";
+
+	for (int fd = 0; fd < 64; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "pidfd") != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Sendmail closes its maps when it forks to deliver, and goes on with its client. */
+static void a_session_lasts_as_its_process(void **state)
+{
+	time_t limit = time(NULL) + 20;
+	int to, status;
+	pid_t pid;
+
+	(void)state;
+	for (int closes = 0; closes < 2; closes++) {
+		pid = one_that_told(&to, closes == 1);
+		await(&fake.opens, (unsigned)closes + 1);
+		while (closes == 1 && !waits_for_a_process() && time(NULL) < limit)
+			event_base_loop(loop, EVLOOP_NONBLOCK);
+		turn();
+		assert_int_equal(fake.ended, closes);
+		assert_int_equal(write(to, "x", 1), 1);
+		await(&fake.ended, (unsigned)closes + 1);
+		assert_int_equal(fake.last_ended.client_port, 7);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		close(to);
+	}
+	/* ... and is over with the front end */
+	pid = one_that_told(&to, true);
+	await(&fake.opens, 3);
+	socketmap_front_close(&front);
+	assert_int_equal(fake.ended, 3);
+	close(to);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
 static void connections_are_bounded(void **state)
@@ -581,6 +700,8 @@ int main(void)
 		TEST(stalled),
 		TEST(mistakes_cost_the_connection),
 		TEST(cut_short),
+		TEST(questions_about_a_client),
+		TEST(a_session_lasts_as_its_process),
 		TEST(connections_are_bounded),
 	};
 

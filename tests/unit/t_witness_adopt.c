@@ -141,6 +141,23 @@ static void a_gap_of_a_role_that_serves_another_port_adopts_nothing(void **state
 	assert_lives(&one);
 }
 
+/* The role that answers socket maps, which a session of the port came by. */
+static void a_gap_of_the_socket_map_adopts(void **state) {
+	struct session_ref one = open_as(OWNER_POLICY, site.map_listener, "192.0.2.1", 1001);
+
+	(void)state;
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	gap(-100, 5000);
+	kernel_has("192.0.2.2", 1002);
+	for (unsigned i = 0; i < 4; i++) {
+		dump();
+		pass(500);
+	}
+	assert_int_equal(open_in("all"), 2);
+	assert_lives(&one);
+}
+
 static void connections_of_a_proxy_are_not_adopted(void **state) {
 	const struct listener_record *record = segment_listener(site.segment,
 	    site.auto_listener, 25);
@@ -308,6 +325,7 @@ int main(void) {
 		TEST(what_carries_an_xclient_session_is_not_adopted),
 		TEST(a_backlog_is_not_adopted),
 		TEST(a_gap_of_a_role_that_serves_another_port_adopts_nothing),
+		TEST(a_gap_of_the_socket_map_adopts),
 		TEST(connections_of_a_proxy_are_not_adopted),
 		TEST(a_lock_that_timed_out_is_a_gap_of_its_listener),
 		TEST(adopt_always_and_never),

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: ISC
 # PURPOSE  Where the lines of conf/sendmail-*.mc go in a sendmail.mc, what of it is left
 #          alone, and what is in the way.
-# MODEL    Our milter stands above the others; our check_compat above the site's, to which
-#          it hands on what it got.  Rules of one name are joined by Sendmail in their
-#          order, so that nothing of the site's has to change.
+# MODEL    Our milter stands above the others; our Local_check_relay and check_compat above
+#          the site's, to which they hand on what they got.  Rules of one name are joined by
+#          Sendmail in their order, so that nothing of the site's has to change.
 package Postern::SendmailPlan;
 use strict;
 use warnings;
 use Postern::SendmailSite;
 use Postern::Tool;
 
-my %files = (milter => 'sendmail-postern.mc', outbound => 'sendmail-outbound.mc',
+my %files = (milter => 'sendmail-postern.mc', connect => 'sendmail-connect.mc', outbound => 'sendmail-outbound.mc',
 	queue => 'sendmail-queue.mc');
 
 # new(SITE, FINDINGS, EXAMPLES, TEXT): TEXT of sendmail.mc without us.
@@ -63,7 +63,7 @@ sub sockets {
 sub look {
 	my ($self, @parts) = @_;
 	for my $one ($self->all('filter', 'include', 'map')) {
-		next if $one->{text} !~ /\A(?:Kpostern|postern\z)|sendmail-(?:postern|outbound|queue)\.mc\z/;
+		next if $one->{text} !~ /\A(?:Kpostern|postern\z)|sendmail-(?:postern|connect|outbound|queue)\.mc\z/;
 		$self->obstacle('by-hand', where($one), 'Postern is asked already, by lines that were '
 			. 'not made here: take them out, or leave all as it is');
 		last;
@@ -91,6 +91,10 @@ sub tell_rules {
 	my @rules = Postern::SendmailSite::rules($self->{site}{built} // '', 'check_compat');
 	$self->kept('check-compat', 'sendmail.cf', 'the check_compat of an included file stays as '
 		. 'it is') if @rules && !@own && !$self->all('compat');
+	for my $one (grep { $_->{text} =~ /\AS(?:Local_)?check_relay\z/ } $self->all('rules')) {
+		$self->kept('check-relay', where($one), 'your ' . substr($one->{text}, 1) . ' stays as it '
+			. 'is: Sendmail asks ours first, which hands on to it what it got');
+	}
 	my %told;
 	for my $one (grep { $_->{text} =~ /\AS/ && $_->{text} ne 'Scheck_compat' } $self->all('rules')) {
 		$told{$one->{text}} //= $one;
@@ -151,16 +155,25 @@ sub macros_insertion {
 		. join(', ', grep { $_ ne '' } $list, @missing) . "')dnl"] };
 }
 
-# --- mail that leaves -------------------------------------------------------------
+# --- rules: clients, and mail that leaves -----------------------------------------
+
+# The rulesets of ours that a site may have, too.
+my %ruleset = (connect => 'Local_check_relay', outbound => 'check_compat');
+
+# Has an included file rules of this name?
+sub is_included {
+	my ($self, $ruleset) = @_;
+	return Postern::SendmailSite::rules($self->{site}{built} // '', $ruleset) &&
+	    !grep({ $_->{text} eq "S$ruleset" } $self->all('rules')) &&
+	    !($ruleset eq 'check_compat' && $self->all('compat'));
+}
 
 # Above all rules of the site.
-sub outbound {
+sub rules {
 	my ($self, @parts) = @_;
 	my ($first) = $self->all('mailer', 'local', 'compat', 'rules');
 	my $at = $first ? $first->{line} : $self->{count};
-	# an included file may have rules, too
-	if (Postern::SendmailSite::rules($self->{site}{built} // '', 'check_compat') &&
-	    !grep({ $_->{text} eq 'Scheck_compat' } $self->all('rules')) && !$self->all('compat')) {
+	if (grep { $self->is_included($_) } map { $ruleset{$_} // () } @parts) {
 		for my $one (grep { $_->{text} !~ m{m4/cf\.m4\z} } $self->all('include')) {
 			$at = $one->{line} if $one->{line} < $at;
 		}

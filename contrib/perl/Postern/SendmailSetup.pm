@@ -38,16 +38,17 @@ sub files {
 	return @$self{qw(mc cf)};
 }
 
-my %unless_told = (milter => 1, outbound => 1, queue => 0);
+my %unless_told = (milter => 1, connect => 1, outbound => 1, queue => 0);
 
 sub has {
 	my ($self, $part) = @_;
+	return 0 if $part eq 'connect' && !$self->has('milter');
 	return $self->{options}{$part} // $unless_told{$part};
 }
 
 sub parts {
 	my ($self) = @_;
-	return grep { $self->has($_) } qw(milter outbound queue);
+	return grep { $self->has($_) } qw(milter connect outbound queue);
 }
 
 sub take_options {
@@ -57,7 +58,7 @@ sub take_options {
 
 sub options_to_keep {
 	my ($self) = @_;
-	return { map { $_ => $self->has($_) ? 1 : 0 } keys %unless_told };
+	return { map { $_ => ($self->{options}{$_} // $unless_told{$_}) ? 1 : 0 } keys %unless_told };
 }
 
 # --- the plan ---------------------------------------------------------------------
@@ -132,14 +133,14 @@ sub insertions {
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without MILTER')
 	    if $self->has('milter') && !$compiled{MILTER};
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without SOCKETMAP')
-	    if $self->has('outbound') && !$compiled{SOCKETMAP};
+	    if ($self->has('outbound') || $self->has('connect')) && !$compiled{SOCKETMAP};
 	$plan->look($self->parts);
 	if ($self->has('queue')) {
 		$plan->queue;
 		$self->look_at_service($findings);
 	}
 	return (($self->has('milter') ? $plan->milter : ()),
-		$plan->outbound(grep { $_ ne 'milter' } $self->parts));
+		$plan->rules(grep { $_ ne 'milter' } $self->parts));
 }
 
 # Postern starts Sendmail's deliveries, which need what its service may lack.
@@ -194,6 +195,12 @@ sub missing {
 		push @found, 'the milter is not there' if $cf !~ /^Xpostern,/m;
 		my $macros = Postern::SendmailSite::option($cf, 'Milter.macros.connect') // '';
 		push @found, 'Milter.macros.connect lacks {daemon_port}' if $macros !~ /\{daemon_port\}/;
+	}
+	if ($self->has('connect')) {
+		my ($first) = Postern::SendmailSite::rules($cf, 'Local_check_relay');
+		push @found, 'another Local_check_relay comes before ours: ' . ($first // 'none')
+		    if ($first // '') !~ /PosternClient/;
+		push @found, 'the map for clients is not there' if $cf !~ /^Kposternconnect /m;
 	}
 	if ($self->has('outbound')) {
 		my ($first) = Postern::SendmailSite::rules($cf, 'check_compat');
@@ -285,6 +292,7 @@ sub reload {
 # --- what is told -----------------------------------------------------------------
 
 my %told = (milter => 'sessions from outside, by milter',
+	connect => 'the same at connect, by check_relay: refused clients read Postern\'s text',
 	outbound => 'mail that leaves, by check_compat and tls_server', queue => 'the queue: driven');
 
 sub title {

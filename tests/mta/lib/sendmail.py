@@ -57,13 +57,13 @@ def have_root():
 
 
 class Sendmail:
-    """An instance in PLACE/NAME; `milter`, `socketmap`: paths of Postern's sockets, or
-    None; `driven`: Postern runs its queue; `change`: (old, new) in the lines of conf/;
-    `outbound`: the port that mail leaves for; `before`, `after`: the site's own lines
-    around ours."""
+    """An instance in PLACE/NAME; `milter`, `connect`, `socketmap`: paths of Postern's
+    sockets for sessions (by both) and mail that leaves, or None; `driven`: Postern runs
+    its queue; `change`: (old, new) in the lines of conf/; `outbound`: the port that mail
+    leaves for; `before`, `after`: the site's own lines around ours."""
 
     def __init__(self, test, port, milter=None, name="sendmail", change=("", ""),
-                 socketmap=None, outbound=None, before="", after="", driven=False):
+                 socketmap=None, connect=None, outbound=None, before="", after="", driven=False):
         test.need("m4")
         self.test, self.port = test, port
         self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
@@ -79,6 +79,7 @@ class Sendmail:
             text += OUTBOUND.format(port=outbound)
         for file, path, shipped in (
                 ("sendmail-postern.mc", milter, "/run/postern/milter"),
+                ("sendmail-connect.mc", connect, "/run/postern/map"),
                 ("sendmail-outbound.mc", socketmap, "/run/postern/map"),
                 ("sendmail-queue.mc", socketmap if driven else None, "/run/postern/map")):
             if path is not None:

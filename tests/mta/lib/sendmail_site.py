@@ -29,6 +29,8 @@ Scheck_compat
 # nobody writes to blocked
 R$* $| <$*>		$: $1 $| $2
 R$* $| blocked@$*	$#discard $: discard
+SLocal_check_relay
+R$* $| 127.0.9.9	$#error $@ 5.7.1 $: "550 not you"
 SOwn
 R$*		$@ $1
 """
@@ -104,8 +106,8 @@ class Site:
         self.test.wait_for(lambda: process.poll() is not None, "a queue run ends")
 
     def every_way(self):
-        """What becomes of mail to somebody, and of mail that the site's check_compat
-        stops."""
+        """What becomes of mail to somebody, of mail that the site's check_compat stops, and
+        of a client that its Local_check_relay refuses."""
         self.number += 1
         user = f"u{self.number}"
         taken = self.send(user)
@@ -117,4 +119,5 @@ class Site:
         self.run_queue()
         return (taken, f"{user}@{HOST}" in self.sink.delivered,
                 f"blocked@{HOST}" in self.sink.delivered,
-                len(re.findall("ruleset=check_compat.*blocked@.*discard", self.syslog())) > stopped)
+                len(re.findall("ruleset=check_compat.*blocked@.*discard", self.syslog())) > stopped,
+                Session(("127.0.0.1", PORT), "127.0.9.9").send()[0])

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: ISC */
+/* What the macros of a mail server say of a client at its connect, by milter or socket map,
+ * sans I/O. */
+#ifndef WIRE_CLIENT_MACROS_H
+#define WIRE_CLIENT_MACROS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/address.h"
+
+/* {daemon_addr} or {if_addr}: takes an address that names an interface, not 0.0.0.0 or ::.
+ * False: it names none. */
+bool client_macros_server(const char *text, size_t length, struct address *out);
+
+/* A port; 0: none. */
+uint16_t client_macros_port(const char *text, size_t length);
+
+/* Has the mail server verified the name?  Not "[192.0.2.1]", "unknown", or one that does not
+ * lead back to the address ({client_resolve}; NULL: not said). */
+bool client_macros_verified(const char *name, size_t length, const char *resolve,
+    size_t resolve_length);
+
+#endif
