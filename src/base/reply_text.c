@@ -24,14 +24,39 @@ enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };
 static const char *const words[PLACES] = { "{retry}", "{id}", "{class}",
 	"{client}" };
 
-/* The placeholder that begins here, or PLACES. */
+/* The placeholder that begins here, or PLACES.  Each refusal looks for them: most is told by
+ * one letter. */
 static enum placeholder placeholder_at(const char *text) {
-	unsigned which;
+	enum placeholder which;
 
-	for (which = 0; which < PLACES; which++)
-		if (strncmp(text, words[which], strlen(words[which])) == 0)
-			break;
-	return (enum placeholder)which;
+	if (text[0] != '{')
+		return PLACES;
+	if (text[1] == 'c')
+		which = text[2] == 'l' && text[3] == 'a' ? PLACE_CLASS : PLACE_CLIENT;
+	else
+		which = text[1] == 'i' ? PLACE_ID : PLACE_RETRY;
+	return strncmp(text, words[which], strlen(words[which])) == 0 ? which : PLACES;
+}
+
+static const char *visible(const char *text) {
+	const char *at = text;
+
+	while (*at == ' ' || *at == '\t')
+		at++;
+	return *at == '\0' ? USUAL_TEXT : text;
+}
+
+unsigned reply_text_has(const char *text) {
+	unsigned has = 0;
+
+	text = visible(text);
+	while ((text = strchr(text, '{')) != NULL) {
+		enum placeholder which = placeholder_at(text++);
+
+		has |= which == PLACE_ID ? REPLY_TEXT_HAS_ID :
+		    which == PLACE_CLIENT ? REPLY_TEXT_HAS_CLIENT : 0;
+	}
+	return has;
 }
 
 bool reply_text_check(const char *text, char *why, size_t why_size) {
@@ -108,11 +133,10 @@ const char *reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values) {
 	size_t length = 0;
 
-	if (text[strspn(text, " \t")] == '\0')
-		text = USUAL_TEXT;
+	text = visible(text);
 	while (*text != '\0') {
-		enum placeholder which = *text == '{' ? placeholder_at(text) : PLACES;
-		size_t plain = which == PLACES ? 1 + strcspn(text + 1, "{") : 0;
+		enum placeholder which = placeholder_at(text);
+		size_t plain = which == PLACES ? (size_t)(strchrnul(text + 1, '{') - text) : 0;
 
 		if (plain > 0)
 			length = add(out, length, text, plain);

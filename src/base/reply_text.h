@@ -32,6 +32,12 @@ bool reply_text_check(const char *text, char *why, size_t why_size);
  * other values. */
 size_t reply_text_longest(const char *text, size_t class_name_length);
 
+/* Which placeholders does the text have?  One without a visible character: those of the usual
+ * one. */
+#define REPLY_TEXT_HAS_ID	0x01
+#define REPLY_TEXT_HAS_CLIENT	0x02
+unsigned reply_text_has(const char *text);
+
 /* Expands into `out`, cut to fit; what is not printable ASCII becomes '?', so
  * that the result is one line whatever the values are.  Never empty: a text
  * without a visible character is replaced by the usual one.  Returns `out`. */

@@ -161,6 +161,7 @@ const char *decision_client_text(const struct generation *generation,
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
 	struct reply_values values = { .retry_s = RETRY_S };
 	const char *text = "";
+	unsigned has;
 
 	if (answer->decision.reason == REASON_UNUSABLE)
 		text = "Service temporarily unavailable; try again later";
@@ -174,14 +175,14 @@ const char *decision_client_text(const struct generation *generation,
 	}
 	/* explain records nothing */
 	values.id = answer->id != 0 ? decision_id_text(answer->id, id) : "ID";
-	if (strstr(text, "{client}") != NULL) {
+	has = reply_text_has(text);
+	if ((has & REPLY_TEXT_HAS_CLIENT) != 0) {
 		address_format(&question->client, client);
 		values.client = client;
 	}
 	(void)reply_text_expand(out, text, &values);
 	/* whoever is refused can tell which refusal it was, whatever the text */
-	if (answer->id != 0 && text[strspn(text, " \t")] != '\0' &&
-	    strstr(text, "{id}") == NULL)
+	if (answer->id != 0 && (has & REPLY_TEXT_HAS_ID) == 0)
 		put_id_behind(out, id);
 	return out;
 }

@@ -74,6 +74,16 @@ static void the_longest_is_never_shorter(void **state) {
 	assert_int_equal(reply_text_longest(text, 5), 4 + 10 + 14 + 5 + 45 + 2);
 }
 
+static void what_a_text_has(void **state) {
+	(void)state;
+	assert_int_equal(reply_text_has("x {client} {id}"),
+	    REPLY_TEXT_HAS_CLIENT | REPLY_TEXT_HAS_ID);
+	assert_int_equal(reply_text_has("{class} {retry} {cl"), 0);
+	assert_int_equal(reply_text_has("{{id}"), REPLY_TEXT_HAS_ID);
+	assert_int_equal(reply_text_has(" \t"), REPLY_TEXT_HAS_ID);
+	assert_int_equal(reply_text_has("{ID} {clients} {idx} {"), 0);
+}
+
 static void what_is_checked(void **state) {
 	static const struct {
 		const char *text, *why;
@@ -105,6 +115,7 @@ int main(void) {
 		cmocka_unit_test(an_empty_text_is_replaced),
 		cmocka_unit_test(what_does_not_fit_is_cut),
 		cmocka_unit_test(the_longest_is_never_shorter),
+		cmocka_unit_test(what_a_text_has),
 		cmocka_unit_test(what_is_checked),
 	};
 
