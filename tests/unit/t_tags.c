@@ -17,6 +17,7 @@
 #include "site.h"
 
 static struct random rnd;
+static struct site site;
 
 static uint32_t fitting_one_by_one(const struct tag_line *line, uint16_t tag) {
 	uint32_t bits = 0;
@@ -68,7 +69,6 @@ static void a_key_lies_within_its_table(void **state) {
  * full; one bucket a key would lose 6 of 100. */
 static void a_table_holds_nearly_as_many_as_it_is_configured_for(void **state) {
 	struct destination_seen found;
-	struct site site;
 	unsigned known = 0;
 
 	(void)state;
