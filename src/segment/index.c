@@ -10,10 +10,6 @@
 
 #include "base/failpoint.h"
 
-/* Some tables are looked up without their mutex: single stores, no torn ones. */
-#define GET(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
-#define PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
-
 bool index_insert(struct index *index, uint64_t hash, uint32_t slot) {
 	uint32_t at = index_home(index, hash);
 
@@ -21,14 +17,14 @@ bool index_insert(struct index *index, uint64_t hash, uint32_t slot) {
 		struct index_line *line = &index->lines[at];
 
 		for (unsigned i = 0; i < INDEX_PLACES; i++) {
-			if (GET(line->place[i]) == 0) {
+			if (line->place[i] == 0) {
 				FAILPOINT();
-				PUT(line->place[i], index_tag(hash) | (slot + 1));
+				line->place[i] = index_tag(hash) | (slot + 1);
 				FAILPOINT();
 				return true;
 			}
 		}
-		PUT(line->passed, GET(line->passed) + 1);
+		line->passed++;
 		FAILPOINT();
 		at = index_next_line(index, at);
 	}
@@ -44,18 +40,17 @@ bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
 		struct index_line *line = &index->lines[at];
 
 		for (unsigned i = 0; i < INDEX_PLACES; i++) {
-			if (GET(line->place[i]) != wanted)
+			if (line->place[i] != wanted)
 				continue;
-			PUT(line->place[i], 0);
+			line->place[i] = 0;
 			FAILPOINT();
 			for (; home != at; home = index_next_line(index, home)) {
-				PUT(index->lines[home].passed,
-				    GET(index->lines[home].passed) - 1);
+				index->lines[home].passed--;
 				FAILPOINT();
 			}
 			return true;
 		}
-		if (GET(line->passed) == 0)
+		if (line->passed == 0)
 			return false;
 		at = index_next_line(index, at);
 	}
@@ -70,7 +65,7 @@ void index_clear(struct index *index) {
 		if (memcmp(&index->lines[i], &empty, sizeof(empty)) == 0)
 			continue;
 		for (unsigned p = 0; p < INDEX_PLACES; p++)
-			PUT(index->lines[i].place[p], 0);
-		PUT(index->lines[i].passed, 0);
+			index->lines[i].place[p] = 0;
+		index->lines[i].passed = 0;
 	}
 }

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/tsan.h"
 #include "segment/layout.h"
 
 struct index {
@@ -51,21 +50,6 @@ static inline void index_prefetch(const struct index *index, uint64_t hash) {
 
 /* Which places fit, as bits: all at once, as which of them does is anybody's guess, and a
  * branch for each would cost more.  An empty one has no slot, and may have the tag 0. */
-#ifdef BASE_TSAN
-static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag) {
-	uint32_t bits = 0;
-
-	for (unsigned i = 0; i < INDEX_PLACES; i++) {
-		uint32_t place = __atomic_load_n(&line->place[i], __ATOMIC_RELAXED);
-
-		bits |= (uint32_t)((place & ~INDEX_SLOT_MASK) == tag &&
-		    (place & INDEX_SLOT_MASK) != 0) << i;
-	}
-	return bits;
-}
-#else
-/* Some tables are looked up without their mutex: a place of four bytes is never torn, and
- * what was read is checked. */
 static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag) {
 	typedef uint32_t four __attribute__((vector_size(16)));
 	four bit = { 1, 2, 4, 8 }, found = { 0 };
@@ -81,7 +65,6 @@ static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag
 	return (found[0] | found[1] | found[2] | found[3]) &
 	    ((1u << INDEX_PLACES) - 1);
 }
-#endif
 
 static inline void index_walk_begin(const struct index *index, uint64_t hash,
     struct index_walk *walk) {
@@ -99,16 +82,15 @@ static inline uint32_t index_walk_next(const struct index *index,
 
 		while (walk->fitting != 0) {
 			unsigned at = (unsigned)__builtin_ctz(walk->fitting);
+			/* once: any role can write another number meanwhile */
 			uint32_t slot = INDEX_SLOT_MASK &
 			    __atomic_load_n(&line->place[at], __ATOMIC_RELAXED);
 
 			walk->fitting &= walk->fitting - 1;
-			/* without the mutex it may have been emptied by now */
 			if (slot != 0 && slot <= index->slots)
 				return slot - 1;
 		}
-		if (walk->lines_left <= 1 ||
-		    __atomic_load_n(&line->passed, __ATOMIC_RELAXED) == 0)
+		if (walk->lines_left <= 1 || line->passed == 0)
 			break;
 		walk->line = index_next_line(index, walk->line);
 		walk->lines_left--;

@@ -9,8 +9,9 @@
  *		bulk messages that there are 10 recipients a message: preemption at each turn
  *	blocked	as mixed, to 200 destinations, of which 100 are suspended and 100 have a
  *		window of 2; after each 50 entries one is suspended and one resumed: blockers
- *		stand everywhere, and each turn is at another end of memory (no budget: what
- *		grows here are the caches' misses)
+ *		stand everywhere, and each turn is at another end of memory (what
+ *		grows are the caches' misses, and the share of preemptions: of 1000 jobs few
+ *		that could preempt have a place)
  *
  * In each, 100 entries run at a time.
  */
