@@ -325,9 +325,9 @@ static void retag_all(const struct learned *table, uint32_t number) {
 }
 
 static void mend(const struct learned *table, uint32_t shard) {
+	retag_all(table, shard);
 	if (table->kind->repair != NULL)
 		table->kind->repair(table, shard);
-	retag_all(table, shard);
 	atomic_fetch_add_explicit(&table->header->counters[COUNTER_REPAIRS], 1,
 	    memory_order_relaxed);
 	/* a change that nobody announced may be among them */

@@ -43,7 +43,8 @@ struct learned_kind {
 	void (*fetch)(const _Atomic uint64_t *slot);
 	/* Has what stands beside a slot fetched; or NULL. */
 	void (*fetch_beside)(const struct learned *table, uint32_t shard, uint32_t number);
-	/* Whoever inherits a mutex calls it before the slots are believed; or NULL. */
+	/* Whoever inherits a mutex calls it when the slots in use have their tags again, and before
+	 * what stands beside them is believed; or NULL. */
 	void (*repair)(const struct learned *table, uint32_t shard);
 	/* An entry was given up. */
 	void (*forgotten)(const struct learned *table, uint32_t shard, uint32_t slot);

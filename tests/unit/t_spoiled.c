@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "segment/flights.h"
 #include "segment/internal.h"
 #include "segment/recipients.h"
 #include "segment/sessions.h"
@@ -305,6 +306,40 @@ static void spoiled_tags_of_destinations_are_made_again(void **state) {
 	assert_true(repairs() > 0);
 }
 
+static void aim(const char *name, struct state_lock *lock) {
+	assert_true(states_aim(site.segment, name, strlen(name), lock));
+}
+
+/* Whoever mends the tags counts deliveries of those that had lost theirs, too. */
+static void spoiled_tags_lose_no_delivery_in_flight(void **state) {
+	const struct flight_process process = { .pid = 4711, .start_ticks = 1 };
+	const struct flight_attempt attempt = { .level = 1 };
+	struct destination_window found;
+	struct flight_ref ref;
+	struct state_lock lock;
+	char name[32];
+
+	(void)state;
+	aim("busy.example", &lock);
+	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
+	assert_true(flights_take(&lock, &process, &attempt, &ref));
+	states_unlock(&lock);
+	spoil_tags(&site.segment->header->destinations, 0);
+	/* one of them is going to be written where it lies */
+	for (unsigned i = 0; !states_find(site.segment, "busy.example", 12, &found); i++) {
+		assert_true(i < 5000);
+		snprintf(name, sizeof(name), "d%u.example", i);
+		aim(name, &lock);
+		if (states_lock(&lock, now_ns, STATES_CREATE) == STATES_HELD)
+			states_unlock(&lock);
+	}
+	assert_true(repairs() > 0);
+	assert_int_equal(found.state.in_flight, 1);
+	assert_true(flights_end(site.segment, &ref, now_ns));
+	assert_true(states_find(site.segment, "busy.example", 12, &found));
+	assert_int_equal(found.state.in_flight, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -320,6 +355,7 @@ int main(void) {
 		TEST(spoiled_counts_of_recipients_keep_none_from_being_held),
 		TEST(spoiled_tags_keep_no_relay_from_being_noted),
 		TEST(spoiled_tags_of_destinations_are_made_again),
+		TEST(spoiled_tags_lose_no_delivery_in_flight),
 	};
 
 	return cmocka_run_group_tests_name("spoiled", tests, NULL, NULL);
