@@ -44,10 +44,11 @@
 #define FILES		1024
 
 /* What a run must not have from the site: children that outlive it, a queue that is cut
- * off or put off as the load is high, a host for one process alone. */
+ * off, a host for one process alone.  Its QueueLA stays: where the load is above it nothing is
+ * delivered, and the engine tries later and later. */
 static const char *const options[] = {
 	"-qf", "-OForkEachJob=False", "-OMaxQueueRunSize=0", "-OSingleThreadDelivery=False",
-	"-OQueueLA=1000", "-OQueueSortOrder=filename", "-OConnectionCacheSize=1",
+	"-OQueueSortOrder=filename", "-OConnectionCacheSize=1",
 };
 /* Of a run with more than one destination: one that hangs stops the others. */
 static const char *const brief_options[] = {
