@@ -261,7 +261,7 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 	if (mta->kind != MTA_POSTFIX && mta->drive &&
 	    (mtas->view->status.queue_paused >> number & 1) != 0)
 		return "the queue is paused: sendmail cannot be run, or leaves all queue files "
-		    "unchanged (event mta-command in the log)";
+		    "unchanged, as above its QueueLA (event mta-command in the log)";
 	if (mta->kind != MTA_POSTFIX)
 		return use->seen && mtas->view->status.counters[
 		    COUNTER_OUTBOUND_QUESTIONS] == 0 ? "Sendmail asks no questions: "
