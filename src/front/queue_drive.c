@@ -369,8 +369,8 @@ static void tell_pauses(struct queue_drive *drive)
 		[QUEUE_NOT_PAUSED] = "works again",
 		[QUEUE_PAUSE_NOT_STARTED] = "cannot be run; retrying at increasing intervals",
 		[QUEUE_PAUSE_FRUITLESS] =
-		    "its runs leave all queue files unchanged, as above its QueueLA; retrying at "
-		    "increasing intervals",
+		    ("its runs leave all queue files unchanged, as above its QueueLA; retrying at "
+			"increasing intervals"),
 		[QUEUE_PAUSE_NOT_WRITTEN] =
 		    "cannot write its queue files; retrying at increasing intervals",
 	};
