@@ -330,6 +330,9 @@ static void a_driven_queue_is_kept(void **state)
 	assert_int_equal(g->schedule.discipline, DISCIPLINE_FIRST_COME);
 	assert_int_equal(g->schedule.message_active_limit, 1024);
 	assert_int_equal(g->schedule.delivery_slot_cost, 5);
+	assert_int_equal(g->schedule.minimum_delivery_slots, 3);
+	assert_int_equal(g->schedule.delivery_slot_discount, 50);
+	assert_int_equal(g->schedule.delivery_slot_loan, 3);
 	assert_int_equal(g->schedule.recipient_refill_delay_ns, INT64_C(5000000000));
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		queue_listeners += g->listeners[i].kind == LISTENER_QUEUE;

@@ -77,6 +77,24 @@ static void inbound_is_admitted_below_and_refused_at_its_number(void **state) {
 	site_close(&site);
 }
 
+/* "When not present, Sendmail behaves the usual way." */
+static void without_classes_nothing_is_limited(void **state) {
+	struct site site;
+	char name[32];
+
+	(void)state;
+	site_open(&site, 1000, "classes = ();");
+	for (uint16_t i = 0; i < 100; i++)
+		assert_int_equal(site_inbound(&site, "192.0.2.1",
+		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
+	for (int32_t pid = 1; pid < 16; pid++) {
+		snprintf(name, sizeof(name), "mx%d.customer.fr", (int)pid);
+		assert_int_equal(outbound(&site, pid, name), VERDICT_ADMIT);
+	}
+	outbound_ends(&site);
+	site_close(&site);
+}
+
 static void outbound_may_go_on_where_inbound_is_refused(void **state) {
 	struct site site;
 
@@ -478,6 +496,7 @@ static void numbers_written_at_random_do_not_flood_the_log(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inbound_is_admitted_below_and_refused_at_its_number),
+		cmocka_unit_test(without_classes_nothing_is_limited),
 		cmocka_unit_test(outbound_may_go_on_where_inbound_is_refused),
 		cmocka_unit_test(queue_below_reject_blocks_outbound_first),
 		cmocka_unit_test(the_gate_is_shut_when_every_class_is_full),

@@ -68,6 +68,61 @@ static void cost_one_preempts_nothing(void **state)
 	}
 }
 
+/* One slot is lent: 2 entries pay for a message of two; the debt is paid before the next one. */
+static void a_slot_that_is_lent_is_paid_for_later(void **state)
+{
+	static const uint32_t sizes[] = { 10, 2, 2 };
+	struct job_settings settings = plain;
+
+	(void)state;
+	settings.delivery_slot_loan = 1;
+	bench_open(&bench, &settings, &pool_defaults);
+	arrive(1, 3, sizes);
+	assert_string_equal(bench_run(&bench, 99), "1*2 2*2 1*4 3*2 1*4");
+	bench_close(&bench);
+}
+
+/* 10 entries save 5 slots at most. */
+static void below_the_minimum_of_slots_nothing_preempts(void **state)
+{
+	static const uint32_t sizes[] = { 10, 2, 2 };
+	struct job_settings settings = plain;
+
+	(void)state;
+	for (settings.minimum_delivery_slots = 5; settings.minimum_delivery_slots < 7;
+	    settings.minimum_delivery_slots++) {
+		bench_open(&bench, &settings, &pool_defaults);
+		arrive(1, 3, sizes);
+		assert_string_equal(bench_run(&bench, 99),
+		    settings.minimum_delivery_slots == 5 ? "1*4 2*2 1*4 3*2 1*2" : "1*10 2*2 3*2");
+		bench_close(&bench);
+	}
+}
+
+/* "Not worse than (k+1)/k if only non-recursive preemption happens": single messages cannot be
+ * preempted, and 60 of them wait from the beginning. */
+static void without_recursion_k_entries_pay_for_one(void **state)
+{
+	struct job_settings settings = plain;
+	struct job_taken taken;
+	uint32_t done, left;
+
+	(void)state;
+	for (settings.delivery_slot_cost = 2; settings.delivery_slot_cost <= 10;
+	    settings.delivery_slot_cost++) {
+		bench_open(&bench, &settings, &pool_defaults);
+		bench_mail(&bench, 1, bench_queue(&bench, 100), 60);
+		for (uint32_t i = 2; i <= 61; i++)
+			bench_mail(&bench, i, bench_queue(&bench, 100), 1);
+		for (done = 0, left = 60; left > 0; done++) {
+			left -= bench_take(&bench, &taken) == 1;
+			(void)bench_done(&bench, &taken);
+		}
+		assert_in_range(done, 61, 60 + 60 / settings.delivery_slot_cost);
+		bench_close(&bench);
+	}
+}
+
 /* 4 of 8 entries costs 8 slots of 2: 16 entries of 1.  7 of 2 costs 2 slots: 4 entries of 4.
  * When 7 is done 4 goes on, then 1. */
 static void stack_of_1_4_7(void **state)
@@ -566,6 +621,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_sequences),
 		cmocka_unit_test(cost_one_preempts_nothing),
+		cmocka_unit_test(a_slot_that_is_lent_is_paid_for_later),
+		cmocka_unit_test(below_the_minimum_of_slots_nothing_preempts),
+		cmocka_unit_test(without_recursion_k_entries_pay_for_one),
 		cmocka_unit_test(stack_of_1_4_7),
 		cmocka_unit_test(three_is_preempted_by_six_behind_blockers),
 		cmocka_unit_test(list_7_8_1_2_6_3_5),

@@ -44,6 +44,31 @@ static void test_a_delivery_is_acknowledged_within_the_delay(void **state)
 	assert_true(journal_log_synced(messages_log(world.m)) >= sequence);
 }
 
+/* "Thus we can get less than one fsync per recipient per message": one for the sets of several
+ * deliveries that come within sync_delay. */
+static void test_deliveries_of_a_moment_share_a_sync(void **state)
+{
+	uint64_t before, sequence = 0;
+	char id[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example*4", 0, HELD);
+		start(id);
+	}
+	world_sync();
+	before = counts().syncs;
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		sequence = delivered(id, "a.example", 4);
+		world_pass(0.01);
+	}
+	world_pass(0.1);
+	assert_true(journal_log_synced(messages_log(world.m)) >= sequence);
+	assert_int_equal(counts().syncs, before + 1);	/* for 20 recipients */
+}
+
 /* "The envelope of a new message ... if we delay a little we can piggy-back it on a delivery
  * fsync." */
 static void test_a_new_envelope_rides_on_the_sync_of_a_delivery(void **state)
@@ -362,6 +387,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_the_envelope_is_garbage_after_the_sync_that_covers_its_start),
 		TEST(test_a_delivery_is_acknowledged_within_the_delay),
+		TEST(test_deliveries_of_a_moment_share_a_sync),
 		TEST(test_a_new_envelope_rides_on_the_sync_of_a_delivery),
 		TEST(test_a_new_envelope_alone_is_synced_within_its_own_delay),
 		TEST(test_starts_finishes_and_replacements_need_no_sync),

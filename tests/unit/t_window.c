@@ -105,6 +105,23 @@ static void sqrt_and_fractions(void **state)
 	stands(&b, 4, 0, 1, 1.0 / 6 + 3.0 / 5);
 }
 
+/* "You might just as well use zero per-delivery feedback and stay with the initial
+ * concurrency." */
+static void without_feedback_the_window_stays(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
+		begin(&b, (enum window_law)law, "0");
+		good(&b, 500);
+		stands(&b, 5, 0, 0, 0);
+		bad(&b, 3);
+		good(&b, 1);
+		stands(&b, 5, 0, 0, 0);
+	}
+}
+
 /* Only while window < busy + initial, busy with the one that has just ended. */
 static void positive_feedback_only_in_use(void **state)
 {
@@ -392,6 +409,7 @@ int main(void)
 		cmocka_unit_test(the_laws_differ_at_feedback_1),
 		cmocka_unit_test(overshoot),
 		cmocka_unit_test(sqrt_and_fractions),
+		cmocka_unit_test(without_feedback_the_window_stays),
 		cmocka_unit_test(positive_feedback_only_in_use),
 		cmocka_unit_test(dead_after_a_cohort),
 		cmocka_unit_test(back_from_the_dead),

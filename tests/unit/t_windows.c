@@ -526,6 +526,22 @@ static void settings_may_change(void **state)
 	end();
 }
 
+/* Each change is logged where it is asked for, and otherwise none. */
+static void feedback_debug_reports_each_change(void **state)
+{
+	(void)state;
+	for (unsigned debug = 0; debug <= 1; debug++) {
+		begin(debug == 0 ? CONFIGURATION "window = { law = \"postfix\"; };\n" :
+		    CONFIGURATION "window = { law = \"postfix\"; "
+		    "destination_concurrency_feedback_debug = true; };\n");
+		for (int i = 0; i < 3; i++)
+			sent("a.example", 100);
+		assert_int_equal(view_of("a.example").window, 5 + 1);
+		assert_int_equal(told.count[WINDOW_CHANGED], debug);
+		end();
+	}
+}
+
 static void a_reason_comes_back_after_a_resume(void **state)
 {
 	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "a.example",
@@ -585,6 +601,7 @@ int main(void)
 		cmocka_unit_test(what_is_read_late_is_long_past),
 		cmocka_unit_test(starts_that_are_told_give_exact_levels),
 		cmocka_unit_test(settings_may_change),
+		cmocka_unit_test(feedback_debug_reports_each_change),
 		cmocka_unit_test(a_reason_comes_back_after_a_resume),
 		cmocka_unit_test(what_ran_by_a_feed_that_died_is_forgotten),
 	};
