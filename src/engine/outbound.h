@@ -72,6 +72,9 @@ struct outbound_question {
 	size_t server_name_length;
 	struct address server;		/* CONNECTED only; or unknown */
 	uint8_t mta;			/* of the generation, or UINT8_MAX */
+	struct address client;		/* of the session that the message came by, or unknown */
+	struct address client_server;
+	uint16_t client_port, client_server_port;
 	const char *recipient;		/* without < >, or NULL */
 	size_t recipient_length;
 	const char *queue_id;		/* or NULL */

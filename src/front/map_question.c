@@ -238,6 +238,10 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		.server_name_length = key->server_name.length,
 		.server = key->server,
 		.mta = mta_number(generation),
+		.client = key->session.client,
+		.client_port = key->session.client_port,
+		.client_server = key->session.server,
+		.client_server_port = key->session.server_port,
 		.recipient = key->recipient.text,
 		.recipient_length = key->recipient.length,
 		.queue_id = key->queue_id.text,
@@ -296,7 +300,7 @@ size_t map_question_answer(struct map_client *client, struct engine *engine,
 		    request->map_length, out);
 	if (inbound && inbound_key_parse(request->key, request->key_length, &inbound_key))
 		return map_session_answer(&client->session, engine, generation,
-		    client->listener, client->fd, &inbound_key, now_ns, out);
+		    client->listener, client->fd, client->pid, &inbound_key, now_ns, out);
 	if (!inbound && outbound_key_parse(request->key, request->key_length, &outbound_key))
 		return answer_outbound(client, engine, generation, &outbound_key, now_ns, out);
 	return not_ours(engine, client, "the key is not a question", request->key,
