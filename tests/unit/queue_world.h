@@ -48,6 +48,7 @@ struct world {
 	unsigned put_off;	/* recipients that check_compat put off */
 	unsigned reads;
 	unsigned mores;		/* times that more of a file was asked for */
+	const char *envelope;	/* what arrives was cut out of that message; NULL: each is one */
 	bool no_room;		/* nothing is taken of what is read */
 	bool loses_reads;	/* what is to be read is forgotten: no memory */
 	bool no_scan;		/* of the directories */
