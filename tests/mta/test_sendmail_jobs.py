@@ -4,7 +4,6 @@
 Sendmail made of it, and its destinations are delivered side by side: 40 sites at once, one
 that never greets, a share of the processes in turn, single messages past bulk, local users
 beside remote mail."""
-import subprocess
 import time
 
 from lib.driven import Driven, hosts
@@ -31,11 +30,6 @@ def most_at_once(test, world, count, limit):
     return most
 
 
-def files(world):
-    return [file.relative_to(world.sendmail.root / "queue") for file in
-            world.sendmail.queue_files()]
-
-
 def forty_sites(test, world):
     recipients = [f"u{n}@{NAMES[n]}" for n in range(40)]
     accepted = world.submit(*recipients)
@@ -50,6 +44,7 @@ def forty_sites(test, world):
 
 def one_that_never_greets(test, world):
     world.far.forget()
+    world.far.tell(delay=DELAY)
     bad = list(SITES)[7]
     world.far.tell([bad], does="silent")
     recipients = [f"v{n}@{NAMES[n]}" for n in range(40)]
@@ -59,7 +54,6 @@ def one_that_never_greets(test, world):
     last = max(world.far.when()[who] for who in good) - accepted
     test.check(last <= 1.5 + test.noise,
                f"one site never greets: the last good recipient after {last:.2f} s")
-    world.far.tell([bad], does="good")
 
 
 def slow_local_users(test, world):
@@ -86,13 +80,39 @@ def slow_local_users(test, world):
     test.wait_for(lambda: len(world.local()) >= 30, "local mail is delivered", 30)
 
 
-def accepting(test, world):
-    """Files of one destination each, and no more of them than groups."""
-    world.postern.stop()
+def split(test, world):
+    """Files of one destination each; the first stays where all such mail is."""
     world.far.forget()
-    world.submit("a@" + NAMES[0])
-    test.check(str(files(world)[0]).startswith(("q", "mqueue")), "Postern is away: mail is taken")
+    world.postern.ask("hold", "--class", "all")
+    recipients = [f"{who}@{NAMES[n]}" for n in range(4) for who in "abc"]
+    world.submit(*recipients, "root", "nobody")
+    world.submit("single@" + NAMES[2])
+    found = {}
+    for file in world.sendmail.queue_files():
+        text = file.read_text(errors="replace")
+        found.setdefault(file.parent.name, []).append(
+            {line.partition("@")[2].strip(">") for line in text.splitlines()
+             if line.startswith("R")})
+    test.say(f"directories: {sorted(found)}")
+    test.check(all(len(hosts_of) == 1 for files in found.values() for hosts_of in files),
+               "each file has one destination")
+    test.equal(sorted(name[0] for name, files in found.items() for _ in files),
+               ["d", "d", "d", "l", "q", "q"], "one of the first, three of further ones, one for "
+               "local users; and a message with one destination")
+    world.postern.ask("resume", "--class", "all")
+    world.wait_delivered(13)
+    world.each_once([*recipients, "single@" + NAMES[2]], "each once")
+    world.none_queued()
+
+
+def away(test, world):
+    """Postern is not there: mail is taken, and not split."""
+    world.postern.stop()
+    world.submit(*(f"a@{NAMES[n]}" for n in range(3)))
+    test.equal([file.parent.name[0] for file in world.sendmail.queue_files()], ["q"],
+               "without Postern mail is taken, in one file")
     world.postern.start()
+    world.none_queued()
 
 
 def body(test):
@@ -101,9 +121,10 @@ def body(test):
     mda = world.sendmail.root / "mda"
     mda.write_text(mda.read_text().replace("cat >", f"[ -e {world.sendmail.root}/slow ] && sleep 2\ncat >"))
     forty_sites(test, world)
-    one_that_never_greets(test, world)
     slow_local_users(test, world)
-    accepting(test, world)
+    split(test, world)
+    away(test, world)
+    one_that_never_greets(test, world)
 
 
 main(body, hosts=SITES, addresses=list(SITES), before=find_root,
