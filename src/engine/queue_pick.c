@@ -7,8 +7,6 @@
  * ERRORS   No place for a grant: it is not run now.
  * THREADS  One.
  */
-#include <string.h>
-
 #include "engine/queue_internal.h"
 
 #define LOOKED_AT_MOST	512u	/* messages, for those that follow in a run */
@@ -187,7 +185,7 @@ static void follow_to_lead(struct building *b)
 		     part = after) {
 			uint32_t message = queue->parts[part].message;
 
-			/* its other parts for there leave the board with it */
+			/* others for there leave the board with it */
 			for (after = queue->parts[part].next_of_peer; after != NONE &&
 			     queue->parts[after].message == message;
 			     after = queue->parts[after].next_of_peer)
@@ -201,13 +199,13 @@ static void follow_to_lead(struct building *b)
 	}
 }
 
-/* Where many wait, a process is worth more than a message. */
+/* Where many wait, a process is worth more than a file. */
 static void follow(struct building *b)
 {
 	struct queue *queue = b->queue;
 	uint32_t transport = queue_mailer_of(queue, b->run->mta, b->run->mailer)->transport;
-	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), next, looked = 0;
-	uint32_t message, after;
+	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0;
+	uint32_t next, message, after;
 
 	for (; at != JOB_NONE; at = next) {
 		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
@@ -443,8 +441,8 @@ static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t me
 		return false;
 	b.run->mta = (uint8_t)mta;
 	b.run->mailer = (uint8_t)mailer;
-	queue->building = b.run->number;
 	b.run->started_ns = now_ns;
+	queue->building = b.run->number;
 	b.alone = queue_is_doubtful(&queue->dests[b.lead]) ||
 	    queue->dests[b.lead].slow_ns > now_ns;
 	b.free = queue->settings.mtas[mta].processes[mailer] - m->running;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "engine/outbound.h"
 
 static bool is_another(const struct map_group *group, struct map_text queue_id)
 {

@@ -6,8 +6,7 @@
 #ifndef FRONT_MAP_GROUP_H
 #define FRONT_MAP_GROUP_H
 
-#include "engine/engine.h"
-#include "policy/spread.h"
+#include "engine/outbound.h"
 #include "wire/group_key.h"
 #include "wire/socketmap.h"
 

@@ -12,6 +12,7 @@ from lib.testing import main
 
 SITES = hosts(50)
 NAMES = list(SITES.values())
+SLOW = "sleep 2"           # LINT-SLEEP: the delivery agent of slow users
 DELAY = 0.5
 
 
@@ -119,7 +120,8 @@ def body(test):
     test.noise = 4.0 if test.arguments.noise else 0.0
     world = Driven(test, SITES, processes=22, delay=DELAY)
     mda = world.sendmail.root / "mda"
-    mda.write_text(mda.read_text().replace("cat >", f"[ -e {world.sendmail.root}/slow ] && sleep 2\ncat >"))
+    mda.write_text(mda.read_text().replace(
+        "cat >", f"[ -e {world.sendmail.root}/slow ] && {SLOW}\ncat >"))
     forty_sites(test, world)
     slow_local_users(test, world)
     split(test, world)

@@ -157,6 +157,7 @@ static void offer(unsigned file)
 	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
 		.sender = "s@example.com", .sender_length = 13,
+		.is_local = world.has_local && f->directory == WORLD_LOCAL,
 		.origin = f->origin[0] != '\0' ? f->origin : NULL,
 		.origin_length = strlen(f->origin) };
 	struct queue_reading *reading;
