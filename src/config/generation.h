@@ -226,12 +226,14 @@ struct generation_mta {
 	/* The queue that is driven (Sendmail); the rest means nothing without `drive`. */
 	uint32_t drive;
 	uint32_t processes;	/* at a time, and as many again that are stalled */
+	uint32_t local_processes;	/* besides these, for local mail */
 	uint32_t cf;
 	uint32_t sendmail;	/* the program */
 	uint32_t user;		/* that it runs as: name */
 	uint32_t queue_count;
 	uint32_t queues[GENERATION_QUEUES_MAX];	/* directories, absolute; perhaps with a * at
 						 * the end */
+	uint32_t local_queues;	/* bit i: queues[i] is for local mail alone */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
 	uint32_t site_by_setup;	/* postern-postfix-setup put the site's lines in */

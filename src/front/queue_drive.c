@@ -78,7 +78,8 @@ static void settings_of(const struct generation *g, struct queue_settings *out)
 	};
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		out->mtas[i] = (struct queue_mta_settings){ .driven = g->mtas[i].drive != 0,
-			.processes = g->mtas[i].processes, .retry_ns = g->mtas[i].retry_ns,
+			.processes = { g->mtas[i].processes, g->mtas[i].local_processes },
+			.retry_ns = g->mtas[i].retry_ns,
 			.retry_most_ns = g->mtas[i].retry_most_ns,
 			.stall_ns = g->mtas[i].stall_ns };
 }

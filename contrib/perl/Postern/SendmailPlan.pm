@@ -195,11 +195,28 @@ sub queue {
 			. "yours is $now: put them in by hand");
 		return;
 	}
+	my @missing = grep { !-d "$parent/$_" } $self->group_directories;
 	$self->obstacle('queue-directories', '', "$place: there are none; make them, and move what "
 		. 'waits: ' . $commands) if !glob_directories($place);
+	$self->obstacle('queue-groups', '', "$parent lacks directories of queue groups ("
+		. join(', ', @missing > 3 ? (@missing[0 .. 2], '...') : @missing)
+		. "), without which Sendmail does not start; make them: $commands")
+	    if @missing && glob_directories($place);
 	$self->obstacle('queue-files', '', "mail waits in $parent itself, which a driven queue does "
 		. 'not look at: ' . $commands) if queue_files($parent);
-	$self->note('queue', '', 'postern.conf: mta[].drive says that this Sendmail is driven');
+	$self->note('queue', '', 'postern.conf: mta[].drive says that this Sendmail is driven, '
+		. "queue = [ \"$parent/q*\", \"$parent/d*\" ] and local_queue = \"$parent/local\" where "
+		. 'its mail is');
+}
+
+# Of the groups that our lines define, in the number that the site wants.
+sub group_directories {
+	my ($self) = @_;
+	my ($count) = map { /\A[^#]*\bdefine\(`POSTERN_GROUPS',\s*`(\d+)'\)/ ? $1 : () }
+	    map { $_->{text} } $self->all('define');
+	($count) = map { /`POSTERN_GROUPS',`(\d+)'/ ? $1 : () } $self->shipped('queue')
+	    if !defined $count;
+	return ((map { sprintf 'd%02d', $_ } 1 .. $count // 0), 'local');
 }
 
 sub glob_directories {
