@@ -79,6 +79,7 @@ def slow_local_users(test, world):
     test.check(busy < 30 and max(waits) < 1 + test.noise,
                f"slow local users hold up no remote mail: {max(waits):.2f} s at most")
     test.wait_for(lambda: len(world.local()) >= 30, "local mail is delivered", 30)
+    world.none_queued()
 
 
 def split(test, world):
