@@ -53,6 +53,33 @@ static uint64_t shape_of(const struct generation *g)
 	return hash * 31 + g->schedule.message_recipient_minimum;
 }
 
+/* Those of all, but for what the transport says. */
+static void transport_of(const struct generation_transport *own,
+    const struct queue_settings *all, unsigned mta, unsigned mailer,
+    struct queue_transport_settings *out)
+{
+	struct job_settings job = queue_job_settings(all, mta, mailer);
+	uint32_t *const numbers[] = {
+		[TRANSPORT_SLOT_COST] = &job.delivery_slot_cost,
+		[TRANSPORT_MINIMUM_SLOTS] = &job.minimum_delivery_slots,
+		[TRANSPORT_SLOT_DISCOUNT] = &job.delivery_slot_discount,
+		[TRANSPORT_SLOT_LOAN] = &job.delivery_slot_loan,
+		[TRANSPORT_RECIPIENT_LIMIT] = &job.recipient_limit,
+		[TRANSPORT_EXTRA_RECIPIENT_LIMIT] = &job.extra_recipient_limit,
+		[TRANSPORT_REFILL_LIMIT] = &job.recipient_refill_limit,
+		[TRANSPORT_DESTINATION_RECIPIENT_LIMIT] = &job.destination_recipient_limit,
+	};
+
+	for (unsigned i = 0; i < GENERATION_TRANSPORT_NUMBERS; i++)
+		if ((own->given >> i & 1) != 0)
+			*numbers[i] = own->numbers[i];
+	if (own->recipient_refill_delay_ns != 0)
+		job.recipient_refill_delay_s =
+		    (uint32_t)(own->recipient_refill_delay_ns / NS_PER_SECOND);
+	*out = (struct queue_transport_settings){ .job = job,
+		.given = own->given != 0 || own->recipient_refill_delay_ns != 0 };
+}
+
 static void settings_of(const struct generation *g, struct queue_settings *out)
 {
 	const struct generation_schedule *s = &g->schedule;
@@ -82,6 +109,11 @@ static void settings_of(const struct generation *g, struct queue_settings *out)
 			.retry_ns = g->mtas[i].retry_ns,
 			.retry_most_ns = g->mtas[i].retry_most_ns,
 			.stall_ns = g->mtas[i].stall_ns };
+	_Static_assert(QUEUE_MAILERS == GENERATION_TRANSPORTS, "each has settings");
+	for (uint32_t i = 0; i < g->mta_count * QUEUE_MAILERS; i++)
+		transport_of(&g->mtas[i / QUEUE_MAILERS].transports[i % QUEUE_MAILERS], out,
+		    i / QUEUE_MAILERS, i % QUEUE_MAILERS,
+		    &out->mtas[i / QUEUE_MAILERS].transports[i % QUEUE_MAILERS]);
 }
 
 static void take_reload(struct queue_drive *drive)
