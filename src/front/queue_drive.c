@@ -25,7 +25,7 @@
 /* A file is written so often while it is delivered; a large one more often. */
 #define CHECKPOINTS	40u
 
-/* --- settings ------------------------------------------------------------------------ */
+/* --- a reload ------------------------------------------------------------------------ */
 
 static void take_reload(struct queue_drive *drive)
 {
