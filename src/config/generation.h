@@ -172,6 +172,21 @@ struct generation_reply_rule {
 	uint64_t identity;	/* the same after a reload while provider and pattern are */
 };
 
+/* What a mail server says of the order of one of its transports; the rest is as in schedule. */
+enum generation_transport_number {
+	TRANSPORT_SLOT_COST, TRANSPORT_MINIMUM_SLOTS, TRANSPORT_SLOT_DISCOUNT,
+	TRANSPORT_SLOT_LOAN, TRANSPORT_RECIPIENT_LIMIT, TRANSPORT_EXTRA_RECIPIENT_LIMIT,
+	TRANSPORT_REFILL_LIMIT, TRANSPORT_DESTINATION_RECIPIENT_LIMIT,
+	GENERATION_TRANSPORT_NUMBERS
+};
+#define GENERATION_TRANSPORTS	2
+struct generation_transport {
+	uint32_t given;		/* bit of each of the numbers that it says */
+	uint32_t reserved;
+	uint32_t numbers[GENERATION_TRANSPORT_NUMBERS];
+	int64_t recipient_refill_delay_ns;	/* 0: not given */
+};
+
 /* A mail server whose deliveries are counted and read: mta[].  Its place in the
  * table is its number. */
 struct generation_mta {
@@ -241,6 +256,7 @@ struct generation_mta {
 	int64_t retry_most_ns;
 	int64_t stall_ns;
 	int64_t run_limit_ns;
+	struct generation_transport transports[GENERATION_TRANSPORTS]; /* to other hosts; local */
 };
 
 /* Which queued mail is next: schedule.  Names as settings.def has them. */

@@ -52,22 +52,27 @@ const char *queue_why_word(enum queue_why why)
 /* --- life ------------------------------------------------------------------------ */
 
 /* One process is one place; how many there may be is not the board's business. */
-static struct job_settings job_settings_of(const struct queue_settings *settings)
+struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
+    unsigned mailer)
 {
+	const struct queue_transport_settings *own = &settings->mtas[mta].transports[mailer];
 	struct job_settings out = job_defaults;
 
-	out.delivery_slot_cost = settings->discipline == QUEUE_FIRST_COME ? 0 :
-	    settings->delivery_slot_cost;
+	out.delivery_slot_cost = settings->delivery_slot_cost;
 	out.minimum_delivery_slots = settings->minimum_delivery_slots;
 	out.delivery_slot_discount = settings->delivery_slot_discount;
 	out.delivery_slot_loan = settings->delivery_slot_loan;
 	out.destination_recipient_limit = settings->destination_recipient_limit;
-	out.process_limit = 0;
 	out.recipient_limit = settings->recipient_limit;
 	out.extra_recipient_limit = settings->extra_recipient_limit;
 	out.recipient_refill_limit = settings->recipient_refill_limit;
 	out.recipient_refill_delay_s =
 	    (uint32_t)(settings->recipient_refill_delay_ns / NS_PER_SECOND);
+	if (own->given)
+		out = own->job;
+	out.process_limit = 0;
+	if (settings->discipline == QUEUE_FIRST_COME)
+		out.delivery_slot_cost = 0;
 	return out;
 }
 
@@ -76,7 +81,6 @@ int queue_open(struct queue **queue, struct engine *engine,
     struct diag *diag)
 {
 	struct queue *new = calloc(1, sizeof(*new));
-	struct job_settings job = job_settings_of(settings);
 
 	*queue = NULL;
 	if (new == NULL)
@@ -92,6 +96,7 @@ int queue_open(struct queue **queue, struct engine *engine,
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		for (unsigned k = 0; k < QUEUE_MAILERS; k++) {
 			struct queue_mailer *mailer = queue_mailer_of(new, i, k);
+			struct job_settings job = queue_job_settings(settings, i, k);
 
 			mailer->transport = job_transport_open(new->board, &job, i);
 			mailer->primed.message = NONE;
@@ -117,16 +122,19 @@ void queue_close(struct queue **queue)
 
 bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 {
-	struct job_settings job = job_settings_of(settings);
 	const struct queue_settings before = queue->settings;
 
 	queue->settings = *settings;
 	queue->settings.message_active_limit = before.message_active_limit;
 	queue->settings.message_recipient_limit = before.message_recipient_limit;
 	queue->settings.message_recipient_minimum = before.message_recipient_minimum;
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++)
-		job_transport_adjust(queue->board, queue_mailer_of(queue, i / QUEUE_MAILERS,
-		    i % QUEUE_MAILERS)->transport, &job);
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
+		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
+		struct job_settings job = queue_job_settings(settings, mta, mailer);
+
+		job_transport_adjust(queue->board, queue_mailer_of(queue, mta,
+		    mailer)->transport, &job);
+	}
 	for (uint32_t i = 0; i < queue->message_end; i++) {
 		const struct message *m = &queue->messages[i];
 

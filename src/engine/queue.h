@@ -42,6 +42,7 @@
 
 #include "base/diag.h"
 #include "config/generation.h"
+#include "policy/job.h"
 
 struct engine;
 struct queue;
@@ -63,6 +64,11 @@ struct queue_mta_settings {
 	int64_t retry_ns;	/* least and most between two tries of what failed */
 	int64_t retry_most_ns;
 	int64_t stall_ns;	/* without a sign of progress: it stalls */
+	/* The scheduler document's parameters of each, where they are not those below. */
+	struct queue_transport_settings {
+		bool given;
+		struct job_settings job;	/* its process_limit means nothing */
+	} transports[QUEUE_MAILERS];
 };
 
 /* The scheduler document's parameters, and the notes' for FIRST_COME (schedule.*). */
@@ -80,6 +86,9 @@ struct queue_settings {
 	struct queue_mta_settings mtas[GENERATION_MTAS_MAX];
 };
 extern const struct queue_settings queue_defaults;	/* no mta is driven */
+/* Of one transport: its own, or those of all. */
+struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
+    unsigned mailer);
 
 /* --- life ------------------------------------------------------------------------ */
 

@@ -248,15 +248,15 @@ static void want_more(void *context, uint32_t job, uint32_t most)
 }
 
 /* Does it save up slots by which others slip past? */
-static bool is_big(const struct queue *queue, uint32_t transport, uint32_t job)
+static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uint32_t job)
 {
-	const struct queue_settings *settings = &queue->settings;
+	const struct job_settings settings = queue_job_settings(&queue->settings, mta, mailer);
 	struct job_view view;
 
-	return settings->discipline == QUEUE_PREEMPTIVE && settings->delivery_slot_cost >= 2 &&
-	    job_view(queue->board, job, transport, &view) &&
-	    view.most_entries >= (uint64_t)settings->minimum_delivery_slots *
-	    settings->delivery_slot_cost && view.waiting_entries > 1;
+	return settings.delivery_slot_cost >= 2 && job_view(queue->board, job,
+	    queue->mtas[mta].mailers[mailer].transport, &view) &&
+	    view.most_entries >= (uint64_t)settings.minimum_delivery_slots *
+	    settings.delivery_slot_cost && view.waiting_entries > 1;
 }
 
 /* What the board has next.  True: it may go indeed, as *message for *dest. */
@@ -272,7 +272,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 	wait = queue_look(queue, *dest, now_ns);
 	part = queue_first_of_peer(queue, envelope, *dest);
 	*message = part == NONE ? NONE : queue->parts[part].message;
-	primes = m->primed.message == NONE && is_big(queue, m->transport, taken->message);
+	primes = m->primed.message == NONE && is_big(queue, mta, mailer, taken->message);
 	job_put_back(queue->board, taken);
 	if (wait == QUEUE_WAITS_SUSPENDED || part == NONE)
 		(void)job_withdraw(queue->board, taken->message, taken->queue);

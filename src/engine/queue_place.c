@@ -17,7 +17,8 @@
 /* Whole entries of the part: so many can be taken, less one recipient of the last. */
 static uint32_t entries_of(const struct queue *queue, const struct part *p, bool but_one)
 {
-	uint32_t limit = queue->settings.destination_recipient_limit;
+	uint32_t limit = queue_job_settings(&queue->settings, queue->dests[p->dest].mta,
+	    queue->dests[p->dest].mailer).destination_recipient_limit;
 	uint32_t recipients = p->recipients - but_one;
 
 	return limit == 0 ? 0 : recipients / limit;

@@ -208,6 +208,37 @@ static void local_mail_has_processes_of_its_own(void **state)
 	assert_true(world.processes_most <= 4);
 }
 
+/* Bulk that is local, with a cost of 0, lets nothing past; remote bulk does, by the parameters of
+ * all.  A file takes 1.6 s, 20 of them 32 s. */
+static void each_transport_has_its_own_parameters(void **state)
+{
+	struct job_settings job = job_defaults;
+	unsigned remote, local;
+
+	(void)state;
+	job.delivery_slot_cost = 0;
+	job.destination_recipient_limit = 1;
+	world_open("", 1);
+	world.has_local = true;
+	world.settings.mtas[0].transports[QUEUE_LOCAL] =
+	    (struct queue_transport_settings){ .given = true, .job = job };
+	assert_true(queue_configure(world.queue, &world.settings));
+	servers(24, 200 * MS);
+	world.envelope = "7AK00000000001";
+	for (unsigned i = 0; i < 20; i++)
+		(void)world_mail_in(WORLD_LOCAL, "d22.example*8");
+	envelope("7AK00000000002", 0, 20, 8);
+	world_run(world.now_ns + 2 * S);
+	local = world_mail_in(WORLD_LOCAL, "d23.example");
+	remote = world_mail("d21.example");
+	world_run(world.now_ns + 5 * S);
+	assert_true(world_is_gone(remote));
+	assert_int_equal(world_delivered(local), 0);
+	world_run(world.now_ns + 20 * S);
+	assert_int_equal(world_delivered(local), 0);
+	all_is_delivered(100 * S);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -219,6 +250,7 @@ int main(void)
 		cmocka_unit_test_teardown(files_smaller_than_an_entry, tear_down),
 		cmocka_unit_test_teardown(what_makes_files_one_message, tear_down),
 		cmocka_unit_test_teardown(local_mail_has_processes_of_its_own, tear_down),
+		cmocka_unit_test_teardown(each_transport_has_its_own_parameters, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
