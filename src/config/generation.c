@@ -17,7 +17,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 5
+#define GENERATION_VERSION 6
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -46,7 +46,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define RATE_FIELDS(X, s) \
 	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
-	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
+	X(s, name) X(s, transport) X(s, parent) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
 	X(s, uid) X(s, log) X(s, log_from_begin) X(s, log_uids) X(s, log_uid_count) X(s, syslog_name) X(s, config_directory) \
 	X(s, command_directory) X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
@@ -353,7 +353,9 @@ static bool mta_queue_fits(const struct generation *g, const struct generation_m
 
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
-	return text_fits(g, mta->name) && text_fits(g, mta->log) &&
+	return text_fits(g, mta->name) && text_fits(g, mta->log) && text_fits(g, mta->transport) &&
+	    (mta->transport == 0 || (mta->parent < g->mta_count &&
+	    g->mtas[mta->parent].transport == 0)) &&
 	    text_fits(g, mta->command_directory) &&
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
@@ -441,6 +443,13 @@ bool generation_is_exempt(const struct generation *g,
 	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
 }
 
+/* Does a line of the site's file name the next hop? */
+static bool site_routes(const struct generation *g, const struct generation_mta *mta,
+    const char *domain, size_t length)
+{
+	return match(g, mta->site_route_index, NULL, domain, length) < mta->site_route_count;
+}
+
 bool generation_site_excludes(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length,
     const char **reason)
@@ -449,7 +458,7 @@ bool generation_site_excludes(const struct generation *g,
 	    ((const char *)g + mta->site_reasons);
 	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
 
-	if (rule == CLASS_NO_RULE)
+	if (rule == CLASS_NO_RULE && (mta->transport == 0 || site_routes(g, mta, domain, length)))
 		return false;
 	if (reason != NULL)
 		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
@@ -464,7 +473,7 @@ const char *generation_site_next_hop(const struct generation *g,
 	uint32_t rule = match(g, mta->site_route_index, NULL, domain, length);
 
 	if (rule == CLASS_NO_RULE || rule >= mta->site_route_count)
-		return generation_text(g, mta->relayhost);
+		return mta->transport != 0 ? "" : generation_text(g, mta->relayhost);
 	return generation_text(g, routes[rule]);
 }
 

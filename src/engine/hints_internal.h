@@ -119,6 +119,7 @@ struct hint_share {
 
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
+	unsigned server;		/* that it is, or is a transport of: it is reloaded */
 	struct lane_widths widths;
 	/* Mail for domains that are no key is given to these, unless the site names its next
 	 * hop; 0: to none. */
