@@ -52,12 +52,15 @@ enum hint_doubt hint_site_doubt(const struct generation *generation, uint8_t mta
 	return site->site_changed != 0 ? HINT_DOUBT_SITE_CHANGED : HINT_DOUBT_NONE;
 }
 
-/* Did another transport of the same Postfix deliver there, whether it is a row or none? */
+/* Did another transport of the same Postfix deliver there?  Where the site names this one for
+ * the domain, those that are rows may have: it named them before. */
 static bool by_another(const struct generation *generation, uint8_t mta,
     const struct destination_seen *seen) {
-	unsigned rows = generation_mta_bits(generation, mta);
+	unsigned rows = generation_mta_bits(generation, mta), bits = seen->other_by;
 
-	return ((seen->other_by | (seen->cloned_by & ~(1U << mta))) & rows) != 0;
+	if (generation->mtas[mta].transport == 0)
+		bits |= seen->cloned_by & ~(1U << mta);
+	return (bits & rows) != 0;
 }
 
 enum hint_doubt hint_destination_doubt(const struct generation *generation,

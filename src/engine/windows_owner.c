@@ -202,10 +202,15 @@ static unsigned row_of(const struct generation *generation, const struct destina
 {
 	unsigned bits = seen->cloned_by | seen->other_by;
 
-	for (unsigned i = 0; i < generation->mta_count; i++)
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		unsigned row = generation_site_transport(generation, i, seen->name,
+		    strlen(seen->name));
+
+		/* what the site's file does not tell the log does */
 		if ((bits >> i & 1) != 0)
-			return generation_site_transport(generation, i, seen->name,
-			    strlen(seen->name));
+			return generation->mtas[row].transport == 0 && (bits >> row & 1) == 0 ? i :
+			    row;
+	}
 	return generation->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
 }
 

@@ -132,6 +132,20 @@ def not_mixed(test, site):
     test.wait_for(lambda: site.ask("u@careful.example").startswith("OK lane"), "and resumed")
 
 
+def comes_back(test, site, sink):
+    """Mail that was held for one transport goes when its window is resumed."""
+    before = sink.count("careful.example")
+    site.postern.ask("suspend", "slow:careful.example", "--for", "1h", "--reason", "a test")
+    test.wait_for(lambda: site.ask("u@careful.example").startswith("OK retry:"), "it is held")
+    site.postfix.send(PORT, "careful.example", 5, user="held")
+    test.wait_for(lambda: site.lines_of("careful.example", "status=deferred (Postern: "
+                                        "slow:careful.example is suspended") == 5,
+                  "mail waits without a connection")
+    site.postern.ask("resume", "slow:careful.example")
+    test.wait_for(lambda: sink.count("careful.example") == before + 5, "resumed, all of it goes",
+                  limit=40)
+
+
 def dead(test, site, gone):
     """Failures of one transport suspend its window alone."""
     site.postfix.send(PORT, "gone.example")
@@ -159,6 +173,7 @@ def body(test):
     limits(test, site, sinks)
     next_hop(test, site, sinks)
     not_mixed(test, site)
+    comes_back(test, site, sinks["careful.example"])
     dead(test, site, sinks["gone.example"])
     with site.postfix.renewed():
         code, undone = site.setup("undo")
