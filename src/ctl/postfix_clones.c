@@ -156,12 +156,11 @@ void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes)
 }
 
 bool postfix_clones_has(const struct postfix_lanes *lanes, const char *name) {
-	char prefix[LANE_NAME_MAX + 1];
+	char prefix[LANE_NAME_MAX];
 
 	for (uint32_t i = 0; i < lanes->count; i++) {
 		name_of(lanes, lanes->widths[i], prefix);
-		(void)strcat(prefix, "_");
-		if (strncmp(name, prefix, strlen(prefix)) == 0)
+		if (strncmp(name, prefix, strlen(prefix)) == 0 && name[strlen(prefix)] == '_')
 			return true;
 	}
 	return false;
