@@ -52,7 +52,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
-	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
+	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_route_names) X(s, reserved) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
 	X(s, window) X(s, drive) X(s, processes) X(s, cf) X(s, sendmail) X(s, user) \
 	X(s, queue_count) X(s, queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, retry_ns) \
 	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns)
@@ -367,6 +367,8 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    texts_fit(g, mta->site_reasons, mta->site_excluded_count) &&
 	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
 	    texts_fit(g, mta->site_routes, mta->site_route_count) &&
+	    (mta->site_route_names == 0 ||
+	    texts_fit(g, mta->site_route_names, mta->site_route_count)) &&
 	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
 	    mta->site_changed <= mta->site_watch_count && mta_queue_fits(g, mta);
 }
@@ -463,6 +465,21 @@ bool generation_site_excludes(const struct generation *g,
 	if (reason != NULL)
 		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
 	return true;
+}
+
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number)
+{
+	const struct generation_mta *row = &g->mtas[mta];
+	const uint32_t *names = (const uint32_t *)(const void *)
+	    ((const char *)g + row->site_route_names);
+	const uint32_t *routes = (const uint32_t *)(const void *)
+	    ((const char *)g + row->site_routes);
+	const char *name = row->site_route_names == 0 ? "" : generation_text(g, names[number]);
+	size_t length = strlen(name);
+
+	return *name != '\0' && *generation_text(g, routes[number]) != '\0' &&
+	    match(g, row->site_route_index, NULL, name, length) == number &&
+	    !generation_site_excludes(g, row, name, length, NULL) ? name : "";
 }
 
 const char *generation_site_next_hop(const struct generation *g,

@@ -221,6 +221,9 @@ struct generation_mta {
 	uint32_t site_route_index;	/* masks of which the site names the next hop */
 	uint32_t site_route_count;
 	uint32_t site_routes;	/* offset of uint32_t[site_route_count]: next hops */
+	uint32_t site_route_names; /* of a transport, the same: the domain, where the mask is one,
+				 * else 0 */
+	uint32_t reserved;
 	/* Offset of uint32_t[site_watch_count]: files that the site's settings were read of
 	 * (generation_site_watch). */
 	uint32_t site_watches;
@@ -458,6 +461,9 @@ unsigned generation_find_transport(const struct generation *g, unsigned parent,
  * file tells: that of a transport, or `mta` itself. */
 unsigned generation_site_transport(const struct generation *g, unsigned mta, const char *domain,
     size_t length);
+/* The domain whose next hop route number `number` of a transport's row names, or "": it is for
+ * many, another one counts for it, or it leads to the domain's own mail exchangers. */
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number);
 /* The row whose settings count for the window of this name, if the rows of `bits` were seen to
  * deliver there: the first of them; else the only one that it can be; or
  * GENERATION_MTAS_MAX. */

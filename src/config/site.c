@@ -349,6 +349,29 @@ static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list)
 	return offset;
 }
 
+/* Of masks that are one name: that, in lower case. */
+static uint32_t keep_names(struct site_work *w, const struct mask_list *list)
+{
+	uint32_t offset = block_reserve(&w->c->block, list->count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
+		const struct mask *mask = &list->masks[i].mask;
+		char name[MASK_NAME_MAX + 1];
+		uint32_t text = 0;
+
+		if (mask->kind == MASK_NAME &&
+		    text_copy(name, sizeof(name), mask->name, mask->name_length)) {
+			for (char *at = name; *at != '\0'; at++)
+				if (*at >= 'A' && *at <= 'Z')
+					*at = (char)(*at | 0x20);
+			text = block_text(&w->c->block, name);
+		}
+		if (!w->c->block.failed)
+			((uint32_t *)block_at(&w->c->block, offset))[i] = text;
+	}
+	return offset;
+}
+
 /* Lanes that are both configured and there. */
 static uint32_t attached_lanes(const struct site_part *part, const struct generation_mta *mta)
 {
@@ -379,6 +402,8 @@ static void keep_part(struct site_work *w, struct generation_mta *mta)
 	mta->site_route_index = keep_index(w, &part->routes);
 	mta->site_routes = keep_reasons(w, &part->routes);
 	mta->site_route_count = mta->site_routes == 0 ? 0 : part->routes.count;
+	mta->site_route_names = mta->transport != 0 && mta->site_route_count > 0 ?
+	    keep_names(w, &part->routes) : 0;
 }
 
 static void keep_all(struct site_work *w, struct generation_mta *mta)
@@ -561,7 +586,7 @@ void site_begin_transport(struct compilation *c, const config_setting_t *where,
 	row->site_refusal = 0;
 	row->site_excluded_index = row->site_excluded_count = row->site_reasons = 0;
 	row->site_route_index = row->site_route_count = row->site_routes = 0;
-	row->site_lanes = row->site_origin = 0;
+	row->site_lanes = row->site_origin = row->site_route_names = 0;
 	if (is_read && c->reads_files && c->report.messages->errors == 0)
 		site_read_file(c, where, row);
 }

@@ -207,6 +207,13 @@ struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain);
 void hint_keys_free(struct engine_hints *hints);
 
+/* --- hints_listed.c ------------------------------------------------------------------ */
+
+/* Every domain that the site lists with a next hop for a transport's row, and to which nothing was
+ * delivered yet. */
+void hint_each_listed(const struct engine_hints *hints, const struct generation *generation,
+    void (*each)(void *context, uint8_t mta, const struct destination_seen *), void *context);
+
 /* --- hints_tell.c -------------------------------------------------------------------- */
 
 /* Whose window its mail runs by.  False: it is not in the file. */

@@ -248,6 +248,25 @@ static void look_at_each(void *context, const struct destination_seen *seen) {
 		look_at(look, seen);
 }
 
+static struct candidate listed(const struct generation *generation, uint8_t mta,
+    const struct destination_seen *seen) {
+	size_t length = strlen(seen->name);
+
+	return (struct candidate){ .domain = seen->name, .length = length, .mta = mta,
+		.group = HINTS_NO_GROUP, .next_hop = generation_site_next_hop(generation,
+		    &generation->mtas[mta], seen->name, length) };
+}
+
+static void look_at_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
+	struct look *look = context;
+	struct candidate candidate = listed(look->generation, mta, seen);
+
+	look->seen = seen;
+	look->domain = lane_uses_hash(look->hints->engine->segment, seen->name,
+	    candidate.length);
+	look_at_candidate(look, &candidate);
+}
+
 void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns) {
 	struct look look = { .hints = hints, .generation = generation,
@@ -255,6 +274,7 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 
 	hints->scan++;
 	destinations_each(hints->engine->segment, look_at_each, &look);
+	hint_each_listed(hints, generation, look_at_listed, &look);
 	for (uint32_t i = 0; i < hints->key_count; i++) {
 		struct hint_key *key = &hints->keys[i];
 
@@ -357,6 +377,15 @@ static void gather(void *context, const struct destination_seen *seen) {
 		    gather_candidate, gathering);
 }
 
+static void gather_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
+	struct gathering *gathering = context;
+	struct candidate candidate = listed(gathering->generation, mta, seen);
+
+	gathering->seen = seen;
+	if (!gathering->failed)
+		gather_candidate(gathering, &candidate);
+}
+
 /* The texts moved while they grew. */
 static void point_at_texts(struct gathering *gathering) {
 	const char *text = gathering->texts;
@@ -405,8 +434,8 @@ static void owner_of(const struct engine_hints *hints, const struct generation *
 	*barred = (seen.other_by >> hint->mta & 1) != 0;
 	if (is_found)
 		(void)windows_owner_of_mta(hints->engine, generation, &seen, hint->mta, out);
-	else
-		(void)windows_owner_named(generation, hint->domain, strlen(hint->domain), out);
+	else if (windows_owner_named(generation, hint->domain, strlen(hint->domain), out))
+		(void)windows_owner_by_transport(generation, hint->mta, out);
 }
 
 static bool fill_file(struct engine_hints *hints, const struct generation *generation,
@@ -458,6 +487,7 @@ int hint_keys_build(struct engine_hints *hints, const struct generation *generat
 	int result = -1;
 
 	destinations_each(hints->engine->segment, gather, &gathering);
+	hint_each_listed(hints, generation, gather_listed, &gathering);
 	point_at_texts(&gathering);
 	places = calloc(gathering.count + 1, sizeof(*places));
 	if (places == NULL || gathering.failed) {

@@ -196,6 +196,12 @@ static void whose_mail_a_domain_is(void **state)
 		assert_string_equal(hop, cases[i].next_hop);
 	}
 	assert_null(site_routes_next_hop(routes, "slow.example", 12, 5, 1));
+	/* of those with a next hop the names are known before any mail */
+	assert_int_equal(g->mtas[2].site_route_count, 2);
+	assert_string_equal(generation_site_listed(g, 2, 0), "hop.example");
+	assert_string_equal(generation_site_listed(g, 2, 1), "");
+	assert_string_equal(generation_site_listed(g, 3, 0), "");
+	assert_string_equal(generation_site_listed(g, 0, 0), "");
 	assert_true(generation_site_excludes(g, &g->mtas[3], "any.example", 11, NULL));
 	site_routes_close(&routes);
 	free(g);
