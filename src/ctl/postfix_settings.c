@@ -65,7 +65,8 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 		[SERVICES_RAW] = { "-P", NULL }, [SERVICES_FULL] = { "-P", "-x" },
 		[LINES] = { "-M", NULL },
 	};
-	const char *argv[6 + WANTED + POSTFIX_TRANSPORTS_MAX * PARAMETERS] = { "postconf", "-c", settings->directory };
+	const char *argv[6 + WANTED + POSTFIX_TRANSPORTS_MAX * PARAMETERS] = { "postconf", "-c",
+		settings->directory };
 	struct program_output *output = &settings->outputs[listing];
 	size_t count = 3;
 

@@ -108,7 +108,8 @@ static const char *next_hop_of(const struct postfix_site *site, const char *valu
 	    memcmp(value, site->clone, length) == 0 &&
 	    value[length + (value[length] == ':')] == '\0')
 		return "";
-	if (value == NULL || (length == 0 && site->is_further) || value[length] != ':' || value[length + 1] == '\0' ||
+	if (value == NULL || (length == 0 && site->is_further) || value[length] != ':' ||
+	    value[length + 1] == '\0' ||
 	    (length != 0 && (strlen(site->clone) != length ||
 		memcmp(value, site->clone, length) != 0)))
 		return NULL;

@@ -287,6 +287,24 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 	}
 }
 
+/* What somebody holds for the mail of all transports, keys of these do not run by yet: the next
+ * look, which is due then, finds it. */
+static void look_soon(struct engine_hints *hints, const struct generation *generation,
+    const char *name, int64_t now_ns) {
+	uint32_t last = generation->mta_count - 1;
+	struct window_owner owner;
+	struct window_view view;
+
+	if (generation->mta_count == 0 || generation->mtas[last].transport == 0 ||
+	    generation_transport_prefix(name, strlen(name)) != 0 ||
+	    !windows_owner_named(generation, name, strlen(name), &owner) ||
+	    owner.kind == DESTINATION_DOMAIN)
+		return;
+	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	if (view.state == WINDOW_HELD || view.state == WINDOW_DEAD)
+		hints->looked_ns = 0;
+}
+
 void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
     const char *name, int64_t now_ns) {
 	const struct segment *segment = hints->engine->segment;
@@ -302,6 +320,7 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
+	look_soon(hints, generation, name, now_ns);
 	if (hint_map_get(&hints->by_owner, hash) == NO_INDEX ||
 	    !windows_owner_named(generation, name, strlen(name), &owner))
 		return;

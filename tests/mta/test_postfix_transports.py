@@ -116,6 +116,12 @@ def not_mixed(test, site):
         "OK retry:4.7.1 Postern: slow:provider:big is suspended"), "one can be suspended")
     test.check(site.ask("u@b.big.example").startswith("OK lane"), "and the other one goes on")
     site.postern.ask("resume", "slow:provider:big")
+    site.postern.ask("suspend", "provider:big", "--for", "1h", "--reason", "a test")
+    test.wait_for(lambda: {site.ask(f"u@{name}.big.example").split(" is ")[0] for name in "ab"} ==
+                  {"OK retry:4.7.1 Postern: provider:big"}, "suspended for all, both wait")
+    site.postern.ask("resume", "provider:big")
+    test.wait_for(lambda: all(site.ask(f"u@{name}.big.example").startswith("OK lane")
+                              for name in "ab"), "resumed, both go on")
     site.postern.ask("suspend", "careful.example", "--for", "1h", "--reason", "a test")
     test.wait_for(lambda: site.ask("u@careful.example").startswith(
         "OK retry:4.7.1 Postern: careful.example is suspended"),
