@@ -121,7 +121,9 @@ static unsigned by_lines(const char *domain, char hop[16], bool *none)
 	line = find(&parts[part], domain, false);
 	snprintf(hop, 16, "[smart]");
 	if (line != NULL)
-		snprintf(hop, 16, line->what == OWN ? "" : "[hop%u]", line->hop);
+		snprintf(hop, 16, "[hop%u]", line->hop);
+	if (line != NULL && line->what == OWN)
+		hop[0] = '\0';
 	return part;
 }
 
