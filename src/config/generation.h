@@ -188,9 +188,13 @@ struct generation_transport {
 };
 
 /* A mail server whose deliveries are counted and read: mta[].  Its place in the
- * table is its number. */
+ * table is its number.  Behind them all stand further transports of a Postfix that have
+ * lanes and windows of their own (mta[].transports[]), each as if it were a mail server: what
+ * it shares with its own it has a copy of, but no log. */
 struct generation_mta {
-	uint32_t name;
+	uint32_t name;		/* of a transport "MTA/TRANSPORT" */
+	uint32_t transport;	/* its name; 0: a mail server */
+	uint32_t parent;	/* of a transport: number of its mail server */
 	uint32_t line;
 	uint8_t kind;		/* enum mta_kind */
 	/* What posternctl postfix-lanes wrote down about the site: 0: nothing, then
@@ -232,6 +236,9 @@ struct generation_mta {
 	uint32_t site_route_index;	/* masks of which the site names the next hop */
 	uint32_t site_route_count;
 	uint32_t site_routes;	/* offset of uint32_t[site_route_count]: next hops */
+	uint32_t site_route_names; /* of a transport, the same: the domain, where the mask is one,
+				 * else 0 */
+	uint32_t reserved;
 	/* Offset of uint32_t[site_watch_count]: files that the site's settings were read of
 	 * (generation_site_watch). */
 	uint32_t site_watches;
@@ -455,6 +462,34 @@ uint32_t generation_match_outbound(const struct generation *g,
 bool generation_is_exempt(const struct generation *g,
     const struct address *client, const char *name, size_t name_length);
 
+/* Transports of mail servers, and whose windows are whose.  The window of a destination in
+ * mta[].transports[] is named "TRANSPORT:NAME": the length of that with its colon, or 0: the
+ * name is that of a window of all mail servers. */
+size_t generation_transport_prefix(const char *name, size_t length);
+/* The mail server that a row is, or is a transport of. */
+static inline unsigned generation_parent(const struct generation *g, unsigned mta)
+{
+	return g->mtas[mta].transport != 0 ? g->mtas[mta].parent : mta;
+}
+/* The row of transport `name` of mail server `parent`, or of the first that has one
+ * (GENERATION_MTAS_MAX); GENERATION_MTAS_MAX: there is none. */
+unsigned generation_find_transport(const struct generation *g, unsigned parent,
+    const char *name, size_t length);
+/* The row by whose transport the mail server `mta` sends mail for `domain`, as far as its site's
+ * file tells: that of a transport, or `mta` itself. */
+unsigned generation_site_transport(const struct generation *g, unsigned mta, const char *domain,
+    size_t length);
+/* The domain whose next hop route number `number` of a transport's row names, or "": it is for
+ * many, another one counts for it, or it leads to the domain's own mail exchangers. */
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number);
+/* The row whose settings count for the window of this name, if the rows of `bits` were seen to
+ * deliver there: the first of them; else the only one that it can be; or
+ * GENERATION_MTAS_MAX. */
+unsigned generation_window_mta(const struct generation *g, const char *name, size_t length,
+    unsigned bits);
+/* Bits of the mail server and of its transports, if `mta` is one of these. */
+unsigned generation_mta_bits(const struct generation *g, unsigned mta);
+
 /* Has the site settings of its own for mail to `domain`, so that no hint may be
  * given?  *reason (or NULL): why, "" where the site's file does not say. */
 bool generation_site_excludes(const struct generation *g,
@@ -486,7 +521,8 @@ uint32_t generation_site_changed(const struct generation *g,
  * it, of destinations[], its provider, the mail server, all; the provider's ceiling cuts
  * the limit where destinations[] does not give it.  `mta`: its number, or
  * GENERATION_MTAS_MAX; `destination`: its name as the judge writes it (a domain,
- * "provider:NAME", "[address]:port"), compared without case; `provider`: its
+ * "provider:NAME", "[address]:port", "TRANSPORT:" before any), compared without case and
+ * without the transport; `provider`: its
  * number, or GENERATION_NO_PROVIDER.  Returns whether each change of the window is
  * to be logged.  Any thread; about 60 ns. */
 bool generation_window_settings(const struct generation *g, unsigned mta,
@@ -497,14 +533,14 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 bool generation_window_is_sound(const struct generation *g, uint32_t offset);
 
 /* The groups that it looks at for those, innermost first: "destinations", "provider",
- * "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
+ * "transport", "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
  * defaults. */
 struct generation_window_source {
 	const char *what;
 	const char *file;
 	uint32_t line;
 };
-#define GENERATION_WINDOW_SOURCES 4
+#define GENERATION_WINDOW_SOURCES 5
 unsigned generation_window_sources(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider,
     struct generation_window_source out[GENERATION_WINDOW_SOURCES]);

@@ -226,25 +226,24 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 
 /* --- windows ------------------------------------------------------------------------ */
 
-/* The mail server whose settings count: the first that was seen to deliver there. */
+/* The mail server, or its transport, whose settings count. */
 static unsigned mta_of(const struct view_destinations *all, const char *name) {
 	const struct generation *g = all->view->generation;
 	const struct destination_seen *seen = find(&all->seen, name);
 
-	for (unsigned i = 0; seen != NULL && i < g->mta_count; i++)
-		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
-			return i;
-	return g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+	return generation_window_mta(g, name, strlen(name), seen == NULL ? 0 :
+	    (unsigned)(seen->cloned_by | seen->other_by));
 }
 
 static void find_settings(const struct view_destinations *all, const char *name,
     struct window_settings *out) {
 	const struct generation *g = all->view->generation;
+	const char *bare = name + generation_transport_prefix(name, strlen(name));
 	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
 	uint32_t provider = GENERATION_NO_PROVIDER;
 
-	if (strncmp(name, PROVIDER_PREFIX, prefix) == 0)
-		provider = generation_find_provider(g, name + prefix, strlen(name) - prefix);
+	if (strncmp(bare, PROVIDER_PREFIX, prefix) == 0)
+		provider = generation_find_provider(g, bare + prefix, strlen(bare) - prefix);
 	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
 	    out);
 }
