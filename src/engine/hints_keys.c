@@ -287,6 +287,10 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 	}
 }
 
+static bool is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_HELD || view->state == WINDOW_DEAD;
+}
+
 /* What somebody holds for the mail of all transports, keys of these do not run by yet: the next
  * look, which is due then, finds it. */
 static void look_soon(struct engine_hints *hints, const struct generation *generation,
@@ -301,7 +305,7 @@ static void look_soon(struct engine_hints *hints, const struct generation *gener
 	    owner.kind == DESTINATION_DOMAIN)
 		return;
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
-	if (view.state == WINDOW_HELD || view.state == WINDOW_DEAD)
+	if (is_stopped(&view))
 		hints->looked_ns = 0;
 }
 
@@ -316,6 +320,7 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	struct window_view view;
 	struct hint_say say;
 	uint8_t said_to = UINT8_MAX;
+	bool is_own = generation_transport_prefix(name, strlen(name)) != 0;
 
 	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
@@ -333,6 +338,9 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 			hint_queue_idle(hints, key->mta, &owner, &view, now_ns,
 			    &say);
 		said_to = key->mta;
+		/* held for all transports, it was in the place of the key's own, and is no more */
+		if (generation->mtas[key->mta].transport != 0 && !is_own && !is_stopped(&view))
+			hints->looked_ns = 0;
 		hint_key_changed(hints, generation, key, &owner, &view, &say, now_ns);
 	}
 }

@@ -111,6 +111,12 @@ def not_mixed(test, site):
     test.equal(windows["slow:provider:big"], 2, "with the limit of its transport")
     test.check("careful.example" not in windows or windows["careful.example"] is None,
                "none that is shared")
+    test.equal({row["name"] for row in site.postern.ask("destinations", "careful.example")} -
+               {"careful.example"}, {"slow:careful.example"}, "a destination's name finds it")
+    rows = {row["name"]: row for row in site.postern.ask("destinations", "--relays")}
+    row = rows["careful.example"]
+    test.equal((row["cloned_by"], row["other_by"], row["ok"]), ("out/slow", None, 30),
+               "whose deliveries a domain has")
     site.postern.ask("suspend", "slow:provider:big", "--for", "1h", "--reason", "a test")
     test.wait_for(lambda: site.ask("u@a.big.example").startswith(
         "OK retry:4.7.1 Postern: slow:provider:big is suspended"), "one can be suspended")

@@ -17,6 +17,7 @@
 #include "engine/windows_internal.h"
 #include "judge/judge.h"
 #include "tests/unit/results.h"
+#include "view/name_pattern.h"
 #include "wire/mail_log.h"
 
 #define MTAS(more) "mta = ( { name = \"out\"; log = \"\"; " more "\n" \
@@ -254,11 +255,22 @@ static void a_name_tells_its_transport(void **state)
 		{ "[192.0.2.1]:25", 0 }, { "[2001:db8::1]:25", 0 }, { "a.example", 0 },
 		{ ":a.example", 0 }, { "slow:", 0 }, { "", 0 }, { "Provider:x", 0 },
 	};
+	struct mask pattern;
+	const char *why;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(generation_transport_prefix(cases[i].name,
 		    strlen(cases[i].name)), cases[i].prefix);
+	/* who lists a destination gets its windows of all transports */
+	assert_true(name_pattern("*.a.example", &pattern, &why));
+	assert_true(name_fits("slow:a.example", &pattern));
+	assert_true(name_fits("slow:b.a.example", &pattern));
+	assert_false(name_fits("slow:b.example", &pattern));
+	assert_false(name_fits("slow:u@a.example:", &pattern));
+	assert_true(name_pattern("slow:a.example", &pattern, &why));
+	assert_true(name_fits("slow:a.example", &pattern));
+	assert_false(name_fits("a.example", &pattern));
 }
 
 static struct judgement judge_line(struct judge *judge, const char *program, const char *domain)
