@@ -223,7 +223,7 @@ enum queue_pause queue_paused(const struct queue *queue, unsigned mta);
 
 /* A process that an earlier role started lives still: what it has in hand waits for its
  * end, whether it was read yet or not.  Returns its number; 0: no memory. */
-uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
+uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
     const char *const ids[], unsigned count, pid_t pid, int64_t now_ns);
 
 /* Time passes: retry times, windows that have changed, runs that stall.  Returns when to

@@ -396,7 +396,7 @@ bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns)
 	return arrival_ns < atomic_load(&queue->engine->role->started_ns);
 }
 
-uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
+uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
     const char *const ids[], unsigned count, pid_t pid, int64_t now_ns)
 {
 	struct run *run = mta < GENERATION_MTAS_MAX ? queue_make_run(queue) : NULL;
@@ -412,6 +412,7 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
 	}
 	run->adopted = run->started = true;
 	run->mta = (uint8_t)mta;
+	run->mailer = is_local ? QUEUE_LOCAL : QUEUE_REMOTE;
 	run->directory = (uint16_t)directory;
 	run->pid = pid;
 	run->started_ns = now_ns;

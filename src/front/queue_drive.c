@@ -224,7 +224,8 @@ static void take_lives(struct queue_drive *drive, const struct queue_tell *tell)
 	for (unsigned i = 0; i < tell->ids.count; i++)
 		ids[i] = tell->ids.list[i];
 	run = queue_run_adopt(drive->queue, drive->setup->directories[tell->directory].mta,
-	    tell->directory, ids, tell->ids.count, (pid_t)tell->pid, drive->now_ns);
+	    tell->directory, drive->setup->directories[tell->directory].is_local, ids,
+	    tell->ids.count, (pid_t)tell->pid, drive->now_ns);
 	if (run == 0)
 		return;
 	place = new_run(drive);

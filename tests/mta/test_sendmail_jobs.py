@@ -86,6 +86,7 @@ def split(test, world):
     """Files of one destination each; the first stays where all such mail is."""
     world.far.forget()
     world.postern.ask("hold", "--class", "all")
+    (world.sendmail.root / "slow").touch()      # local mail waits for no class
     recipients = [f"{who}@{NAMES[n]}" for n in range(4) for who in "abc"]
     world.submit(*recipients, "root", "nobody")
     world.submit("single@" + NAMES[2])
@@ -95,6 +96,7 @@ def split(test, world):
         found.setdefault(file.parent.name, []).append(
             {line.partition("@")[2].strip(">") for line in text.splitlines()
              if line.startswith("R")})
+    (world.sendmail.root / "slow").unlink()
     test.say(f"directories: {sorted(found)}")
     test.check(all(len(hosts_of) == 1 for files in found.values() for hosts_of in files),
                "each file has one destination")

@@ -575,7 +575,8 @@ void world_restart_role(bool later)
 			continue;
 		for (unsigned j = 0; j < p->file_count; j++)
 			ids[j] = files[p->files[j]].id;
-		p->run = queue_run_adopt(world.queue, 0, files[p->files[0]].directory, ids,
+		p->run = queue_run_adopt(world.queue, 0, files[p->files[0]].directory,
+		    world.has_local && files[p->files[0]].directory == WORLD_LOCAL, ids,
 		    p->file_count, 1, world.now_ns);
 		assert_int_not_equal(p->run, 0);
 	}
